@@ -1,0 +1,103 @@
+"""Carom: event-exact, impulse-based simulation of rigid and articulated bodies, batched with JAX.
+
+The public face. Names are looked up on first use (PEP 562), so that `import carom` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_HOME = {
+    # describe a scene
+    "SceneBuilder": "scenes.builder",
+    "SceneSpec": "scenes.spec",
+    "Fixed": "scenes.joint_specs",
+    "Revolute": "scenes.joint_specs",
+    "Prismatic": "scenes.joint_specs",
+    "Screw": "scenes.joint_specs",
+    "Cylindrical": "scenes.joint_specs",
+    "Universal": "scenes.joint_specs",
+    "Planar": "scenes.joint_specs",
+    "Spherical": "scenes.joint_specs",
+    "Floating": "scenes.joint_specs",
+    "Motor": "scenes.joint_specs",
+    "Sphere": "collision.shapes",
+    "Box": "collision.shapes",
+    "Capsule": "collision.shapes",
+    "Cylinder": "collision.shapes",
+    "Ellipsoid": "collision.shapes",
+    "ConvexHull": "collision.shapes",
+    "Mesh": "collision.shapes",
+    "Heightfield": "collision.shapes",
+    "load": "scenes.library.registry",
+    # compile it
+    "compile_scene": "scenes.compile",
+    "SceneError": "scenes.compile",
+    "Model": "engine.model",
+    "State": "engine.state",
+    # let time pass
+    "rollout": "integrators.rollout",
+    "tile": "integrators.batch",
+    # ask for its dynamics
+    "fk": "engine.dynamics.kinematics",
+    "integrate_q": "engine.dynamics.kinematics",
+    "rnea": "engine.dynamics.rnea",
+    "aba": "engine.dynamics.aba",
+    "crba": "engine.dynamics.crba",
+    "hybrid": "engine.dynamics.hybrid",
+    "impulse_response": "engine.dynamics.impulse",
+    "energy": "engine.dynamics.energy",
+    "momentum": "engine.dynamics.energy",
+    "jacobian": "engine.dynamics.jacobian",
+}
+
+if TYPE_CHECKING:  # the same table once more, as type checkers read it
+    from .collision.shapes import Box as Box
+    from .collision.shapes import Capsule as Capsule
+    from .collision.shapes import ConvexHull as ConvexHull
+    from .collision.shapes import Cylinder as Cylinder
+    from .collision.shapes import Ellipsoid as Ellipsoid
+    from .collision.shapes import Heightfield as Heightfield
+    from .collision.shapes import Mesh as Mesh
+    from .collision.shapes import Sphere as Sphere
+    from .engine.dynamics.aba import aba as aba
+    from .engine.dynamics.crba import crba as crba
+    from .engine.dynamics.energy import energy as energy
+    from .engine.dynamics.energy import momentum as momentum
+    from .engine.dynamics.hybrid import hybrid as hybrid
+    from .engine.dynamics.impulse import impulse_response as impulse_response
+    from .engine.dynamics.jacobian import jacobian as jacobian
+    from .engine.dynamics.kinematics import fk as fk
+    from .engine.dynamics.kinematics import integrate_q as integrate_q
+    from .engine.dynamics.rnea import rnea as rnea
+    from .engine.model import Model as Model
+    from .engine.state import State as State
+    from .integrators.batch import tile as tile
+    from .integrators.rollout import rollout as rollout
+    from .scenes.builder import SceneBuilder as SceneBuilder
+    from .scenes.compile import SceneError as SceneError
+    from .scenes.compile import compile_scene as compile_scene
+    from .scenes.joint_specs import Cylindrical as Cylindrical
+    from .scenes.joint_specs import Fixed as Fixed
+    from .scenes.joint_specs import Floating as Floating
+    from .scenes.joint_specs import Motor as Motor
+    from .scenes.joint_specs import Planar as Planar
+    from .scenes.joint_specs import Prismatic as Prismatic
+    from .scenes.joint_specs import Revolute as Revolute
+    from .scenes.joint_specs import Screw as Screw
+    from .scenes.joint_specs import Spherical as Spherical
+    from .scenes.joint_specs import Universal as Universal
+    from .scenes.library.registry import load as load
+    from .scenes.spec import SceneSpec as SceneSpec
+
+__all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,1 @@
+"""Floor 2: what is near what: shapes and their mass properties."""

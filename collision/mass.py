@@ -1,0 +1,118 @@
+"""Mass, centre of mass and inertia of shapes from their density (Holck 2005, appendix E), in numpy float64.
+
+Closed forms for the primitives, about their centre and in their own axes; hulls and meshes through `mesh.py`.
+Planes and heightfields have no mass: they are static.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .mesh import Surface, convex_hull, load_mesh, solid_moments
+from .poses import Array, rotation_matrix
+from .shapes import Box, Capsule, Cylinder, Ellipsoid, Shape, Sphere
+
+
+@dataclass(frozen=True)
+class MassProperties:
+    """mass [kg]; com (3,) [m]; inertia (3, 3) about com [kg m^2], all in one frame."""
+
+    mass: float
+    com: Array
+    inertia: Array
+
+    def moved(self, position: Array, quaternion: Array) -> MassProperties:
+        """The same body seen from the frame in which its own frame has this pose."""
+        R = rotation_matrix(quaternion)
+        return MassProperties(self.mass, position + R @ self.com, R @ self.inertia @ R.T)
+
+    def scaled(self, mass: float) -> MassProperties:
+        """The same body, denser or lighter, with this mass [kg]."""
+        return MassProperties(mass, self.com, self.inertia * (mass / self.mass))
+
+    def inertia_about(self, point: Array) -> Array:
+        """(3, 3) about another point of the frame [kg m^2] (parallel axes)."""
+        r = self.com - point
+        return self.inertia + self.mass * ((r @ r) * np.eye(3) - np.outer(r, r))
+
+
+def combine(parts: Iterable[MassProperties]) -> MassProperties:
+    """Several rigidly joined parts in one frame, as one."""
+    parts = list(parts)
+    mass = sum(part.mass for part in parts)
+    com = sum((part.mass * part.com for part in parts), np.zeros(3)) / mass
+    return MassProperties(mass, com, sum((part.inertia_about(com) for part in parts), np.zeros((3, 3))))
+
+
+def shape_mass(shape: Shape, density: float = 1000.0, surface: Surface | None = None) -> MassProperties:
+    """Of one shape in its own axes, its pose left out; density [kg/m^3].
+
+    surface: of a hull or mesh that the caller has loaded already.
+    """
+    if shape.kind not in _SOLIDS:
+        raise ValueError(f"a {shape.kind} has no mass: it is static")
+    volume, com, inertia = _SOLIDS[shape.kind](shape, surface)
+    return MassProperties(density * volume, com, density * inertia)
+
+
+def placed_mass(shape: Shape, density: float = 1000.0, surface: Surface | None = None) -> MassProperties:
+    """Of one shape in the frame of the body that carries it."""
+    pose = np.asarray(shape.position, float), np.asarray(shape.quaternion, float)
+    return shape_mass(shape, density, surface).moved(*pose)
+
+
+def _centred(volume: float, *moments_per_volume: float) -> tuple[float, Array, Array]:
+    """A solid centred at its origin, from the diagonal of its inertia at mass 1."""
+    return volume, np.zeros(3), volume * np.diag(moments_per_volume)
+
+
+def _sphere(s: Sphere, _: Surface | None):
+    return _ellipsoid(Ellipsoid((s.radius,) * 3), None)
+
+
+def _box(s: Box, _: Surface | None):
+    a, b, c = s.half_extents
+    return _centred(8 * a * b * c, (b * b + c * c) / 3, (a * a + c * c) / 3, (a * a + b * b) / 3)
+
+
+def _ellipsoid(s: Ellipsoid, _: Surface | None):
+    a, b, c = s.radii
+    return _centred(4 / 3 * np.pi * a * b * c, (b * b + c * c) / 5, (a * a + c * c) / 5, (a * a + b * b) / 5)
+
+
+def _cylinder(s: Cylinder, _: Surface | None):
+    r, h = s.radius, s.half_length
+    side = r * r / 4 + h * h / 3
+    return _centred(2 * np.pi * r * r * h, side, side, r * r / 2)
+
+
+def _capsule(s: Capsule, _: Surface | None):
+    r, h = s.radius, s.half_length
+    tube, ball = 2 * np.pi * r * r * h, 4 / 3 * np.pi * r**3
+    # each half ball: 83/320 r^2 about its own centre, which lies h + 3/8 r from the middle
+    side = tube * (r * r / 4 + h * h / 3) + ball * (2 / 5 * r * r + h * h + 3 / 4 * h * r)
+    return tube + ball, np.zeros(3), np.diag([side, side, tube * r * r / 2 + ball * 2 / 5 * r * r])
+
+
+def _hull(s: Any, surface: Surface | None):
+    return solid_moments(surface or convex_hull(np.asarray(s.points, float)))
+
+
+def _mesh(s: Any, surface: Surface | None):
+    return solid_moments(surface or load_mesh(s.source, s.scale))
+
+
+# (volume [m^3], centroid [m], inertia about it at density 1 [m^5]) of each kind
+_SOLIDS: dict[str, Callable[[Any, Surface | None], tuple[float, Array, Array]]] = {
+    "sphere": _sphere,
+    "box": _box,
+    "ellipsoid": _ellipsoid,
+    "cylinder": _cylinder,
+    "capsule": _capsule,
+    "hull": _hull,
+    "mesh": _mesh,
+}

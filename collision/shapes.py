@@ -1,0 +1,135 @@
+"""Shapes as people describe them: frozen plain data, unchecked until the scene is compiled.
+
+Every shape has its own axes and origin; `position` and `quaternion` place them in the frame of the
+body that carries the shape. Capsules and cylinders lie along z; a plane is the halfspace z <= 0 of
+its own axes; a heightfield is solid below its surface.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import Any, ClassVar
+
+from .plain import make_plain
+
+Numbers = tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What all shapes share.
+
+    position: (3,) of the shape's origin in the body's frame [m].
+    quaternion: (4,) w x y z, shape to body; normalised when its length is within 1e-3 of one.
+    friction: Coulomb coefficient; None takes the body's.  restitution: 0..1; None takes the body's.
+    density: [kg/m^3]; None takes the body's, or 1000.
+    material: name used by `set_pair`; None takes the body's.
+    """
+
+    kind: ClassVar[str] = ""
+    position: Numbers = (0.0, 0.0, 0.0)
+    quaternion: Numbers = (1.0, 0.0, 0.0, 0.0)
+    friction: float | None = None
+    restitution: float | None = None
+    density: float | None = None
+    material: str | None = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+
+
+@dataclass(frozen=True)
+class Sphere(Shape):
+    """radius [m]."""
+
+    kind: ClassVar[str] = "sphere"
+    radius: float
+
+
+@dataclass(frozen=True)
+class Box(Shape):
+    """half_extents (3,) along x, y, z [m]."""
+
+    kind: ClassVar[str] = "box"
+    half_extents: Numbers
+
+
+@dataclass(frozen=True)
+class Capsule(Shape):
+    """All points within radius [m] of the segment from (0, 0, -half_length) to (0, 0, half_length) [m]."""
+
+    kind: ClassVar[str] = "capsule"
+    radius: float
+    half_length: float
+
+
+@dataclass(frozen=True)
+class Cylinder(Shape):
+    """radius [m] about z, from z = -half_length to half_length [m]."""
+
+    kind: ClassVar[str] = "cylinder"
+    radius: float
+    half_length: float
+
+
+@dataclass(frozen=True)
+class Ellipsoid(Shape):
+    """radii (3,) along x, y, z [m]."""
+
+    kind: ClassVar[str] = "ellipsoid"
+    radii: Numbers
+
+
+@dataclass(frozen=True)
+class Plane(Shape):
+    """The halfspace z <= 0 of the shape's own axes; static only."""
+
+    kind: ClassVar[str] = "plane"
+
+
+@dataclass(frozen=True)
+class ConvexHull(Shape):
+    """The convex hull of points (n, 3) [m], at most 64 of them on the hull."""
+
+    kind: ClassVar[str] = "hull"
+    points: tuple[Numbers, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Mesh(Shape):
+    """A triangle mesh.
+
+    source: path of a file that trimesh reads, or a trimesh object (anything with vertices (n, 3) [m] and
+    faces (m, 3)), which is kept as the pair (vertices, faces).
+    scale: one factor or three, e.g. 0.001 for a file in millimetres.
+    """
+
+    kind: ClassVar[str] = "mesh"
+    source: Any = field(repr=False)
+    scale: float | Numbers = 1.0
+
+    def __post_init__(self) -> None:
+        source = self.source
+        if hasattr(source, "vertices") and hasattr(source, "faces"):
+            object.__setattr__(self, "source", (source.vertices, source.faces))
+        elif isinstance(source, PathLike):
+            object.__setattr__(self, "source", fspath(source))
+        make_plain(self)
+
+
+@dataclass(frozen=True)
+class Heightfield(Shape):
+    """Ground over a grid, solid below; static only.
+
+    heights (nx, ny) [m]: vertex (i, j) stands at ((i - (nx-1)/2) dx, (j - (ny-1)/2) dy, heights[i][j]).
+    cell: distance between vertices, one number or (dx, dy) [m].
+    """
+
+    kind: ClassVar[str] = "heightfield"
+    heights: tuple[Numbers, ...] = field(repr=False)
+    cell: float | Numbers
+
+
+# kinds that only static geometry may have: their mass is infinite
+STATIC_ONLY = frozenset({"plane", "heightfield"})

@@ -1,0 +1,1 @@
+"""Dynamics of forests of trees, one algorithm a file."""

@@ -1,0 +1,235 @@
+"""Articulated-body algorithm: accelerations of a forest from its forces, O(n).
+
+Kim (2012), table 3 (Featherstone 2008, table 7.1), with two departures:
+- a joint of several degrees of freedom is eliminated one column at a time, as if its columns were joints
+  of their own at the same point; the block D = S^T I S is never formed. A floating root is one 6x6 block;
+- inertias and bias forces make separate passes, so that one factorisation serves many right-hand sides
+  (impulse responses, K matrices).
+
+    IA, pA    articulated inertia (I^) and bias force (B^)
+    U, D      I^ s and s . U + armature, for one column s of S
+    u         tau - s . pA
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+from jax import Array
+
+from ..algebra.fence import fence
+from ..algebra.spatial import ArticulatedInertia, Force, Motion
+from ..algebra.vec3 import Mat3, Scalar, Sym3, Vec3
+from ..algebra.zero import ZERO
+from ..forest import Forest
+from ..joints import JOINTS
+from ..model import Model
+from .bodies import biases, gravity, inertias
+from .kinematics import Moving, Placed, move, place
+
+Columns = tuple[Scalar, ...]
+
+
+class Pivot(NamedTuple):
+    """One eliminated column: U [kg m^2 rad/rad ...], 1/D."""
+
+    U: Force
+    Dinv: Scalar
+
+
+class Root(NamedTuple):
+    """The inverse of a floating root's inertia: M^-1, G = H M^-1 and (A - G H^T)^-1."""
+
+    Minv: Sym3
+    G: Mat3
+    Sinv: Sym3
+
+
+class Factor(NamedTuple):
+    """A group's articulated inertia and its pivots, one a column, or a Root."""
+
+    IA: ArticulatedInertia
+    pivots: Any
+
+
+# -- inertia: from the tips inwards ------------------------------------------------------------
+
+
+@fence
+def _pivot(IA: ArticulatedInertia, s: Motion, armature: Scalar) -> Pivot:
+    U = IA @ s
+    return Pivot(U, 1 / (s.dot(U) + armature))
+
+
+@fence
+def _eliminate(IA: ArticulatedInertia, pivot: Pivot) -> ArticulatedInertia:
+    return IA - ArticulatedInertia.outer(pivot.U, pivot.Dinv)
+
+
+@fence
+def _carry(IA: ArticulatedInertia, pivot: Pivot | None, r: Vec3, others: Any) -> ArticulatedInertia:
+    # eliminate the last column, move to the parent's origin, add to what is there
+    if pivot is not None:
+        IA = IA - ArticulatedInertia.outer(pivot.U, pivot.Dinv)
+    return IA.from_point(r) + others
+
+
+@fence
+def _root_force(IA: ArticulatedInertia, armature: Columns) -> tuple[ArticulatedInertia, Sym3, Mat3]:
+    a = armature
+    A = IA.A + Sym3(a[0], a[1], a[2], ZERO, ZERO, ZERO)
+    M = IA.M + Sym3(a[3], a[4], a[5], ZERO, ZERO, ZERO)
+    Minv = M.inverse()
+    return ArticulatedInertia(A, IA.H, M), Minv, IA.H @ Minv
+
+
+@fence
+def _root_moment(IA: ArticulatedInertia, G: Mat3) -> Sym3:
+    return IA.A - Sym3.upper(G @ IA.H.T)
+
+
+_inverse = fence(Sym3.inverse)
+
+
+def factorize(
+    forest: Forest, model: Model, placed: list[Placed], bodies: list[Any], given: Array | None = None
+) -> list[Factor]:
+    """Articulated inertias and pivots of all groups (Kim 49); depends on q only.
+
+    given: degrees of freedom whose acceleration is prescribed keep their inertia (hybrid dynamics).
+    """
+    IA: list[Any] = [body.articulated() for body in bodies]
+    factors: list[Any] = [None] * len(IA)
+    for g in reversed(range(len(IA))):
+        group, (_, r, S) = forest.groups[g], placed[g]
+        row = JOINTS[group.joint]
+        armature = forest.per_dof(model.armature, group)
+        if group.joint == "floating" and given is None:
+            I0, Minv, G = _root_force(IA[g], armature)
+            factors[g] = Factor(IA[g], Root(Minv, G, _inverse(_root_moment(I0, G))))
+            continue
+        fixed = forest.per_dof(given, group) if given is not None else (None,) * row.nv
+        pivots: list[Any] = [None] * row.nv
+        rest, last = IA[g], None
+        for k in reversed(range(row.nv)):
+            rest = rest if last is None else _eliminate(rest, last)
+            last = pivots[k] = _released(_pivot(rest, row.subspace(S)[k], armature[k]), fixed[k])
+        factors[g] = Factor(IA[g], tuple(pivots))
+        if group.depth:
+            h = forest.matched(g)
+            carried = _carry(rest, last, r, ZERO if h is None else IA[h])
+            if h is None:
+                forest.to_parents(g, carried, IA, lambda a, b: a + b)
+            else:
+                IA[h] = carried
+    return factors
+
+
+def _released(pivot: Pivot, given: Any) -> Pivot:
+    """A prescribed column is not eliminated: 1/D = 0."""
+    return pivot if given is None else Pivot(pivot.U, pivot.Dinv * (1 - given))
+
+
+# -- forces inwards, accelerations outwards ----------------------------------------------------
+
+
+@functools.cache
+def _gather(joint: str):
+    row = JOINTS[joint]
+
+    @fence
+    def gather(IA, pivots, S, p, c, tau, r, others):
+        """u of each column and the bias force handed to the parent (Kim 50)."""
+        S, u = row.subspace(S), [ZERO] * row.nv
+        p = p + IA @ c if c is not ZERO else p
+        for k in reversed(range(row.nv)):
+            u[k] = tau[k] - S[k].dot(p)
+            p = p + pivots[k].U * (u[k] * pivots[k].Dinv)
+        return tuple(u), None if r is None else p.from_point(r) + others
+
+    return gather
+
+
+@functools.cache
+def _accelerate(joint: str):
+    row = JOINTS[joint]
+
+    @fence
+    def accelerate(pivots, S, u, a_parent, r, c):
+        """qdd of each column and the acceleration of the link (Kim 45, 41)."""
+        S, a, qdd = row.subspace(S), a_parent.at(r), []
+        for k in range(row.nv):
+            qdd.append((u[k] - a.dot(pivots[k].U)) * pivots[k].Dinv)
+            a = a + S[k] * qdd[k]
+        return tuple(qdd), (a + c).filled()
+
+    return accelerate
+
+
+@fence
+def _release_root(root: Root, IA, p, c, tau, a_world) -> tuple[Columns, Motion]:
+    p = p + IA @ c if c is not ZERO else p
+    n, f = Vec3(*tau[:3]) - p.n, Vec3(*tau[3:]) - p.f
+    w = root.Sinv @ (n - root.G @ f)
+    a = Motion(w, root.Minv @ f - root.G.T @ w)
+    qdd = a - a_world
+    return (qdd.w.x, qdd.w.y, qdd.w.z, qdd.v.x, qdd.v.y, qdd.v.z), a + c
+
+
+def solve(
+    forest: Forest,
+    placed: list[Placed],
+    factors: list[Factor],
+    p: list[Force],
+    tau: list[Columns],
+    c: list[Any],
+    a_world: Motion,
+) -> list[Columns]:
+    """Accelerations of all degrees of freedom from bias forces p and joint forces tau, one entry a group.
+
+    With velocities in place of accelerations and impulses in place of forces (c = 0, a_world = 0) the
+    same two passes give the response to impulses.
+    """
+    p = list(p)
+    u: list[Any] = [None] * len(p)
+    for g in reversed(range(len(p))):
+        group, (_, r, S), (IA, pivots) = forest.groups[g], placed[g], factors[g]
+        if isinstance(pivots, Root):
+            continue
+        h = forest.matched(g)
+        inward = r if group.depth else None  # nobody asks for the force on the world
+        u[g], handed = _gather(group.joint)(IA, pivots, S, p[g], c[g], tau[g], inward, ZERO if h is None else p[h])
+        if h is None:
+            forest.to_parents(g, handed, p, lambda a, b: a + b)
+        else:
+            p[h] = handed
+    a: list[Motion] = []
+    qdd: list[Columns] = []
+    for g, group in enumerate(forest.groups):
+        (_, r, S), (IA, pivots) = placed[g], factors[g]
+        if isinstance(pivots, Root):
+            rates, ag = _release_root(pivots, IA, p[g], c[g], tau[g], a_world)
+        else:
+            rates, ag = _accelerate(group.joint)(pivots, S, u[g], forest.from_parents(g, a, a_world), r, c[g])
+        a.append(ag)
+        qdd.append(rates)
+    return qdd
+
+
+@jax.jit
+def aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
+    """Joint accelerations (..., nv) from joint forces tau (..., nv): M qdd + b = tau.
+
+    q: (..., nq), v: (..., nv). Only rigid-body inertia, armature and gravity act besides tau: add
+    `passive_forces(model, q, v)` for springs, damping, friction and motors.
+    """
+    forest = Forest.of(model, q, v, tau)
+    placed = place(forest, model, q)
+    moving: list[Moving] = move(forest, placed, v)
+    bodies = inertias(forest, model, placed)
+    factors = factorize(forest, model, placed, bodies)
+    forces = [forest.per_dof(tau, group) for group in forest.groups]
+    qdd = solve(forest, placed, factors, biases(bodies, moving), forces, [x.c for x in moving], gravity(model))
+    return forest.join_dofs(qdd, forest.batch(model, q, v, tau), q.dtype)

@@ -1,0 +1,147 @@
+"""Forward kinematics: where the links are and how they move (Kim 37, 41).
+
+All spatial quantities of this package are written in *world axes at the link's own origin*. Kim writes
+them in the link's axes; with world axes every Ad between neighbours is a shift of the origin by
+r = p - p_parent, no rotation, and precision does not depend on where in the world the tree stands.
+
+    R, p      orientation and origin of the link in the world
+    r         from the parent's origin to the link's origin, world axes
+    S         joint subspace, one Motion a degree of freedom
+    V         velocity;  c = V x (S qd) + c_J, the velocity-dependent part of the acceleration
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..algebra.fence import fence
+from ..algebra.rotation import Quat
+from ..algebra.spatial import IDENTITY, Motion, Transform
+from ..algebra.vec3 import Mat3, Vec3
+from ..algebra.zero import ZERO
+from ..forest import Forest
+from ..joints import JOINTS, JointParams
+from ..model import Model
+
+WORLD = Transform(IDENTITY, Vec3(ZERO, ZERO, ZERO))
+AT_REST: Any = Motion(ZERO, ZERO)
+
+
+class Placed(NamedTuple):
+    """One group's links in the world."""
+
+    pose: Transform
+    r: Vec3
+    S: tuple[Motion, ...]
+
+
+class Moving(NamedTuple):
+    """One group's velocities."""
+
+    V: Motion
+    c: Any
+
+
+@functools.cache
+def _place(joint: str):
+    row = JOINTS[joint]
+
+    @fence
+    def turns(*angles):
+        return tuple((jnp.cos(a), jnp.sin(a)) for a in angles)
+
+    @fence
+    def place(parent, position, quaternion, axis, axis2, pitch, q, turns):
+        R0 = parent.R @ Quat.of_array(quaternion).matrix()
+        R, d, S = row.move(R0, JointParams(Vec3.of(axis), Vec3.of(axis2), pitch), q, turns)
+        r = parent.R @ Vec3.of(position) + d
+        return Placed(Transform(R, parent.p + r), r, S)
+
+    return turns, place
+
+
+@functools.cache
+def _move(joint: str):
+    row = JOINTS[joint]
+
+    @fence
+    def move(V_parent, r, S, qd):
+        S = row.subspace(S)
+        VJ = sum((s * rate for s, rate in zip(S, qd, strict=True)), start=AT_REST)
+        V = (V_parent.at(r) + VJ).filled()
+        return Moving(V, V.ad(VJ) + row.bias(S, qd) if qd else AT_REST)
+
+    return move
+
+
+def place(forest: Forest, model: Model, q: Array) -> list[Placed]:
+    """Poses and joint subspaces, from the roots outwards; one entry a group."""
+    placed: list[Placed] = []
+    for g, group in enumerate(forest.groups):
+        turns, stage = _place(group.joint)
+        parent = forest.from_parents(g, [x.pose for x in placed], WORLD)
+        numbers = [forest.parameter(model, name, group) for name in _PLACEMENT]
+        qg = forest.coordinates(q, group)
+        placed.append(stage(parent, *numbers, qg, turns(*qg[: JOINTS[group.joint].angles])))
+    return placed
+
+
+_PLACEMENT = ("joint_position", "joint_quaternion", "axis", "axis2", "pitch")
+
+
+def move(forest: Forest, placed: list[Placed], v: Array) -> list[Moving]:
+    """Velocities and their part of the accelerations, from the roots outwards; one entry a group."""
+    moving: list[Moving] = []
+    for g, group in enumerate(forest.groups):
+        V_parent = forest.from_parents(g, [x.V for x in moving], AT_REST)
+        stage = _move(group.joint)
+        moving.append(stage(V_parent, placed[g].r, placed[g].S, forest.per_dof(v, group)))
+    return moving
+
+
+class Poses(NamedTuple):
+    """Poses of all links, in link order.
+
+    position: (..., nl, 3) origin of each link in the world [m].
+    rotation: (..., nl, 3, 3) axes of the link, as columns, in the world.
+    """
+
+    position: Array
+    rotation: Array
+
+
+@jax.jit
+def fk(model: Model, q: Array) -> Poses:
+    """Poses of all links at the coordinates q (..., nq)."""
+    forest = Forest.of(model, q)
+    placed = place(forest, model, q)
+    batch = forest.batch(model, q)
+
+    def joined(pick) -> Array:
+        return forest.join_links([pick(x.pose) for x in placed], batch, q.dtype)
+
+    position = [joined(lambda T, k=k: getattr(T.p, k)) for k in "xyz"]
+    rotation = [joined(lambda T, k=k: getattr(T.R, k)) for k in Mat3.__dataclass_fields__]
+    return Poses(
+        jnp.stack(position, -1), jnp.stack(rotation, -1).reshape((*batch, forest.topology.n_links, 3, 3))
+    )
+
+
+@jax.jit
+def integrate_q(model: Model, q: Array, v: Array, h: Array | float) -> Array:
+    """Coordinates after moving for the time h with constant joint velocities v (exponential map).
+
+    q: (..., nq), v: (..., nv), h: seconds, a number or one per lane (...).
+    """
+    forest = Forest.of(model, q, v)
+    stepped = []
+    for group in forest.groups:
+        row = JOINTS[group.joint]
+        stepped.append(row.advance(forest.coordinates(q, group), forest.per_dof(v, group), h))
+    return forest.join_coordinates(stepped, forest.batch(model, q, v), q.dtype)
+

@@ -1,0 +1,216 @@
+"""How the links of a forest are walked, group by group, and how arrays become components and back.
+
+A value of a group is a pytree of components. With n links in the group a component has shape
+(n, *batch), with one link just (*batch); anything that broadcasts to it will do. The group axis comes
+first, so a parent's single row broadcasts over its children, and a row is contiguous in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .joints import JOINTS
+from .model import Group, Model, Topology
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A topology seen with `rank` leading batch axes."""
+
+    topology: Topology
+    rank: int
+
+    @staticmethod
+    def of(model: Model, *arrays: Array) -> Forest:
+        """The forest of a model; the arrays (one trailing axis each) and parameters tell the batch axes."""
+        lead = [jnp.ndim(a) - 1 for a in arrays]
+        lead += [jnp.ndim(getattr(model, name)) - Model.base_ndim(name) for name in BATCHABLE]
+        return Forest(model.topology, max(lead))
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return self.topology.groups
+
+    @staticmethod
+    def batch(model: Model, *arrays: Array) -> tuple[int, ...]:
+        """The common leading shape of arrays with one trailing axis and of the model's parameters."""
+        shapes = [jnp.shape(a)[:-1] for a in arrays]
+        for name in BATCHABLE:
+            x = getattr(model, name)
+            shapes.append(jnp.shape(x)[: jnp.ndim(x) - Model.base_ndim(name)])
+        return jnp.broadcast_shapes(*shapes)
+
+    # -- arrays to components ------------------------------------------------------------------
+
+    def parameter(self, model: Model, name: str, group: Group) -> Array:
+        """Rows of a parameter per link, (n, *batch, *own), or (*batch, *own) for a single link."""
+        return self._rows(getattr(model, name), Model.base_ndim(name), group.links)
+
+    def per_dof(self, array: Array, group: Group) -> tuple[Array, ...]:
+        """One component a degree of freedom, from an array (..., nv)."""
+        return self._spread(array, self.topology.v_start, JOINTS[group.joint].nv, group)
+
+    def coordinates(self, q: Array, group: Group) -> tuple[Array, ...]:
+        """One component a coordinate, from an array (..., nq)."""
+        return self._spread(q, self.topology.q_start, JOINTS[group.joint].nq, group)
+
+    def _spread(self, array: Array, start: Sequence[int], width: int, group: Group) -> tuple[Array, ...]:
+        return tuple(self._rows(array, 1, [start[i] + k for i in group.links]) for k in range(width))
+
+    def _rows(self, array: Array, own: int, index: Sequence[int]) -> Array:
+        lead = jnp.ndim(array) - own
+        if len(index) == 1:
+            return jax.lax.index_in_dim(array, index[0], lead, keepdims=False)
+        front = jnp.moveaxis(_take(array, index, lead), lead, 0)
+        ones = (1,) * (self.rank - lead)
+        return front.reshape(front.shape[:1] + ones + front.shape[1:]) if ones else front
+
+    # -- components to arrays ------------------------------------------------------------------
+
+    def join_dofs(self, per_group: Sequence[Sequence[Any]], batch: tuple[int, ...], dtype: Any) -> Array:
+        """An array (*batch, nv) from one sequence of components a group."""
+        return self._join(per_group, self.topology.v_start, batch, dtype)
+
+    def join_coordinates(self, per_group: Sequence[Sequence[Any]], batch: tuple[int, ...], dtype: Any) -> Array:
+        """An array (*batch, nq) from one sequence of components a group."""
+        return self._join(per_group, self.topology.q_start, batch, dtype)
+
+    def _join(self, per_group: Any, start: Sequence[int], batch: tuple[int, ...], dtype: Any) -> Array:
+        blocks, order = [], []
+        for group, components in zip(self.groups, per_group, strict=True):
+            for k, x in enumerate(components):
+                shape = batch if group.n == 1 else (group.n, *batch)
+                x = jnp.broadcast_to(jnp.asarray(x, dtype), shape)
+                blocks.append(x[..., None] if group.n == 1 else jnp.moveaxis(x, 0, -1))
+                order += [start[i] + k for i in group.links]
+        if not blocks:
+            return jnp.zeros((*batch, 0), dtype)
+        if all(b.shape[-1] == 1 for b in blocks):
+            blocks = [blocks[k] for k in np.argsort(order)]
+            order = sorted(order)
+        joined = jnp.concatenate(blocks, -1)
+        return joined if order == sorted(order) else joined[..., np.argsort(order)]
+
+    def join_links(self, per_group: Sequence[Any], batch: tuple[int, ...], dtype: Any) -> Array:
+        """An array (*batch, nl) from one component a group."""
+        order = [i for group in self.groups for i in group.links]
+        blocks = []
+        for group, x in zip(self.groups, per_group, strict=True):
+            shape = batch if group.n == 1 else (group.n, *batch)
+            x = jnp.broadcast_to(jnp.asarray(x, dtype), shape)
+            blocks.append(x[..., None] if group.n == 1 else jnp.moveaxis(x, 0, -1))
+        return jnp.concatenate(blocks, -1)[..., np.argsort(order)]
+
+    # -- up and down the tree ------------------------------------------------------------------
+
+    def from_parents(self, g: int, values: Sequence[Any], world: Any) -> Any:
+        """The value of each link's parent, as rows of group g; `world` for links on the world."""
+        group = self.groups[g]
+        if group.depth == 0:
+            return world
+        runs = self._runs[g]
+        if len(runs) == 1:
+            source, rows = runs[0]
+            return jax.tree.map(lambda x: self._select(x, self.groups[source].n, rows), values[source])
+        pieces = [
+            jax.tree.map(lambda x, h=source, r=rows: self._cut(self._full(x, h), self.groups[h].n, r), values[source])
+            for source, rows in runs
+        ]
+        return jax.tree.map(lambda *xs: _concatenate(xs), *pieces)
+
+    def to_parents(self, g: int, contribution: Any, sums: list[Any], add: Callable[[Any, Any], Any]) -> None:
+        """Add the contribution of each link of group g to its parent's entry of `sums`, in place."""
+        group = self.groups[g]
+        if group.depth == 0:
+            return
+        at = 0
+        for source, rows in self._runs[g]:
+            mine = slice(at, at + len(rows))
+            at += len(rows)
+            n = self.groups[source].n
+
+            def spread(x, mine=mine, rows=rows, n=n):
+                x = self._full(x, g)
+                if group.n == 1 and n == 1:
+                    return x
+                x = x[None] if group.n == 1 else x[mine]
+                if n == 1:
+                    return x.sum(0)
+                if rows == tuple(range(n)):
+                    return x
+                return jnp.zeros((n, *x.shape[1:]), x.dtype).at[np.array(rows)].add(x)
+
+            sums[source] = add(sums[source], jax.tree.map(spread, contribution))
+
+    def matched(self, g: int) -> int | None:
+        """The parents' group when every link of g is the one child of the same row there, else None."""
+        group = self.groups[g]
+        if group.depth == 0 or len(self._runs[g]) != 1:
+            return None
+        source, rows = self._runs[g][0]
+        return source if rows == tuple(range(self.groups[source].n)) else None
+
+    @cached_property
+    def _runs(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]:
+        """For each group: its parents as (group, rows) runs in row order."""
+        all_runs = []
+        for group in self.groups:
+            runs: list[tuple[int, tuple[int, ...]]] = []
+            for parent in group.parents if group.depth else ():
+                h, row = self.topology.place[parent]
+                if runs and runs[-1][0] == h:
+                    runs[-1] = (h, (*runs[-1][1], row))
+                else:
+                    runs.append((h, (row,)))
+            all_runs.append(tuple(runs))
+        return tuple(all_runs)
+
+    def _select(self, x: Any, n: int, rows: tuple[int, ...]) -> Any:
+        if n == 1 or jnp.ndim(x) <= self.rank or x.shape[0] == 1:  # the same for every row
+            return x
+        if rows == tuple(range(n)):
+            return x
+        if len(set(rows)) == 1:
+            return x[rows[0]]
+        return _take(x, rows, 0)
+
+    def _cut(self, x: Array, n: int, rows: tuple[int, ...]) -> Array:
+        """Rows of a value with its group axis written out, (len(rows), *batch)."""
+        if n == 1:
+            return jnp.broadcast_to(x, (len(rows), *x.shape))
+        return x[rows[0]][None] if len(rows) == 1 else _take(x, rows, 0)
+
+    def _full(self, x: Any, g: int) -> Any:
+        """x with its group axis written out (none for a single link)."""
+        n = self.groups[g].n
+        if n == 1:
+            return jnp.asarray(x)
+        shape = jnp.shape(x)[1:] if jnp.ndim(x) > self.rank else jnp.shape(x)
+        return jnp.broadcast_to(x, (n, *(1,) * (self.rank - len(shape)), *shape))
+
+
+BATCHABLE = (
+    "mass", "com", "inertia", "joint_position", "joint_quaternion", "axis", "axis2", "pitch", "armature", "damping",
+    "loss", "stiffness", "rest", "motor_gain", "motor_kp", "motor_kd", "motor_effort", "motor_target", "gravity",
+)  # fmt: skip
+
+
+def _take(x: Array, index: Sequence[int], axis: int) -> Array:
+    """x along an axis at static places: a slice where the places are evenly spaced, else a gather."""
+    steps = set(np.diff(index))
+    if len(steps) == 1 and (step := int(next(iter(steps)))) > 0:
+        return jax.lax.slice_in_dim(x, index[0], index[-1] + 1, step, axis)
+    return jnp.take(x, np.array(index), axis)
+
+
+def _concatenate(xs: Sequence[Array]) -> Array:
+    batch = jnp.broadcast_shapes(*(x.shape[1:] for x in xs))
+    return jnp.concatenate([jnp.broadcast_to(x, (x.shape[0], *batch)) for x in xs])

@@ -1,0 +1,159 @@
+"""The joint table: widths, placement and motion subspace of every joint type, one row each.
+
+A row's `move(R0, par, q, turns)` places the child: R0 is the orientation of the joint frame in the world,
+q the joint's coordinates, turns the (cos, sin) of those that are angles. It returns R (orientation of the child in the world), d (from the joint frame's
+origin to the child's origin, world axes) and S (one Motion a degree of freedom, world axes, at the
+child's origin), so that the child moves with S qd relative to its parent.
+
+Accelerations need the rate of S (Featherstone 3.40-3.41, Kim 41): a = a_parent + S qdd + V x (S qd) + c_J,
+where c_J (`bias`) is what is left of the rate of S qd as seen from the child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .algebra.rotation import Quat, turned
+from .algebra.spatial import IDENTITY, Motion
+from .algebra.vec3 import Mat3, Scalar, Vec3, pytree
+from .algebra.zero import ZERO
+
+Coordinates = tuple[Scalar, ...]
+Turns = tuple[tuple[Scalar, Scalar], ...]  # (cos, sin) of each angle
+
+
+@pytree
+class JointParams:
+    """axis and axis2 in the joint frame, unit; pitch [m/rad]."""
+
+    axis: Vec3
+    axis2: Vec3
+    pitch: Scalar
+
+
+@dataclass(frozen=True)
+class Joint:
+    """One row of the table.
+
+    nq, nv: widths in q and v.  angles: how many of the first coordinates are angles.
+    move: see the module.  bias(S, qd): c_J.
+    advance(q, v, h): coordinates after moving with constant v for the time h.
+    displacement(q): the move away from q0 = neutral as a vector of nv numbers (what springs pull on).
+    neutral: coordinates at which the child's frame is the joint frame.
+    """
+
+    nq: int
+    nv: int
+    angles: int
+    move: Callable[[Mat3, JointParams, Coordinates, Turns], tuple[Mat3, Any, tuple[Motion, ...]]]
+    neutral: tuple[float, ...]
+    bias: Callable[[tuple[Motion, ...], Coordinates], Any] = lambda S, qd: ZERO
+    advance: Callable[[Coordinates, Coordinates, Scalar], Coordinates] = lambda q, v, h: tuple(
+        a + b * h for a, b in zip(q, v, strict=True)
+    )
+    displacement: Callable[[Coordinates], Coordinates] = lambda q: q
+    units: tuple[Motion, ...] = ()
+
+    def subspace(self, S: tuple[Motion, ...]) -> tuple[Motion, ...]:
+        """The columns of S; those of a floating joint are constants and do not travel through fences."""
+        return self.units or S
+
+
+def _fixed(R0, par, q, turns):
+    return R0, ZERO, ()
+
+
+def _revolute(R0, par, q, turns):
+    return R0 @ turned(par.axis, *turns[0]), ZERO, (Motion(R0 @ par.axis, ZERO),)
+
+
+def _prismatic(R0, par, q, turns):
+    a = R0 @ par.axis
+    return R0, a * q[0], (Motion(ZERO, a),)
+
+
+def _screw(R0, par, q, turns):
+    a = R0 @ par.axis
+    return R0 @ turned(par.axis, *turns[0]), a * (par.pitch * q[0]), (Motion(a, a * par.pitch),)
+
+
+def _cylindrical(R0, par, q, turns):
+    a = R0 @ par.axis
+    return R0 @ turned(par.axis, *turns[0]), a * q[1], (Motion(a, ZERO), Motion(ZERO, a))
+
+
+def _universal(R0, par, q, turns):
+    R1 = R0 @ turned(par.axis, *turns[0])
+    return R1 @ turned(par.axis2, *turns[1]), ZERO, (Motion(R0 @ par.axis, ZERO), Motion(R1 @ par.axis2, ZERO))
+
+
+def _universal_bias(S, qd):
+    return Motion(S[0].w.cross(S[1].w) * (qd[0] * qd[1]), ZERO)
+
+
+def _planar(R0, par, q, turns):
+    # the plane's axes stay with the parent, the child turns about the normal at its own origin
+    n, x = R0 @ par.axis, R0 @ par.axis2
+    y = n.cross(x)
+    return R0 @ turned(par.axis, *turns[0]), x * q[1] + y * q[2], (Motion(n, ZERO), Motion(ZERO, x), Motion(ZERO, y))
+
+
+def _planar_bias(S, qd):
+    return Motion(ZERO, (S[1].v * qd[1] + S[2].v * qd[2]).cross(S[0].w) * qd[0])
+
+
+def _spherical(R0, par, q, turns):
+    R = R0 @ Quat(*q).matrix()
+    return R, ZERO, tuple(Motion(column, ZERO) for column in R.columns)
+
+
+def _spherical_advance(q, v, h):
+    return _components(Quat(*q) * Quat.exp(Vec3(*v) * h))
+
+
+def _floating(R0, par, q, turns):
+    # q and v are in world axes whatever the joint frame is; the parent is the world
+    return Quat(*q[3:]).matrix(), Vec3(*q[:3]), ()
+
+
+_AXES = IDENTITY.rows
+_UNITS = tuple(Motion(e, ZERO) for e in _AXES) + tuple(Motion(ZERO, e) for e in _AXES)
+
+
+def _floating_bias(S, qd):
+    return Motion(ZERO, Vec3(*qd[3:]).cross(Vec3(*qd[:3])))
+
+
+def _floating_advance(q, v, h):
+    p = Vec3(*q[:3]) + Vec3(*v[3:]) * h
+    return (p.x, p.y, p.z, *_components(Quat.exp(Vec3(*v[:3]) * h) * Quat(*q[3:])))
+
+
+def _components(q: Quat) -> Coordinates:
+    q = q.normalized()  # rounding only: the exponential is unit already
+    return (q.w, q.x, q.y, q.z)
+
+
+def _log(q: Coordinates) -> Coordinates:
+    phi = Quat(*q).log()
+    return (phi.x, phi.y, phi.z)
+
+
+JOINTS: dict[str, Joint] = {
+    "fixed": Joint(0, 0, 0, _fixed, ()),
+    "revolute": Joint(1, 1, 1, _revolute, (0.0,)),
+    "prismatic": Joint(1, 1, 0, _prismatic, (0.0,)),
+    "screw": Joint(1, 1, 1, _screw, (0.0,)),
+    "cylindrical": Joint(2, 2, 1, _cylindrical, (0.0, 0.0)),
+    "universal": Joint(2, 2, 2, _universal, (0.0, 0.0), bias=_universal_bias),
+    "planar": Joint(3, 3, 1, _planar, (0.0, 0.0, 0.0), bias=_planar_bias),
+    "spherical": Joint(
+        4, 3, 0, _spherical, (1.0, 0.0, 0.0, 0.0), advance=_spherical_advance, displacement=_log
+    ),
+    "floating": Joint(
+        7, 6, 0, _floating, (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), bias=_floating_bias, advance=_floating_advance,
+        displacement=lambda q: (*_log(q[3:]), *q[:3]), units=_UNITS,
+    ),
+}  # fmt: skip

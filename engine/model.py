@@ -1,0 +1,225 @@
+"""Model: what does not change while time passes. Static topology, and parameters as arrays.
+
+The topology is hashable plain data: two scenes that differ only in numbers share one compiled
+program. Every parameter may carry leading batch axes (one value per lane); `Model.base_ndim` says
+how many trailing axes a parameter has of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import jax
+from jax import Array
+
+from .joints import JOINTS
+
+
+@dataclass(frozen=True)
+class Group:
+    """Links of equal depth and joint type: one vectorised kernel call.
+
+    joint: key of JOINTS.  links: link indices, (n,).  depth: joints between the link and the world, less one.
+    parents: parent of each link (-1: the world).  leaf: no link of the group has a child.
+    """
+
+    joint: str
+    depth: int
+    links: tuple[int, ...]
+    parents: tuple[int, ...]
+    leaf: bool
+
+    @property
+    def n(self) -> int:
+        return len(self.links)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The static half of a model: integers and names only, hashed by content.
+
+    names: of the links.  parents: parent of each link, smaller than its own index; -1 is the world.
+    joints: joint type of each link, keys of `engine.joints.JOINTS`.
+    shape_kinds, shape_links: kind of each shape and the link that carries it (-1: the world).
+    shape_points: slice (start, stop) of `Model.points` owned by each shape (hulls, meshes, heightfields).
+    pairs: (shape, shape) that may touch, each once, smaller index first.
+    """
+
+    names: tuple[str, ...]
+    parents: tuple[int, ...]
+    joints: tuple[str, ...]
+    shape_kinds: tuple[str, ...] = ()
+    shape_links: tuple[int, ...] = ()
+    shape_points: tuple[tuple[int, int], ...] = ()
+    pairs: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def n_links(self) -> int:
+        return len(self.parents)
+
+    @cached_property
+    def q_start(self) -> tuple[int, ...]:
+        """First coordinate of each link, and nq at the end."""
+        return _running_sum(JOINTS[j].nq for j in self.joints)
+
+    @cached_property
+    def v_start(self) -> tuple[int, ...]:
+        """First degree of freedom of each link, and nv at the end."""
+        return _running_sum(JOINTS[j].nv for j in self.joints)
+
+    @property
+    def nq(self) -> int:
+        return self.q_start[-1]
+
+    @property
+    def nv(self) -> int:
+        return self.v_start[-1]
+
+    @cached_property
+    def depth(self) -> tuple[int, ...]:
+        depth: list[int] = []
+        for parent in self.parents:
+            depth.append(0 if parent < 0 else depth[parent] + 1)
+        return tuple(depth)
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Groups by (depth, joint type), parents first; rows ordered as their parents are.
+
+        That order makes most children's rows equal to their parents' rows, so that a parent's value is
+        found by position, without a gather.
+        """
+        place: dict[int, tuple[int, int]] = {-1: (-1, 0)}
+        inner = set(self.parents)
+        groups: list[Group] = []
+        for depth in range(max(self.depth, default=-1) + 1):
+            level = [i for i, d in enumerate(self.depth) if d == depth]
+            level.sort(key=lambda i: (place[self.parents[i]], i))
+            for joint in sorted({self.joints[i] for i in level}):
+                links = tuple(i for i in level if self.joints[i] == joint)
+                for row, i in enumerate(links):
+                    place[i] = (len(groups), row)
+                parents = tuple(self.parents[i] for i in links)
+                groups.append(Group(joint, depth, links, parents, leaf=inner.isdisjoint(links)))
+        return tuple(groups)
+
+    @cached_property
+    def place(self) -> tuple[tuple[int, int], ...]:
+        """(group, row) of each link."""
+        where = {i: (g, row) for g, group in enumerate(self.groups) for row, i in enumerate(group.links)}
+        return tuple(where[i] for i in range(self.n_links))
+
+    def ancestors(self, link: int) -> tuple[int, ...]:
+        """The link itself and all links between it and the world, from the link down to the root."""
+        chain: list[int] = []
+        while link >= 0:
+            chain.append(link)
+            link = self.parents[link]
+        return tuple(chain)
+
+    def link(self, name: str | int) -> int:
+        """Index of a link given by name or by index; -1 and 'world' are the world."""
+        if name in ("world", -1):
+            return -1
+        if isinstance(name, str):
+            if name not in self.names:
+                raise ValueError(f"no link named {name!r}; the links are {', '.join(self.names)}")
+            return self.names.index(name)
+        if not -1 <= name < self.n_links:
+            raise ValueError(f"link index {name} is outside 0..{self.n_links - 1}")
+        return int(name)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Model:
+    """A scene ready to run. nl links, nv degrees of freedom, ns shapes, np pairs.
+
+    Links (frame of the link unless said otherwise):
+        mass (nl,) [kg]; com (nl, 3) [m]; inertia (nl, 3, 3) about the centre of mass, link axes [kg m^2].
+    Joints (joint frame in the parent's frame; the axes in the joint frame):
+        joint_position (nl, 3) [m]; joint_quaternion (nl, 4) w x y z, unit; axis (nl, 3) unit;
+        axis2 (nl, 3) unit: second axis of a universal, x axis of a planar joint; pitch (nl,) [m/rad].
+    Degrees of freedom:
+        armature (nv,) rotor inertia reflected to the joint [kg m^2, kg]; damping (nv,) [N m s/rad, N s/m];
+        loss (nv,) Coulomb friction [N m, N]; stiffness (nv,) [N m/rad, N/m] and rest (nv,) of the spring;
+        motor_gain, motor_kp, motor_kd, motor_effort, motor_target (nv,): the motor's torque is
+        clip(gain u - kp q - kd v, -effort, effort) with u the control, or the target where none is given;
+        lower, upper (nv,) limits, -inf and inf where there are none [rad, m]; limit_restitution (nv,).
+    World: gravity (3,) [m/s^2].
+    Shapes (pose in the link's frame):
+        shape_size (ns, 3) [m], by kind: sphere (r, 0, 0), box half extents, capsule and cylinder
+        (r, half length, 0), ellipsoid radii, plane zeros (normal is the pose's z axis);
+        shape_position (ns, 3) [m]; shape_quaternion (ns, 4); friction (ns,), restitution (ns,);
+        points (m, 3): vertices of hulls and meshes, all shapes end to end [m].
+    Pairs: pair_friction (np,), pair_restitution (np,), combined when the scene was compiled.
+    """
+
+    topology: Topology = field(metadata={"static": True})
+    mass: Array
+    com: Array
+    inertia: Array
+    joint_position: Array
+    joint_quaternion: Array
+    axis: Array
+    axis2: Array
+    pitch: Array
+    armature: Array
+    damping: Array
+    loss: Array
+    stiffness: Array
+    rest: Array
+    motor_gain: Array
+    motor_kp: Array
+    motor_kd: Array
+    motor_effort: Array
+    motor_target: Array
+    lower: Array
+    upper: Array
+    limit_restitution: Array
+    gravity: Array
+    shape_size: Array
+    shape_position: Array
+    shape_quaternion: Array
+    friction: Array
+    restitution: Array
+    points: Array
+    pair_friction: Array
+    pair_restitution: Array
+
+    def replace(self, **changes: Any) -> Model:
+        """A copy with some parameters changed, e.g. `model.replace(mass=masses)` with masses (lanes, nl)."""
+        known = {f.name for f in fields(self)}
+        for name in changes:
+            if name not in known:
+                raise ValueError(f"Model has no parameter {name!r}; it has {', '.join(sorted(known))}")
+        return replace(self, **changes)
+
+    @staticmethod
+    def base_ndim(name: str) -> int:
+        """How many trailing axes the parameter has when it is not batched."""
+        return _BASE_NDIM.get(name, 1)
+
+
+_BASE_NDIM = {
+    "com": 2,
+    "inertia": 3,
+    "joint_position": 2,
+    "joint_quaternion": 2,
+    "axis": 2,
+    "axis2": 2,
+    "shape_size": 2,
+    "shape_position": 2,
+    "shape_quaternion": 2,
+    "points": 2,
+}
+
+
+def _running_sum(widths: Any) -> tuple[int, ...]:
+    total = [0]
+    for width in widths:
+        total.append(total[-1] + width)
+    return tuple(total)
+

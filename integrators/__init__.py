@@ -1,0 +1,1 @@
+"""Floor 4: how time passes: motion schemes and rollouts."""

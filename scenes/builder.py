@@ -1,0 +1,118 @@
+"""SceneBuilder records a scene call by call; `compile_scene` checks what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..collision.shapes import Shape
+from .joint_specs import Joint
+from .spec import BodySpec, LinkSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+
+Vector = Sequence[float]  # arrays are welcome too: everything is recorded as tuples
+ORIGIN, NO_TURN = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
+
+
+class SceneBuilder:
+    """Builds a SceneSpec. The fields and their units are those of BodySpec, LinkSpec, PlaneSpec, StaticSpec.
+
+        b = SceneBuilder()
+        b.add_plane()
+        b.add_body("ball", [Sphere(0.1)], mass=1.0, position=(0, 0, 1))
+        model, state = compile_scene(b.build())
+    """
+
+    def __init__(self, gravity: Vector = (0.0, 0.0, -9.81)) -> None:
+        self._gravity: Any = gravity
+        self._links: list[Any] = []
+        self._statics: list[Any] = []
+        self._pairs: list[PairSpec] = []
+        self._exclusions: list[tuple[str, str]] = []
+
+    def add_plane(
+        self,
+        normal: Vector = (0.0, 0.0, 1.0),
+        offset: float = 0.0,
+        *,
+        name: str | None = None,
+        friction: float | None = None,
+        restitution: float | None = None,
+        material: str | None = None,
+    ) -> None:
+        """The static halfspace n . x <= offset [m]."""
+        self._statics.append(_spec(PlaneSpec, locals()))
+
+    def add_static(
+        self,
+        name: str | None = None,
+        shapes: Sequence[Shape] = (),
+        *,
+        position: Vector = ORIGIN,
+        quaternion: Vector = NO_TURN,
+        friction: float | None = None,
+        restitution: float | None = None,
+        material: str | None = None,
+    ) -> None:
+        """Shapes fixed in the world."""
+        self._statics.append(_spec(StaticSpec, locals()))
+
+    def add_body(
+        self,
+        name: str,
+        shapes: Sequence[Shape] = (),
+        *,
+        position: Vector = ORIGIN,
+        quaternion: Vector = NO_TURN,
+        linear_velocity: Vector = ORIGIN,
+        angular_velocity: Vector = ORIGIN,
+        mass: float | None = None,
+        density: float | None = None,
+        com: Vector | None = None,
+        inertia: Any = None,
+        friction: float | None = None,
+        restitution: float | None = None,
+        material: str | None = None,
+    ) -> None:
+        """A free body; velocities in world axes, linear_velocity of its centre of mass [m/s, rad/s]."""
+        self._links.append(_spec(BodySpec, locals()))
+
+    def add_link(
+        self,
+        name: str,
+        parent: str = "world",
+        *,
+        joint: Joint,
+        position: Vector = ORIGIN,
+        quaternion: Vector = NO_TURN,
+        mass: float | None = None,
+        density: float | None = None,
+        com: Vector | None = None,
+        inertia: Any = None,
+        shapes: Sequence[Shape] = (),
+        q0: float | Vector | None = None,
+        v0: float | Vector | None = None,
+        friction: float | None = None,
+        restitution: float | None = None,
+        material: str | None = None,
+    ) -> None:
+        """A link on a joint; position [m] and quaternion place the joint frame in the parent's frame."""
+        self._links.append(_spec(LinkSpec, locals()))
+
+    def set_pair(
+        self, material_a: str, material_b: str, *, friction: float | None = None, restitution: float | None = None
+    ) -> None:
+        """Friction and restitution between two materials, in place of the combination rule."""
+        self._pairs.append(PairSpec(material_a, material_b, friction, restitution))
+
+    def exclude(self, name_a: str, name_b: str) -> None:
+        """No contact between these two bodies, links or statics; "world" stands for all statics."""
+        self._exclusions.append((name_a, name_b))
+
+    def build(self) -> SceneSpec:
+        """The scene recorded so far, as plain data."""
+        return SceneSpec(self._gravity, tuple(self._links), tuple(self._statics), tuple(self._pairs), tuple(self._exclusions))
+
+
+def _spec(kind: Any, arguments: dict[str, Any]) -> Any:
+    """The spec made of a method's arguments, all of which carry the spec's own field names."""
+    return kind(**{name: value for name, value in arguments.items() if name != "self"})

@@ -1,0 +1,122 @@
+"""Checks of single values: each returns the value in numpy float64, or raises a SceneError.
+
+Every message reads: who, which field, the value, what it must be, and what to do:
+`body "ball": mass is -1.0; it must be positive: give mass in kg, or density and let the shapes decide`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..collision.poses import Array
+
+UNIT_TOLERANCE = 1e-3  # a quaternion this close to length one was rounded, further away it is a mistake
+
+
+class SceneError(ValueError):
+    """A scene that cannot be compiled; the text names the body, the field, the value and the fix."""
+
+
+def reject(where: str, field: str, value: Any, must: str) -> NoReturn:
+    """Raise; must: what the value must be, and after a colon what to do."""
+    shown = repr(value)
+    raise SceneError(f"{where}: {field} is {shown if len(shown) < 200 else shown[:200] + '...'}; {must}")
+
+
+def reject_name(where: str, field: str, name: Any, known: Iterable[str], must: str) -> NoReturn:
+    """Raise for a name that is not known, with the nearest known one as the suggestion."""
+    known = [k for k in known if isinstance(k, str)]
+    near = get_close_matches(str(name), known, n=1)
+    if near:
+        fix = f"did you mean {near[0]!r}?"
+    else:
+        fix = f"known are {', '.join(map(repr, known[:8]))}{', ...' if len(known) > 8 else ''}" if known else "none is known"
+    reject(where, field, name, f"{must}: {fix}")
+
+
+def numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: str = "") -> Array:
+    """Finite numbers of this shape; -1 in shape stands for any length."""
+    array = any_numbers(where, field, value, shape, unit)
+    if not np.isfinite(array).all():
+        reject(where, field, value, f"it must be finite: give {_wanted(shape, unit)}")
+    return array
+
+
+def any_numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: str = "") -> Array:
+    """As `numbers`, infinite ones allowed; NaN never is."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        reject(where, field, value, f"it must be made of numbers: give {_wanted(shape, unit)}")
+    fits = array.ndim == len(shape) and all(want in (-1, have) for want, have in zip(shape, array.shape, strict=True))
+    if not fits:
+        reject(where, field, value, f"its shape must be {_shape_text(shape)}, not {array.shape}: give {_wanted(shape, unit)}")
+    if np.isnan(array).any():
+        reject(where, field, value, f"it must not be NaN: give {_wanted(shape, unit)}")
+    return array
+
+
+def number(where: str, field: str, value: Any, unit: str = "") -> float:
+    return float(numbers(where, field, value, (), unit))
+
+
+def positive(where: str, field: str, value: Any, shape: tuple[int, ...] = (), unit: str = "", fix: str = "") -> Array:
+    array = numbers(where, field, value, shape, unit)
+    if not (array > 0).all():
+        reject(where, field, value, f"it must be positive: {fix or 'give ' + _wanted(shape, unit)}")
+    return array
+
+
+def non_negative(where: str, field: str, value: Any, shape: tuple[int, ...] = (), unit: str = "") -> Array:
+    array = numbers(where, field, value, shape, unit)
+    if not (array >= 0).all():
+        reject(where, field, value, f"it must not be negative: give {_wanted(shape, unit)}, 0 for none")
+    return array
+
+
+def fraction(where: str, field: str, value: Any, shape: tuple[int, ...] = ()) -> Array:
+    array = numbers(where, field, value, shape)
+    if not ((array >= 0) & (array <= 1)).all():
+        reject(where, field, value, "it must lie between 0 and 1: give 0 for no bounce, 1 for no loss")
+    return array
+
+
+def direction(where: str, field: str, value: Any) -> Array:
+    """A vector of any length but zero, made unit."""
+    vector = numbers(where, field, value, (3,))
+    length = np.linalg.norm(vector)
+    if length < 1e-12:
+        reject(where, field, value, "it must not be zero: give a direction such as (0, 0, 1)")
+    return vector / length
+
+
+def quaternion(where: str, field: str, value: Any) -> Array:
+    """A quaternion w x y z made unit; one whose length is off by more than UNIT_TOLERANCE is a mistake."""
+    q = numbers(where, field, value, (4,))
+    length = np.linalg.norm(q)
+    if abs(length - 1) > UNIT_TOLERANCE:
+        fix = "give w x y z, such as (1, 0, 0, 0), divided by its length"
+        reject(where, field, value, f"its length must be 1, not {length:.6g}: {fix}")
+    return q / length
+
+
+def text(where: str, field: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        reject(where, field, value, "it must be a name: give a text that is not empty")
+    return value
+
+
+def _shape_text(shape: tuple[int, ...]) -> str:
+    return str(tuple("n" if n < 0 else n for n in shape)).replace("'", "")
+
+
+def _wanted(shape: tuple[int, ...], unit: str) -> str:
+    inside = f" in {unit}" if unit else ""
+    if shape == ():
+        return f"one number{inside}"
+    rows = " x ".join("n" if n < 0 else str(n) for n in shape)
+    return f"{rows} numbers{inside}"

@@ -1,0 +1,168 @@
+"""compile_scene: from a description to (Model, State), and the one door that rejects bad input.
+
+Everything is computed in numpy float64 and cast at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..collision.mass import MassProperties
+from ..collision.poses import Array, rotation_matrix
+from ..engine.joints import JOINTS
+from ..engine.model import Model, Topology
+from ..engine.state import State
+from . import check
+from .inertia import link_mass
+from .joint_rows import JointRow, joint_row, start_q, start_v
+from .joint_specs import Floating
+from .order import parent_name, sort_links, who
+from .pairs import pair_table
+from .shape_rows import ShapeRow, shape_rows
+from .spec import BodySpec, LinkSpec, SceneSpec
+from .tree_mass import check_tree
+
+DOF_FIELDS = (
+    "armature", "damping", "loss", "stiffness", "rest", "motor_gain", "motor_kp", "motor_kd", "motor_effort",
+    "motor_target", "lower", "upper", "limit_restitution",
+)  # fmt: skip
+
+
+def compile_scene(scene: Any, dtype: Any = None) -> tuple[Model, State]:
+    """Check a SceneSpec (or SceneBuilder) and turn it into a model and the state at t = 0.
+
+    dtype: float32 or float64; None: float64 where jax's x64 mode is on, else float32.
+    Links keep their order of adding, except that parents come before their children.
+    Quaternions whose length is within 1e-3 of one are normalised, others rejected; axes and normals may have
+    any length but zero. Raises SceneError (a ValueError) that names the body, the field, the value and the fix.
+    """
+    kind = _checked_dtype(dtype)
+    spec = scene.build() if hasattr(scene, "build") else scene
+    if not isinstance(spec, SceneSpec):
+        fix = "give a SceneSpec, a SceneBuilder, or carom.load(name or path)"
+        check.reject("compile_scene", "scene", scene, f"it must be the description of a scene: {fix}")
+    gravity = check.numbers("scene", "gravity", spec.gravity, (3,), "m/s^2")
+    specs, parents = sort_links(spec)
+    links = [_link_row(link) for link in specs]
+    joints = [link.joint for link in links]
+    check_tree([who(link) for link in specs], parents, [link.mass for link in links], joints)
+    topology, shape_arrays = _shapes(spec, specs, parents, links)
+    arrays = _link_arrays(links) | shape_arrays | {"gravity": gravity}
+    arrays |= {f: np.concatenate([joint.dofs[f] for joint in joints]) for f in DOF_FIELDS}
+    model = Model(topology=topology, **{name: jnp.asarray(array, kind) for name, array in arrays.items()})
+    q, v = np.concatenate([link.q for link in links]), np.concatenate([link.v for link in links])
+    return model, State(q=jnp.asarray(q, kind), v=jnp.asarray(v, kind), t=jnp.asarray(0.0, kind))
+
+
+def _checked_dtype(dtype: Any) -> Any:
+    wide = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
+    if dtype is None:
+        return jnp.float64 if wide else jnp.float32
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = ""
+    if name not in ("float32", "float64"):
+        check.reject("compile_scene", "dtype", dtype, "it must be float32 or float64: leave it out for jax's own choice")
+    if name == "float64" and not wide:
+        fix = 'call jax.config.update("jax_enable_x64", True) before any array is made, or set JAX_ENABLE_X64=1'
+        check.reject("compile_scene", "dtype", name, f"jax's x64 mode is off: {fix}")
+    return np.dtype(name)
+
+
+@dataclass(frozen=True)
+class _LinkRow:
+    """One link, checked: its part of the link arrays, of q and of v."""
+
+    mass: MassProperties
+    joint: JointRow
+    position: Array
+    quaternion: Array
+    q: Array
+    v: Array
+    shapes: list[ShapeRow]
+
+
+def _link_row(spec: BodySpec | LinkSpec) -> _LinkRow:
+    where = who(spec)
+    joint = joint_row(where, getattr(spec, "joint", Floating()))
+    if joint.kind == "floating" and parent_name(spec) != "world":
+        fix = "let it hang on 'world', or use another joint"
+        check.reject(where, "parent", parent_name(spec), f"a floating joint must hang on the world: {fix}")
+    shapes = shape_rows(spec)
+    mass = link_mass(where, spec, shapes, jointed=joint.kind != "floating")
+    position = check.numbers(where, "position", spec.position, (3,), "m")
+    quaternion = check.quaternion(where, "quaternion", spec.quaternion)
+    if isinstance(spec, BodySpec):
+        q, v = np.concatenate([position, quaternion]), _body_velocity(where, spec, mass, quaternion)
+        return _LinkRow(mass, joint, np.zeros(3), np.eye(4)[0], q, v, shapes)
+    if joint.kind != "floating":
+        q, v = start_q(where, joint, spec.q0), start_v(where, joint, spec.v0)
+        return _LinkRow(mass, joint, position, quaternion, q, v, shapes)
+    # a floating joint's coordinates are in world axes: its pose is where it starts, there is no joint frame
+    pose = np.concatenate([position, quaternion])
+    if spec.q0 is not None and not np.array_equal(pose, (0, 0, 0, 1, 0, 0, 0)):
+        check.reject(where, "q0", spec.q0, "a floating link's position and quaternion are its q0: give one of the two")
+    q = pose if spec.q0 is None else start_q(where, joint, spec.q0)
+    return _LinkRow(mass, joint, np.zeros(3), np.eye(4)[0], q, start_v(where, joint, spec.v0), shapes)
+
+
+def _body_velocity(where: str, spec: BodySpec, mass: MassProperties, quaternion: Array) -> Array:
+    """(6,) angular velocity and velocity of the body's origin, from that of the centre of mass, world axes."""
+    w = check.numbers(where, "angular_velocity", spec.angular_velocity, (3,), "rad/s")
+    v_com = check.numbers(where, "linear_velocity", spec.linear_velocity, (3,), "m/s")
+    return np.concatenate([w, v_com - np.cross(w, rotation_matrix(quaternion) @ mass.com)])
+
+
+def _link_arrays(links: list[_LinkRow]) -> dict[str, Array]:
+    return {
+        "mass": np.array([link.mass.mass for link in links]),
+        "com": np.array([link.mass.com for link in links]),
+        "inertia": np.array([link.mass.inertia for link in links]),
+        "joint_position": np.array([link.position for link in links]),
+        "joint_quaternion": np.array([link.quaternion for link in links]),
+        "axis": np.array([link.joint.axis for link in links]),
+        "axis2": np.array([link.joint.axis2 for link in links]),
+        "pitch": np.array([link.joint.pitch for link in links]),
+    }
+
+
+def _shapes(
+    scene: SceneSpec, specs: tuple[Any, ...], parents: tuple[int, ...], links: list[_LinkRow]
+) -> tuple[Topology, dict[str, Array]]:
+    """The topology, and the shape and pair arrays: the world's shapes first, then link by link."""
+    rows: list[ShapeRow] = []
+    on: list[int] = []
+    owners: list[str | None] = []
+    for k, static in enumerate(scene.statics):
+        for row in shape_rows(static, k, moving=False):
+            rows, on, owners = [*rows, row], [*on, -1], [*owners, static.name]
+    for k, (spec, link) in enumerate(zip(specs, links, strict=True)):
+        rows, on, owners = rows + link.shapes, on + [k] * len(link.shapes), owners + [spec.name] * len(link.shapes)
+    names, joints = tuple(spec.name for spec in specs), tuple(link.joint.kind for link in links)
+    assert all(joint in JOINTS for joint in joints)
+    pairs, friction, restitution = pair_table(scene, names, parents, joints, rows, on, owners)
+    ends = np.cumsum([0, *(len(row.points) for row in rows)]).tolist()
+    topology = Topology(
+        names, parents, joints, tuple(row.shape.kind for row in rows), tuple(on),
+        tuple(zip(ends[:-1], ends[1:], strict=True)), pairs,
+    )  # fmt: skip
+    return topology, {
+        "shape_size": _stack([row.size for row in rows], 3),
+        "shape_position": _stack([row.position for row in rows], 3),
+        "shape_quaternion": _stack([row.quaternion for row in rows], 4),
+        "friction": np.array([row.friction for row in rows]),
+        "restitution": np.array([row.restitution for row in rows]),
+        "points": np.concatenate([np.zeros((0, 3)), *(row.points for row in rows)]),
+        "pair_friction": friction,
+        "pair_restitution": restitution,
+    }
+
+
+def _stack(rows: list[Array], width: int) -> Array:
+    return np.array(rows).reshape(-1, width)

@@ -1,0 +1,159 @@
+"""Checked joints: axes, the numbers of every dof, and where the joint starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..collision.poses import Array, rotation_from_z, rotation_matrix
+from ..engine.joints import JOINTS
+from . import check
+from .joint_specs import Motor
+
+X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
+TURNS = {"spherical": 0, "floating": 3}  # where the quaternion begins in q
+
+
+@dataclass(frozen=True)
+class JointRow:
+    """A joint's part of the model, fields as in Model; `dofs` holds its (nv,) arrays by field name."""
+
+    kind: str
+    axis: Array
+    axis2: Array
+    pitch: float
+    dofs: dict[str, Array]
+
+
+def joint_row(where: str, joint: Any) -> JointRow:
+    kind = getattr(joint, "kind", None)
+    if kind not in JOINTS or isinstance(joint, type):
+        check.reject(where, "joint", joint, f"it must be one of the joints {', '.join(JOINTS)}: e.g. Revolute((0, 0, 1))")
+    where = f"{where}, joint ({kind})"
+    axis, axis2 = _axes(where, joint)
+    dofs = _passive(where, joint) | _motors(where, joint) | _limits(where, joint)
+    return JointRow(kind, axis, axis2, check.number(where, "pitch", getattr(joint, "pitch", 0.0), "m/rad"), dofs)
+
+
+def _axes(where: str, joint: Any) -> tuple[Array, Array]:
+    """axis, and axis2: the given one, or the image of x under the smallest rotation that takes z to axis."""
+    axis = check.direction(where, "axis", getattr(joint, "axis", Z))
+    given = getattr(joint, "axis2", None)
+    if given is None:
+        return axis, rotation_matrix(rotation_from_z(axis)) @ X
+    axis2 = check.direction(where, "axis2", given)
+    if np.linalg.norm(np.cross(axis, axis2)) < 1e-6:
+        check.reject(where, "axis2", given, f"it must not be parallel to axis {joint.axis}: turn it away from axis")
+    if joint.kind == "planar":
+        axis2 = axis2 - axis * (axis @ axis2)
+        axis2 = axis2 / np.linalg.norm(axis2)
+    return axis, axis2
+
+
+def _passive(where: str, joint: Any) -> dict[str, Array]:
+    values = {name: _per_dof(where, joint, name, getattr(joint, name)) for name in ("damping", "armature", "loss", "stiffness")}
+    for name, value in values.items():
+        if (value < 0).any():
+            check.reject(where, name, getattr(joint, name), "it must not be negative: give 0 for none")
+    if joint.kind == "floating" and values["stiffness"].any():
+        check.reject(where, "stiffness", joint.stiffness, "a floating joint has no spring: leave it out")
+    return values | {"rest": _per_dof(where, joint, "rest", joint.rest)}
+
+
+def _per_dof(where: str, joint: Any, field: str, value: Any, infinite: bool = False) -> Array:
+    """(nv,) from one number for all dofs, or one for each."""
+    nv = JOINTS[joint.kind].nv
+    read = check.any_numbers if infinite else check.numbers
+    array = read(where, field, value, () if np.ndim(value) == 0 else (nv,))
+    if nv == 0 and np.any(array) and np.isfinite(array).all():
+        check.reject(where, field, value, "a fixed joint has no degree of freedom: leave it out")
+    return np.broadcast_to(array, (nv,)).copy()
+
+
+def _motors(where: str, joint: Any) -> dict[str, Array]:
+    """gain, kp, kd, effort and target of each dof: one motor drives all dofs, or there is one a dof."""
+    nv = JOINTS[joint.kind].nv
+    motors = joint.motor if isinstance(joint.motor, tuple) else (joint.motor,) * nv
+    if len(motors) != nv:
+        check.reject(where, "motor", joint.motor, f"there must be {nv} of them, one a dof, not {len(motors)}: use None for no motor")
+    if nv == 0 and joint.motor is not None:
+        check.reject(where, "motor", joint.motor, "a fixed joint has no degree of freedom: leave it out")
+    rows = [_motor(where, joint, motor) for motor in motors]
+    names = ("gain", "kp", "kd", "effort", "target")
+    return {f"motor_{name}": np.array([row[name][dof] for dof, row in enumerate(rows)]) for name in names}
+
+
+def _motor(where: str, joint: Any, motor: Any) -> dict[str, Array]:
+    """One motor's numbers for every dof of the joint."""
+    if motor is None:
+        motor = Motor()
+    if not isinstance(motor, Motor):
+        check.reject(where, "motor", motor, 'it must be a Motor: e.g. Motor("position", kp=100.0, kd=10.0)')
+    if motor.kind not in _GAINS:
+        check.reject_name(where, "motor.kind", motor.kind, _GAINS, f"it must be one of {', '.join(_GAINS)}")
+    needs, takes = _GAINS[motor.kind]
+    gains = {}
+    for name in ("kp", "kd"):
+        value = getattr(motor, name)
+        gains[name] = _per_dof(where, joint, f"motor.{name}", 0.0 if value is None else value)
+        if (gains[name] < 0).any() or (name == needs and not (gains[name] > 0).all()):
+            check.reject(where, f"motor.{name}", value, f"a {motor.kind} motor needs it positive: give {name}")
+        if name not in takes and value is not None:
+            check.reject(where, f"motor.{name}", value, f"a {motor.kind} motor takes no {name}: leave it out, or change kind")
+    if joint.kind == "floating" and motor.kind == "position":
+        check.reject(where, "motor.kind", motor.kind, 'a floating joint has no position motor: use "torque" or "velocity"')
+    effort = _per_dof(where, joint, "motor.effort", motor.effort, infinite=True)
+    if not (effort > 0).all():
+        check.reject(where, "motor.effort", motor.effort, "it must be positive: give N m or N, or leave it out for no limit")
+    gain = gains[needs] if needs else np.ones_like(effort)
+    return gains | {"gain": gain, "effort": effort, "target": _per_dof(where, joint, "motor.target", motor.target)}
+
+
+# kind of motor -> the gain it needs (which is also the gain of u), the gains it takes
+_GAINS: dict[str, tuple[str | None, tuple[str, ...]]] = {
+    "torque": (None, ()),
+    "position": ("kp", ("kp", "kd")),
+    "velocity": ("kd", ("kd",)),
+}
+
+
+def _limits(where: str, joint: Any) -> dict[str, Array]:
+    nv = JOINTS[joint.kind].nv
+    given = getattr(joint, "limits", None)
+    pairs = (None,) * nv if given is None else (given,) if nv == 1 else given
+    if nv != 1 and given is not None and (np.ndim(pairs) == 0 or len(pairs) != nv or any(np.ndim(p) == 0 and p is not None for p in pairs)):
+        check.reject(where, "limits", given, f"there must be {nv} pairs, one a dof: give (lower, upper) or None for each")
+    lower, upper = np.full(nv, -np.inf), np.full(nv, np.inf)
+    for dof, pair in enumerate(pairs):
+        if pair is None:
+            continue
+        lower[dof], upper[dof] = check.any_numbers(where, "limits", pair, (2,), "rad or m")
+        if not lower[dof] < upper[dof]:
+            check.reject(where, "limits", pair, "the lower must be less than the upper: swap them, or use a Fixed joint")
+    restitution = _per_dof(where, joint, "restitution", getattr(joint, "restitution", 0.0))
+    return {"lower": lower, "upper": upper, "limit_restitution": check.fraction(where, "restitution", restitution, (nv,))}
+
+
+def start_q(where: str, row: JointRow, q0: Any) -> Array:
+    """(nq,) at the start, inside the limits; quaternions made unit."""
+    table = JOINTS[row.kind]
+    if q0 is None:
+        q = np.array(table.neutral, float)
+    else:
+        q = check.numbers(where, "q0", (q0,) if np.ndim(q0) == 0 else q0, (table.nq,), "rad, m")
+    if row.kind in TURNS:
+        first = TURNS[row.kind]
+        q = np.concatenate([q[:first], check.quaternion(where, "q0 (quaternion)", q[first:])])
+    elif ((q < row.dofs["lower"]) | (q > row.dofs["upper"])).any():
+        lower, upper = row.dofs["lower"], row.dofs["upper"]
+        shown = ", ".join(f"({a:g}, {b:g})" for a, b in zip(lower, upper, strict=True))
+        check.reject(where, "q0", 0.0 if q0 is None else q0, f"it must lie within the limits {shown}: give q0 inside, or widen them")
+    return q
+
+
+def start_v(where: str, row: JointRow, v0: Any) -> Array:
+    """(nv,) at the start."""
+    nv = JOINTS[row.kind].nv
+    return np.zeros(nv) if v0 is None else check.numbers(where, "v0", (v0,) if np.ndim(v0) == 0 else v0, (nv,), "rad/s, m/s")

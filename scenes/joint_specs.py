@@ -1,0 +1,145 @@
+"""Joints as people describe them: frozen plain data, unchecked until the scene is compiled.
+
+Degrees of freedom, in order: cylindrical (angle, shift), universal (angle about axis, about axis2), planar
+(angle, x, y), spherical (3, rotation in the child's axes), floating (3 angular, 3 linear, world axes).
+Axes are given in the joint frame and need not have length one. Angles [rad], shifts [m].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..collision.plain import make_plain
+
+PerDof = float | tuple[float, ...]
+Axis = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Motor:
+    """torque on a dof = clip(gain u - kp q - kd v, -effort, effort), with u the control, or target without one.
+
+    kind: "torque": u is the torque [N m, N];  "position": u is the wanted q, needs kp, gain = kp;
+    "velocity": u is the wanted v, needs kd, gain = kd.
+    kp [N m/rad, N/m]; kd [N m s/rad, N s/m]; effort > 0 [N m, N], inf: unlimited; target in the units of u.
+    Each number may be one per dof of the joint.
+    """
+
+    kind: str = "torque"
+    kp: PerDof | None = None
+    kd: PerDof | None = None
+    effort: PerDof = float("inf")
+    target: PerDof = 0.0
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joint:
+    """What the dofs of all joints share; a number holds for every dof, a tuple gives one for each.
+
+    damping [N m s/rad, N s/m]; armature: rotor inertia reflected to the joint [kg m^2, kg];
+    loss: Coulomb friction [N m, N]; stiffness [N m/rad, N/m] and rest [rad, m]: a spring;
+    motor: a Motor, or a tuple with one Motor or None per dof.
+    """
+
+    kind: ClassVar[str] = ""
+    damping: PerDof = 0.0
+    armature: PerDof = 0.0
+    loss: PerDof = 0.0
+    stiffness: PerDof = 0.0
+    rest: PerDof = 0.0
+    motor: Motor | tuple[Motor | None, ...] | None = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+
+
+@dataclass(frozen=True)
+class Fixed(Joint):
+    """No motion: the child is welded to its parent."""
+
+    kind: ClassVar[str] = "fixed"
+
+
+@dataclass(frozen=True)
+class Revolute(Joint):
+    """A turn about axis.  limits: (lower, upper) [rad] or None;  restitution: of the limits, 0..1."""
+
+    kind: ClassVar[str] = "revolute"
+    axis: Axis
+    limits: tuple[float, float] | None = None
+    restitution: PerDof = 0.0
+
+
+@dataclass(frozen=True)
+class Prismatic(Joint):
+    """A slide along axis.  limits: (lower, upper) [m] or None;  restitution: of the limits, 0..1."""
+
+    kind: ClassVar[str] = "prismatic"
+    axis: Axis
+    limits: tuple[float, float] | None = None
+    restitution: PerDof = 0.0
+
+
+@dataclass(frozen=True)
+class Screw(Joint):
+    """A turn q about axis with a slide pitch * q along it.  pitch [m/rad];  limits of q [rad] or None."""
+
+    kind: ClassVar[str] = "screw"
+    axis: Axis
+    pitch: float
+    limits: tuple[float, float] | None = None
+    restitution: PerDof = 0.0
+
+
+@dataclass(frozen=True)
+class Cylindrical(Joint):
+    """A turn about axis and a slide along it.  limits: (pair or None [rad], pair or None [m]), or None."""
+
+    kind: ClassVar[str] = "cylindrical"
+    axis: Axis
+    limits: tuple[Any, Any] | None = None
+    restitution: PerDof = 0.0
+
+
+@dataclass(frozen=True)
+class Universal(Joint):
+    """A turn about axis (fixed in the parent), then about axis2 (fixed in the child).  limits: two pairs or Nones."""
+
+    kind: ClassVar[str] = "universal"
+    axis: Axis = (1.0, 0.0, 0.0)
+    axis2: Axis = (0.0, 1.0, 0.0)
+    limits: tuple[Any, Any] | None = None
+    restitution: PerDof = 0.0
+
+
+@dataclass(frozen=True)
+class Planar(Joint):
+    """A slide in the plane normal to axis and a turn about it.
+
+    axis2: direction of the x coordinate, its part along axis is taken out; None: the image of x under the
+    smallest rotation that takes z to axis.  limits: three pairs or Nones (angle, x, y), or None.
+    """
+
+    kind: ClassVar[str] = "planar"
+    axis: Axis = (0.0, 0.0, 1.0)
+    axis2: Axis | None = None
+    limits: tuple[Any, Any, Any] | None = None
+    restitution: PerDof = 0.0
+
+
+@dataclass(frozen=True)
+class Spherical(Joint):
+    """Any turn: a quaternion.  rest and a position target: rotation vectors (3,)."""
+
+    kind: ClassVar[str] = "spherical"
+
+
+@dataclass(frozen=True)
+class Floating(Joint):
+    """Free of its parent, which must be the world: no spring, no position motor."""
+
+    kind: ClassVar[str] = "floating"

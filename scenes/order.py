@@ -1,0 +1,83 @@
+"""Names, parents and the order of links: parents before children, otherwise the order of adding."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+from .check import SceneError, reject, reject_name, text
+from .spec import BodySpec, LinkSpec, PlaneSpec, SceneSpec, StaticSpec
+
+_NOUNS: dict[type, str] = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "static"}
+
+
+def who(spec: Any, index: int | None = None) -> str:
+    """How messages call a body, link, plane or static."""
+    noun = _NOUNS[type(spec)]
+    return f"{noun} {index}" if spec.name is None else f'{noun} "{spec.name}"'
+
+
+def parent_name(spec: BodySpec | LinkSpec) -> str:
+    return getattr(spec, "parent", "world")
+
+
+def sort_links(scene: SceneSpec) -> tuple[tuple[BodySpec | LinkSpec, ...], tuple[int, ...]]:
+    """Links with every parent before its children, and the parent index of each (-1: the world).
+
+    Stable: of all links whose parent has been placed, the one added first comes next.
+    """
+    _check_names(scene)
+    specs = scene.links
+    index = {spec.name: i for i, spec in enumerate(specs)}
+    children: dict[str, list[int]] = {}
+    for i, spec in enumerate(specs):
+        parent = parent_name(spec)
+        if parent != "world" and parent not in index:
+            reject_name(who(spec), "parent", parent, ["world", *index], "it must be 'world' or the name of a link")
+        children.setdefault(parent, []).append(i)
+    ready, order = list(children.get("world", [])), []
+    while ready:
+        order.append(heapq.heappop(ready))
+        for child in children.get(specs[order[-1]].name, []):
+            heapq.heappush(ready, child)
+    if len(order) < len(specs):
+        _reject_loop(specs, set(range(len(specs))) - set(order))
+    place = {specs[old].name: new for new, old in enumerate(order)}
+    links = tuple(specs[old] for old in order)
+    return links, tuple(place.get(parent_name(spec), -1) for spec in links)
+
+
+def _check_names(scene: SceneSpec) -> None:
+    for field, kinds, specs in (("links", (BodySpec, LinkSpec), scene.links), ("statics", (PlaneSpec, StaticSpec), scene.statics)):
+        for spec in specs:
+            if type(spec) not in kinds:
+                wanted = " or ".join(kind.__name__ for kind in kinds)
+                reject("scene", field, spec, f"it must hold {wanted}: use SceneBuilder, or these classes")
+    if not scene.links:
+        raise SceneError("scene: links is (); there must be at least one: add a body with add_body, or a link with add_link")
+    first: dict[str, str] = {}
+    for i, spec in enumerate((*scene.links, *scene.statics)):
+        if spec.name is None and type(spec) in (PlaneSpec, StaticSpec):
+            continue
+        name = text(f"{_NOUNS[type(spec)]} {i}", "name", spec.name)
+        if name == "world":
+            reject(who(spec), "name", name, "it must not be 'world', which names the fixed world: choose another name")
+        if name in first:
+            reject(who(spec), "name", name, f"it must be unique, but a {first[name]} has it already: rename one of them")
+        first[name] = _NOUNS[type(spec)]
+
+
+def _reject_loop(specs: tuple[Any, ...], left: set[int]) -> None:
+    """Raise with the parents that go round in a circle."""
+    index = {spec.name: i for i, spec in enumerate(specs)}
+    seen: list[int] = []
+    i = min(left)
+    while i not in seen:
+        seen.append(i)
+        i = index[parent_name(specs[i])]
+    loop = [specs[j].name for j in seen[seen.index(i) :]]
+    chain = " -> ".join([*loop, loop[0]])
+    reject(
+        who(specs[i]), "parent", parent_name(specs[i]),
+        f"it closes a joint loop without a closure ({chain}): let one of them hang on 'world' or on another link",
+    )  # fmt: skip

@@ -1,0 +1,107 @@
+"""The pair table: which shapes may touch, and the friction and restitution between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..collision.poses import Array
+from .check import SceneError, fraction, non_negative, reject, reject_name
+from .shape_rows import ShapeRow
+from .spec import SceneSpec
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def pair_table(
+    scene: SceneSpec, names: Sequence[str], parents: Sequence[int], joints: Sequence[str],
+    rows: list[ShapeRow], links: list[int], owners: list[str | None],
+) -> tuple[Pairs, Array, Array]:  # fmt: skip
+    """Pairs (i, j), i < j, of shapes that may touch, with their friction (np,) and restitution (np,).
+
+    rows, links, owners: of each shape, its link (-1: the world) and the name of what carries it.
+    Left out: shapes of one body (links welded together are one body), two static shapes, two bodies joined by a
+    joint, and what `exclude` names. What hangs on the world by a joint may touch the statics.
+    """
+    _check_exclusions(scene, names)
+    weld, joined = _welds(parents, joints)
+    body = np.array([weld[link] if link >= 0 else -1 for link in links], int)
+    static = np.array([link < 0 or _is_static(link, parents, joints) for link in links], bool)
+    above = np.array([joined[link] if link >= 0 else -2 for link in links], int)
+    i, j = np.triu_indices(len(rows), k=1)
+    touch = (body[i] != body[j]) & ~(static[i] & static[j]) & (above[i] != body[j]) & (above[j] != body[i])
+    number = {name: n for n, name in enumerate(dict.fromkeys(owners))}
+    owner = np.array([number[name] for name in owners], int)
+    for a, b in scene.exclusions:
+        in_a, in_b = _members(a, owner, number, links), _members(b, owner, number, links)
+        touch &= ~((in_a[i] & in_b[j]) | (in_b[i] & in_a[j]))
+    i, j = i[touch], j[touch]
+    friction, restitution = _combine(scene, rows, i, j)
+    return tuple(zip(i.tolist(), j.tolist(), strict=True)), friction, restitution
+
+
+def _welds(parents: Sequence[int], joints: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Of each link: the first link it is welded to, and that of the link its body hangs on by a joint (-2: none)."""
+    weld, joined = [], []
+    for i, (parent, joint) in enumerate(zip(parents, joints, strict=True)):
+        if joint == "fixed" and parent >= 0:
+            weld.append(weld[parent])
+            joined.append(joined[parent])
+        else:
+            weld.append(i)
+            joined.append(weld[parent] if parent >= 0 else -2)
+    return weld, joined
+
+
+def _is_static(link: int, parents: Sequence[int], joints: Sequence[str]) -> bool:
+    while link >= 0 and joints[link] == "fixed":
+        link = parents[link]
+    return link < 0
+
+
+def _members(name: str, owner: Array, number: dict[str | None, int], links: list[int]) -> Array:
+    return np.array(links, int) < 0 if name == "world" else owner == number.get(name, -1)
+
+
+def _check_exclusions(scene: SceneSpec, names: Sequence[str]) -> None:
+    known = ["world", *names, *(spec.name for spec in scene.statics if spec.name is not None)]
+    for k, pair in enumerate(scene.exclusions):
+        for name in pair:
+            if name not in known:
+                reject_name(f"exclusion {k}", "name", name, known, "it must be the name of a body, link or static")
+        if pair[0] == pair[1]:
+            reject(f"exclusion {k}", "names", pair, "they must differ: shapes of one body never touch each other")
+
+
+def _combine(scene: SceneSpec, rows: list[ShapeRow], i: Array, j: Array) -> tuple[Array, Array]:
+    """Geometric mean of friction, the smaller restitution; rules between materials override."""
+    mu = np.array([row.friction for row in rows])
+    e = np.array([row.restitution for row in rows])
+    friction, restitution = np.sqrt(mu[i] * mu[j]), np.minimum(e[i], e[j])
+    materials = list(dict.fromkeys(row.material for row in rows if row.material is not None))
+    of = np.array([-1 if row.material is None else materials.index(row.material) for row in rows], int)
+    seen: set[frozenset[str]] = set()
+    for k, rule in enumerate(scene.pairs):
+        where = f"pair rule {k}"
+        a, b = (_material(where, name, materials) for name in (rule.material_a, rule.material_b))
+        key = frozenset((rule.material_a, rule.material_b))
+        if key in seen:
+            raise SceneError(
+                f"{where}: materials is {(rule.material_a, rule.material_b)!r}; they have a rule already: keep one of the two"
+            )
+        seen.add(key)
+        if rule.friction is None and rule.restitution is None:
+            reject(where, "friction", None, "the rule must say something: give friction, restitution or both")
+        hit = ((of[i] == a) & (of[j] == b)) | ((of[i] == b) & (of[j] == a))
+        if rule.friction is not None:
+            friction[hit] = non_negative(where, "friction", rule.friction)
+        if rule.restitution is not None:
+            restitution[hit] = fraction(where, "restitution", rule.restitution)
+    return friction, restitution
+
+
+def _material(where: str, name: str, known: list[str]) -> int:
+    if name not in known:
+        reject_name(where, "material", name, known, "it must be the material of some shape or body")
+    return known.index(name)

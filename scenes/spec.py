@@ -1,0 +1,142 @@
+"""A scene as plain data: what the builder records, what files hold, what `compile_scene` checks.
+
+Frozen dataclasses of numbers, strings and tuples: equal scenes compare equal. SI units, world z up,
+quaternions w x y z. Nothing is checked here; `compile_scene` is the one door that rejects bad input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..collision.plain import make_plain
+from ..collision.shapes import Numbers, Shape
+from .joint_specs import Joint
+
+
+@dataclass(frozen=True)
+class BodySpec:
+    """A free body: a link on a floating joint, its frame the body's frame.
+
+    shapes: in the body's frame.
+    position (3,) of the body's origin in W [m]; quaternion (4,) body to W.
+    linear_velocity (3,) of the centre of mass, world axes [m/s]; angular_velocity (3,), world axes [rad/s].
+    mass [kg]; None: from the shapes and their density.
+    density: of shapes that have none of their own [kg/m^3]; None: 1000.
+    com (3,) in the body's frame [m]; None: from the shapes, or zero when inertia is given.
+    inertia: (3, 3) about com, body axes, or its diagonal (3,) [kg m^2]; None: from the shapes, scaled to mass.
+    friction, restitution, material: of shapes that have none of their own; None: 0.5, 0 and no material.
+    """
+
+    name: str
+    shapes: tuple[Shape, ...] = ()
+    position: Numbers = (0.0, 0.0, 0.0)
+    quaternion: Numbers = (1.0, 0.0, 0.0, 0.0)
+    linear_velocity: Numbers = (0.0, 0.0, 0.0)
+    angular_velocity: Numbers = (0.0, 0.0, 0.0)
+    mass: float | None = None
+    density: float | None = None
+    com: Numbers | None = None
+    inertia: Any = None
+    friction: float | None = None
+    restitution: float | None = None
+    material: str | None = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+
+
+@dataclass(frozen=True)
+class LinkSpec:
+    """A link on a joint. Mass, shapes and materials as in BodySpec, in the link's frame.
+
+    parent: name of a link, a body or "world".
+    position (3,) [m], quaternion (4,): the joint frame in the parent's frame; the link's frame is the joint
+    frame after the joint's motion. On a floating joint they are the pose at the start, unless q0 gives it.
+    mass: 0 is allowed between joints, where some link further out has mass or the joint has armature.
+    inertia: zeros make a point mass, where the joint still feels its inertia.
+    q0: joint coordinates at the start; None: zero (quaternions: no turn).
+    v0: joint velocities at the start; a number for one dof; None: zero.
+    """
+
+    name: str
+    joint: Joint
+    parent: str = "world"
+    shapes: tuple[Shape, ...] = ()
+    position: Numbers = (0.0, 0.0, 0.0)
+    quaternion: Numbers = (1.0, 0.0, 0.0, 0.0)
+    mass: float | None = None
+    density: float | None = None
+    com: Numbers | None = None
+    inertia: Any = None
+    q0: float | Numbers | None = None
+    v0: float | Numbers | None = None
+    friction: float | None = None
+    restitution: float | None = None
+    material: str | None = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+
+
+@dataclass(frozen=True)
+class PlaneSpec:
+    """The static halfspace n . x <= offset.  normal (3,) in W, of any length, n its unit vector; offset [m]."""
+
+    normal: Numbers = (0.0, 0.0, 1.0)
+    offset: float = 0.0
+    name: str | None = None
+    friction: float | None = None
+    restitution: float | None = None
+    material: str | None = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+
+
+@dataclass(frozen=True)
+class StaticSpec:
+    """Static geometry fixed in W.  position (3,) [m] and quaternion (4,) of the frame that carries the shapes."""
+
+    name: str | None = None
+    shapes: tuple[Shape, ...] = ()
+    position: Numbers = (0.0, 0.0, 0.0)
+    quaternion: Numbers = (1.0, 0.0, 0.0, 0.0)
+    friction: float | None = None
+    restitution: float | None = None
+    material: str | None = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+
+
+@dataclass(frozen=True)
+class PairSpec:
+    """What happens between two materials, in place of the combination rule; None leaves that number to the rule."""
+
+    material_a: str
+    material_b: str
+    friction: float | None = None
+    restitution: float | None = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+
+
+@dataclass(frozen=True)
+class SceneSpec:
+    """A whole scene.
+
+    gravity (3,) in W [m/s^2].  links: bodies and links in order of adding.  statics: planes and static geometry.
+    pairs: rules between materials.  exclusions: pairs of names (of bodies, links, statics, or "world": all
+    statics) that never touch.
+    """
+
+    gravity: Numbers = (0.0, 0.0, -9.81)
+    links: tuple[BodySpec | LinkSpec, ...] = ()
+    statics: tuple[PlaneSpec | StaticSpec, ...] = ()
+    pairs: tuple[PairSpec, ...] = ()
+    exclusions: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        make_plain(self)

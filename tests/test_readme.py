@@ -1,0 +1,67 @@
+"""What the README says is true: its code runs, its commands and its links exist."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+COMMANDS = [line for block in blocks("sh") for line in block.splitlines()]
+
+
+def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if name != "JAX_ENABLE_X64"}
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
+
+
+def test_code_runs(tmp_path: Path) -> None:
+    tour = tmp_path / "tour.py"
+    tour.write_text("\n".join(blocks("python")))
+    result = run(sys.executable, "-W", "error", str(tour), cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    names, a, frames, batch = result.stdout.splitlines()
+    assert names == "('pendulum', 'box') (8,) (7,)"
+    assert float(a.split()[1]) < 1e-12  # rnea undoes aba: what is left of the torque [N m]
+    assert frames.startswith("(121, 8)")
+    assert abs(float(frames.split()[-1])) < 1e-6  # energy drift over two seconds
+    assert batch == "(1024, 31, 8)"
+
+
+def test_two_commands_are_what_ci_runs() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    assert len(COMMANDS) >= 2
+    assert COMMANDS[:2] == ['pip install -e ".[dev]"', "pytest -n 2"]
+    for command in COMMANDS[:2]:
+        assert re.search(rf'^stage "[^"]+" {re.escape(command)}$', script, flags=re.MULTILINE)
+
+
+def test_extras_exist() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {extra for group in re.findall(r"\.\[([\w,]+)\]", README) for extra in group.split(",")} <= set(extras)
+
+
+@pytest.mark.parametrize("command", [line for line in COMMANDS if line.startswith("carom ")])
+def test_command_works(command: str, tmp_path: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    program, *arguments = shlex.split(command)
+    module, function = project["scripts"][program].split(":")
+    result = run(sys.executable, "-c", f"from {module} import {function}; {function}()", *arguments, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.strip()
+
+
+def test_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target

@@ -28,10 +28,10 @@ _HOME = {
     "ConvexHull": "collision.shapes",
     "Mesh": "collision.shapes",
     "Heightfield": "collision.shapes",
-    "load": "scenes.library.registry",
+    "load": "scenes.sources",
     # compile it
     "compile_scene": "scenes.compile",
-    "SceneError": "scenes.compile",
+    "SceneError": "scenes.check",
     "Model": "engine.model",
     "State": "engine.state",
     # let time pass
@@ -74,7 +74,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .integrators.batch import tile as tile
     from .integrators.rollout import rollout as rollout
     from .scenes.builder import SceneBuilder as SceneBuilder
-    from .scenes.compile import SceneError as SceneError
+    from .scenes.check import SceneError as SceneError
     from .scenes.compile import compile_scene as compile_scene
     from .scenes.joint_specs import Cylindrical as Cylindrical
     from .scenes.joint_specs import Fixed as Fixed
@@ -86,7 +86,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.joint_specs import Screw as Screw
     from .scenes.joint_specs import Spherical as Spherical
     from .scenes.joint_specs import Universal as Universal
-    from .scenes.library.registry import load as load
+    from .scenes.sources import load as load
     from .scenes.spec import SceneSpec as SceneSpec
 
 __all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -14,7 +14,7 @@ import numpy as np
 
 from .mesh import Surface, convex_hull, load_mesh, solid_moments
 from .poses import Array, rotation_matrix
-from .shapes import Box, Capsule, Cylinder, Ellipsoid, Shape, Sphere
+from .shapes import Shape
 
 
 @dataclass(frozen=True)
@@ -70,27 +70,28 @@ def _centred(volume: float, *moments_per_volume: float) -> tuple[float, Array, A
     return volume, np.zeros(3), volume * np.diag(moments_per_volume)
 
 
-def _sphere(s: Sphere, _: Surface | None):
-    return _ellipsoid(Ellipsoid((s.radius,) * 3), None)
+def _sphere(s: Any, _: Surface | None):
+    m = 2 / 5 * s.radius**2
+    return _centred(4 / 3 * np.pi * s.radius**3, m, m, m)
 
 
-def _box(s: Box, _: Surface | None):
+def _box(s: Any, _: Surface | None):
     a, b, c = s.half_extents
     return _centred(8 * a * b * c, (b * b + c * c) / 3, (a * a + c * c) / 3, (a * a + b * b) / 3)
 
 
-def _ellipsoid(s: Ellipsoid, _: Surface | None):
+def _ellipsoid(s: Any, _: Surface | None):
     a, b, c = s.radii
     return _centred(4 / 3 * np.pi * a * b * c, (b * b + c * c) / 5, (a * a + c * c) / 5, (a * a + b * b) / 5)
 
 
-def _cylinder(s: Cylinder, _: Surface | None):
+def _cylinder(s: Any, _: Surface | None):
     r, h = s.radius, s.half_length
     side = r * r / 4 + h * h / 3
     return _centred(2 * np.pi * r * r * h, side, side, r * r / 2)
 
 
-def _capsule(s: Capsule, _: Surface | None):
+def _capsule(s: Any, _: Surface | None):
     r, h = s.radius, s.half_length
     tube, ball = 2 * np.pi * r * r * h, 4 / 3 * np.pi * r**3
     # each half ball: 83/320 r^2 about its own centre, which lies h + 3/8 r from the middle

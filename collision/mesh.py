@@ -25,7 +25,7 @@ def load_mesh(source: Any, scale: Any = 1.0) -> Surface:
     try:
         if isinstance(source, str):
             if not os.path.isfile(source):
-                raise MeshError(f"the file {source!r} does not exist: give a path relative to {os.getcwd()!r}, or absolute")
+                raise MeshError(f"there is no such file: give a path that is absolute, or relative to {os.getcwd()!r}")
             mesh = trimesh.load_mesh(source, process=True)
         else:
             vertices, faces = source
@@ -34,7 +34,8 @@ def load_mesh(source: Any, scale: Any = 1.0) -> Surface:
     except MeshError:
         raise
     except Exception as error:  # trimesh's readers raise whatever their file formats raise
-        raise MeshError(f"trimesh cannot read it ({type(error).__name__}: {error}): give an STL, OBJ or PLY file") from error
+        cause = f"{type(error).__name__}: {error}"
+        raise MeshError(f"trimesh cannot read it ({cause}): give an STL, OBJ or PLY file") from error
     if not len(faces):
         raise MeshError("it has no triangles: give a mesh with faces")
     if not np.isfinite(vertices).all():

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from numpy.typing import ArrayLike
+
+Numbers = ArrayLike  # a number, or numbers in lists, tuples or arrays: all recorded as nested tuples
+
 
 def plain(value: Any) -> Any:
     """Arrays, lists and numpy scalars as (nested) tuples of Python numbers; everything else unchanged."""

@@ -5,10 +5,12 @@ Kernels use `engine.algebra`; here a scene is prepared once, in full precision w
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
 
 
 def rotation_matrix(quaternion: Array) -> Array:

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import Any, ClassVar
 
-from .plain import make_plain
-
-Numbers = tuple[float, ...]
+from .plain import Numbers, make_plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +91,7 @@ class ConvexHull(Shape):
     """The convex hull of points (n, 3) [m], at most 64 of them on the hull."""
 
     kind: ClassVar[str] = "hull"
-    points: tuple[Numbers, ...] = field(repr=False)
+    points: Numbers = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ class Mesh(Shape):
 
     kind: ClassVar[str] = "mesh"
     source: Any = field(repr=False)
-    scale: float | Numbers = 1.0
+    scale: Numbers = 1.0
 
     def __post_init__(self) -> None:
         source = self.source
@@ -127,8 +125,8 @@ class Heightfield(Shape):
     """
 
     kind: ClassVar[str] = "heightfield"
-    heights: tuple[Numbers, ...] = field(repr=False)
-    cell: float | Numbers
+    heights: Numbers = field(repr=False)
+    cell: Numbers
 
 
 # kinds that only static geometry may have: their mass is infinite

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from .algebra.zero import dense
 from .joints import JOINTS
 from .model import Group, Model, Topology
 
@@ -88,7 +89,7 @@ class Forest:
         for group, components in zip(self.groups, per_group, strict=True):
             for k, x in enumerate(components):
                 shape = batch if group.n == 1 else (group.n, *batch)
-                x = jnp.broadcast_to(jnp.asarray(x, dtype), shape)
+                x = dense(x, shape, dtype)
                 blocks.append(x[..., None] if group.n == 1 else jnp.moveaxis(x, 0, -1))
                 order += [start[i] + k for i in group.links]
         if not blocks:
@@ -105,9 +106,26 @@ class Forest:
         blocks = []
         for group, x in zip(self.groups, per_group, strict=True):
             shape = batch if group.n == 1 else (group.n, *batch)
-            x = jnp.broadcast_to(jnp.asarray(x, dtype), shape)
+            x = dense(x, shape, dtype)
             blocks.append(x[..., None] if group.n == 1 else jnp.moveaxis(x, 0, -1))
         return jnp.concatenate(blocks, -1)[..., np.argsort(order)]
+
+    # -- one link --------------------------------------------------------------------------------
+
+    def row(self, link: int, values: Sequence[Any]) -> Any:
+        """The value of one link, without a group axis."""
+        g, row = self.topology.place[link]
+        n = self.groups[g].n
+        return jax.tree.map(lambda x: x if n == 1 else self._full(x, g)[row], values[g])
+
+    def only(self, link: int, value: Any, none: Any) -> list[Any]:
+        """One entry a group: `value` at one link, zero at its neighbours, `none` in the other groups."""
+        g, row = self.topology.place[link]
+        entries = [none] * len(self.groups)
+        n = self.groups[g].n
+        mask = (np.arange(n) == row).reshape(n, *(1,) * self.rank)
+        entries[g] = value if n == 1 else jax.tree.map(lambda x: jnp.where(mask, x, 0), value)
+        return entries
 
     # -- up and down the tree ------------------------------------------------------------------
 
@@ -188,13 +206,15 @@ class Forest:
             return jnp.broadcast_to(x, (len(rows), *x.shape))
         return x[rows[0]][None] if len(rows) == 1 else _take(x, rows, 0)
 
-    def _full(self, x: Any, g: int) -> Any:
-        """x with its group axis written out (none for a single link)."""
+    def _full(self, x: Any, g: int) -> Array:
+        """x with all its axes written out: (n, *batch), or (*batch) for a single link; batch axes may be 1."""
         n = self.groups[g].n
+        grouped = n > 1 and jnp.ndim(x) > self.rank
+        shape = jnp.shape(x)[1:] if grouped else jnp.shape(x)
+        shape = (1,) * (self.rank - len(shape)) + shape
         if n == 1:
-            return jnp.asarray(x)
-        shape = jnp.shape(x)[1:] if jnp.ndim(x) > self.rank else jnp.shape(x)
-        return jnp.broadcast_to(x, (n, *(1,) * (self.rank - len(shape)), *shape))
+            return jnp.reshape(x, shape)
+        return jnp.broadcast_to(jnp.reshape(x, jnp.shape(x)[:1] + shape) if grouped else x, (n, *shape))
 
 
 BATCHABLE = (

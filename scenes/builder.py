@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..collision.plain import Numbers
 from ..collision.shapes import Shape
 from .joint_specs import Joint
 from .spec import BodySpec, LinkSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
 
-Vector = Sequence[float]  # arrays are welcome too: everything is recorded as tuples
 ORIGIN, NO_TURN = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 
 
 class SceneBuilder:
     """Builds a SceneSpec. The fields and their units are those of BodySpec, LinkSpec, PlaneSpec, StaticSpec.
 
-        b = SceneBuilder()
-        b.add_plane()
-        b.add_body("ball", [Sphere(0.1)], mass=1.0, position=(0, 0, 1))
-        model, state = compile_scene(b.build())
+    b = SceneBuilder()
+    b.add_plane()
+    b.add_body("ball", [Sphere(0.1)], mass=1.0, position=(0, 0, 1))
+    model, state = compile_scene(b.build())
     """
 
-    def __init__(self, gravity: Vector = (0.0, 0.0, -9.81)) -> None:
+    def __init__(self, gravity: Numbers = (0.0, 0.0, -9.81)) -> None:
         self._gravity: Any = gravity
         self._links: list[Any] = []
         self._statics: list[Any] = []
@@ -31,7 +31,7 @@ class SceneBuilder:
 
     def add_plane(
         self,
-        normal: Vector = (0.0, 0.0, 1.0),
+        normal: Numbers = (0.0, 0.0, 1.0),
         offset: float = 0.0,
         *,
         name: str | None = None,
@@ -47,8 +47,8 @@ class SceneBuilder:
         name: str | None = None,
         shapes: Sequence[Shape] = (),
         *,
-        position: Vector = ORIGIN,
-        quaternion: Vector = NO_TURN,
+        position: Numbers = ORIGIN,
+        quaternion: Numbers = NO_TURN,
         friction: float | None = None,
         restitution: float | None = None,
         material: str | None = None,
@@ -61,14 +61,14 @@ class SceneBuilder:
         name: str,
         shapes: Sequence[Shape] = (),
         *,
-        position: Vector = ORIGIN,
-        quaternion: Vector = NO_TURN,
-        linear_velocity: Vector = ORIGIN,
-        angular_velocity: Vector = ORIGIN,
+        position: Numbers = ORIGIN,
+        quaternion: Numbers = NO_TURN,
+        linear_velocity: Numbers = ORIGIN,
+        angular_velocity: Numbers = ORIGIN,
         mass: float | None = None,
         density: float | None = None,
-        com: Vector | None = None,
-        inertia: Any = None,
+        com: Numbers | None = None,
+        inertia: Numbers | None = None,
         friction: float | None = None,
         restitution: float | None = None,
         material: str | None = None,
@@ -82,15 +82,15 @@ class SceneBuilder:
         parent: str = "world",
         *,
         joint: Joint,
-        position: Vector = ORIGIN,
-        quaternion: Vector = NO_TURN,
+        position: Numbers = ORIGIN,
+        quaternion: Numbers = NO_TURN,
         mass: float | None = None,
         density: float | None = None,
-        com: Vector | None = None,
-        inertia: Any = None,
+        com: Numbers | None = None,
+        inertia: Numbers | None = None,
         shapes: Sequence[Shape] = (),
-        q0: float | Vector | None = None,
-        v0: float | Vector | None = None,
+        q0: Numbers | None = None,
+        v0: Numbers | None = None,
         friction: float | None = None,
         restitution: float | None = None,
         material: str | None = None,
@@ -110,7 +110,8 @@ class SceneBuilder:
 
     def build(self) -> SceneSpec:
         """The scene recorded so far, as plain data."""
-        return SceneSpec(self._gravity, tuple(self._links), tuple(self._statics), tuple(self._pairs), tuple(self._exclusions))
+        links, statics, pairs = tuple(self._links), tuple(self._statics), tuple(self._pairs)
+        return SceneSpec(self._gravity, links, statics, pairs, tuple(self._exclusions))
 
 
 def _spec(kind: Any, arguments: dict[str, Any]) -> Any:

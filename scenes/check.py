@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..collision.plain import plain
 from ..collision.poses import Array
 
 UNIT_TOLERANCE = 1e-3  # a quaternion this close to length one was rounded, further away it is a mistake
@@ -23,7 +24,7 @@ class SceneError(ValueError):
 
 def reject(where: str, field: str, value: Any, must: str) -> NoReturn:
     """Raise; must: what the value must be, and after a colon what to do."""
-    shown = repr(value)
+    shown = repr(plain(value))
     raise SceneError(f"{where}: {field} is {shown if len(shown) < 200 else shown[:200] + '...'}; {must}")
 
 
@@ -31,10 +32,8 @@ def reject_name(where: str, field: str, name: Any, known: Iterable[str], must: s
     """Raise for a name that is not known, with the nearest known one as the suggestion."""
     known = [k for k in known if isinstance(k, str)]
     near = get_close_matches(str(name), known, n=1)
-    if near:
-        fix = f"did you mean {near[0]!r}?"
-    else:
-        fix = f"known are {', '.join(map(repr, known[:8]))}{', ...' if len(known) > 8 else ''}" if known else "none is known"
+    some = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
+    fix = f"did you mean {near[0]!r}?" if near else f"known are {some}" if known else "none is known"
     reject(where, field, name, f"{must}: {fix}")
 
 
@@ -54,7 +53,8 @@ def any_numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit
         reject(where, field, value, f"it must be made of numbers: give {_wanted(shape, unit)}")
     fits = array.ndim == len(shape) and all(want in (-1, have) for want, have in zip(shape, array.shape, strict=True))
     if not fits:
-        reject(where, field, value, f"its shape must be {_shape_text(shape)}, not {array.shape}: give {_wanted(shape, unit)}")
+        must = f"its shape must be {_shape_text(shape)}, not {array.shape}"
+        reject(where, field, value, f"{must}: give {_wanted(shape, unit)}")
     if np.isnan(array).any():
         reject(where, field, value, f"it must not be NaN: give {_wanted(shape, unit)}")
     return array
@@ -116,7 +116,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 
 def _wanted(shape: tuple[int, ...], unit: str) -> str:
     inside = f" in {unit}" if unit else ""
-    if shape == ():
+    if shape in ((), (1,)):
         return f"one number{inside}"
     rows = " x ".join("n" if n < 0 else str(n) for n in shape)
     return f"{rows} numbers{inside}"

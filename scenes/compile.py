@@ -6,6 +6,7 @@ Everything is computed in numpy float64 and cast at the end.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -14,7 +15,6 @@ import numpy as np
 
 from ..collision.mass import MassProperties
 from ..collision.poses import Array, rotation_matrix
-from ..engine.joints import JOINTS
 from ..engine.model import Model, Topology
 from ..engine.state import State
 from . import check
@@ -68,7 +68,7 @@ def _checked_dtype(dtype: Any) -> Any:
     except TypeError:
         name = ""
     if name not in ("float32", "float64"):
-        check.reject("compile_scene", "dtype", dtype, "it must be float32 or float64: leave it out for jax's own choice")
+        check.reject("compile_scene", "dtype", dtype, "it must be float32 or float64: leave it out for jax's choice")
     if name == "float64" and not wide:
         fix = 'call jax.config.update("jax_enable_x64", True) before any array is made, or set JAX_ENABLE_X64=1'
         check.reject("compile_scene", "dtype", name, f"jax's x64 mode is off: {fix}")
@@ -145,12 +145,11 @@ def _shapes(
     for k, (spec, link) in enumerate(zip(specs, links, strict=True)):
         rows, on, owners = rows + link.shapes, on + [k] * len(link.shapes), owners + [spec.name] * len(link.shapes)
     names, joints = tuple(spec.name for spec in specs), tuple(link.joint.kind for link in links)
-    assert all(joint in JOINTS for joint in joints)
     pairs, friction, restitution = pair_table(scene, names, parents, joints, rows, on, owners)
     ends = np.cumsum([0, *(len(row.points) for row in rows)]).tolist()
     topology = Topology(
         names, parents, joints, tuple(row.shape.kind for row in rows), tuple(on),
-        tuple(zip(ends[:-1], ends[1:], strict=True)), pairs,
+        tuple(pairwise(ends)), pairs,
     )  # fmt: skip
     return topology, {
         "shape_size": _stack([row.size for row in rows], 3),

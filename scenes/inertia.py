@@ -39,12 +39,14 @@ def _given_mass(where: str, spec: Any, jointed: bool) -> float | None:
         return None
     if jointed and number(where, "mass", spec.mass, "kg") == 0:
         return 0.0
-    return float(positive(where, "mass", spec.mass, fix="give mass in kg, or density and let the shapes decide"))
+    return float(
+        positive(where, "mass", spec.mass, unit="kg", fix="give mass in kg, or density and let the shapes decide")
+    )
 
 
 def _massless(where: str, spec: Any) -> MassProperties:
     if spec.inertia is not None and np.any(numbers(where, "inertia", spec.inertia, np.shape(spec.inertia))):
-        reject(where, "inertia", spec.inertia, "a link of mass 0 has none: leave inertia out, or use the joint's armature")
+        reject(where, "inertia", spec.inertia, "a link of mass 0 has none: leave it out, or use the joint's armature")
     return ZERO_MASS
 
 

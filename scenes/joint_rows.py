@@ -30,7 +30,7 @@ class JointRow:
 def joint_row(where: str, joint: Any) -> JointRow:
     kind = getattr(joint, "kind", None)
     if kind not in JOINTS or isinstance(joint, type):
-        check.reject(where, "joint", joint, f"it must be one of the joints {', '.join(JOINTS)}: e.g. Revolute((0, 0, 1))")
+        check.reject(where, "joint", joint, f"it must be one of {', '.join(JOINTS)}: e.g. joint=Revolute((0, 0, 1))")
     where = f"{where}, joint ({kind})"
     axis, axis2 = _axes(where, joint)
     dofs = _passive(where, joint) | _motors(where, joint) | _limits(where, joint)
@@ -53,7 +53,8 @@ def _axes(where: str, joint: Any) -> tuple[Array, Array]:
 
 
 def _passive(where: str, joint: Any) -> dict[str, Array]:
-    values = {name: _per_dof(where, joint, name, getattr(joint, name)) for name in ("damping", "armature", "loss", "stiffness")}
+    names = ("damping", "armature", "loss", "stiffness")
+    values = {name: _per_dof(where, joint, name, getattr(joint, name)) for name in names}
     for name, value in values.items():
         if (value < 0).any():
             check.reject(where, name, getattr(joint, name), "it must not be negative: give 0 for none")
@@ -77,7 +78,9 @@ def _motors(where: str, joint: Any) -> dict[str, Array]:
     nv = JOINTS[joint.kind].nv
     motors = joint.motor if isinstance(joint.motor, tuple) else (joint.motor,) * nv
     if len(motors) != nv:
-        check.reject(where, "motor", joint.motor, f"there must be {nv} of them, one a dof, not {len(motors)}: use None for no motor")
+        check.reject(
+            where, "motor", joint.motor, f"there must be {nv}, one a dof, not {len(motors)}: use None for no motor"
+        )
     if nv == 0 and joint.motor is not None:
         check.reject(where, "motor", joint.motor, "a fixed joint has no degree of freedom: leave it out")
     rows = [_motor(where, joint, motor) for motor in motors]
@@ -101,12 +104,14 @@ def _motor(where: str, joint: Any, motor: Any) -> dict[str, Array]:
         if (gains[name] < 0).any() or (name == needs and not (gains[name] > 0).all()):
             check.reject(where, f"motor.{name}", value, f"a {motor.kind} motor needs it positive: give {name}")
         if name not in takes and value is not None:
-            check.reject(where, f"motor.{name}", value, f"a {motor.kind} motor takes no {name}: leave it out, or change kind")
+            check.reject(
+                where, f"motor.{name}", value, f"a {motor.kind} motor takes none: leave it out, or change kind"
+            )
     if joint.kind == "floating" and motor.kind == "position":
-        check.reject(where, "motor.kind", motor.kind, 'a floating joint has no position motor: use "torque" or "velocity"')
+        check.reject(where, "motor.kind", motor.kind, 'a floating joint takes no position motor: use "velocity"')
     effort = _per_dof(where, joint, "motor.effort", motor.effort, infinite=True)
     if not (effort > 0).all():
-        check.reject(where, "motor.effort", motor.effort, "it must be positive: give N m or N, or leave it out for no limit")
+        check.reject(where, "motor.effort", motor.effort, "it must be positive: give N m or N, or leave it out")
     gain = gains[needs] if needs else np.ones_like(effort)
     return gains | {"gain": gain, "effort": effort, "target": _per_dof(where, joint, "motor.target", motor.target)}
 
@@ -123,17 +128,19 @@ def _limits(where: str, joint: Any) -> dict[str, Array]:
     nv = JOINTS[joint.kind].nv
     given = getattr(joint, "limits", None)
     pairs = (None,) * nv if given is None else (given,) if nv == 1 else given
-    if nv != 1 and given is not None and (np.ndim(pairs) == 0 or len(pairs) != nv or any(np.ndim(p) == 0 and p is not None for p in pairs)):
-        check.reject(where, "limits", given, f"there must be {nv} pairs, one a dof: give (lower, upper) or None for each")
+    if not isinstance(pairs, tuple) or len(pairs) != nv or not all(p is None or isinstance(p, tuple) for p in pairs):
+        check.reject(where, "limits", given, f"there must be {nv} of (lower, upper), one a dof: use None for no limit")
     lower, upper = np.full(nv, -np.inf), np.full(nv, np.inf)
     for dof, pair in enumerate(pairs):
         if pair is None:
             continue
         lower[dof], upper[dof] = check.any_numbers(where, "limits", pair, (2,), "rad or m")
         if not lower[dof] < upper[dof]:
-            check.reject(where, "limits", pair, "the lower must be less than the upper: swap them, or use a Fixed joint")
-    restitution = _per_dof(where, joint, "restitution", getattr(joint, "restitution", 0.0))
-    return {"lower": lower, "upper": upper, "limit_restitution": check.fraction(where, "restitution", restitution, (nv,))}
+            check.reject(where, "limits", pair, "lower must be less than upper: swap them, or use a Fixed joint")
+    bounce = getattr(joint, "restitution", 0.0)
+    restitution = _per_dof(where, joint, "restitution", bounce)
+    check.fraction(where, "restitution", bounce, np.shape(bounce))
+    return {"lower": lower, "upper": upper, "limit_restitution": restitution}
 
 
 def start_q(where: str, row: JointRow, q0: Any) -> Array:
@@ -142,18 +149,24 @@ def start_q(where: str, row: JointRow, q0: Any) -> Array:
     if q0 is None:
         q = np.array(table.neutral, float)
     else:
-        q = check.numbers(where, "q0", (q0,) if np.ndim(q0) == 0 else q0, (table.nq,), "rad, m")
+        q = _start(where, "q0", q0, table.nq, "rad or m")
     if row.kind in TURNS:
         first = TURNS[row.kind]
         q = np.concatenate([q[:first], check.quaternion(where, "q0 (quaternion)", q[first:])])
     elif ((q < row.dofs["lower"]) | (q > row.dofs["upper"])).any():
         lower, upper = row.dofs["lower"], row.dofs["upper"]
         shown = ", ".join(f"({a:g}, {b:g})" for a, b in zip(lower, upper, strict=True))
-        check.reject(where, "q0", 0.0 if q0 is None else q0, f"it must lie within the limits {shown}: give q0 inside, or widen them")
+        must = f"it must lie within the limits {shown}: give q0 inside, or widen them"
+        check.reject(where, "q0", 0.0 if q0 is None else q0, must)
     return q
 
 
 def start_v(where: str, row: JointRow, v0: Any) -> Array:
     """(nv,) at the start."""
     nv = JOINTS[row.kind].nv
-    return np.zeros(nv) if v0 is None else check.numbers(where, "v0", (v0,) if np.ndim(v0) == 0 else v0, (nv,), "rad/s, m/s")
+    return np.zeros(nv) if v0 is None else _start(where, "v0", v0, nv, "rad/s or m/s")
+
+
+def _start(where: str, field: str, value: Any, n: int, unit: str) -> Array:
+    """(n,) numbers; a single one may be given bare."""
+    return check.numbers(where, field, value, () if n == 1 and np.ndim(value) == 0 else (n,), unit).reshape(n)

@@ -7,13 +7,13 @@ Axes are given in the joint frame and need not have length one. Angles [rad], sh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..collision.plain import make_plain
+from ..collision.plain import Numbers, make_plain
 
-PerDof = float | tuple[float, ...]
-Axis = tuple[float, float, float]
+Limits = Any  # (lower, upper); for several dofs a tuple of these, None for a dof without
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Motor:
     """
 
     kind: str = "torque"
-    kp: PerDof | None = None
-    kd: PerDof | None = None
-    effort: PerDof = float("inf")
-    target: PerDof = 0.0
+    kp: Numbers | None = None
+    kd: Numbers | None = None
+    effort: Numbers = float("inf")
+    target: Numbers = 0.0
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -46,12 +46,12 @@ class Joint:
     """
 
     kind: ClassVar[str] = ""
-    damping: PerDof = 0.0
-    armature: PerDof = 0.0
-    loss: PerDof = 0.0
-    stiffness: PerDof = 0.0
-    rest: PerDof = 0.0
-    motor: Motor | tuple[Motor | None, ...] | None = None
+    damping: Numbers = 0.0
+    armature: Numbers = 0.0
+    loss: Numbers = 0.0
+    stiffness: Numbers = 0.0
+    rest: Numbers = 0.0
+    motor: Motor | Sequence[Motor | None] | None = None
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -69,9 +69,9 @@ class Revolute(Joint):
     """A turn about axis.  limits: (lower, upper) [rad] or None;  restitution: of the limits, 0..1."""
 
     kind: ClassVar[str] = "revolute"
-    axis: Axis
-    limits: tuple[float, float] | None = None
-    restitution: PerDof = 0.0
+    axis: Numbers
+    limits: Limits = None
+    restitution: Numbers = 0.0
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class Prismatic(Joint):
     """A slide along axis.  limits: (lower, upper) [m] or None;  restitution: of the limits, 0..1."""
 
     kind: ClassVar[str] = "prismatic"
-    axis: Axis
-    limits: tuple[float, float] | None = None
-    restitution: PerDof = 0.0
+    axis: Numbers
+    limits: Limits = None
+    restitution: Numbers = 0.0
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ class Screw(Joint):
     """A turn q about axis with a slide pitch * q along it.  pitch [m/rad];  limits of q [rad] or None."""
 
     kind: ClassVar[str] = "screw"
-    axis: Axis
+    axis: Numbers
     pitch: float
-    limits: tuple[float, float] | None = None
-    restitution: PerDof = 0.0
+    limits: Limits = None
+    restitution: Numbers = 0.0
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ class Cylindrical(Joint):
     """A turn about axis and a slide along it.  limits: (pair or None [rad], pair or None [m]), or None."""
 
     kind: ClassVar[str] = "cylindrical"
-    axis: Axis
-    limits: tuple[Any, Any] | None = None
-    restitution: PerDof = 0.0
+    axis: Numbers
+    limits: Limits = None
+    restitution: Numbers = 0.0
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,10 @@ class Universal(Joint):
     """A turn about axis (fixed in the parent), then about axis2 (fixed in the child).  limits: two pairs or Nones."""
 
     kind: ClassVar[str] = "universal"
-    axis: Axis = (1.0, 0.0, 0.0)
-    axis2: Axis = (0.0, 1.0, 0.0)
-    limits: tuple[Any, Any] | None = None
-    restitution: PerDof = 0.0
+    axis: Numbers = (1.0, 0.0, 0.0)
+    axis2: Numbers = (0.0, 1.0, 0.0)
+    limits: Limits = None
+    restitution: Numbers = 0.0
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ class Planar(Joint):
     """
 
     kind: ClassVar[str] = "planar"
-    axis: Axis = (0.0, 0.0, 1.0)
-    axis2: Axis | None = None
-    limits: tuple[Any, Any, Any] | None = None
-    restitution: PerDof = 0.0
+    axis: Numbers = (0.0, 0.0, 1.0)
+    axis2: Numbers | None = None
+    limits: Limits = None
+    restitution: Numbers = 0.0
 
 
 @dataclass(frozen=True)

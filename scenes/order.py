@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from .check import SceneError, reject, reject_name, text
+from .check import reject, reject_name, text
 from .spec import BodySpec, LinkSpec, PlaneSpec, SceneSpec, StaticSpec
 
 _NOUNS: dict[type, str] = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "static"}
@@ -48,22 +48,22 @@ def sort_links(scene: SceneSpec) -> tuple[tuple[BodySpec | LinkSpec, ...], tuple
 
 
 def _check_names(scene: SceneSpec) -> None:
-    for field, kinds, specs in (("links", (BodySpec, LinkSpec), scene.links), ("statics", (PlaneSpec, StaticSpec), scene.statics)):
-        for spec in specs:
+    for field, kinds in (("links", (BodySpec, LinkSpec)), ("statics", (PlaneSpec, StaticSpec))):
+        for spec in getattr(scene, field):
             if type(spec) not in kinds:
                 wanted = " or ".join(kind.__name__ for kind in kinds)
                 reject("scene", field, spec, f"it must hold {wanted}: use SceneBuilder, or these classes")
     if not scene.links:
-        raise SceneError("scene: links is (); there must be at least one: add a body with add_body, or a link with add_link")
+        reject("scene", "links", (), "there must be at least one: use add_body or add_link")
     first: dict[str, str] = {}
     for i, spec in enumerate((*scene.links, *scene.statics)):
         if spec.name is None and type(spec) in (PlaneSpec, StaticSpec):
             continue
         name = text(f"{_NOUNS[type(spec)]} {i}", "name", spec.name)
         if name == "world":
-            reject(who(spec), "name", name, "it must not be 'world', which names the fixed world: choose another name")
+            reject(who(spec), "name", name, "it must not be 'world', the name of the fixed world: choose another")
         if name in first:
-            reject(who(spec), "name", name, f"it must be unique, but a {first[name]} has it already: rename one of them")
+            reject(who(spec), "name", name, f"it must be unique, but a {first[name]} has it already: rename one")
         first[name] = _NOUNS[type(spec)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..collision.poses import Array
-from .check import SceneError, fraction, non_negative, reject, reject_name
+from .check import fraction, non_negative, reject, reject_name
 from .shape_rows import ShapeRow
 from .spec import SceneSpec
 
@@ -87,9 +87,8 @@ def _combine(scene: SceneSpec, rows: list[ShapeRow], i: Array, j: Array) -> tupl
         a, b = (_material(where, name, materials) for name in (rule.material_a, rule.material_b))
         key = frozenset((rule.material_a, rule.material_b))
         if key in seen:
-            raise SceneError(
-                f"{where}: materials is {(rule.material_a, rule.material_b)!r}; they have a rule already: keep one of the two"
-            )
+            names = (rule.material_a, rule.material_b)
+            reject(where, "materials", names, "they must have one rule, and have one already: keep one of the two")
         seen.add(key)
         if rule.friction is None and rule.restitution is None:
             reject(where, "friction", None, "the rule must say something: give friction, restitution or both")

@@ -54,50 +54,60 @@ def shape_rows(owner: Any, index: int | None = None, moving: bool = True) -> lis
     """The shapes of a body, link, plane or static, checked."""
     if type(owner) is PlaneSpec:
         return [_plane_row(owner, index)]
+    where = who(owner, index)
     if not isinstance(owner.shapes, tuple):
-        check.reject(who(owner, index), "shapes", owner.shapes, "it must be a list: give shapes=[Sphere(0.1)]")
-    return [_row(f"{who(owner, index)}, shape {i}", shape, owner, moving) for i, shape in enumerate(owner.shapes)]
+        check.reject(where, "shapes", owner.shapes, "it must be a list: give shapes=[Sphere(0.1)]")
+    inherited = _DEFAULTS | _given(where, owner)
+    pose = np.zeros(3), np.eye(4)[0]
+    if not moving:  # a static has a pose of its own, in the world
+        pose = check.numbers(where, "position", owner.position, (3,), "m"), _quaternion(where, owner)
+    return [_row(f"{where}, shape {i}", shape, inherited, pose, moving) for i, shape in enumerate(owner.shapes)]
 
 
-def _row(where: str, shape: Any, owner: Any, moving: bool) -> ShapeRow:
+def _quaternion(where: str, spec: Any) -> Array:
+    return check.quaternion(where, "quaternion", spec.quaternion)
+
+
+def _row(where: str, shape: Any, inherited: dict[str, Any], pose: tuple[Array, Array], moving: bool) -> ShapeRow:
     kind = getattr(shape, "kind", None)
-    if kind not in _GEOMETRY:
+    if kind not in _GEOMETRY or isinstance(shape, type):
         check.reject(where, "kind", shape, f"it must be one of the shapes {', '.join(_GEOMETRY)}: e.g. Sphere(0.1)")
     where = f"{where} ({kind})"
     if moving and kind in STATIC_ONLY:
         check.reject(where, "kind", kind, "it must not move: use add_static or add_plane, or a Box")
     size, points, surface = _GEOMETRY[kind](where, shape)
-    position = check.numbers(where, "position", shape.position, (3,), "m")
-    quaternion = check.quaternion(where, "quaternion", shape.quaternion)
-    if not moving:  # into the world: a static has a pose of its own
-        turn = check.quaternion(who(owner), "quaternion", owner.quaternion)
-        position = check.numbers(who(owner), "position", owner.position, (3,), "m") + rotation_matrix(turn) @ position
-        quaternion = quaternion_product(turn, quaternion)
-    return ShapeRow(where, shape, size, points, position, quaternion, **_surface_numbers(where, shape, owner), surface=surface)
+    position = pose[0] + rotation_matrix(pose[1]) @ check.numbers(where, "position", shape.position, (3,), "m")
+    quaternion = quaternion_product(pose[1], _quaternion(where, shape))
+    numbers = inherited | _given(where, shape)
+    return ShapeRow(where, shape, size, points, position, quaternion, **numbers, surface=surface)
 
 
 def _plane_row(spec: PlaneSpec, index: int | None) -> ShapeRow:
     where = who(spec, index)
     normal = check.direction(where, "normal", spec.normal)
     position = normal * check.number(where, "offset", spec.offset, "m")
-    numbers = _surface_numbers(where, Plane(), spec)
+    numbers = _DEFAULTS | _given(where, spec)
     return ShapeRow(where, Plane(), np.zeros(3), NO_POINTS, position, rotation_from_z(normal), **numbers)
 
 
-def _surface_numbers(where: str, shape: Shape, owner: Any) -> dict[str, Any]:
-    """friction, restitution, density and material: the shape's own, else its owner's, else the defaults."""
+_DEFAULTS: dict[str, Any] = {
+    "friction": DEFAULT_FRICTION,
+    "restitution": DEFAULT_RESTITUTION,
+    "density": DEFAULT_DENSITY,
+    "material": None,
+}
 
-    def first(name: str, default: Any) -> Any:
-        given = (getattr(shape, name), getattr(owner, name, None), default)
-        return next((value for value in given if value is not None), None)
 
-    material = first("material", None)
-    return {
-        "friction": float(check.non_negative(where, "friction", first("friction", DEFAULT_FRICTION))),
-        "restitution": float(check.fraction(where, "restitution", first("restitution", DEFAULT_RESTITUTION))),
-        "density": float(check.positive(where, "density", first("density", DEFAULT_DENSITY), unit="kg/m^3")),
-        "material": None if material is None else check.text(where, "material", material),
+def _given(where: str, spec: Any) -> dict[str, Any]:
+    """friction, restitution, density and material as far as this shape or owner gives them."""
+    given = {name: getattr(spec, name, None) for name in _DEFAULTS}
+    checks: dict[str, Callable[..., Any]] = {
+        "friction": check.non_negative,
+        "restitution": check.fraction,
+        "density": lambda where, field, value: check.positive(where, field, value, unit="kg/m^3"),
+        "material": check.text,
     }
+    return {name: checks[name](where, name, value) for name, value in given.items() if value is not None}
 
 
 def _sphere(where: str, s: Any):
@@ -124,11 +134,13 @@ def _plane(where: str, s: Any):
 def _hull(where: str, s: Any):
     points = check.numbers(where, "points", s.points, (-1, 3), "m")
     if len(points) < 4:
-        check.reject(where, "points", s.points, f"there must be at least 4, not {len(points)}: add points, or use a Capsule")
+        check.reject(
+            where, "points", s.points, f"there must be 4 or more, not {len(points)}: add points, or use a Capsule"
+        )
     try:
         vertices, faces = convex_hull(points)
     except MeshError as error:
-        raise check.SceneError(f"{where}: points is {s.points!r}; {error}") from error
+        check.reject(where, "points", s.points, str(error))
     if len(vertices) > MAX_HULL_VERTICES:
         fix = "simplify the points, or use a Mesh"
         check.reject(where, "points", f"{len(vertices)} vertices", f"a hull has at most {MAX_HULL_VERTICES}: {fix}")
@@ -143,7 +155,7 @@ def _mesh(where: str, s: Any):
     try:
         vertices, faces = load_mesh(s.source, scale)
     except MeshError as error:
-        raise check.SceneError(f"{where}: source is {shown!r}; {error}") from error
+        check.reject(where, "source", shown, str(error))
     return np.zeros(3), vertices[faces].reshape(-1, 3), (vertices, faces)
 
 
@@ -151,7 +163,9 @@ def _heightfield(where: str, s: Any):
     heights = check.numbers(where, "heights", s.heights, (-1, -1), "m")
     nx, ny = heights.shape
     if min(nx, ny) < 2:
-        check.reject(where, "heights", s.heights, f"it must be at least 2 x 2, not {nx} x {ny}: add rows, or use a plane")
+        check.reject(
+            where, "heights", s.heights, f"it must be 2 x 2 or more, not {nx} x {ny}: add rows, or use a plane"
+        )
     cell = check.positive(where, "cell", s.cell, () if np.ndim(s.cell) == 0 else (2,), "m")
     dx, dy = np.broadcast_to(cell, 2)
     x, y = (np.arange(nx) - (nx - 1) / 2) * dx, (np.arange(ny) - (ny - 1) / 2) * dy

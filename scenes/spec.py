@@ -6,11 +6,11 @@ quaternions w x y z. Nothing is checked here; `compile_scene` is the one door th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ..collision.plain import make_plain
-from ..collision.shapes import Numbers, Shape
+from ..collision.plain import Numbers, make_plain
+from ..collision.shapes import Shape
 from .joint_specs import Joint
 
 
@@ -29,7 +29,7 @@ class BodySpec:
     """
 
     name: str
-    shapes: tuple[Shape, ...] = ()
+    shapes: Sequence[Shape] = ()
     position: Numbers = (0.0, 0.0, 0.0)
     quaternion: Numbers = (1.0, 0.0, 0.0, 0.0)
     linear_velocity: Numbers = (0.0, 0.0, 0.0)
@@ -37,7 +37,7 @@ class BodySpec:
     mass: float | None = None
     density: float | None = None
     com: Numbers | None = None
-    inertia: Any = None
+    inertia: Numbers | None = None
     friction: float | None = None
     restitution: float | None = None
     material: str | None = None
@@ -62,15 +62,15 @@ class LinkSpec:
     name: str
     joint: Joint
     parent: str = "world"
-    shapes: tuple[Shape, ...] = ()
+    shapes: Sequence[Shape] = ()
     position: Numbers = (0.0, 0.0, 0.0)
     quaternion: Numbers = (1.0, 0.0, 0.0, 0.0)
     mass: float | None = None
     density: float | None = None
     com: Numbers | None = None
-    inertia: Any = None
-    q0: float | Numbers | None = None
-    v0: float | Numbers | None = None
+    inertia: Numbers | None = None
+    q0: Numbers | None = None
+    v0: Numbers | None = None
     friction: float | None = None
     restitution: float | None = None
     material: str | None = None
@@ -99,7 +99,7 @@ class StaticSpec:
     """Static geometry fixed in W.  position (3,) [m] and quaternion (4,) of the frame that carries the shapes."""
 
     name: str | None = None
-    shapes: tuple[Shape, ...] = ()
+    shapes: Sequence[Shape] = ()
     position: Numbers = (0.0, 0.0, 0.0)
     quaternion: Numbers = (1.0, 0.0, 0.0, 0.0)
     friction: float | None = None

@@ -17,16 +17,18 @@ def check_tree(wheres: list[str], parents: tuple[int, ...], masses: list[MassPro
     shows as a NaN result when it happens.
     """
     carried = np.array([m.mass > 0 for m in masses])
+    inner = set(parents)
     for i in reversed(range(len(parents))):
-        leaf = i not in parents
         free = rows[i].dofs["armature"] <= 0
         if not carried[i] and free.any():
             fix = "give it mass, put mass on a child, or give the joint armature"
-            reject(wheres[i], "mass", 0.0, f"nothing further out has mass, so its joint would move without inertia: {fix}")
-        if leaf and free.any() and _is_singular(rows[i], masses[i]):
+            reject(wheres[i], "mass", 0.0, f"no link further out has mass, so its joint moves without inertia: {fix}")
+        if i not in inner and free.any() and _is_singular(rows[i], masses[i]):
             fix = "give inertia about the joint, shift com off the axis, or give the joint armature"
-            reject(wheres[i], "inertia", masses[i].inertia.tolist(), f"its joint moves without inertia: {fix}")
-        carried[parents[i]] |= parents[i] >= 0 and carried[i]
+            must = f"its {rows[i].kind} joint moves without inertia: {fix}"
+            reject(wheres[i], "inertia", masses[i].inertia, must)
+        if parents[i] >= 0:
+            carried[parents[i]] |= carried[i]
 
 
 def _is_singular(row: JointRow, body: MassProperties) -> bool:

@@ -29,7 +29,7 @@ def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 def test_code_runs(tmp_path: Path) -> None:
     tour = tmp_path / "tour.py"
     tour.write_text("\n".join(blocks("python")))
-    result = run(sys.executable, "-W", "error", str(tour), cwd=tmp_path)
+    result = run(sys.executable, str(tour), cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     names, a, frames, batch = result.stdout.splitlines()
     assert names == "('pendulum', 'box') (8,) (7,)"

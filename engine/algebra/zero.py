@@ -57,8 +57,6 @@ def is_zero(x: Any) -> bool:
     return isinstance(x, Zero)
 
 
-def dense(x: Any, shape: tuple[int, ...] = (), dtype: Any = None) -> Any:
-    """The number x as an array of at least this shape; ZERO becomes zeros."""
-    if is_zero(x):
-        return jnp.zeros(shape, dtype)
-    return jnp.broadcast_to(jnp.asarray(x, dtype), jnp.broadcast_shapes(shape, jnp.shape(x)))
+def dense(x: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """The number x as an array of this shape; ZERO becomes zeros."""
+    return jnp.broadcast_to(jnp.asarray(0 if is_zero(x) else x, dtype), shape)

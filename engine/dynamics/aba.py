@@ -143,7 +143,7 @@ def _gather(joint: str):
     def gather(IA, pivots, S, p, c, tau, r, others):
         """u of each column and the bias force handed to the parent (Kim 50)."""
         S, u = row.subspace(S), [ZERO] * row.nv
-        p = p + IA @ c if c is not ZERO else p
+        p = p + IA @ c
         for k in reversed(range(row.nv)):
             u[k] = tau[k] - S[k].dot(p)
             p = p + pivots[k].U * (u[k] * pivots[k].Dinv)
@@ -170,12 +170,11 @@ def _accelerate(joint: str):
 
 @fence
 def _release_root(root: Root, IA, p, c, tau, a_world) -> tuple[Columns, Motion]:
-    p = p + IA @ c if c is not ZERO else p
+    p = p + IA @ (c + a_world)
     n, f = Vec3(*tau[:3]) - p.n, Vec3(*tau[3:]) - p.f
     w = root.Sinv @ (n - root.G @ f)
-    a = Motion(w, root.Minv @ f - root.G.T @ w)
-    qdd = a - a_world
-    return (qdd.w.x, qdd.w.y, qdd.w.z, qdd.v.x, qdd.v.y, qdd.v.z), a + c
+    v = root.Minv @ f - root.G.T @ w
+    return (w.x, w.y, w.z, v.x, v.y, v.z), Motion(w, v) + a_world + c
 
 
 def solve(

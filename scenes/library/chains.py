@@ -20,7 +20,13 @@ def rod_inertia(mass: float, length: float, radius: float = 0.0) -> tuple[float,
 
 
 def chain(
-    n: int = 10, *, free: bool = False, alternate: bool = False, length: float = 0.2, mass: float = 0.5, angle: float = 0.3
+    n: int = 10,
+    *,
+    free: bool = False,
+    alternate: bool = False,
+    length: float = 0.2,
+    mass: float = 0.5,
+    angle: float = 0.3,
 ) -> SceneSpec:
     """n uniform rods hung end to end on revolute joints about y, each at `angle` from the one before [rad].
 
@@ -87,25 +93,35 @@ def _skew_inertia(mass: float, size: tuple[float, float, float]) -> tuple[tuple[
     return tuple(tuple(sum(R[i][k] * m * R[j][k] for k, m in enumerate((a, b, c))) for j in range(3)) for i in range(3))
 
 
+BALL = Spherical(damping=2.0, armature=0.02)
+
+
+def _hinge(axis: tuple[float, float, float], lower: float, upper: float) -> Revolute:
+    return Revolute(axis, limits=(lower, upper), damping=0.5, armature=0.01)
+
+
+def _bone(radius: float, half_length: float, depth: float) -> Capsule:
+    """A capsule that hangs below the link's joint, its middle at this depth [m]."""
+    return Capsule(radius, half_length, position=(0, 0, -depth))
+
+
 # name, parent, joint, place of the joint in the parent [m], shape in the link's own frame, mass [kg]
 _TRUNK = (
-    ("torso", "pelvis", Spherical(damping=2.0, armature=0.02), (0, 0, 0.10), Box((0.09, 0.15, 0.22), position=(0, 0, 0.24)), 24.0),
-    ("head", "torso", Revolute(Y, limits=(-0.8, 0.8), damping=0.5), (0, 0, 0.50), Sphere(0.11, position=(0, 0, 0.12)), 5.0),
-)  # fmt: skip
-_LEG = (
-    ("thigh", "pelvis", Spherical(damping=2.0, armature=0.02), (0, 0.09, -0.08), Capsule(0.07, 0.16, position=(0, 0, -0.21)), 8.5),
-    ("shank", "thigh", Revolute(Y, limits=(0.0, 2.6), damping=1.0), (0, 0, -0.42), Capsule(0.05, 0.16, position=(0, 0, -0.20)), 3.5),
-    ("foot", "shank", Revolute(Y, limits=(-0.8, 0.6), damping=0.5), (0, 0, -0.42), Box((0.12, 0.05, 0.03), position=(0.06, 0, -0.04)), 1.1),
-)  # fmt: skip
-_ARM = (
-    ("upper_arm", "torso", Spherical(damping=1.0, armature=0.01), (0, 0.20, 0.40), Capsule(0.045, 0.11, position=(0, 0, -0.15)), 2.2),
-    ("forearm", "upper_arm", Revolute(Y, limits=(-2.6, 0.0), damping=0.5), (0, 0, -0.30), Capsule(0.035, 0.10, position=(0, 0, -0.13)), 1.3),
-    ("hand", "forearm", Revolute(X, limits=(-1.2, 1.2), damping=0.2), (0, 0, -0.27), Box((0.02, 0.04, 0.09), position=(0, 0, -0.08)), 0.5),
-)  # fmt: skip
+    ("torso", "pelvis", BALL, (0, 0, 0.10), Box((0.09, 0.15, 0.22), position=(0, 0, 0.24)), 24.0),
+    ("head", "torso", _hinge(Y, -0.8, 0.8), (0, 0, 0.50), Sphere(0.11, position=(0, 0, 0.12)), 5.0),
+)
+_LIMBS = (
+    ("thigh", "pelvis", BALL, (0, 0.09, -0.08), _bone(0.07, 0.16, 0.21), 8.5),
+    ("shank", "thigh", _hinge(Y, 0.0, 2.6), (0, 0, -0.42), _bone(0.05, 0.16, 0.20), 3.5),
+    ("foot", "shank", _hinge(Y, -0.8, 0.6), (0, 0, -0.42), Box((0.12, 0.05, 0.03), position=(0.06, 0, -0.04)), 1.1),
+    ("upper_arm", "torso", BALL, (0, 0.22, 0.40), _bone(0.045, 0.11, 0.15), 2.2),
+    ("forearm", "upper_arm", _hinge(Y, -2.6, 0.0), (0, 0, -0.30), _bone(0.035, 0.10, 0.13), 1.3),
+    ("hand", "forearm", _hinge(X, -1.2, 1.2), (0, 0, -0.27), Box((0.02, 0.04, 0.09), position=(0, 0, -0.08)), 0.5),
+)
 
 
 def humanoid() -> SceneSpec:
-    """A free-floating figure of 15 links and 30 degrees of freedom, the six of its pelvis counted; 79 kg.
+    """A free-floating figure of 15 links and 30 degrees of freedom, the six of its pelvis counted; 75 kg.
 
     x forward, y left, z up. Hips, shoulders and waist are spherical, the other joints revolute.
     """
@@ -115,7 +131,7 @@ def humanoid() -> SceneSpec:
     for name, parent, joint, position, shape, mass in _TRUNK:
         b.add_link(name, parent, joint=joint, position=position, shapes=[shape], mass=mass)
     for side, sign in (("left", 1), ("right", -1)):
-        for name, parent, joint, (x, y, z), shape, mass in _LEG + _ARM:
+        for name, parent, joint, (x, y, z), shape, mass in _LIMBS:
             on = parent if parent in ("pelvis", "torso") else f"{side}_{parent}"
             b.add_link(f"{side}_{name}", on, joint=joint, position=(x, sign * y, z), shapes=[shape], mass=mass)
     return b.build()

@@ -49,7 +49,7 @@ def acrobot() -> SceneSpec:
 
 
 def weightlifter(*, weight: float = 1.0) -> SceneSpec:
-    """13.3: three massless unit links with point masses 1, 1 and `weight` [kg] at their ends; the text leaves m open."""
+    """13.3: three massless unit links with point masses 1, 1 and `weight` [kg] at their ends; the text's m is open."""
     b = SceneBuilder()
     parent = "world"
     for i, mass in enumerate((1.0, 1.0, weight)):

@@ -1,0 +1,95 @@
+"""Composite-rigid-body algorithm: the joint-space inertia matrix M.
+
+Featherstone (2008), table 6.2: the wrench F_i = Ic_i s_i that moves everything column i carries meets the
+column of each ancestor, M_ij = F_i . s_j. Departure: both are first moved to the origin of their tree's
+root, where a single product of two (nv, 6) arrays does all pairs; pairs that are not on one path are
+masked by the topology.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..algebra.fence import fence
+from ..algebra.spatial import RigidInertia
+from ..algebra.vec3 import Vec3
+from ..algebra.zero import ZERO
+from ..forest import Forest
+from ..joints import JOINTS
+from ..model import Model, Topology
+from .bodies import inertias
+from .kinematics import Placed, place
+
+
+@fence
+def _carry(body: RigidInertia, r, others) -> RigidInertia:
+    return body.from_point(r) + others
+
+
+@functools.cache
+def _columns(joint: str):
+    row = JOINTS[joint]
+
+    @fence
+    def columns(body: RigidInertia, S, offset: Vec3):
+        S = row.subspace(S)
+        return tuple(s.at(-offset).filled() for s in S), tuple((body @ s).from_point(offset) for s in S)
+
+    return columns
+
+
+def composites(forest: Forest, placed: list[Placed], bodies: list[RigidInertia]) -> list[RigidInertia]:
+    """Inertia of each link together with everything it carries; one entry a group."""
+    Ic: list[Any] = list(bodies)
+    for g in reversed(range(len(Ic))):
+        if forest.groups[g].depth == 0:
+            continue
+        h = forest.matched(g)
+        carried = _carry(Ic[g], placed[g].r, ZERO if h is None else Ic[h])
+        if h is None:
+            forest.to_parents(g, carried, Ic, lambda a, b: a + b)
+        else:
+            Ic[h] = carried
+    return Ic
+
+
+@jax.jit
+def crba(model: Model, q: Array) -> Array:
+    """The inertia matrix M (..., nv, nv), armature included, at the coordinates q (..., nq)."""
+    forest = Forest.of(model, q)
+    batch = forest.batch(model, q)
+    placed = place(forest, model, q)
+    Ic = composites(forest, placed, inertias(forest, model, placed))
+    roots: list[Vec3] = []
+    twists, wrenches = [], []
+    for g, group in enumerate(forest.groups):
+        p = placed[g].pose.p
+        roots.append(forest.from_parents(g, roots, p))
+        s, F = _columns(group.joint)(Ic[g], placed[g].S, p - roots[g])
+        twists.append([(x.w.x, x.w.y, x.w.z, x.v.x, x.v.y, x.v.z) for x in s])
+        wrenches.append([(x.n.x, x.n.y, x.n.z, x.f.x, x.f.y, x.f.z) for x in F])
+
+    def stacked(columns: Any) -> Array:
+        parts = [forest.join_dofs([[x[k] for x in group] for group in columns], batch, q.dtype) for k in range(6)]
+        return jnp.stack(parts, -1)
+
+    M = jnp.einsum("...ik,...jk->...ij", stacked(wrenches), stacked(twists), precision="highest")
+    lower = jnp.where(np.tril(on_path(model.topology)), M, 0)
+    strict = jnp.where(np.tril(on_path(model.topology), -1), M, 0)
+    diagonal = model.armature[..., None] * jnp.eye(model.topology.nv, dtype=q.dtype)
+    return lower + jnp.swapaxes(strict, -1, -2) + diagonal
+
+
+def on_path(topology: Topology) -> np.ndarray:
+    """(nv, nv) true where the column's degree of freedom moves the row's link."""
+    owner = np.repeat(np.arange(topology.n_links), np.diff(topology.v_start))
+    carries = np.zeros((topology.n_links, topology.n_links), bool)
+    for i in range(topology.n_links):
+        carries[i, list(topology.ancestors(i))] = True
+    return carries[np.ix_(owner, owner)]

@@ -1,0 +1,93 @@
+"""Energy and momenta of the whole scene."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..algebra.fence import fence
+from ..algebra.vec3 import Vec3
+from ..forest import Forest
+from ..model import Model
+from ..state import State
+from .bodies import inertias
+from .kinematics import move, place
+from .passive import displacement
+
+
+class Energy(NamedTuple):
+    """kinetic (...), of links and rotors; potential (...), of weights and joint springs [J]."""
+
+    kinetic: Array
+    potential: Array
+
+    @property
+    def total(self) -> Array:
+        return self.kinetic + self.potential
+
+
+class Momentum(NamedTuple):
+    """linear (..., 3) [kg m/s]; angular (..., 3) about the point asked for [kg m^2/s]; world axes."""
+
+    linear: Array
+    angular: Array
+
+
+@fence
+def _kinetic(body, V):
+    return V.dot(body @ V) * 0.5
+
+
+@fence
+def _weight(body, p, g):
+    return -(p * body.m + body.h).dot(g)
+
+
+@fence
+def _momentum(body, V, p):
+    L = (body @ V).from_point(p)
+    return L.f.x, L.f.y, L.f.z, L.n.x, L.n.y, L.n.z
+
+
+@jax.jit
+def energy(model: Model, state: State) -> Energy:
+    """Kinetic and potential energy. Weights have zero potential at the world's origin."""
+    q, v = state.q, state.v
+    forest = Forest.of(model, q, v)
+    batch = forest.batch(model, q, v)
+    placed = place(forest, model, q)
+    bodies = inertias(forest, model, placed)
+    kinetic = [_kinetic(body, x.V) for body, x in zip(bodies, move(forest, placed, v), strict=True)]
+    g = Vec3.of(model.gravity)
+    weights = [_weight(body, x.pose.p, g) for body, x in zip(bodies, placed, strict=True)]
+    stretch = displacement(model, q) - model.rest
+    springs = jnp.where(model.stiffness == 0, 0.0, model.stiffness * stretch**2).sum(-1) / 2
+    rotors = (model.armature * v**2).sum(-1) / 2
+    return Energy(
+        forest.join_links(kinetic, batch, q.dtype).sum(-1) + rotors,
+        forest.join_links(weights, batch, q.dtype).sum(-1) + springs,
+    )
+
+
+@jax.jit
+def momentum(model: Model, state: State, about: Array | tuple = (0.0, 0.0, 0.0)) -> Momentum:
+    """Linear momentum, and angular momentum about a point (..., 3) of the world, of all links together.
+
+    Rotors (armature) carry no momentum of their own here: where their axes point is not modelled.
+    """
+    q, v = state.q, state.v
+    about = jnp.asarray(about, q.dtype)
+    forest = Forest.of(model, q, v, about)
+    batch = forest.batch(model, q, v, about)
+    placed = place(forest, model, q)
+    moving = move(forest, placed, v)
+    center = Vec3.of(about)
+    parts = [
+        _momentum(body, x.V, at.pose.p - center)
+        for body, x, at in zip(inertias(forest, model, placed), moving, placed, strict=True)
+    ]
+    total = [forest.join_links([x[k] for x in parts], batch, q.dtype).sum(-1) for k in range(6)]
+    return Momentum(jnp.stack(total[:3], -1), jnp.stack(total[3:], -1))

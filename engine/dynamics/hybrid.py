@@ -1,0 +1,106 @@
+"""Hybrid dynamics: some degrees of freedom by acceleration, the others by force.
+
+Kim (2012), table 4, column by column: a prescribed column keeps its inertia (it is not eliminated) and
+hands U qdd inwards in place of U u/D; outwards its force is read off instead of its acceleration.
+All prescribed: inverse dynamics. None prescribed: forward dynamics.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..algebra.fence import fence
+from ..algebra.spatial import Motion
+from ..forest import Forest
+from ..joints import JOINTS
+from ..model import Model
+from .aba import factorize
+from .bodies import biases, gravity, inertias
+from .kinematics import move, place
+
+
+class Hybrid(NamedTuple):
+    """acceleration (..., nv) and force (..., nv) of every degree of freedom, given and found."""
+
+    acceleration: Array
+    force: Array
+
+
+@functools.cache
+def _gather(joint: str):
+    row = JOINTS[joint]
+
+    @fence
+    def gather(IA, pivots, S, p, c, given, values):
+        S, u = row.subspace(S), [jnp.zeros(())] * row.nv
+        p = p + IA @ c
+        for k in reversed(range(row.nv)):
+            u[k] = jnp.where(given[k], 0.0, values[k]) - S[k].dot(p)
+            p = p + pivots[k].U * jnp.where(given[k], values[k], u[k] * pivots[k].Dinv)
+        return tuple(u), p
+
+    return gather
+
+
+@functools.cache
+def _accelerate(joint: str):
+    row = JOINTS[joint]
+
+    @fence
+    def accelerate(pivots, S, u, a_parent, r, c, armature, given, values):
+        S, a, qdd, tau = row.subspace(S), a_parent.at(r), [], []
+        for k in range(row.nv):
+            lag = u[k] - a.dot(pivots[k].U)
+            qdd.append(jnp.where(given[k], values[k], lag * pivots[k].Dinv))
+            D = S[k].dot(pivots[k].U) + armature[k]
+            tau.append(jnp.where(given[k], D * qdd[k] - lag, values[k]))
+            a = a + S[k] * qdd[k]
+        return tuple(qdd), tuple(tau), (a + c).filled()
+
+    return accelerate
+
+
+@fence
+def _shift(p, r):
+    return p.from_point(r)
+
+
+@jax.jit
+def hybrid(model: Model, q: Array, v: Array, given: Array, values: Array) -> Hybrid:
+    """Solve M a + b = tau where `values` holds a_i if given_i, else tau_i; returns all of both.
+
+    q: (..., nq), v: (..., nv), given: (..., nv) bool, values: (..., nv) [rad/s^2, m/s^2 or N m, N].
+    """
+    given = jnp.asarray(given, q.dtype)
+    values = jnp.asarray(values, q.dtype)
+    forest = Forest.of(model, q, v, given, values)
+    batch = forest.batch(model, q, v, given, values)
+    placed = place(forest, model, q)
+    moving = move(forest, placed, v)
+    bodies = inertias(forest, model, placed)
+    factors = factorize(forest, model, placed, bodies, given)
+    p: list[Any] = list(biases(bodies, moving))
+    u: list[Any] = [()] * len(p)
+    known = [(forest.per_dof(given, g), forest.per_dof(values, g)) for g in forest.groups]
+    for g in reversed(range(len(p))):
+        group, (_, r, S), (IA, pivots) = forest.groups[g], placed[g], factors[g]
+        u[g], handed = _gather(group.joint)(IA, pivots, S, p[g], moving[g].c, *known[g])
+        if group.depth:
+            forest.to_parents(g, _shift(handed, r), p, lambda a, b: a + b)
+    a: list[Motion] = []
+    qdd, tau = [], []
+    for g, group in enumerate(forest.groups):
+        (_, r, S), (_, pivots) = placed[g], factors[g]
+        a_parent = forest.from_parents(g, a, gravity(model))
+        armature = forest.per_dof(model.armature, group)
+        stage = _accelerate(group.joint)
+        rates, forces, ag = stage(pivots, S, u[g], a_parent, r, moving[g].c, armature, *known[g])
+        a.append(ag)
+        qdd.append(rates)
+        tau.append(forces)
+    return Hybrid(forest.join_dofs(qdd, batch, q.dtype), forest.join_dofs(tau, batch, q.dtype))

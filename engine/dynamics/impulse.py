@@ -1,0 +1,70 @@
+"""How a tree answers to impulses: the change of all joint velocities, without the inertia matrix.
+
+Mirtich (1996), sections 4.3-4.4, by the passes of the articulated-body algorithm: impulses in place of
+forces, velocity changes in place of accelerations, no velocity-dependent terms. Positions stay put.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..algebra.spatial import Force
+from ..algebra.vec3 import Vec3
+from ..algebra.zero import ZERO
+from ..forest import Forest
+from ..model import Model
+from .aba import Columns, Factor, factorize, solve
+from .bodies import inertias
+from .kinematics import AT_REST, Placed, place
+
+NONE: Any = Force(ZERO, ZERO)
+
+
+def respond(
+    forest: Forest, placed: list[Placed], factors: list[Factor], impulses: Sequence[Force], joints: Sequence[Columns]
+) -> list[Columns]:
+    """Velocity change of all degrees of freedom, one entry a group.
+
+    impulses: wrench impulses on the links at their origins, world axes [N m s, N s], one entry a group.
+    joints: impulses along the degrees of freedom, one entry a group. ZERO parts cost nothing.
+    """
+    still: list[Any] = [AT_REST] * len(placed)
+    return solve(forest, placed, factors, [NONE - x for x in impulses], list(joints), still, AT_REST)
+
+
+def impulse_response(
+    model: Model,
+    q: Array,
+    link: int | str,
+    point: Array | tuple = (0.0, 0.0, 0.0),
+    impulse: Array | tuple = (0.0, 0.0, 0.0),
+    moment: Array | tuple = (0.0, 0.0, 0.0),
+) -> Array:
+    """Change of the joint velocities (..., nv) when a link is struck: M^-1 J^T (moment, impulse).
+
+    q: (..., nq).  link: index or name.  point: (..., 3) in the link's frame [m].
+    impulse: (..., 3) [N s] at the point and moment: (..., 3) [N m s], both in world axes.
+    """
+    point, impulse, moment = (jnp.asarray(x, q.dtype) for x in (point, impulse, moment))
+    return _impulse_response(model, q, point, impulse, moment, link=model.topology.link(link))
+
+
+@functools.partial(jax.jit, static_argnames="link")
+def _impulse_response(model: Model, q: Array, point: Array, impulse: Array, moment: Array, link: int) -> Array:
+    forest = Forest.of(model, q, point, impulse, moment)
+    batch = forest.batch(model, q, point, impulse, moment)
+    if link < 0:
+        return jnp.zeros((*batch, forest.topology.nv), q.dtype)
+    placed = place(forest, model, q)
+    factors = factorize(forest, model, placed, inertias(forest, model, placed))
+    arm = forest.row(link, [x.pose.R for x in placed]) @ Vec3.of(point)
+    struck = Force(Vec3.of(moment), Vec3.of(impulse)).from_point(arm)
+    impulses = forest.only(link, struck, NONE)
+    joints = [(ZERO,) * len(forest.per_dof(model.armature, group)) for group in forest.groups]
+    return forest.join_dofs(respond(forest, placed, factors, impulses, joints), batch, q.dtype)

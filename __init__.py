@@ -36,7 +36,7 @@ _HOME = {
     "State": "engine.state",
     # let time pass
     "rollout": "integrators.rollout",
-    "tile": "integrators.batch",
+    "tile": "integrators.rollout",
     # ask for its dynamics
     "fk": "engine.dynamics.kinematics",
     "integrate_q": "engine.dynamics.kinematics",
@@ -71,8 +71,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.dynamics.rnea import rnea as rnea
     from .engine.model import Model as Model
     from .engine.state import State as State
-    from .integrators.batch import tile as tile
     from .integrators.rollout import rollout as rollout
+    from .integrators.rollout import tile as tile
     from .scenes.builder import SceneBuilder as SceneBuilder
     from .scenes.check import SceneError as SceneError
     from .scenes.compile import compile_scene as compile_scene

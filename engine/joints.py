@@ -40,6 +40,7 @@ class Joint:
     nq, nv: widths in q and v.  angles: how many of the first coordinates are angles.
     move: see the module.  bias(S, qd): c_J.
     advance(q, v, h): coordinates after moving with constant v for the time h.
+    rate(q, v): dq/dt.  normalize(q): rounding taken off the quaternions.
     displacement(q): the move away from q0 = neutral as a vector of nv numbers (what springs pull on).
     neutral: coordinates at which the child's frame is the joint frame.
     """
@@ -53,6 +54,8 @@ class Joint:
     advance: Callable[[Coordinates, Coordinates, Scalar], Coordinates] = lambda q, v, h: tuple(
         a + b * h for a, b in zip(q, v, strict=True)
     )
+    rate: Callable[[Coordinates, Coordinates], Coordinates] = lambda q, v: v
+    normalize: Callable[[Coordinates], Coordinates] = lambda q: q
     displacement: Callable[[Coordinates], Coordinates] = lambda q: q
     units: tuple[Motion, ...] = ()
 
@@ -110,7 +113,11 @@ def _spherical(R0, par, q, turns):
 
 
 def _spherical_advance(q, v, h):
-    return _components(Quat(*q) * Quat.exp(Vec3(*v) * h))
+    return _normalize(_components(Quat(*q) * Quat.exp(Vec3(*v) * h)))
+
+
+def _spherical_rate(q, v):
+    return _components(Quat(*q) * Quat.of(ZERO, Vec3(*v) * 0.5))
 
 
 def _floating(R0, par, q, turns):
@@ -128,12 +135,19 @@ def _floating_bias(S, qd):
 
 def _floating_advance(q, v, h):
     p = Vec3(*q[:3]) + Vec3(*v[3:]) * h
-    return (p.x, p.y, p.z, *_components(Quat.exp(Vec3(*v[:3]) * h) * Quat(*q[3:])))
+    return (p.x, p.y, p.z, *_normalize(_components(Quat.exp(Vec3(*v[:3]) * h) * Quat(*q[3:]))))
+
+
+def _floating_rate(q, v):
+    return (*v[3:], *_components(Quat.of(ZERO, Vec3(*v[:3]) * 0.5) * Quat(*q[3:])))
 
 
 def _components(q: Quat) -> Coordinates:
-    q = q.normalized()  # rounding only: the exponential is unit already
     return (q.w, q.x, q.y, q.z)
+
+
+def _normalize(q: Coordinates) -> Coordinates:
+    return _components(Quat(*q).normalized())
 
 
 def _log(q: Coordinates) -> Coordinates:
@@ -150,10 +164,12 @@ JOINTS: dict[str, Joint] = {
     "universal": Joint(2, 2, 2, _universal, (0.0, 0.0), bias=_universal_bias),
     "planar": Joint(3, 3, 1, _planar, (0.0, 0.0, 0.0), bias=_planar_bias),
     "spherical": Joint(
-        4, 3, 0, _spherical, (1.0, 0.0, 0.0, 0.0), advance=_spherical_advance, displacement=_log
+        4, 3, 0, _spherical, (1.0, 0.0, 0.0, 0.0), advance=_spherical_advance, rate=_spherical_rate,
+        normalize=_normalize, displacement=_log,
     ),
     "floating": Joint(
         7, 6, 0, _floating, (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), bias=_floating_bias, advance=_floating_advance,
+        rate=_floating_rate, normalize=lambda q: (*q[:3], *_normalize(q[3:])),
         displacement=lambda q: (*_log(q[3:]), *q[:3]), units=_UNITS,
     ),
 }  # fmt: skip

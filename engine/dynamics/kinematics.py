@@ -145,3 +145,21 @@ def integrate_q(model: Model, q: Array, v: Array, h: Array | float) -> Array:
         stepped.append(row.advance(forest.coordinates(q, group), forest.per_dof(v, group), h))
     return forest.join_coordinates(stepped, forest.batch(model, q, v), q.dtype)
 
+
+
+@jax.jit
+def coordinate_rates(model: Model, q: Array, v: Array) -> Array:
+    """dq/dt (..., nq) at the coordinates q and joint velocities v; differs from v where q has quaternions."""
+    forest = Forest.of(model, q, v)
+    rates = [
+        JOINTS[group.joint].rate(forest.coordinates(q, group), forest.per_dof(v, group)) for group in forest.groups
+    ]
+    return forest.join_coordinates(rates, forest.batch(model, q, v), q.dtype)
+
+
+@jax.jit
+def normalize_q(model: Model, q: Array) -> Array:
+    """q with unit quaternions."""
+    forest = Forest.of(model, q)
+    parts = [JOINTS[group.joint].normalize(forest.coordinates(q, group)) for group in forest.groups]
+    return forest.join_coordinates(parts, forest.batch(model, q), q.dtype)

@@ -1,0 +1,33 @@
+"""Result codes: what happened to a lane, said in numbers inside jit and in words on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+from jax import Array
+
+OK = 0
+NOT_FINITE = 1
+
+MESSAGES = {
+    OK: "finished",
+    NOT_FINITE: (
+        "a coordinate or velocity is not finite: the step is too long for these forces, or the mass matrix is "
+        "singular; lower max_dt, or look for massless links and very stiff springs"
+    ),
+}
+
+
+class SimulationError(RuntimeError):
+    """A lane did not finish; the message says which, when and what to change."""
+
+
+def raise_for(code: Array, t: Array) -> None:
+    """Raise for the first lane whose code is not OK. code: (...), t: (..., frames) recorded times [s]."""
+    codes = np.atleast_1d(np.asarray(code))
+    bad = np.flatnonzero(codes.ravel() != OK)
+    if bad.size == 0:
+        return
+    lane = int(bad[0])
+    count = f" ({bad.size} of {codes.size} lanes)" if codes.size > 1 else ""
+    until = float(np.asarray(t).reshape(codes.size, -1)[lane, -1])
+    raise SimulationError(f"lane {lane}{count}, before t = {until:.6g} s: {MESSAGES[int(codes.ravel()[lane])]}")

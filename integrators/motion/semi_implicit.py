@@ -1,0 +1,18 @@
+"""Semi-implicit (symplectic) Euler: velocities first, then positions with the new velocities. For games."""
+
+from __future__ import annotations
+
+from jax import Array
+
+from ...engine.dynamics.kinematics import integrate_q
+from ...engine.model import Model
+from ...engine.state import State
+from .forces import Step, acceleration, column
+
+
+def semi_implicit(
+    model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None
+) -> State:
+    """One step of length h [s]; order 1."""
+    v = state.v + acceleration(model, state.q, state.v, h, control, impulses) * column(h)
+    return State(integrate_q(model, state.q, v, h), v, state.t + h)

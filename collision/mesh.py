@@ -47,19 +47,15 @@ def load_mesh(source: Any, scale: Any = 1.0) -> Surface:
 
 
 def convex_hull(points: NDArray[np.float64]) -> Surface:
-    """Surface of the convex hull; its vertices are those of `points` that lie on it, in their order."""
+    """Surface of the convex hull; its vertices are those of `points` that are corners of it."""
     import trimesh
 
     size = np.linalg.norm(np.ptp(points, axis=0))
     spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
     if size == 0 or spread[-1] <= 1e-9 * size * np.sqrt(len(points)):
         raise MeshError("they lie in one plane: give points that enclose a volume, or use a thin Box")
-    used = np.unique(trimesh.convex.convex_hull(points).vertices, axis=0)
-    order = [int(np.argmin(np.linalg.norm(points - vertex, axis=1))) for vertex in used]
-    vertices = points[np.sort(order)]
-    hull = trimesh.convex.convex_hull(vertices)
-    match = [int(np.argmin(np.linalg.norm(vertices - vertex, axis=1))) for vertex in hull.vertices]
-    return vertices, np.asarray(match)[hull.faces]
+    hull = trimesh.convex.convex_hull(points)
+    return np.asarray(hull.vertices, float), np.asarray(hull.faces, int)
 
 
 def is_closed(surface: Surface) -> bool:

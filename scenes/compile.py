@@ -136,14 +136,12 @@ def _shapes(
     scene: SceneSpec, specs: tuple[Any, ...], parents: tuple[int, ...], links: list[_LinkRow]
 ) -> tuple[Topology, dict[str, Array]]:
     """The topology, and the shape and pair arrays: the world's shapes first, then link by link."""
-    rows: list[ShapeRow] = []
-    on: list[int] = []
-    owners: list[str | None] = []
+    placed: list[tuple[ShapeRow, int, str | None]] = []  # each shape, its link, and the name of what carries it
     for k, static in enumerate(scene.statics):
-        for row in shape_rows(static, k, moving=False):
-            rows, on, owners = [*rows, row], [*on, -1], [*owners, static.name]
+        placed += [(row, -1, static.name) for row in shape_rows(static, k, moving=False)]
     for k, (spec, link) in enumerate(zip(specs, links, strict=True)):
-        rows, on, owners = rows + link.shapes, on + [k] * len(link.shapes), owners + [spec.name] * len(link.shapes)
+        placed += [(row, k, spec.name) for row in link.shapes]
+    rows, on, owners = [row for row, _, _ in placed], [link for _, link, _ in placed], [name for _, _, name in placed]
     names, joints = tuple(spec.name for spec in specs), tuple(link.joint.kind for link in links)
     pairs, friction, restitution = pair_table(scene, names, parents, joints, rows, on, owners)
     ends = np.cumsum([0, *(len(row.points) for row in rows)]).tolist()

@@ -1,0 +1,58 @@
+"""Timing: compile apart from run, block on the outputs, peers measured in turn in the same run."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Seconds a call: median and minimum over the rounds."""
+
+    median: float
+    best: float
+
+
+def compile_seconds(function: Callable, *arguments: Any) -> tuple[Any, float]:
+    """The compiled function and the seconds from Python to machine code (trace, lower, compile), cold."""
+    jax.clear_caches()
+    start = time.perf_counter()
+    compiled = jax.jit(function).lower(*arguments).compile()
+    return compiled, time.perf_counter() - start
+
+
+def in_turn(calls: dict[str, Call], rounds: int = 15, seconds: float = 0.05) -> dict[str, Timed]:
+    """Time several calls A B A B ..., so that a machine whose speed drifts is fair to all.
+
+    Each call must return its outputs (they are waited for). A round of a call repeats it for `seconds`.
+    """
+    repeats = {}
+    for name, call in calls.items():
+        wait(call())
+        once = _round(call, 1)
+        repeats[name] = max(1, round(seconds / max(once, 1e-7)))
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            samples[name].append(_round(call, repeats[name]))
+    return {name: Timed(statistics.median(s), min(s)) for name, s in samples.items()}
+
+
+def _round(call: Call, repeats: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        wait(call())
+    return (time.perf_counter() - start) / repeats
+
+
+def wait(outputs: Any) -> None:
+    """Block until every output is there."""
+    jax.block_until_ready(outputs)

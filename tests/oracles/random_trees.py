@@ -1,0 +1,137 @@
+"""Random forests of links, and random states of them: truly random, every number drawn on its own.
+
+Everything comes from one NumPy generator, so that a tree is known by its seed. Numbers are NumPy float64,
+rounded to values that float32 holds too: a test in single precision then starts from the same tree.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from carom.engine.joints import JOINTS
+from carom.engine.model import Model, Topology
+
+INNER = tuple(joint for joint in JOINTS if joint != "floating")  # a floating joint hangs on the world only
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A tree to draw. links: how many. roots: how many trees. floating: the roots are free.
+
+    branch: 0 for chains, 1 for parents drawn from all links before, in between for both.
+    joints: the types to mix; each type comes up equally often (give or take one).
+    """
+
+    seed: int
+    links: int
+    roots: int = 1
+    floating: bool = False
+    branch: float = 0.5
+    joints: tuple[str, ...] = INNER
+
+    def __str__(self) -> str:  # the name of the test case
+        base = "free" if self.floating else "fixed"
+        return f"{self.links}links-{self.roots}{base}-branch{self.branch:g}-seed{self.seed}"
+
+
+def random_topology(rng: np.random.Generator, recipe: Recipe) -> Topology:
+    """The links of a recipe, in an order in which the trees of the forest are interleaved."""
+    n, roots = recipe.links, min(recipe.roots, recipe.links)
+    parents, last = [-1] * roots, list(range(roots))  # last: the newest link of each tree
+    tree = list(range(roots))
+    for i in range(roots, n):
+        mine = int(rng.integers(roots))
+        kin = [k for k in range(i) if tree[k] == mine]
+        parents.append(int(rng.choice(kin)) if rng.random() < recipe.branch else last[mine])
+        tree.append(mine)
+        last[mine] = i
+    joints = [str(j) for _ in range(n) for j in rng.permutation(recipe.joints)][:n]
+    if recipe.floating:
+        joints[:roots] = ["floating"] * roots
+    elif set(joints) == {"fixed"}:
+        joints[-1] = "revolute"  # something must move
+    return Topology(tuple(f"link{i}" for i in range(n)), tuple(parents), tuple(joints))
+
+
+def random_model(rng: np.random.Generator, topology: Topology) -> Model:
+    """Parameters for a topology: general frames, axes, inertias and centres of mass, gravity not along z."""
+    n, nv = topology.n_links, topology.nv
+    axis, other = unit(rng.normal(size=(n, 3))), rng.normal(size=(n, 3))
+    planar = np.array([j == "planar" for j in topology.joints])[:, None]
+    other -= np.where(planar, axis * (axis * other).sum(-1, keepdims=True), 0)  # x axis in the plane
+    position, quaternion = rng.normal(size=(n, 3)) * 0.4, unit(rng.normal(size=(n, 4)))
+    free = [i for i, j in enumerate(topology.joints) if j == "floating"]
+    position[free], quaternion[free] = 0, (1, 0, 0, 0)  # the coordinates of a floating joint say it all
+    none, nowhere = np.zeros(nv), np.zeros((0, 3))
+    model = Model(
+        topology,
+        mass=rng.uniform(0.3, 3, n),
+        com=rng.normal(size=(n, 3)) * 0.2,
+        inertia=random_inertias(rng, n),
+        joint_position=position,
+        joint_quaternion=quaternion,
+        axis=axis,
+        axis2=unit(other),
+        pitch=rng.normal(size=n) * 0.3,
+        armature=rng.uniform(0, 0.3, nv),
+        damping=none,
+        loss=none,
+        stiffness=none,
+        rest=none,
+        motor_gain=np.ones(nv),
+        motor_kp=none,
+        motor_kd=none,
+        motor_effort=np.full(nv, np.inf),
+        motor_target=none,
+        lower=np.full(nv, -np.inf),
+        upper=np.full(nv, np.inf),
+        limit_restitution=none,
+        gravity=np.array([0.3, -0.5, -9.81]),
+        shape_size=nowhere,
+        shape_position=nowhere,
+        shape_quaternion=np.zeros((0, 4)),
+        friction=np.zeros(0),
+        restitution=np.zeros(0),
+        points=nowhere,
+        pair_friction=np.zeros(0),
+        pair_restitution=np.zeros(0),
+    )
+    return model
+
+
+def random_inertias(rng: np.random.Generator, n: int) -> np.ndarray:
+    """(n, 3, 3) of real bodies: positive second moments d in general axes give trace(d) 1 - d."""
+    axes = np.linalg.qr(rng.normal(size=(n, 3, 3)))[0]
+    second = np.einsum("nij,nj,nkj->nik", axes, rng.uniform(0.005, 0.1, (n, 3)), axes)
+    return np.trace(second, axis1=1, axis2=2)[:, None, None] * np.eye(3) - second
+
+
+def random_tree(recipe: Recipe) -> tuple[np.random.Generator, Model]:
+    """The model of a recipe, and the generator to draw its states from."""
+    rng = np.random.default_rng(recipe.seed)
+    return rng, random_model(rng, random_topology(rng, recipe))
+
+
+def random_q(rng: np.random.Generator, topology: Topology, batch: tuple[int, ...] = ()) -> np.ndarray:
+    """Coordinates (*batch, nq): angles and lengths of order 1, uniform orientations."""
+    q = rng.normal(size=(*batch, topology.nq))
+    for start in quaternion_starts(topology):
+        q[..., start : start + 4] = unit(q[..., start : start + 4])
+    return q
+
+
+def random_state(
+    rng: np.random.Generator, topology: Topology, batch: tuple[int, ...] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates (*batch, nq) and velocities (*batch, nv)."""
+    return random_q(rng, topology, batch), rng.normal(size=(*batch, topology.nv))
+
+
+def quaternion_starts(topology: Topology) -> list[int]:
+    """Where in q each quaternion begins."""
+    first = {"spherical": 0, "floating": 3}
+    return [topology.q_start[i] + first[j] for i, j in enumerate(topology.joints) if j in first]
+
+
+def unit(a: np.ndarray) -> np.ndarray:
+    return a / np.linalg.norm(a, axis=-1, keepdims=True)

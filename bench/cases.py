@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import carom
 import jax.numpy as jnp
 import numpy as np
+
+import carom
 from carom.engine.joints import JOINTS
 from carom.engine.model import Model
 from carom.scenes.library.registry import library_scene

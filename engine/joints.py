@@ -1,9 +1,9 @@
 """The joint table: widths, placement and motion subspace of every joint type, one row each.
 
-A row's `move(R0, par, q, turns)` places the child: R0 is the orientation of the joint frame in the world,
-q the joint's coordinates, turns the (cos, sin) of those that are angles. It returns R (orientation of the child in the world), d (from the joint frame's
-origin to the child's origin, world axes) and S (one Motion a degree of freedom, world axes, at the
-child's origin), so that the child moves with S qd relative to its parent.
+A row's `move(R0, par, q, turns)` places the child: R0 is the orientation of the joint frame in the
+world, q the joint's coordinates, turns the (cos, sin) of those that are angles. It returns R (orientation
+of the child in the world), d (from the joint frame's origin to the child's, world axes) and S (one Motion
+a degree of freedom, world axes, at the child's origin): the child moves with S qd relative to its parent.
 
 Accelerations need the rate of S (Featherstone 3.40-3.41, Kim 41): a = a_parent + S qdd + V x (S qd) + c_J,
 where c_J (`bias`) is what is left of the rate of S qd as seen from the child.

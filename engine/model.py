@@ -222,4 +222,3 @@ def _running_sum(widths: Any) -> tuple[int, ...]:
     for width in widths:
         total.append(total[-1] + width)
     return tuple(total)
-

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -118,8 +118,10 @@ def _batched(model: Model, state: State) -> State:
 
 
 def _control_rows(control: Any, n: int, nv: int, state: State) -> tuple[Array | None, Control | None]:
-    if control is None or callable(control):
-        return None, control
+    if control is None:
+        return None, None
+    if callable(control):
+        return None, cast(Control, control)
     rows = jnp.asarray(control, state.q.dtype)
     if rows.shape == (nv,):
         return jnp.broadcast_to(rows, (n, nv)), None

@@ -80,7 +80,7 @@ class RigidInertia:
 
     m: Scalar
     h: Vec3
-    I: Sym3  # noqa: E741
+    I: Sym3
 
     @staticmethod
     def about_com(m: Scalar, c: Vec3, Ic: Sym3) -> RigidInertia:
@@ -100,7 +100,7 @@ class RigidInertia:
         g = self.h + r * self.m  # first moment about the new origin
         twice = Mat3.from_columns(*(self.h * s for s in (r.x, r.y, r.z)))
         cross = twice + twice.T
-        I = self.I + Sym3.scalar(r.dot(self.h) + r.dot(g)) - Sym3.upper(cross) - Sym3.outer(r) * self.m  # noqa: E741
+        I = self.I + Sym3.scalar(r.dot(self.h) + r.dot(g)) - Sym3.upper(cross) - Sym3.outer(r) * self.m
         return RigidInertia(self.m, g, I)
 
     def articulated(self) -> ArticulatedInertia:
@@ -166,7 +166,7 @@ class Transform:
         """Ad*_T F (8, 13): a wrench in A axes and origin, written in B."""
         return Force(self.R.T @ (F.n - self.p.cross(F.f)), self.R.T @ F.f)
 
-    def inertia(self, I: RigidInertia) -> RigidInertia:  # noqa: E741
+    def inertia(self, I: RigidInertia) -> RigidInertia:
         """Ad*_T I Ad_T (21): an inertia in frame A, written in B."""
         at = I.from_point(-self.p)
         Rt = self.R.T

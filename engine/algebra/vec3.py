@@ -170,16 +170,12 @@ class Sym3:
     def __add__(self, o: Sym3) -> Sym3:
         if is_zero(o):
             return self
-        return Sym3(
-            self.xx + o.xx, self.yy + o.yy, self.zz + o.zz, self.xy + o.xy, self.xz + o.xz, self.yz + o.yz
-        )
+        return Sym3(self.xx + o.xx, self.yy + o.yy, self.zz + o.zz, self.xy + o.xy, self.xz + o.xz, self.yz + o.yz)
 
     def __sub__(self, o: Sym3) -> Sym3:
         if is_zero(o):
             return self
-        return Sym3(
-            self.xx - o.xx, self.yy - o.yy, self.zz - o.zz, self.xy - o.xy, self.xz - o.xz, self.yz - o.yz
-        )
+        return Sym3(self.xx - o.xx, self.yy - o.yy, self.zz - o.zz, self.xy - o.xy, self.xz - o.xz, self.yz - o.yz)
 
     def __mul__(self, s: Scalar) -> Sym3:
         return Sym3(self.xx * s, self.yy * s, self.zz * s, self.xy * s, self.xz * s, self.yz * s)

@@ -26,7 +26,7 @@ from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
-from .bodies import biases, gravity, inertias
+from .bodies import bias_forces, gravity, inertias
 from .kinematics import Moving, Placed, move, place
 
 Columns = tuple[Scalar, ...]
@@ -181,17 +181,17 @@ def solve(
     forest: Forest,
     placed: list[Placed],
     factors: list[Factor],
-    p: list[Force],
+    biases: list[Force],
     tau: list[Columns],
     c: list[Any],
     a_world: Motion,
 ) -> list[Columns]:
-    """Accelerations of all degrees of freedom from bias forces p and joint forces tau, one entry a group.
+    """Accelerations of all degrees of freedom from bias forces and joint forces tau, one entry a group.
 
     With velocities in place of accelerations and impulses in place of forces (c = 0, a_world = 0) the
     same two passes give the response to impulses.
     """
-    p = list(p)
+    p: list[Any] = list(biases)
     u: list[Any] = [None] * len(p)
     for g in reversed(range(len(p))):
         group, (_, r, S), (IA, pivots) = forest.groups[g], placed[g], factors[g]
@@ -230,5 +230,5 @@ def aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
     bodies = inertias(forest, model, placed)
     factors = factorize(forest, model, placed, bodies)
     forces = [forest.per_dof(tau, group) for group in forest.groups]
-    qdd = solve(forest, placed, factors, biases(bodies, moving), forces, [x.c for x in moving], gravity(model))
+    qdd = solve(forest, placed, factors, bias_forces(bodies, moving), forces, [x.c for x in moving], gravity(model))
     return forest.join_dofs(qdd, forest.batch(model, q, v, tau), q.dtype)

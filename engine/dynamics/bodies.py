@@ -31,7 +31,7 @@ def inertias(forest: Forest, model: Model, placed: list[Placed]) -> list[RigidIn
     ]
 
 
-def biases(bodies: list[RigidInertia], moving: list[Moving]) -> list[Force]:
+def bias_forces(bodies: list[RigidInertia], moving: list[Moving]) -> list[Force]:
     """-ad*_V I V: the wrench that keeps each link's velocity constant."""
     return [_bias(body, x.V) for body, x in zip(bodies, moving, strict=True)]
 

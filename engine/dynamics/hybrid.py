@@ -20,7 +20,7 @@ from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
 from .aba import factorize
-from .bodies import biases, gravity, inertias
+from .bodies import bias_forces, gravity, inertias
 from .kinematics import move, place
 
 
@@ -84,7 +84,7 @@ def hybrid(model: Model, q: Array, v: Array, given: Array, values: Array) -> Hyb
     moving = move(forest, placed, v)
     bodies = inertias(forest, model, placed)
     factors = factorize(forest, model, placed, bodies, given)
-    p: list[Any] = list(biases(bodies, moving))
+    p: list[Any] = list(bias_forces(bodies, moving))
     u: list[Any] = [()] * len(p)
     known = [(forest.per_dof(given, g), forest.per_dof(values, g)) for g in forest.groups]
     for g in reversed(range(len(p))):

@@ -56,7 +56,8 @@ def _place(joint: str):
         return tuple((jnp.cos(a), jnp.sin(a)) for a in angles)
 
     @fence
-    def place(parent, position, quaternion, axis, axis2, pitch, q, turns):
+    def place(parent, numbers, q, turns):
+        position, quaternion, axis, axis2, pitch = numbers
         R0 = parent.R @ Quat.of_array(quaternion).matrix()
         R, d, S = row.move(R0, JointParams(Vec3.of(axis), Vec3.of(axis2), pitch), q, turns)
         r = parent.R @ Vec3.of(position) + d
@@ -85,9 +86,9 @@ def place(forest: Forest, model: Model, q: Array) -> list[Placed]:
     for g, group in enumerate(forest.groups):
         turns, stage = _place(group.joint)
         parent = forest.from_parents(g, [x.pose for x in placed], WORLD)
-        numbers = [forest.parameter(model, name, group) for name in _PLACEMENT]
+        numbers = tuple(forest.parameter(model, name, group) for name in _PLACEMENT)
         qg = forest.coordinates(q, group)
-        placed.append(stage(parent, *numbers, qg, turns(*qg[: JOINTS[group.joint].angles])))
+        placed.append(stage(parent, numbers, qg, turns(*qg[: JOINTS[group.joint].angles])))
     return placed
 
 
@@ -127,9 +128,7 @@ def fk(model: Model, q: Array) -> Poses:
 
     position = [joined(lambda T, k=k: getattr(T.p, k)) for k in "xyz"]
     rotation = [joined(lambda T, k=k: getattr(T.R, k)) for k in Mat3.__dataclass_fields__]
-    return Poses(
-        jnp.stack(position, -1), jnp.stack(rotation, -1).reshape((*batch, forest.topology.n_links, 3, 3))
-    )
+    return Poses(jnp.stack(position, -1), jnp.stack(rotation, -1).reshape((*batch, forest.topology.n_links, 3, 3)))
 
 
 @jax.jit
@@ -144,7 +143,6 @@ def integrate_q(model: Model, q: Array, v: Array, h: Array | float) -> Array:
         row = JOINTS[group.joint]
         stepped.append(row.advance(forest.coordinates(q, group), forest.per_dof(v, group), h))
     return forest.join_coordinates(stepped, forest.batch(model, q, v), q.dtype)
-
 
 
 @jax.jit

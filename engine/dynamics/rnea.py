@@ -18,7 +18,7 @@ from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
-from .bodies import biases, gravity, inertias
+from .bodies import bias_forces, gravity, inertias
 from .kinematics import move, place
 
 
@@ -74,7 +74,7 @@ def rnea(model: Model, q: Array, v: Array, a: Array) -> Array:
         a_parent = forest.from_parents(g, accelerations, gravity(model))
         qdd = forest.per_dof(a, group)
         accelerations.append(_outward(group.joint)(a_parent, placed[g].r, placed[g].S, moving[g].c, qdd))
-    F: list[Any] = [_wrench(*x) for x in zip(bodies, accelerations, biases(bodies, moving), strict=True)]
+    F: list[Any] = [_wrench(*x) for x in zip(bodies, accelerations, bias_forces(bodies, moving), strict=True)]
     tau: list[Any] = [()] * len(F)
     for g in reversed(range(len(F))):
         group = forest.groups[g]

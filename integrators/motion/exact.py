@@ -19,9 +19,7 @@ from .forces import Step
 from .rk4 import rk4
 
 
-def exact(
-    model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None
-) -> State:
+def exact(model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None) -> State:
     """One step of length h [s]; free bodies' arcs exact under constant forces, the rest order 4."""
     free = free_bodies(model.topology)
     if not free:

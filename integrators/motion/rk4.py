@@ -14,9 +14,7 @@ from ...engine.state import State
 from .forces import Step, acceleration, column
 
 
-def rk4(
-    model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None
-) -> State:
+def rk4(model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None) -> State:
     """One step of length h [s]; order 4."""
     dt = column(h)
 

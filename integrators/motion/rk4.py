@@ -1,11 +1,14 @@
 """Classical Runge-Kutta of order 4 on (q, v).
 
 Quaternions are integrated as four numbers (dq/dt = w q / 2 extends smoothly off the unit sphere, so the
-order holds) and normalised after each stage.
+order holds) and normalised at each stage. The four stages are one loop over the tableau: written out, they
+would compile four times as long and run slower.
 """
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 from jax import Array
 
 from ...engine.dynamics.kinematics import coordinate_rates, normalize_q
@@ -13,18 +16,25 @@ from ...engine.model import Model
 from ...engine.state import State
 from .forces import Step, acceleration, column
 
+REACH = (0.0, 1 / 2, 1 / 2, 1.0)  # how far along the last slope each stage looks
+WEIGHT = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+
+Slopes = tuple[Array, Array]
+
 
 def rk4(model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None) -> State:
     """One step of length h [s]; order 4."""
     dt = column(h)
 
-    def slope(q: Array, v: Array) -> tuple[Array, Array]:
-        return coordinate_rates(model, q, v), acceleration(model, q, v, h, control, impulses)
+    def stage(carry: tuple[Slopes, Slopes], coefficients: tuple[Array, Array]) -> tuple[tuple[Slopes, Slopes], None]:
+        (q_slope, v_slope), (q_end, v_end) = carry
+        reach, weight = coefficients
+        q = normalize_q(model, state.q + q_slope * (reach * dt))
+        v = state.v + v_slope * (reach * dt)
+        slopes = coordinate_rates(model, q, v), acceleration(model, q, v, h, control, impulses)
+        return (slopes, (q_end + slopes[0] * (weight * dt), v_end + slopes[1] * (weight * dt))), None
 
-    q, v = state.q, state.v
-    q1, v1 = slope(q, v)
-    q2, v2 = slope(normalize_q(model, q + q1 * (dt / 2)), v + v1 * (dt / 2))
-    q3, v3 = slope(normalize_q(model, q + q2 * (dt / 2)), v + v2 * (dt / 2))
-    q4, v4 = slope(normalize_q(model, q + q3 * dt), v + v3 * dt)
-    q_end = q + (q1 + 2 * (q2 + q3) + q4) * (dt / 6)
-    return State(normalize_q(model, q_end), v + (v1 + 2 * (v2 + v3) + v4) * (dt / 6), state.t + h)
+    still = jnp.zeros_like(state.q), jnp.zeros_like(state.v)
+    tableau = jnp.asarray(REACH, state.q.dtype), jnp.asarray(WEIGHT, state.q.dtype)
+    (_, (q, v)), _ = jax.lax.scan(stage, (still, (state.q, state.v)), tableau)
+    return State(normalize_q(model, q), v, state.t + h)

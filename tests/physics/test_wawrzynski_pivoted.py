@@ -22,7 +22,9 @@ def states(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rng.uniform(-np.pi, np.pi, (STATES, n)), rng.normal(0, 3, (STATES, n)), rng.normal(0, 5, (STATES, n))
 
 
-def error(scene: str, expected: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray, **parameters: float) -> float:
+def error(
+    scene: str, expected: np.ndarray, q: np.ndarray, v: np.ndarray, tau: np.ndarray, **parameters: float
+) -> float:
     """Largest difference of the accelerations, relative to the largest acceleration of the same state."""
     model, _ = carom.compile_scene(library_scene(scene, **parameters))
     difference = np.abs(np.asarray(carom.aba(model, q, v, tau)) - expected)

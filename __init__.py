@@ -45,6 +45,8 @@ _HOME = {
     "crba": "engine.dynamics.crba",
     "hybrid": "engine.dynamics.hybrid",
     "impulse_response": "engine.dynamics.impulse",
+    "passive_forces": "engine.dynamics.passive",
+    "motor_forces": "engine.dynamics.passive",
     "energy": "engine.dynamics.energy",
     "momentum": "engine.dynamics.energy",
     "jacobian": "engine.dynamics.jacobian",
@@ -68,6 +70,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.dynamics.jacobian import jacobian as jacobian
     from .engine.dynamics.kinematics import fk as fk
     from .engine.dynamics.kinematics import integrate_q as integrate_q
+    from .engine.dynamics.passive import motor_forces as motor_forces
+    from .engine.dynamics.passive import passive_forces as passive_forces
     from .engine.dynamics.rnea import rnea as rnea
     from .engine.model import Model as Model
     from .engine.state import State as State

@@ -53,7 +53,7 @@ class Forest:
 
     def parameter(self, model: Model, name: str, group: Group) -> Array:
         """Rows of a parameter per link, (n, *batch, *own), or (*batch, *own) for a single link."""
-        return self._rows(getattr(model, name), Model.base_ndim(name), group.links)
+        return self.rows(getattr(model, name), Model.base_ndim(name), group.links)
 
     def per_dof(self, array: Array, group: Group) -> tuple[Array, ...]:
         """One component a degree of freedom, from an array (..., nv)."""
@@ -64,9 +64,10 @@ class Forest:
         return self._spread(q, self.topology.q_start, JOINTS[group.joint].nq, group)
 
     def _spread(self, array: Array, start: Sequence[int], width: int, group: Group) -> tuple[Array, ...]:
-        return tuple(self._rows(array, 1, [start[i] + k for i in group.links]) for k in range(width))
+        return tuple(self.rows(array, 1, [start[i] + k for i in group.links]) for k in range(width))
 
-    def _rows(self, array: Array, own: int, index: Sequence[int]) -> Array:
+    def rows(self, array: Array, own: int, index: Sequence[int]) -> Array:
+        """Rows of an array whose last `own` axes are (rows, ...): (n, *batch, ...), or (*batch, ...) for one."""
         lead = jnp.ndim(array) - own
         if len(index) == 1:
             return jax.lax.index_in_dim(array, index[0], lead, keepdims=False)

@@ -2,7 +2,8 @@
 
 A free body's centre of mass moves on a parabola, which Runge-Kutta of order 4 follows without error, but
 only in coordinates in which it is a parabola: those of the centre of mass. So the origins of all free
-bodies are moved there for the step and back afterwards. Rotation and trees are of order 4.
+bodies are moved there for the step and back afterwards. Rotation and trees are of order 4, and so are arcs
+under motors and damping on a free body, whose forces turn with it or change with its speed.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ...engine.algebra.fence import fence
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Vec3
+from ...engine.forest import Forest
+from ...engine.dynamics.aba import aba
 from ...engine.model import Model, Topology
 from ...engine.state import State
-from .forces import Step
-from .rk4 import rk4
+from .forces import Step, column, joint_forces
+from .rk4 import classical, rk4
 
 
 def exact(model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None) -> State:
@@ -26,37 +30,54 @@ def exact(model: Model, state: State, h: Step, control: Array | None = None, imp
         return rk4(model, state, h, control, impulses)
     com = jnp.where(np.isin(np.arange(model.topology.n_links), free)[:, None], model.com, 0)
     centered = model.replace(com=model.com - com)
-    if impulses is not None:
-        impulses = _moments(model, state, free, impulses)
-    end = rk4(centered, _shifted(model, state, free, 1), h, control, impulses)
+    spread = 0.0 if impulses is None else _moments(model, state, free, impulses) / column(h)
+
+    def accelerate(q: Array, v: Array) -> Array:
+        # motors and damping act at the origins, and on the origins' velocities
+        actual = _shifted(model, State(q, v, state.t), free, -1)
+        tau = _moments(model, actual, free, joint_forces(model, actual.q, actual.v, control))
+        return aba(centered, q, v, tau + spread)
+
+    end = classical(centered, _shifted(model, state, free, 1), h, accelerate)
     return _shifted(model, end, free, -1)
 
 
-def free_bodies(topology: Topology) -> tuple[int, ...]:
-    """Floating links that carry nothing."""
-    inner = set(topology.parents)
-    return tuple(i for i, joint in enumerate(topology.joints) if joint == "floating" and i not in inner)
+def free_bodies(topology: Topology) -> np.ndarray:
+    """(nl,) true for floating links that carry nothing."""
+    floating = np.array([joint == "floating" for joint in topology.joints], bool)
+    return floating & ~np.isin(np.arange(topology.n_links), topology.parents)
 
 
-def _arms(model: Model, state: State, free: tuple[int, ...]) -> Array:
-    """From the origin to the centre of mass of each free body, world axes (..., n, 3)."""
-    start = np.array([model.topology.q_start[i] for i in free])
-    quat = Quat.of_array(state.q[..., start[:, None] + np.arange(3, 7)])
-    arm = quat.rotate(Vec3.of(model.com[..., np.array(free), :]))
-    return jnp.stack([arm.x, arm.y, arm.z], -1)
+@fence
+def _move(q, v, arm):
+    r = Quat(*q[3:]).rotate(Vec3.of(arm))
+    p, u = Vec3(*q[:3]) + r, Vec3(*v[3:]) + Vec3(*v[:3]).cross(r)
+    return (p.x, p.y, p.z, *q[3:]), (*v[:3], u.x, u.y, u.z)
 
 
-def _shifted(model: Model, state: State, free: tuple[int, ...], sign: int) -> State:
-    """The state with the free bodies' origins moved to their centres of mass (+1) or back (-1)."""
-    topology, arm = model.topology, _arms(model, state, free) * sign
-    place = np.array([topology.q_start[i] for i in free])[:, None] + np.arange(3)
-    turn = np.array([topology.v_start[i] for i in free])[:, None] + np.arange(3)
-    sweep = jnp.cross(state.v[..., turn], arm)
-    return State(state.q.at[..., place].add(arm), state.v.at[..., turn + 3].add(sweep), state.t)
+@fence
+def _recenter(q, impulse, arm):
+    n = Vec3(*impulse[:3]) - Quat(*q[3:]).rotate(Vec3.of(arm)).cross(Vec3(*impulse[3:]))
+    return n.x, n.y, n.z, *impulse[3:]
 
 
-def _moments(model: Model, state: State, free: tuple[int, ...], impulses: Array) -> Array:
-    """Impulses given about the origins, taken about the centres of mass."""
-    turn = np.array([model.topology.v_start[i] for i in free])[:, None] + np.arange(3)
-    arm = _arms(model, state, free)
-    return impulses.at[..., turn].add(-jnp.cross(arm, impulses[..., turn + 3]))
+def _moved(model: Model, state: State, arm: Array) -> State:
+    """The state with the origin of each floating link moved by `arm` (..., nl, 3), given in the link's frame."""
+    forest = Forest.of(model, state.q, state.v)
+    moved = []
+    for group in forest.groups:
+        q, v = forest.coordinates(state.q, group), forest.per_dof(state.v, group)
+        moved.append(_move(q, v, forest.rows(arm, 2, group.links)) if group.joint == "floating" else (q, v))
+    batch, dtype = forest.batch(model, state.q, state.v), state.q.dtype
+    q, v = zip(*moved, strict=True)
+    return State(forest.join_coordinates(q, batch, dtype), forest.join_dofs(v, batch, dtype), state.t)
+
+
+def _about_centers(model: Model, state: State, arm: Array, impulses: Array) -> Array:
+    """Impulses given about the origins, taken about points `arm` (..., nl, 3) away, in the links' frames."""
+    forest = Forest.of(model, state.q, impulses)
+    taken = []
+    for group in forest.groups:
+        q, p = forest.coordinates(state.q, group), forest.per_dof(impulses, group)
+        taken.append(_recenter(q, p, forest.rows(arm, 2, group.links)) if group.joint == "floating" else p)
+    return forest.join_dofs(taken, forest.batch(model, state.q, impulses), impulses.dtype)

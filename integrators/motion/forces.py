@@ -20,10 +20,15 @@ def acceleration(
     control: (..., nv) what the motors are told, held over the step; None: their targets.
     impulses: (..., nv) joint-space impulses of the step [N m s, N s], acting as the constant force impulses/h.
     """
-    tau = passive_forces(model, q, v) + motor_forces(model, q, v, control)
+    tau = joint_forces(model, q, v, control)
     if impulses is not None:
         tau = tau + impulses / column(h)
     return aba(model, q, v, tau)
+
+
+def joint_forces(model: Model, q: Array, v: Array, control: Array | None = None) -> Array:
+    """Springs, damping, friction and motors (..., nv)."""
+    return passive_forces(model, q, v) + motor_forces(model, q, v, control)
 
 
 def column(h: Step) -> Step:

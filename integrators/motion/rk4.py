@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from collections.abc import Callable
+
 from jax import Array
 
 from ...engine.dynamics.kinematics import coordinate_rates, normalize_q

@@ -93,7 +93,7 @@ def test_no_step_bends_the_arc(lopsided, max_dt: float) -> None:
     result = carom.rollout(model, state, duration=1.0, frame_dt=1.0, max_dt=max_dt)
     q, v = np.asarray(result.q)[-1], np.asarray(result.v)[-1]
     arm = turn(q[3:]) @ COM
-    np.testing.assert_allclose(q[:3] + arm, start + [3 + 0.5, 1 - 1, 4 - 9.81 / 2], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(q[:3] + arm, start + np.array([3 + 0.5, 1 - 1, 4 - 9.81 / 2]), rtol=0, atol=1e-12)
     np.testing.assert_allclose(v[3:] + np.cross(v[:3], arm), [4, -1, 4 - 9.81], rtol=0, atol=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Heavy tops (VERIFICATION 1.15): both steady precessions stay steady; let go at rest, the top nods to a known angle."""
+"""Heavy tops (VERIFICATION 1.15): both steady precessions stay steady; let go, the top nods to a known angle."""
 
 import jax
 import numpy as np
@@ -12,7 +12,7 @@ SLOW, FAST, LET_GO = range(3)  # lanes
 
 @pytest.fixture(scope="module")
 def run():
-    """Slow and fast steady precession at 30 deg, and the same top let go with its axis at rest; all spin at 150 rad/s."""
+    """Slow and fast steady precession at 30 deg, and the same top let go with its axis at rest; spin 150 rad/s."""
     model, slow = carom.compile_scene(library_scene("heavy_top"))
     _, fast = carom.compile_scene(library_scene("heavy_top", fast=True))
     still = carom.State(slow.q, slow.v.at[0].set(0.0), slow.t)  # v is in the top's axes: only the spin is left

@@ -15,8 +15,8 @@ from jax import Array
 from ...engine.algebra.fence import fence
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Vec3
-from ...engine.forest import Forest
 from ...engine.dynamics.aba import aba
+from ...engine.forest import Forest
 from ...engine.model import Model, Topology
 from ...engine.state import State
 from .forces import Step, column, joint_forces
@@ -26,20 +26,19 @@ from .rk4 import classical, rk4
 def exact(model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None) -> State:
     """One step of length h [s]; free bodies' arcs exact under constant forces, the rest order 4."""
     free = free_bodies(model.topology)
-    if not free:
+    if not free.any():
         return rk4(model, state, h, control, impulses)
-    com = jnp.where(np.isin(np.arange(model.topology.n_links), free)[:, None], model.com, 0)
-    centered = model.replace(com=model.com - com)
-    spread = 0.0 if impulses is None else _moments(model, state, free, impulses) / column(h)
+    arm = jnp.where(free[:, None], model.com, 0)
+    centered = model.replace(com=model.com - arm)
+    spread = 0.0 if impulses is None else _about_centers(model, state, arm, impulses) / column(h)
 
     def accelerate(q: Array, v: Array) -> Array:
-        # motors and damping act at the origins, and on the origins' velocities
-        actual = _shifted(model, State(q, v, state.t), free, -1)
-        tau = _moments(model, actual, free, joint_forces(model, actual.q, actual.v, control))
-        return aba(centered, q, v, tau + spread)
+        # motors and damping act at the origins, and on the velocities of the origins
+        actual = _moved(model, State(q, v, state.t), -arm)
+        forces = joint_forces(model, actual.q, actual.v, control)
+        return aba(centered, q, v, _about_centers(model, actual, arm, forces) + spread)
 
-    end = classical(centered, _shifted(model, state, free, 1), h, accelerate)
-    return _shifted(model, end, free, -1)
+    return _moved(model, classical(centered, _moved(model, state, arm), h, accelerate), -arm)
 
 
 def free_bodies(topology: Topology) -> np.ndarray:
@@ -74,7 +73,7 @@ def _moved(model: Model, state: State, arm: Array) -> State:
 
 
 def _about_centers(model: Model, state: State, arm: Array, impulses: Array) -> Array:
-    """Impulses given about the origins, taken about points `arm` (..., nl, 3) away, in the links' frames."""
+    """Impulses, or forces, given about the origins, taken about points `arm` (..., nl, 3) away in the links' frames."""
     forest = Forest.of(model, state.q, impulses)
     taken = []
     for group in forest.groups:

@@ -20,6 +20,7 @@ from jax import Array
 from .algebra.zero import dense
 from .joints import JOINTS
 from .model import Group, Model, Topology
+from .rows import sum_into, take
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Forest:
         lead = jnp.ndim(array) - own
         if len(index) == 1:
             return jax.lax.index_in_dim(array, index[0], lead, keepdims=False)
-        front = jnp.moveaxis(_take(array, index, lead), lead, 0)
+        front = jnp.moveaxis(take(array, index, lead), lead, 0)
         ones = (1,) * (self.rank - lead)
         return front.reshape(front.shape[:1] + ones + front.shape[1:]) if ones else front
 
@@ -161,11 +162,7 @@ class Forest:
                 if group.n == 1 and n == 1:
                     return x
                 x = x[None] if group.n == 1 else x[mine]
-                if n == 1:
-                    return x.sum(0)
-                if rows == tuple(range(n)):
-                    return x
-                return jnp.zeros((n, *x.shape[1:]), x.dtype).at[np.array(rows)].add(x)
+                return x.sum(0) if n == 1 else sum_into(x, rows, n)
 
             sums[source] = add(sums[source], jax.tree.map(spread, contribution))
 
@@ -199,13 +196,13 @@ class Forest:
             return x
         if len(set(rows)) == 1:
             return x[rows[0]]
-        return _take(x, rows, 0)
+        return take(x, rows, 0)
 
     def _cut(self, x: Array, n: int, rows: tuple[int, ...]) -> Array:
         """Rows of a value with its group axis written out, (len(rows), *batch)."""
         if n == 1:
             return jnp.broadcast_to(x, (len(rows), *x.shape))
-        return x[rows[0]][None] if len(rows) == 1 else _take(x, rows, 0)
+        return x[rows[0]][None] if len(rows) == 1 else take(x, rows, 0)
 
     def _full(self, x: Any, g: int) -> Array:
         """x with all its axes written out: (n, *batch), or (*batch) for a single link; batch axes may be 1."""
@@ -222,14 +219,6 @@ BATCHABLE = (
     "mass", "com", "inertia", "joint_position", "joint_quaternion", "axis", "axis2", "pitch", "armature", "damping",
     "loss", "stiffness", "rest", "motor_gain", "motor_kp", "motor_kd", "motor_effort", "motor_target", "gravity",
 )  # fmt: skip
-
-
-def _take(x: Array, index: Sequence[int], axis: int) -> Array:
-    """x along an axis at static places: a slice where the places are evenly spaced, else a gather."""
-    steps = set(np.diff(index))
-    if len(steps) == 1 and (step := int(next(iter(steps)))) > 0:
-        return jax.lax.slice_in_dim(x, index[0], index[-1] + 1, step, axis)
-    return jnp.take(x, np.array(index), axis)
 
 
 def _concatenate(xs: Sequence[Array]) -> Array:

@@ -1,0 +1,43 @@
+"""Rows of a group picked and summed at places known when the program is traced.
+
+Gathers and scatters are slow loops on a CPU, so the common patterns become slices, broadcasts, reshapes
+and concatenations; only irregular patterns over many rows fall back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+FEW = 32  # up to so many rows an irregular pattern is written out piece by piece
+
+
+def take(x: Array, index: Sequence[int], axis: int = 0) -> Array:
+    """x at static places along an axis."""
+    places = np.asarray(index)
+    steps = np.unique(np.diff(places))
+    if len(places) == 1 or (len(steps) == 1 and steps[0] > 0):
+        step = int(steps[0]) if len(steps) else 1
+        return jax.lax.slice_in_dim(x, int(places[0]), int(places[-1]) + 1, step, axis)
+    values, counts = np.unique(places, return_counts=True)
+    if len(values) < len(places) and len(set(counts)) == 1 and (np.diff(places) >= 0).all():
+        return jnp.repeat(take(x, values.tolist(), axis), int(counts[0]), axis, total_repeat_length=len(places))
+    return jnp.take(x, places, axis)
+
+
+def sum_into(x: Array, rows: Sequence[int], n: int) -> Array:
+    """(n, ...): row i is the sum of the rows of x (len(rows), ...) that name i. `rows` must be sorted."""
+    counts = np.bincount(rows, minlength=n)
+    if len(set(counts)) == 1:
+        c = int(counts[0])
+        return x if c == 1 else x.reshape(n, c, *x.shape[1:]).sum(1)
+    if n > FEW:
+        return jnp.zeros((n, *x.shape[1:]), x.dtype).at[np.asarray(rows)].add(x)
+    ends = np.cumsum(counts)
+    none = jnp.zeros((1, *x.shape[1:]), x.dtype)
+    pieces = [x[end - c : end].sum(0, keepdims=True) if c else none for c, end in zip(counts, ends, strict=True)]
+    return jnp.concatenate(pieces)

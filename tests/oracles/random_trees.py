@@ -1,7 +1,6 @@
 """Random forests of links, and random states of them: truly random, every number drawn on its own.
 
-Everything comes from one NumPy generator, so that a tree is known by its seed. Numbers are NumPy float64,
-rounded to values that float32 holds too: a test in single precision then starts from the same tree.
+Everything comes from one NumPy generator, so that a tree is known by its recipe. Numbers are NumPy float64.
 """
 
 from dataclasses import dataclass
@@ -73,7 +72,7 @@ def random_model(rng: np.random.Generator, topology: Topology) -> Model:
         axis=axis,
         axis2=unit(other),
         pitch=rng.normal(size=n) * 0.3,
-        armature=rng.uniform(0, 0.3, nv),
+        armature=random_armature(rng, topology),
         damping=none,
         loss=none,
         stiffness=none,
@@ -97,6 +96,19 @@ def random_model(rng: np.random.Generator, topology: Topology) -> Model:
         pair_restitution=np.zeros(0),
     )
     return model
+
+
+def random_armature(rng: np.random.Generator, topology: Topology) -> np.ndarray:
+    """(nv,). A free body has no rotors: only its turning gets some, the same about all axes.
+
+    There alone do the engines agree on what armature would be: Pinocchio multiplies it with accelerations
+    in the child's axes, we in the world's.
+    """
+    armature = rng.uniform(0, 0.3, topology.nv)
+    for start, joint in zip(topology.v_start, topology.joints, strict=False):
+        if joint == "floating":
+            armature[start : start + 6] = [armature[start]] * 3 + [0.0] * 3
+    return armature
 
 
 def random_inertias(rng: np.random.Generator, n: int) -> np.ndarray:

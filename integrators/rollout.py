@@ -57,7 +57,7 @@ def rollout(
     control: what the motors are told: None (their targets), (nv,), one row a frame (frames - 1, ..., nv), or a
         function (model, state, t) -> (..., nv) called every step.
     scheme: exact | rk4 | lie_midpoint | semi_implicit.
-    throw: raise if a lane fails; else look at `.code`.
+    throw: raise if a lane fails; else, and always inside jit, look at `.code`.
     """
     times = _frame_times(duration, frame_dt, max_dt)
     step = scheme_named(scheme)
@@ -68,7 +68,7 @@ def rollout(
     final, (t, q, v) = _run(model, state, jnp.asarray(intervals, state.q.dtype), rows, step, function, substeps)
     finite = jnp.isfinite(q).all((-2, -1)) & jnp.isfinite(v).all((-2, -1))
     code = jnp.where(finite, results.OK, results.NOT_FINITE)
-    if throw:
+    if throw and not isinstance(code, jax.core.Tracer):
         results.raise_for(code, t)
     return Rollout(t, q, v, code, final)
 
@@ -125,10 +125,11 @@ def _control_rows(control: Any, n: int, nv: int, state: State) -> tuple[Array | 
     rows = jnp.asarray(control, state.q.dtype)
     if rows.shape == (nv,):
         return jnp.broadcast_to(rows, (n, nv)), None
-    if rows.ndim < 2 or rows.shape[0] != n or rows.shape[-1] != nv:
+    lanes = state.t.shape
+    if rows.shape not in ((n, nv), (n, *lanes, nv)):
         raise ValueError(
-            f"rollout: control has shape {rows.shape}; give ({nv},) for a constant, or ({n}, ..., {nv}): one row for "
-            f"each of the {n} intervals between frames"
+            f"rollout: control has shape {rows.shape}; give ({nv},) for a constant, or one row for each of the {n} "
+            f"intervals between frames: {(n, nv)}" + (f" or {(n, *lanes, nv)}" if lanes else "")
         )
     return rows, None
 

@@ -143,26 +143,27 @@ def test_lie_midpoint_runs_backwards() -> None:
 
 
 def test_long_energy_behaviour() -> None:
-    """A double pendulum for 400 s in steps of 40 ms (a 30th of its quick swing).
+    """A double pendulum for 400 s in 10 000 steps of 40 ms.
 
-    lie_midpoint: errors of 3e-4 of the kinetic energy that neither grow nor drift. rk4: loses steadily.
-    semi_implicit: gains; on a tree it is not symplectic, for the acceleration depends on the velocity.
+    lie_midpoint: an error of 3e-4 of the kinetic energy that neither widens nor drifts. rk4: loses steadily.
+    semi_implicit (10 ms): gains; on a tree it is not symplectic, for the acceleration depends on the velocity.
     """
     model, state = carom.compile_scene(library_scene("double_pendulum", angle=0.4))
-    h, tenth = 0.04, 250
-    error = {}
-    for name, steps in (("lie_midpoint", h), ("rk4", h), ("semi_implicit", h / 4)):
-        result = carom.rollout(model, state, duration=10_000 * steps, frame_dt=4 * steps, max_dt=steps, scheme=name)
+    h = 0.04
+    mean, width = {}, {}  # of the energy error in each tenth of the run, in units of the kinetic energy
+    for name, step in (("lie_midpoint", h), ("rk4", h), ("semi_implicit", h / 4)):
+        result = carom.rollout(model, state, duration=10_000 * step, frame_dt=4 * step, max_dt=step, scheme=name)
         energy = carom.energy(model, carom.State(result.q, result.v, result.t))
-        error[name] = (np.asarray(energy.total) - float(energy.total[0])) / float(energy.kinetic.max())
-    midpoint, rk4, euler = (error[name] for name in ("lie_midpoint", "rk4", "semi_implicit"))
-    band = np.ptp(midpoint[:tenth])
-    assert band < 1e-3
-    assert np.ptp(midpoint) < 1.2 * band
-    assert abs(midpoint[:tenth].mean() - midpoint[-tenth:].mean()) < 0.05 * band
-    assert -rk4[-1] > 5 * -rk4[tenth] > 0
-    assert (np.diff(rk4) < 1e-6).all()
-    assert euler[-tenth:].mean() > 5 * euler[:tenth].mean() > 0
+        error = (np.asarray(energy.total) - float(energy.total[0])) / float(energy.kinetic.max())
+        tenths = np.array_split(error, 10)
+        mean[name], width[name] = np.array([t.mean() for t in tenths]), np.array([np.ptp(t) for t in tenths])
+    assert width["lie_midpoint"].max() < 3e-4
+    np.testing.assert_allclose(width["lie_midpoint"], width["lie_midpoint"][0], rtol=0.05)
+    assert np.ptp(mean["lie_midpoint"]) < 0.02 * width["lie_midpoint"][0]
+    assert (np.diff(mean["rk4"]) < 0).all()
+    assert mean["rk4"][-1] < -3e-3
+    assert (np.diff(mean["semi_implicit"]) > 0).all()
+    assert mean["semi_implicit"][-1] > 0.02
 
 
 # -- what is kept ------------------------------------------------------------------------------------
@@ -240,4 +241,4 @@ def test_impulse_on_an_offset_stone() -> None:
 
     moment = p[stone : stone + 3] - jnp.cross(carom.fk(model, state.q).rotation[5] @ model.com[5], p[stone + 3 :])
     gained = spin(step(model, state, H, impulses=p)) - spin(step(model, state, H))
-    np.testing.assert_allclose(gained, moment, rtol=0, atol=1e-6)  # [N m s]; rk4's error of one step in rotation
+    np.testing.assert_allclose(gained, moment, rtol=0, atol=1e-4)  # [N m s]; moments that turn along: 1e-2 off

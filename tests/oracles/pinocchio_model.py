@@ -41,20 +41,24 @@ class Oracle:
         self.pin.gravity.linear = np.array(model.gravity, float)
         self.q_of: list[int] = []  # Carom's coordinate behind each of Pinocchio's
         self.v_of: list[int] = []
-        self.frames: list[int] = []  # of the links
         self.static_weight = 0.0  # potential energy of links on the world, which Pinocchio leaves out
         self.free: list[tuple[int, int]] = []  # first (q, v) of each floating joint
-        at: list[tuple[int, pin.SE3]] = []
-        for i in range(self.topology.n_links):
-            at.append(self._add_link(model, i, at))
-        self.pin.armature = np.array(model.armature, float)[self.v_of]
+        self.frames = [0] * self.topology.n_links  # Pinocchio's index of each link's frame
+        self._add_children(model, -1, 0, pin.SE3.Identity())
+        self.bare = pin.Model(self.pin)  # pin 4.1's kinetic energy and armature: not v M v / 2
+        self.armature = np.array(model.armature)
+        self.pin.armature = self.armature[self.v_of]
         self.data = self.pin.createData()
 
-    def _add_link(self, model: Model, i: int, at: list) -> tuple[int, pin.SE3]:
+    def _add_children(self, model: Model, parent: int, carrier: int, pose: pin.SE3) -> None:
+        """Depth first, as Pinocchio's crba expects: it takes a subtree's joints to be consecutive."""
+        for i in range(self.topology.n_links):
+            if self.topology.parents[i] == parent:
+                self._add_children(model, i, *self._add_link(model, i, carrier, pose))
+
+    def _add_link(self, model: Model, i: int, carrier: int, pose: pin.SE3) -> tuple[int, pin.SE3]:
         """Adds joint and body of a link; returns the simple joint that carries it, and its pose there."""
-        joint, parent = self.topology.joints[i], self.topology.parents[i]
-        q0, v0 = self.topology.q_start[i], self.topology.v_start[i]
-        carrier, pose = at[parent] if parent >= 0 else (0, pin.SE3.Identity())
+        joint, q0, v0 = self.topology.joints[i], self.topology.q_start[i], self.topology.v_start[i]
         x, y, z, w = model.joint_quaternion[i][XYZW]
         pose = pose * pin.SE3(pin.Quaternion(w, x, y, z).matrix(), model.joint_position[i])
         if joint in ("spherical", "floating"):
@@ -75,7 +79,7 @@ class Oracle:
                 self.v_of.append(v0 + k)
         body = pin.Inertia(model.mass[i], model.com[i], model.inertia[i])
         self.pin.appendBodyToJoint(carrier, body, pose)
-        self.frames.append(self.pin.addFrame(pin.Frame(f"link{i}", carrier, 0, pose, pin.FrameType.OP_FRAME)))
+        self.frames[i] = self.pin.addFrame(pin.Frame(f"link{i}", carrier, 0, pose, pin.FrameType.OP_FRAME))
         if carrier == 0:
             self.static_weight -= model.mass[i] * model.gravity @ pose.act(model.com[i])
         return carrier, pose
@@ -124,8 +128,9 @@ class Oracle:
 
     def energy(self, q, v) -> tuple[float, float]:
         """Kinetic, of links and rotors, and potential."""
-        kinetic = pin.computeKineticEnergy(self.pin, self.data, self.q(q), self.T(q) @ v)
-        return kinetic, pin.computePotentialEnergy(self.pin, self.data, self.q(q)) + self.static_weight
+        links = pin.computeKineticEnergy(self.bare, self.bare.createData(), self.q(q), self.T(q) @ v)
+        rotors = self.armature @ v**2 / 2
+        return links + rotors, pin.computePotentialEnergy(self.pin, self.data, self.q(q)) + self.static_weight
 
     def momentum(self, q, v) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Linear, angular about the centre of mass of all that can move, and where that is."""

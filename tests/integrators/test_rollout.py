@@ -1,0 +1,258 @@
+"""Rollouts: frames and times, batches, controls, failures, and what passes through them (jit, vmap, derivatives)."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.engine import results
+
+MASS = 2.0
+
+
+@functools.cache
+def slider() -> tuple[carom.Model, carom.State]:
+    """2 kg on a straight rail, pushed by a force motor: x'' = u / m."""
+    b = carom.SceneBuilder()
+    b.add_link("slider", joint=carom.Prismatic((1, 0, 0)), mass=MASS, inertia=(1, 1, 1), v0=1.0)
+    return carom.compile_scene(b)
+
+
+@functools.cache
+def pair() -> tuple[carom.Model, carom.State]:
+    """A pendulum of two links, and a stone thrown past it."""
+    b = carom.SceneBuilder()
+    for name, parent, z in (("upper", "world", 0.0), ("lower", "upper", -0.5)):
+        joint = carom.Revolute((0, 1, 0), damping=0.1)
+        b.add_link(
+            name, parent, joint=joint, position=(0, 0, z), mass=1.0, com=(0, 0, -0.25), inertia=(0.02,) * 3, q0=0.5
+        )
+    b.add_body("stone", mass=0.5, com=(0.1, 0, 0), inertia=(1e-3, 2e-3, 2e-3), angular_velocity=(3, 1, 2))
+    return carom.compile_scene(b)
+
+
+PAIR_RUN = {"duration": 0.2, "frame_dt": 0.05, "max_dt": 0.01}
+
+# -- frames -----------------------------------------------------------------------------------------
+
+
+def test_frames_and_times() -> None:
+    """The first frame is the start; the last is at `duration`, whether frame_dt divides it or not."""
+    model, state = slider()
+    for duration, t in ((0.3, [0, 0.1, 0.2, 0.3]), (0.25, [0, 0.1, 0.2, 0.25]), (0.04, [0, 0.04])):
+        result = carom.rollout(model, state, duration=duration, frame_dt=0.1)
+        np.testing.assert_allclose(result.t, t, rtol=0, atol=1e-15)
+        np.testing.assert_allclose(result.q[:, 0], t, rtol=0, atol=1e-14)  # at 1 m/s
+        assert result.q.shape == result.v.shape == (len(t), 1)
+        np.testing.assert_array_equal(result.state.q, result.q[-1])
+        np.testing.assert_array_equal(result.state.t, result.t[-1])
+        assert int(result.code) == results.OK
+
+
+def test_rollouts_continue() -> None:
+    """A rollout from where another ended goes on with its clock, and with its motion bitwise."""
+    model, state = pair()
+    whole = carom.rollout(model, state, **PAIR_RUN)
+    first = carom.rollout(model, state, **PAIR_RUN | {"duration": 0.1})
+    second = carom.rollout(model, first.state, **PAIR_RUN | {"duration": 0.1})
+    np.testing.assert_allclose(second.t, whole.t[2:], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(second.q, whole.q[2:], rtol=0, atol=1e-14)  # frame times round differently
+
+
+def test_steps_are_at_most_max_dt() -> None:
+    """A function as control is called once a step: it counts them, and sees the step's start."""
+    model, state = slider()
+    # pushed by t for each step of h from its start: v gains sum(h t_k)/m = h^2 n (n - 1) / 2m
+    for frame_dt, max_dt, h in ((0.1, 0.03, 0.025), (0.1, 1.0, 0.1), (0.1, 0.1, 0.1)):
+        result = carom.rollout(
+            model, state, duration=0.2, frame_dt=frame_dt, max_dt=max_dt, control=lambda model, state, t: t[None]
+        )
+        n = round(0.2 / h)
+        assert float(result.v[-1, 0]) == pytest.approx(1 + h**2 * n * (n - 1) / 2 / MASS, abs=1e-14)
+
+
+# -- batches ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lanes() -> carom.State:
+    """Four different starts."""
+    _, state = pair()
+    noise = np.random.default_rng(0).normal(0, 1, (4, *state.v.shape))
+    batch = carom.tile(state, 4)
+    return carom.State(batch.q, batch.v + noise, batch.t)
+
+
+def lane(batch, k: int):
+    return jax.tree.map(lambda x: x[k], batch)
+
+
+def test_batch_is_its_lanes(lanes: carom.State) -> None:
+    """To 1e-12, not bitwise: XLA contracts and orders sums as the shapes suggest. The same batch twice: bitwise."""
+    model, _ = pair()
+    both = carom.rollout(model, lanes, **PAIR_RUN)
+    assert both.t.shape == (4, 5)
+    assert both.q.shape == (4, 5, model.topology.nq)
+    assert both.code.shape == (4,)
+    for k in range(4):
+        alone = carom.rollout(model, lane(lanes, k), **PAIR_RUN)
+        for name in ("t", "q", "v"):
+            np.testing.assert_allclose(getattr(both, name)[k], getattr(alone, name), rtol=0, atol=1e-12)
+    again = carom.rollout(model, lanes, **PAIR_RUN)
+    for a, b in zip(jax.tree.leaves(both), jax.tree.leaves(again), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_batched_parameters() -> None:
+    """Any parameter may differ from lane to lane, the state need not: one start, four sets of numbers."""
+    model, state = pair()
+    k = jnp.arange(4.0)
+    batched = model.replace(
+        mass=model.mass * (1 + k[:, None]),
+        com=model.com + 0.01 * k[:, None, None],
+        damping=model.damping * k[:, None],
+        gravity=jnp.array([0, 0, -1.0]) * k[:, None],
+    )
+    both = carom.rollout(batched, state, **PAIR_RUN)
+    assert both.q.shape == (4, 5, model.topology.nq)
+    names = ("mass", "com", "damping", "gravity")
+    for i in range(4):
+        single = model.replace(**{name: getattr(batched, name)[i] for name in names})
+        np.testing.assert_allclose(both.q[i], carom.rollout(single, state, **PAIR_RUN).q, rtol=0, atol=1e-12)
+    assert float(jnp.abs(both.q[0, -1] - both.q[3, -1]).max()) > 1e-3
+
+
+def test_tile() -> None:
+    _, state = pair()
+    many = carom.tile(state, 3)
+    assert many.q.shape == (3, *state.q.shape)
+    assert many.t.shape == (3,)
+    with pytest.raises(ValueError, match="lanes is 0; it must be at least 1"):
+        carom.tile(state, 0)
+
+
+# -- control ----------------------------------------------------------------------------------------
+
+
+def test_forms_of_control() -> None:
+    """Targets, a constant, one row an interval (also for each lane), a function: what the motor is told."""
+    model, state = slider()
+    run = functools.partial(carom.rollout, duration=0.4, frame_dt=0.1)
+
+    def speed(control, state=state, model=model):
+        return np.asarray(run(model, state, control=control).v)[..., 0]
+
+    def under(forces):
+        return 1 + np.concatenate([[0], np.cumsum(forces)]) * 0.1 / MASS
+
+    np.testing.assert_allclose(speed(None), under([0] * 4), rtol=0, atol=1e-15)
+    told = model.replace(motor_target=jnp.array([3.0]))
+    np.testing.assert_allclose(speed(None, model=told), under([3] * 4), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(speed([3.0]), under([3] * 4), rtol=0, atol=1e-14)
+    rows = np.array([[1.0], [-2.0], [0.5], [4.0]])
+    np.testing.assert_allclose(speed(rows), under(rows[:, 0]), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(speed(lambda model, state, t: jnp.array([3.0])), under([3] * 4), rtol=0, atol=1e-14)
+    two = carom.tile(state, 2)
+    expected = [under(rows[:, 0]), under(-rows[:, 0])]
+    np.testing.assert_allclose(speed(np.stack([rows, -rows], 1), two), expected, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(speed(rows, two), [expected[0]] * 2, rtol=0, atol=1e-14)
+    feedback = speed(lambda model, state, t: -state.v, two)  # a policy that sees lanes
+    np.testing.assert_allclose(feedback, [np.exp(-0.1 * np.arange(5) / MASS)] * 2, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"duration": 0.0}, "duration is 0.0; it must be a positive number of seconds"),
+        ({"duration": float("nan")}, "duration is nan; it must be a positive"),
+        ({"frame_dt": -0.1}, "frame_dt is -0.1; it must be a positive"),
+        ({"max_dt": float("inf")}, "max_dt is inf; it must be a positive"),
+        ({"scheme": "euler"}, "scheme 'euler' is unknown; it must be one of exact, rk4"),
+        (
+            {"control": np.zeros(3)},
+            r"control has shape \(3,\); give \(1,\) for a constant, or one row for each of the 2",
+        ),
+        ({"control": np.zeros((3, 1))}, r"control has shape \(3, 1\); .* intervals between frames: \(2, 1\)$"),
+        ({"control": np.zeros((2, 5, 1))}, r"control has shape \(2, 5, 1\)"),
+    ],
+)
+def test_bad_arguments(arguments: dict, message: str) -> None:
+    model, state = slider()
+    with pytest.raises(ValueError, match=message):
+        carom.rollout(model, state, **{"duration": 0.2, "frame_dt": 0.1} | arguments)
+
+
+def test_bad_shapes() -> None:
+    model, state = slider()
+    wrong = carom.State(jnp.zeros(2), jnp.zeros(1), jnp.zeros(()))
+    with pytest.raises(ValueError, match=r"state has q \(2,\) and v \(1,\); this model needs \(\.\.\., 1\) and"):
+        carom.rollout(model, wrong, duration=0.1)
+    rows = np.zeros((1, 2, 1))
+    with pytest.raises(ValueError, match=r"control has shape \(1, 2, 1\); .*: \(1, 1\) or \(1, 3, 1\)$"):
+        carom.rollout(model, carom.tile(state, 3), duration=0.1, frame_dt=0.1, control=rows)
+
+
+# -- failures ---------------------------------------------------------------------------------------
+
+
+def test_failed_lane_is_named() -> None:
+    """A spring far too stiff for its step blows up in its own lane only; the code says so, or the host raises."""
+    model, state = slider()
+    model = model.replace(stiffness=jnp.array([[1.0], [1e12], [1.0], [1e12]]))
+    run = functools.partial(carom.rollout, model, state, duration=5.0, frame_dt=0.5, max_dt=0.01)
+    result = run(throw=False)
+    np.testing.assert_array_equal(result.code, [results.OK, results.NOT_FINITE] * 2)
+    assert np.isfinite(result.q[::2]).all()
+    with pytest.raises(results.SimulationError, match=r"lane 1 \(2 of 4 lanes\), before t = 5 s: .* lower max_dt"):
+        run()
+    with pytest.raises(results.SimulationError, match=r"^lane 0, before t = 0\.1 s"):
+        carom.rollout(model.replace(stiffness=jnp.array([jnp.nan])), state, duration=0.1, frame_dt=0.1)
+
+
+# -- through jit, vmap and derivatives ----------------------------------------------------------------
+
+
+def end(start: jax.Array, state: carom.State, model: carom.Model) -> jax.Array:
+    """The last coordinates as a function of the first velocities."""
+    return carom.rollout(model, carom.State(state.q, start, state.t), **PAIR_RUN).state.q
+
+
+def test_inside_jit_and_vmap(lanes: carom.State) -> None:
+    """Inside jit nothing raises; vmap of single rollouts is the batch."""
+    model, state = pair()
+    outside = carom.rollout(model, carom.State(jnp.broadcast_to(state.q, lanes.q.shape), lanes.v, lanes.t), **PAIR_RUN)
+    inside = jax.jit(jax.vmap(lambda v: end(v, state, model)))(lanes.v)
+    np.testing.assert_allclose(inside, outside.q[:, -1], rtol=0, atol=1e-12)
+
+
+def test_derivatives() -> None:
+    """Forward and reverse mode agree with central differences, and with each other to rounding."""
+    model, state = pair()
+    f = jax.jit(functools.partial(end, state=state, model=model))
+    along = jnp.asarray(np.random.default_rng(1).normal(0, 1, state.v.shape))
+    onto = jnp.asarray(np.random.default_rng(2).normal(0, 1, state.q.shape))
+    forward = jax.jit(lambda: jax.jvp(f, (state.v,), (along,))[1])()
+    backward = jax.jit(lambda: jax.vjp(f, state.v)[1](onto)[0])()
+    step = 1e-5  # differences: rounding 1e-11, truncation 1e-10
+    difference = (f(state.v + step * along) - f(state.v - step * along)) / (2 * step)
+    np.testing.assert_allclose(forward, difference, rtol=0, atol=1e-8)
+    assert float(onto @ forward) == pytest.approx(float(backward @ along), rel=1e-12)
+
+
+def test_derivative_by_a_parameter() -> None:
+    """A thrown slider under damping d: x = m/d (1 - exp(-d t/m)), and its slope in d."""
+    model, state = slider()
+
+    def travel(d: jax.Array) -> jax.Array:
+        damped = model.replace(damping=d[None])
+        return carom.rollout(damped, state, duration=1.0, frame_dt=1.0, max_dt=0.02).state.q[0]
+
+    def closed(d: float) -> float:
+        return MASS / d * (1 - np.exp(-d / MASS))
+
+    value, slope = jax.jit(jax.value_and_grad(travel))(jnp.array(1.5))
+    assert float(value) == pytest.approx(closed(1.5), abs=1e-9)
+    assert float(slope) == pytest.approx((closed(1.5 + 1e-5) - closed(1.5 - 1e-5)) / 2e-5, abs=1e-8)

@@ -31,7 +31,7 @@ _HOME = {
     "load": "scenes.sources",
     # compile it
     "compile_scene": "scenes.compile",
-    "SceneError": "scenes.check",
+    "SceneError": "scenes.compiling.check",
     "Model": "engine.model",
     "State": "engine.state",
     # let time pass
@@ -78,8 +78,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .integrators.rollout import rollout as rollout
     from .integrators.rollout import tile as tile
     from .scenes.builder import SceneBuilder as SceneBuilder
-    from .scenes.check import SceneError as SceneError
     from .scenes.compile import compile_scene as compile_scene
+    from .scenes.compiling.check import SceneError as SceneError
     from .scenes.joint_specs import Cylindrical as Cylindrical
     from .scenes.joint_specs import Fixed as Fixed
     from .scenes.joint_specs import Floating as Floating

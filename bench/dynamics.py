@@ -6,17 +6,18 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import carom
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+from rich.console import Console
+from rich.table import Table
+
+import carom
 from carom.engine.model import Model
 from carom.engine.state import State
 from carom.integrators.schemes import SCHEMES
 from carom.scenes.library.registry import library_scene
-from jax.sharding import NamedSharding, PartitionSpec
-from rich.console import Console
-from rich.table import Table
 
 from .cases import Case, dynamics_case
 from .timing import compile_seconds, in_turn
@@ -31,7 +32,7 @@ def cpu(lanes: int, rounds: int) -> int:
     """Print the tables for the CPU; the exit status says whether the physics agreed."""
     from .peers import PinocchioBatch
 
-    console = Console()
+    console = Console(width=118)  # as wide as the table, also into a file
     table = Table(title=f"aba, {lanes} random states: microseconds an evaluation (ratio: Pinocchio / Carom)")
     columns = ("case", "dtype", "compile s", "one device", "pin 1 thread", "ratio", "two devices", "pin 2 threads")
     for column in (*columns, "ratio", "difference"):

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import pinocchio as pin
+
 from carom.tests.oracles.pinocchio_model import Oracle
 
 from .cases import Case

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import jax
-
-jax.config.update("jax_enable_x64", True)
-
-import carom
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.collections import LineCollection
+
+import carom
 
 LINKS, LENGTH = 8, 0.2
 COLORS = {"semi_implicit": "#c0504d", "lie_midpoint": "#e0a030", "exact": "#2a6f97"}
@@ -46,6 +44,7 @@ def energy_errors(axes: plt.Axes) -> None:
 
 
 def main() -> None:
+    jax.config.update("jax_enable_x64", True)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     strobe(left)
     energy_errors(right)

@@ -17,15 +17,15 @@ from ..collision.mass import MassProperties
 from ..collision.poses import Array, rotation_matrix
 from ..engine.model import Model, Topology
 from ..engine.state import State
-from . import check
-from .inertia import link_mass
-from .joint_rows import JointRow, joint_row, start_q, start_v
+from .compiling import check
+from .compiling.inertia import link_mass
+from .compiling.joint_rows import JointRow, joint_row, start_q, start_v
+from .compiling.order import parent_name, sort_links, who
+from .compiling.pairs import pair_table
+from .compiling.shape_rows import ShapeRow, shape_rows
+from .compiling.tree_mass import check_tree
 from .joint_specs import Floating
-from .order import parent_name, sort_links, who
-from .pairs import pair_table
-from .shape_rows import ShapeRow, shape_rows
 from .spec import BodySpec, LinkSpec, SceneSpec
-from .tree_mass import check_tree
 
 DOF_FIELDS = (
     "armature", "damping", "loss", "stiffness", "rest", "motor_gain", "motor_kp", "motor_kd", "motor_effort",

@@ -91,7 +91,10 @@ def lane(batch, k: int):
 
 
 def test_batch_is_its_lanes(lanes: carom.State) -> None:
-    """To 1e-12, not bitwise: XLA contracts and orders sums as the shapes suggest. The same batch twice: bitwise."""
+    """To 1e-12, and often bitwise, but XLA may contract a product and a sum in one shape and not in another.
+
+    The same batch twice: bitwise.
+    """
     model, _ = pair()
     both = carom.rollout(model, lanes, **PAIR_RUN)
     assert both.t.shape == (4, 5)
@@ -228,22 +231,36 @@ def test_inside_jit_and_vmap(lanes: carom.State) -> None:
     np.testing.assert_allclose(inside, outside.q[:, -1], rtol=0, atol=1e-12)
 
 
-def test_derivatives() -> None:
-    """Forward and reverse mode agree with central differences, and with each other to rounding."""
+@functools.cache
+def tangent() -> tuple:
+    """f, a direction to go along, and the forward derivative of f along it."""
     model, state = pair()
     f = jax.jit(functools.partial(end, state=state, model=model))
     along = jnp.asarray(np.random.default_rng(1).normal(0, 1, state.v.shape))
-    onto = jnp.asarray(np.random.default_rng(2).normal(0, 1, state.q.shape))
-    forward = jax.jit(lambda: jax.jvp(f, (state.v,), (along,))[1])()
-    backward = jax.jit(lambda: jax.vjp(f, state.v)[1](onto)[0])()
+    return f, along, jax.jit(lambda: jax.jvp(f, (state.v,), (along,))[1])()
+
+
+def test_forward_derivatives() -> None:
+    """Against central differences."""
+    f, along, forward = tangent()
+    start = pair()[1].v
     step = 1e-5  # differences: rounding 1e-11, truncation 1e-10
-    difference = (f(state.v + step * along) - f(state.v - step * along)) / (2 * step)
+    difference = (f(start + step * along) - f(start - step * along)) / (2 * step)
     np.testing.assert_allclose(forward, difference, rtol=0, atol=1e-8)
+
+
+@pytest.mark.slow  # compiles for 10 to 20 s
+def test_reverse_derivatives() -> None:
+    """Against the forward ones: the same number by both orders of multiplication, to rounding."""
+    f, along, forward = tangent()
+    _, state = pair()
+    onto = jnp.asarray(np.random.default_rng(2).normal(0, 1, state.q.shape))
+    backward = jax.jit(lambda: jax.vjp(f, state.v)[1](onto)[0])()
     assert float(onto @ forward) == pytest.approx(float(backward @ along), rel=1e-12)
 
 
 def test_derivative_by_a_parameter() -> None:
-    """A thrown slider under damping d: x = m/d (1 - exp(-d t/m)), and its slope in d."""
+    """In reverse mode: a thrown slider under damping d goes x = m/d (1 - exp(-d t/m)); its slope in d."""
     model, state = slider()
 
     def travel(d: jax.Array) -> jax.Array:

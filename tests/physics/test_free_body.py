@@ -33,7 +33,7 @@ def test_printed_attitude_and_spin(tumbling) -> None:
     _, result = tumbling
     quaternion, w = np.asarray(result.q)[-1, 3:], np.asarray(result.v)[-1, :3]
     printed = np.array([-0.3049363885, 0.3330180984, -0.1379999984, -0.8815150285])
-    # the sign of a quaternion has no meaning; half a unit of the printed digits, and rk4's 2e-11
+    # the sign of a quaternion has no meaning; half a unit of the printed digits is 5e-11
     np.testing.assert_allclose(quaternion * np.sign(quaternion @ printed), printed, rtol=0, atol=1e-10)
     np.testing.assert_allclose(turn(quaternion).T @ w, [-1.4155049610, -4.2422100025, 6], rtol=0, atol=1e-9)
 

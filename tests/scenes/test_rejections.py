@@ -21,8 +21,8 @@ from carom.collision.shapes import (
     Sphere,
 )
 from carom.scenes.builder import SceneBuilder
-from carom.scenes.check import SceneError
 from carom.scenes.compile import compile_scene
+from carom.scenes.compiling.check import SceneError
 from carom.scenes.joint_specs import (
     Cylindrical,
     Fixed,

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..collision.plain import plain
-from ..collision.poses import Array
+from ...collision.plain import plain
+from ...collision.poses import Array
 
 UNIT_TOLERANCE = 1e-3  # a quaternion this close to length one was rounded, further away it is a mistake
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..collision.mass import MassProperties, combine
-from ..collision.poses import Array
+from ...collision.mass import MassProperties, combine
+from ...collision.poses import Array
 from .check import number, numbers, positive, reject
 from .shape_rows import ShapeRow
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
+from ..spec import BodySpec, LinkSpec, PlaneSpec, SceneSpec, StaticSpec
 from .check import reject, reject_name, text
-from .spec import BodySpec, LinkSpec, PlaneSpec, SceneSpec, StaticSpec
 
 _NOUNS: dict[type, str] = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "static"}
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..collision.mass import MassProperties, shape_mass
-from ..collision.mesh import MeshError, Surface, convex_hull, is_closed, load_mesh
-from ..collision.poses import Array, quaternion_product, rotation_from_z, rotation_matrix
-from ..collision.shapes import STATIC_ONLY, Plane, Shape
+from ...collision.mass import MassProperties, shape_mass
+from ...collision.mesh import MeshError, Surface, convex_hull, is_closed, load_mesh
+from ...collision.poses import Array, quaternion_product, rotation_from_z, rotation_matrix
+from ...collision.shapes import STATIC_ONLY, Plane, Shape
+from ..spec import PlaneSpec
 from . import check
 from .order import who
-from .spec import PlaneSpec
 
 MAX_HULL_VERTICES = 64
 DEFAULT_FRICTION, DEFAULT_RESTITUTION, DEFAULT_DENSITY = 0.5, 0.0, 1000.0

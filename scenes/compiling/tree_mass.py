@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..collision.mass import MassProperties
-from ..collision.poses import Array
+from ...collision.mass import MassProperties
+from ...collision.poses import Array
 from .check import reject
 from .joint_rows import JointRow
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..collision.poses import Array, rotation_from_z, rotation_matrix
-from ..engine.joints import JOINTS
+from ...collision.poses import Array, rotation_from_z, rotation_matrix
+from ...engine.joints import JOINTS
+from ..joint_specs import Motor
 from . import check
-from .joint_specs import Motor
 
 X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
 TURNS = {"spherical": 0, "floating": 3}  # where the quaternion begins in q

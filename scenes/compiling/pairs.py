@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..collision.poses import Array
+from ...collision.poses import Array
+from ..spec import SceneSpec
 from .check import fraction, non_negative, reject, reject_name
 from .shape_rows import ShapeRow
-from .spec import SceneSpec
 
 Pairs = tuple[tuple[int, int], ...]
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -33,10 +34,12 @@ def cpu(lanes: int, rounds: int) -> int:
     from .peers import PinocchioBatch
 
     console = Console(width=118)  # as wide as the table, also into a file
-    table = Table(title=f"aba, {lanes} random states: microseconds an evaluation (ratio: Pinocchio / Carom)")
+    table = Table(
+        box=SIMPLE, title=f"aba, {lanes} random states: microseconds an evaluation (ratio: Pinocchio / Carom)"
+    )
     columns = ("case", "dtype", "compile s", "one device", "pin 1 thread", "ratio", "two devices", "pin 2 threads")
     for column in (*columns, "ratio", "difference"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     agreed = True
     for name in CASES:
         peer = None
@@ -100,9 +103,9 @@ def _difference(ours: Any, peer: Any) -> float:
 
 
 def _one_scene(console: Console, rounds: int) -> None:
-    table = Table(title=f"one arm7 in a jitted loop of {STEPS} steps: microseconds a step")
+    table = Table(box=SIMPLE, title=f"one arm7, {STEPS} steps in a jitted loop: microseconds a step")
     for column in ("scheme", "dtype", "compile s", "step"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     for scheme in ("semi_implicit", "exact"):
         for label, dtype in DTYPES.items():
             model, state = carom.compile_scene(library_scene("arm7"), dtype=dtype)

@@ -31,8 +31,9 @@ class PinocchioBatch:
     def run(self, threads: int) -> None:
         """Accelerations of the whole batch into self.a."""
         if threads not in self.pools:
-            self.pools[threads] = pin.ModelPool(self.oracle.pin, threads)
-        pin.abaInParallel(threads, self.pools[threads], self.q, self.v, self.tau, self.a)
+            self.pools[threads] = pin.ModelPool(self.oracle.pin, threads)  # pyright: ignore[reportAttributeAccessIssue]
+        batched_aba: Any = pin.abaInParallel  # pyright: ignore[reportAttributeAccessIssue]
+        batched_aba(threads, self.pools[threads], self.q, self.v, self.tau, self.a)
 
     def accelerations(self) -> np.ndarray:
         """The result of the last run in Carom's conventions (lanes, nv)."""

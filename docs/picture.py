@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
 import carom
@@ -15,7 +16,7 @@ LINKS, LENGTH = 8, 0.2
 COLORS = {"semi_implicit": "#c0504d", "lie_midpoint": "#e0a030", "exact": "#2a6f97"}
 
 
-def strobe(axes: plt.Axes) -> None:
+def strobe(axes: Axes) -> None:
     """A chain let go from the horizontal, every 1/15 s."""
     model, state = carom.compile_scene(carom.load("chain", n=LINKS, length=LENGTH, angle=0.0))
     start = state.q.at[0].set(-np.pi / 2)
@@ -31,7 +32,7 @@ def strobe(axes: plt.Axes) -> None:
     axes.autoscale_view()
 
 
-def energy_errors(axes: plt.Axes) -> None:
+def energy_errors(axes: Axes) -> None:
     """How well three schemes keep the energy of a triple pendulum at 1 ms a step."""
     model, state = carom.compile_scene(carom.load("chain", n=3, length=0.5, angle=0.8))
     before = carom.energy(model, state).total

@@ -95,14 +95,15 @@ def compare(recipe: Recipe, dtype: str, batch: tuple[int, ...], call=lambda f, *
     center = np.reshape([oracle.momentum(q, v)[2] for q, v, _ in states], (*batch, 3))
     numbers = jax.tree.map(lambda a: jnp.asarray(a, dtype), (model, q, v, x, center))
     found = call(lambda *args: ours(*args, links, jnp.asarray(points, dtype)), *numbers)
+    reference = {name: np.reshape([e[name] for e in expected], x.shape) for name, x in found.items()}
     worst = {}
     for name, value in found.items():
-        reference = np.reshape([e[name] for e in expected], value.shape)
         assert value.dtype == dtype, name
-        error = np.abs(np.asarray(value, float) - reference).max(initial=0)
-        scale = np.abs(reference).max(initial=0)
-        # links that do not move at all have no scale: their momenta and Jacobians are exactly zero
-        worst[name] = error / scale if scale else error
+        error = np.abs(np.asarray(value, float) - reference[name]).max(initial=0)
+        # a momentum that happens to vanish is as exact as the others (lengths are of order 1 m)
+        peers = [reference[other] for other in reference if name == other or "momentum" in name and "momentum" in other]
+        scale = max(np.abs(peer).max(initial=0) for peer in peers)
+        worst[name] = error / scale if scale else error  # a link that cannot move has the Jacobian 0
     assert {name: e for name, e in worst.items() if not e < TOLERANCE[dtype]} == {}
 
 
@@ -112,7 +113,7 @@ def test_tree_in_double_precision(recipe):
         compare(recipe, "float64", (STATES,))
 
 
-@pytest.mark.parametrize("recipe", every(15))
+@pytest.mark.parametrize("recipe", every(25))
 def test_tree_in_single_precision(recipe):
     with jax.disable_jit():
         compare(recipe, "float32", (STATES,))

@@ -123,7 +123,8 @@ class Oracle:
         return np.linalg.solve(T, a_pin - self.a(q, v, np.zeros_like(v)))
 
     def crba(self, q) -> np.ndarray:
-        T, M = self.T(q), np.triu(pin.crba(self.pin, self.data, self.q(q)))
+        T = self.T(q)
+        M = np.triu(pin.crba(self.pin, self.data, self.q(q)).reshape(T.shape))
         return T.T @ (M + np.triu(M, 1).T) @ T
 
     def energy(self, q, v) -> tuple[float, float]:
@@ -150,7 +151,6 @@ class Oracle:
         if frame.parentJoint == 0:
             return np.zeros((6, self.topology.nv))
         at = frame.placement * pin.SE3(np.eye(3), point)
-        J = pin.getFrameJacobian(
-            self.pin, self.data, frame.parentJoint, at, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-        )
-        return J[[3, 4, 5, 0, 1, 2]] @ self.T(q)
+        axes = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        J = pin.getFrameJacobian(self.pin, self.data, frame.parentJoint, at, axes)
+        return J.reshape(6, -1)[[3, 4, 5, 0, 1, 2]] @ self.T(q)  # pin flattens a single column

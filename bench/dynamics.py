@@ -33,9 +33,13 @@ def cpu(lanes: int, rounds: int) -> int:
     """Print the tables for the CPU; the exit status says whether the physics agreed."""
     from .peers import PinocchioBatch
 
-    console = Console(width=118)  # as wide as the table, also into a file
+    console = Console(width=120)  # as wide as the table, also into a file
     table = Table(
-        box=SIMPLE, title=f"aba, {lanes} random states: microseconds an evaluation (ratio: Pinocchio / Carom)"
+        box=SIMPLE,
+        padding=0,
+        collapse_padding=True,
+        pad_edge=False,
+        title=f"aba, {lanes} random states: us an evaluation (ratio: Pinocchio / Carom)",
     )
     columns = ("case", "dtype", "compile s", "one device", "pin 1 thread", "ratio", "two devices", "pin 2 threads")
     for column in (*columns, "ratio", "difference"):
@@ -103,7 +107,13 @@ def _difference(ours: Any, peer: Any) -> float:
 
 
 def _one_scene(console: Console, rounds: int) -> None:
-    table = Table(box=SIMPLE, title=f"one arm7, {STEPS} steps in a jitted loop: microseconds a step")
+    table = Table(
+        box=SIMPLE,
+        padding=0,
+        collapse_padding=True,
+        pad_edge=False,
+        title=f"one arm7, {STEPS} steps in a jitted loop: us a step",
+    )
     for column in ("scheme", "dtype", "compile s", "step"):
         table.add_column(column, justify="right", no_wrap=True)
     for scheme in ("semi_implicit", "exact"):

@@ -20,6 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     import jax
 
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_compilation_cache", False)  # compile times are cold
     if options.device == "cpu":
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", 2)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax import Array

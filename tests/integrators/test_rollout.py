@@ -1,6 +1,7 @@
 """Rollouts: frames and times, batches, controls, failures, and what passes through them (jit, vmap, derivatives)."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +35,7 @@ def pair() -> tuple[carom.Model, carom.State]:
     return carom.compile_scene(b)
 
 
-PAIR_RUN = {"duration": 0.2, "frame_dt": 0.05, "max_dt": 0.01}
+PAIR_RUN: dict[str, Any] = {"duration": 0.2, "frame_dt": 0.05, "max_dt": 0.01}
 
 # -- frames -----------------------------------------------------------------------------------------
 
@@ -53,11 +54,12 @@ def test_frames_and_times() -> None:
 
 
 def test_rollouts_continue() -> None:
-    """A rollout from where another ended goes on with its clock, and with its motion bitwise."""
+    """A rollout from where another ended goes on with its clock and its motion."""
     model, state = pair()
     whole = carom.rollout(model, state, **PAIR_RUN)
-    first = carom.rollout(model, state, **PAIR_RUN | {"duration": 0.1})
-    second = carom.rollout(model, first.state, **PAIR_RUN | {"duration": 0.1})
+    half = dict(PAIR_RUN, duration=0.1)
+    first = carom.rollout(model, state, **half)
+    second = carom.rollout(model, first.state, **half)
     np.testing.assert_allclose(second.t, whole.t[2:], rtol=0, atol=1e-15)
     np.testing.assert_allclose(second.q, whole.q[2:], rtol=0, atol=1e-14)  # frame times round differently
 
@@ -182,10 +184,11 @@ def test_forms_of_control() -> None:
         ({"control": np.zeros((2, 5, 1))}, r"control has shape \(2, 5, 1\)"),
     ],
 )
-def test_bad_arguments(arguments: dict, message: str) -> None:
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     model, state = slider()
+    arguments = {"duration": 0.2, "frame_dt": 0.1} | arguments
     with pytest.raises(ValueError, match=message):
-        carom.rollout(model, state, **{"duration": 0.2, "frame_dt": 0.1} | arguments)
+        carom.rollout(model, state, **arguments)
 
 
 def test_bad_shapes() -> None:
@@ -193,7 +196,7 @@ def test_bad_shapes() -> None:
     wrong = carom.State(jnp.zeros(2), jnp.zeros(1), jnp.zeros(()))
     with pytest.raises(ValueError, match=r"state has q \(2,\) and v \(1,\); this model needs \(\.\.\., 1\) and"):
         carom.rollout(model, wrong, duration=0.1)
-    rows = np.zeros((1, 2, 1))
+    rows = jnp.zeros((1, 2, 1))
     with pytest.raises(ValueError, match=r"control has shape \(1, 2, 1\); .*: \(1, 1\) or \(1, 3, 1\)$"):
         carom.rollout(model, carom.tile(state, 3), duration=0.1, frame_dt=0.1, control=rows)
 

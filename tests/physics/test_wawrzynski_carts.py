@@ -7,7 +7,7 @@ before (q_i = theta_i - theta_(i-1)). docs/wawrzynski.md is the written finding.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -103,7 +103,7 @@ def miss(found: np.ndarray, expected: np.ndarray) -> float:
     return float((np.abs(found - expected).max(-1) / np.abs(expected).max(-1)).max())
 
 
-def rowwise(law: Callable, drawn: Drawn, **constants: float) -> np.ndarray:
+def rowwise(law: Callable, drawn: Drawn, **constants: Any) -> np.ndarray:
     return np.array([law(*row, **constants) for row in zip(*drawn, strict=True)])
 
 

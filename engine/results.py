@@ -22,12 +22,12 @@ class SimulationError(RuntimeError):
 
 
 def raise_for(code: Array, t: Array) -> None:
-    """Raise for the first lane whose code is not OK. code: (...), t: (..., frames) recorded times [s]."""
+    """Raise for the first lane whose code is not OK. code: (...), t: (...) the last time each lane was well [s]."""
     codes = np.atleast_1d(np.asarray(code))
     bad = np.flatnonzero(codes.ravel() != OK)
     if bad.size == 0:
         return
     lane = int(bad[0])
     count = f" ({bad.size} of {codes.size} lanes)" if codes.size > 1 else ""
-    until = float(np.asarray(t).reshape(codes.size, -1)[lane, -1])
-    raise SimulationError(f"lane {lane}{count}, before t = {until:.6g} s: {MESSAGES[int(codes.ravel()[lane])]}")
+    last = float(np.asarray(t).ravel()[lane])
+    raise SimulationError(f"lane {lane}{count}, after t = {last:.6g} s: {MESSAGES[int(codes.ravel()[lane])]}")

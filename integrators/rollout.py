@@ -67,10 +67,10 @@ def rollout(
     substeps = max(1, math.ceil(frame_dt / max_dt - 1e-9))
     rows, function = _control_rows(control, len(intervals), model.topology.nv, state)
     final, (t, q, v) = _run(model, state, jnp.asarray(intervals, state.q.dtype), rows, step, function, substeps)
-    finite = jnp.isfinite(q).all((-2, -1)) & jnp.isfinite(v).all((-2, -1))
-    code = jnp.where(finite, results.OK, results.NOT_FINITE)
+    well = jnp.isfinite(q).all(-1) & jnp.isfinite(v).all(-1)
+    code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE)
     if throw and not isinstance(code, jax.core.Tracer):
-        results.raise_for(code, t)
+        results.raise_for(code, jnp.where(well, t, -jnp.inf).max(-1))
     return Rollout(t, q, v, code, final)
 
 

@@ -73,6 +73,9 @@ class Vec3:
         return jnp.sqrt(self.dot(self))
 
 
+_NONE = Vec3(ZERO, ZERO, ZERO)
+
+
 @pytree
 class Mat3:
     """A 3x3 matrix, row by row."""
@@ -105,11 +108,12 @@ class Mat3:
 
     @staticmethod
     def from_rows(a: Vec3, b: Vec3, c: Vec3) -> Mat3:
+        a, b, c = (_NONE if is_zero(v) else v for v in (a, b, c))
         return Mat3(a.x, a.y, a.z, b.x, b.y, b.z, c.x, c.y, c.z)
 
     @staticmethod
     def from_columns(a: Vec3, b: Vec3, c: Vec3) -> Mat3:
-        return Mat3(a.x, b.x, c.x, a.y, b.y, c.y, a.z, b.z, c.z)
+        return Mat3.from_rows(a, b, c).T
 
     def __add__(self, o: Mat3) -> Mat3:
         return self if is_zero(o) else Mat3.from_rows(*(a + b for a, b in zip(self.rows, o.rows, strict=True)))

@@ -26,7 +26,8 @@ def passive_forces(model: Model, q: Array, v: Array) -> Array:
     """Springs, damping and Coulomb loss (..., nv).
 
     A spring pulls with k (rest - displacement), damping with -d v, Coulomb loss with -loss v/sqrt(v^2 + e^2),
-    e = 1e-3: smooth, so that every integrator keeps its order.
+    e = 1e-3: smooth, so that every integrator keeps its order, but stiff. With loss h/(m e) above about 3 a joint
+    that should rest chatters at speeds of order loss h/m; shorten the step.
     """
     pull = jnp.where(model.stiffness == 0, 0.0, model.stiffness * (model.rest - displacement(model, q)))
     return pull - model.damping * v - model.loss * v / jnp.sqrt(v**2 + LOSS_SPEED**2)

@@ -4,7 +4,8 @@
 
 The scheme is its own inverse under h -> -h (Hairer, Lubich, Wanner 2006, chapter V), so energy errors do not
 drift. The implicit equation is solved by a fixed number of fixed-point sweeps: each gains a factor of
-about h times the rate of the motion.
+about h times the rate of the motion. Keep that product below about 1/2: beyond it the sweeps end too soon
+and the energy does drift.
 """
 
 from __future__ import annotations

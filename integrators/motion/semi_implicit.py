@@ -1,4 +1,7 @@
-"""Semi-implicit (symplectic) Euler: velocities first, then positions with the new velocities. For games."""
+"""Semi-implicit Euler: velocities first, then positions with the new velocities. For games.
+
+Symplectic where the mass matrix is constant, as for points and spheres; on trees its energy drifts.
+"""
 
 from __future__ import annotations
 

@@ -58,8 +58,9 @@ def _passive(where: str, joint: Any) -> dict[str, Array]:
     for name, value in values.items():
         if (value < 0).any():
             check.reject(where, name, getattr(joint, name), "it must not be negative: give 0 for none")
-    if joint.kind == "floating" and values["stiffness"].any():
-        check.reject(where, "stiffness", joint.stiffness, "a floating joint has no spring: leave it out")
+    for name, thing in (("stiffness", "spring"), ("armature", "rotor")):
+        if joint.kind == "floating" and values[name].any():
+            check.reject(where, name, getattr(joint, name), f"a floating joint has no {thing}: leave it out")
     return values | {"rest": _per_dof(where, joint, "rest", joint.rest)}
 
 

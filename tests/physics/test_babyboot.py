@@ -26,7 +26,7 @@ def test_energy_stays_zero(run) -> None:
     """From rest with the string level the energy is zero [J]; it swings through 0.2 J of kinetic energy."""
     model, result = run
     energy = carom.energy(model, carom.State(result.q, result.v, result.t))
-    assert energy.kinetic.max() > 0.02
+    assert energy.kinetic.max() > 0.1
     np.testing.assert_allclose(energy.total, 0, rtol=0, atol=1e-12)
 
 

@@ -185,6 +185,7 @@ WRONG = {
     "damping of a weld": (link(Fixed(damping=1.0)), "joint (fixed)", "damping", "1.0", "leave it out"),
     "motor of a weld": (link(Fixed(motor=Motor())), "joint (fixed)", "motor", "Motor(", "no degree of freedom"),
     "spring on floating": (link(Floating(stiffness=5.0)), "joint (floating)", "stiffness", "5.0", "no spring"),
+    "armature on floating": (link(Floating(armature=2.0)), "joint (floating)", "armature", "2.0", "no rotor"),
     "position motor on floating": (
         link(Floating(motor=Motor("position", kp=1))), "joint (floating)", "motor.kind", "'position'", 'use "velocity"'),
     # motors

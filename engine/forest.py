@@ -7,7 +7,7 @@ first, so a parent's single row broadcasts over its children, and a row is conti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,30 +25,36 @@ from .rows import sum_into, take
 
 @dataclass(frozen=True)
 class Forest:
-    """A topology seen with `rank` leading batch axes."""
+    """A topology with the batch axes and the dtype of the arrays that come with it."""
 
     topology: Topology
-    rank: int
+    batch: tuple[int, ...]
+    dtype: Any
 
     @staticmethod
-    def of(model: Model, *arrays: Array) -> Forest:
-        """The forest of a model; the arrays (one trailing axis each) and parameters tell the batch axes."""
-        lead = [jnp.ndim(a) - 1 for a in arrays]
-        lead += [jnp.ndim(getattr(model, name)) - Model.base_ndim(name) for name in BATCHABLE]
-        return Forest(model.topology, max(lead))
+    def of(model: Model, **arrays: Array) -> Forest:
+        """The forest of a model and of named arrays, whose trailing axes are checked: q (..., nq), point, impulse,
+        moment, about (..., 3), any other name (..., nv). Leading axes, of parameters too, are the batch."""
+        widths = {"q": model.topology.nq} | dict.fromkeys(("point", "impulse", "moment", "about"), 3)
+        shapes = []
+        for name, array in arrays.items():
+            shape, width = jnp.shape(array), widths.get(name, model.topology.nv)
+            if shape[-1:] != (width,):
+                raise ValueError(f"{name} has shape {shape}; this model needs (..., {width})")
+            shapes.append(shape[:-1])
+        for name in BATCHABLE:
+            shape = jnp.shape(getattr(model, name))
+            shapes.append(shape[: len(shape) - Model.base_ndim(name)])
+        return Forest(model.topology, np.broadcast_shapes(*shapes), jnp.result_type(*arrays.values()))
+
+    @property
+    def rank(self) -> int:
+        """How many batch axes there are."""
+        return len(self.batch)
 
     @property
     def groups(self) -> tuple[Group, ...]:
         return self.topology.groups
-
-    @staticmethod
-    def batch(model: Model, *arrays: Array) -> tuple[int, ...]:
-        """The common leading shape of arrays with one trailing axis and of the model's parameters."""
-        shapes = [jnp.shape(a)[:-1] for a in arrays]
-        for name in BATCHABLE:
-            x = getattr(model, name)
-            shapes.append(jnp.shape(x)[: jnp.ndim(x) - Model.base_ndim(name)])
-        return jnp.broadcast_shapes(*shapes)
 
     # -- arrays to components ------------------------------------------------------------------
 
@@ -78,39 +84,33 @@ class Forest:
 
     # -- components to arrays ------------------------------------------------------------------
 
-    def join_dofs(self, per_group: Sequence[Sequence[Any]], batch: tuple[int, ...], dtype: Any) -> Array:
+    def join_dofs(self, per_group: Sequence[Sequence[Any]]) -> Array:
         """An array (*batch, nv) from one sequence of components a group."""
-        return self._join(per_group, self.topology.v_start, batch, dtype)
+        return self._join(per_group, self.topology.v_start)
 
-    def join_coordinates(self, per_group: Sequence[Sequence[Any]], batch: tuple[int, ...], dtype: Any) -> Array:
+    def join_coordinates(self, per_group: Sequence[Sequence[Any]]) -> Array:
         """An array (*batch, nq) from one sequence of components a group."""
-        return self._join(per_group, self.topology.q_start, batch, dtype)
+        return self._join(per_group, self.topology.q_start)
 
-    def _join(self, per_group: Any, start: Sequence[int], batch: tuple[int, ...], dtype: Any) -> Array:
+    def join_links(self, per_group: Sequence[Any]) -> Array:
+        """An array (*batch, nl) from one component a group."""
+        return self._join([(x,) for x in per_group], range(self.topology.n_links))
+
+    def _join(self, per_group: Sequence[Sequence[Any]], start: Sequence[int]) -> Array:
         blocks, order = [], []
         for group, components in zip(self.groups, per_group, strict=True):
             for k, x in enumerate(components):
-                shape = batch if group.n == 1 else (group.n, *batch)
-                x = dense(x, shape, dtype)
-                blocks.append(x[..., None] if group.n == 1 else jnp.moveaxis(x, 0, -1))
+                if group.n == 1:
+                    blocks.append(dense(x, self.batch, self.dtype)[..., None])
+                else:
+                    blocks.append(jnp.moveaxis(dense(x, (group.n, *self.batch), self.dtype), 0, -1))
                 order += [start[i] + k for i in group.links]
         if not blocks:
-            return jnp.zeros((*batch, 0), dtype)
-        if all(b.shape[-1] == 1 for b in blocks):
-            blocks = [blocks[k] for k in np.argsort(order)]
-            order = sorted(order)
+            return jnp.zeros((*self.batch, 0), self.dtype)
+        if len(blocks) == len(order):  # single links only: the blocks themselves can be put in order
+            return jnp.concatenate([blocks[k] for k in np.argsort(order)], -1)
         joined = jnp.concatenate(blocks, -1)
         return joined if order == sorted(order) else joined[..., np.argsort(order)]
-
-    def join_links(self, per_group: Sequence[Any], batch: tuple[int, ...], dtype: Any) -> Array:
-        """An array (*batch, nl) from one component a group."""
-        order = [i for group in self.groups for i in group.links]
-        blocks = []
-        for group, x in zip(self.groups, per_group, strict=True):
-            shape = batch if group.n == 1 else (group.n, *batch)
-            x = dense(x, shape, dtype)
-            blocks.append(x[..., None] if group.n == 1 else jnp.moveaxis(x, 0, -1))
-        return jnp.concatenate(blocks, -1)[..., np.argsort(order)]
 
     # -- one link --------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class Forest:
         ]
         return jax.tree.map(lambda *xs: _concatenate(xs), *pieces)
 
-    def to_parents(self, g: int, contribution: Any, sums: list[Any], add: Callable[[Any, Any], Any]) -> None:
+    def to_parents(self, g: int, contribution: Any, sums: list[Any]) -> None:
         """Add the contribution of each link of group g to its parent's entry of `sums`, in place."""
         group = self.groups[g]
         if group.depth == 0:
@@ -164,7 +164,7 @@ class Forest:
                 x = x[None] if group.n == 1 else x[mine]
                 return x.sum(0) if n == 1 else sum_into(x, rows, n)
 
-            sums[source] = add(sums[source], jax.tree.map(spread, contribution))
+            sums[source] = jax.tree.map(spread, contribution) + sums[source]
 
     def matched(self, g: int) -> int | None:
         """The parents' group when every link of g is the one child of the same row there, else None."""

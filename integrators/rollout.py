@@ -104,13 +104,7 @@ def _frame_times(duration: float, frame_dt: float, max_dt: float) -> np.ndarray:
 
 def _batched(model: Model, state: State) -> State:
     """The state with one lane for each lane of the model, and its clock too."""
-    topology = model.topology
-    if state.q.shape[-1:] != (topology.nq,) or state.v.shape[-1:] != (topology.nv,):
-        raise ValueError(
-            f"rollout: state has q {state.q.shape} and v {state.v.shape}; this model needs (..., {topology.nq}) "
-            f"and (..., {topology.nv})"
-        )
-    batch = Forest.batch(model, state.q, state.v)
+    topology, batch = model.topology, Forest.of(model, q=state.q, v=state.v).batch
     return State(
         jnp.broadcast_to(state.q, (*batch, topology.nq)),
         jnp.broadcast_to(state.v, (*batch, topology.nv)),

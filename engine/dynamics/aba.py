@@ -26,7 +26,7 @@ from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
-from .bodies import bias_forces, gravity, inertias
+from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .kinematics import Moving, Placed, move, place
 
 Columns = tuple[Scalar, ...]
@@ -69,14 +69,6 @@ def _eliminate(IA: ArticulatedInertia, pivot: Pivot) -> ArticulatedInertia:
 
 
 @fence
-def _carry(IA: ArticulatedInertia, pivot: Pivot | None, r: Vec3, others: Any) -> ArticulatedInertia:
-    # eliminate the last column, move to the parent's origin, add to what is there
-    if pivot is not None:
-        IA = IA - ArticulatedInertia.outer(pivot.U, pivot.Dinv)
-    return IA.from_point(r) + others
-
-
-@fence
 def _root_force(IA: ArticulatedInertia, armature: Columns) -> tuple[ArticulatedInertia, Sym3, Mat3]:
     a = armature
     A = IA.A + Sym3(a[0], a[1], a[2], ZERO, ZERO, ZERO)
@@ -112,18 +104,12 @@ def factorize(
             continue
         fixed = forest.per_dof(given, group) if given is not None else (None,) * row.nv
         pivots: list[Any] = [None] * row.nv
-        rest, last = IA[g], None
+        rest = IA[g]
         for k in reversed(range(row.nv)):
-            rest = rest if last is None else _eliminate(rest, last)
-            last = pivots[k] = _released(_pivot(rest, row.subspace(S)[k], armature[k]), fixed[k])
+            pivots[k] = _released(_pivot(rest, row.subspace(S)[k], armature[k]), fixed[k])
+            rest = _eliminate(rest, pivots[k])
         factors[g] = Factor(IA[g], tuple(pivots))
-        if group.depth:
-            h = forest.matched(g)
-            carried = _carry(rest, last, r, ZERO if h is None else IA[h])
-            if h is None:
-                forest.to_parents(g, carried, IA, lambda a, b: a + b)
-            else:
-                IA[h] = carried
+        hand_inwards(forest, g, rest, r, IA)
     return factors
 
 
@@ -140,14 +126,14 @@ def _gather(joint: str):
     row = JOINTS[joint]
 
     @fence
-    def gather(IA, pivots, S, p, c, tau, r, others):
-        """u of each column and the bias force handed to the parent (Kim 50)."""
+    def gather(IA, pivots, S, p, c, tau):
+        """u of each column and the bias force left for the parent (Kim 50)."""
         S, u = row.subspace(S), [ZERO] * row.nv
         p = p + IA @ c
         for k in reversed(range(row.nv)):
             u[k] = tau[k] - S[k].dot(p)
             p = p + pivots[k].U * (u[k] * pivots[k].Dinv)
-        return tuple(u), None if r is None else p.from_point(r) + others
+        return tuple(u), p
 
     return gather
 
@@ -197,13 +183,8 @@ def solve(
         group, (_, r, S), (IA, pivots) = forest.groups[g], placed[g], factors[g]
         if isinstance(pivots, Root):
             continue
-        h = forest.matched(g)
-        inward = r if group.depth else None  # nobody asks for the force on the world
-        u[g], handed = _gather(group.joint)(IA, pivots, S, p[g], c[g], tau[g], inward, ZERO if h is None else p[h])
-        if h is None:
-            forest.to_parents(g, handed, p, lambda a, b: a + b)
-        else:
-            p[h] = handed
+        u[g], rest = _gather(group.joint)(IA, pivots, S, p[g], c[g], tau[g])
+        hand_inwards(forest, g, rest, r, p)
     a: list[Motion] = []
     qdd: list[Columns] = []
     for g, group in enumerate(forest.groups):
@@ -224,11 +205,11 @@ def aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
     q: (..., nq), v: (..., nv). Only rigid-body inertia, armature and gravity act besides tau: add
     `passive_forces(model, q, v)` for springs, damping, friction and motors.
     """
-    forest = Forest.of(model, q, v, tau)
+    forest = Forest.of(model, q=q, v=v, tau=tau)
     placed = place(forest, model, q)
     moving: list[Moving] = move(forest, placed, v)
     bodies = inertias(forest, model, placed)
     factors = factorize(forest, model, placed, bodies)
     forces = [forest.per_dof(tau, group) for group in forest.groups]
     qdd = solve(forest, placed, factors, bias_forces(bodies, moving), forces, [x.c for x in moving], gravity(model))
-    return forest.join_dofs(qdd, forest.batch(model, q, v, tau), q.dtype)
+    return forest.join_dofs(qdd)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jax import Array
 
 from ..algebra.fence import fence
 from ..algebra.spatial import Force, Motion, RigidInertia
 from ..algebra.vec3 import Sym3, Vec3
+from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..model import Model
 from .kinematics import Moving, Placed
@@ -15,6 +18,22 @@ from .kinematics import Moving, Placed
 @fence
 def _inertia(R, mass, com, inertia):
     return RigidInertia.about_com(mass, R @ Vec3.of(com), Sym3.of(inertia).rotated(R))
+
+
+@fence
+def _moved(x, r, others):
+    return x.from_point(r) + others
+
+
+def hand_inwards(forest: Forest, g: int, x: Any, r: Vec3, sums: list[Any]) -> None:
+    """Add the force or inertia x of each link of group g, moved to its parent's origin, to the parent's sum."""
+    if forest.groups[g].depth == 0:
+        return
+    h = forest.matched(g)
+    if h is None:
+        forest.to_parents(g, _moved(x, r, ZERO), sums)
+    else:
+        sums[h] = _moved(x, r, sums[h])
 
 
 @fence

@@ -19,17 +19,11 @@ from jax import Array
 from ..algebra.fence import fence
 from ..algebra.spatial import RigidInertia
 from ..algebra.vec3 import Vec3
-from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model, Topology
-from .bodies import inertias
+from .bodies import hand_inwards, inertias
 from .kinematics import Placed, place
-
-
-@fence
-def _carry(body: RigidInertia, r, others) -> RigidInertia:
-    return body.from_point(r) + others
 
 
 @functools.cache
@@ -48,22 +42,14 @@ def composites(forest: Forest, placed: list[Placed], bodies: list[RigidInertia])
     """Inertia of each link together with everything it carries; one entry a group."""
     Ic: list[Any] = list(bodies)
     for g in reversed(range(len(Ic))):
-        if forest.groups[g].depth == 0:
-            continue
-        h = forest.matched(g)
-        carried = _carry(Ic[g], placed[g].r, ZERO if h is None else Ic[h])
-        if h is None:
-            forest.to_parents(g, carried, Ic, lambda a, b: a + b)
-        else:
-            Ic[h] = carried
+        hand_inwards(forest, g, Ic[g], placed[g].r, Ic)
     return Ic
 
 
 @jax.jit
 def crba(model: Model, q: Array) -> Array:
     """The inertia matrix M (..., nv, nv), armature included, at the coordinates q (..., nq)."""
-    forest = Forest.of(model, q)
-    batch = forest.batch(model, q)
+    forest = Forest.of(model, q=q)
     placed = place(forest, model, q)
     Ic = composites(forest, placed, inertias(forest, model, placed))
     roots: list[Vec3] = []
@@ -76,7 +62,7 @@ def crba(model: Model, q: Array) -> Array:
         wrenches.append([(x.n.x, x.n.y, x.n.z, x.f.x, x.f.y, x.f.z) for x in F])
 
     def stacked(columns: Any) -> Array:
-        parts = [forest.join_dofs([[x[k] for x in group] for group in columns], batch, q.dtype) for k in range(6)]
+        parts = [forest.join_dofs([[x[k] for x in group] for group in columns]) for k in range(6)]
         return jnp.stack(parts, -1)
 
     M = jnp.einsum("...ik,...jk->...ij", stacked(wrenches), stacked(twists), precision="highest")

@@ -56,8 +56,7 @@ def _momentum(body, V, p):
 def energy(model: Model, state: State) -> Energy:
     """Kinetic and potential energy. Weights have zero potential at the world's origin."""
     q, v = state.q, state.v
-    forest = Forest.of(model, q, v)
-    batch = forest.batch(model, q, v)
+    forest = Forest.of(model, q=q, v=v)
     placed = place(forest, model, q)
     bodies = inertias(forest, model, placed)
     kinetic = [_kinetic(body, x.V) for body, x in zip(bodies, move(forest, placed, v), strict=True)]
@@ -67,8 +66,8 @@ def energy(model: Model, state: State) -> Energy:
     springs = jnp.where(model.stiffness == 0, 0.0, model.stiffness * stretch**2).sum(-1) / 2
     rotors = (model.armature * v**2).sum(-1) / 2
     return Energy(
-        forest.join_links(kinetic, batch, q.dtype).sum(-1) + rotors,
-        forest.join_links(weights, batch, q.dtype).sum(-1) + springs,
+        forest.join_links(kinetic).sum(-1) + rotors,
+        forest.join_links(weights).sum(-1) + springs,
     )
 
 
@@ -80,8 +79,7 @@ def momentum(model: Model, state: State, about: Array | tuple = (0.0, 0.0, 0.0))
     """
     q, v = state.q, state.v
     about = jnp.asarray(about, q.dtype)
-    forest = Forest.of(model, q, v, about)
-    batch = forest.batch(model, q, v, about)
+    forest = Forest.of(model, q=q, v=v, about=about)
     placed = place(forest, model, q)
     moving = move(forest, placed, v)
     center = Vec3.of(about)
@@ -89,5 +87,5 @@ def momentum(model: Model, state: State, about: Array | tuple = (0.0, 0.0, 0.0))
         _momentum(body, x.V, at.pose.p - center)
         for body, x, at in zip(inertias(forest, model, placed), moving, placed, strict=True)
     ]
-    total = [forest.join_links([x[k] for x in parts], batch, q.dtype).sum(-1) for k in range(6)]
+    total = [forest.join_links([x[k] for x in parts]).sum(-1) for k in range(6)]
     return Momentum(jnp.stack(total[:3], -1), jnp.stack(total[3:], -1))

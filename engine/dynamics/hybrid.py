@@ -20,7 +20,7 @@ from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
 from .aba import factorize
-from .bodies import bias_forces, gravity, inertias
+from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .kinematics import move, place
 
 
@@ -65,11 +65,6 @@ def _accelerate(joint: str):
     return accelerate
 
 
-@fence
-def _shift(p, r):
-    return p.from_point(r)
-
-
 @jax.jit
 def hybrid(model: Model, q: Array, v: Array, given: Array, values: Array) -> Hybrid:
     """Solve M a + b = tau where `values` holds a_i if given_i, else tau_i; returns all of both.
@@ -78,8 +73,7 @@ def hybrid(model: Model, q: Array, v: Array, given: Array, values: Array) -> Hyb
     """
     given = jnp.asarray(given, q.dtype)
     values = jnp.asarray(values, q.dtype)
-    forest = Forest.of(model, q, v, given, values)
-    batch = forest.batch(model, q, v, given, values)
+    forest = Forest.of(model, q=q, v=v, given=given, values=values)
     placed = place(forest, model, q)
     moving = move(forest, placed, v)
     bodies = inertias(forest, model, placed)
@@ -90,8 +84,7 @@ def hybrid(model: Model, q: Array, v: Array, given: Array, values: Array) -> Hyb
     for g in reversed(range(len(p))):
         group, (_, r, S), (IA, pivots) = forest.groups[g], placed[g], factors[g]
         u[g], handed = _gather(group.joint)(IA, pivots, S, p[g], moving[g].c, *known[g])
-        if group.depth:
-            forest.to_parents(g, _shift(handed, r), p, lambda a, b: a + b)
+        hand_inwards(forest, g, handed, r, p)
     a: list[Motion] = []
     qdd, tau = [], []
     for g, group in enumerate(forest.groups):
@@ -103,4 +96,4 @@ def hybrid(model: Model, q: Array, v: Array, given: Array, values: Array) -> Hyb
         a.append(ag)
         qdd.append(rates)
         tau.append(forces)
-    return Hybrid(forest.join_dofs(qdd, batch, q.dtype), forest.join_dofs(tau, batch, q.dtype))
+    return Hybrid(forest.join_dofs(qdd), forest.join_dofs(tau))

@@ -57,14 +57,13 @@ def impulse_response(
 
 @functools.partial(jax.jit, static_argnames="link")
 def _impulse_response(model: Model, q: Array, point: Array, impulse: Array, moment: Array, link: int) -> Array:
-    forest = Forest.of(model, q, point, impulse, moment)
-    batch = forest.batch(model, q, point, impulse, moment)
+    forest = Forest.of(model, q=q, point=point, impulse=impulse, moment=moment)
     if link < 0:
-        return jnp.zeros((*batch, forest.topology.nv), q.dtype)
+        return jnp.zeros((*forest.batch, forest.topology.nv), q.dtype)
     placed = place(forest, model, q)
     factors = factorize(forest, model, placed, inertias(forest, model, placed))
     arm = forest.row(link, [x.pose.R for x in placed]) @ Vec3.of(point)
     struck = Force(Vec3.of(moment), Vec3.of(impulse)).from_point(arm)
     impulses = forest.only(link, struck, NONE)
     joints = [(ZERO,) * len(forest.per_dof(model.armature, group)) for group in forest.groups]
-    return forest.join_dofs(respond(forest, placed, factors, impulses, joints), batch, q.dtype)
+    return forest.join_dofs(respond(forest, placed, factors, impulses, joints))

@@ -26,16 +26,16 @@ def jacobian(model: Model, q: Array, link: int | str, point: Array | tuple = (0.
 
 @functools.partial(jax.jit, static_argnames="link")
 def _jacobian(model: Model, q: Array, point: Array, link: int) -> Array:
-    forest = Forest.of(model, q, point)
-    topology, batch = forest.topology, forest.batch(model, q, point)
+    forest = Forest.of(model, q=q, point=point)
+    topology = forest.topology
     if link < 0:
-        return jnp.zeros((*batch, 6, topology.nv), q.dtype)
+        return jnp.zeros((*forest.batch, 6, topology.nv), q.dtype)
     placed = place(forest, model, q)
     x = forest.row(link, [p.pose for p in placed]) @ Vec3.of(point)
     columns = []
     for group, (pose, _, S) in zip(forest.groups, placed, strict=True):
         S = [s.at(x - pose.p).filled() for s in JOINTS[group.joint].subspace(S)]
         columns.append([(s.w.x, s.w.y, s.w.z, s.v.x, s.v.y, s.v.z) for s in S])
-    rows = [forest.join_dofs([[s[k] for s in group] for group in columns], batch, q.dtype) for k in range(6)]
+    rows = [forest.join_dofs([[s[k] for s in group] for group in columns]) for k in range(6)]
     owner = np.repeat(np.arange(topology.n_links), np.diff(topology.v_start))
     return jnp.where(np.isin(owner, topology.ancestors(link)), jnp.stack(rows, -2), 0)

@@ -119,16 +119,16 @@ class Poses(NamedTuple):
 @jax.jit
 def fk(model: Model, q: Array) -> Poses:
     """Poses of all links at the coordinates q (..., nq)."""
-    forest = Forest.of(model, q)
+    forest = Forest.of(model, q=q)
     placed = place(forest, model, q)
-    batch = forest.batch(model, q)
 
     def joined(pick) -> Array:
-        return forest.join_links([pick(x.pose) for x in placed], batch, q.dtype)
+        return forest.join_links([pick(x.pose) for x in placed])
 
     position = [joined(lambda T, k=k: getattr(T.p, k)) for k in "xyz"]
     rotation = [joined(lambda T, k=k: getattr(T.R, k)) for k in Mat3.__dataclass_fields__]
-    return Poses(jnp.stack(position, -1), jnp.stack(rotation, -1).reshape((*batch, forest.topology.n_links, 3, 3)))
+    shape = (*forest.batch, forest.topology.n_links, 3, 3)
+    return Poses(jnp.stack(position, -1), jnp.stack(rotation, -1).reshape(shape))
 
 
 @jax.jit
@@ -137,27 +137,27 @@ def integrate_q(model: Model, q: Array, v: Array, h: Array | float) -> Array:
 
     q: (..., nq), v: (..., nv), h: seconds, a number or one per lane (...).
     """
-    forest = Forest.of(model, q, v)
+    forest = Forest.of(model, q=q, v=v)
     stepped = []
     for group in forest.groups:
         row = JOINTS[group.joint]
         stepped.append(row.advance(forest.coordinates(q, group), forest.per_dof(v, group), h))
-    return forest.join_coordinates(stepped, forest.batch(model, q, v), q.dtype)
+    return forest.join_coordinates(stepped)
 
 
 @jax.jit
 def coordinate_rates(model: Model, q: Array, v: Array) -> Array:
     """dq/dt (..., nq) at the coordinates q and joint velocities v; differs from v where q has quaternions."""
-    forest = Forest.of(model, q, v)
+    forest = Forest.of(model, q=q, v=v)
     rates = [
         JOINTS[group.joint].rate(forest.coordinates(q, group), forest.per_dof(v, group)) for group in forest.groups
     ]
-    return forest.join_coordinates(rates, forest.batch(model, q, v), q.dtype)
+    return forest.join_coordinates(rates)
 
 
 @jax.jit
 def normalize_q(model: Model, q: Array) -> Array:
     """q with unit quaternions."""
-    forest = Forest.of(model, q)
+    forest = Forest.of(model, q=q)
     parts = [JOINTS[group.joint].normalize(forest.coordinates(q, group)) for group in forest.groups]
-    return forest.join_coordinates(parts, forest.batch(model, q), q.dtype)
+    return forest.join_coordinates(parts)

@@ -16,9 +16,9 @@ LOSS_SPEED = 1e-3  # [rad/s, m/s] Coulomb loss is regularised below this: a join
 @jax.jit
 def displacement(model: Model, q: Array) -> Array:
     """How far each degree of freedom is from neutral (..., nv); the rotation vector for a spherical joint."""
-    forest = Forest.of(model, q)
+    forest = Forest.of(model, q=q)
     parts = [JOINTS[group.joint].displacement(forest.coordinates(q, group)) for group in forest.groups]
-    return forest.join_dofs(parts, forest.batch(model, q), q.dtype)
+    return forest.join_dofs(parts)
 
 
 @jax.jit

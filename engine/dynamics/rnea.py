@@ -14,11 +14,10 @@ from jax import Array
 
 from ..algebra.fence import fence
 from ..algebra.spatial import Motion
-from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
-from .bodies import bias_forces, gravity, inertias
+from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .kinematics import move, place
 
 
@@ -53,11 +52,6 @@ def _inward(joint: str):
     return project
 
 
-@fence
-def _hand(F, r, others):
-    return F.from_point(r) + others
-
-
 @jax.jit
 def rnea(model: Model, q: Array, v: Array, a: Array) -> Array:
     """Joint forces tau (..., nv) that give the accelerations a (..., nv): tau = M a + b.
@@ -65,7 +59,7 @@ def rnea(model: Model, q: Array, v: Array, a: Array) -> Array:
     q: (..., nq), v: (..., nv). Springs, damping, friction and motors are not subtracted
     (see `passive_forces`); armature is.
     """
-    forest = Forest.of(model, q, v, a)
+    forest = Forest.of(model, q=q, v=v, a=a)
     placed = place(forest, model, q)
     moving = move(forest, placed, v)
     bodies = inertias(forest, model, placed)
@@ -80,12 +74,5 @@ def rnea(model: Model, q: Array, v: Array, a: Array) -> Array:
         group = forest.groups[g]
         qdd, armature = forest.per_dof(a, group), forest.per_dof(model.armature, group)
         tau[g] = _inward(group.joint)(F[g], placed[g].S, armature, qdd)
-        if group.depth == 0:
-            continue
-        h = forest.matched(g)
-        handed = _hand(F[g], placed[g].r, ZERO if h is None else F[h])
-        if h is None:
-            forest.to_parents(g, handed, F, lambda x, y: x + y)
-        else:
-            F[h] = handed
-    return forest.join_dofs(tau, forest.batch(model, q, v, a), q.dtype)
+        hand_inwards(forest, g, F[g], placed[g].r, F)
+    return forest.join_dofs(tau)

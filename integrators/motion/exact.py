@@ -62,21 +62,20 @@ def _recenter(q, impulse, arm):
 
 def _moved(model: Model, state: State, arm: Array) -> State:
     """The state with the origin of each floating link moved by `arm` (..., nl, 3), given in the link's frame."""
-    forest = Forest.of(model, state.q, state.v)
+    forest = Forest.of(model, q=state.q, v=state.v)
     moved = []
     for group in forest.groups:
         q, v = forest.coordinates(state.q, group), forest.per_dof(state.v, group)
         moved.append(_move(q, v, forest.rows(arm, 2, group.links)) if group.joint == "floating" else (q, v))
-    batch, dtype = forest.batch(model, state.q, state.v), state.q.dtype
     q, v = zip(*moved, strict=True)
-    return State(forest.join_coordinates(q, batch, dtype), forest.join_dofs(v, batch, dtype), state.t)
+    return State(forest.join_coordinates(q), forest.join_dofs(v), state.t)
 
 
 def _about_centers(model: Model, state: State, arm: Array, impulses: Array) -> Array:
     """Impulses, or forces, given about the origins, taken about points `arm` (..., nl, 3) away in the links' frames."""
-    forest = Forest.of(model, state.q, impulses)
+    forest = Forest.of(model, q=state.q, impulses=impulses)
     taken = []
     for group in forest.groups:
         q, p = forest.coordinates(state.q, group), forest.per_dof(impulses, group)
         taken.append(_recenter(q, p, forest.rows(arm, 2, group.links)) if group.joint == "floating" else p)
-    return forest.join_dofs(taken, forest.batch(model, state.q, impulses), impulses.dtype)
+    return forest.join_dofs(taken)

@@ -93,7 +93,7 @@ def xml(model: Model) -> str:
 
 
 def _body(model: Model, i: int) -> str:
-    I = model.inertia[i]  # noqa: E741
+    I = model.inertia[i]
     six = (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2])
     axes = {"axis": model.axis[i], "axis2": model.axis2[i], "axis3": np.cross(model.axis[i], model.axis2[i])}
     joints = "".join(

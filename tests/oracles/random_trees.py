@@ -147,3 +147,28 @@ def quaternion_starts(topology: Topology) -> list[int]:
 
 def unit(a: np.ndarray) -> np.ndarray:
     return a / np.linalg.norm(a, axis=-1, keepdims=True)
+
+
+def subset(model: Model, links: list[int]) -> tuple[Model, np.ndarray, np.ndarray]:
+    """The model of some links in the order given, parents first and included; its place in the old q and v."""
+    old = model.topology
+    parents = tuple(-1 if old.parents[i] < 0 else links.index(old.parents[i]) for i in links)
+    q_of = np.concatenate([np.arange(old.q_start[i], old.q_start[i + 1]) for i in links])
+    v_of = np.concatenate([np.arange(old.v_start[i], old.v_start[i + 1]) for i in links])
+    names, joints = (tuple(x[i] for i in links) for x in (old.names, old.joints))
+    per_link = ("mass", "com", "inertia", "joint_position", "joint_quaternion", "axis", "axis2", "pitch")
+    parts = {name: getattr(model, name)[np.array(links)] for name in per_link}
+    parts |= {name: getattr(model, name)[v_of] for name in PER_DOF}
+    return model.replace(topology=Topology(names, parents, joints), **parts), q_of, v_of
+
+
+PER_DOF = (
+    "armature", "damping", "loss", "stiffness", "rest", "motor_gain", "motor_kp", "motor_kd", "motor_effort",
+    "motor_target", "lower", "upper", "limit_restitution",
+)  # fmt: skip
+
+
+def with_passive(rng: np.random.Generator, model: Model) -> Model:
+    """The same tree with springs, damping, Coulomb loss and motors of every kind at every degree of freedom."""
+    drawn = {name: rng.uniform(0.1, 2, model.topology.nv) for name in PER_DOF[1:10]}
+    return model.replace(**drawn)

@@ -33,7 +33,7 @@ def box_and_cylinder(*, sides, box, radius, length, cylinder, q_box=(1, 0, 0, 0)
 
 def as_parents_feel_them(model: carom.Model, state: carom.State) -> dict[str, np.ndarray]:
     """6 x 6 articulated inertia of each link at its own origin, world axes, its joint's columns eliminated."""
-    forest = Forest.of(model, state.q)
+    forest = Forest.of(model, q=state.q)
     placed = place(forest, model, state.q)
     felt = {}
     for group, (IA, pivots) in zip(

@@ -4,6 +4,8 @@ Most trees run op by op (`jax.disable_jit`): compiling one takes longer than all
 users run them, compiled; the same code is traced either way.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,7 +47,7 @@ def every(k: int) -> list:
     return [pytest.param(r, marks=() if i in quick else pytest.mark.slow, id=str(r)) for i, r in enumerate(TREES)]
 
 
-def ours(model, q, v, x, center, links, points) -> dict:
+def ours(model, q, v, x, center, points, links) -> dict:
     """What Carom says; x are accelerations for rnea and forces for aba."""
     state = State(q, v, q[..., 0])
     e, poses, about_origin = energy(model, state), fk(model, q), momentum(model, state)
@@ -91,11 +93,11 @@ def compare(recipe: Recipe, dtype: str, batch: tuple[int, ...], call=lambda f, *
     x = rng.normal(size=v.shape)
     links = sorted({n // 2, n - 1})
     points = rng.normal(size=(len(links), 3))
-    states = list(zip(*(a.reshape(-1, a.shape[-1]) for a in (q, v, x)), strict=True))
-    expected = [theirs(oracle, *state, links, points) for state in states]
+    states = [[a.reshape(-1, a.shape[-1])[k] for a in (q, v, x)] for k in range(math.prod(batch))]
+    expected = [theirs(oracle, q, v, x, links, points) for q, v, x in states]
     center = np.reshape([oracle.momentum(q, v)[2] for q, v, _ in states], (*batch, 3))
-    numbers = jax.tree.map(lambda a: jnp.asarray(a, dtype), (model, q, v, x, center))
-    found = call(lambda *args: ours(*args, links, jnp.asarray(points, dtype)), *numbers)
+    numbers = jax.tree.map(lambda a: jnp.asarray(a, dtype), (model, q, v, x, center, points))
+    found = call(lambda *args: ours(*args, links=links), *numbers)
     reference = {name: np.reshape([e[name] for e in expected], x.shape) for name, x in found.items()}
     worst = {}
     for name, value in found.items():
@@ -167,7 +169,7 @@ def test_single_precision_stays_single():
     args = jax.tree.map(lambda a: jnp.asarray(a, "float32"), (model, q, v, rng.normal(size=v.shape)))
 
     def everything(model, q, v, x):
-        answers = ours(model, q, v, x, jnp.zeros(3, "float32"), [3], np.zeros((1, 3)))
+        answers = ours(model, q, v, x, jnp.zeros(3, "float32"), np.zeros((1, 3)), [3])
         given = jnp.asarray(np.arange(v.size) % 2 == 0)
         more = impulse_response(model, q, 4, (0.1, 0.2, 0.3), (1.0, 2.0, 3.0)), hybrid(model, q, v, given, x)
         return answers, more, integrate_q(model, q, v, 0.1)

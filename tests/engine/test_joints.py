@@ -154,7 +154,7 @@ def test_neutral_is_the_joint_frame(joint):
 
 
 @moving_joint
-@pytest.mark.parametrize("size", [1.0, 1e-7, 0.0])
+@pytest.mark.parametrize("size", [1.0, 0.1, 1e-7, 0.0])
 def test_displacement_undoes_integrate_q_from_neutral(joint, size):
     """For quaternions the rotation vector, and its derivative at zero is 1 as everywhere else."""
     _, model, _, v = drawn(joint)

@@ -194,7 +194,7 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
 def test_bad_shapes() -> None:
     model, state = slider()
     wrong = carom.State(jnp.zeros(2), jnp.zeros(1), jnp.zeros(()))
-    with pytest.raises(ValueError, match=r"state has q \(2,\) and v \(1,\); this model needs \(\.\.\., 1\) and"):
+    with pytest.raises(ValueError, match=r"^q has shape \(2,\); this model needs \(\.\.\., 1\)$"):
         carom.rollout(model, wrong, duration=0.1)
     rows = jnp.zeros((1, 2, 1))
     with pytest.raises(ValueError, match=r"control has shape \(1, 2, 1\); .*: \(1, 1\) or \(1, 3, 1\)$"):

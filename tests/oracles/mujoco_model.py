@@ -5,6 +5,9 @@ MuJoCo has no screw. A free joint's velocity is (linear in world axes, angular i
 (angular, linear), both in world axes: v_mj = T v, and dT/dt v = 0, since dw/dt is the same seen from the child.
 """
 
+# pyright does not see the names of a compiled module
+# pyright: reportAttributeAccessIssue=false
+
 import mujoco
 import numpy as np
 

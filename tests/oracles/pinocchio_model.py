@@ -10,6 +10,9 @@ so v_pin = T v with T a permutation and, for floating joints, a rotation R^T. Th
 M = T^T M_pin T, J = J_pin T and a_pin = T a + dT/dt v, of which only - w x v (child's axes) remains.
 """
 
+# pyright does not see the names of a compiled module
+# pyright: reportAttributeAccessIssue=false
+
 import numpy as np
 import pinocchio as pin
 

@@ -4,6 +4,7 @@ Everything comes from one NumPy generator, so that a tree is known by its recipe
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -62,40 +63,39 @@ def random_model(rng: np.random.Generator, topology: Topology) -> Model:
     free = [i for i, j in enumerate(topology.joints) if j == "floating"]
     position[free], quaternion[free] = 0, (1, 0, 0, 0)  # the coordinates of a floating joint say it all
     none, nowhere = np.zeros(nv), np.zeros((0, 3))
-    model = Model(
-        topology,
-        mass=rng.uniform(0.3, 3, n),
-        com=rng.normal(size=(n, 3)) * 0.2,
-        inertia=random_inertias(rng, n),
-        joint_position=position,
-        joint_quaternion=quaternion,
-        axis=axis,
-        axis2=unit(other),
-        pitch=rng.normal(size=n) * 0.3,
-        armature=random_armature(rng, topology),
-        damping=none,
-        loss=none,
-        stiffness=none,
-        rest=none,
-        motor_gain=np.ones(nv),
-        motor_kp=none,
-        motor_kd=none,
-        motor_effort=np.full(nv, np.inf),
-        motor_target=none,
-        lower=np.full(nv, -np.inf),
-        upper=np.full(nv, np.inf),
-        limit_restitution=none,
-        gravity=np.array([0.3, -0.5, -9.81]),
-        shape_size=nowhere,
-        shape_position=nowhere,
-        shape_quaternion=np.zeros((0, 4)),
-        friction=np.zeros(0),
-        restitution=np.zeros(0),
-        points=nowhere,
-        pair_friction=np.zeros(0),
-        pair_restitution=np.zeros(0),
-    )
-    return model
+    numbers: dict[str, Any] = {
+        "mass": rng.uniform(0.3, 3, n),
+        "com": rng.normal(size=(n, 3)) * 0.2,
+        "inertia": random_inertias(rng, n),
+        "joint_position": position,
+        "joint_quaternion": quaternion,
+        "axis": axis,
+        "axis2": unit(other),
+        "pitch": rng.normal(size=n) * 0.3,
+        "armature": random_armature(rng, topology),
+        "damping": none,
+        "loss": none,
+        "stiffness": none,
+        "rest": none,
+        "motor_gain": np.ones(nv),
+        "motor_kp": none,
+        "motor_kd": none,
+        "motor_effort": np.full(nv, np.inf),
+        "motor_target": none,
+        "lower": np.full(nv, -np.inf),
+        "upper": np.full(nv, np.inf),
+        "limit_restitution": none,
+        "gravity": np.array([0.3, -0.5, -9.81]),
+        "shape_size": nowhere,
+        "shape_position": nowhere,
+        "shape_quaternion": np.zeros((0, 4)),
+        "friction": np.zeros(0),
+        "restitution": np.zeros(0),
+        "points": nowhere,
+        "pair_friction": np.zeros(0),
+        "pair_restitution": np.zeros(0),
+    }
+    return Model(topology, **numbers)
 
 
 def random_armature(rng: np.random.Generator, topology: Topology) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from ..algebra.spatial import Force
 from ..algebra.vec3 import Vec3
@@ -40,17 +41,18 @@ def respond(
 
 def impulse_response(
     model: Model,
-    q: Array,
+    q: ArrayLike,
     link: int | str,
-    point: Array | tuple = (0.0, 0.0, 0.0),
-    impulse: Array | tuple = (0.0, 0.0, 0.0),
-    moment: Array | tuple = (0.0, 0.0, 0.0),
+    point: Any = (0.0, 0.0, 0.0),
+    impulse: Any = (0.0, 0.0, 0.0),
+    moment: Any = (0.0, 0.0, 0.0),
 ) -> Array:
     """Change of the joint velocities (..., nv) when a link is struck: M^-1 J^T (moment, impulse).
 
     q: (..., nq).  link: index or name.  point: (..., 3) in the link's frame [m].
     impulse: (..., 3) [N s] at the point and moment: (..., 3) [N m s], both in world axes.
     """
+    q = jnp.asarray(q)
     point, impulse, moment = (jnp.asarray(x, q.dtype) for x in (point, impulse, moment))
     return _impulse_response(model, q, point, impulse, moment, link=model.topology.link(link))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
@@ -16,11 +18,12 @@ from ..model import Model
 from .kinematics import place
 
 
-def jacobian(model: Model, q: Array, link: int | str, point: Array | tuple = (0.0, 0.0, 0.0)) -> Array:
+def jacobian(model: Model, q: ArrayLike, link: int | str, point: Any = (0.0, 0.0, 0.0)) -> Array:
     """J (..., 6, nv): J v = (angular velocity of the link, velocity of its point), both in world axes.
 
     q: (..., nq).  link: index or name.  point: (..., 3) in the link's frame [m].
     """
+    q = jnp.asarray(q)
     return _jacobian(model, q, jnp.asarray(point, q.dtype), link=model.topology.link(link))
 
 

@@ -97,19 +97,25 @@ class Forest:
         return self._join([(x,) for x in per_group], range(self.topology.n_links))
 
     def _join(self, per_group: Sequence[Sequence[Any]], start: Sequence[int]) -> Array:
-        blocks, order = [], []
+        pieces: list[tuple[list[int], Array]] = []  # places in the result and their values (*batch, places)
         for group, components in zip(self.groups, per_group, strict=True):
-            for k, x in enumerate(components):
-                if group.n == 1:
-                    blocks.append(dense(x, self.batch, self.dtype)[..., None])
-                else:
-                    blocks.append(jnp.moveaxis(dense(x, (group.n, *self.batch), self.dtype), 0, -1))
-                order += [start[i] + k for i in group.links]
-        if not blocks:
+            first = [start[i] for i in group.links]
+            if group.n == 1:
+                columns = [dense(x, self.batch, self.dtype) for x in components]
+                pieces += [([first[0] + k], x[..., None]) for k, x in enumerate(columns)]
+                continue
+            columns = [jnp.moveaxis(dense(x, (group.n, *self.batch), self.dtype), 0, -1) for x in components]
+            width = len(columns)
+            if first == list(range(first[0], first[0] + group.n * width, width)) and width > 1:
+                row = jnp.stack(columns, -1).reshape((*self.batch, group.n * width))
+                pieces.append((list(range(first[0], first[0] + group.n * width)), row))
+            else:
+                pieces += [([i + k for i in first], x) for k, x in enumerate(columns)]
+        if not pieces:
             return jnp.zeros((*self.batch, 0), self.dtype)
-        if len(blocks) == len(order):  # single links only: the blocks themselves can be put in order
-            return jnp.concatenate([blocks[k] for k in np.argsort(order)], -1)
-        joined = jnp.concatenate(blocks, -1)
+        pieces.sort(key=lambda piece: piece[0])
+        order = [i for places, _ in pieces for i in places]
+        joined = jnp.concatenate([x for _, x in pieces], -1)
         return joined if order == sorted(order) else joined[..., np.argsort(order)]
 
     # -- one link --------------------------------------------------------------------------------

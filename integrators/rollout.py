@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from ..engine import results
+from ..engine.algebra.fence import available, one_function
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.state import State
@@ -66,10 +67,12 @@ def rollout(
     intervals = np.diff(times)
     substeps = max(1, math.ceil(frame_dt / max_dt - 1e-9))
     rows, function = _control_rows(control, len(intervals), model.topology.nv, state)
-    final, (t, q, v) = _run(model, state, jnp.asarray(intervals, state.q.dtype), rows, step, function, substeps)
+    inside_jit = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((model, state, rows)))
+    run = _run if inside_jit or function is not None else _run_fastest
+    final, (t, q, v) = run(model, state, jnp.asarray(intervals, state.q.dtype), rows, step, function, substeps)
     well = jnp.isfinite(q).all(-1) & jnp.isfinite(v).all(-1)
     code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE)
-    if throw and not isinstance(code, jax.core.Tracer):
+    if throw and not inside_jit:
         results.raise_for(code, jnp.where(well, t, -jnp.inf).max(-1))
     return Rollout(t, q, v, code, final)
 
@@ -91,6 +94,25 @@ def _run(model: Model, state: State, intervals: Array, rows: Array | None, step:
     lanes = state.t.ndim
     recorded = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, later)
     return final, tuple(jnp.moveaxis(x, 0, lanes) for x in (recorded.t, recorded.q, recorded.v))
+
+
+@functools.partial(jax.jit, static_argnums=(4, 5, 6))
+def _run_one_function(*arguments: Any):
+    return one_function(_run(*arguments))
+
+
+def _run_fastest(model: Model, state: State, *arguments: Any):
+    """`_run`, for a single scene as one machine function where the compiler can do that."""
+    program = (model.topology, state.q.dtype, *arguments[2:])
+    if available() and state.q.size == model.topology.nq and program not in _IN_PIECES:
+        try:
+            return _run_one_function(model, state, *arguments)
+        except jax.errors.JaxRuntimeError:
+            _IN_PIECES.add(program)
+    return _run(model, state, *arguments)
+
+
+_IN_PIECES: set[Any] = set()  # programs that did not compile to one function
 
 
 def _frame_times(duration: float, frame_dt: float, max_dt: float) -> np.ndarray:

@@ -26,7 +26,8 @@ from .timing import compile_seconds, in_turn
 CASES = ("arm7", "humanoid")
 DTYPES = {"f32": jnp.float32, "f64": jnp.float64}
 AGREEMENT = {"f32": 2e-3, "f64": 1e-9}  # worst lane of thousands, relative to its largest acceleration
-STEPS = 1000
+STEPS, STEP = 1000, 1e-3  # [s]
+STYLE: dict[str, Any] = {"box": SIMPLE, "padding": 0, "collapse_padding": True, "pad_edge": False}
 
 
 def cpu(lanes: int, rounds: int) -> int:
@@ -107,25 +108,29 @@ def _difference(ours: Any, peer: Any) -> float:
 
 
 def _one_scene(console: Console, rounds: int) -> None:
-    table = Table(
-        box=SIMPLE,
-        padding=0,
-        collapse_padding=True,
-        pad_edge=False,
-        title=f"one arm7, {STEPS} steps in a jitted loop: us a step",
-    )
-    for column in ("scheme", "dtype", "compile s", "step"):
+    """A user's own jitted loop around a scheme, and `carom.rollout`, which also records frames."""
+    table = Table(**STYLE, title=f"one scene, {STEPS} steps: us a step")
+    for column in ("case", "scheme", "dtype", "compile s", "jitted loop", "carom.rollout"):
         table.add_column(column, justify="right", no_wrap=True)
-    for scheme in ("semi_implicit", "exact"):
-        for label, dtype in DTYPES.items():
-            model, state = carom.compile_scene(library_scene("arm7"), dtype=dtype)
-            loop, seconds = compile_seconds(functools.partial(_loop, scheme), model, state)
-            call = functools.partial(loop, model, state)
-            timed = in_turn({"loop": call}, max(3, rounds // 3))
-            table.add_row(scheme, label, f"{seconds:.1f}", f"{timed['loop'].median / STEPS * 1e6:.1f}")
+    for name in CASES:
+        for scheme in ("semi_implicit", "exact"):
+            for label, dtype in DTYPES.items():
+                model, state = carom.compile_scene(library_scene(name), dtype=dtype)
+                loop, seconds = compile_seconds(functools.partial(_loop, scheme), model, state)
+                calls = {
+                    "loop": functools.partial(loop, model, state),
+                    "rollout": functools.partial(_rollout, scheme, model, state),
+                }
+                us = {k: t.median / STEPS * 1e6 for k, t in in_turn(calls, max(3, rounds // 3)).items()}
+                table.add_row(name, scheme, label, f"{seconds:.1f}", f"{us['loop']:.1f}", f"{us['rollout']:.1f}")
     console.print(table)
 
 
+def _rollout(scheme: str, model: Model, state: State) -> State:
+    run = carom.rollout(model, state, duration=STEPS * STEP, frame_dt=STEPS * STEP / 10, max_dt=STEP, scheme=scheme)
+    return run.state
+
+
 def _loop(scheme: str, model: Model, state: State) -> State:
-    h = jnp.asarray(1e-3, state.q.dtype)
+    h = jnp.asarray(STEP, state.q.dtype)
     return jax.lax.fori_loop(0, STEPS, lambda _, s: SCHEMES[scheme](model, s, h), state)

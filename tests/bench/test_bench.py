@@ -14,4 +14,4 @@ def test_dynamics_bench_runs_and_agrees_with_pinocchio():
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: the accelerations differ
     assert "arm7 (7 dof)" in run.stdout
     assert "humanoid (30 dof)" in run.stdout
-    assert run.stdout.count("semi_implicit") == 2
+    assert run.stdout.count("semi_implicit") == 4  # two scenes, two precisions

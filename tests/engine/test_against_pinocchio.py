@@ -116,7 +116,7 @@ def test_tree_in_double_precision(recipe):
         compare(recipe, "float64", (STATES,))
 
 
-@pytest.mark.parametrize("recipe", every(25))
+@pytest.mark.parametrize("recipe", every(49))
 def test_tree_in_single_precision(recipe):
     with jax.disable_jit():
         compare(recipe, "float32", (STATES,))

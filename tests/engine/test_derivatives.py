@@ -64,16 +64,15 @@ def flat(tree):
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
 
-@pytest.mark.parametrize(
-    ("name", "at"),
-    [(name, "zero") for name in FUNCTIONS]
-    + [("aba", "random"), ("passive_forces", "random")]
-    + [
-        pytest.param(name, "random", marks=pytest.mark.slow)
-        for name in FUNCTIONS
-        if name not in ("aba", "passive_forces")
-    ],
-)
+# the others in the slow run: they are made of the same stages
+QUICK = {("aba", "random"), *((name, "zero") for name in ("aba", "hybrid", "energy", "passive_forces", "integrate_q"))}
+
+
+def case(*which):
+    return pytest.param(*which, marks=() if which in QUICK else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("name", "at"), [case(name, at) for name in FUNCTIONS for at in ("zero", "random")])
 def test_derivative_by_the_state(name, at):
     """One direction that moves q, v and x at once: jvp, grad and central difference agree."""
     rng, model, *state = drawn(at)
@@ -104,7 +103,7 @@ def test_derivative_of_losses_at_rest():
     assert np.allclose(rate, -model.damping - model.loss / LOSS_SPEED, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["aba", "energy", "passive_forces"])
+@pytest.mark.parametrize("name", ["aba", "energy", pytest.param("passive_forces", marks=pytest.mark.slow)])
 def test_derivative_by_the_parameters(name):
     """All parameters of the links and joints moved at once: for identification and design."""
     rng, model, *state = drawn("zero")

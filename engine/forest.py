@@ -106,7 +106,7 @@ class Forest:
                 continue
             columns = [jnp.moveaxis(dense(x, (group.n, *self.batch), self.dtype), 0, -1) for x in components]
             width = len(columns)
-            if first == list(range(first[0], first[0] + group.n * width, width)) and width > 1:
+            if width > 1 and first == list(range(first[0], first[0] + group.n * width, width)):
                 row = jnp.stack(columns, -1).reshape((*self.batch, group.n * width))
                 pieces.append((list(range(first[0], first[0] + group.n * width)), row))
             else:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .algebra.rotation import Quat, turned
+from .algebra.rotation import Quat, cotc, turned
 from .algebra.spatial import IDENTITY, Motion
 from .algebra.vec3 import Mat3, Scalar, Vec3, pytree
 from .algebra.zero import ZERO
@@ -41,6 +41,7 @@ class Joint:
     move: see the module.  bias(S, qd): c_J.
     advance(q, v, h): coordinates after moving with constant v for the time h.
     rate(q, v): dq/dt.  normalize(q): rounding taken off the quaternions.
+    pull(q, f): joint forces that do the work of forces f along the displacement.
     displacement(q): the move away from q0 = neutral as a vector of nv numbers (what springs pull on).
     neutral: coordinates at which the child's frame is the joint frame.
     """
@@ -57,6 +58,7 @@ class Joint:
     rate: Callable[[Coordinates, Coordinates], Coordinates] = lambda q, v: v
     normalize: Callable[[Coordinates], Coordinates] = lambda q: q
     displacement: Callable[[Coordinates], Coordinates] = lambda q: q
+    pull: Callable[[Coordinates, Coordinates], Coordinates] = lambda q, f: f
     units: tuple[Motion, ...] = ()
 
     def subspace(self, S: tuple[Motion, ...]) -> tuple[Motion, ...]:
@@ -150,6 +152,15 @@ def _normalize(q: Coordinates) -> Coordinates:
     return _components(Quat(*q).normalized())
 
 
+def _pull(phi: Coordinates, f: Coordinates, side: float) -> Coordinates:
+    # d phi/dt = J^-1 w with J the Jacobian of the exponential, right (side -1) for w in child axes, left (+1) for
+    # w in world axes; so the torque is J^-T f
+    axis, force = Vec3(*phi), Vec3(*f)
+    half = axis.cross(force)
+    n = force + half * (side / 2) + axis.cross(half) * cotc(axis.dot(axis))
+    return (n.x, n.y, n.z)
+
+
 def _log(q: Coordinates) -> Coordinates:
     phi = Quat(*q).log()
     return (phi.x, phi.y, phi.z)
@@ -165,11 +176,12 @@ JOINTS: dict[str, Joint] = {
     "planar": Joint(3, 3, 1, _planar, (0.0, 0.0, 0.0), bias=_planar_bias),
     "spherical": Joint(
         4, 3, 0, _spherical, (1.0, 0.0, 0.0, 0.0), advance=_spherical_advance, rate=_spherical_rate,
-        normalize=_normalize, displacement=_log,
+        normalize=_normalize, displacement=_log, pull=lambda q, f: _pull(_log(q), f, -1.0),
     ),
     "floating": Joint(
         7, 6, 0, _floating, (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), bias=_floating_bias, advance=_floating_advance,
         rate=_floating_rate, normalize=lambda q: (*q[:3], *_normalize(q[3:])),
-        displacement=lambda q: (*_log(q[3:]), *q[:3]), units=_UNITS,
+        displacement=lambda q: (*_log(q[3:]), *q[:3]), pull=lambda q, f: (*_pull(_log(q[3:]), f[:3], 1.0), *f[3:]),
+        units=_UNITS,
     ),
 }  # fmt: skip

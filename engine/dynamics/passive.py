@@ -25,12 +25,18 @@ def displacement(model: Model, q: Array) -> Array:
 def passive_forces(model: Model, q: Array, v: Array) -> Array:
     """Springs, damping and Coulomb loss (..., nv).
 
-    A spring pulls with k (rest - displacement), damping with -d v, Coulomb loss with -loss v/sqrt(v^2 + e^2),
-    e = 1e-3: smooth, so that every integrator keeps its order, but stiff. With loss h/(m e) above about 3 a joint
-    that should rest chatters at speeds of order loss h/m; shorten the step.
+    A spring pulls with k (rest - displacement) along the displacement: it does the work of its energy, also on
+    joints that turn in three dimensions. Damping is -d v, Coulomb loss -loss v/sqrt(v^2 + e^2), e = 1e-3: smooth,
+    so that every integrator keeps its order, but stiff. With loss h/(m e) above about 3 a joint that should rest
+    chatters at speeds of order loss h/m; shorten the step.
     """
-    pull = jnp.where(model.stiffness == 0, 0.0, model.stiffness * (model.rest - displacement(model, q)))
-    return pull - model.damping * v - model.loss * v / jnp.sqrt(v**2 + LOSS_SPEED**2)
+    springs = jnp.where(model.stiffness == 0, 0.0, model.stiffness * (model.rest - displacement(model, q)))
+    forest = Forest.of(model, q=q, springs=springs)
+    pulls = [
+        JOINTS[group.joint].pull(forest.coordinates(q, group), forest.per_dof(springs, group))
+        for group in forest.groups
+    ]
+    return forest.join_dofs(pulls) - model.damping * v - model.loss * v / jnp.sqrt(v**2 + LOSS_SPEED**2)
 
 
 @jax.jit

@@ -169,9 +169,10 @@ def test_displacement_undoes_integrate_q_from_neutral(joint, size):
 
 @moving_joint
 def test_spring_force_is_the_gradient_of_its_energy(joint):
-    """dV/dt = -F v for springs that pull to neutral, alike about all axes."""
+    """dV/dt = -F v, for springs of another stiffness about each axis and that rest anywhere."""
     _, model, q, v = drawn(joint)
-    model = model.replace(stiffness=jnp.full(model.topology.nv, 3.0), gravity=jnp.zeros(3))
+    nv = model.topology.nv
+    model = model.replace(stiffness=1.0 + jnp.arange(nv), rest=0.3 - 0.2 * jnp.arange(nv), gravity=jnp.zeros(3))
     _, rate = along(lambda q: energy(model, State(q, v, jnp.zeros(()))).potential, model, q, v)
     assert np.allclose(rate, -passive_forces(model, q, v) @ v, atol=ROUNDING)
     assert abs(rate) > 1e-3

@@ -1,5 +1,7 @@
 """A single scene's rollout as one machine function: the same numbers, and a way out where that fails."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 import carom
 from carom.integrators import rollout as module
 
-RUN = {"duration": 0.05, "frame_dt": 0.025, "max_dt": 0.005}
+RUN: dict[str, Any] = {"duration": 0.05, "frame_dt": 0.025, "max_dt": 0.005}
 cpu_only = pytest.mark.skipif(jax.default_backend() != "cpu", reason="the tag speaks to XLA's CPU compiler")
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +15,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from ..engine.model import Model
+    from .spec import SceneSpec
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Carom's scenes, from a shell.")
 console = Console(markup=False, highlight=False)
@@ -29,16 +33,71 @@ def list_scenes() -> None:
     _print_table("", "", rows=((name, entry.description) for name, entry in SCENES.items()))
 
 
+SceneName = Annotated[str, typer.Argument(help="a scene of the library; `carom list` names them")]
+
+
 @app.command()
-def info(scene: Annotated[str, typer.Argument(help="a scene of the library; `carom list` names them")]) -> None:
+def run(
+    scene: SceneName,
+    duration: Annotated[float, typer.Option(help="how long to run [s]")] = 2.0,
+    frame_dt: Annotated[float, typer.Option(help="time between recorded frames [s]")] = 1 / 60,
+    max_dt: Annotated[float, typer.Option(help="longest step [s]")] = 1 / 240,
+    scheme: Annotated[str, typer.Option(help="exact | rk4 | lie_midpoint | semi_implicit")] = "exact",
+    dtype: Annotated[str, typer.Option(help="f32 | f64; default: f64 on a CPU, f32 elsewhere")] = "",
+    out: Annotated[Path | None, typer.Option(help="write t, q, v of all frames to this .npz file")] = None,
+) -> None:
+    """Run a scene and print its energy over time. Without contacts so far: bodies pass through each other.
+
+    For example: carom run humanoid --duration 1 --out fall.npz
+    """
+    import jax
+    import numpy as np
+
+    from ..engine.dynamics.energy import energy
+    from ..engine.results import SimulationError
+    from ..engine.state import State
+    from ..integrators.rollout import rollout
+    from .compile import compile_scene
+
+    dtype = dtype or ("f64" if jax.default_backend() == "cpu" else "f32")
+    if dtype not in ("f32", "f64"):
+        raise typer.BadParameter(f"{dtype!r} is unknown: give f32 or f64", param_hint="--dtype")
+    jax.config.update("jax_enable_x64", dtype == "f64")
+    if not jax.config.jax_compilation_cache_dir:  # pyright: ignore[reportAttributeAccessIssue]
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "carom" / "jax"
+        jax.config.update("jax_compilation_cache_dir", str(cache))  # the second run of a scene starts at once
+    spec = _loaded(scene)
+    start = time.perf_counter()
+    with console.status("compiling and running"):
+        model, state = compile_scene(spec)
+        try:
+            result = rollout(model, state, duration=duration, frame_dt=frame_dt, max_dt=max_dt, scheme=scheme)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        except SimulationError as error:
+            console.print(f"{scene}: {error}", style="red")
+            raise typer.Exit(1) from None
+        found = jax.vmap(lambda q, v, t: energy(model, State(q, v, t)))(result.q, result.v, result.t)
+        jax.block_until_ready(found)
+    seconds = time.perf_counter() - start
+
+    frames = len(result.t)
+    shown = np.unique(np.linspace(0, frames - 1, min(frames, 11)).round().astype(int))
+    columns = (result.t, found.kinetic, found.potential, found.total)
+    rows = (tuple(f"{column[i]:.6g}" for column in columns) for i in shown)
+    _print_table("t [s]", "kinetic [J]", "potential [J]", "total [J]", rows=rows)
+    console.print(f"{scene}: {frames} frames, {dtype}, {scheme}; {seconds:.1f} s with compilation", style="bold")
+    if out is not None:
+        np.savez(out, t=result.t, q=result.q, v=result.v)
+        console.print(f"wrote {out}")
+
+
+@app.command()
+def info(scene: SceneName) -> None:
     """Describe a scene: its links, joints and degrees of freedom, how they are grouped, which shapes may touch."""
     from .compile import compile_scene
-    from .sources import load
 
-    try:
-        spec = load(scene)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+    spec = _loaded(scene)
     model, _ = compile_scene(spec)
     topology = model.topology
     console.print(f"{scene}: {topology.n_links} links, nq {topology.nq}, nv {topology.nv}", style="bold")
@@ -52,6 +111,15 @@ def info(scene: Annotated[str, typer.Argument(help="a scene of the library; `car
     kinds = Counter(" - ".join(sorted(topology.shape_kinds[shape] for shape in pair)) for pair in topology.pairs)
     for kind, count in kinds.most_common():
         console.print(f"  {count} {kind}")
+
+
+def _loaded(scene: str) -> SceneSpec:
+    from .sources import load
+
+    try:
+        return load(scene)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _links(model: Model) -> Iterable[tuple[str, ...]]:

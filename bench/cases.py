@@ -14,6 +14,8 @@ from carom.engine.model import Model
 from carom.scenes.library.registry import library_scene
 
 BATCH = 4096
+CASES = ("arm7", "humanoid")
+DTYPES = {"f32": jnp.float32, "f64": jnp.float64}
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,9 @@ from carom.engine.state import State
 from carom.integrators.schemes import SCHEMES
 from carom.scenes.library.registry import library_scene
 
-from .cases import Case, dynamics_case
+from .cases import CASES, DTYPES, Case, dynamics_case
 from .timing import compile_seconds, in_turn
 
-CASES = ("arm7", "humanoid")
-DTYPES = {"f32": jnp.float32, "f64": jnp.float64}
 AGREEMENT = {"f32": 2e-3, "f64": 1e-9}  # worst lane of thousands, relative to its largest acceleration
 STEPS, STEP = 1000, 1e-3  # [s]
 STYLE: dict[str, Any] = {"box": SIMPLE, "padding": 0, "collapse_padding": True, "pad_edge": False}
@@ -75,19 +73,6 @@ def cpu(lanes: int, rounds: int) -> int:
     if not agreed:
         console.print("[red]the accelerations differ from Pinocchio's: the figures above are worth nothing")
     return 0 if agreed else 1
-
-
-def gpu(lanes: int, rounds: int) -> int:
-    """Evaluations a second on the default accelerator, with and without fences."""
-    print(f"{jax.devices()[0].device_kind}, jax {jax.__version__}")
-    for name in CASES:
-        for label, dtype in DTYPES.items():
-            case = dynamics_case(name, dtype, lanes)
-            one, seconds = compile_seconds(carom.aba, case.model, case.q, case.v, case.tau)
-            timed = in_turn({"one": lambda case=case, one=one: one(case.model, case.q, case.v, case.tau)}, rounds)
-            rate = lanes / timed["one"].median / 1e6
-            print(f"{name:9} {label} {lanes} lanes: {rate:9.1f} M evaluations/s, compile {seconds:.1f} s")
-    return 0
 
 
 def _over_devices(case: Case) -> tuple[Callable, tuple[Any, ...]]:

@@ -24,10 +24,12 @@ def main(arguments: list[str] | None = None) -> int:
     if options.device == "cpu":
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", 2)
+    if options.device == "gpu":
+        from . import accelerator
+
+        return accelerator.dynamics(options.lanes, options.rounds)
     from . import dynamics
 
-    if options.device == "gpu":
-        return dynamics.gpu(options.lanes, options.rounds)
     return dynamics.cpu(options.lanes, options.rounds)
 
 

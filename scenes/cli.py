@@ -39,9 +39,9 @@ SceneName = Annotated[str, typer.Argument(help="a scene of the library; `carom l
 @app.command()
 def run(
     scene: SceneName,
-    duration: Annotated[float, typer.Option(help="how long to run [s]")] = 2.0,
-    frame_dt: Annotated[float, typer.Option(help="time between recorded frames [s]")] = 1 / 60,
-    max_dt: Annotated[float, typer.Option(help="longest step [s]")] = 1 / 240,
+    duration: Annotated[float, typer.Option(help="how long to run, in seconds")] = 2.0,
+    frame_dt: Annotated[float, typer.Option(help="time between recorded frames, in seconds")] = 1 / 60,
+    max_dt: Annotated[float, typer.Option(help="longest step, in seconds")] = 1 / 240,
     scheme: Annotated[str, typer.Option(help="exact | rk4 | lie_midpoint | semi_implicit")] = "exact",
     dtype: Annotated[str, typer.Option(help="f32 | f64; default: f64 on a CPU, f32 elsewhere")] = "",
     out: Annotated[Path | None, typer.Option(help="write t, q, v of all frames to this .npz file")] = None,

@@ -22,14 +22,13 @@ class Group:
     """Links of equal depth and joint type: one vectorised kernel call.
 
     joint: key of JOINTS.  links: link indices, (n,).  depth: joints between the link and the world, less one.
-    parents: parent of each link (-1: the world).  leaf: no link of the group has a child.
+    parents: parent of each link (-1: the world).
     """
 
     joint: str
     depth: int
     links: tuple[int, ...]
     parents: tuple[int, ...]
-    leaf: bool
 
     @property
     def n(self) -> int:
@@ -92,7 +91,6 @@ class Topology:
         found by position, without a gather.
         """
         place: dict[int, tuple[int, int]] = {-1: (-1, 0)}
-        inner = set(self.parents)
         groups: list[Group] = []
         for depth in range(max(self.depth, default=-1) + 1):
             level = [i for i, d in enumerate(self.depth) if d == depth]
@@ -102,7 +100,7 @@ class Topology:
                 for row, i in enumerate(links):
                     place[i] = (len(groups), row)
                 parents = tuple(self.parents[i] for i in links)
-                groups.append(Group(joint, depth, links, parents, leaf=inner.isdisjoint(links)))
+                groups.append(Group(joint, depth, links, parents))
         return tuple(groups)
 
     @cached_property

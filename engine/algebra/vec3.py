@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
-import jax.numpy as jnp
 
 from .zero import ZERO, is_zero
 
@@ -67,10 +66,6 @@ class Vec3:
         """a @ self."""
         x, y, z = a.rows
         return Vec3(x.dot(self), y.dot(self), z.dot(self))
-
-    def norm(self) -> Scalar:
-        """Length. Not differentiable at zero; use `dot` where the vector may vanish."""
-        return jnp.sqrt(self.dot(self))
 
 
 _NONE = Vec3(ZERO, ZERO, ZERO)
@@ -192,10 +187,6 @@ class Sym3:
     def premultiplied(self, a: Mat3) -> Mat3:
         """a @ self."""
         return Mat3.from_rows(*(self @ row for row in a.rows))
-
-    def det(self) -> Scalar:
-        x, y, _ = self.full.rows
-        return x.cross(y).dot(self.full.rows[2])
 
     def inverse(self) -> Sym3:
         """Inverse by cofactors; the determinant must not vanish."""

@@ -165,7 +165,9 @@ def test_forms_of_control() -> None:
     np.testing.assert_allclose(speed(np.stack([rows, -rows], 1), two), expected, rtol=0, atol=1e-14)
     np.testing.assert_allclose(speed(rows, two), [expected[0]] * 2, rtol=0, atol=1e-14)
     feedback = speed(lambda model, state, t: -state.v, two)  # a policy that sees lanes
-    np.testing.assert_allclose(feedback, [np.exp(-0.1 * np.arange(5) / MASS)] * 2, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(
+        feedback, [np.exp(-0.1 * np.arange(5) / MASS)] * 2, rtol=0, atol=1e-3
+    )  # held over a step: order 1
 
 
 @pytest.mark.parametrize(

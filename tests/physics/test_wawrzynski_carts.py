@@ -277,6 +277,7 @@ def test_scene_carries_the_friction(scene: str, losses: np.ndarray, damping: np.
     q = np.zeros_like(v)
     model, _ = carom.compile_scene(library_scene(scene))
     expected = -losses * np.sign(v) - damping * v
-    np.testing.assert_allclose(passive_forces(model, q, v), expected, rtol=0, atol=1e-4 * max(losses))
+    regularised = 1e-4 * max(losses)  # (1e-3 / 0.1)^2 / 2 of a loss at the slowest rate drawn
+    np.testing.assert_allclose(passive_forces(model, q, v), expected, rtol=0, atol=regularised)
     frictionless, _ = carom.compile_scene(library_scene(scene, friction=False))
     assert not np.asarray(passive_forces(frictionless, q, v)).any()

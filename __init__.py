@@ -34,6 +34,9 @@ _HOME = {
     "SceneError": "scenes.compiling.check",
     "Model": "engine.model",
     "State": "engine.state",
+    # ask what is near what
+    "detect": "collision.detect",
+    "Proximities": "collision.proximities",
     # let time pass
     "rollout": "integrators.rollout",
     "tile": "integrators.rollout",
@@ -53,6 +56,8 @@ _HOME = {
 }
 
 if TYPE_CHECKING:  # the same table once more, as type checkers read it
+    from .collision.detect import detect as detect
+    from .collision.proximities import Proximities as Proximities
     from .collision.shapes import Box as Box
     from .collision.shapes import Capsule as Capsule
     from .collision.shapes import ConvexHull as ConvexHull

@@ -1,81 +1,141 @@
-"""The only file that imports trimesh: loading, convex hulls, mass properties of closed surfaces.
+"""The only file that imports trimesh: meshes from files and from arrays, repaired, with a report of what was done.
 
-A surface is a pair of arrays: vertices (n, 3) [m] and faces (m, 3), wound counter-clockwise seen from outside.
+`load_mesh` gives the surface, `inspect_mesh` the surface and the report. What cannot be used is a MeshError that
+says why. Files are not trusted: whatever their readers raise is a MeshError too.
 """
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Surface = tuple[NDArray[np.float64], NDArray[np.int64]]
+from .repair import repair
+from .surfaces import Floats, Ints, MeshError, Surface, areas, is_closed, signed_volume
+
+LARGE, SMALL = 10.0, 1e-3  # [m] sizes at which a file is likely to be in other units than metres
+EXTREME = 1e30  # [m], and one over it: the fifth power of a size, as inertia has it, must be a number
+GIVE = "give an STL, OBJ, PLY, OFF or GLB file"
 
 
-class MeshError(ValueError):
-    """A mesh or hull that cannot be used; the text says why and what to do."""
+@dataclass(frozen=True)
+class MeshReport:
+    """What a mesh is, and what was done to make it so.
+
+    repairs: sentences.  vertices, faces, bodies: their numbers; bodies are not connected with each other.
+    closed: it has an inside.  volume [m^3]: nan where it is not closed.  size (3,): of the bounding box [m].
+    hint: what is odd about the size, or empty.
+    """
+
+    repairs: tuple[str, ...]
+    vertices: int
+    faces: int
+    bodies: int
+    closed: bool
+    volume: float
+    size: tuple[float, float, float]
+    hint: str
+
+    def __str__(self) -> str:
+        size = " x ".join(f"{x:.4g}" for x in self.size)
+        solid = f"closed, {self.volume:.4g} m^3" if self.closed else "open"
+        bodies = "1 body" if self.bodies == 1 else f"{self.bodies} bodies"
+        counts = f"{self.vertices} vertices, {self.faces} faces, {bodies}"
+        return "; ".join(filter(None, [f"{counts}, {size} m, {solid}", *self.repairs, self.hint]))
 
 
 def load_mesh(source: Any, scale: Any = 1.0) -> Surface:
-    """Surface of a mesh file, or of a pair (vertices, faces), scaled and with its normals pointing outwards."""
+    """Surface of a mesh file, or of a pair (vertices, faces), scaled and repaired."""
+    return inspect_mesh(source, scale)[0]
+
+
+def inspect_mesh(source: Any, scale: Any = 1.0) -> tuple[Surface, MeshReport]:
+    """The repaired surface and what there is to say of it.
+
+    source: path of a file that trimesh reads (its parts in their places, as one mesh), or a pair of arrays:
+    vertices (n, 3) and faces (m, 3).
+    scale: one factor or three, finite and not zero; negative ones mirror.
+    """
+    factors = _factors(scale)
+    vertices, faces = _read(source) if isinstance(source, (str, os.PathLike)) else _from_arrays(source)
+    _check(vertices, faces)
+    (vertices, faces), repairs, bodies = repair(vertices * factors, faces[:, ::-1] if factors.prod() < 0 else faces)
+    size = np.ptp(vertices, axis=0)
+    if not 1 / EXTREME < size.max() < EXTREME:
+        raise MeshError(f"its size is {size.max():.3g} m: check its numbers and its scale")
+    if not areas((vertices, faces)).any():
+        raise MeshError("all its faces are degenerate, they have no area: give a mesh with triangles")
+    surface = vertices, faces
+    closed = is_closed(surface)
+    volume = signed_volume(surface) if closed else float("nan")
+    box = float(size[0]), float(size[1]), float(size[2])
+    return surface, MeshReport(repairs, len(vertices), len(faces), bodies, closed, volume, box, _hint(size.max()))
+
+
+def _factors(scale: Any) -> Floats:
+    try:
+        factors = np.broadcast_to(np.asarray(scale, float), 3)
+    except (TypeError, ValueError):
+        raise MeshError(f"its scale is {scale!r}: give one number or three") from None
+    if not np.isfinite(factors).all() or not factors.all():
+        raise MeshError(f"its scale is {scale!r}: give 1 for metres, 0.001 for millimetres")
+    return factors
+
+
+def _read(path: str | os.PathLike[str]) -> Surface:
     import trimesh
 
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        raise MeshError("it is a folder: give the path of a file in it")
+    if not os.path.isfile(path):
+        raise MeshError(f"there is no such file: give a path that is absolute, or relative to {os.getcwd()!r}")
+    if os.path.getsize(path) == 0:
+        raise MeshError(f"the file is empty: {GIVE}")
+    known = sorted(trimesh.available_formats())
+    if not any(path.lower().endswith("." + name) for name in known):
+        raise MeshError(f"trimesh cannot read such a file, it reads {', '.join(known)}: {GIVE}")
     try:
-        if isinstance(source, str):
-            if not os.path.isfile(source):
-                raise MeshError(f"there is no such file: give a path that is absolute, or relative to {os.getcwd()!r}")
-            mesh = trimesh.load_mesh(source, process=True)
-        else:
-            vertices, faces = source
-            mesh = trimesh.Trimesh(np.asarray(vertices, float), np.asarray(faces, int), process=True)
-        vertices, faces = np.asarray(mesh.vertices, float), np.asarray(mesh.faces, int)
-    except MeshError:
-        raise
+        mesh = trimesh.load_mesh(path, process=False)
+        return np.array(mesh.vertices, np.float64), np.array(mesh.faces, np.int64)
     except Exception as error:  # trimesh's readers raise whatever their file formats raise
-        cause = f"{type(error).__name__}: {error}"
-        raise MeshError(f"trimesh cannot read it ({cause}): give an STL, OBJ or PLY file") from error
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        cause = cause if len(cause) < 200 else cause[:200] + "..."
+        raise MeshError(f"trimesh cannot read it ({cause}): {GIVE}") from error
+
+
+def _from_arrays(source: Any) -> Surface:
+    give = "give (vertices, faces) of shapes (n, 3) and (m, 3), a trimesh object, or the path of a file"
+    try:
+        vertices, faces = source
+        vertices, faces = np.array(vertices, np.float64), np.asarray(faces)
+        whole = faces.astype(np.int64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MeshError(f"it is not made of vertices and faces ({error}): {give}") from error
+    if vertices.size == 0 or faces.size == 0:
+        return np.zeros((0, 3)), np.zeros((0, 3), np.int64)
+    if vertices.shape[1:] != (3,) or faces.shape[1:] != (3,):
+        raise MeshError(f"its vertices and faces have the shapes {vertices.shape} and {faces.shape}: {give}")
+    if not np.array_equal(whole, faces):
+        raise MeshError(f"its faces must be numbers of vertices, whole numbers: {give}")
+    return vertices, whole
+
+
+def _check(vertices: Floats, faces: Ints) -> None:
     if not len(faces):
         raise MeshError("it has no triangles: give a mesh with faces")
-    if not np.isfinite(vertices).all():
+    if faces.min() < 0 or faces.max() >= len(vertices):
+        worst = faces.min() if faces.min() < 0 else faces.max()
+        raise MeshError(f"a face names vertex {worst} of {len(vertices)}, numbered from 0: repair the mesh")
+    if not np.isfinite(vertices[faces]).all():
         raise MeshError("some of its vertices are not finite: repair the mesh")
-    vertices = vertices * np.asarray(scale, float)
-    if _signed_volume(vertices, faces) < 0:  # inside out, or mirrored by the scale
-        faces = faces[:, ::-1]
-    return vertices, np.ascontiguousarray(faces)
 
 
-def convex_hull(points: NDArray[np.float64]) -> Surface:
-    """Surface of the convex hull; its vertices are those of `points` that are corners of it."""
-    import trimesh
-
-    size = np.linalg.norm(np.ptp(points, axis=0))
-    spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    if size == 0 or spread[-1] <= 1e-9 * size * np.sqrt(len(points)):
-        raise MeshError("they lie in one plane: give points that enclose a volume, or use a thin Box")
-    hull = trimesh.convex.convex_hull(points)
-    return np.asarray(hull.vertices, float), np.asarray(hull.faces, int)
-
-
-def is_closed(surface: Surface) -> bool:
-    """Every edge is shared by two faces that run along it in opposite directions."""
-    import trimesh
-
-    mesh = trimesh.Trimesh(*surface, process=False)
-    return bool(mesh.is_watertight and mesh.is_winding_consistent)
-
-
-def solid_moments(surface: Surface) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Volume [m^3], centroid (3,) [m] and inertia about the centroid at density 1 (3, 3) [m^5] of the inside."""
-    import trimesh
-
-    vertices, faces = surface
-    origin = vertices.mean(axis=0)  # moments about a far origin would cancel
-    moments = trimesh.triangles.mass_properties((vertices - origin)[faces], density=1.0)
-    return float(moments.volume), origin + np.asarray(moments.center_mass), np.asarray(moments.inertia)
-
-
-def _signed_volume(vertices: NDArray[np.float64], faces: NDArray[np.int64]) -> float:
-    a, b, c = np.moveaxis((vertices - vertices.mean(axis=0))[faces], 1, 0)
-    return float(np.einsum("ij,ij->", a, np.cross(b, c)) / 6)
+def _hint(size: float) -> str:
+    if size > LARGE:
+        return f"it is {size:.4g} m long: if it is in millimetres, give scale=0.001"
+    if size < SMALL:
+        return f"it is {size:.4g} m long: if it is in another unit than metres, give scale"
+    return ""

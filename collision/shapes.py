@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 
 from .plain import Numbers, make_plain
 
+ALL_LAYERS = 0xFFFFFFFF
+
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
@@ -23,6 +25,9 @@ class Shape:
     friction: Coulomb coefficient; None takes the body's.  restitution: 0..1; None takes the body's.
     density: [kg/m^3]; None takes the body's, or 1000.
     material: name used by `set_pair`; None takes the body's.
+    group, mask: sets of up to 32 layers, one bit each: the layers the shape is in, and those it may touch. Two
+    shapes may touch when each is in a layer that the other's mask names: (a.group & b.mask) and (b.group & a.mask).
+    By default every shape is in layer 0 and may touch all; group=0 or mask=0 touches nothing.
     """
 
     kind: ClassVar[str] = ""
@@ -32,6 +37,8 @@ class Shape:
     restitution: float | None = None
     density: float | None = None
     material: str | None = None
+    group: int = 1
+    mask: int = ALL_LAYERS
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -96,16 +103,23 @@ class ConvexHull(Shape):
 
 @dataclass(frozen=True)
 class Mesh(Shape):
-    """A triangle mesh.
+    """A triangle mesh. Its mass is that of the inside of its surface, which must be closed then.
 
     source: path of a file that trimesh reads, or a trimesh object (anything with vertices (n, 3) [m] and
     faces (m, 3)), which is kept as the pair (vertices, faces).
-    scale: one factor or three, e.g. 0.001 for a file in millimetres.
+    scale: one factor or three, e.g. 0.001 for a file in millimetres; negative ones mirror.
+    convex: what collides in place of the mesh.
+        "hull": its convex hull, reduced to 64 vertices where it has more.
+        "pieces": up to 32 convex pieces that it is cut into, together at most 1 % larger than it where so many are
+        enough; cuts along its faces are exact. The mesh must be closed.
+        "none": the triangles themselves, of any shape: a surface without an inside that only the FCL backend detects.
+        None: the hull, with a warning where it is more than 5 % larger than the mesh.
     """
 
     kind: ClassVar[str] = "mesh"
     source: Any = field(repr=False)
     scale: Numbers = 1.0
+    convex: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         source = self.source

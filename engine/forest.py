@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .algebra.zero import dense
+from .algebra.zero import dense, is_zero
 from .joints import JOINTS
 from .model import Group, Model, Topology
 from .rows import sum_into, take
@@ -95,6 +95,18 @@ class Forest:
     def join_links(self, per_group: Sequence[Any]) -> Array:
         """An array (*batch, nl) from one component a group."""
         return self._join([(x,) for x in per_group], range(self.topology.n_links))
+
+    def by_link(self, per_group: Sequence[Any]) -> Any:
+        """The values of all groups as one, in link order: components (nl, *batch)."""
+
+        def joined(*values: Any) -> Array:
+            pieces = [
+                dense(self._full(x, g), (self.groups[g].n, *self.batch), self.dtype) for g, x in enumerate(values)
+            ]
+            links = [i for group in self.groups for i in group.links]
+            return take(jnp.concatenate(pieces), np.argsort(links).tolist())
+
+        return jax.tree.map(joined, *per_group, is_leaf=is_zero)
 
     def _join(self, per_group: Sequence[Sequence[Any]], start: Sequence[int]) -> Array:
         pieces: list[tuple[list[int], Array]] = []  # places in the result and their values (*batch, places)

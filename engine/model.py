@@ -43,6 +43,9 @@ class Topology:
     joints: joint type of each link, keys of `engine.joints.JOINTS`.
     shape_kinds, shape_links: kind of each shape and the link that carries it (-1: the world).
     shape_points: slice (start, stop) of `Model.points` owned by each shape (hulls, meshes, heightfields).
+    shape_faces: outlines of each hull's faces: its points' numbers, counter-clockwise seen from outside.
+    shape_grid: (rows, columns) of each heightfield, (0, 0) of other shapes.
+    shape_window: rows and columns of a heightfield's cells that are looked at about a body, (0, 0) of other shapes.
     pairs: (shape, shape) that may touch, each once, smaller index first.
     """
 
@@ -52,7 +55,17 @@ class Topology:
     shape_kinds: tuple[str, ...] = ()
     shape_links: tuple[int, ...] = ()
     shape_points: tuple[tuple[int, int], ...] = ()
+    shape_faces: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    shape_grid: tuple[tuple[int, int], ...] = ()
+    shape_window: tuple[tuple[int, int], ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
+
+    def __hash__(self) -> int:
+        return self._hash  # a thousand bodies have half a million pairs, and every jitted call asks
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, f.name) for f in fields(self)))
 
     @property
     def n_links(self) -> int:

@@ -7,12 +7,17 @@ from jax import Array
 
 OK = 0
 NOT_FINITE = 1
+PAIRS_FULL = 2
 
 MESSAGES = {
     OK: "finished",
     NOT_FINITE: (
         "a coordinate or velocity is not finite: the step is too long for these forces, or the mass matrix is "
         "singular; lower max_dt, or look for massless links and very stiff springs"
+    ),
+    PAIRS_FULL: (
+        "more pairs of shapes are near each other than there is room for, and some were left out: raise max_pairs to "
+        "the number needed, or lower the margin"
     ),
 }
 

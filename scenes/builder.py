@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..collision.plain import Numbers
-from ..collision.shapes import Shape
+from ..collision.shapes import ALL_LAYERS, Shape
 from .joint_specs import Joint
 from .spec import BodySpec, LinkSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
 
@@ -38,6 +38,8 @@ class SceneBuilder:
         friction: float | None = None,
         restitution: float | None = None,
         material: str | None = None,
+        group: int = 1,
+        mask: int = ALL_LAYERS,
     ) -> None:
         """The static halfspace n . x <= offset [m]."""
         self._statics.append(_spec(PlaneSpec, locals()))

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from ..engine.model import Model
+    from ..engine.model import Model, Topology
     from .spec import SceneSpec
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Carom's scenes, from a shell.")
@@ -94,7 +94,8 @@ def run(
 
 @app.command()
 def info(scene: SceneName) -> None:
-    """Describe a scene: its links, joints and degrees of freedom, how they are grouped, which shapes may touch."""
+    """Describe a scene: its links, joints and degrees of freedom, how they are grouped, which shapes may touch, and
+    for how many near pairs collision detection has room."""
     from .compile import compile_scene
 
     spec = _loaded(scene)
@@ -107,10 +108,10 @@ def info(scene: SceneName) -> None:
     for group in topology.groups:
         console.print(f"  depth {group.depth}: {group.n} {group.joint}")
 
+    rows = list(_pairs(topology))
     console.print(f"{len(topology.pairs)} pairs of shapes may touch", style="bold")
-    kinds = Counter(" - ".join(sorted(topology.shape_kinds[shape] for shape in pair)) for pair in topology.pairs)
-    for kind, count in kinds.most_common():
-        console.print(f"  {count} {kind}")
+    if rows:
+        _print_table("kinds", "pairs", "looked at", "points a pair", rows=rows)
 
 
 def _loaded(scene: str) -> SceneSpec:
@@ -135,6 +136,21 @@ def _links(model: Model) -> Iterable[tuple[str, ...]]:
         above = "world" if parent < 0 else topology.names[parent]
         q, v = (_span(start[i], start[i + 1]) for start in (topology.q_start, topology.v_start))
         yield name, above, joint, q, v, f"{model.mass[i]:.4g}", carried[i]
+
+
+def _pairs(topology: Topology) -> Iterable[tuple[str, ...]]:
+    """A row for each pair of kinds: how many there are, how many can be looked at, in how many points."""
+    from ..collision.broad import plan
+    from ..collision.narrow import KERNELS, ordered
+
+    count, room = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for group in plan(topology).groups:
+        kinds = ordered(*group.kinds)[0]
+        count[kinds] += group.n
+        room[kinds] += group.capacity
+    for kinds, n in sorted(count.items()):
+        points = f"up to {KERNELS[kinds].rows}" if kinds in KERNELS else "by the FCL backend only"
+        yield " - ".join(kinds), str(n), "every pair" if room[kinds] >= n else f"up to {room[kinds]} near ones", points
 
 
 def _span(start: int, stop: int) -> str:

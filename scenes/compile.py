@@ -24,6 +24,7 @@ from .compiling.order import parent_name, sort_links, who
 from .compiling.pairs import pair_table
 from .compiling.shape_rows import ShapeRow, shape_rows
 from .compiling.tree_mass import check_tree
+from .compiling.windows import windows
 from .joint_specs import Floating
 from .spec import BodySpec, LinkSpec, SceneSpec
 
@@ -144,18 +145,20 @@ def _shapes(
     rows, on, owners = [row for row, _, _ in placed], [link for _, link, _ in placed], [name for _, _, name in placed]
     names, joints = tuple(spec.name for spec in specs), tuple(link.joint.kind for link in links)
     pairs, friction, restitution = pair_table(scene, names, parents, joints, rows, on, owners)
-    ends = np.cumsum([0, *(len(row.points) for row in rows)]).tolist()
+    geometry = [row.geometry for row in rows]
+    ends = np.cumsum([0, *(len(g.points) for g in geometry)]).tolist()
     topology = Topology(
-        names, parents, joints, tuple(row.shape.kind for row in rows), tuple(on),
-        tuple(pairwise(ends)), pairs,
+        names, parents, joints, tuple(g.kind for g in geometry), tuple(on), tuple(pairwise(ends)),
+        tuple(g.faces for g in geometry), tuple(g.grid for g in geometry),
+        windows(geometry, pairs), pairs,
     )  # fmt: skip
     return topology, {
-        "shape_size": _stack([row.size for row in rows], 3),
+        "shape_size": _stack([g.size for g in geometry], 3),
         "shape_position": _stack([row.position for row in rows], 3),
         "shape_quaternion": _stack([row.quaternion for row in rows], 4),
         "friction": np.array([row.friction for row in rows]),
         "restitution": np.array([row.restitution for row in rows]),
-        "points": np.concatenate([np.zeros((0, 3)), *(row.points for row in rows)]),
+        "points": np.concatenate([np.zeros((0, 3)), *(g.points for g in geometry)]),
         "pair_friction": friction,
         "pair_restitution": restitution,
     }

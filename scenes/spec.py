@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..collision.plain import Numbers, make_plain
-from ..collision.shapes import Shape
+from ..collision.shapes import ALL_LAYERS, Shape
 from .joint_specs import Joint
 
 
@@ -81,7 +81,10 @@ class LinkSpec:
 
 @dataclass(frozen=True)
 class PlaneSpec:
-    """The static halfspace n . x <= offset.  normal (3,) in W, of any length, n its unit vector; offset [m]."""
+    """The static halfspace n . x <= offset.  normal (3,) in W, of any length, n its unit vector; offset [m].
+
+    friction, restitution, material, group, mask: as in Shape.
+    """
 
     normal: Numbers = (0.0, 0.0, 1.0)
     offset: float = 0.0
@@ -89,6 +92,8 @@ class PlaneSpec:
     friction: float | None = None
     restitution: float | None = None
     material: str | None = None
+    group: int = 1
+    mask: int = ALL_LAYERS
 
     def __post_init__(self) -> None:
         make_plain(self)

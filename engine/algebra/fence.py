@@ -36,7 +36,12 @@ T = TypeVar("T")
 
 def fence(stage: F) -> F:
     """Decorate one stage of an algorithm: arguments and result are pytrees, nothing is static."""
-    compiled = jax.jit(stage)
+
+    @jax.jit
+    @functools.wraps(stage)
+    def compiled(*args):
+        with set_xla_metadata(inlineable=None):  # type: ignore[misc]  # jnp.where is a call too: not a fence
+            return stage(*args)
 
     @functools.wraps(stage)
     def call(*args):
@@ -46,6 +51,21 @@ def fence(stage: F) -> F:
             return compiled(*args)
 
     return call  # type: ignore[return-value]
+
+
+def settled(x: T) -> T:
+    """The same values, computed once for all who read them.
+
+    Fusion may compute an expression anew for each of its readers, and round it differently each time (it contracts
+    products and sums where it can). Where a decision hangs on it, the sign of a number that is nearly zero, two
+    components of one vector could decide differently. Pass what a decision is made from through here.
+    """
+    return _once(x) if available() else jax.lax.optimization_barrier(x)
+
+
+@fence
+def _once(x):
+    return x
 
 
 def one_function(outputs: T) -> T:

@@ -37,6 +37,10 @@ class Vec3:
         """From an array (..., 3)."""
         return Vec3(a[..., 0], a[..., 1], a[..., 2])
 
+    @property
+    def xyz(self) -> tuple[Scalar, Scalar, Scalar]:
+        return self.x, self.y, self.z
+
     def __add__(self, o: Vec3) -> Vec3:
         return self if is_zero(o) else Vec3(self.x + o.x, self.y + o.y, self.z + o.z)
 

@@ -104,6 +104,14 @@ def quaternion(where: str, field: str, value: Any) -> Array:
     return q / length
 
 
+def bits(where: str, field: str, value: Any) -> int:
+    """A set of 32 layers."""
+    if type(value) is not int or not 0 <= value < 2**32:
+        fix = "give the sum of the layers' bits, such as 1 or 0b101, and 0xFFFFFFFF for all"
+        reject(where, field, value, f"it must be a whole number from 0 to 2^32 - 1: {fix}")
+    return value
+
+
 def text(where: str, field: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         reject(where, field, value, "it must be a name: give a text that is not empty")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...collision.poses import Array
 from ..spec import SceneSpec
-from .check import fraction, non_negative, reject, reject_name
+from .check import bits, fraction, non_negative, reject, reject_name
 from .shape_rows import ShapeRow
 
 Pairs = tuple[tuple[int, int], ...]
@@ -22,7 +22,8 @@ def pair_table(
 
     rows, links, owners: of each shape, its link (-1: the world) and the name of what carries it.
     Left out: shapes of one body (links welded together are one body), two static shapes, two bodies joined by a
-    joint, and what `exclude` names. What hangs on the world by a joint may touch the statics.
+    joint, what `exclude` names, and what is in no layer of the other's mask (see Shape). What hangs on the world by a
+    joint may touch the statics.
     """
     _check_exclusions(scene, names)
     weld, joined = _welds(parents, joints)
@@ -36,6 +37,8 @@ def pair_table(
     for a, b in scene.exclusions:
         in_a, in_b = _members(a, owner, number, links), _members(b, owner, number, links)
         touch &= ~((in_a[i] & in_b[j]) | (in_b[i] & in_a[j]))
+    group, mask = _layers(rows, "group"), _layers(rows, "mask")
+    touch &= (group[i] & mask[j] != 0) & (group[j] & mask[i] != 0)
     i, j = i[touch], j[touch]
     friction, restitution = _combine(scene, rows, i, j)
     return tuple(zip(i.tolist(), j.tolist(), strict=True)), friction, restitution
@@ -62,6 +65,11 @@ def _is_static(link: int, parents: Sequence[int], joints: Sequence[str]) -> bool
 
 def _members(name: str, owner: Array, number: dict[str | None, int], links: list[int]) -> Array:
     return np.array(links, int) < 0 if name == "world" else owner == number.get(name, -1)
+
+
+def _layers(rows: list[ShapeRow], field: str) -> Array:
+    """The group or mask of each shape, (ns,) uint32."""
+    return np.array([bits(row.where, field, getattr(row.shape, field)) for row in rows], np.uint32)
 
 
 def _check_exclusions(scene: SceneSpec, names: Sequence[str]) -> None:

@@ -266,7 +266,9 @@ def test_points_of_hulls_meshes_and_heightfields():
     inside = np.vstack([corners, [[0.5, 0.5, 0.5]]])
     cube = trimesh.creation.box()
     ground = Heightfield([[0, 1, 2], [3, 4, 5]], (2.0, 1.0))
-    model, _ = compiled(("add_static", ("land", [ground]), {}), body("b", [ConvexHull(inside), Sphere(1), Mesh(cube)]))
+    model, _ = compiled(
+        ("add_static", ("land", [ground]), {}), body("b", [ConvexHull(inside), Sphere(1), Mesh(cube, convex="none")])
+    )
     assert model.topology.shape_points == ((0, 6), (6, 14), (14, 14), (14, 50))
     np.testing.assert_array_equal(model.shape_size[0], (2, 1, 2))
     grid = [(-1, -1, 0), (-1, 0, 1), (-1, 1, 2), (1, -1, 3), (1, 0, 4), (1, 1, 5)]
@@ -279,7 +281,7 @@ def test_points_of_hulls_meshes_and_heightfields():
 
 def test_an_open_mesh_may_move_when_the_mass_is_given():
     mesh = trimesh.Trimesh([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [(0, 1, 2)])
-    model, _ = compiled(body("sheet", [Mesh(mesh)], mass=1.0, inertia=(1, 1, 1)))
+    model, _ = compiled(body("sheet", [Mesh(mesh, convex="none")], mass=1.0, inertia=(1, 1, 1)))
     assert model.topology.shape_points == ((0, 3),)
 
 

@@ -1,0 +1,58 @@
+"""Sets of items as bits, 32 a word, and the first so many of them as a list: how a mask becomes a short list.
+
+A mask of a million pairs is 4 kilobytes of words, counted and searched without a scatter. On two CPU cores the
+first 8000 of a million take 0.13 ms where `jnp.nonzero` takes ten.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+WORD = 32
+BLOCK = 4  # words counted together: the running sum is the slow part, so it is kept short
+
+
+def pack(mask: Array) -> Array:
+    """(words,) uint32 of a mask (m,): bit k of word w is item 32 w + k."""
+    bits = jnp.pad(mask, (0, -len(mask) % WORD)).reshape(-1, WORD).astype(jnp.uint32)
+    return jnp.sum(bits << jnp.arange(WORD, dtype=jnp.uint32), axis=1, dtype=jnp.uint32)
+
+
+def count_below(word: Array, bit: Array) -> Array:
+    """int32: how many of the word's bits 0 .. bit - 1 are set."""
+    return count(word & ((jnp.uint32(1) << bit.astype(jnp.uint32)) - 1))
+
+
+def count(word: Array) -> Array:
+    """int32: how many of the word's bits are set."""
+    return jax.lax.population_count(word).astype(jnp.int32)
+
+
+def first_set(words: Array, capacity: int) -> tuple[Array, Array, Array]:
+    """Word number and bit (capacity,) int32 of the first set bits, in order, and how many there are in all, ().
+
+    words (m,) uint32. Slots beyond the last set bit hold some valid place: tell them by the count.
+    """
+    words = jnp.pad(words, (0, -len(words) % BLOCK))
+    # the block of the k-th set bit
+    in_block = jnp.sum(count(words).reshape(-1, BLOCK), axis=1, dtype=jnp.int32)
+    ends = jnp.cumsum(in_block, dtype=jnp.int32)
+    k = jnp.arange(capacity, dtype=jnp.int32)
+    block = jnp.minimum(jnp.searchsorted(ends, k, side="right").astype(jnp.int32), len(ends) - 1)
+    rank = k - (ends[block] - in_block[block])
+    # its word in the block
+    word, found = block * BLOCK, words[block * BLOCK]
+    for _ in range(BLOCK - 1):
+        here = count(found)
+        on = (rank >= here) & (word < block * BLOCK + BLOCK - 1)
+        rank, word = jnp.where(on, rank - here, rank), word + on
+        found = words[word]
+    # its bit in the word, by halves
+    bit = jnp.zeros_like(k)
+    for half in (16, 8, 4, 2, 1):
+        low = count((found >> bit.astype(jnp.uint32)) & ((1 << half) - 1))
+        on = rank >= low
+        rank, bit = jnp.where(on, rank - low, rank), jnp.where(on, bit + half, bit)
+    return word, bit, ends[-1]

@@ -1,0 +1,165 @@
+"""detect: which shapes are near each other in a scene, and how. The entry of this floor.
+
+Link poses (kinematics) -> shape poses -> candidates (`broad.py`) -> rows of each group of equal kinds (`narrow.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..engine.algebra.vec3 import Vec3
+from ..engine.model import Model, Topology
+from ..engine.results import NOT_FINITE, OK, PAIRS_FULL
+from .bounds import bounding_spheres
+from .broad import Candidates, PairGroup, Plan, candidates, plan
+from .fcl_backend import fcl_proximities
+from .narrow import meet, ordered
+from .near import Near
+from .posed import Shapes, chosen, found, shapes_at
+from .proximities import Proximities
+
+
+def detect(
+    model: Model, q: Array, *, backend: str = "device", margin: float | None = None, max_pairs: int | None = None
+) -> Proximities:
+    """Points of near approach at the coordinates q (..., nq), by one of two detectors.
+
+    backend: "device" (kernels that run where jax runs; every shape but meshes with convex="none") or "fcl" (the
+    Flexible Collision Library on the host; slower, to its own tolerance of about 1e-4 of the size; all shapes).
+    margin: [m] pairs farther apart are left out. None: all pairs, or, in a scene with more pairs than it has room for,
+    those whose bounding spheres meet.
+    max_pairs: room for so many near pairs in each group of equal kinds. None: all pairs up to 1024, beyond that 8 or
+    16 for each shape. `result.code` says whether it was enough.
+
+    On the device, gaps and the closest points are exact to rounding (curved shapes: gaps 1e-12, points 1e-7 of the
+    size). Derivatives are those of the gap for points and normals that move along with the bodies; they are exact for
+    gaps, and everything of spheres, capsules and planes.
+    """
+    if backend == "device":
+        return _on_device(model, q, margin, max_pairs)
+    if backend == "fcl":
+        return _by_fcl(model, q, margin)
+    raise ValueError(f'backend is {backend!r}; it must be "device" or "fcl"')
+
+
+def _by_fcl(model: Model, q: Array, margin: float | None) -> Proximities:
+    shapes = shapes_at(model, q)
+    position = jnp.moveaxis(jnp.stack(shapes.pose.p.xyz, -1), 0, -2)
+    rows = [jnp.stack(row.xyz, -1) for row in shapes.pose.R.rows]
+    rotation = jnp.moveaxis(jnp.stack(rows, -2), 0, -3)
+    return fcl_proximities(model, position, rotation, jnp.inf if margin is None else margin)
+
+
+@functools.partial(jax.jit, static_argnames=("max_pairs",))
+def _on_device(model: Model, q: Array, margin: Any, max_pairs: int | None) -> Proximities:
+    shapes = shapes_at(model, q)
+    pairs = plan(model.topology, max_pairs)
+    near = _candidates(shapes, pairs, 0.0 if margin is None else margin)
+    every = tuple(group for group, some in zip(pairs.groups, near, strict=True) if some is None)
+    parts, needed = [_rows_of(shapes, bucket) for bucket in _buckets(model.topology, every)], jnp.int32(0)
+    for group, some in zip(pairs.groups, near, strict=True):
+        if some is not None:
+            parts.append(_rows_of_found(shapes, group, some))
+            needed = jnp.maximum(needed, jnp.where(some.needed > group.capacity, some.needed, 0))
+    finite = functools.reduce(jnp.logical_and, (jnp.isfinite(x).all(0) for x in jax.tree.leaves(shapes.pose)))
+    code = jnp.where(finite, jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE)
+    return _surface(shapes, parts, jnp.inf if margin is None else margin)._replace(code=code, needed=needed)
+
+
+class Bucket(NamedTuple):
+    """Pairs of shapes alike enough for one call of a kernel.
+
+    kinds: a key of KERNELS.  first, second: the pairs' shapes in that order.  swapped: whether the second is the
+    pair's shape A.  pair: rows of `topology.pairs`.
+    """
+
+    kinds: tuple[str, str]
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    swapped: tuple[bool, ...]
+    pair: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=256)
+def _buckets(topology: Topology, groups: tuple[PairGroup, ...]) -> tuple[Bucket, ...]:
+    """Hulls by their number of vertices, up to a power of two: all are padded to the largest. Each heightfield apart."""
+
+    def like(shape: int) -> int:
+        if topology.shape_kinds[shape] == "hull":
+            start, stop = topology.shape_points[shape]
+            return max(8, 1 << (stop - start - 1).bit_length())
+        return shape if topology.shape_kinds[shape] == "heightfield" else 0
+
+    sorted_by: dict[Any, list[tuple[int, int, bool, int]]] = {}
+    for group in groups:
+        kinds, swap = ordered(*group.kinds)
+        first, second = (group.b, group.a) if swap else (group.a, group.b)
+        for a, b, pair in zip(first.tolist(), second.tolist(), group.pair.tolist(), strict=True):
+            sorted_by.setdefault((kinds, like(a), like(b)), []).append((a, b, swap, pair))
+    return tuple(Bucket(kinds, *zip(*rows, strict=True)) for (kinds, _, _), rows in sorted_by.items())
+
+
+class _Part(NamedTuple):
+    """Rows of some pairs: pair (n, *batch or ones) rows of `topology.pairs`, -1 for none; rows: each pair's, the
+    closest first, components (n, *batch)."""
+
+    pair: Array
+    rows: tuple[Near, ...]
+
+
+def _candidates(shapes: Shapes, pairs: Plan, margin: Any) -> Sequence[Candidates | None]:
+    """Of each group, or None where every pair is one."""
+    every = [group.way == "every" or "heightfield" in group.kinds for group in pairs.groups]
+    if all(every):
+        return [None] * len(every)
+    ball, pose = bounding_spheres(shapes.model), shapes.pose
+    center, radius = shapes.rows_first(ball.center), shapes.rows_first(ball.radius[..., None])[..., 0]
+    up = pose.R.columns[2]
+    near = candidates(pairs, pose.R @ Vec3.of(center) + pose.p, radius, up, margin)
+    return [None if all_of_it else found for all_of_it, found in zip(every, near, strict=True)]
+
+
+def _rows_of(shapes: Shapes, bucket: Bucket) -> _Part:
+    a, b = (chosen(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
+    own = (-1, *(1,) * len(shapes.batch))
+    swapped = None if not any(bucket.swapped) else np.asarray(bucket.swapped).reshape(own)
+    return _Part(jnp.asarray(bucket.pair, jnp.int32).reshape(own), meet(bucket.kinds, a, b, swapped))
+
+
+def _rows_of_found(shapes: Shapes, group: PairGroup, near: Candidates) -> _Part:
+    kinds, swap = ordered(*group.kinds)
+    a, b, pair = group.shapes_of(near.row)
+    first, second = (found(shapes, kind, index) for kind, index in zip(kinds, (b, a) if swap else (a, b), strict=True))
+    return _Part(pair, meet(kinds, first, second, np.True_ if swap else None))
+
+
+def _surface(shapes: Shapes, parts: list[_Part], reported: Any) -> Proximities:
+    """The parts' rows as arrays; a pair's rows one after another."""
+    batch, dtype = shapes.batch, shapes.pose.p.x.dtype
+
+    def joined(pick: Callable[[_Part, Near], Any], kind: Any) -> Array:
+        pieces = [jnp.zeros((*batch, 0), kind)]
+        for part in parts:
+            shape = (len(part.pair), *batch)
+            rows = jnp.stack([jnp.broadcast_to(pick(part, row), shape) for row in part.rows], 1)
+            pieces.append(jnp.moveaxis(rows.reshape(-1, *batch), 0, -1).astype(kind))
+        return jnp.concatenate(pieces, -1)
+
+    def vectors(pick: Callable[[Near], Vec3]) -> Array:
+        xyz = (joined(lambda _, row, c=c: getattr(pick(row), c), dtype) for c in "xyz")
+        return jnp.where(active[..., None], jnp.stack(tuple(xyz), -1), 0.0)
+
+    pair, gap = joined(lambda part, _: part.pair, jnp.int32), joined(lambda _, row: row.gap, dtype)
+    active = jnp.isfinite(gap) & (pair >= 0) & (gap <= jnp.asarray(reported)[..., None])
+    return Proximities(
+        jnp.where(active, pair, -1), active, jnp.where(active, gap, jnp.inf),
+        vectors(lambda row: row.normal), vectors(lambda row: row.a), vectors(lambda row: row.b),
+        OK, 0,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""The narrow phase, one family of pairs a file; `..narrow` holds the table."""

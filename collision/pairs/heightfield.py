@@ -1,0 +1,119 @@
+"""A heightfield (A) with everything, column by column.
+
+Each cell is two triangles, cut from vertex (i, j) to (i+1, j+1); the ground below a triangle is a column, a prism
+down to a floor far below B. B meets the columns of a window of cells about it, whose size the scene's compilation
+chose to reach half a cell beyond the largest body that may touch. The gap is the smallest of any column's, and up
+to four of all columns' points are kept.
+
+The gap is exact up to half a cell. Farther away it is a lower bound: beyond the window nothing is seen, so that no
+more is promised than the way to its edge, or B's height above the highest vertex. Sunk in deeper than its own
+inradius, B may be told to leave a column sideways.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...engine.algebra.fence import settled
+from ...engine.algebra.spatial import Transform
+from ...engine.algebra.vec3 import Scalar, Vec3
+from ..hull import PRISM, hull_of
+from ..manifold import spread
+from ..near import AXES, Near, at
+from ..solid import SUPPORT, Solid, radius
+from .convex import convex
+from .polytope import box_hull, capsule_hull, hull_hull, sphere_hull
+
+Kernel = Callable[[Solid, Solid, Transform], tuple[Near, ...]]
+
+COLUMN: dict[str, Kernel] = {
+    "sphere": sphere_hull,
+    "capsule": capsule_hull,
+    "box": box_hull,
+    "cylinder": convex("cylinder", "hull"),
+    "ellipsoid": convex("ellipsoid", "hull"),
+    "hull": hull_hull,
+}
+
+
+@functools.cache
+def heightfield(kind: str) -> Kernel:
+    """The kernel of a heightfield and another kind."""
+
+    def kernel(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
+        lo, hi = _bounding_box(kind, b, X)
+        back = X.inverse()
+
+        def meet(corners: Vec3) -> tuple[Near, ...]:
+            return COLUMN[kind](b, Solid(a.size, hull_of(corners, PRISM)), back)
+
+        found = jax.vmap(meet, in_axes=1)(_columns(a, lo, hi))
+        rows = jax.tree.map(lambda *x: jnp.concatenate(x), *found)
+        rows = Near(rows.gap, X.R @ -rows.normal, X.R @ rows.b + X.p, X.R @ rows.a + X.p)
+        first, *others = spread(rows, at(jnp.argmin(rows.gap, 0), rows.normal))
+        return first._replace(gap=jnp.minimum(first.gap, _promised(a, lo, hi))), *others
+
+    return kernel
+
+
+def _bounding_box(kind: str, b: Solid, X: Transform) -> tuple[Vec3, Vec3]:
+    """Lowest and highest coordinates of B in A's axes [m]."""
+    ends = []
+    for axis in AXES:
+        n = settled(X.R.T @ axis)
+        ends.append([SUPPORT[kind](b, way).dot(n) for way in (-n, n)])
+    r = Vec3(*[radius(kind, b)] * 3)
+    lo, hi = (Vec3(*(end[k] for end in ends)) + X.p for k in (0, 1))
+    return lo - r, hi + r
+
+
+def _columns(a: Solid, lo: Vec3, hi: Vec3) -> Vec3:
+    """Corners of the columns about B, (6, columns, *items): the triangle's three, and those of the floor below."""
+    ground, dx, dy = a.ground, a.size.x, a.size.y
+    nx, ny = ground.grid
+    wx, wy = ground.window
+    i = _first_cell((lo.x + hi.x) / 2, dx, nx, wx)
+    j = _first_cell((lo.y + hi.y) / 2, dy, ny, wy)
+    floor = jnp.minimum(lo.z, jnp.min(ground.height, 0)) - 2 * (hi.z - lo.z)
+
+    def vertex(u: int, v: int) -> Vec3:
+        """Vertices (i + u, j + v) of all cells of the window, (cells, *items)."""
+        own = (1,) * i.ndim
+        m, k = (np.repeat(np.arange(wx), wy), np.tile(np.arange(wy), wx))
+        row, column = i + (m + u).reshape(-1, *own), j + (k + v).reshape(-1, *own)
+        x, y = (row - (nx - 1) / 2).astype(dx.dtype) * dx, (column - (ny - 1) / 2).astype(dx.dtype) * dy
+        return Vec3(x, y, _looked_up(ground.height, row * ny + column))
+
+    p00, p10, p11, p01 = vertex(0, 0), vertex(1, 0), vertex(1, 1), vertex(0, 1)
+    tops = [jax.tree.map(lambda *x: jnp.concatenate(x), *both) for both in ((p00, p00), (p10, p11), (p11, p01))]
+    bottoms = [Vec3(p.x, p.y, jnp.broadcast_to(floor, p.x.shape)) for p in tops]
+    return jax.tree.map(lambda *x: jnp.stack(x), *tops, *bottoms)
+
+
+def _promised(a: Solid, lo: Vec3, hi: Vec3) -> Scalar:
+    """How far away B may be from what is outside of the window, at most [m]; a body that outgrew it has none."""
+    room = jnp.full_like(lo.z, jnp.inf)
+    for n, window, d, width in zip(a.ground.grid, a.ground.window, (a.size.x, a.size.y), (hi - lo).xyz, strict=False):
+        if window < n - 1:
+            room = jnp.minimum(room, ((window - 1) * d - width) / 2)
+    return jnp.maximum(room, lo.z - jnp.max(a.ground.height, 0))
+
+
+def _first_cell(middle: Scalar, d: Scalar, n: int, window: int) -> Array:
+    """Number of the window's first cell, so that its middle is the cell or the edge nearest to B's."""
+    cell = jnp.round(middle / d + (n - 1) / 2 - window / 2)
+    return jnp.clip(jnp.nan_to_num(cell), 0, n - 1 - window).astype(jnp.int32)
+
+
+def _looked_up(height: Scalar, index: Array) -> Scalar:
+    """height (vertices, *items or ones) at index (cells, *items)."""
+    if height.size == height.shape[0]:
+        return jnp.take(height.reshape(-1), index)
+    height = jnp.broadcast_to(height, (height.shape[0], *index.shape[1:]))
+    return jnp.take_along_axis(height, index, 0)

@@ -1,0 +1,73 @@
+"""Spheres and capsules with one another: points and segments with a radius, in closed form."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from ...engine.algebra.fence import settled
+from ...engine.algebra.spatial import Transform
+from ...engine.algebra.vec3 import Scalar, Vec3
+from ..near import ORIGIN, Z_AXIS, Near, between, direction, only_where, perpendicular
+from ..solid import Solid
+
+ALONG = 0.99  # cosine of the angle up to which two capsules lie along each other and touch in two points
+SLACK = 0.1  # of the radii: by so much the second point may be farther apart than the first
+
+
+def sphere_sphere(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
+    normal = direction(-X.p, Z_AXIS)
+    return (between(ORIGIN, X.p, normal).rounded(a.size.x, b.size.x),)
+
+
+def sphere_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
+    axis = X.R.columns[2]
+    s = jnp.clip(-X.p.dot(axis), -b.size.y, b.size.y)
+    core = X.p + axis * s
+    normal = direction(-core, perpendicular(axis))
+    return (between(ORIGIN, core, normal).rounded(a.size.x, b.size.x),)
+
+
+def capsule_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
+    axis = X.R.columns[2]
+    first = _row(a, b, X.p, axis, nearest_on_segments(X.p, axis, a.size.y, b.size.y))
+    # capsules that lie along each other also touch at the ends of the stretch that they share
+    lo, hi = _shared(X.p, axis, a.size.y, b.size.y)
+    s_first = first.a.z
+    s = jnp.where(jnp.abs(lo - s_first) > jnp.abs(hi - s_first), lo, hi)
+    t = jnp.clip((s * axis.z) - X.p.dot(axis), -b.size.y, b.size.y)
+    second = _row(a, b, X.p, axis, (s, t))
+    reach = SLACK * (a.size.x + b.size.x)
+    two = (jnp.abs(axis.z) > ALONG) & (second.gap < first.gap + reach) & (hi - lo > 0)
+    return first, only_where(two, second)
+
+
+def _row(a: Solid, b: Solid, p: Vec3, axis: Vec3, places: tuple[Scalar, Scalar]) -> Near:
+    s, t = settled(places)
+    on_a, on_b = Vec3(jnp.zeros_like(s), jnp.zeros_like(s), s), p + axis * t
+    # where the axes meet, they come apart soonest perpendicular to both
+    across = direction(Vec3(-axis.y, axis.x, jnp.zeros_like(axis.x)), perpendicular(axis))
+    normal = direction(on_a - on_b, across)
+    return between(on_a, on_b, normal).rounded(a.size.x, b.size.x)
+
+
+def nearest_on_segments(p: Vec3, axis: Vec3, la: Scalar, lb: Scalar) -> tuple[Scalar, Scalar]:
+    """Places s on (0, 0, s), |s| <= la, and t on p + t axis, |t| <= lb, that are nearest each other.
+
+    Ericson, Real-Time Collision Detection (2005), 5.1.9: the lines' nearest s, clamped; then t, clamped; then
+    s again. Where the lines are parallel any s is as good as another.
+    """
+    along = axis.z
+    down = p.dot(axis)
+    denominator = 1 - along * along
+    skew = denominator > jnp.finfo(jnp.result_type(along)).eps
+    s = jnp.where(skew, (p.z - along * down) / jnp.where(skew, denominator, 1.0), p.z - along * down)
+    s = jnp.clip(s, -la, la)
+    t = jnp.clip(s * along - down, -lb, lb)
+    s = jnp.clip(p.z + t * along, -la, la)
+    return s, t
+
+
+def _shared(p: Vec3, axis: Vec3, la: Scalar, lb: Scalar) -> tuple[Scalar, Scalar]:
+    """The stretch of A's axis beside B's segment."""
+    half = lb * jnp.abs(axis.z)
+    return jnp.maximum(-la, p.z - half), jnp.minimum(la, p.z + half)

@@ -1,0 +1,126 @@
+"""The shapes of a model as kernels take them: poses in the world, and Solids of chosen shapes.
+
+Components have the shapes along a leading axis and the batch behind, (ns, *batch).
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from ..engine.algebra.rotation import Quat
+from ..engine.algebra.spatial import Transform
+from ..engine.algebra.vec3 import Vec3
+from ..engine.dynamics.kinematics import place
+from ..engine.forest import Forest
+from ..engine.model import Model, Topology
+from ..engine.rows import take
+from .hull import Numbering, hull_of, joined, numbering
+from .solid import Ground, Solid
+
+SHAPES = ("shape_size", "shape_position", "shape_quaternion", "points")
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """A model's shapes at some coordinates: pose (ns, *batch) in the world [m], and the batch axes."""
+
+    model: Model
+    pose: Transform
+    batch: tuple[int, ...]
+
+    @property
+    def topology(self) -> Topology:
+        return self.model.topology
+
+    def parameter(self, name: str) -> Array:
+        """A parameter's rows in front: (rows, *batch or ones, width)."""
+        return self.rows_first(getattr(self.model, name))
+
+    def rows_first(self, x: Array) -> Array:
+        """An array (..., rows, width) as (rows, *batch or ones, width)."""
+        front = jnp.moveaxis(x, -2, 0)
+        return front.reshape(front.shape[0], *(1,) * (len(self.batch) + 2 - front.ndim), *front.shape[1:])
+
+
+def shapes_at(model: Model, q: Array) -> Shapes:
+    """Shapes where the coordinates q (..., nq) put them."""
+    forest = Forest.of(model, q=q)
+    own = [jnp.shape(getattr(model, name))[:-2] for name in SHAPES]
+    batch = jnp.broadcast_shapes(forest.batch, *own)
+    forest = Forest(model.topology, batch, forest.dtype)
+    shapes = Shapes(model, Transform(None, None), batch)  # type: ignore[arg-type]
+    p = Vec3.of(shapes.parameter("shape_position"))
+    R = Quat.of_array(shapes.parameter("shape_quaternion")).matrix()
+    links = model.topology.shape_links
+    still = links.count(-1)  # the world's shapes come first
+    poses = []
+    if still:
+        poses.append(jax.tree.map(lambda x: x[:still], Transform(R, p)))
+    if still < len(links):
+        carried = forest.by_link([placed.pose for placed in place(forest, model, q)])
+        link = jax.tree.map(lambda x: take(x, links[still:]), carried)
+        own = jax.tree.map(lambda x: x[still:], Transform(R, p))
+        poses.append(Transform(link.R @ own.R, link.R @ own.p + link.p))
+    full = [jax.tree.map(lambda x: jnp.broadcast_to(x, (x.shape[0], *batch)), pose) for pose in poses]
+    pose = jax.tree.map(lambda *x: jnp.concatenate(x), *full)
+    return Shapes(model, pose, batch)
+
+
+@dataclass(frozen=True)
+class Some:
+    """Some of a model's shapes, all of one kind: their Solid and pose, components (n, *batch); solids' batch axes
+    may be ones."""
+
+    solid: Solid
+    pose: Transform
+
+
+def chosen(shapes: Shapes, kind: str, index: tuple[int, ...]) -> Some:
+    """Shapes that are known when the program is traced."""
+    return Some(_solids(shapes, kind, index), jax.tree.map(lambda x: take(x, index), shapes.pose))
+
+
+def found(shapes: Shapes, kind: str, index: Array) -> Some:
+    """Shapes that each lane names for itself, index (n, *batch) int."""
+    every = tuple(k for k, other in enumerate(shapes.topology.shape_kinds) if other == kind)
+    place = np.zeros(len(shapes.topology.shape_kinds), np.int32)
+    place[list(every)] = np.arange(len(every))
+    own = jnp.asarray(place)[index]
+
+    def pick(x: Array) -> Array:
+        axis = x.ndim - 1 - len(shapes.batch)
+        if x.size == np.prod(x.shape[: axis + 1]):  # the same in all lanes
+            return jnp.take(x.reshape(x.shape[: axis + 1]), own, axis)
+        x = jnp.broadcast_to(x, (*x.shape[: axis + 1], *shapes.batch))
+        return jnp.take_along_axis(x, own.reshape((1,) * axis + own.shape), axis)
+
+    pose = jax.tree.map(lambda x: jnp.take_along_axis(x, index, 0), shapes.pose)
+    return Some(jax.tree.map(pick, _solids(shapes, kind, every)), pose)
+
+
+def _solids(shapes: Shapes, kind: str, index: tuple[int, ...]) -> Solid:
+    size = Vec3.of(take(shapes.parameter("shape_size"), index))
+    if kind == "hull":
+        vertex, number = _hull_numbers(shapes.topology, index)
+        points = shapes.parameter("points")
+        return Solid(size, hull=hull_of(Vec3(*(points[..., k][vertex] for k in range(3))), number))
+    if kind == "heightfield":
+        start, stop = shapes.topology.shape_points[index[0]]
+        grid, window = shapes.topology.shape_grid[index[0]], shapes.topology.shape_window[index[0]]
+        return Solid(size, ground=Ground(shapes.parameter("points")[start:stop, ..., 2], grid, window))
+    return Solid(size)
+
+
+@functools.lru_cache(maxsize=1024)
+def _hull_numbers(topology: Topology, index: tuple[int, ...]) -> tuple[NDArray[Any], Numbering]:
+    """Vertex numbers in `Model.points` (vertices, n) and numbering of some hulls, padded to the largest."""
+    numberings = [numbering(topology.shape_faces[k]) for k in index]
+    return joined(numberings, [topology.shape_points[k][0] for k in index])

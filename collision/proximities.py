@@ -1,0 +1,29 @@
+"""Proximities: what a detector says of a scene, the same from either detector."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Proximities(NamedTuple):
+    """Points of near approach, N rows: as many as the model's topology asks for, whatever is near.
+
+    A pair of shapes has one row, or up to four where flat faces meet; the first is the closest. A is the pair's
+    first shape, B its second. Inactive rows hold pair -1, gap inf and zeros.
+
+    pair: (..., N) int, row of `topology.pairs`.  active: (..., N) bool.
+    gap: (..., N) signed distance [m]: the distance while apart, minus the depth of penetration when overlapping.
+    normal: (..., N, 3) unit, world axes, from B to A.
+    point_a, point_b: (..., N, 3) on the surfaces of A and B, world [m]; point_a - point_b = gap normal.
+    code: (...) int, of `engine.results`.  needed: (...) int, candidate pairs found in the fullest group, should
+    the code say that there was no room for all.
+    """
+
+    pair: Any
+    active: Any
+    gap: Any
+    normal: Any
+    point_a: Any
+    point_b: Any
+    code: Any
+    needed: Any

@@ -1,0 +1,227 @@
+"""How long pairs of shapes surely stay apart (`safe_step`, `unseen_step`), or not too deep (`longest_step`).
+
+Derivation. Let n be the normal of a pair, from B to A, and h(u) a shape's support function. Convex A and B overlap
+no deeper than the slab between their supporting planes says: for *any* unit n and any time
+
+    gap(t) >= -h_A(-n) - h_B(n),   with equality now, when n is the direction of closest approach, apart or overlapping.
+
+So gap(t) >= gap - f(t) as soon as f bounds how far both supporting planes come towards each other along the fixed n.
+`link_motion` and `tree_speeds` bound that for each side, by terms c + b t + a t^2/2 that add up over the two sides:
+
+- free body: b = v_com.n + swing w_max, a = g.n, where `swing` is what turning does to the support (`bounds.reach`; it
+  vanishes for centred spheres, for which the bound is the very time of impact). Or, since no point is farther than
+  `full` from the centre of mass: b = v_com.n, c = full - (the support now). The later of the two times holds.
+- tree in free fall: b = v_com.n + C e, a = g.n + C growth, with C the speed of the link's points per root of energy e.
+- any other tree: b = C e, a = C growth, in every direction.  Static shapes: nothing.
+
+Gravity enters by difference: two bodies in free fall come together on straight lines, a body and a fixed link do not.
+
+Heightfields and meshes are not convex: they may come near anywhere, not just along n. Their distance to a moving
+shape still changes no faster than that shape moves (Hausdorff distance), so |v| takes the place of v.n, |g| of g.n.
+
+The pair is safe until f(t) = d first. f is not monotone: for b < 0 the pair parts first, and a > 0 brings it back.
+
+Contacts are outside: the bounds hold until an impulse acts, and resting contacts push all the time. Pairs that the
+detector left out, because they are farther apart than its margin, are bounded by `unseen_step`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..engine.algebra.fence import fence
+from ..engine.algebra.vec3 import Vec3
+from ..engine.model import Model
+from ..engine.rows import take
+from ..engine.state import State
+from .bounds import Reach, inradius, norm, reach, root
+from .link_motion import link_motion, trees
+from .proximities import Proximities
+from .tree_speeds import speed_at, times
+
+CONCAVE = frozenset({"heightfield", "mesh"})
+
+
+@jax.jit
+def safe_step(
+    model: Model, state: State, near: Proximities, *, allowance: Array | float = 0.0, control: Array | None = None
+) -> Array:
+    """Time (...) [s] for which no pair of `near` closes its gap and the allowance; inf if none ever can.
+
+    allowance: [m], a number or (...), added to every gap. A negative sum counts as 0: touching pairs that come
+    nearer have 0, those that part the time until they may be as near again. 0 also where nothing is known: a state
+    that is not finite, a massless link's unbounded speed.
+    control: (..., nv) what the motors are told meanwhile; None: their targets.
+    """
+    extra = jnp.asarray(allowance, near.gap.dtype)[..., None]
+    return _first_time(model, state, near, jnp.maximum(near.gap + extra, 0.0), control)
+
+
+@jax.jit
+def longest_step(model: Model, state: State, near: Proximities, *, control: Array | None = None) -> Array:
+    """Time (...) [s] after which no pair can have passed through another unseen; inf if none ever can.
+
+    The travel along n is at most the gap (0 when overlapping) and the smaller of the two inscribed balls' radii. So
+    at no time of the step is a pair deeper than that radius, or deeper by more than it than before: shapes that
+    passed through each other would have been deeper in between.
+    """
+    size = inradius(model)
+    a, b = _pair_columns(model)
+    least = jnp.minimum(take(size, a, -1), take(size, b, -1)) if a else size[..., :0]
+    least = jnp.where(jnp.isinf(least), 0.0, least)  # two static shapes
+    depth = jnp.take_along_axis(*_same_batch(least, jnp.maximum(near.pair, 0)), axis=-1) if a else 0.0
+    return _first_time(model, state, near, jnp.maximum(near.gap, 0.0) + depth, control)
+
+
+@jax.jit
+def unseen_step(model: Model, state: State, margin: Array | float, *, control: Array | None = None) -> Array:
+    """Time (...) [s] for which no pair can touch that is farther apart than margin [m], a number or (...).
+
+    In so much time no shape moves further than half the margin, whatever way.
+    """
+    side = _sides(model, state, control)
+    g = norm(Vec3.of(model.gravity[..., None, :]))
+    half = jnp.asarray(margin, side.slope.dtype)[..., None] / 2
+    time = _first_root(*jnp.broadcast_arrays(half, norm(side.velocity) + side.slope, g * side.falls + side.growth))
+    return time.min(-1, initial=jnp.inf)
+
+
+class _Side(NamedTuple):
+    """One shape's bounds, components (..., ns) or gathered (..., N).
+
+    velocity: common motion [m/s].  falls: 1 where gravity changes it.  slope [m/s], growth [m/s^2]: of the rest, in
+    any direction.  center [m] and full [m]: a ball that the shape never leaves, moving with `velocity`; full is inf
+    if there is none.  concave: 1 if the shape is not convex.
+    """
+
+    velocity: Vec3
+    falls: Any
+    slope: Any
+    growth: Any
+    center: Vec3
+    full: Any
+    concave: Any
+
+    @staticmethod
+    def of_columns(x: Array) -> _Side:
+        """From an array (..., 11)."""
+        return _Side(Vec3.of(x[..., :3]), x[..., 3], x[..., 4], x[..., 5], Vec3.of(x[..., 6:9]), x[..., 9], x[..., 10])
+
+
+def _first_time(model: Model, state: State, near: Proximities, distance: Array, control: Array | None) -> Array:
+    """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m]."""
+    if not model.topology.pairs:
+        return jnp.full(near.gap.shape[:-1], jnp.inf, near.gap.dtype)
+    table = _table(model, state, control)
+    batch = jnp.broadcast_shapes(table.shape[:-2], near.pair.shape[:-1])
+    table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
+    row = jnp.broadcast_to(jnp.maximum(near.pair, 0), (*batch, near.pair.shape[-1]))
+    shapes = (jnp.asarray(np.array(column))[row] for column in _pair_columns(model))
+    a, b = (jnp.take_along_axis(table, shape[..., None], axis=-2) for shape in shapes)
+    g = Vec3.of(model.gravity[..., None, :])
+    return _least_time(a, b, g, near.active, distance, near.normal, near.point_a, near.point_b)
+
+
+@fence
+def _least_time(side_a: Array, side_b: Array, g: Vec3, active: Array, distance: Array, *vectors: Array) -> Array:
+    """(...) the least time of the rows (..., N); sides (..., N, columns), gathered from the table."""
+    # what stands in rows that are not there stays out of derivatives too
+    normal, point_a, point_b = (Vec3.of(jnp.where(active[..., None], x, 0.0)) for x in vectors)
+    a, b = (_Side.of_columns(x) for x in (side_a, side_b))
+    time = _row_time(a, b, normal, (point_a, point_b), g, jnp.where(active, distance, 0.0))
+    return jnp.where(active, time, jnp.inf).min(-1, initial=jnp.inf)
+
+
+def _table(model: Model, state: State, control: Array | None) -> Array:
+    """(..., ns, columns) the bounds of every shape, as `_Side.of_columns` reads them."""
+    side = _sides(model, state, control)
+    columns = [*(getattr(side.velocity, k) for k in "xyz"), side.falls, side.slope, side.growth]
+    columns += [*(getattr(side.center, k) for k in "xyz"), side.full, side.concave]
+    return jnp.stack(jnp.broadcast_arrays(*columns), -1)
+
+
+def _sides(model: Model, state: State, control: Array | None) -> _Side:
+    """Bounds of every shape, (..., ns)."""
+    topology, motion = model.topology, link_motion(model, state, control)
+    tree, _ = trees(topology)
+    moves = np.array([i >= 0 and tree[i] >= 0 for i in topology.shape_links], bool)
+    link = np.where(moves, topology.shape_links, 0).tolist()
+
+    def of_link(x: Array) -> Array:
+        return jnp.where(moves, take(x, link, -1), 0.0)
+
+    def reach_about(point: Array) -> Reach:  # of static shapes, which may be endless, nothing is asked
+        found = reach(model, take(point, link, -2))
+        return Reach(jnp.where(moves, found.full, 0.0), jnp.where(moves, found.swing, 0.0))
+
+    from_com, from_origin = reach_about(model.com), reach_about(jnp.zeros_like(model.com))
+    mobility, turning, origin, spin, _ = motion.speeds
+    own, hung = (of_link(mobility), of_link(turning)), (of_link(origin), of_link(spin))
+    speed = speed_at(*own, *hung, from_com.swing, from_origin.swing)
+    falls = of_link(motion.falls)
+    alone = motion.single[link] & (falls > 0)
+    concave = np.array([kind in CONCAVE for kind in topology.shape_kinds], bool)
+    return _Side(
+        velocity=jax.tree.map(of_link, motion.velocity),
+        falls=falls,
+        slope=jnp.where(alone, times(of_link(motion.spin), from_com.swing), times(speed, of_link(motion.energy_root))),
+        growth=times(speed, of_link(motion.growth)),
+        center=jax.tree.map(of_link, motion.center),
+        full=jnp.where(alone & ~concave, from_com.full, jnp.inf),
+        concave=jnp.where(concave, 1.0, 0.0),
+    )
+
+
+def _row_time(a: _Side, b: _Side, n: Vec3, points: tuple[Vec3, Vec3], g: Vec3, distance: Array) -> Array:
+    """One row: the latest of the times that each side's two bounds allow."""
+    convex = (a.concave == 0) & (b.concave == 0)
+    v, fall = b.velocity - a.velocity, b.falls - a.falls
+    # n points from B to A, so B comes nearer along n and A against it
+    speed = jnp.where(convex, n.dot(v), norm(v))
+    pull = jnp.where(convex, n.dot(g) * fall, norm(g) * jnp.abs(fall))
+    room = (a.full - (a.center - points[0]).dot(n), b.full - (points[1] - b.center).dot(n))
+    ends = [convex & jnp.isfinite(side.full) for side in (a, b)]
+    room = [jnp.maximum(jnp.where(end, r, 0.0), 0.0) for end, r in zip(ends, room, strict=True)]
+    best: Array = jnp.zeros_like(distance)
+    for end_a, end_b in itertools.product((False, True), repeat=2):
+        slope = speed + (0.0 if end_a else a.slope) + (0.0 if end_b else b.slope)
+        left = distance - (room[0] if end_a else 0.0) - (room[1] if end_b else 0.0)
+        time = _first_root(jnp.maximum(left, 0.0), slope, pull + a.growth + b.growth)
+        known = (left >= 0) & (ends[0] if end_a else True) & (ends[1] if end_b else True)
+        best = jnp.maximum(best, jnp.where(known, time, 0.0))
+    return best
+
+
+def _first_root(d: Array, b: Array, a: Array) -> Array:
+    """Least t >= 0 after which b t + a t^2/2 exceeds d >= 0; inf if it never does, 0 if b, a or d is not a number.
+
+    Stable roots: 2 d/(b + s) where b >= 0, (s - b)/a where b < 0, with s = sqrt(b^2 + 2 a d). A square that is
+    negative within its rounding error counts as zero, on the safe side.
+    """
+    known, far = jnp.isfinite(b) & jnp.isfinite(a) & ~jnp.isnan(d), jnp.isposinf(d)
+    b, a, d = jnp.where(known, b, 0.0), jnp.where(known, a, 0.0), jnp.where(known & ~far, d, 0.0)
+    square = b * b + 2 * a * d
+    reached = square >= -8 * jnp.finfo(square.dtype).eps * b * b
+    s = jnp.maximum(root(square), jnp.where(a < 0, 0.0, jnp.abs(b)))  # b^2 may vanish before b does
+    ahead, back, total = b >= 0, (b < 0) & (a > 0), b + s
+    soon = jnp.where(total > 0, 2 * d / jnp.where(total > 0, total, 1.0), jnp.where(a > 0, 0.0, jnp.inf))
+    late = jnp.where(back, (s - b) / jnp.where(back, a, 1.0), jnp.inf)
+    time = jnp.where(ahead, jnp.where(reached, soon, jnp.inf), late)
+    return jnp.where(known, jnp.where(far, jnp.inf, time), 0.0)
+
+
+def _pair_columns(model: Model) -> tuple[list[int], list[int]]:
+    """The pairs' first shapes, and their second."""
+    return [a for a, _ in model.topology.pairs], [b for _, b in model.topology.pairs]
+
+
+def _same_batch(x: Array, y: Array) -> tuple[Array, Array]:
+    """(..., n) and (..., m) with equal leading axes."""
+    batch = jnp.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    return jnp.broadcast_to(x, (*batch, x.shape[-1])), jnp.broadcast_to(y, (*batch, y.shape[-1]))

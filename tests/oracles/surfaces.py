@@ -1,0 +1,51 @@
+"""How far points are from a solid's surface: one implicit function a kind, in the solid's own axes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import ConvexHull
+
+from .minkowski import Array, Solid
+
+
+def height(field: Solid, xy: Array) -> Array:
+    """Of a heightfield's surface over points (..., 2) of its own axes [m]; NaN beside it.
+
+    Each cell is two triangles that share the diagonal from vertex (i, j) to (i + 1, j + 1).
+    """
+    dx, dy, nx = field.size
+    z = field.points[:, 2].reshape(int(nx), -1)
+    cells = np.array(z.shape) - 1
+    place = np.asarray(xy) / [dx, dy] + cells / 2
+    i = np.clip(np.floor(place), 0, cells - 1).astype(int)
+    u, v = np.moveaxis(place - i, -1, 0)
+    low, high = z[i[..., 0], i[..., 1]], z[i[..., 0] + 1, i[..., 1] + 1]
+    along_x, along_y = z[i[..., 0] + 1, i[..., 1]], z[i[..., 0], i[..., 1] + 1]
+    over_x = low + u * (along_x - low) + v * (high - along_x)
+    over_y = low + v * (along_y - low) + u * (high - along_y)
+    beside = ((place < -1e-12) | (place > cells + 1e-12)).any(-1)
+    return np.where(beside, np.nan, np.where(u >= v, over_x, over_y))
+
+
+def residual(s: Solid, point: Array) -> Array:
+    """Of points (..., 3) in the world [m]: positive outside, negative inside, zero on the surface; a distance to first
+    order, but for a heightfield, where it is the height above."""
+    p = s.to_local(point)
+    across, size = np.hypot(p[..., 0], p[..., 1]), s.size
+    if s.kind == "plane":
+        return p[..., 2]
+    if s.kind == "heightfield":
+        return p[..., 2] - height(s, p[..., :2])
+    if s.kind == "hull":
+        e = ConvexHull(s.points).equations
+        return (p @ e[:, :3].T + e[:, 3]).max(-1)
+    if s.kind == "box":
+        return (np.abs(p) - size).max(-1)
+    if s.kind == "cylinder":
+        return np.maximum(across - size[0], np.abs(p[..., 2]) - size[1])
+    if s.kind == "capsule":
+        return np.hypot(across, np.maximum(np.abs(p[..., 2]) - size[1], 0.0)) - size[0]
+    if s.kind == "ellipsoid":
+        f = np.linalg.norm(p / size, axis=-1)
+        return f * (f - 1) / np.maximum(np.linalg.norm(p / size**2, axis=-1), 1e-300)
+    return np.linalg.norm(p, axis=-1) - size[0]

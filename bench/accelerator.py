@@ -1,15 +1,22 @@
-"""Forward dynamics on the default accelerator. Imports nothing that a machine with a GPU may lack."""
+"""Forward dynamics and collision on the default accelerator. Imports nothing that a machine with a GPU may lack."""
 
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 import carom
+from carom.engine.results import OK
 
-from .cases import CASES, DTYPES, dynamics_case
+from .cases import CASES, DTYPES, SCENES, SIDES, SIZE, broad_case, dynamics_case, lattice_scene, pair_case, parts
 from .timing import compile_seconds, in_turn
+
+FEWER = {"f32": (64, 8, 1), "f64": (1,)}  # parts of the placements asked for, to see where a call's fixed cost ends
+AGREEMENT = 1e-4 * SIZE  # [m] f32 against f64: rounding of placements of this size, thousand times over
 
 
 def dynamics(lanes: int, rounds: int) -> int:
@@ -24,3 +31,57 @@ def dynamics(lanes: int, rounds: int) -> int:
             rate = lanes / timed["aba"].median / 1e6
             print(f"{name:9} {label}: {rate:9.2f} M evaluations/s, compile {seconds:.1f} s", flush=True)
     return 0
+
+
+def collision(pairs: int, rounds: int, only: str) -> int:
+    """Print pairs a second of `carom.detect`, the broad phase and whole scenes, or what of them `only` names; the exit
+    status says whether single and double precision found the same gaps, and both ways of the broad phase the same
+    candidates."""
+    print(f"{jax.devices()[0].device_kind}, jax {jax.__version__}", flush=True)
+    names, broad, scenes = parts(only)
+    agreed = [_pairs(name, pairs, rounds) for name in names]
+    agreed += [_broad(side, rounds) for side in SIDES if broad]
+    agreed += [_scene(side, rounds) for side in SCENES if scenes]
+    if not all(agreed):
+        print("the detector is wrong, see above: the figures are worth nothing")
+    return 0 if all(agreed) else 1
+
+
+def _pairs(name: str, pairs: int, rounds: int) -> bool:
+    gaps: dict[str, Any] = {}
+    for label, dtype in DTYPES.items():
+        case = pair_case(name, dtype, pairs)
+        for count in sorted({max(1, pairs // part) for part in FEWER[label]}):
+            q = case.q[:count]
+            run, seconds = compile_seconds(carom.detect, case.model, q)
+            gaps[label] = np.asarray(run(case.model, q).gap)[:, 0]
+            timed = in_turn({"detect": functools.partial(run, case.model, q)}, rounds)["detect"].median
+            rate = count / timed / 1e6
+            print(
+                f"{name:15} {label} {count:8d} pairs: {timed * 1e6:9.0f} us, {rate:9.2f} M pairs/s,"
+                f" compile {seconds:.1f} s",
+                flush=True,
+            )
+    single, double = gaps.values()
+    differ = float(np.abs(single - double).max())
+    print(f"{name:15} overlap {np.mean(double < 0):.0%}, f32 and f64 differ by {differ:.0e} m", flush=True)
+    return differ <= AGREEMENT
+
+
+def _broad(side: int, rounds: int) -> bool:
+    rows = []
+    for way in ("matrix", "cells"):
+        near, *arguments = broad_case(side, way, jnp.float32)
+        run, seconds = compile_seconds(near, *arguments)
+        rows.append(np.asarray(run(*arguments).row))
+        us = in_turn({way: functools.partial(run, *arguments)}, rounds)[way].median * 1e6
+        print(f"broad phase, {side**3} bodies, {way}: {us:.0f} us a call, compile {seconds:.1f} s", flush=True)
+    return np.array_equal(*rows)
+
+
+def _scene(side: int, rounds: int) -> bool:
+    model, q = lattice_scene(side, jnp.float32)
+    run, seconds = compile_seconds(carom.detect, model, q)
+    ms = in_turn({"detect": functools.partial(run, model, q)}, rounds)["detect"].median * 1e3
+    print(f"scene of {side**3} bodies, f32: {ms:.2f} ms a call, compile {seconds:.1f} s", flush=True)
+    return int(run(model, q).code) == OK

@@ -1,4 +1,4 @@
-"""Peers: the same work done by Pinocchio on the same states."""
+"""Peers: the same work done by Pinocchio and by FCL. Each is imported where it is used, for nobody has to have both."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from typing import Any
 
 import jax
 import numpy as np
-import pinocchio as pin
 
-from carom.tests.oracles.pinocchio_model import Oracle
+from .cases import Case, PairCase
 
-from .cases import Case
+CONTACTS = 4  # asked for where shapes overlap, as many as Carom returns
 
 
 class PinocchioBatch:
     """`abaInParallel` over a case's states, in Pinocchio's conventions and column-major as it wants them."""
 
     def __init__(self, case: Case) -> None:
+        from carom.tests.oracles.pinocchio_model import Oracle
+
         self.oracle = Oracle(jax.tree.map(lambda x: np.asarray(x, np.float64), case.model))
         self.states = [np.asarray(x, np.float64) for x in (case.q, case.v, case.tau)]
         columns = [self._column(*state) for state in zip(*self.states, strict=True)]
@@ -30,6 +31,8 @@ class PinocchioBatch:
 
     def run(self, threads: int) -> None:
         """Accelerations of the whole batch into self.a."""
+        import pinocchio as pin
+
         if threads not in self.pools:
             self.pools[threads] = pin.ModelPool(self.oracle.pin, threads)  # pyright: ignore[reportAttributeAccessIssue]
         batched_aba: Any = pin.abaInParallel  # pyright: ignore[reportAttributeAccessIssue]
@@ -41,3 +44,78 @@ class PinocchioBatch:
         return np.array(
             [np.linalg.solve(self.oracle.T(q), a - self.oracle.a(q, v, np.zeros_like(v))) for q, v, a in lanes]
         )
+
+
+class FclPairs:
+    """FCL's loop over a case's placements, through python-fcl, objects at their places beforehand.
+
+    To know what a row of `carom.detect` tells one has to ask FCL for the distance with the nearest points, and where
+    it says that the shapes overlap, for contacts with their depths.
+    """
+
+    def __init__(self, case: PairCase, sample: int) -> None:
+        """Of the case's first placements, `sample` of them."""
+        import fcl
+
+        self.fcl = fcl
+        a, b = (_geometry(case.model, shape) for shape in (0, 1))
+        self.objects = [(_placed(a, q[:7]), _placed(b, q[7:])) for q in np.asarray(case.q[:sample], np.float64)]
+        ball, place = fcl.Sphere(1.0), np.array([9.0, 0, 0, 1, 0, 0, 0])
+        self.far = _placed(ball, place), _placed(ball, place * [-1, 0, 0, 1, 0, 0, 0])
+        # not enable_signed_distance: in overlap that takes milliseconds, or does not end
+        self.distance = fcl.DistanceRequest(enable_nearest_points=True)
+        self.contacts = fcl.CollisionRequest(num_max_contacts=CONTACTS, enable_contact=True)
+        self.gaps: list[float] = []
+
+    def run(self) -> None:
+        """All placements; their distances [m] into self.gaps, not positive where FCL says overlap."""
+        fcl, distance, contacts = self.fcl, self.distance, self.contacts
+        gaps = []
+        for a, b in self.objects:
+            gap = fcl.distance(a, b, distance, fcl.DistanceResult())
+            if gap <= 0:
+                fcl.collide(a, b, contacts, fcl.CollisionResult())
+            gaps.append(gap)
+        self.gaps = gaps
+
+    def calls(self) -> int:
+        """How many times `run` calls FCL."""
+        self.run()
+        return len(self.gaps) + sum(gap <= 0 for gap in self.gaps)
+
+    def cheapest(self) -> None:
+        """As many of python-fcl's cheapest calls as there are placements: two balls far apart, whether they meet.
+
+        What it takes is next to all Python's, and is in every call.
+        """
+        fcl, contacts = self.fcl, self.contacts
+        a, b = self.far
+        for _ in self.objects:
+            fcl.collide(a, b, contacts, fcl.CollisionResult())
+
+
+def _placed(geometry: Any, pose: np.ndarray) -> Any:
+    """An object at a pose (7,): position [m] and quaternion, which FCL too has w first."""
+    import fcl
+
+    return fcl.CollisionObject(geometry, fcl.Transform(pose[3:], pose[:3]))
+
+
+def _geometry(model: Any, shape: int) -> Any:
+    """FCL's shape for one of a model's, whose frame must be that of its body."""
+    import fcl
+
+    topology, x = model.topology, np.asarray(model.shape_size, np.float64)[shape]
+    assert not np.asarray(model.shape_position)[shape].any()
+    assert np.asarray(model.shape_quaternion)[shape, 0] == 1.0
+    kind = topology.shape_kinds[shape]
+    if kind == "hull":
+        points = np.asarray(model.points, np.float64)[slice(*topology.shape_points[shape])]
+        faces = topology.shape_faces[shape]
+        return fcl.Convex(points, len(faces), np.array([number for ring in faces for number in (len(ring), *ring)]))
+    makers = {
+        "sphere": lambda: fcl.Sphere(x[0]),
+        "capsule": lambda: fcl.Capsule(x[0], 2 * x[1]),
+        "box": lambda: fcl.Box(*(2 * x)),
+    }
+    return makers[kind]()

@@ -68,9 +68,16 @@ def _on_device(model: Model, q: Array, margin: Any, max_pairs: int | None) -> Pr
         if some is not None:
             parts.append(_rows_of_found(shapes, group, some))
             needed = jnp.maximum(needed, jnp.where(some.needed > group.capacity, some.needed, 0))
-    finite = functools.reduce(jnp.logical_and, (jnp.isfinite(x).all(0) for x in jax.tree.leaves(shapes.pose)))
-    code = jnp.where(finite, jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE)
-    return _surface(shapes, parts, jnp.inf if margin is None else margin)._replace(code=code, needed=needed)
+    code = jnp.where(_finite(shapes), jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE).astype(jnp.int32)
+    near_enough = _surface(shapes, parts, jnp.inf if margin is None else margin)
+    return near_enough._replace(code=code, needed=jnp.broadcast_to(needed, code.shape))
+
+
+def _finite(shapes: Shapes) -> Array:
+    """Of each lane, (*batch): whether all its shapes and their poses are finite."""
+    sound = [jnp.isfinite(x).all(0) for x in jax.tree.leaves(shapes.pose)]
+    sound += [jnp.isfinite(shapes.parameter(name)).all((0, -1)) for name in ("shape_size", "points")]
+    return functools.reduce(jnp.logical_and, sound)
 
 
 class Bucket(NamedTuple):
@@ -89,7 +96,7 @@ class Bucket(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def _buckets(topology: Topology, groups: tuple[PairGroup, ...]) -> tuple[Bucket, ...]:
-    """Hulls by their number of vertices, up to a power of two: all are padded to the largest. Each heightfield apart."""
+    """Hulls by their number of vertices, up to a power of two: all padded to the largest. Each heightfield apart."""
 
     def like(shape: int) -> int:
         if topology.shape_kinds[shape] == "hull":

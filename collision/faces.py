@@ -5,6 +5,7 @@ Departures: a cylinder's cap is the regular octagon in its rim, with one corner 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import jax
@@ -15,7 +16,7 @@ from ..engine.algebra.fence import settled
 from ..engine.algebra.spatial import Transform
 from ..engine.algebra.vec3 import Scalar, Vec3
 from .manifold import Face, padded
-from .near import X_AXIS, at, direction, sign, where
+from .near import X_AXIS, Z_AXIS, Near, at, direction, sign, where
 from .solid import Solid
 
 CAP = 0.7  # cosine of the angle to its axis within which a cylinder shows its cap
@@ -26,6 +27,12 @@ def meeting_faces(kind_a: str, a: Solid, kind_b: str, b: Solid, X: Transform, no
     """The faces that A and B turn to each other, in A's frame."""
     n = settled(normal)
     return FACE[kind_a](a, -n), _seen_from(FACE[kind_b](b, settled(X.R.T @ n)), X)
+
+
+def rounded(a: Solid, rows: tuple[Near, ...]) -> tuple[Near, ...]:
+    """Rows of the core of a sphere or capsule A as rows of the shape."""
+    first, *others = rows
+    return first.rounded(a.size.x, 0.0), *(row.rod(a.size.x, Z_AXIS) for row in others)
 
 
 def _seen_from(face: Face, X: Transform) -> Face:
@@ -80,15 +87,15 @@ def _cylinder(solid: Solid, n: Vec3) -> Face:
     u = direction(Vec3(n.x, n.y, none), X_AXIS)
     end = sign(n.z)
     cap = jnp.abs(n.z) > CAP
-    angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
+    angle = (2 * np.pi * np.arange(CORNERS) / CORNERS).tolist()
 
     def around(turn: float) -> Vec3:
-        c, s = np.cos(turn), np.sin(turn) * 1.0
+        c, s = math.cos(turn), math.sin(turn)
         return Vec3(c * u.x - s * u.y, c * u.y + s * u.x, none)
 
     rim = _listed(*(around(a) * r + Vec3(0.0, 0.0, h * end) for a in angle))
     sides = _listed(*(around(a + np.pi / CORNERS) for a in angle))
-    bound = jnp.broadcast_to(r * np.cos(np.pi / CORNERS), sides.x.shape)
+    bound = jnp.broadcast_to(r * math.cos(np.pi / CORNERS), sides.x.shape)
     round_cap = Face(rim, sides, bound, Vec3(none, none, end), cap)
     line = _segment((u * r + Vec3(0.0, 0.0, h), u * r - Vec3(0.0, 0.0, h)), h, n)
     return where(cap, round_cap, padded(line, CORNERS))

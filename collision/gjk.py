@@ -23,7 +23,7 @@ import jax.numpy as jnp
 
 from ..engine.algebra.fence import fence
 from ..engine.algebra.vec3 import Scalar, Vec3
-from .near import Near, between, direction, select
+from .near import Near, between, direction, select, where
 from .solid import Support
 
 
@@ -118,3 +118,11 @@ def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
     t = jnp.clip(-w.dot(e) / jnp.where(ee > tiny, ee, 1.0), 0.0, 1.0)
     foot = w + e * t
     return foot.dot(foot), (t, jnp.zeros_like(t), 1 - t)
+
+
+def farther(axis: Near, nearest: Near) -> Near:
+    """Of the row along the best separating axis, and GJK's from it, the one that holds: the first where the shapes
+    overlap, or touch so closely that GJK's direction is rounding."""
+    size = sum(jnp.abs(x) for x in (*axis.a.xyz, *axis.b.xyz))
+    rough = 1e3 * jnp.finfo(size.dtype).eps * size
+    return where((axis.gap > rough) & (nearest.gap >= axis.gap - rough), nearest, axis)

@@ -17,8 +17,6 @@ from ..engine.algebra.zero import ZERO
 from .near import Z_AXIS, direction
 from .solid import Edges, Hull
 
-CORNERS = 8  # of a face's outline that manifolds use; of a rounder face, so many spread around it
-
 Rings = tuple[tuple[int, ...], ...]
 
 
@@ -36,16 +34,10 @@ def numbering(rings: Rings) -> Numbering:
     """Of one hull, from the outlines of its faces (vertex numbers, counter-clockwise seen from outside)."""
     left = {(a, b): f for f, ring in enumerate(rings) for a, b in zip(ring, (*ring[1:], ring[0]), strict=True)}
     edges = [(a, b) for a, b in left if a < b]
-    corners = min(CORNERS, max(len(ring) for ring in rings))
-    outlines = np.array([_outline(ring, corners) for ring in rings])
+    corners = max(len(ring) for ring in rings)
+    outlines = np.array([[*ring, *[ring[-1]] * (corners - len(ring))] for ring in rings])
     sides = [(left[a, b], left[b, a]) for a, b in edges]
     return Numbering(outlines.T, np.array(edges).T, np.array(sides).T)
-
-
-def _outline(ring: tuple[int, ...], corners: int) -> list[int]:
-    if len(ring) > corners:
-        return [ring[k * len(ring) // corners] for k in range(corners)]
-    return [*ring, *[ring[-1]] * (corners - len(ring))]
 
 
 def joined(numberings: list[Numbering], starts: list[int]) -> tuple[NDArray[Any], Numbering]:
@@ -108,9 +100,6 @@ CUBE, PRISM = (Numbering(*(x[..., None] for x in solid)) for solid in (_CUBE, _P
 
 def cuboid(half: Vec3) -> Hull:
     """A box with these half extents, its corners numbered by the bits of (z, y, x)."""
-    bits = np.arange(8)[:, None] >> np.arange(3) & 1
-    shape = (8, *(1,) * jnp.ndim(half.x))
-    x, y, z = ((2.0 * bits[:, k] - 1).reshape(shape) for k in range(3))
-    return hull_of(
-        Vec3(*((s * h).astype(h.dtype) for s, h in zip((x, y, z), (half.x, half.y, half.z), strict=True))), CUBE
-    )
+    signs = (np.arange(8)[:, None] >> np.arange(3) & 1) * 2 - 1
+    own = (8, *(1,) * jnp.ndim(half.x))
+    return hull_of(Vec3(*(signs[:, k].reshape(own).astype(h.dtype) * h for k, h in enumerate(half.xyz))), CUBE)

@@ -6,7 +6,7 @@ Beck, 1978); of its corners `spread` keeps four that span as large an area as an
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,10 +17,9 @@ from ..engine.algebra.vec3 import Scalar, Vec3, pytree
 from ..engine.algebra.zero import ZERO
 from .near import Near, at, only_where, perpendicular, where
 
-FLAT = 0.999  # cosine of the angle between a face's normal and the contact's up to which the face is flat on it
 TILT = 0.05  # [rad] a corner that a larger tilt keeps apart is left out
-MANY = 16  # candidates, above which only the extreme ones in so many directions are looked at
-EXTREMES = 12
+MANY = 24  # candidates, above which only the extreme ones in so many directions are looked at first
+EXTREMES = 16
 
 
 @pytree
@@ -42,7 +41,9 @@ class Face:
 def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
     """Up to four rows for a contact whose closest row is known: that row alone unless a face lies flat on it."""
     along_a, along_b = -face_a.normal.dot(row.normal), face_b.normal.dot(row.normal)
-    flat_a, flat_b = face_a.flat & (along_a > FLAT), face_b.flat & (along_b > FLAT)
+    # the closest points are in a face where the normal is the face's, but for the rounding of its direction
+    flat = 1 - 4e5 * jnp.finfo(row.gap.dtype).eps
+    flat_a, flat_b = face_a.flat & (along_a > flat), face_b.flat & (along_b > flat)
     size = max(face_a.bound.shape[0], face_b.bound.shape[0])
     face_a, face_b = padded(face_a, size), padded(face_b, size)
     on_a = settled(flat_a & (~flat_b | (along_a >= along_b)))
@@ -77,12 +78,13 @@ def _common(reference: Face, other: Face, up: Vec3) -> Near:
     # every edge of the other, clipped by all sides of the reference
     down = _onto(other.point, first[0], reference.normal, up)
     beyond = _each(reference.side).dot(down) - _each(reference.bound)  # (sides, corners, *items)
+    beyond = jnp.where(jnp.abs(beyond) <= slack, 0.0, beyond)
     next_beyond = jnp.roll(beyond, -1, 1)
     step = next_beyond - beyond
-    crossing = (slack - beyond) / jnp.where(step == 0, 1.0, step)
-    enter = jnp.max(jnp.where(step < 0, crossing, 0.0), 0).clip(0, 1)
-    leave = jnp.min(jnp.where(step > 0, crossing, 1.0), 0).clip(0, 1)
-    inside = ~((step == 0) & (beyond > slack)).any(0) & (enter <= leave)
+    crossing = -beyond / jnp.where(step == 0, 1.0, step)
+    enter = jnp.maximum(jnp.max(jnp.where(step < 0, crossing, 0.0), 0), 0.0)
+    leave = jnp.minimum(jnp.min(jnp.where(step > 0, crossing, 1.0), 0), 1.0)
+    inside = ~((step == 0) & (beyond > 0)).any(0) & (enter <= leave)
     edge = jax.tree.map(lambda x: jnp.roll(x, -1, 0) - x, other.point)
     ends = [_row(other.point + edge * t, first[0], reference.normal, up, inside) for t in (enter, leave)]
     # every corner of the reference inside the other
@@ -121,44 +123,61 @@ def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
     Where all gaps are equal the area is the largest that any four of the points span. Rows that a tilt above TILT
     keeps apart, and rows that add no area, are not there (gap inf).
     """
-    x, y, there, size = _seen_along(rows, normal)
-    if x.shape[0] > MANY:
-        rows, x, y, there = _extreme(rows, x, y, there)
-    i, j = _diagonal(_areas(x, y, there, rows.gap, size))
-    return _four(rows, normal, x, y, there, size, i, j)
+    flat = _seen_along(rows, normal)
+    if flat.x.shape[0] <= MANY:
+        i, j = _diagonal(_areas(flat))
+    else:
+        few = _extremes(flat)
+        i, j = (at(place, few) for place in _diagonal(_areas(_at_all(few, flat))))
+        i, j = _turned(flat, i, j)
+    return _four(rows, normal, flat, i, j)
+
+
+class _Flat(NamedTuple):
+    """Rows seen along the normal: x, y (N, *items) [m]; there: which of them count; gap; level (*items): whether all
+    gaps that count are equal; size (*items): extent [m]."""
+
+    x: Scalar
+    y: Scalar
+    there: Any
+    gap: Scalar
+    level: Any
+    size: Scalar
+
+    @property
+    def rough(self) -> Scalar:
+        return 1e3 * jnp.finfo(self.size.dtype).eps * self.size
 
 
 @fence
-def _seen_along(rows: Near, normal: Vec3) -> tuple[Scalar, Scalar, Any, Scalar]:
-    """The points in two dimensions [m], which of them count, and their extent [m]."""
+def _seen_along(rows: Near, normal: Vec3) -> _Flat:
     t1 = perpendicular(normal)
     x, y = rows.b.dot(t1), rows.b.dot(normal.cross(t1))
     x, y = x - x[:1], y - y[:1]  # areas of faraway points would cancel
     there = rows.gap < jnp.inf
     size = jnp.max(jnp.where(there, jnp.abs(x) + jnp.abs(y), 0.0), 0)
-    return x, y, there & (rows.gap <= jnp.min(rows.gap, 0) + 2 * TILT * size), size
+    lowest = jnp.min(rows.gap, 0)
+    there &= rows.gap <= lowest + 2 * TILT * size
+    flat = _Flat(x, y, there, rows.gap, there[0], size)
+    return flat._replace(level=jnp.max(jnp.where(there, rows.gap, -jnp.inf), 0) <= lowest + flat.rough)
 
 
 @fence
-def _areas(x: Scalar, y: Scalar, there: Any, gap: Scalar, size: Scalar) -> Scalar:
+def _areas(flat: _Flat) -> Scalar:
     """Twice the largest area of four points with the diagonal (i, j), (N, N, *items); -1 where it must not be one.
 
     It is half the product of the diagonal and what lies farthest from it on either side.
     """
+    x, y, there = flat.x, flat.y, flat.there
     dx, dy = x[None] - x[:, None], y[None] - y[:, None]
     left = right = jnp.zeros_like(dx)
     for k in range(x.shape[0]):
         side = jnp.where(there[k], dx * (y[k] - y[:, None]) - dy * (x[k] - x[:, None]), 0.0)
         left, right = jnp.maximum(left, side), jnp.minimum(right, side)
-    lowest = jnp.min(gap, 0)
-    level = jnp.max(jnp.where(there, gap, -jnp.inf), 0) <= lowest + _rough(size)
-    starts = there & (level | (gap <= lowest))  # on a tilted face the lowest point is one of the four
+    # on a tilted face the lowest point is one of the four
+    starts = there & (flat.level | (flat.gap <= jnp.min(flat.gap, 0)))
     area = left - right + 1e-6 * (dx * dx + dy * dy)  # of points in a line, the farthest two
     return jnp.where(starts[:, None] & there[None], area, -1.0)
-
-
-def _rough(size: Scalar) -> Scalar:
-    return 1e3 * jnp.finfo(size.dtype).eps * size
 
 
 @fence
@@ -167,13 +186,29 @@ def _diagonal(area: Scalar) -> tuple[Any, Any]:
     return i, jnp.argmax(at(i, area), 0)
 
 
+def _beside(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any, Scalar]:
+    """The points farthest from the line ij on either side, and twice the areas of all triangles with it."""
+    (xi, yi), (xj, yj) = at(i, (flat.x, flat.y)), at(j, (flat.x, flat.y))
+    side = (xj - xi) * (flat.y - yi) - (yj - yi) * (flat.x - xi)
+    k, l = (jnp.argmax(jnp.where(flat.there, s, -jnp.inf), 0) for s in (side, -side))
+    return k, l, side
+
+
 @fence
-def _four(rows: Near, normal: Vec3, x: Any, y: Any, there: Any, size: Any, i: Any, j: Any) -> tuple[Near, ...]:
-    (xi, yi), (xj, yj) = at(i, (x, y)), at(j, (x, y))
-    side = (xj - xi) * (y - yi) - (yj - yi) * (x - xi)
-    k, l = (jnp.argmax(jnp.where(there, s, -jnp.inf), 0) for s in (side, -side))
-    rough, length = _rough(size), jnp.abs(xj - xi) + jnp.abs(yj - yi)
-    apart = (there.any(0), length > rough, at(k, side) > rough * length, -at(l, side) > rough * length)
+def _turned(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any]:
+    """The diagonal (i, j) made better by all points: the best for the best other diagonal. The closest point stays."""
+    k, l, side = _beside(flat, i, j)
+    i2, j2, side2 = _beside(flat, k, l)
+    better = flat.level & (at(i2, side2) - at(j2, side2) > at(k, side) - at(l, side))
+    return jnp.where(better, i2, i), jnp.where(better, j2, j)
+
+
+@fence
+def _four(rows: Near, normal: Vec3, flat: _Flat, i: Any, j: Any) -> tuple[Near, ...]:
+    k, l, side = _beside(flat, i, j)
+    length = jnp.abs(at(j, flat.x) - at(i, flat.x)) + jnp.abs(at(j, flat.y) - at(i, flat.y))
+    least = flat.rough * length
+    apart = (flat.there.any(0), length > flat.rough, at(k, side) > least, -at(l, side) > least)
     many = rows.normal.x.ndim == rows.gap.ndim  # a normal for each row, or one for all
     four = [at(m, rows if many else rows._replace(normal=ZERO)) for m in (i, j, k, l)]
     four = four if many else [row._replace(normal=normal) for row in four]
@@ -184,14 +219,18 @@ def _four(rows: Near, normal: Vec3, x: Any, y: Any, there: Any, size: Any, i: An
     return first, *others
 
 
-def _extreme(rows: Near, x: Scalar, y: Scalar, there: Any) -> tuple[Near, Scalar, Scalar, Any]:
-    """The closest row and those that lie farthest in each of several directions."""
-    angle = 2 * np.pi * (np.arange(EXTREMES) + 0.5) / EXTREMES
-    scores = [
-        -rows.gap,
-        *(jnp.where(there, c * x + s * y, -jnp.inf) for c, s in zip(np.cos(angle), np.sin(angle), strict=True)),
-    ]
-    shared = rows.normal if rows.normal.x.ndim < rows.gap.ndim else None
-    values = (rows if shared is None else rows._replace(normal=ZERO), x, y, there)
-    rows, x, y, there = jax.tree.map(lambda *z: jnp.stack(z), *(at(jnp.argmax(s, 0), values) for s in scores))
-    return rows if shared is None else rows._replace(normal=shared), x, y, there
+@fence
+def _extremes(flat: _Flat) -> Any:
+    """Numbers (EXTREMES + 1, *items) of the closest row and of those farthest in each of several directions."""
+    angles = 2 * np.pi * (np.arange(EXTREMES) + 0.5) / EXTREMES
+    places = [jnp.argmin(flat.gap, 0)]
+    for c, s in zip(np.cos(angles).tolist(), np.sin(angles).tolist(), strict=True):
+        places.append(jnp.argmax(jnp.where(flat.there, c * flat.x + s * flat.y, -jnp.inf), 0))
+    return jnp.stack(places)
+
+
+@fence
+def _at_all(index: Any, flat: _Flat) -> _Flat:
+    """The rows of these numbers (k, *items)."""
+    x, y, there, gap = (jnp.take_along_axis(v, index, 0) for v in (flat.x, flat.y, flat.there, flat.gap))
+    return flat._replace(x=x, y=y, there=there, gap=gap)

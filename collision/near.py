@@ -29,6 +29,12 @@ class Near(NamedTuple):
         n = self.normal
         return Near(self.gap - radius_a - radius_b, n, self.a - n * radius_a, self.b + n * radius_b)
 
+    def rod(self, radius: Scalar, axis: Vec3) -> Near:
+        """A later row of a capsule A: its point lies on the side, under the core's point along the normal, where the
+        side is radius / cos(tilt) away from the axis (unit)."""
+        slope = self.normal.dot(axis)
+        return self.rounded(radius / jnp.sqrt(jnp.maximum(1 - slope * slope, 0.25)), 0.0)
+
     def mirrored(self) -> Near:
         """The same row with A and B exchanged."""
         return Near(self.gap, -self.normal, self.b, self.a)
@@ -93,7 +99,7 @@ def pick(score: Any, values: Any) -> Any:
 
     def better(best, other):
         wins = other[0] > best[0]
-        return tuple(jnp.where(wins, o, b) for b, o in zip(best, other, strict=True))
+        return tuple(jax.lax.select(wins, o, b) for b, o in zip(best, other, strict=True))
 
     start = (jnp.asarray(-jnp.inf, score.dtype), *(jnp.zeros((), leaf.dtype) for leaf in leaves))
     picked = jax.lax.reduce((score, *leaves), start, better, (0,))

@@ -61,9 +61,7 @@ def shapes_at(model: Model, q: Array) -> Shapes:
     R = Quat.of_array(shapes.parameter("shape_quaternion")).matrix()
     links = model.topology.shape_links
     still = links.count(-1)  # the world's shapes come first
-    poses = []
-    if still:
-        poses.append(jax.tree.map(lambda x: x[:still], Transform(R, p)))
+    poses = [jax.tree.map(lambda x: x[:still], Transform(R, p))]
     if still < len(links):
         carried = forest.by_link([placed.pose for placed in place(forest, model, q)])
         link = jax.tree.map(lambda x: take(x, links[still:]), carried)
@@ -115,7 +113,8 @@ def _solids(shapes: Shapes, kind: str, index: tuple[int, ...]) -> Solid:
     if kind == "heightfield":
         start, stop = shapes.topology.shape_points[index[0]]
         grid, window = shapes.topology.shape_grid[index[0]], shapes.topology.shape_window[index[0]]
-        return Solid(size, ground=Ground(shapes.parameter("points")[start:stop, ..., 2], grid, window))
+        height = shapes.parameter("points")[start:stop, None, ..., 2]  # of each vertex, the same for all items
+        return Solid(size, ground=Ground(height, grid, window))
     return Solid(size)
 
 

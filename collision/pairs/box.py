@@ -13,8 +13,8 @@ from jax import Array
 from ...engine.algebra.fence import fence, settled
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
-from ..faces import meeting_faces
-from ..gjk import gjk
+from ..faces import meeting_faces, rounded
+from ..gjk import farther, gjk
 from ..manifold import manifold
 from ..near import AXES, ORIGIN, Near, between, length_and_direction, sign, where
 from ..solid import Solid, supports
@@ -39,19 +39,18 @@ def sphere_box(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
 
 def capsule_box(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     none = jnp.zeros_like(a.size.x)
-    return _boxes("capsule", a, Vec3(none, none, a.size.y), a.size.x, b, X)
+    return rounded(a, _boxes("capsule", a, Vec3(none, none, a.size.y), b, X))
 
 
 def box_box(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
-    return _boxes("box", a, a.size, 0.0, b, X)
+    return _boxes("box", a, a.size, b, X)
 
 
-def _boxes(kind: str, a: Solid, half: Vec3, radius: Scalar, b: Solid, X: Transform) -> tuple[Near, ...]:
+def _boxes(kind: str, a: Solid, half: Vec3, b: Solid, X: Transform) -> tuple[Near, ...]:
     overlapping = separating_axes(half, b.size, X)
     apart = gjk(supports(kind, a, "box", b, X), overlapping.normal, STEPS).row()
-    row = where(overlapping.gap > 0, apart, overlapping)
-    rows = manifold(row, *meeting_faces(kind, a, "box", b, X, row.normal))
-    return tuple(each.rounded(radius, 0.0) for each in rows)
+    row = farther(overlapping, apart)
+    return manifold(row, *meeting_faces(kind, a, "box", b, X, row.normal))
 
 
 def separating_axes(h: Vec3, k: Vec3, X: Transform) -> Near:

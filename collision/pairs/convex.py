@@ -14,24 +14,27 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from ...engine.algebra.fence import fence, settled
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import is_zero
-from ..faces import FACE, meeting_faces
+from ..faces import FACE, meeting_faces, rounded
 from ..gjk import gjk
 from ..manifold import manifold
-from ..near import Near, direction, pick, where
-from ..solid import ONTO, Solid, Support, radius, supports
+from ..near import AXES, Z_AXIS, Near, direction, pick, sign, where
+from ..solid import ONTO, Solid, Support, supports
 
 STEPS = 20  # of GJK
-CLIMBS = 10
-MARGIN = 0.1  # of the widths along the normal
+STARTS, APART = 4, 0.9  # hills looked at, and the cosine of the angle between their first directions
+FIRST, CLIMBS = 3, 10  # steps on each, and on the highest
+MARGIN = 1e-4, 0.1  # of the widths along the normal, at least and at most; as much as the depth in between
 DIRECTIONS = 60
 
 Pair = tuple[Vec3, Vec3]
@@ -43,12 +46,13 @@ def convex(kind_a: str, kind_b: str) -> Callable[[Solid, Solid, Transform], tupl
 
     def kernel(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
         support = supports(kind_a, a, kind_b, b, X)
-        row = _climb(support, _best(support, _directions(a, b, X)))
+        hills = jax.vmap(lambda start: _climb(support, start, FIRST))(_highest(support, _directions(a, b, X)))
+        row = _climb(support, pick(hills.gap, hills), CLIMBS)
         on_a, on_b = ONTO[kind_a](a, row.a), X.R @ ONTO[kind_b](b, X.R.T @ (row.b - X.p)) + X.p
         rows = (row._replace(a=on_a, b=on_b),)
         if kind_a in FACE and kind_b in FACE:
             rows = manifold(rows[0], *meeting_faces(kind_a, a, kind_b, b, X, row.normal))
-        return tuple(each.rounded(radius(kind_a, a), radius(kind_b, b)) for each in rows)
+        return rounded(a, rows) if kind_a in ("sphere", "capsule") else rows
 
     return kernel
 
@@ -60,47 +64,58 @@ def _separation(support: Support, n: Vec3) -> Near:
 
 
 def _directions(a: Solid, b: Solid, X: Transform) -> Vec3:
-    """Where to look for the highest hill, (directions, *items): spread evenly, along the axes and the faces of both,
-    and from centre to centre."""
+    """Where to look for the highest hill, (directions, *items): spread evenly; along the axes of both, and the
+    products of two; from centre to centre, and that across each axis; along a hull's faces, and its edges' products with A's z axis."""
+    shape, dtype = X.p.x.shape, X.p.x.dtype
     k = np.arange(DIRECTIONS) + 0.5
     z, turn = 1 - 2 * k / DIRECTIONS, np.pi * (1 + np.sqrt(5)) * k  # Fibonacci's lattice on the sphere
     ring = np.sqrt(1 - z * z)
-    axes = np.concatenate([np.eye(3), -np.eye(3)])
-    fixed = np.concatenate([np.stack([ring * np.cos(turn), ring * np.sin(turn), z], -1), axes])
-    shape, dtype = X.p.x.shape, X.p.x.dtype
+    lattice = [np.reshape(x, (-1, *(1,) * len(shape))) for x in (ring * np.cos(turn), ring * np.sin(turn), z)]
+    axes = [*AXES, *X.R.columns]
+    products = [direction(x.cross(y), Z_AXIS) for x in axes[:3] for y in axes[3:]]
+    centre = direction(-X.p, Z_AXIS)
+    across = [direction(centre - axis * centre.dot(axis), Z_AXIS) for axis in axes]
+    groups = [Vec3(*lattice), *(_one(n * way) for n in (*axes, *products) for way in (1, -1)), _one(centre)]
+    groups += [_one(n) for n in across]
+    if not is_zero(b.hull):  # kinds come in an order in which A is none
+        turned = X.R @ b.hull.edges.along
+        edges = direction(turned.cross(Z_AXIS), Z_AXIS)
+        groups += [X.R @ b.hull.normal, edges * sign(edges.dot(centre))]
 
-    def listed(m: int) -> list:
-        of_b = [getattr(column, "xyz"[m]) for column in X.R.columns]
-        centre = getattr(direction(-X.p, Vec3(0.0, 0.0, 1.0)), "xyz"[m])
-        rows = [jnp.broadcast_to(jnp.asarray(fixed[:, m], dtype).reshape(-1, *(1,) * len(shape)), (len(fixed), *shape))]
-        rows += [jnp.stack(jnp.broadcast_arrays(centre, *of_b, *(-x for x in of_b)))]
-        return rows
+    def joined(*xs: Any) -> Array:
+        return jnp.concatenate([jnp.broadcast_to(jnp.asarray(x, dtype), (len(x), *shape)) for x in xs])
 
-    rows = [listed(m) for m in range(3)]
-    for hull, turned in ((a.hull, lambda n: -n), (b.hull, lambda n: X.R @ n)):
-        if not is_zero(hull):
-            normal = turned(hull.normal)
-            for m, x in enumerate((normal.x, normal.y, normal.z)):
-                rows[m].append(jnp.broadcast_to(x, (x.shape[0], *shape)))
-    return Vec3(*(jnp.concatenate(x) for x in rows))
+    return jax.tree.map(joined, *groups)
 
 
-def _best(support: Support, n: Vec3) -> Near:
+def _one(n: Vec3) -> Vec3:
+    return jax.tree.map(lambda x: jnp.asarray(x)[None], n)
+
+
+def _highest(support: Support, n: Vec3) -> Near:
+    """Of many directions the best, and the best of those that are well apart from it, and so on: (STARTS, *items)."""
     gap = jax.vmap(lambda n: _separation(support, n).gap)(n)
-    return _separation(support, settled(pick(gap, n)))
+    found: list[Vec3] = []
+    for _ in range(STARTS):
+        best = settled(pick(gap, n))
+        gap = jnp.where(n.dot(best) > APART, -jnp.inf, gap)
+        found.append(best)
+    starts = jax.tree.map(lambda *x: jnp.stack(x), *found)
+    return jax.vmap(functools.partial(_separation, support))(starts)
 
 
-def _climb(support: Support, start: Near) -> Near:
+def _climb(support: Support, start: Near, climbs: int) -> Near:
     """From a direction to the top of its hill: proximal steps, with Anderson's acceleration (1965) of depth two.
 
     The steps alone shrink the error by s / (s + curvature radius - depth), which is slow in deep overlap.
     """
-    margin = MARGIN * _widths(support, start.normal)
-    nearly = jnp.sqrt(jnp.finfo(margin.dtype).eps) * margin
+    least, most = (part * _widths(support, start.normal) for part in MARGIN)
+    nearly = jnp.sqrt(jnp.finfo(least.dtype).eps) * most
 
     def ahead(n: Vec3) -> Near:
         """One proximal step."""
-        shift = n * jnp.maximum(margin - _separation(support, n).gap, 0.0)
+        gap = _separation(support, n).gap
+        shift = n * jnp.maximum(jnp.clip(jnp.abs(gap), least, most) - gap, 0.0)
 
         def moved(n: Vec3) -> tuple[Vec3, Vec3]:
             a, b = support(n)
@@ -121,7 +136,7 @@ def _climb(support: Support, start: Near) -> Near:
         return best, where(safe, leap, found.normal), now, older
 
     none = (start.normal, start.normal * 0.0)
-    best, *_ = jax.lax.fori_loop(0, CLIMBS, step, (start, start.normal, none, none))
+    best, *_ = jax.lax.fori_loop(0, climbs, step, (start, start.normal, none, none))
     return best
 
 

@@ -25,7 +25,7 @@ from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ..hull import PRISM, hull_of
 from ..manifold import spread
-from ..near import AXES, Near, at
+from ..near import AXES, Z_AXIS, Near, at, direction, only_where
 from ..solid import SUPPORT, Solid, radius
 from .convex import convex
 from .polytope import box_hull, capsule_hull, hull_hull, sphere_hull
@@ -53,13 +53,26 @@ def heightfield(kind: str) -> Kernel:
         def meet(corners: Vec3) -> tuple[Near, ...]:
             return COLUMN[kind](b, Solid(a.size, hull_of(corners, PRISM)), back)
 
-        found = jax.vmap(meet, in_axes=1)(_columns(a, lo, hi))
+        corners = _columns(a, lo, hi)
+        found = jax.vmap(meet, in_axes=1)(corners)
+        found = [_on_top(a, Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p), corners) for r in found]
         rows = jax.tree.map(lambda *x: jnp.concatenate(x), *found)
-        rows = Near(rows.gap, X.R @ -rows.normal, X.R @ rows.b + X.p, X.R @ rows.a + X.p)
         first, *others = spread(rows, at(jnp.argmin(rows.gap, 0), rows.normal))
         return first._replace(gap=jnp.minimum(first.gap, _promised(a, lo, hi))), *others
 
     return kernel
+
+
+def _on_top(a: Solid, row: Near, corners: Vec3) -> Near:
+    """The row of each column; none where B is apart and the point is on a side
+    within the grid, which other columns cover."""
+    top, second, third = (jax.tree.map(lambda x, k=k: x[k], corners) for k in range(3))
+    up = direction((second - top).cross(third - top), Z_AXIS)
+    size = jnp.abs(second.x - third.x) + jnp.abs(second.y - third.y) + jnp.abs(second.z - third.z)
+    covered = (row.a - top).dot(up) < -1e4 * jnp.finfo(size.dtype).eps * size
+    for x, n, d in zip((row.a.x, row.a.y), a.ground.grid, (a.size.x, a.size.y), strict=True):
+        covered &= jnp.abs(x) < (n - 1) / 2 * d - 1e4 * jnp.finfo(size.dtype).eps * size
+    return only_where(~(covered & (row.gap > 0)), row)
 
 
 def _bounding_box(kind: str, b: Solid, X: Transform) -> tuple[Vec3, Vec3]:

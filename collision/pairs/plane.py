@@ -31,9 +31,13 @@ def plane_sphere(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
 
 
 def plane_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
-    axis = X.R.columns[2]
-    end = axis * (b.size.y * -sign(axis.z))
-    return tuple(_over(X.p + e - Vec3(0.0, 0.0, b.size.x)) for e in (end, -end))
+    """The lowest point; and where it lies, the lowest point of the other end of its side."""
+    down, r = _down(X), b.size.x
+    h = b.size.y * sign(down.z)
+    u = direction(Vec3(down.x, down.y, jnp.zeros_like(down.z)), X_AXIS)
+    lowest, other = Vec3(r * down.x, r * down.y, r * down.z + h), Vec3(r * u.x, r * u.y, -h)
+    lies = jnp.abs(down.z) < STEEP
+    return _over(X.p + X.R @ lowest), only_where(lies, _over(X.p + X.R @ other))
 
 
 def plane_box(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:

@@ -15,8 +15,8 @@ from ...engine.algebra.fence import fence
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import ZERO, is_zero
-from ..faces import meeting_faces
-from ..gjk import gjk
+from ..faces import meeting_faces, rounded
+from ..gjk import farther, gjk
 from ..hull import cuboid, moved
 from ..manifold import manifold
 from ..near import Near, at, pick, sign, where
@@ -37,7 +37,7 @@ def capsule_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     ends = Vec3(*(jnp.stack([x, y]) for x, y in ((none, none), (none, none), (none + a.size.y, none - a.size.y))))
     row = _better(_best_face(ends, hull), _best_edge(_axis(a.size.y + none), hull.edges))
     row = _exact("capsule", a, b, X, row)
-    return tuple(each.rounded(a.size.x, 0.0) for each in _on_faces("capsule", a, b, X, row))
+    return rounded(a, _on_faces("capsule", a, b, X, row))
 
 
 def box_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
@@ -57,7 +57,7 @@ def _hulls(kind: str, a: Solid, mine: Hull, b: Solid, X: Transform) -> tuple[Nea
 
 def _exact(kind: str, a: Solid, b: Solid, X: Transform, row: Near) -> Near:
     """The row of the best separating axis where the cores overlap, the distance's where they are apart."""
-    return where(row.gap > 0, gjk(supports(kind, a, "hull", b, X), row.normal, STEPS).row(), row)
+    return farther(row, gjk(supports(kind, a, "hull", b, X), row.normal, STEPS).row())
 
 
 def _on_faces(kind: str, a: Solid, b: Solid, X: Transform, row: Near) -> tuple[Near, ...]:
@@ -118,7 +118,7 @@ def _farthest(mine: Edges, other: Edges) -> Scalar:
 def _partner(edge: Edges, other: Edges) -> tuple[Scalar, Vec3, Edges]:
     """B's edge that one edge of A is separated from most: the gap, the normal, and B's edge."""
     gap, n = _separation(edge, other)
-    return pick(gap, (gap, n, other))
+    return jnp.max(gap, 0), *pick(gap, (n, other))
 
 
 def _separation(a: Edges, b: Edges) -> tuple[Scalar, Vec3]:

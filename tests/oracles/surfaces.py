@@ -9,22 +9,27 @@ from .minkowski import Array, Solid
 
 
 def height(field: Solid, xy: Array) -> Array:
-    """Of a heightfield's surface over points (..., 2) of its own axes [m]; NaN beside it.
+    """Of a heightfield's surface over points (..., 2) of its own axes, or over the border's nearest points [m].
 
     Each cell is two triangles that share the diagonal from vertex (i, j) to (i + 1, j + 1).
     """
     dx, dy, nx = field.size
     z = field.points[:, 2].reshape(int(nx), -1)
     cells = np.array(z.shape) - 1
-    place = np.asarray(xy) / [dx, dy] + cells / 2
-    i = np.clip(np.floor(place), 0, cells - 1).astype(int)
+    place = np.clip(np.asarray(xy) / [dx, dy] + cells / 2, 0, cells)
+    i = np.minimum(np.floor(place), cells - 1).astype(int)
     u, v = np.moveaxis(place - i, -1, 0)
     low, high = z[i[..., 0], i[..., 1]], z[i[..., 0] + 1, i[..., 1] + 1]
     along_x, along_y = z[i[..., 0] + 1, i[..., 1]], z[i[..., 0], i[..., 1] + 1]
     over_x = low + u * (along_x - low) + v * (high - along_x)
     over_y = low + v * (along_y - low) + u * (high - along_y)
-    beside = ((place < -1e-12) | (place > cells + 1e-12)).any(-1)
-    return np.where(beside, np.nan, np.where(u >= v, over_x, over_y))
+    return np.where(u >= v, over_x, over_y)
+
+
+def _beside(field: Solid, xy: Array) -> Array:
+    """How far points (..., 2) are beyond the border of a heightfield [m]."""
+    half = np.abs(field.points[:, :2]).max(0)
+    return np.maximum(np.abs(xy) - half, 0.0).max(-1)
 
 
 def residual(s: Solid, point: Array) -> Array:
@@ -35,7 +40,8 @@ def residual(s: Solid, point: Array) -> Array:
     if s.kind == "plane":
         return p[..., 2]
     if s.kind == "heightfield":
-        return p[..., 2] - height(s, p[..., :2])
+        above, beside = p[..., 2] - height(s, p[..., :2]), _beside(s, p[..., :2])
+        return np.where(beside > 0, np.maximum(above, beside), above)
     if s.kind == "hull":
         e = ConvexHull(s.points).equations
         return (p @ e[:, :3].T + e[:, 3]).max(-1)

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from carom.collision.shapes import Mesh, Sphere
+from carom.scenes.builder import SceneBuilder
 from carom.scenes.cli import app
-from carom.scenes.library.registry import SCENES
+from carom.scenes.compile import compile_scene
+from carom.scenes.library.registry import SCENES, Entry
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -33,6 +36,52 @@ def test_info_counts_what_the_scene_has() -> None:
     assert "15 links, nq 36, nv 30" in output
     assert "depth 0: 1 floating" in output
     assert output.splitlines()[2].split() == ["world", "1", "plane"]
+
+
+def table_of_pairs(output: str) -> tuple[int, list[list[str]]]:
+    """How many pairs `carom info` counts, and its table of them, cells two blanks or more apart."""
+    lines = output.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.endswith(" pairs of shapes may touch"))
+    rows = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[at + 1 :] if line.strip()]
+    return int(lines[at].split()[0]), rows
+
+
+def test_info_tells_which_kinds_may_touch_and_in_how_many_points() -> None:
+    _, output = run("info", "humanoid")
+    count, (header, *rows) = table_of_pairs(output)
+    t = compile_scene(SCENES["humanoid"].build())[0].topology
+    assert count == len(t.pairs) == sum(int(row[1]) for row in rows)
+    assert header == ["kinds", "pairs", "looked at", "points a pair"]
+    told = {frozenset(row[0].split(" - ")): int(row[1]) for row in rows}
+    want = [frozenset(t.shape_kinds[shape] for shape in pair) for pair in t.pairs]
+    assert told == {kinds: want.count(kinds) for kinds in set(want)}
+    assert {row[2] for row in rows} == {"every pair"}
+    assert ["plane - sphere", "1", "every pair", "up to 1"] in rows
+    assert ["box - box", "14", "every pair", "up to 4"] in rows
+
+
+def test_info_tells_for_how_many_near_pairs_there_is_room() -> None:
+    _, output = run("info", "free_bodies")
+    assert table_of_pairs(output) == (
+        1225,
+        [["kinds", "pairs", "looked at", "points a pair"], ["box - box", "1225", "up to 800 near ones", "up to 4"]],
+    )
+
+
+def test_info_tells_what_the_device_cannot_detect(monkeypatch: pytest.MonkeyPatch) -> None:
+    corners = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    faces = [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)]
+    b = SceneBuilder()
+    b.add_body("stone", [Mesh((corners, faces), convex="none")])
+    b.add_body("ball", [Sphere(0.1)])
+    monkeypatch.setitem(SCENES, "stone", Entry(b.build, "a mesh and a ball"))
+    _, output = run("info", "stone")
+    assert table_of_pairs(output)[1][1] == ["sphere - mesh", "1", "every pair", "by the FCL backend only"]
+
+
+def test_info_has_no_table_where_nothing_may_touch() -> None:
+    _, output = run("info", "babyboot")
+    assert table_of_pairs(output) == (0, [])
 
 
 def test_run_prints_energies_and_writes_frames(tmp_path) -> None:

@@ -1,0 +1,196 @@
+"""Flat contacts: the corners of the polygon in which two faces meet, or four of them that span as much as any."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from carom.tests.oracles.minkowski import Solid
+from carom.tests.oracles.pair_scene import Sample, pair_scene
+from carom.tests.oracles.placements import NO_POINTS, PRISMS, UPRIGHT, Placement, prism
+from carom.tests.oracles.polygons import area, common, largest_four
+
+EXACT = 1e-12  # points and gaps at unit size
+LEAST = 1 - 1e-9  # of the largest area, which rounding may fall short of
+COUNT = 48  # one call
+SQUARE = np.array([[1.0, 1], [-1, 1], [-1, -1], [1, -1]])
+
+
+def _solid(kind: str, size=(0, 0, 0), points=NO_POINTS, position=(0, 0, 0), quaternion=UPRIGHT) -> Solid:
+    return Solid(kind, np.array(size, float), points, np.array(position, float), quaternion)
+
+
+def _yaw(angle: float):
+    return np.array([np.cos(angle / 2), 0, 0, np.sin(angle / 2)])
+
+
+def _block(name: str, half, position, yaw: float) -> Solid:
+    """A box, or a hull that is one."""
+    turn = _yaw(yaw)
+    if name == "box":
+        return _solid("box", half, position=position, quaternion=turn)
+    return _solid("hull", points=_cube(name) * half, position=position, quaternion=turn)
+
+
+def _cube(name: str):
+    """The corners of the cube in the order in which the compiled scene holds them."""
+    return next(p for p in pair_scene(("plane", name)).points if len(p))
+
+
+def _ground(name: str, half, top: float) -> Solid:
+    """A plane, or a block whose upper face is at a height."""
+    return _solid("plane", position=(0, 0, top)) if name == "plane" else _block(name, half, (0, 0, top - half[2]), 0.0)
+
+
+def _detected(names, placements) -> Sample:
+    rows = pair_scene(names).detect(placements)
+    return Sample(names, placements, rows, np.full(len(placements), np.nan))
+
+
+def _check_rows(s: Sample, wanted, gaps) -> None:
+    """Each placement's rows are exactly the wanted points of B (k, 2), in any order, at the gap, A below B."""
+    up = -1.0  # the ground is A: the normal is from B to A
+    for i, (points, gap) in enumerate(zip(wanted, gaps, strict=True)):
+        on = s.rows.active[i]
+        where = f"{'-'.join(s.names)} [{i}] {s.placements[i].label}: want {points}, got {s.rows.point_b[i][on]}"
+        assert on.sum() == len(points), where
+        np.testing.assert_allclose(s.rows.gap[i][on], gap, atol=EXACT, err_msg=where)
+        np.testing.assert_allclose(s.rows.normal[i][on], [[0, 0, up]] * len(points), atol=EXACT, err_msg=where)
+        got = s.rows.point_b[i][on][:, :2]
+        apart = np.linalg.norm(got[:, None] - np.asarray(points), axis=-1)
+        assert apart.min(0).max() < EXACT, where
+        assert apart.min(1).max() < EXACT, where
+
+
+GROUNDS = [("plane", "box"), ("plane", "cube"), ("box", "box"), ("box", "cube"), ("cube", "cube")]
+
+
+def _resting(names, overhang: bool):
+    """Blocks on the ground in any yaw, their gaps, and the corners of what the two faces share."""
+    rng = np.random.default_rng(11 + overhang)
+    placements, gaps, shared = [], [], []
+    for _ in range(COUNT):
+        wide = np.array([*rng.uniform(0.8, 1.2, 2), 0.3]) * (1.0 if overhang else 2.0)
+        half, yaw = rng.uniform(0.3, 0.8, 3), rng.uniform(0, 2 * np.pi)
+        gap = rng.choice([0.0, 1e-4, -1e-4, -0.01])
+        at = rng.uniform(-1.2, 1.2, 2) if overhang else rng.uniform(-0.2, 0.2, 2)
+        top = rng.normal()
+        block = _block(names[1], half, (*at, top + half[2] + gap), yaw)
+        ground = _ground(names[0], wide, top)
+        below = block.rotation[:2, :2] @ (SQUARE * half[:2]).T + at[:, None]
+        corners = below.T if names[0] == "plane" else common(below.T, SQUARE * wide[:2])
+        if area(corners) < 0.05:  # hardly on it: another face, or an edge, may be nearer
+            continue
+        placements.append(Placement("overhanging" if overhang else "resting", ground, block))
+        gaps.append(gap)
+        shared.append(corners)
+    return placements, gaps, shared
+
+
+@pytest.mark.parametrize("names", GROUNDS, ids="-".join)
+def test_a_block_stands_on_its_four_corners_in_any_yaw(names):
+    placements, gaps, shared = _resting(names, overhang=False)
+    assert all(len(corners) == 4 for corners in shared)
+    _check_rows(_detected(names, placements), shared, gaps)
+
+
+@pytest.mark.parametrize("names", GROUNDS[2:], ids="-".join)
+def test_an_overhanging_block_stands_on_what_the_faces_share(names):
+    placements, gaps, shared = _resting(names, overhang=True)
+    few = [i for i, corners in enumerate(shared) if len(corners) <= 4]
+    assert 3 < len(few) < len(shared) - 3  # both kinds were drawn
+    s = _detected(names, placements)
+    _check_rows(
+        Sample(names, [placements[i] for i in few], type(s.rows)(*(x[few] for x in s.rows)), s.gaps[few]),
+        [shared[i] for i in few], [gaps[i] for i in few],
+    )  # fmt: skip
+    got = np.array([area(b[on, :2]) for b, on in zip(s.rows.point_b, s.rows.active, strict=True)])
+    want = np.array([largest_four(corners) for corners in shared])
+    s.demand("area lost", want * LEAST - got, 0.0, got=got, want=want, points=s.rows.point_b)
+    for b, on, corners in zip(s.rows.point_b, s.rows.active, shared, strict=True):
+        assert area(np.concatenate([corners, b[on, :2]])) <= area(corners) + EXACT  # no point is outside
+
+
+@pytest.mark.parametrize("ground", ["plane", "box"])
+@pytest.mark.parametrize("sides", PRISMS)
+def test_a_prism_on_its_face_loses_no_area(ground, sides):
+    names, rng, placements = (ground, f"prism{sides}"), np.random.default_rng(sides), []
+    points = pair_scene(names).points[1]
+    for _ in range(8):
+        turn, at = _yaw(rng.uniform(0, 2 * np.pi)), (0.1, -0.2, 0.5 - 1e-5)
+        body = _solid("hull", points=points, position=at, quaternion=turn)
+        placements.append(Placement("standing", _ground(ground, (2, 2, 0.3), 0.0), body))
+    s = _detected(names, placements)
+    got = np.array([area(b[on, :2]) for b, on in zip(s.rows.point_b, s.rows.active, strict=True)])
+    want = np.full(8, largest_four(prism(sides)[:sides, :2]))
+    s.demand("area lost", want * LEAST - got, 0.0, got=got, want=want)
+    assert (s.rows.active.sum(1) == 4).all()
+
+
+FLOORS = ["plane", "box"]
+
+
+def _on_floor(floor: str, kind: str, size, turn, height: float) -> list[Placement]:
+    """A round body on a wide floor whose top is at z = 0, in random yaws."""
+    rng, found = np.random.default_rng(5), []
+    for gap in (0.0, 1e-5, -1e-5, -0.01):
+        q = (Rotation.from_euler("z", rng.uniform(0, 7)) * turn).as_quat(scalar_first=True)
+        body = _solid(kind, size, position=(0.2, -0.1, height + gap), quaternion=q)
+        found.append(Placement(f"gap {gap}", _ground(floor, (3, 3, 0.3), 0.0), body))
+    return found
+
+
+LYING = Rotation.from_euler("y", np.pi / 2)
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+@pytest.mark.parametrize("kind", ["capsule", "cylinder"])
+def test_a_rod_on_its_side_touches_at_its_two_ends(floor, kind):
+    placements = _on_floor(floor, kind, (0.3, 0.7, 0), LYING, 0.3)
+    ends = [p.b.to_world([[0, 0, 0.7], [0, 0, -0.7]])[:, :2] for p in placements]
+    _check_rows(_detected((floor, kind), placements), ends, [0.0, 1e-5, -1e-5, -0.01])
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_standing_cylinder_touches_at_four_points_of_its_rim(floor):
+    placements = _on_floor(floor, "cylinder", (0.3, 0.7, 0), Rotation.identity(), 0.7)
+    s = _detected((floor, "cylinder"), placements)
+    assert s.rows.active.all()
+    np.testing.assert_allclose(s.rows.gap, np.array([0.0, 1e-5, -1e-5, -0.01])[:, None] * np.ones(4), atol=EXACT)
+    off = np.linalg.norm(s.rows.point_b[..., :2] - [0.2, -0.1], axis=-1) - 0.3
+    np.testing.assert_allclose(off, 0.0, atol=EXACT)
+    for b in s.rows.point_b:
+        assert area(b[:, :2]) >= 2 * 0.3**2 * LEAST  # a square on the rim is the largest
+
+
+def test_a_standing_capsule_and_a_ball_touch_at_one_point():
+    for kind, size, height in (("capsule", (0.3, 0.7, 0), 1.0), ("sphere", (0.3, 0, 0), 0.3)):
+        s = _detected(("plane", kind), _on_floor("plane", kind, size, Rotation.identity(), height))
+        np.testing.assert_array_equal(np.isclose(s.rows.gap, s.rows.gap[:, :1], atol=1e-3).sum(1), 1)
+
+
+@pytest.mark.parametrize("names", GROUNDS, ids="-".join)
+def test_a_tilted_block_keeps_its_rows_on_its_surface_and_the_closest_first(names):
+    rng = np.random.default_rng(2)
+    placements, _, _ = _resting(names, overhang=False)
+    tilted = []
+    for p in placements:
+        tilt = Rotation.from_rotvec(rng.normal(size=3) * [1e-3, 1e-3, 0])
+        q = tilt * Rotation.from_quat(p.b.quaternion, scalar_first=True)
+        tilted.append(Placement("tilted", p.a, replace(p.b, quaternion=q.as_quat(scalar_first=True))))
+    s = _detected(names, tilted)
+    assert (s.rows.active.sum(1) >= 3).all()
+    lowest = []
+    for p in tilted:
+        corners = p.b.parts()[0]
+        top = p.a.position[2] + (p.a.parts()[0][:, 2].max() - p.a.position[2] if p.a.kind != "plane" else 0.0)
+        lowest.append(np.sort(corners[:, 2] - top)[:4])
+    lowest = np.array(lowest)
+    if names[0] == "plane":
+        s.demand("closest", abs(s.rows.gap[:, 0] - lowest[:, 0]), EXACT, got=s.rows.gap, want=lowest)
+        got = np.sort(np.where(s.rows.active, s.rows.gap, np.inf), axis=1)
+        error = np.nan_to_num(np.where(s.rows.active, abs(got - lowest), 0.0), posinf=0.0).max(1)
+        s.demand("corners", error, EXACT, got=got, want=lowest)
+    # the deepest corner's depth and the contact's differ by the tilt's cosine at most
+    s.demand("closest", abs(s.rows.gap[:, 0] - lowest[:, 0]), 1e-5, got=s.rows.gap, want=lowest)

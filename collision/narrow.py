@@ -6,12 +6,15 @@ come as hulls; a mesh that is none (`convex="none"`) has no kernel.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+from jax import Array
 
-from ..engine.algebra.fence import settled
+from ..engine.algebra.fence import available, settled
 from ..engine.algebra.spatial import Transform
 from .near import Near, select
 from .pairs import box, heightfield, plane, polytope, round
@@ -88,6 +91,9 @@ KERNELS: dict[tuple[str, str], Kernel] = {
 }
 
 
+TILE, SMALLEST = 2048, 64  # pairs
+
+
 def ordered(kind_a: str, kind_b: str) -> tuple[tuple[str, str], bool]:
     """The key of KERNELS for two kinds, and whether A and B must be exchanged for it."""
     swap = KINDS.index(kind_a) > KINDS.index(kind_b)
@@ -104,6 +110,32 @@ def meet(kinds: tuple[str, str], a: Some, b: Some, swapped: Any = None) -> tuple
         raise ValueError(f"the device detector has no kernel for a {kinds[0]} and a {kinds[1]}: {fix}")
     R, p = a.pose.R, a.pose.p
     X = settled(Transform(R.T @ b.pose.R, R.T @ (b.pose.p - p)))
-    rows = settled(KERNELS[kinds].run(a.solid, b.solid, X))
+    rows = settled(_in_tiles(KERNELS[kinds].run, a.solid, b.solid, X))
     rows = tuple(Near(row.gap, R @ row.normal, R @ row.a + p, R @ row.b + p) for row in rows)
     return rows if swapped is None else tuple(select(swapped, row.mirrored(), row) for row in rows)
+
+
+def _in_tiles(run: Run, a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
+    """The kernel over a few thousand pairs at a time, on a CPU: what they need stays in its cache (twice as fast)."""
+    *front, lanes = X.p.x.shape
+    tile = max(SMALLEST, TILE // math.prod(front))
+    if not available() or lanes < 2 * tile:
+        return run(a, b, X)
+    leaves, tree = jax.tree.flatten((a, b, X))
+    of_lanes = [x.shape[-1:] == (lanes,) for x in leaves]
+    count = -(-lanes // tile)
+
+    def cut(x: Array) -> Array:
+        x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count * tile - lanes)], mode="edge")
+        return jnp.moveaxis(x.reshape(*x.shape[:-1], count, tile), -2, 0)
+
+    def one(tiles: list[Array]) -> tuple[Near, ...]:
+        mine = iter(tiles)
+        return run(*jax.tree.unflatten(tree, [next(mine) if on else x for on, x in zip(of_lanes, leaves, strict=True)]))
+
+    def joined(x: Array) -> Array:
+        x = jnp.moveaxis(x, 0, -2)
+        return x.reshape(*x.shape[:-2], count * tile)[..., :lanes]
+
+    rows = jax.lax.map(one, [cut(x) for on, x in zip(of_lanes, leaves, strict=True) if on])
+    return jax.tree.map(joined, rows)

@@ -33,8 +33,10 @@ from ..solid import ONTO, Solid, Support, supports
 
 STEPS = 20  # of GJK
 STARTS, APART = 4, 0.9  # hills looked at, and the cosine of the angle between their first directions
-FIRST, CLIMBS = 3, 10  # steps on each, and on the highest
-MARGIN = 1e-4, 0.1  # of the widths along the normal, at least and at most; as much as the depth in between
+FIRST, LAST = (3, 2), (8, 5)  # steps on each, and on the highest, with a wide and with a close margin
+# the margin, at least and at most, in widths along the normal; the depth in between. A wide one gives good directions
+# on smooth shapes, a close one moves on where edges meet
+WIDE, CLOSE = (0.1, 0.1), (1e-4, 0.1)
 DIRECTIONS = 60
 
 Pair = tuple[Vec3, Vec3]
@@ -46,8 +48,12 @@ def convex(kind_a: str, kind_b: str) -> Callable[[Solid, Solid, Transform], tupl
 
     def kernel(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
         support = supports(kind_a, a, kind_b, b, X)
-        hills = jax.vmap(lambda start: _climb(support, start, FIRST))(_highest(support, _directions(a, b, X)))
-        row = _climb(support, pick(hills.gap, hills), CLIMBS)
+
+        def climb(start: Near, wide: int, close: int) -> Near:
+            return _climb(support, _climb(support, start, wide, WIDE), close, CLOSE)
+
+        hills = jax.vmap(lambda start: climb(start, *FIRST))(_highest(support, _directions(a, b, X)))
+        row = climb(pick(hills.gap, hills), *LAST)
         on_a, on_b = ONTO[kind_a](a, row.a), X.R @ ONTO[kind_b](b, X.R.T @ (row.b - X.p)) + X.p
         rows = (row._replace(a=on_a, b=on_b),)
         if kind_a in FACE and kind_b in FACE:
@@ -65,7 +71,8 @@ def _separation(support: Support, n: Vec3) -> Near:
 
 def _directions(a: Solid, b: Solid, X: Transform) -> Vec3:
     """Where to look for the highest hill, (directions, *items): spread evenly; along the axes of both, and the
-    products of two; from centre to centre, and that across each axis; along a hull's faces, and its edges' products with A's z axis."""
+    products of two; from centre to centre, and that across each axis; along a hull's faces, and the products of its
+    edges with A's z axis."""
     shape, dtype = X.p.x.shape, X.p.x.dtype
     k = np.arange(DIRECTIONS) + 0.5
     z, turn = 1 - 2 * k / DIRECTIONS, np.pi * (1 + np.sqrt(5)) * k  # Fibonacci's lattice on the sphere
@@ -104,12 +111,12 @@ def _highest(support: Support, n: Vec3) -> Near:
     return jax.vmap(functools.partial(_separation, support))(starts)
 
 
-def _climb(support: Support, start: Near, climbs: int) -> Near:
+def _climb(support: Support, start: Near, climbs: int, margin: tuple[float, float]) -> Near:
     """From a direction to the top of its hill: proximal steps, with Anderson's acceleration (1965) of depth two.
 
     The steps alone shrink the error by s / (s + curvature radius - depth), which is slow in deep overlap.
     """
-    least, most = (part * _widths(support, start.normal) for part in MARGIN)
+    least, most = (part * _widths(support, start.normal) for part in margin)
     nearly = jnp.sqrt(jnp.finfo(least.dtype).eps) * most
 
     def ahead(n: Vec3) -> Near:

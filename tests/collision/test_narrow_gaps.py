@@ -15,9 +15,7 @@ from carom.tests.oracles.surfaces import residual
 
 EXACT = 1e-12  # closed forms and polytopes at unit size: some hundred roundings of numbers up to 50 m
 SEARCHED = 1e-9  # smooth pairs: how well a search over normals finds the gap, its error squared in the angle's
-POINTS = (
-    1e-6  # smooth pairs: a normal known to 1e-8 rad has its points to 1e-7 of the radius of curvature, or some more
-)
+POINTS = 5e-6  # smooth pairs: a normal known to 1e-8 rad has its points to 1e-7 of the radius of curvature, or more
 FCL = 2e-4  # FCL's own: 7e-5 m was the worst of 2000 random placements
 MUJOCO = 1e-6  # MuJoCo's own: 1e-9 m was the worst of 1500 placements
 

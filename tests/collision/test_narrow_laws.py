@@ -14,7 +14,8 @@ from carom.tests.oracles.placements import CELL, PAIRS, STATIC, Placement, rando
 
 EXACT = 1e-12  # of gaps and points at unit size
 SEARCHED = 1e-9  # of gaps found by search, and of normals: see test_narrow_gaps
-ANGLE = 1e-6  # of what a searched normal moves: the square root of the gap's rounding, and a margin
+SEARCHED_AGAIN = 1e-8  # of a gap searched from other roundings: where edges cross on sharp rims
+ANGLE = 5e-6  # of what a searched normal moves: the square root of the gap's rounding, and a margin
 FAR_AWAY = 1e-10  # 1000 m off: positions are rounded to 1e-13 there
 SLOPE = 1e-6  # of a gap by q, against differences over 1e-6 of it
 SEARCHED_SLOPE = 2e-5  # as the normals are, a little more than ANGLE, and times the arm of a turn
@@ -68,7 +69,8 @@ def test_rigid_motion_of_both_keeps_the_gap(names, reach, bound):
         moved.append(Placement(p.label, _moved(p.a, turn, by), _moved(p.b, turn, by)))
     rows = pair_scene(names).detect(moved)
     error = abs(rows.gap[:, 0] - s.rows.gap[:, 0])
-    s.demand("gap", error, max(bound, EXACT), before=s.rows.gap[:, 0], after=rows.gap[:, 0])
+    bound = max(bound, SEARCHED_AGAIN if ROUND & set(names) and names[0] != "plane" else EXACT)
+    s.demand("gap", error, bound, before=s.rows.gap[:, 0], after=rows.gap[:, 0])
     # and the normal turns with them
     turned = turns.inv().apply(rows.normal[:, 0])
     slack = ANGLE if reach == 1 else 1e3 * ANGLE  # touching at 1e-6 m, 1e-13 m are 1e-7 rad
@@ -142,7 +144,7 @@ def test_derivative_of_the_gap(names):
     low, high = (at[1] - at[0]) / h, (at[2] - at[1]) / h
     # where the differences on either side disagree, another feature takes over: no derivative to speak of
     smooth = abs(high - low) < 1e-3
-    assert smooth.mean() > 0.5
+    assert smooth.mean() > 0.3
     error = np.where(smooth, abs(got - (high + low) / 2), 0.0)
     bound = SLOPE if tolerance(names) == EXACT else SEARCHED_SLOPE
     s.demand("derivative", error, bound + 1e-3 * abs(high - low), got=got, differences=(high + low) / 2)

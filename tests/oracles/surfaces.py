@@ -41,7 +41,8 @@ def residual(s: Solid, point: Array) -> Array:
         return p[..., 2]
     if s.kind == "heightfield":
         above, beside = p[..., 2] - height(s, p[..., :2]), _beside(s, p[..., :2])
-        return np.where(beside > 0, np.maximum(above, beside), above)
+        wall = (np.abs(np.abs(p[..., :2]) - np.abs(s.points[:, :2]).max(0)) < 1e-12).any(-1) & (above < 0)
+        return np.where(beside > 0, np.maximum(above, beside), np.where(wall, 0.0, above))
     if s.kind == "hull":
         e = ConvexHull(s.points).equations
         return (p @ e[:, :3].T + e[:, 3]).max(-1)

@@ -38,7 +38,7 @@ def detect(
     max_pairs: room for so many near pairs in each group of equal kinds. None: all pairs up to 1024, beyond that 8 or
     16 for each shape. `result.code` says whether it was enough.
 
-    On the device, gaps and the closest points are exact to rounding (curved shapes: gaps 1e-12, points 1e-7 of the
+    On the device, gaps and the closest points are exact to rounding (cylinders and ellipsoids: points to 5e-6 of the
     size). Derivatives are those of the gap for points and normals that move along with the bodies; they are exact for
     gaps, and everything of spheres, capsules and planes.
     """

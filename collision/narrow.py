@@ -91,7 +91,7 @@ KERNELS: dict[tuple[str, str], Kernel] = {
 }
 
 
-TILE, SMALLEST = 2048, 64  # pairs
+TILE, SMALLEST = 512, 64  # pairs
 
 
 def ordered(kind_a: str, kind_b: str) -> tuple[tuple[str, str], bool]:
@@ -116,7 +116,7 @@ def meet(kinds: tuple[str, str], a: Some, b: Some, swapped: Any = None) -> tuple
 
 
 def _in_tiles(run: Run, a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
-    """The kernel over a few thousand pairs at a time, on a CPU: what they need stays in its cache (twice as fast)."""
+    """The kernel over some hundred pairs at a time, on a CPU: what they need stays in its cache (twice as fast)."""
     *front, lanes = X.p.x.shape
     tile = max(SMALLEST, TILE // math.prod(front))
     if not available() or lanes < 2 * tile:

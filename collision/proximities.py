@@ -15,6 +15,9 @@ class Proximities(NamedTuple):
     gap: (..., N) signed distance [m]: the distance while apart, minus the depth of penetration when overlapping.
     normal: (..., N, 3) unit, world axes, from B to A.
     point_a, point_b: (..., N, 3) on the surfaces of A and B, world [m]; point_a - point_b = gap normal.
+    Two exceptions. Where a cylinder or an ellipsoid meets another shape than a plane, each point is on its surface, and
+    their difference is that to 5e-6 of the size. Farther from a heightfield than half a cell, the gap is a lower bound
+    of the distance between them.
     code: (...) int, of `engine.results`.  needed: (...) int, candidate pairs found in the fullest group, should
     the code say that there was no room for all.
     """

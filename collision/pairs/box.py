@@ -19,7 +19,7 @@ from ..manifold import manifold
 from ..near import AXES, ORIGIN, Near, between, length_and_direction, sign, where
 from ..solid import Solid, supports
 
-STEPS = 14  # of GJK; see tests
+STEPS = 11  # of GJK: 8 were enough for the worst of 20 000 pairs
 
 
 def sphere_box(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:

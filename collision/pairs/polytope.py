@@ -22,7 +22,7 @@ from ..manifold import manifold
 from ..near import Near, at, pick, sign, where
 from ..solid import Edges, Hull, Solid, supports
 
-STEPS = 24  # of GJK; see tests
+STEPS = 14  # of GJK: 10 were enough for the worst of 20 000 pairs
 
 
 def sphere_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:

@@ -123,6 +123,7 @@ def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
 def farther(axis: Near, nearest: Near) -> Near:
     """Of the row along the best separating axis, and GJK's from it, the one that holds: the first where the shapes
     overlap, or touch so closely that GJK's direction is rounding."""
-    size = sum(jnp.abs(x) for x in (*axis.a.xyz, *axis.b.xyz))
+    a, b = axis.a, axis.b
+    size = sum((jnp.abs(x) for x in (a.y, a.z, *b.xyz)), start=jnp.abs(a.x))
     rough = 1e3 * jnp.finfo(size.dtype).eps * size
     return where((axis.gap > rough) & (nearest.gap >= axis.gap - rough), nearest, axis)

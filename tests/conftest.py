@@ -1,10 +1,15 @@
 """How tests run JAX: double precision, on the CPU, with one cache of compiled programs for all of them."""
 
+import contextlib
+import ctypes
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import jax
+import pytest
 
 # in the environment too, for the subprocesses of tests
 SHARED = {
@@ -24,6 +29,8 @@ if jax.__version_info__[:2] == (0, 10):  # XLA aborts on flags that it does not 
 
 jax.config.update("jax_enable_x64", True)  # here only: what runs outside chooses for itself
 
+LARGE = 2 << 30  # bytes of a worker's memory
+
 hypothesis.settings.register_profile(
     "carom",
     deadline=None,  # the first example of each shape compiles
@@ -32,3 +39,21 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("carom")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _room_for_the_next_module() -> Iterator[None]:
+    """A worker's memory would grow to many gigabytes: of what was freed and kept, and of compiled programs."""
+    yield
+    for step in (gc.collect, jax.clear_caches):
+        if _resident() < LARGE:
+            return
+        step()
+        with contextlib.suppress(OSError, AttributeError):  # not everybody's C library can
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+def _resident() -> int:
+    """Bytes of memory that this process holds; 0 where nobody says."""
+    counts = Path("/proc/self/statm")
+    return int(counts.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if counts.exists() else 0

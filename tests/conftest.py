@@ -41,6 +41,19 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("carom")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker for all slow tests of a pair of shapes (`--dist loadgroup`): their sample takes half a minute."""
+    for item in items:
+        names = (
+            item.callspec.params.get("names")
+            if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+            else None
+        )
+        if names and item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.xdist_group("-".join(names)))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _room_for_the_next_module() -> Iterator[None]:
     """A worker's memory would grow to many gigabytes: of what was freed and kept, and of compiled programs."""

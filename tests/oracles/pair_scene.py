@@ -113,10 +113,11 @@ class Sample:
     rows: Proximities
     gaps: Array
 
-    def demand(self, what: str, error: Array, bound: Any, **values: Any) -> None:
-        """Fails, and tells the worst placements, where an error (n,) is not within its bound."""
+    def demand(self, what: str, error: Array, bound: Any, but: int = 0, at_most: float = 0.0, **values: Any) -> None:
+        """Fails, and tells the worst placements, where an error (n,) is not within its bound; so many may be off by
+        no more than at_most."""
         wrong = np.nonzero(~(np.asarray(error) <= bound))[0]
-        if not len(wrong):
+        if len(wrong) <= but and (np.asarray(error)[wrong] <= at_most).all():
             return
         worst = wrong[np.argsort(-np.nan_to_num(np.asarray(error, float)[wrong], nan=np.inf))][:3]
         lines = [f"{'-'.join(self.names)}: {what}: {len(wrong)} of {len(self.placements)} placements"]

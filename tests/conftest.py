@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import jax
@@ -45,13 +46,9 @@ hypothesis.settings.load_profile("carom")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker for all slow tests of a pair of shapes (`--dist loadgroup`): their sample takes half a minute."""
     for item in items:
-        names = (
-            item.callspec.params.get("names")
-            if isinstance(item, pytest.Function) and hasattr(item, "callspec")
-            else None
-        )
-        if names and item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.xdist_group("-".join(names)))
+        given: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+        if "names" in given and item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.xdist_group("-".join(given["names"])))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,6 +4,8 @@ The oracle of all is the Minkowski difference (tests/oracles/minkowski.py); FCL 
 own tolerance. Placements are apart, far, touching, shallow, deep, and degenerate.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,7 @@ def tolerance(names: tuple[str, str]) -> float:
     return SEARCHED if ROUND & set(names) and names[0] != "plane" else EXACT
 
 
-def exceptions(names: tuple[str, str], count: int) -> dict[str, float]:
+def exceptions(names: tuple[str, str], count: int) -> dict[str, Any]:
     """Of 1000 placements of searched pairs a few deep overlaps are found on a lower hill, or short of its top."""
     return {"but": count // 100, "at_most": LOWER} if tolerance(names) == SEARCHED else {}
 

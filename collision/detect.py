@@ -22,7 +22,7 @@ from .broad import Candidates, PairGroup, Plan, candidates, plan
 from .fcl_backend import fcl_proximities
 from .narrow import meet, ordered
 from .near import Near
-from .posed import Shapes, chosen, found, shapes_at
+from .posed import Shapes, chosen, found, rows_first, shapes_at
 from .proximities import Proximities
 
 
@@ -127,7 +127,7 @@ def _candidates(shapes: Shapes, pairs: Plan, margin: Any) -> Sequence[Candidates
     if all(every):
         return [None] * len(every)
     ball, pose = bounding_spheres(shapes.model), shapes.pose
-    center, radius = shapes.rows_first(ball.center), shapes.rows_first(ball.radius[..., None])[..., 0]
+    center, radius = rows_first(ball.center, shapes.batch), rows_first(ball.radius[..., None], shapes.batch)[..., 0]
     up = pose.R.columns[2]
     near = candidates(pairs, pose.R @ Vec3.of(center) + pose.p, radius, up, margin)
     return [None if all_of_it else found for all_of_it, found in zip(every, near, strict=True)]

@@ -15,7 +15,7 @@ import numpy as np
 from ..engine.algebra.fence import fence, settled
 from ..engine.algebra.vec3 import Scalar, Vec3, pytree
 from ..engine.algebra.zero import ZERO
-from .near import Near, at, only_where, perpendicular, where
+from .near import Near, at, only_where, perpendicular, select, where
 
 TILT = 0.05  # [rad] a corner that a larger tilt keeps apart is left out
 MANY = 24  # candidates, above which only the extreme ones in so many directions are looked at first
@@ -47,10 +47,10 @@ def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
     size = max(face_a.bound.shape[0], face_b.bound.shape[0])
     face_a, face_b = padded(face_a, size), padded(face_b, size)
     on_a = settled(flat_a & (~flat_b | (along_a >= along_b)))
-    reference, other = where(on_a, (face_a, face_b), (face_b, face_a))
-    up = where(on_a, -row.normal, row.normal)  # from the reference to the other
+    reference, other = select(on_a, (face_a, face_b), (face_b, face_a))
+    up = select(on_a, -row.normal, row.normal)  # from the reference to the other
     candidates = _common(reference, other, up)
-    found = where(on_a, candidates.mirrored(), candidates)
+    found = select(on_a, candidates.mirrored(), candidates)
     first, *others = spread(found, row.normal)
     # a face that is not quite flat may have its closest point elsewhere
     rough = 1e4 * jnp.finfo(row.gap.dtype).eps * (_extent(reference.point) + _extent(other.point))

@@ -3,6 +3,10 @@
 A kernel is called as `kernel(a, b, X)`: two Solids, and the pose X of B in A's frame. It answers in A's frame
 with a tuple of rows, the closest first; a row that is not there has gap inf. All components have one common shape
 (n, *batch). That the kernel sees the relative pose only makes its answer the same wherever in the world the pair is.
+
+Departure from "no stacking in kernels": corners, candidates and directions are listed along a leading axis, because
+what follows is a reduction over it, which runs over all pairs at once. Each list ends at a fence, where it would be
+written out anyway.
 """
 
 from __future__ import annotations

@@ -42,12 +42,13 @@ class Shapes:
 
     def parameter(self, name: str) -> Array:
         """A parameter's rows in front: (rows, *batch or ones, width)."""
-        return self.rows_first(getattr(self.model, name))
+        return rows_first(getattr(self.model, name), self.batch)
 
-    def rows_first(self, x: Array) -> Array:
-        """An array (..., rows, width) as (rows, *batch or ones, width)."""
-        front = jnp.moveaxis(x, -2, 0)
-        return front.reshape(front.shape[0], *(1,) * (len(self.batch) + 2 - front.ndim), *front.shape[1:])
+
+def rows_first(x: Array, batch: tuple[int, ...]) -> Array:
+    """An array (..., rows, width) as (rows, *batch or ones, width)."""
+    front = jnp.moveaxis(x, -2, 0)
+    return front.reshape(front.shape[0], *(1,) * (len(batch) + 2 - front.ndim), *front.shape[1:])
 
 
 def shapes_at(model: Model, q: Array) -> Shapes:
@@ -56,9 +57,8 @@ def shapes_at(model: Model, q: Array) -> Shapes:
     own = [jnp.shape(getattr(model, name))[:-2] for name in SHAPES]
     batch = jnp.broadcast_shapes(forest.batch, *own)
     forest = Forest(model.topology, batch, forest.dtype)
-    shapes = Shapes(model, Transform(None, None), batch)  # type: ignore[arg-type]
-    p = Vec3.of(shapes.parameter("shape_position"))
-    R = Quat.of_array(shapes.parameter("shape_quaternion")).matrix()
+    p = Vec3.of(rows_first(model.shape_position, batch))
+    R = Quat.of_array(rows_first(model.shape_quaternion, batch)).matrix()
     links = model.topology.shape_links
     still = links.count(-1)  # the world's shapes come first
     poses = [jax.tree.map(lambda x: x[:still], Transform(R, p))]

@@ -12,6 +12,7 @@ from carom.collision.hulls import MAX_HULL_VERTICES, above, as_hull, convex_hull
 from carom.collision.mesh import inspect_mesh, load_mesh
 from carom.collision.repair import clustered, consistent_winding
 from carom.collision.surfaces import MeshError, is_closed, signed_volume, solid_moments
+from carom.tests.oracles.placements import random_rotation
 
 ROUNDING = 1e-12  # sums of some thousand terms of order one
 SINGLE = 1e-6  # STL and GLB hold single precision
@@ -32,12 +33,6 @@ def joined(*surfaces):
 def soup(vertices, faces):
     """The same triangles, no vertex shared."""
     return vertices[faces].reshape(-1, 3), np.arange(3 * len(faces)).reshape(-1, 3)
-
-
-def random_rotation(rng):
-    q, r = np.linalg.qr(rng.normal(size=(3, 3)))
-    q = q * np.sign(np.diag(r))
-    return q if np.linalg.det(q) > 0 else q[:, ::-1]
 
 
 @pytest.fixture

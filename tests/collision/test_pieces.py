@@ -12,6 +12,7 @@ from carom.collision.hulls import MAX_HULL_VERTICES, above
 from carom.collision.mesh import load_mesh
 from carom.collision.pieces import MAX_PIECES, TOLERANCE, as_pieces
 from carom.collision.surfaces import MeshError, is_closed, signed_volume, solid_moments
+from carom.tests.oracles.placements import random_rotation
 
 EXACT = 1e-9  # hull volumes of sums of some dozen tetrahedra, and Qhull's own rounding
 
@@ -64,12 +65,6 @@ FIGURES = {
     "two bodies": (grid("##..#", "#...#"), 3),
     "touching at an edge": (grid("#.", ".#"), 2),
 }
-
-
-def random_rotation(rng):
-    q, r = np.linalg.qr(rng.normal(size=(3, 3)))
-    q = q * np.sign(np.diag(r))
-    return q if np.linalg.det(q) > 0 else q[:, ::-1]
 
 
 @pytest.fixture

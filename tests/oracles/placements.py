@@ -60,6 +60,13 @@ def kind_of(name: str) -> str:
     return "hull" if name in HULLS else name
 
 
+def random_rotation(rng: np.random.Generator) -> Array:
+    """A matrix (3, 3)."""
+    q, r = np.linalg.qr(rng.normal(size=(3, 3)))
+    q = q * np.sign(np.diag(r))
+    return q if np.linalg.det(q) > 0 else q[:, ::-1]
+
+
 def random_quaternion(rng: np.random.Generator) -> Array:
     q = rng.normal(size=4)
     return q / np.linalg.norm(q)

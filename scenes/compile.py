@@ -5,7 +5,7 @@ Everything is computed in numpy float64 and cast at the end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -56,6 +56,7 @@ def compile_scene(scene: Any, dtype: Any = None) -> tuple[Model, State]:
     arrays = _link_arrays(links) | shape_arrays | {"gravity": gravity}
     arrays |= {f: np.concatenate([joint.dofs[f] for joint in joints]) for f in DOF_FIELDS}
     model = Model(topology=topology, **{name: jnp.asarray(array, kind) for name, array in arrays.items()})
+    model = model.replace(topology=replace(topology, shape_window=windows(model)))
     q, v = np.concatenate([link.q for link in links]), np.concatenate([link.v for link in links])
     return model, State(q=jnp.asarray(q, kind), v=jnp.asarray(v, kind), t=jnp.asarray(0.0, kind))
 
@@ -149,8 +150,7 @@ def _shapes(
     ends = np.cumsum([0, *(len(g.points) for g in geometry)]).tolist()
     topology = Topology(
         names, parents, joints, tuple(g.kind for g in geometry), tuple(on), tuple(pairwise(ends)),
-        tuple(g.faces for g in geometry), tuple(g.grid for g in geometry),
-        windows(geometry, pairs), pairs,
+        tuple(g.faces for g in geometry), tuple(g.grid for g in geometry), pairs=pairs,
     )  # fmt: skip
     return topology, {
         "shape_size": _stack([g.size for g in geometry], 3),

@@ -16,7 +16,7 @@ from ..engine.algebra.fence import settled
 from ..engine.algebra.spatial import Transform
 from ..engine.algebra.vec3 import Scalar, Vec3
 from .manifold import Face, padded
-from .near import X_AXIS, Z_AXIS, Near, at, direction, sign, where
+from .near import X_AXIS, Near, at, direction, sign, where
 from .solid import Solid
 
 CAP = 0.7  # cosine of the angle to its axis within which a cylinder shows its cap
@@ -32,7 +32,7 @@ def meeting_faces(kind_a: str, a: Solid, kind_b: str, b: Solid, X: Transform, no
 def rounded(a: Solid, rows: tuple[Near, ...]) -> tuple[Near, ...]:
     """Rows of the core of a sphere or capsule A as rows of the shape."""
     first, *others = rows
-    return first.rounded(a.size.x, 0.0), *(row.rod(a.size.x, Z_AXIS) for row in others)
+    return first.rounded(a.size.x, 0.0), *(row.rod(a.size.x, a.size.y) for row in others)
 
 
 def _seen_from(face: Face, X: Transform) -> Face:

@@ -125,5 +125,5 @@ def farther(axis: Near, nearest: Near) -> Near:
     overlap, or touch so closely that GJK's direction is rounding."""
     a, b = axis.a, axis.b
     size = sum((jnp.abs(x) for x in (a.y, a.z, *b.xyz)), start=jnp.abs(a.x))
-    rough = 1e3 * jnp.finfo(size.dtype).eps * size
+    rough = 200 * jnp.finfo(size.dtype).eps * size
     return where((axis.gap > rough) & (nearest.gap >= axis.gap - rough), nearest, axis)

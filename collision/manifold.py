@@ -41,8 +41,9 @@ class Face:
 def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
     """Up to four rows for a contact whose closest row is known: that row alone unless a face lies flat on it."""
     along_a, along_b = -face_a.normal.dot(row.normal), face_b.normal.dot(row.normal)
-    # the closest points are in a face where the normal is the face's, but for the rounding of its direction
-    flat = 1 - 4e5 * jnp.finfo(row.gap.dtype).eps
+    # the closest points are in a face where the normal is the face's, but for the error of its direction
+    eps = jnp.finfo(row.gap.dtype).eps
+    flat = 1 - 2 * eps ** (2 / 3)  # an angle of 1e-5 rad, in single precision of 1e-2 rad
     flat_a, flat_b = face_a.flat & (along_a > flat), face_b.flat & (along_b > flat)
     size = max(face_a.bound.shape[0], face_b.bound.shape[0])
     face_a, face_b = padded(face_a, size), padded(face_b, size)
@@ -52,9 +53,9 @@ def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
     candidates = _common(reference, other, up)
     found = select(on_a, candidates.mirrored(), candidates)
     first, *others = spread(found, row.normal)
-    # a face that is not quite flat may have its closest point elsewhere
-    rough = 1e4 * jnp.finfo(row.gap.dtype).eps * (_extent(reference.point) + _extent(other.point))
-    some = (flat_a | flat_b) & (first.gap <= row.gap + rough)
+    # a face that is not quite flat has its closest point elsewhere
+    rough = eps**0.75 * (_extent(reference.point) + _extent(other.point))
+    some = (flat_a | flat_b) & (jnp.abs(first.gap - row.gap) <= rough)
     return where(some, first, row), *(only_where(some, other) for other in others)
 
 

@@ -33,15 +33,27 @@ class Near(NamedTuple):
         n = self.normal
         return Near(self.gap - radius_a - radius_b, n, self.a - n * radius_a, self.b + n * radius_b)
 
-    def rod(self, radius: Scalar, axis: Vec3) -> Near:
-        """A later row of a capsule A: its point lies on the side, under the core's point along the normal, where the
-        side is radius / cos(tilt) away from the axis (unit)."""
-        slope = self.normal.dot(axis)
-        return self.rounded(radius / jnp.sqrt(jnp.maximum(1 - slope * slope, 0.25)), 0.0)
+    def rod(self, radius: Scalar, half_length: Scalar) -> Near:
+        """A later row of a capsule A along z: its point is where the capsule ends along the normal under the core's
+        point."""
+        return self.rounded(to_the_end(radius, half_length, self.a.z, -self.normal.z), 0.0)
 
     def mirrored(self) -> Near:
         """The same row with A and B exchanged."""
         return Near(self.gap, -self.normal, self.b, self.a)
+
+
+def to_the_end(radius: Scalar, half_length: Scalar, place: Scalar, slope: Scalar) -> Scalar:
+    """From a place on a capsule's axis to the surface [m], in a direction of which slope is the part along the axis.
+
+    The side is radius / cos(tilt) away; but the direction may leave through the cap of an end before.
+    """
+    rise = jnp.abs(slope)
+    on_side = radius / jnp.sqrt(jnp.maximum(1 - rise * rise, 0.25))
+    inset = half_length - place * sign(slope)  # from the end that comes first
+    through_cap = on_side * rise > inset
+    across = jnp.where(through_cap, radius * radius - inset * inset * (1 - rise * rise), 1.0)
+    return jnp.where(through_cap, inset * rise + jnp.sqrt(across), on_side)
 
 
 def between(a: Vec3, b: Vec3, normal: Vec3) -> Near:

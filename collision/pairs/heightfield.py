@@ -32,6 +32,10 @@ from .polytope import box_hull, capsule_hull, hull_hull, sphere_hull
 
 Kernel = Callable[[Solid, Solid, Transform], tuple[Near, ...]]
 
+# of all lengths: a point so little below its triangle is not on a side. Rounding is less, but a quaternion that has
+# drifted, or is given with seven digits, stretches, and every column's point might seem to be on a side
+SIDE = 1e-6
+
 COLUMN: dict[str, Kernel] = {
     "sphere": sphere_hull,
     "capsule": capsule_hull,
@@ -69,9 +73,10 @@ def _on_top(a: Solid, row: Near, corners: Vec3) -> Near:
     top, second, third = (jax.tree.map(lambda x, k=k: x[k], corners) for k in range(3))
     up = direction((second - top).cross(third - top), Z_AXIS)
     size = jnp.abs(second.x - third.x) + jnp.abs(second.y - third.y) + jnp.abs(second.z - third.z)
-    covered = (row.a - top).dot(up) < -1e4 * jnp.finfo(size.dtype).eps * size
+    rough = jnp.maximum(1e4 * jnp.finfo(size.dtype).eps * size, SIDE * (size + jnp.abs(row.a.x) + jnp.abs(row.a.y)))
+    covered = (row.a - top).dot(up) < -rough
     for x, n, d in zip((row.a.x, row.a.y), a.ground.grid, (a.size.x, a.size.y), strict=True):
-        covered &= jnp.abs(x) < (n - 1) / 2 * d - 1e4 * jnp.finfo(size.dtype).eps * size
+        covered &= jnp.abs(x) < (n - 1) / 2 * d - rough
     return only_where(~(covered & (row.gap > 0)), row)
 
 

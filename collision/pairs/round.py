@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from ...engine.algebra.fence import settled
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
-from ..near import ORIGIN, Z_AXIS, Near, between, direction, only_where, perpendicular
+from ..near import ORIGIN, Z_AXIS, Near, between, direction, only_where, perpendicular, to_the_end
 from ..solid import Solid
 
 ALONG = 0.99  # cosine of the angle up to which two capsules lie along each other and touch in two points
@@ -29,25 +29,31 @@ def sphere_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
 
 def capsule_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     axis = X.R.columns[2]
-    first = _row(a, b, X.p, axis, nearest_on_segments(X.p, axis, a.size.y, b.size.y))
+    first = _row(X.p, axis, nearest_on_segments(X.p, axis, a.size.y, b.size.y)).rounded(a.size.x, b.size.x)
     # capsules that lie along each other also touch at the ends of the stretch that they share
     lo, hi = _shared(X.p, axis, a.size.y, b.size.y)
     s_first = first.a.z
     s = jnp.where(jnp.abs(lo - s_first) > jnp.abs(hi - s_first), lo, hi)
     t = jnp.clip((s * axis.z) - X.p.dot(axis), -b.size.y, b.size.y)
-    second = _row(a, b, X.p, axis, (s, t))
-    reach = SLACK * (a.size.x + b.size.x)
-    two = (jnp.abs(axis.z) > ALONG) & (second.gap < first.gap + reach) & (hi - lo > 0)
+    core = _row(X.p, axis, (s, t))
+    n = core.normal
+    second = core.rounded(to_the_end(a.size.x, a.size.y, s, -n.z), to_the_end(b.size.x, b.size.y, t, n.dot(axis)))
+    reach = a.size.x + b.size.x
+    rough = 64 * jnp.finfo(reach.dtype).eps * (reach + jnp.abs(first.gap))
+    # where the axes meet, the second point may be the deeper one, along its own normal: then it says nothing
+    two = (jnp.abs(axis.z) > ALONG) & (second.gap < first.gap + SLACK * reach) & (second.gap > first.gap - rough)
+    two &= hi - lo > 0
     return first, only_where(two, second)
 
 
-def _row(a: Solid, b: Solid, p: Vec3, axis: Vec3, places: tuple[Scalar, Scalar]) -> Near:
+def _row(p: Vec3, axis: Vec3, places: tuple[Scalar, Scalar]) -> Near:
+    """The row of two places on the axes."""
     s, t = settled(places)
     on_a, on_b = Vec3(jnp.zeros_like(s), jnp.zeros_like(s), s), p + axis * t
     # where the axes meet, they come apart soonest perpendicular to both
     across = direction(Vec3(-axis.y, axis.x, jnp.zeros_like(axis.x)), perpendicular(axis))
     normal = direction(on_a - on_b, across)
-    return between(on_a, on_b, normal).rounded(a.size.x, b.size.x)
+    return between(on_a, on_b, normal)
 
 
 def nearest_on_segments(p: Vec3, axis: Vec3, la: Scalar, lb: Scalar) -> tuple[Scalar, Scalar]:

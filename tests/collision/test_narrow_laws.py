@@ -144,7 +144,7 @@ def test_derivative_of_the_gap(names):
     low, high = (at[1] - at[0]) / h, (at[2] - at[1]) / h
     # where the differences on either side disagree, another feature takes over: no derivative to speak of
     smooth = abs(high - low) < 1e-3
-    assert smooth.mean() > 0.3
+    assert smooth.mean() > 0.6  # 0.73 were the fewest of any pair, where the noise of a searched gap shows (1e-8 m)
     error = np.where(smooth, abs(got - (high + low) / 2), 0.0)
     bound = SLOPE if tolerance(names) == EXACT else SEARCHED_SLOPE
     s.demand("derivative", error, bound + 1e-3 * abs(high - low), got=got, differences=(high + low) / 2)
@@ -183,6 +183,20 @@ def test_nan_in_one_placement_stays_there(names):
     for field in rows._fields:
         np.testing.assert_array_equal(getattr(rows, field)[others], getattr(s.rows, field)[others], err_msg=field)
     assert (rows.code[[5, 9]] != 0).all()
+
+
+@pytest.mark.parametrize("names", [n for n in PAIRS if n[0] == "heightfield" and n in FAMILIES], ids="-".join)
+def test_a_quaternion_of_seven_digits_does_not_lose_the_ground(names):
+    # it turns and stretches by 1e-7: a column's point comes back from B's axes a little off, and is still on top
+    s = sample(names, "random")
+    rounded = [
+        replace(p, b=replace(p.b, quaternion=p.b.quaternion * (1 + k))) for p in s.placements for k in (5e-8, -5e-8)
+    ]
+    got, gaps = pair_scene(names).detect(rounded).gap[:, 0], np.repeat(s.gaps, 2)
+    near = gaps <= min(CELL) / 2
+    assert near.mean() > 0.3
+    s = Sample(names, rounded, s.rows, gaps)
+    s.demand("gap", np.where(near, abs(got - gaps), 0.0), 1e-6, got=got, want=gaps)
 
 
 @SOME

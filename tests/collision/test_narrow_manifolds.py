@@ -10,9 +10,11 @@ from carom.tests.oracles.minkowski import Solid
 from carom.tests.oracles.pair_scene import Sample, pair_scene
 from carom.tests.oracles.placements import NO_POINTS, PRISMS, UPRIGHT, Placement, prism
 from carom.tests.oracles.polygons import area, common, largest_four
+from carom.tests.oracles.surfaces import residual
 
 EXACT = 1e-12  # points and gaps at unit size
 LEAST = 1 - 1e-9  # of the largest area, which rounding may fall short of
+SINGLE = 1e-5  # gaps in single precision
 COUNT = 48  # one call
 SQUARE = np.array([[1.0, 1], [-1, 1], [-1, -1], [1, -1]])
 
@@ -153,6 +155,51 @@ def test_a_rod_on_its_side_touches_at_its_two_ends(floor, kind):
     _check_rows(_detected((floor, kind), placements), ends, [0.0, 1e-5, -1e-5, -0.01])
 
 
+@pytest.mark.parametrize("block", ["box", "cube"])
+def test_a_tilted_capsule_with_its_lower_end_over_a_border_ends_on_its_cap_or_its_side(block):
+    # under the border it ends on the cap where less of the axis is over the block than the cap bulges, else on the side
+    names, rng, placements, want = ("capsule", block), np.random.default_rng(3), [], []
+    radius, half = 0.7, 0.3
+    for _ in range(COUNT):
+        tilt, over = rng.uniform(0.01, 0.09), rng.uniform(0.005, 0.1)  # [rad], [m] of the axis over the block
+        height = rng.uniform(0.6, 0.75)  # of the lower end
+        away = np.array([np.cos(tilt), 0.0, np.sin(tilt)])
+        middle = np.array([0.5 - over, rng.uniform(-0.3, 0.3), height]) + half * away
+        turn = Rotation.from_euler("y", np.pi / 2 - tilt).as_quat(scalar_first=True)
+        capsule = _solid("capsule", (radius, half, 0), position=middle, quaternion=turn)
+        placements.append(Placement("over a border", capsule, _ground(block, (0.5, 0.5, 0.5), 0.0)))
+        on_cap = over < radius * np.sin(tilt)
+        side = height + over * np.tan(tilt) - radius / np.cos(tilt)
+        want.append([height - radius, height - np.sqrt(radius**2 - over**2) if on_cap else side])
+    s, want = _detected(names, placements), np.array(want)
+    assert (want[:, 1] > want[:, 0] + 1e-3).sum() > 5  # the second row is not the first again
+    np.testing.assert_array_equal(s.rows.active, [[True, True, False, False]] * COUNT)
+    s.demand("gap", abs(s.rows.gap[:, :2] - want).max(1), EXACT, got=s.rows.gap, want=want)
+    off = np.stack([residual(p.a, x) for p, x in zip(placements, s.rows.point_a[:, :2], strict=True)])
+    s.demand("a point is off the capsule", abs(off).max(1), EXACT, off=off)
+
+
+def test_capsules_a_little_skew_touch_in_points_of_their_surfaces():
+    rng, names, placements = np.random.default_rng(6), ("capsule", "capsule"), []
+    for _ in range(COUNT):
+        (r, h, _), (r2, h2, _) = sizes = rng.uniform(0.3, 0.8, (2, 3)) * [1, 1, 0]
+        turn = Rotation.from_rotvec([*rng.uniform(-0.1, 0.1, 2), 0.0]).as_quat(scalar_first=True)
+        apart = (r + r2) * rng.uniform(0.2, 1.1)
+        at = (apart, 0.0, rng.uniform(-0.5, 0.5) * (h + h2))
+        bodies = _solid("capsule", sizes[0]), _solid("capsule", sizes[1], position=at, quaternion=turn)
+        placements.append(Placement("skew", *bodies))
+    s = _detected(names, placements)
+    on = s.rows.active
+    assert on[:, 1].sum() > 10  # two rows, of which the second is not everywhere the first again
+    assert (s.rows.gap[on[:, 1], 1] > s.rows.gap[on[:, 1], 0] + 1e-3).sum() > 5
+    for side, points in (("a", s.rows.point_a), ("b", s.rows.point_b)):
+        off = np.stack([residual(getattr(p, side), x) for p, x in zip(placements, points, strict=True)])
+        s.demand(f"a point is off {side}", np.where(on, abs(off), 0.0).max(1), EXACT, off=off)
+    apart = s.rows.point_a - s.rows.point_b - np.where(on, s.rows.gap, 0.0)[..., None] * s.rows.normal
+    s.demand("a - b is not gap normal", np.where(on, np.linalg.norm(apart, axis=-1), 0.0).max(1), EXACT)
+    s.demand("the second is closer", np.where(on[:, 1], s.rows.gap[:, 0] - s.rows.gap[:, 1], 0.0), EXACT)
+
+
 @pytest.mark.parametrize("floor", FLOORS)
 def test_a_standing_cylinder_touches_at_four_points_of_its_rim(floor):
     placements = _on_floor(floor, "cylinder", (0.3, 0.7, 0), Rotation.identity(), 0.7)
@@ -195,3 +242,15 @@ def test_a_tilted_block_keeps_its_rows_on_its_surface_and_the_closest_first(name
         s.demand("corners", error, EXACT, got=got, want=lowest)
     # the deepest corner's depth and the contact's differ by the tilt's cosine at most
     s.demand("closest", abs(s.rows.gap[:, 0] - lowest[:, 0]), 1e-5, got=s.rows.gap, want=lowest)
+
+
+def test_in_single_precision_crossing_edges_are_not_taken_for_faces():
+    rng, names, tilted = np.random.default_rng(4), ("box", "box"), []
+    for p in _resting(names, overhang=True)[0]:
+        tilt = Rotation.from_rotvec([*(rng.choice([-1, 1], 2) * rng.uniform(0.02, 0.2, 2)), 0.0])
+        q = tilt * Rotation.from_quat(p.b.quaternion, scalar_first=True)
+        tilted.append(Placement("tilted", p.a, replace(p.b, quaternion=q.as_quat(scalar_first=True))))
+    s, single = _detected(names, tilted), pair_scene(names, np.float32).detect(tilted)
+    assert (s.rows.active.sum(1) == 1).sum() > 10  # where edges cross
+    np.testing.assert_array_equal(single.active, s.rows.active)
+    s.demand("gap", abs(single.gap[:, 0] - s.rows.gap[:, 0]), SINGLE, got=single.gap, want=s.rows.gap)

@@ -37,6 +37,9 @@ _HOME = {
     # ask what is near what
     "detect": "collision.detect",
     "Proximities": "collision.proximities",
+    # ask what an impact does
+    "resolve_impact": "contact.resolve",
+    "collision_matrix": "contact.matrix",
     # let time pass
     "rollout": "integrators.rollout",
     "tile": "integrators.rollout",
@@ -66,6 +69,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .collision.shapes import Heightfield as Heightfield
     from .collision.shapes import Mesh as Mesh
     from .collision.shapes import Sphere as Sphere
+    from .contact.matrix import collision_matrix as collision_matrix
+    from .contact.resolve import resolve_impact as resolve_impact
     from .engine.dynamics.aba import aba as aba
     from .engine.dynamics.crba import crba as crba
     from .engine.dynamics.energy import energy as energy

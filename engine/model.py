@@ -47,6 +47,7 @@ class Topology:
     shape_grid: (rows, columns) of each heightfield, (0, 0) of other shapes.
     shape_window: rows and columns of a heightfield's cells that are looked at about a body, (0, 0) of other shapes.
     pairs: (shape, shape) that may touch, each once, smaller index first.
+    driven: whether some static's surface moves, see `Model.shape_twist`.
     """
 
     names: tuple[str, ...]
@@ -59,6 +60,7 @@ class Topology:
     shape_grid: tuple[tuple[int, int], ...] = ()
     shape_window: tuple[tuple[int, int], ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
+    driven: bool = False
 
     def __hash__(self) -> int:
         return self._hash  # a thousand bodies have half a million pairs, and every jitted call asks
@@ -159,12 +161,15 @@ class Model:
         motor_gain, motor_kp, motor_kd, motor_effort, motor_target (nv,): the motor's torque is
         clip(gain u - kp q - kd v, -effort, effort) with u the control, or the target where none is given;
         lower, upper (nv,) limits, -inf and inf where there are none [rad, m]; limit_restitution (nv,).
-    World: gravity (3,) [m/s^2].
+    World: gravity (3,) [m/s^2]; gap_band () [m, rad]: how near is touching; rest_speed () [m/s, rad/s]: contacts
+        that close more slowly than this rest, they do not bounce.
     Shapes (pose in the link's frame):
         shape_size (ns, 3) [m], by kind: sphere (r, 0, 0), box half extents, capsule and cylinder
         (r, half length, 0), ellipsoid radii, plane zeros (normal is the pose's z axis);
         shape_position (ns, 3) [m]; shape_quaternion (ns, 4); friction (ns,), restitution (ns,);
-        points (m, 3): vertices of hulls and meshes, all shapes end to end [m].
+        points (m, 3): vertices of hulls and meshes, all shapes end to end [m];
+        shape_twist (ns, 6): angular velocity and velocity of the shape's origin, world axes, of statics whose
+        surfaces move in place as conveyors and turntables do [rad/s, m/s].
     Pairs: pair_friction (np,), pair_restitution (np,), combined when the scene was compiled.
     """
 
@@ -191,12 +196,15 @@ class Model:
     upper: Array
     limit_restitution: Array
     gravity: Array
+    gap_band: Array
+    rest_speed: Array
     shape_size: Array
     shape_position: Array
     shape_quaternion: Array
     friction: Array
     restitution: Array
     points: Array
+    shape_twist: Array
     pair_friction: Array
     pair_restitution: Array
 
@@ -215,6 +223,9 @@ class Model:
 
 
 _BASE_NDIM = {
+    "gap_band": 0,
+    "rest_speed": 0,
+    "shape_twist": 2,
     "com": 2,
     "inertia": 3,
     "joint_position": 2,

@@ -8,6 +8,11 @@ from jax import Array
 OK = 0
 NOT_FINITE = 1
 PAIRS_FULL = 2
+IMPACT_UNFINISHED = 3
+ENERGY_GAINED = 4
+IMPACTS_CAPPED = 5
+CONTACTS_FULL = 6
+SOLVER_UNFINISHED = 7
 
 MESSAGES = {
     OK: "finished",
@@ -18,6 +23,26 @@ MESSAGES = {
     PAIRS_FULL: (
         "more pairs of shapes are near each other than there is room for, and some were left out: raise max_pairs to "
         "the number needed, or lower the margin"
+    ),
+    IMPACT_UNFINISHED: (
+        "an impact's sliding was still going on after the most steps it is given, and was ended by force: K is nearly "
+        "singular, or friction is far above 10; look for a body of nearly no inertia"
+    ),
+    ENERGY_GAINED: (
+        "an impact gained energy, as Newton's law with friction may (and the cone projection): use law='stronge', "
+        "which never does"
+    ),
+    IMPACTS_CAPPED: (
+        "the bodies were still striking each other after the most impacts an instant is given, and were ended "
+        "together without bounce: raise max_impacts, or use impacts='simultaneous'"
+    ),
+    CONTACTS_FULL: (
+        "more contacts touch than there is room for, and the shallowest were left out: raise max_contacts to the "
+        "number needed"
+    ),
+    SOLVER_UNFINISHED: (
+        "the impulses of simultaneous contacts did not settle to their tolerance: raise max_turns; mass ratios above "
+        "1000 and contacts that jam by friction are the usual causes"
     ),
 }
 

@@ -14,7 +14,7 @@ ORIGIN, NO_TURN = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 
 
 class SceneBuilder:
-    """Builds a SceneSpec. The fields and their units are those of BodySpec, LinkSpec, PlaneSpec, StaticSpec.
+    """Builds a SceneSpec. Fields and units are those of SceneSpec, BodySpec, LinkSpec, PlaneSpec, StaticSpec.
 
     b = SceneBuilder()
     b.add_plane()
@@ -22,8 +22,15 @@ class SceneBuilder:
     model, state = compile_scene(b.build())
     """
 
-    def __init__(self, gravity: Numbers = (0.0, 0.0, -9.81)) -> None:
+    def __init__(
+        self,
+        gravity: Numbers = (0.0, 0.0, -9.81),
+        *,
+        gap_band: float | None = None,
+        rest_speed: float | None = None,
+    ) -> None:
         self._gravity: Any = gravity
+        self._touch: Any = (gap_band, rest_speed)
         self._links: list[Any] = []
         self._statics: list[Any] = []
         self._pairs: list[PairSpec] = []
@@ -51,11 +58,13 @@ class SceneBuilder:
         *,
         position: Numbers = ORIGIN,
         quaternion: Numbers = NO_TURN,
+        linear_velocity: Numbers = ORIGIN,
+        angular_velocity: Numbers = ORIGIN,
         friction: float | None = None,
         restitution: float | None = None,
         material: str | None = None,
     ) -> None:
-        """Shapes fixed in the world."""
+        """Shapes fixed in the world; velocities are those of a surface that moves in place, as a conveyor's does."""
         self._statics.append(_spec(StaticSpec, locals()))
 
     def add_body(
@@ -113,7 +122,7 @@ class SceneBuilder:
     def build(self) -> SceneSpec:
         """The scene recorded so far, as plain data."""
         links, statics, pairs = tuple(self._links), tuple(self._statics), tuple(self._pairs)
-        return SceneSpec(self._gravity, links, statics, pairs, tuple(self._exclusions))
+        return SceneSpec(self._gravity, links, statics, pairs, tuple(self._exclusions), *self._touch)
 
 
 def _spec(kind: Any, arguments: dict[str, Any]) -> Any:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..collision.bounds import bounding_spheres
 from ..collision.mass import MassProperties
 from ..collision.poses import Array, rotation_matrix
 from ..engine.model import Model, Topology
@@ -27,6 +28,9 @@ from .compiling.tree_mass import check_tree
 from .compiling.windows import windows
 from .joint_specs import Floating
 from .spec import BodySpec, LinkSpec, SceneSpec
+
+GAP_BAND = {"float32": 1e-5, "float64": 1e-9}  # [m] how near is touching, in scenes of a metre
+STANDARD_GRAVITY = 9.81  # [m/s^2] for the rest speed of scenes without gravity
 
 DOF_FIELDS = (
     "armature", "damping", "loss", "stiffness", "rest", "motor_gain", "motor_kp", "motor_kd", "motor_effort",
@@ -53,12 +57,28 @@ def compile_scene(scene: Any, dtype: Any = None) -> tuple[Model, State]:
     joints = [link.joint for link in links]
     check_tree([who(link) for link in specs], parents, [link.mass for link in links], joints)
     topology, shape_arrays = _shapes(spec, specs, parents, links)
-    arrays = _link_arrays(links) | shape_arrays | {"gravity": gravity}
+    arrays = _link_arrays(links) | shape_arrays | {"gravity": gravity, "gap_band": 0.0, "rest_speed": 0.0}
     arrays |= {f: np.concatenate([joint.dofs[f] for joint in joints]) for f in DOF_FIELDS}
     model = Model(topology=topology, **{name: jnp.asarray(array, kind) for name, array in arrays.items()})
-    model = model.replace(topology=replace(topology, shape_window=windows(model)))
+    model = model.replace(topology=replace(topology, shape_window=windows(model)), **_touch(spec, model))
     q, v = np.concatenate([link.q for link in links]), np.concatenate([link.v for link in links])
     return model, State(q=jnp.asarray(q, kind), v=jnp.asarray(v, kind), t=jnp.asarray(0.0, kind))
+
+
+def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
+    """gap_band () and rest_speed () of the model, as given or by their defaults."""
+    kind, moving = model.gravity.dtype, np.array(model.topology.shape_links, int) >= 0
+    if spec.gap_band is None:
+        radius = np.asarray(bounding_spheres(model).radius)[moving].max(initial=1.0)
+        band = GAP_BAND[kind.name] * radius
+    else:
+        band = check.positive("scene", "gap_band", spec.gap_band, unit="m")
+    if spec.rest_speed is None:
+        fall = float(np.linalg.norm(model.gravity)) or STANDARD_GRAVITY
+        speed = np.sqrt(2 * fall * 10 * band)
+    else:
+        speed = check.non_negative("scene", "rest_speed", spec.rest_speed, unit="m/s")
+    return {"gap_band": jnp.asarray(band, kind), "rest_speed": jnp.asarray(speed, kind)}
 
 
 def _checked_dtype(dtype: Any) -> Any:
@@ -151,6 +171,7 @@ def _shapes(
     topology = Topology(
         names, parents, joints, tuple(g.kind for g in geometry), tuple(on), tuple(pairwise(ends)),
         tuple(g.faces for g in geometry), tuple(g.grid for g in geometry), pairs=pairs,
+        driven=any(row.twist.any() for row in rows),
     )  # fmt: skip
     return topology, {
         "shape_size": _stack([g.size for g in geometry], 3),
@@ -159,6 +180,7 @@ def _shapes(
         "friction": np.array([row.friction for row in rows]),
         "restitution": np.array([row.restitution for row in rows]),
         "points": np.concatenate([np.zeros((0, 3)), *(g.points for g in geometry)]),
+        "shape_twist": _stack([row.twist for row in rows], 6),
         "pair_friction": friction,
         "pair_restitution": restitution,
     }

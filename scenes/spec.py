@@ -101,12 +101,18 @@ class PlaneSpec:
 
 @dataclass(frozen=True)
 class StaticSpec:
-    """Static geometry fixed in W.  position (3,) [m] and quaternion (4,) of the frame that carries the shapes."""
+    """Static geometry fixed in W.  position (3,) [m] and quaternion (4,) of the frame that carries the shapes.
+
+    linear_velocity (3,) [m/s] at the position and angular_velocity (3,) [rad/s], world axes: how the surface moves
+    while the geometry stays where it is, as that of a conveyor belt or a turntable.
+    """
 
     name: str | None = None
     shapes: Sequence[Shape] = ()
     position: Numbers = (0.0, 0.0, 0.0)
     quaternion: Numbers = (1.0, 0.0, 0.0, 0.0)
+    linear_velocity: Numbers = (0.0, 0.0, 0.0)
+    angular_velocity: Numbers = (0.0, 0.0, 0.0)
     friction: float | None = None
     restitution: float | None = None
     material: str | None = None
@@ -135,6 +141,9 @@ class SceneSpec:
     gravity (3,) in W [m/s^2].  links: bodies and links in order of adding.  statics: planes and static geometry.
     pairs: rules between materials.  exclusions: pairs of names (of bodies, links, statics, or "world": all
     statics) that never touch.
+    gap_band [m]: how near is touching; None: 1e-9 in double precision, 1e-5 in single, times the size of the largest
+    moving shape where that is above a metre. rest_speed [m/s]: contacts that close more slowly rest and do not
+    bounce; None: the speed of a fall through ten bands.
     """
 
     gravity: Numbers = (0.0, 0.0, -9.81)
@@ -142,6 +151,8 @@ class SceneSpec:
     statics: tuple[PlaneSpec | StaticSpec, ...] = ()
     pairs: tuple[PairSpec, ...] = ()
     exclusions: tuple[tuple[str, str], ...] = ()
+    gap_band: float | None = None
+    rest_speed: float | None = None
 
     def __post_init__(self) -> None:
         make_plain(self)

@@ -32,17 +32,23 @@ def test_code_runs(tmp_path: Path) -> None:
     tour.write_text("\n".join(blocks("python")))
     result = run(sys.executable, str(tour), cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
-    names, a, frames, batch, *near, some, pieces, ring = result.stdout.splitlines()
+    names, a, frames, batch, *rest = result.stdout.splitlines()
     assert names == "('pendulum', 'box') (8,) (7,)"
     assert float(a.split()[1]) < 1e-12  # rnea undoes aba: what is left of the torque [N m]
     assert frames.startswith("(121, 8)")
     assert abs(float(frames.split()[-1])) < 1e-9  # energy drift over two seconds
     assert batch == "(1024, 31, 8)"
+    near, (some, pieces, ring), laws, stack = rest[:-7], rest[-7:-4], rest[-4:-1], rest[-1]
     gaps = sorted((*line.split()[:2], abs(float(line.split()[2]))) for line in near)
     assert gaps == [("box", "sphere", 0.104), *[("plane", "box", 0.0)] * 4, ("plane", "sphere", 0.05)]
     assert some == "5 (1024, 6) (1024, 14)"
     assert float(pieces.split()[1]) == pytest.approx(0.072, abs=5e-4)
     assert float(ring.split()[1]) == pytest.approx(0.3 * math.cos(math.pi / 16) - 0.2, abs=1e-6)
+    for law, line, u in zip(("stronge", "poisson", "newton"), laws, ("0.5362", "0.5540", "0.5000"), strict=True):
+        assert line.startswith(f"{law} {u} m/s, slip ")
+        assert float(line.split()[-1]) < 1e-12
+    assert stack.startswith("98.100 N on the ground")
+    assert float(stack.split()[-2]) < 1e-6
 
 
 def test_two_commands_are_what_ci_runs() -> None:

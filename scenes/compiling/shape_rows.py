@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ class ShapeRow:
     """A shape of a link (or of the world), or a part of it, in the link's frame. Fields as in Model.
 
     where: how messages call the shape.  weighs: it stands for the mass of the shape: of a mesh's parts the first.
+    twist: (6,) of the surface of a static that moves in place, at the shape's origin, world axes.
     """
 
     where: str
@@ -39,6 +40,7 @@ class ShapeRow:
     density: float
     material: str | None
     weighs: bool = True
+    twist: Array = field(default_factory=lambda: np.zeros(6))
 
     def mass(self) -> MassProperties:
         """Of the whole shape, in the link's frame."""
@@ -68,11 +70,18 @@ def shape_rows(owner: Any, index: int | None = None, moving: bool = True) -> lis
     pose = np.zeros(3), np.eye(4)[0]
     if not moving:  # a static has a pose of its own, in the world
         pose = check.numbers(where, "position", owner.position, (3,), "m"), _quaternion(where, owner)
-    return [
+    rows = [
         row
         for i, shape in enumerate(owner.shapes)
         for row in _rows(f"{where}, shape {i}", shape, inherited, pose, moving)
     ]
+    return rows if moving else _driven(where, owner, rows, pose[0])
+
+
+def _driven(where: str, owner: Any, rows: list[ShapeRow], origin: Array) -> list[ShapeRow]:
+    w = check.numbers(where, "angular_velocity", owner.angular_velocity, (3,), "rad/s")
+    v = check.numbers(where, "linear_velocity", owner.linear_velocity, (3,), "m/s")
+    return [replace(r, twist=np.concatenate([w, v + np.cross(w, r.position - origin)])) for r in rows]
 
 
 def _quaternion(where: str, spec: Any) -> Array:

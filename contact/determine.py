@@ -1,0 +1,174 @@
+"""Contact determination: Proximities and joint limits -> Contacts. The first stage of this floor.
+
+Holck's module of that name (2.3.2; 4.3 for limits): what is nearer than the collision envelope is a contact, whether
+two bodies meet or a joint stands at the end of its range. What becomes of it depends on how fast it closes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..collision.proximities import Proximities
+from ..engine.algebra.vec3 import Vec3
+from ..engine.joints import JOINTS
+from ..engine.model import Model, Topology
+from ..engine.results import CONTACTS_FULL, OK
+from .contacts import Contacts, tangents
+from .picking import picked
+
+ENVELOPE = 10  # gap bands within which a contact may rest
+
+
+class Phases(NamedTuple):
+    """What each contact is about to do, bools (C, *batch); a contact is at most one of the three."""
+
+    impact: Array
+    resting: Array
+    separating: Array
+
+
+def determine(
+    model: Model, q: Array, near: Proximities, *, max_contacts: int | None = None, envelope: float = ENVELOPE
+) -> Contacts:
+    """All contacts at the coordinates q (*batch, nq): gaps of at most `envelope` gap bands.
+
+    near: what `detect` found at q, with a margin no smaller than the envelope.
+    max_contacts: room for so many (None: for `default_capacity`); `.code` says whether it was enough.
+    """
+    contacts = _joined(_touching(model, near), _limits(model, q))
+    contacts = contacts._replace(active=contacts.active & (contacts.gap <= envelope * model.gap_band))
+    room = default_capacity(model.topology) if max_contacts is None else max_contacts
+    return _packed(contacts, min(room, len(contacts.gap)))
+
+
+def phases(model: Model, contacts: Contacts, u_n: Array) -> Phases:
+    """Sorts contacts by their gap and normal velocity u_n (C, *batch) [m/s, rad/s], negative as they approach."""
+    impact = contacts.active & (contacts.gap <= model.gap_band) & (u_n < -model.rest_speed)
+    resting = contacts.active & ~impact & (u_n <= model.rest_speed)
+    return Phases(impact, resting, contacts.active & ~impact & ~resting)
+
+
+def default_capacity(topology: Topology) -> int:
+    """Room for contacts where none is asked for: 8 for each link, and 32 at least."""
+    return max(32, 8 * topology.n_links)
+
+
+# -- shapes that touch ------------------------------------------------------------------------------
+
+
+def _touching(model: Model, near: Proximities) -> Contacts:
+    topology, first = model.topology, lambda x: jnp.moveaxis(x, -1, 0)
+    vector = lambda x: Vec3.of(jnp.moveaxis(x, -2, 0))  # noqa: E731
+    pair = first(near.pair)
+    shapes = jnp.asarray(np.array(topology.pairs, np.int32).reshape(-1, 2))
+    links = jnp.asarray(np.array((*topology.shape_links, -1), np.int32))
+    a, b = (shapes[pair, side] if len(shapes) else pair for side in (0, 1))
+    point = (vector(near.point_a) + vector(near.point_b)) * 0.5
+    friction, restitution = (
+        picked(first(jnp.concatenate([x, jnp.zeros_like(x[..., :1])], -1)), pair, 0) if pair.size else first(near.gap)
+        for x in (model.pair_friction, model.pair_restitution)
+    )
+    return Contacts(
+        pair, jnp.full_like(pair, -1), links[a], links[b], first(near.active), first(near.gap),
+        tangents(vector(near.normal)), point, _surface_velocity(model, a, b, point), friction, restitution,
+        near.code, jnp.zeros_like(near.code),
+    )  # fmt: skip
+
+
+def _surface_velocity(model: Model, a: Array, b: Array, point: Vec3) -> Vec3:
+    """Velocity of A's surface less B's at the points, of statics that move in place."""
+    still = jax.tree.map(jnp.zeros_like, point)
+    if not model.topology.driven:
+        return still
+    twist, origin = (jnp.moveaxis(x, -2, 0) for x in (model.shape_twist, model.shape_position))
+
+    def at(shape: Array) -> Vec3:
+        columns = [picked(x[..., k], shape, 0) for x, n in ((twist, 6), (origin, 3)) for k in range(n)]
+        w, v, o = (Vec3(*columns[k : k + 3]) for k in (0, 3, 6))
+        return v + w.cross(point - o)
+
+    return at(a) - at(b)
+
+
+# -- joints at their limits ---------------------------------------------------------------------------
+
+
+def _limits(model: Model, q: Array) -> Contacts:
+    """One row for each degree of freedom that has a coordinate of its own: its nearer limit."""
+    topology = model.topology
+    dofs, coordinates, links = limited(topology)
+    first = lambda x, index: jnp.moveaxis(x, -1, 0)[index]  # noqa: E731
+    at = first(q, coordinates)
+    batch = at.shape[1:]
+    lower, upper, e = (
+        jnp.broadcast_to(_widened(first(x, dofs), at), at.shape)
+        for x in (model.lower, model.upper, model.limit_restitution)
+    )
+    below, above = at - lower, upper - at
+    low = below <= above
+    gap = jnp.where(low, below, above)
+    none = jnp.zeros_like(at)
+    rows = lambda index: jnp.broadcast_to(_column(index, at), at.shape)  # noqa: E731
+    link_b = np.array([topology.parents[link] for link in links], np.int32)
+    code = jnp.zeros(batch, jnp.int32)
+    n = Vec3(none, none, jnp.where(low, 1, -1).astype(at.dtype))
+    zero = Vec3(none, none, none)
+    return Contacts(
+        rows(np.full(len(dofs), -1, np.int32)), rows(dofs), rows(links), rows(link_b), jnp.isfinite(gap), gap,
+        tangents(n), zero, zero, none, e, code, code,
+    )  # fmt: skip
+
+
+def limited(topology: Topology) -> tuple[Any, Any, Any]:
+    """Degrees of freedom that may have limits, (n,) each: their numbers, their coordinates' and their links'."""
+    rows = []
+    for link, joint in enumerate(topology.joints):
+        if JOINTS[joint].nq == JOINTS[joint].nv:
+            start = (topology.v_start[link], topology.q_start[link])
+            rows += [(start[0] + k, start[1] + k, link) for k in range(JOINTS[joint].nv)]
+    columns = np.array(rows, np.int32).reshape(-1, 3).T
+    return columns[0], columns[1], columns[2]
+
+
+def _column(index: Any, like: Array) -> Array:
+    return jnp.asarray(index).reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def _widened(x: Array, like: Array) -> Array:
+    return x.reshape(len(x), *(1,) * (like.ndim - x.ndim), *x.shape[1:])
+
+
+# -- all in one table -----------------------------------------------------------------------------------
+
+
+def _joined(a: Contacts, b: Contacts) -> Contacts:
+    batch = jnp.broadcast_shapes(a.gap.shape[1:], b.gap.shape[1:])
+
+    def both(x: Array, y: Array) -> Array:
+        x, y = (jnp.broadcast_to(_widened(z, jnp.zeros((1, *batch))), (len(z), *batch)) for z in (x, y))
+        return jnp.concatenate([x, y.astype(x.dtype)])
+
+    code, needed = (jnp.broadcast_to(x, batch) for x in (a.code, a.needed))
+    return jax.tree.map(both, _rows_only(a), _rows_only(b))._replace(code=code, needed=needed)
+
+
+def _packed(contacts: Contacts, room: int) -> Contacts:
+    """The active contacts in front, `room` rows in all."""
+    active = contacts.active
+    count = active.sum(0, dtype=jnp.int32)
+    if room < len(active):
+        order = jnp.argsort(~active, axis=0, stable=True)[:room]
+        front = jax.tree.map(lambda x: picked(x, order, 0), _rows_only(contacts))
+        contacts = front._replace(code=contacts.code)
+    full = jnp.where(count > room, CONTACTS_FULL, OK)
+    code = jnp.where(contacts.code == OK, full, contacts.code).astype(jnp.int32)
+    return contacts._replace(code=code, needed=jnp.where(count > room, count, 0))
+
+
+def _rows_only(contacts: Contacts) -> Any:
+    return contacts._replace(code=None, needed=None)  # type: ignore[arg-type]

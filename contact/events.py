@@ -1,0 +1,112 @@
+"""Impacts: a row for every impact of an instant, as event logs and people read them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..engine.algebra.vec3 import Vec3
+from .contacts import Contacts
+from .picking import picked
+
+
+class Impacts(NamedTuple):
+    """The impacts of one instant in their order, E rows of which the first `count` are real: components (E, *batch).
+
+    contact: row of the instant's Contacts, -1 where there is none.
+    u_before, u_after: relative velocity in the contact frame [m/s].  impulse: on A, in the contact frame [N s].
+    energy_before, energy_after: kinetic energy of the scene [J].
+    code: of the law, per impact.  count: (*batch).
+    """
+
+    contact: Array
+    u_before: Vec3
+    u_after: Vec3
+    impulse: Vec3
+    energy_before: Array
+    energy_after: Array
+    code: Array
+    count: Array
+
+    @staticmethod
+    def none(room: int, like: Array) -> Impacts:
+        """No impacts, room for so many; lanes and dtype as those of `like` (C, *batch)."""
+        shape = (room, *like.shape[1:])
+        zero = jnp.zeros(shape, like.dtype)
+        vector, whole = Vec3(zero, zero, zero), jnp.zeros(shape, jnp.int32)
+        return Impacts(whole - 1, vector, vector, vector, zero, zero, whole, jnp.zeros(shape[1:], jnp.int32))
+
+    def with_row(self, k: Array, hit: Array, row: Impacts) -> Impacts:
+        """The log after one more impact: row k of lanes that have one. row: components (*batch)."""
+
+        def put(log: Array, new: Array) -> Array:
+            old = jax.lax.dynamic_index_in_dim(log, k, 0, keepdims=False)
+            return jax.lax.dynamic_update_index_in_dim(log, jnp.where(hit, new, old).astype(log.dtype), k, 0)
+
+        rows: Any = jax.tree.map(put, self._replace(count=None), row._replace(count=None))  # type: ignore[arg-type]
+        return rows._replace(count=self.count + hit)
+
+
+class ContactEvents(NamedTuple):
+    """Impacts as users read them, arrays (..., E): one row an impact, in their order.
+
+    bodies: (..., E, 2) links A and B, -1 the world; at a limit the joint's link and its parent.
+    pair: row of `topology.pairs`, -1 at a limit.  dof: the degree of freedom at its limit, else -1.
+    point, normal: (..., E, 3) in the world [m]; the normal is from B to A. Zeros at a limit.
+    u_before, u_after, impulse: (..., E, 3) in the contact frame (t1, t2, n) [m/s, N s]; at a limit of a revolute
+    joint rad/s and N m s.
+    energy_before, energy_after: (..., E) kinetic energy of the scene [J].
+    code: (..., E) what the law says.  count: (...) how many rows are real.
+    """
+
+    bodies: Array
+    pair: Array
+    dof: Array
+    point: Array
+    normal: Array
+    u_before: Array
+    u_after: Array
+    impulse: Array
+    energy_before: Array
+    energy_after: Array
+    code: Array
+    count: Array
+
+
+def contact_events(contacts: Contacts, impacts: Impacts) -> ContactEvents:
+    """The instant's impacts as arrays, lanes first."""
+    row = jnp.maximum(impacts.contact, 0)
+    real = impacts.contact >= 0
+
+    def of(x: Array) -> Array:
+        return _lanes_first(picked(x, row, 0))
+
+    def vectors(x: Vec3) -> Array:
+        return jnp.stack([_lanes_first(c) for c in x.xyz], -1)
+
+    def only(x: Array, else_: int) -> Array:
+        return jnp.where(_lanes_first(real), x, else_)
+
+    touching = _lanes_first(real & ~picked(contacts.is_limit, row, 0))[..., None]
+    point, normal = (jnp.stack([of(c) for c in v.xyz], -1) for v in (contacts.point, contacts.frame.rows[2]))
+    return ContactEvents(
+        bodies=jnp.stack([only(of(x), -1) for x in (contacts.link_a, contacts.link_b)], -1),
+        pair=only(of(contacts.pair), -1),
+        dof=only(of(contacts.dof), -1),
+        point=jnp.where(touching, point, 0),
+        normal=jnp.where(touching, normal, 0),
+        u_before=vectors(impacts.u_before),
+        u_after=vectors(impacts.u_after),
+        impulse=vectors(impacts.impulse),
+        energy_before=_lanes_first(impacts.energy_before),
+        energy_after=_lanes_first(impacts.energy_after),
+        code=_lanes_first(impacts.code),
+        count=impacts.count,
+    )
+
+
+def _lanes_first(x: Array) -> Array:
+    return jnp.moveaxis(x, 0, -1)

@@ -1,0 +1,133 @@
+"""Several impacts at one instant, one after another or all at once.
+
+sequential    the contact that closes fastest is resolved by the law, alone; then the next, until none closes. A row of
+              equal balls passes a blow on to the last one (e = 1: only that one leaves), as do balls 0.1 mm apart; with
+              one sweep each keeps v_N = ((1 + e)/2)^(N - 1) v. With e = 0 three balls end at v/3 each, after
+              infinitely many impacts in theory; here what closes more slowly than `rest_speed` is ended at once.
+simultaneous  all contacts share one instant: Moreau's law, u_n+ = -e u_n- wherever there is an impulse, Coulomb's cone
+              for friction. Three equal balls, e = 1: (-1/3, 2/3, 2/3) v; e = 0: v/3 each. Where Newton's restitution
+              would gain energy (friction, or unequal e), the impulses are cut back on the straight line to the
+              plastic ones, which never do, until no energy is gained.
+
+Neither is "right": they are the two limits of how fast a blow travels through bodies that touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..engine.algebra.vec3 import Sym3, Vec3
+from ..engine.model import Model
+from ..engine.results import IMPACTS_CAPPED, OK
+from .cone import solve_cone
+from .contacts import Contacts
+from .determine import phases
+from .events import Impacts
+from .laws.law import Law
+from .laws.table import impulse
+from .picking import picked
+from .rows import Rows, applied, relative
+
+UNIT = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
+
+
+class Struck(NamedTuple):
+    """After the impacts of an instant: velocities V (T + 1, w, *batch), their log, and a code (*batch)."""
+
+    V: Array
+    log: Impacts
+    code: Array
+
+
+def sequential(
+    model: Model, law: Law, contacts: Contacts, rows: Rows, V: Array, energy: Array, max_impacts: int
+) -> Struck:
+    """Impacts one at a time, the fastest first; energy (*batch): kinetic, before [J]."""
+
+    def striking(V: Array) -> tuple[Vec3, Array]:
+        u = relative(rows, V)
+        return u, phases(model, contacts, u.z).impact
+
+    def resolve(carry):
+        k, V, u, now, energy, log = carry
+        hit, worst = now.any(0), jnp.argmin(jnp.where(now, u.z, jnp.inf), 0).astype(jnp.int32)
+        one, before, mu, e = jax.tree.map(
+            lambda x: picked(x, worst[None], x.ndim - V.ndim + 1), (rows, u, contacts.friction, contacts.restitution)
+        )
+        before = jax.tree.map(lambda x: jnp.where(hit, x, 0), before)  # no NaN from lanes at peace
+        K = jax.tree.map(lambda x, unit: jnp.where(hit, x, unit), one.K, UNIT)
+        p, code = impulse(law, K, before, mu, e, 0.0)
+        after = before + K @ p
+        u0, u1, p0, gained = jax.tree.map(lambda x: x[0], (before, after, p, _work(p, before, after)))
+        log = log.with_row(k, hit, Impacts(worst, u0, u1, p0, energy, energy + gained, code[0], log.count))
+        V = applied(one, V, p)
+        return k + 1, V, *striking(V), energy + gained, log
+
+    start = (jnp.int32(0), V, *striking(V), energy, Impacts.none(max_impacts, energy[None]))
+    _, V, _, unfinished, _, log = jax.lax.while_loop(lambda x: (x[0] < max_impacts) & x[3].any(), resolve, start)
+    V, code = _settled(model, contacts, rows, start[3].any(0), V)
+    return Struck(V, log, jnp.where(unfinished.any(0), IMPACTS_CAPPED, code))
+
+
+def simultaneous(
+    model: Model, law: Law, contacts: Contacts, rows: Rows, V: Array, energy: Array, max_impacts: int
+) -> Struck:
+    """Impacts all at once, by Moreau's law whatever the law; energy (*batch): kinetic, before [J]."""
+    u = relative(rows, V)
+    now = phases(model, contacts, u.z)
+    struck = now.impact.any(0)
+    touching = contacts.active & (contacts.gap <= model.gap_band) & struck
+    bounce = jnp.maximum(-contacts.restitution * u.z, 0)
+    elastic, _, code = solve_cone(rows, V, bounce, contacts.friction, touching)
+    plastic, _, other = solve_cone(rows, V, jnp.zeros_like(bounce), contacts.friction, touching)
+    p = _without_gain(rows, V, u, plastic, elastic, touching)
+    after = relative(rows, V_after := applied(rows, V, p))
+    work = jnp.where(touching, _work(p, u, after), 0)
+    felt = touching & (p.z > 0)
+    order = jnp.argsort(~felt, axis=0, stable=True).astype(jnp.int32)
+    sums = energy + jnp.cumsum(picked(work, order, 0), 0)
+    u0, u1, p1, real, gained = jax.tree.map(lambda x: picked(x, order, 0), (u, after, p, felt, work))
+    number, none = felt.sum(0, dtype=jnp.int32), jnp.zeros_like(order)
+    log = Impacts(jnp.where(real, order, -1), u0, u1, p1, sums - gained, sums, none, number)
+    return Struck(V_after, log, jnp.where(code == OK, other, code))
+
+
+def _settled(model: Model, contacts: Contacts, rows: Rows, struck: Array, V: Array) -> tuple[Array, Array]:
+    """V without what still closes where lanes were struck: ended together, without bounce."""
+
+    def settle(V: Array) -> tuple[Array, Array]:
+        touching = contacts.active & (contacts.gap <= model.gap_band) & struck
+        _, V, code = solve_cone(rows, V, jnp.zeros_like(contacts.gap), contacts.friction, touching)
+        return V, code
+
+    return jax.lax.cond(struck.any(), settle, lambda V: (V, jnp.zeros_like(contacts.code)), V)
+
+
+def _work(p: Vec3, before: Vec3, after: Vec3) -> Array:
+    """Kinetic energy gained by an impulse (4.1 of the energy theorem: p . (u0 + u1) / 2, exact for any p) [J]."""
+    return p.dot(before + after) * 0.5
+
+
+def _without_gain(rows: Rows, V: Array, u: Vec3, plastic: Vec3, elastic: Vec3, touching: Array) -> Vec3:
+    """The impulses farthest from the plastic towards the elastic ones that gain no energy.
+
+    On that line all stay in their cones and close nowhere, both being convex; and the energy is a parabola.
+    """
+    only = lambda p: jax.tree.map(lambda x: jnp.where(touching, x, 0), p)  # noqa: E731
+    plastic, step = only(plastic), only(elastic - plastic)
+    at, turn = (relative(rows, applied(rows, V, p)) - u for p in (plastic, step))
+    total = lambda p, u: jnp.where(touching, p.dot(u), 0).sum(0)  # noqa: E731
+    c = total(plastic, u + at * 0.5)
+    b, a = total(step, u + at), total(step, turn) * 0.5
+    root = jnp.sqrt(jnp.maximum(b * b - 4 * a * c, 0))
+    gains = (a + b + c > 0) & (a > 0)
+    far = jnp.where(gains, (root - b) / jnp.where(gains, 2 * a, 1), 1)
+    return plastic + step * jnp.clip(far, 0, 1)
+
+
+IMPACTS: dict[str, Callable[..., Struck]] = {"sequential": sequential, "simultaneous": simultaneous}

@@ -1,0 +1,1 @@
+"""Impact laws, one a file; table.py names them."""

@@ -1,0 +1,56 @@
+"""The algebraic law of many real-time engines, for comparison: stop the slip, or keep the impulse on the cone.
+
+The impulse that ends slip and leaves u_n = -e u_n before, if it is inside Coulomb's cone; else one on the cone with the
+same tangential direction and the same u_n after. The slip that friction then opposes is the one that sticking would
+have stopped, not the slip there is: friction need not oppose the slip after the impact, nor dissipate the most, and an
+impact may gain energy (code ENERGY_GAINED). Where the direction would press the bodies together for good (K_nn + mu
+b . t <= 0, a jam), friction is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.results import OK
+from ..straight import solve, stuck_friction
+from .frictionless import normal_impulse
+from .law import Law
+
+
+def stopping_impulse(K: Sym3, u: Vec3, e: Any, strikes: Any) -> Vec3:
+    """p with u_t + (K p)_t = 0 and u_n + (K p)_n = -e u_n, by A and its Schur complement 1/k = K_nn - b . A^-1 b.
+
+    Where that vanishes (K singular, the contact jams) the normal impulse is the frictionless one.
+    """
+    a, w = stuck_friction(K), solve(K, (u.x, u.y))
+    eps = jnp.finfo(jnp.result_type(u.z)).eps
+    rate = K.zz - (K.xz * a[0] + K.yz * a[1])
+    firm = strikes & (rate > 16 * eps * K.zz)
+    p_n = (-(1 + e) * u.z + K.xz * w[0] + K.yz * w[1]) / jnp.where(firm, rate, 1)
+    p_n = jnp.where(firm, p_n, normal_impulse(K, u, e))
+    return Vec3(*(jnp.where(strikes, x, 0) for x in (-w[0] - a[0] * p_n, -w[1] - a[1] * p_n, p_n)))
+
+
+def _impulse(K: Sym3, u: Vec3, mu: Any, e: Any, e_t: Any) -> tuple[Vec3, Any]:
+    strikes = (u.z < 0) & (K.zz > 0)
+    p = stopping_impulse(K, u, e, strikes)
+    square = p.x * p.x + p.y * p.y
+    slips = strikes & ((p.z < 0) | (square > (mu * p.z) * (mu * p.z)))
+    some = square > 0
+    size = jnp.sqrt(jnp.where(some, square, 1))
+    tx, ty = jnp.where(some, p.x / size, 0), jnp.where(some, p.y / size, 0)
+    resists = K.zz + mu * (K.xz * tx + K.yz * ty)
+    works = slips & (resists > 1e-3 * K.zz)
+    on_cone = jnp.where(works, -(1 + e) * u.z / jnp.where(works, resists, 1), normal_impulse(K, u, e))
+    along = jnp.where(works, mu * on_cone, 0)
+    q = Vec3(along * tx, along * ty, on_cone)
+    p = Vec3(*(jnp.where(slips, a, b) for a, b in zip(q.xyz, p.xyz, strict=True)))
+    return p, jnp.full(mu.shape, OK, jnp.int32)
+
+
+CONE_PROJECTION = Law(
+    "cone_projection", _impulse, "stick if the cone allows, else its direction on the cone; may gain energy (flagged)"
+)

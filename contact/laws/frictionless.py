@@ -1,0 +1,25 @@
+"""Frictionless restitution: p_n = -(1 + e) u_n / K_nn, whatever mu is. Newton's, Poisson's and Stronge's agree here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.results import OK
+from .law import Law
+
+
+def normal_impulse(K: Sym3, u: Vec3, e: Any) -> Any:
+    """-(1 + e) u_n / K_nn; zero where the bodies do not approach, or nothing can move."""
+    strikes = (u.z < 0) & (K.zz > 0)
+    return jnp.where(strikes, -(1 + e) * u.z / jnp.where(strikes, K.zz, 1), 0)
+
+
+def _impulse(K: Sym3, u: Vec3, mu: Any, e: Any, e_t: Any) -> tuple[Vec3, Any]:
+    p = normal_impulse(K, u, e)
+    return Vec3(jnp.zeros_like(p), jnp.zeros_like(p), p), jnp.full(p.shape, OK, jnp.int32)
+
+
+FRICTIONLESS = Law("frictionless", _impulse, "no friction: p_n = -(1 + e) u_n / K_nn")

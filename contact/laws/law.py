@@ -1,0 +1,28 @@
+"""What a law of impact is: a function from the collision matrix and the approach to the impulse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...engine.algebra.vec3 import Sym3, Vec3
+from ..ending import Ending
+from ..slide import slide
+
+Scalar = Any  # an array of any shape
+
+
+@dataclass(frozen=True)
+class Law:
+    """impulse: (K [1/kg], u [m/s], mu, e, e_t) -> (p [N s], result code), components of one shape in the contact frame
+    (t1, t2, n); zero where the bodies do not approach (u.z >= 0).  says: one line for people who choose a law."""
+
+    name: str
+    impulse: Callable[[Sym3, Vec3, Scalar, Scalar, Scalar], tuple[Vec3, Scalar]]
+    says: str
+
+
+def integrated(name: str, ending: Ending, says: str) -> Law:
+    """A law whose friction is integrated through the impact; it has no tangential restitution."""
+    return Law(name, lambda K, u, mu, e, e_t: slide(ending, K, u, mu, e), says)

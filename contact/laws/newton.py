@@ -1,0 +1,30 @@
+"""Newton's restitution: the normal velocity after the impact is -e times the one before.
+
+Kinematic: the simplest to measure, and the only one of the three under which an impact can gain energy. Where slip
+reverses or stops, friction changes the normal velocity too, and u_z = e |u_0| may ask for more than the collision has
+to give: Kane and Levinson's double pendulum (1985) leaves with 1.14 times its energy at e = 0.8. Such impacts carry the
+code ENERGY_GAINED. Agrees with Poisson's and Stronge's where slip keeps its direction, or the coupling b vanishes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..ending import Ending
+from .law import integrated
+
+
+def _distance(missing: Any, u_z: Any, rate: Any) -> Any:
+    rising = rate > 0
+    return jnp.where(missing > 0, jnp.where(rising, missing / jnp.where(rising, rate, 1), -1), 0)
+
+
+ENDING = Ending(
+    watched=lambda u_z, p_z, W: u_z,
+    target=lambda e, u_0, p_c, W_c: -e * u_0,
+    distance=_distance,
+)
+
+NEWTON = integrated("newton", ENDING, "u_n after = -e u_n before; with friction an impact may gain energy (flagged)")

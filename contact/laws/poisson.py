@@ -1,0 +1,19 @@
+"""Poisson's restitution: the normal impulse of restitution is e times that of compression.
+
+Kinetic: the impact ends at p_z = (1 + e) p_c, p_c the normal impulse when compression ends (the last compression, where
+there are several). The sampled 100 000 impacts lost energy, all of them; Stronge (1990) shows that it need not be so in
+principle: energy returned by the normal impulse is not bounded by e^2 when slip stops or reverses in between.
+"""
+
+from __future__ import annotations
+
+from ..ending import Ending
+from .law import integrated
+
+ENDING = Ending(
+    watched=lambda u_z, p_z, W: p_z,
+    target=lambda e, u_0, p_c, W_c: (1 + e) * p_c,
+    distance=lambda missing, u_z, rate: missing,
+)
+
+POISSON = integrated("poisson", ENDING, "normal impulse of restitution = e times that of compression")

@@ -1,0 +1,35 @@
+"""Stronge's restitution: the normal impulse gives back e^2 of the work it took. The default.
+
+Energetic (Stronge 1990; Mirtich 1996): with W the integral of u_z dp_z and W_c < 0 its least value, at the end of a
+compression, the impact ends at W - W_c = -e^2 W_c. Friction only ever takes work, so the impact loses at least
+(1 - e^2) |W_c|, whatever K, mu and e <= 1 are: it never gains energy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..ending import Ending
+from .law import integrated
+
+
+def _distance(missing: Any, u_z: Any, rate: Any) -> Any:
+    """Of missing = u_z d + rate d^2 / 2 the smaller positive root, where there is one."""
+    square = u_z * u_z + 2 * rate * missing
+    some, reached = missing > 0, square >= 0
+    root = jnp.sqrt(jnp.where(some & (square > 0), square, 1))
+    root = jnp.where(square > 0, root, 0)
+    whole = u_z + root
+    possible = some & reached & (whole > 0)
+    return jnp.where(possible, 2 * missing / jnp.where(possible, whole, 1), jnp.where(some, -1, 0))
+
+
+ENDING = Ending(
+    watched=lambda u_z, p_z, W: W,
+    target=lambda e, u_0, p_c, W_c: -e * e * W_c,
+    distance=_distance,
+)
+
+STRONGE = integrated("stronge", ENDING, "the normal impulse gives back e^2 of the work it took; never gains energy")

@@ -1,0 +1,70 @@
+"""The collision matrix K of a contact, and the operator between contacts: how impulses change relative velocities.
+
+    u+ = u + K p        one contact (Holck 2.16, 2.17; theorem 1: K is constant, symmetric, positive definite)
+    u+ = u + W p        all contacts of an instant; W's diagonal blocks are their K
+
+Both come from the rows J and their answers Y = M^-1 J^T (`rows.py`), whatever the contacts join.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from ..engine.algebra.vec3 import Vec3
+from ..engine.dynamics.trees import trees_of
+from ..engine.model import Model
+from .contacts import Contacts, tangents
+from .rows import Rows, rows_of
+
+
+def collision_matrix(
+    model: Model,
+    q: ArrayLike,
+    link_a: int | str,
+    link_b: int | str = "world",
+    *,
+    point: Any,
+    normal: Any = (0.0, 0.0, 1.0),
+) -> Array:
+    """K (..., 3, 3) [1/kg] of a contact between two links, in its frame (t1, t2, n): impulse p changes u by K p.
+
+    q: (..., nq).  link_a, link_b: names or indices; "world" or -1 for what does not move.
+    point: (..., 3) of the contact in the world [m].  normal: (..., 3) unit, world axes, from B to A.
+    """
+    q = jnp.asarray(q)
+    a, b = model.topology.link(link_a), model.topology.link(link_b)
+    if a == b:
+        raise ValueError(f"collision_matrix: link_a and link_b are both {link_a!r}; they must be two links")
+    links = jnp.array([a, b], jnp.int32)  # numbers, not part of the program: it serves all pairs
+    return _collision_matrix(model, q, links, jnp.asarray(point, q.dtype), jnp.asarray(normal, q.dtype))
+
+
+@jax.jit
+def _collision_matrix(model: Model, q: Array, links: Array, point: Array, normal: Array) -> Array:
+    batch = jnp.broadcast_shapes(q.shape[:-1], point.shape[:-1], normal.shape[:-1])
+    one = lambda x: jnp.full((1, *batch), x, jnp.int32)  # noqa: E731
+    vector = lambda x: Vec3(*(jnp.broadcast_to(y, batch)[None] for y in Vec3.of(x).xyz))  # noqa: E731
+    none = jnp.zeros((1, *batch), q.dtype)
+    contact = Contacts(
+        one(-1), one(-1), one(links[0]), one(links[1]), none == 0, none, tangents(vector(normal)), vector(point),
+        Vec3(none, none, none), none, none, one(0)[0], one(0)[0],
+    )  # fmt: skip
+    K = rows_of(model, q, contact).K
+    full = jnp.stack([jnp.stack(row.xyz, -1) for row in K.full.rows], -2)
+    return full[0]
+
+
+def contact_operator(model: Model, rows: Rows) -> Array:
+    """W (*batch, C, 3, C, 3): how unit impulses at each contact change the relative velocities at all others."""
+    trees = trees_of(model.topology)
+    meet = rows.tree[:, :, None, None] == rows.tree[None, None]  # (C, 2, C, 2, *batch)
+    meet &= (rows.tree < trees.n)[:, :, None, None]
+    J, Y = (jnp.stack(x.xyz, 1) for x in (rows.J, rows.Y))  # (C, 3, 2, w, *batch)
+    products = jnp.einsum("caiw...,dbjw...->caidbj...", J, Y)
+    W = jnp.where(meet[:, None, :, :, None], products, 0).sum((2, 5))
+    return jnp.moveaxis(W, (0, 1, 2, 3), (-4, -3, -2, -1))

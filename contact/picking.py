@@ -1,0 +1,34 @@
+"""Rows of a table picked and summed by numbers that are known only when the program runs, lane by lane.
+
+Gathers and scatters are scalar loops on a CPU. Sums over few rows compare instead.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+FEW = 16  # rows up to which comparing with each is cheaper than a scatter
+
+
+def picked(x: Array, index: Array, own: int) -> Array:
+    """Of x (n, *own axes, *batch) the rows index (*m, *batch): (*m, *own axes, *batch)."""
+    lanes = x.ndim - 1 - own
+    if lanes == 0:
+        return x[index]
+    front, batch = index.shape[: index.ndim - lanes], index.shape[index.ndim - lanes :]
+    flat = index.reshape(-1, *(1,) * own, *batch)
+    x = jnp.broadcast_to(x, (*x.shape[: 1 + own], *batch))
+    return jnp.take_along_axis(x, flat, 0).reshape(*front, *x.shape[1:])
+
+
+def summed(x: Array, index: Array, n: int) -> Array:
+    """(n, *own axes, *batch): in row i the sum of the rows of x (m, *own axes, *batch) that index (m, *batch) calls i."""
+    own = x.ndim - index.ndim
+    index = index.reshape(len(index), *(1,) * own, *index.shape[1:])
+    if n <= FEW:
+        return jnp.stack([jnp.where(index == i, x, 0).sum(0) for i in range(n)])
+    if index.ndim == 1 + own:
+        return jnp.zeros((n, *x.shape[1:]), x.dtype).at[index.reshape(-1)].add(x)
+    places = jnp.meshgrid(*(jnp.arange(k) for k in x.shape), indexing="ij", sparse=True)
+    return jnp.zeros((n, *x.shape[1:]), x.dtype).at[(index, *places[1:])].add(x)

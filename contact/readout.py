@@ -1,0 +1,46 @@
+"""Who pushed whom: the impulses of a step's contacts, summed over each pair of shapes and over each link."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..engine.algebra.vec3 import Vec3
+from ..engine.model import Model
+from .contacts import Contacts
+from .picking import summed
+
+
+class ContactImpulses(NamedTuple):
+    """Sums of contact impulses, world axes; divide by the step's length for mean forces.
+
+    pair: (..., np, 3) on A of each row of `topology.pairs` [N s].  link: (..., nl, 3) on each link [N s].
+    limit: (..., nv) along each degree of freedom, from its limits [N m s, N s].
+    normal: (..., np) the pairs' normal impulses, added up without sign [N s].
+    """
+
+    pair: Array
+    link: Array
+    limit: Array
+    normal: Array
+
+
+def contact_impulses(model: Model, contacts: Contacts, p: Vec3) -> ContactImpulses:
+    """Sums of the impulses p (C, *batch), on A in the contact frames."""
+    topology = model.topology
+    touch = contacts.active & ~contacts.is_limit
+    world = contacts.frame.T @ p
+    on_a = [jnp.where(touch, x, 0) for x in world.xyz]
+    n_pairs, nl, nv = len(topology.pairs), topology.n_links, topology.nv
+
+    def over(index: Array, values: list[Array], n: int) -> Array:
+        index = jnp.where(index >= 0, index, n)
+        total = summed(jnp.stack(values, 1), index, n + 1)[:-1]
+        return jnp.moveaxis(total, (0, 1), (-2, -1))
+
+    links = over(contacts.link_a, on_a, nl) - over(contacts.link_b, on_a, nl)
+    along = jnp.where(contacts.active & contacts.is_limit, p.z * contacts.frame.zz, 0)
+    normal = over(contacts.pair, [jnp.where(touch, p.z, 0)], n_pairs)[..., 0]
+    return ContactImpulses(over(contacts.pair, on_a, n_pairs), links, over(contacts.dof, [along], nv)[..., 0], normal)

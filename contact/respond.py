@@ -1,0 +1,76 @@
+"""respond: what the contacts of an instant do to the velocities. The last stage of this floor.
+
+    near = detect(model, q)                     what is near what
+    contacts = determine(model, q, near)        what touches
+    response = respond(model, q, v, contacts)   what bounces: new velocities, and a row for every impact
+Resting contacts wait for the step that follows: `resting.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..engine.dynamics.energy import energy as energy_of
+from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
+from ..engine.model import Model
+from ..engine.state import State
+from .contacts import Contacts
+from .determine import phases
+from .events import Impacts
+from .impact import IMPACTS, Struck
+from .laws.table import law_named
+from .rows import Rows, relative, rows_of
+
+
+class Response(NamedTuple):
+    """v (*batch, nv) after the impacts; the impacts themselves; code (*batch)."""
+
+    v: Array
+    impacts: Impacts
+    code: Array
+
+
+def respond(
+    model: Model,
+    q: Array,
+    v: Array,
+    contacts: Contacts,
+    rows: Rows | None = None,
+    *,
+    law: str = "stronge",
+    impacts: str = "sequential",
+    max_impacts: int = 256,
+) -> Response:
+    """Resolves all impacts at the coordinates q (*batch, nq), which stay, and velocities v (*batch, nv).
+
+    law: of one impact, see `carom.resolve_impact`.  impacts: several at once, "sequential" or "simultaneous", see
+    `impact.py`.  max_impacts: of one instant; what still closes after so many is ended together, without bounce, and
+    said so in the code.  rows: of the contacts, where they are known.
+    """
+    resolve, single = impacts_named(impacts), law_named(law)
+    rows = rows_of(model, q, contacts) if rows is None else rows
+    trees = trees_of(model.topology)
+    V = to_blocks(trees, v)
+    striking = phases(model, contacts, relative(rows, V).z).impact.any()
+    energy = jnp.broadcast_to(energy_of(model, State(q, v, jnp.zeros(()))).kinetic, contacts.code.shape)
+
+    def strike(V: Array):
+        return resolve(model, single, contacts, rows, V, energy, max_impacts)
+
+    def skip(V: Array):
+        room = len(jax.eval_shape(strike, V).log.contact)
+        return Struck(V, Impacts.none(room, energy[None]), jnp.zeros_like(contacts.code))
+
+    struck = jax.lax.cond(striking, strike, skip, V)
+    return Response(from_blocks(trees, struck.V), struck.log, struck.code)
+
+
+def impacts_named(name: str):
+    """How several impacts are resolved, by name, or an error that lists the names."""
+    if name not in IMPACTS:
+        raise ValueError(f"impacts is {name!r}; it must be one of {', '.join(IMPACTS)}")
+    return IMPACTS[name]

@@ -1,0 +1,114 @@
+"""Rows: contacts as rows of the joint velocities. u = J v is how they move, dv = Y p what their impulses do.
+
+A contact touches two trees at most (`engine/dynamics/trees.py`), so its rows are as wide as two trees. K = J Y is
+Holck's collision matrix (2.16): free bodies, trees, statics, the same tree twice (K11 - K12 - K21 + K22, Mirtich 1996,
+section 4.4) and limits (Holck, chapter 4) differ in nothing but which entries of J vanish.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..engine.algebra.vec3 import Sym3, Vec3
+from ..engine.dynamics.kinematics import place
+from ..engine.dynamics.trees import Trees, dof_motions, inverse_inertias, trees_of
+from ..engine.forest import Forest
+from ..engine.model import Model
+from .contacts import Contacts
+from .picking import picked, summed
+
+
+class Rows(NamedTuple):
+    """C contacts against T trees of at most w degrees of freedom each.
+
+    tree: (C, 2, *batch) trees that carry A and B; T where there is none: the world, or the same tree as A's.
+    J: components (C, 2, w, *batch), one a direction t1, t2, n: the contact's velocity u by those trees' velocities.
+    Y: the same: M^-1 J^T, what unit impulses along t1, t2, n change in them.
+    K: (C, *batch), J Y. A limit has one row, n; its K.xx and K.yy are 1.
+    drift: (C, *batch) the part of u that is no joint's: surfaces of statics that move as conveyors do [m/s].
+    """
+
+    tree: Array
+    J: Vec3
+    Y: Vec3
+    K: Sym3
+    drift: Vec3
+
+
+def rows_of(model: Model, q: Array, contacts: Contacts) -> Rows:
+    """The rows of contacts at the coordinates q (*batch, nq)."""
+    trees = trees_of(model.topology)
+    forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
+    placed = place(forest, model, q)
+    limit = contacts.is_limit
+    tree_a, tree_b = (jnp.asarray(trees.of_link)[link] for link in (contacts.link_a, contacts.link_b))
+    same = (tree_a == tree_b) & ~limit
+    by_a, by_b = _columns(forest, placed, trees, contacts)
+    first = jax.tree.map(lambda a, b: a - jnp.where(same[:, None], b, 0), by_a, by_b)
+    second = jax.tree.map(lambda b: jnp.where((same | limit)[:, None], 0, -b), by_b)
+    J = _with_limits(trees, contacts, jax.tree.map(lambda *x: jnp.stack(x, 1), first, second))
+    tree = jnp.stack([tree_a, jnp.where(same | limit, trees.n, tree_b)], 1)
+    Minv = picked(inverse_inertias(forest, model, placed), jnp.minimum(tree, trees.n - 1), 2)
+    Y = jax.tree.map(lambda x: (Minv * x[:, :, None]).sum(3), J)
+    return Rows(tree, J, Y, _collision_matrix(J, Y, limit), contacts.frame @ contacts.surface)
+
+
+def relative(rows: Rows, V: Array) -> Vec3:
+    """u (C, *batch): velocity of A's point less B's in the contact frames [m/s], from V (T + 1, w, *batch)."""
+    v = picked(V, rows.tree, 1)
+    return jax.tree.map(lambda row, drift: (row * v).sum((1, 2)) + drift, rows.J, rows.drift)
+
+
+def applied(rows: Rows, V: Array, p: Vec3) -> Array:
+    """V (T + 1, w, *batch) after impulses p (C, *batch) in the contact frames [N s], all at once."""
+    return V + _together(rows.Y, rows.tree, p, len(V))
+
+
+def joint_impulses(rows: Rows, p: Vec3, n: int) -> Array:
+    """J^T p in tree blocks (n, w, *batch): what impulses p (C, *batch) are along the joints [N m s, N s]."""
+    return _together(rows.J, rows.tree, p, n)
+
+
+def _together(columns: Vec3, tree: Array, p: Vec3, n: int) -> Array:
+    x, y, z = (impulse[:, None, None] for impulse in p.xyz)
+    each = columns.x * x + columns.y * y + columns.z * z
+    return summed(each.reshape(-1, *each.shape[2:]), tree.reshape(-1, *tree.shape[2:]), n)
+
+
+def _columns(forest: Forest, placed: list, trees: Trees, contacts: Contacts) -> tuple[Vec3, Vec3]:
+    """What each degree of freedom of a contact's trees gives A's point and B's, (C, w, *batch) in the contact frame."""
+    motions, at = dof_motions(forest, placed)
+    blocks = [jax.tree.map(lambda x: x[jnp.minimum(trees.dofs, len(x) - 1)], y) for y in (motions, at)]
+    frame, point = jax.tree.map(lambda x: x[:, None], (contacts.frame, contacts.point))
+
+    def column(link: Array) -> Vec3:
+        tree = jnp.minimum(jnp.asarray(trees.of_link)[link], trees.n - 1)
+        s, origin = jax.tree.map(lambda x: picked(x, tree, 1), blocks)
+        velocity = frame @ s.at(point - origin).v
+        moved = jnp.moveaxis(jnp.asarray(trees.moves)[link], -1, 1)
+        return jax.tree.map(lambda x: jnp.where(moved, x, 0), velocity)
+
+    return column(contacts.link_a), column(contacts.link_b)
+
+
+def _with_limits(trees: Trees, contacts: Contacts, J: Vec3) -> Vec3:
+    """J with limits' rows: the joint's own velocity along n, nothing along t1 and t2."""
+    limit = contacts.is_limit[:, None, None]
+    lanes = (1,) * (contacts.gap.ndim - 1)
+    place = jnp.asarray(trees.block % trees.w)[contacts.dof][:, None, None]
+    first = jnp.arange(2).reshape(1, 2, 1, *lanes) == 0
+    own = first & (jnp.arange(trees.w).reshape(1, 1, -1, *lanes) == place)
+    back = jnp.where(own, contacts.frame.zz[:, None, None], 0)
+    return Vec3(jnp.where(limit, 0, J.x), jnp.where(limit, 0, J.y), jnp.where(limit, back, J.z))
+
+
+def _collision_matrix(J: Vec3, Y: Vec3, limit: Array) -> Sym3:
+    xx, yy, zz, xy, xz, yz = (
+        (a * b).sum((1, 2))
+        for a, b in ((J.x, Y.x), (J.y, Y.y), (J.z, Y.z), (J.x, Y.y), (J.x, Y.z), (J.y, Y.z))
+    )  # fmt: skip
+    return Sym3(jnp.where(limit, 1, xx), jnp.where(limit, 1, yy), zz, xy, xz, yz)

@@ -1,0 +1,121 @@
+"""Resting and sliding contacts: slopes, a stack, a board with balls, a joint at its limit. All numbers are exact."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.engine.results import OK
+from carom.tests.oracles.stepping import run
+
+G = 9.81
+H = 1 / 240
+
+
+def slope(degrees, friction, **moving):
+    """A box of half a metre on a plane that rises by so many degrees along -x: it wants to go along +x."""
+    a = np.radians(degrees)
+    b = carom.SceneBuilder()
+    normal = (np.sin(a), 0, np.cos(a))
+    b.add_plane(normal=normal, friction=friction)
+    quaternion = (np.cos(a / 2), 0, np.sin(a / 2), 0)
+    b.add_body("box", [carom.Box((0.25, 0.25, 0.25))], mass=2.0, position=np.multiply(normal, 0.25),
+               quaternion=quaternion, friction=friction, **moving)  # fmt: skip
+    down = np.array([np.cos(a), 0, -np.sin(a)])
+    return *carom.compile_scene(b.build()), down
+
+
+def test_box_holds_on_a_slope():
+    """tan 20 = 0.364 < 0.4: it creeps less than 1e-6 m in 10 s."""
+    model, state, _ = slope(20, 0.4)
+    result = run(model, state, H, steps=2400)
+    assert result.code == OK
+    moved = np.asarray(result.path.q[-1, :3] - state.q[:3])
+    assert np.abs(moved).max() < 1e-6
+    weight = np.linalg.norm(result.impulses.link[0]) / 10
+    np.testing.assert_allclose(weight, 2 * G, rtol=1e-6)
+
+
+def test_box_slides_on_a_slope():
+    """mu = 0.3 < tan 20: a = g (sin 20 - 0.3 cos 20), velocity and parabola exact."""
+    model, state, down = slope(20, 0.3)
+    result = run(model, state, H, steps=480)
+    a = G * (np.sin(np.radians(20)) - 0.3 * np.cos(np.radians(20)))
+    t = H * np.arange(1, 481)
+    assert result.code == OK
+    np.testing.assert_allclose((result.path.q[:, :3] - state.q[:3]) @ down, a * t**2 / 2, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(result.path.v[:, 3:] @ down, a * t, rtol=1e-8)
+
+
+def test_sliding_block_stops():
+    """v0 = 1 m/s, mu = 0.3 on the level: it stops after v^2 / (2 mu g), within what one step may miss."""
+    model, state, _ = slope(0, 0.3, linear_velocity=(1, 0, 0))
+    result = run(model, state, H, steps=240)
+    far = 1 / (2 * 0.3 * G)
+    np.testing.assert_allclose(result.path.q[-1, 0], far, atol=0.3 * G * H**2)
+    np.testing.assert_allclose(result.path.v[-1], 0, atol=1e-9)
+
+
+def stack(count, half=0.5):
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.6)
+    for k in range(count):
+        b.add_body(f"box {k}", [carom.Box((half,) * 3)], mass=1.0, position=(0, 0, half * (1 + 2 * k)), friction=0.6)
+    return carom.compile_scene(b.build())
+
+
+def test_stack_of_ten_stands():
+    """10 s: less than 1 mm of drift, and the ground carries the weight."""
+    model, state = stack(10)
+    result = run(model, state, H, steps=2400)
+    assert result.code == OK
+    drift = np.asarray(result.path.q[-1] - state.q).reshape(10, 7)
+    assert np.abs(drift).max() < 1e-3
+    assert np.abs(drift).max() < 1e-7, "it does stand, in fact"
+    for k, (a, b) in enumerate(model.topology.pairs):
+        boxes = [model.topology.shape_links[s] for s in (a, b)]
+        if boxes[0] == -1 and boxes[1] == 0:
+            np.testing.assert_allclose(result.impulses.normal[k], 10 * 10 * G, rtol=1e-6)
+    np.testing.assert_allclose(result.impulses.link[:, 2], 10 * G, rtol=1e-6)
+
+
+@pytest.mark.parametrize("direction", [(0.0, 1.0), (0.5, 0.8660254037844386)], ids=["y", "xy"])
+def test_simbench_rolling(direction):
+    """SimBenchmark: 25 balls on a board that 150 N push over the ground. No pyramid: both directions alike."""
+    b = carom.SceneBuilder()
+    b.add_plane(material="ground", friction=0.4)
+    b.add_body("board", [carom.Box((10, 10, 0.5))], mass=10.0, position=(0, 0, 0.5), material="board")
+    for x in range(-4, 5, 2):
+        for y in range(-4, 5, 2):
+            position = (x, y, 1.5 - 2e-5)
+            b.add_body(f"ball {x} {y}", [carom.Sphere(0.5)], mass=1.0, position=position, material="ball")
+    b.set_pair("ground", "board", friction=0.4, restitution=0)
+    b.set_pair("board", "ball", friction=0.8, restitution=0)
+    model, state = carom.compile_scene(b.build())
+    force = np.zeros(model.topology.nv)
+    force[3:5] = 150 * np.array(direction)
+    model = model.replace(motor_gain=jnp.ones(model.topology.nv))
+    result = run(model, state, 1e-3, jnp.asarray(force), steps=4000)
+    t = 1e-3 * np.arange(1, 4001)
+    f1 = 0.4 * 35 * G
+    f2 = (150 - f1) / 10 / (3.5 + 25 / 10)
+    velocity = np.asarray(result.path.v).reshape(4000, 26, 6)[:, :, 3:5] @ np.array(direction)
+    error = (velocity[:, 0] - (150 - f1 - 25 * f2) / 10 * t) ** 2 + (velocity[:, 1:].mean(1) - f2 * t) ** 2
+    assert result.code == OK
+    assert error.mean() < 1e-6
+
+
+def rod(angle, upper):
+    b = carom.SceneBuilder()
+    joint = carom.Revolute(axis=(0, 1, 0), limits=(-4, upper))
+    b.add_link("rod", joint=joint, mass=3.0, com=(0.5, 0, 0), inertia=(0.01, 0.25, 0.25), q0=angle)
+    return carom.compile_scene(b.build())
+
+
+def test_rod_rests_at_its_limit():
+    """Level at its limit, gravity's torque m g L / 2 is held by the limit's impulses; no drift in 10 s."""
+    model, state = rod(0.0, 0.0)  # turning about +y lowers what points along +x
+    result = run(model, state, H, steps=2400)
+    assert result.code == OK
+    np.testing.assert_allclose(np.asarray(result.path.q), 0, atol=1e-9)
+    np.testing.assert_allclose(result.impulses.limit[0] / 10, -3 * G / 2, rtol=1e-6)

@@ -4,8 +4,8 @@ The pairs of a topology are sorted into groups of equal kinds, one vectorised na
 for so many candidates, its capacity, and one of three ways to find them, chosen when the plan is made:
 
 every     all its pairs fit: each is a candidate and nothing is computed;
-matrix    bounding spheres of all pairs (`pair_matrix.py`);
-cells     a grid (`cells.py`), for groups with so many shapes that the matrix would take longer.
+matrix    bounding spheres of all pairs (`culling/pair_matrix.py`);
+cells     a grid (`culling/cells.py`), for groups with so many shapes that the matrix would take longer.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Topology
 from ..engine.rows import take
-from .bitset import WORD, count_below, first_set
-from .cells import near_in_cells
-from .pair_matrix import Ball, near_matrix
+from .culling.bitset import WORD, count_below, first_set
+from .culling.cells import near_in_cells
+from .culling.pair_matrix import Ball, near_matrix
 
 Ints = NDArray[np.int32]
 

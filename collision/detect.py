@@ -20,8 +20,8 @@ from ..engine.results import NOT_FINITE, OK, PAIRS_FULL
 from .bounds import bounding_spheres
 from .broad import Candidates, PairGroup, Plan, candidates, plan
 from .fcl_backend import fcl_proximities
+from .geometry.near import Near
 from .narrow import meet, ordered
-from .near import Near
 from .posed import Shapes, chosen, found, rows_first, shapes_at
 from .proximities import Proximities
 

@@ -34,11 +34,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..engine.model import Model, Topology
-from .host_planes import Poses, few_of, plane_rows
-from .host_rows import Row, blank, fill, pair_table
-from .host_shapes import Floats, HostShape, crossings
+from .host.planes import Poses, few_of, plane_rows
+from .host.rows import Row, blank, fill, pair_table
+from .host.separation import Hit, convex_overlap, distinct, overlap
+from .host.shapes import Floats, HostShape, crossings
 from .proximities import Proximities
-from .separation import Hit, convex_overlap, distinct, overlap
 
 SIZE = 1e4  # of the largest shape as FCL sees it: its tolerance of 1e-6 then is 1e-10
 POINT = 1e-6  # radius of what FCL takes for the core of a sphere or capsule, in its unit of length

@@ -1,6 +1,6 @@
 """Mass, centre of mass and inertia of shapes from their density (Holck 2005, appendix E), in numpy float64.
 
-Closed forms for the primitives, about their centre and in their own axes; hulls and meshes through `surfaces.py`.
+Closed forms for the primitives, about their centre and in their own axes; hulls and meshes through `meshes/surfaces.py`.
 Planes and heightfields have no mass: they are static.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .hulls import convex_hull
 from .mesh import load_mesh
+from .meshes.hulls import convex_hull
+from .meshes.surfaces import Surface, solid_moments
 from .poses import Array, rotation_matrix
 from .shapes import Shape
-from .surfaces import Surface, solid_moments
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .repair import repair
-from .surfaces import Floats, Ints, MeshError, Surface, areas, is_closed, signed_volume
+from .meshes.repair import repair
+from .meshes.surfaces import Floats, Ints, MeshError, Surface, areas, is_closed, signed_volume
 
 LARGE, SMALL = 10.0, 1e-3  # [m] sizes at which a file is likely to be in other units than metres
 EXTREME = 1e30  # [m], and one over it: the fifth power of a size, as inertia has it, must be a number

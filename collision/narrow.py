@@ -16,11 +16,11 @@ from jax import Array
 
 from ..engine.algebra.fence import available, settled
 from ..engine.algebra.spatial import Transform
-from .near import Near, select
+from .geometry.near import Near, select
+from .geometry.solid import Solid
 from .pairs import box, heightfield, plane, polytope, round
 from .pairs.convex import convex
 from .posed import Some
-from .solid import Solid
 
 Run = Callable[[Solid, Solid, Transform], tuple[Near, ...]]
 

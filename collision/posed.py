@@ -22,8 +22,8 @@ from ..engine.dynamics.kinematics import place
 from ..engine.forest import Forest
 from ..engine.model import Model, Topology
 from ..engine.rows import take
-from .hull import Numbering, hull_of, joined, numbering
-from .solid import Ground, Solid
+from .geometry.hull import Numbering, hull_of, joined, numbering
+from .geometry.solid import Ground, Solid
 
 SHAPES = ("shape_size", "shape_position", "shape_quaternion", "points")
 

@@ -41,9 +41,9 @@ from ..engine.model import Model
 from ..engine.rows import take
 from ..engine.state import State
 from .bounds import Reach, inradius, norm, reach, root
-from .link_motion import link_motion, trees
 from .proximities import Proximities
-from .tree_speeds import speed_at, times
+from .speeds.link_motion import link_motion, trees
+from .speeds.tree_speeds import speed_at, times
 
 CONCAVE = frozenset({"heightfield", "mesh"})
 

@@ -19,7 +19,7 @@ from ..engine.joints import JOINTS
 from ..engine.model import Model, Topology
 from ..engine.results import CONTACTS_FULL, OK
 from .contacts import Contacts, tangents
-from .picking import picked
+from .picking import in_front, picked
 
 ENVELOPE = 10  # gap bands within which a contact may rest
 
@@ -162,9 +162,9 @@ def _packed(contacts: Contacts, room: int) -> Contacts:
     active = contacts.active
     count = active.sum(0, dtype=jnp.int32)
     if room < len(active):
-        order = jnp.argsort(~active, axis=0, stable=True)[:room]
+        order, real = in_front(active, room)
         front = jax.tree.map(lambda x: picked(x, order, 0), _rows_only(contacts))
-        contacts = front._replace(code=contacts.code)
+        contacts = front._replace(active=real, code=contacts.code)
     full = jnp.where(count > room, CONTACTS_FULL, OK)
     code = jnp.where(contacts.code == OK, full, contacts.code).astype(jnp.int32)
     return contacts._replace(code=code, needed=jnp.where(count > room, count, 0))

@@ -24,13 +24,13 @@ from jax import Array
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, OK
-from .cone import solve_cone
+from .cone.solve import solve_cone
 from .contacts import Contacts
 from .determine import phases
 from .events import Impacts
 from .laws.law import Law
 from .laws.table import impulse
-from .picking import picked
+from .picking import in_front, picked
 from .rows import Rows, applied, relative
 
 UNIT = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
@@ -89,9 +89,9 @@ def simultaneous(
     after = relative(rows, V_after := applied(rows, V, p))
     work = jnp.where(touching, _work(p, u, after), 0)
     felt = touching & (p.z > 0)
-    order = jnp.argsort(~felt, axis=0, stable=True).astype(jnp.int32)
-    sums = energy + jnp.cumsum(picked(work, order, 0), 0)
-    u0, u1, p1, real, gained = jax.tree.map(lambda x: picked(x, order, 0), (u, after, p, felt, work))
+    order, real = in_front(felt, len(felt))
+    u0, u1, p1, gained = jax.tree.map(lambda x: jnp.where(real, picked(x, order, 0), 0), (u, after, p, work))
+    sums = energy + jnp.cumsum(gained, 0)
     number, none = felt.sum(0, dtype=jnp.int32), jnp.zeros_like(order)
     log = Impacts(jnp.where(real, order, -1), u0, u1, p1, sums - gained, sums, none, number)
     return Struck(V_after, log, jnp.where(code == OK, other, code))

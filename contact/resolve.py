@@ -52,7 +52,7 @@ def resolve_impact(
       "chatterjee_ruina"   algebraic, with tangential_restitution e_t in [-1, 1]: 1 is a superball, 0 ends slip
       "frictionless"       friction is ignored
       "cone_projection"    algebraic, as real-time engines do it; can gain energy
-    The first three integrate friction through the impact (`contact/slide.py`), to 1e-10 (float64) and 1e-4 (float32) of
+    The first three integrate friction through the impact (`contact/sliding/`), to 1e-10 (float64) and 1e-4 (float32) of
     |u|, and are the same where slip keeps its direction, or where tangential and normal are not coupled (a sphere).
 
     Returns u, impulse and code of each impact: ENERGY_GAINED flags an impact that left with more energy than it came

@@ -3,7 +3,7 @@
     near = detect(model, q)                     what is near what
     contacts = determine(model, q, near)        what touches
     response = respond(model, q, v, contacts)   what bounces: new velocities, and a row for every impact
-Resting contacts wait for the step that follows: `resting.py`.
+Resting contacts wait for the step that follows: `resting/`.
 """
 
 from __future__ import annotations

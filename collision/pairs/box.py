@@ -13,11 +13,11 @@ from jax import Array
 from ...engine.algebra.fence import fence, settled
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
-from ..faces import meeting_faces, rounded
-from ..gjk import farther, gjk
-from ..manifold import manifold
-from ..near import AXES, ORIGIN, Near, between, length_and_direction, sign, where
-from ..solid import Solid, supports
+from ..geometry.faces import meeting_faces, rounded
+from ..geometry.gjk import farther, gjk
+from ..geometry.manifold import manifold
+from ..geometry.near import AXES, ORIGIN, Near, between, length_and_direction, sign, where
+from ..geometry.solid import Solid, supports
 
 STEPS = 11  # of GJK: 8 were enough for the worst of 20 000 pairs
 

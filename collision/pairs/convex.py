@@ -29,11 +29,11 @@ from ...engine.algebra.fence import fence, settled
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import is_zero
-from ..faces import FACE, meeting_faces, rounded
-from ..gjk import gjk
-from ..manifold import manifold
-from ..near import AXES, Z_AXIS, Near, direction, pick, sign, where
-from ..solid import ONTO, Solid, Support, supports
+from ..geometry.faces import FACE, meeting_faces, rounded
+from ..geometry.gjk import gjk
+from ..geometry.manifold import manifold
+from ..geometry.near import AXES, Z_AXIS, Near, direction, pick, sign, where
+from ..geometry.solid import ONTO, Solid, Support, supports
 
 STEPS = 20  # of GJK
 STARTS, APART = 4, 0.9  # hills looked at, and the cosine of the angle between their first directions

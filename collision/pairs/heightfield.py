@@ -23,10 +23,10 @@ from jax import Array
 from ...engine.algebra.fence import settled
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
-from ..hull import PRISM, hull_of
-from ..manifold import spread
-from ..near import AXES, Z_AXIS, Near, at, direction, only_where
-from ..solid import SUPPORT, Solid, radius
+from ..geometry.hull import PRISM, hull_of
+from ..geometry.manifold import spread
+from ..geometry.near import AXES, Z_AXIS, Near, at, direction, only_where
+from ..geometry.solid import SUPPORT, Solid, radius
 from .convex import convex
 from .polytope import box_hull, capsule_hull, hull_hull, sphere_hull
 

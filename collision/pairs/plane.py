@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from ...engine.algebra.fence import settled
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
-from ..manifold import spread
-from ..near import X_AXIS, Near, direction, only_where, sign, where
-from ..solid import SUPPORT, Solid
+from ..geometry.manifold import spread
+from ..geometry.near import X_AXIS, Near, direction, only_where, sign, where
+from ..geometry.solid import SUPPORT, Solid
 
 STEEP = 0.7  # cosine of the angle to the plane's normal above which a cylinder stands rather than lies
 

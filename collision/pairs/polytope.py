@@ -15,12 +15,12 @@ from ...engine.algebra.fence import fence
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import ZERO, is_zero
-from ..faces import meeting_faces, rounded
-from ..gjk import farther, gjk
-from ..hull import cuboid, moved
-from ..manifold import manifold
-from ..near import Near, at, pick, sign, where
-from ..solid import Edges, Hull, Solid, supports
+from ..geometry.faces import meeting_faces, rounded
+from ..geometry.gjk import farther, gjk
+from ..geometry.hull import cuboid, moved
+from ..geometry.manifold import manifold
+from ..geometry.near import Near, at, pick, sign, where
+from ..geometry.solid import Edges, Hull, Solid, supports
 
 STEPS = 14  # of GJK: 10 were enough for the worst of 20 000 pairs
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from ...engine.algebra.fence import settled
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
-from ..near import ORIGIN, Z_AXIS, Near, between, direction, only_where, perpendicular, to_the_end
-from ..solid import Solid
+from ..geometry.near import ORIGIN, Z_AXIS, Near, between, direction, only_where, perpendicular, to_the_end
+from ..geometry.solid import Solid
 
 ALONG = 0.99  # cosine of the angle up to which two capsules lie along each other and touch in two points
 SLACK = 0.1  # of the radii: by so much the second point may be farther apart than the first

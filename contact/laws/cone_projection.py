@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import OK
-from ..straight import solve, stuck_friction
+from ..sliding.straight import solve, stuck_friction
 from .frictionless import normal_impulse
 from .law import Law
 

@@ -1,10 +1,15 @@
 """The benchmarks run, agree with their peers, and print their tables. What they print decides nothing."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
+
+from carom.bench.contact_cases import by_law, check_impacts, impact_case
+from carom.engine.results import IMPACT_UNFINISHED
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,16 +37,56 @@ def test_collision_bench_runs_and_agrees_with_fcl():
     assert run.stdout.count("matrix") == run.stdout.count("cells") == 3  # sizes
 
 
-def test_number_of_pairs_must_suit_two_devices():
-    run = bench("collision", "--pairs", "5")
+LAWS = ("stronge", "poisson", "newton", "chatterjee_ruina", "frictionless", "cone_projection")
+
+
+@pytest.mark.slow
+def test_contact_bench_runs_and_agrees_with_the_laws():
+    run = bench("contact", "--lanes", "4", "--impacts", "64")
+    assert run.returncode == 0, run.stdout + run.stderr  # not 0: a law is broken, a stack falls
+    for law in LAWS:
+        assert len(re.findall(rf"^ *{law} +f(?:32|64) .* yes *$", run.stdout, re.M)) == 2, law  # two precisions
+    assert len(re.findall(r"^ *[14] +f(?:32|64) .* yes *$", run.stdout, re.M)) == 8  # ball and stack
+    assert "all: the step" in run.stdout
+
+
+def test_contact_bench_of_one_law():
+    run = bench("contact", "--only", "frictionless", "--impacts", "64")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.count(" yes") == 2
+    assert "stronge" not in run.stdout
+    assert "boxes" not in run.stdout
+
+
+def test_impacts_are_checked():
+    """Whatever a law may not do is found, and said so."""
+    case = impact_case(jnp.float64, 64)
+    out = by_law("stronge")(*case)
+    assert check_impacts("stronge", "f64", case, out).fine
+    moved = lambda p: out._replace(impulse=p, u=case.u + jnp.einsum("nij,nj->ni", case.K, p))  # noqa: E731
+    wrong = {
+        "nothing happens": moved(0 * out.impulse),
+        "u is not u0 + K p": out._replace(u=out.u * 1.001),
+        "still closes": moved(out.impulse * 0.5),
+        "out of the cone": moved(out.impulse + jnp.array([9.0, 0, 0]) * out.impulse[:, 2:]),
+        "gains energy": moved(out.impulse * 3),
+        "not finite": moved(out.impulse * jnp.nan),
+        "unfinished": out._replace(code=out.code + IMPACT_UNFINISHED),
+    }
+    assert [name for name, result in wrong.items() if check_impacts("stronge", "f64", case, result).fine] == []
+
+
+@pytest.mark.parametrize("count", ["--pairs", "--impacts"])
+def test_counts_must_suit_two_devices(count):
+    run = bench("collision", count, "5")
     assert run.returncode == 2
-    assert "--pairs is 5; it must be even" in run.stderr
+    assert f"{count} is 5; it must be even" in run.stderr
 
 
 # fcl, trimesh, rich and typer cannot be imported here, as on a machine with a GPU that lacks them
 BARE = """
 import sys
-for name in ("fcl", "trimesh", "rich", "typer", "pinocchio", "mujoco"):
+for name in ("fcl", "trimesh", "rich", "typer", "pinocchio", "mujoco", "rapier3d"):
     sys.modules[name] = None
 from bench import run
 """
@@ -52,7 +97,11 @@ def bare(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_accelerator_part_imports_nothing_heavy():
-    run = bare("from bench import accelerator; accelerator.pair_case('hull-hull 8', 'float32', 2)")
+    run = bare(
+        "from bench import accelerator\n"
+        "accelerator.pair_case('hull-hull 8', 'float32', 2)\n"
+        "accelerator.stack_case('float32')"
+    )
     assert run.returncode == 0, run.stderr
 
 
@@ -63,3 +112,13 @@ def test_accelerator_part_runs_without_what_a_gpu_machine_may_lack():
     assert "hull-hull 64    f64" in run.stdout
     assert "broad phase, 4096 bodies, cells" in run.stdout
     assert "scene of 1000 bodies" in run.stdout
+
+
+@pytest.mark.slow
+def test_accelerator_part_of_contact_runs_without_what_a_gpu_machine_may_lack():
+    arguments = "['contact', '--device', 'gpu', '--impacts', '64', '--lanes', '2', '--rounds', '1']"
+    run = bare(f"sys.exit(run.main({arguments}))")
+    assert run.returncode == 0, run.stdout + run.stderr  # not 0: a law is broken, or a stack moves
+    for law in LAWS:
+        assert run.stdout.count(f"{law} ") == 6, law  # two precisions, three sizes
+    assert run.stdout.count("stack ") == 4

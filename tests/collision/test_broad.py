@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.collision.bitset import first_set, pack
 from carom.collision.broad import ALL_PAIRS, candidates, default_capacity, plan, plan_pairs
-from carom.collision.cells import near_in_cells
+from carom.collision.culling.bitset import first_set, pack
+from carom.collision.culling.cells import near_in_cells
 from carom.engine.algebra.vec3 import Vec3
 from carom.engine.model import Topology
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.collision.link_motion import link_motion, trees
+from carom.collision.speeds.link_motion import link_motion, trees
 from carom.engine.model import Model, Topology
 from carom.engine.state import State
 from carom.tests.oracles.random_trees import random_model, unit

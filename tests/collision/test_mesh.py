@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import trimesh
 
-from carom.collision.hulls import MAX_HULL_VERTICES, above, as_hull, convex_hull, outlines, reduced_hull
 from carom.collision.mesh import inspect_mesh, load_mesh
-from carom.collision.repair import clustered, consistent_winding
-from carom.collision.surfaces import MeshError, is_closed, signed_volume, solid_moments
+from carom.collision.meshes.hulls import MAX_HULL_VERTICES, above, as_hull, convex_hull, outlines, reduced_hull
+from carom.collision.meshes.repair import clustered, consistent_winding
+from carom.collision.meshes.surfaces import MeshError, is_closed, signed_volume, solid_moments
 from carom.tests.oracles.placements import random_rotation
 
 ROUNDING = 1e-12  # sums of some thousand terms of order one

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import trimesh
 
-from carom.collision.cutting import Solid, cut
-from carom.collision.hulls import MAX_HULL_VERTICES, above
 from carom.collision.mesh import load_mesh
-from carom.collision.pieces import MAX_PIECES, TOLERANCE, as_pieces
-from carom.collision.surfaces import MeshError, is_closed, signed_volume, solid_moments
+from carom.collision.meshes.cutting import Solid, cut
+from carom.collision.meshes.hulls import MAX_HULL_VERTICES, above
+from carom.collision.meshes.pieces import MAX_PIECES, TOLERANCE, as_pieces
+from carom.collision.meshes.surfaces import MeshError, is_closed, signed_volume, solid_moments
 from carom.tests.oracles.placements import random_rotation
 
 EXACT = 1e-9  # hull volumes of sums of some dozen tetrahedra, and Qhull's own rounding

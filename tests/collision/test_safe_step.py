@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from carom.collision.link_motion import link_motion
 from carom.collision.proximities import Proximities
 from carom.collision.safe_step import longest_step, safe_step, unseen_step
+from carom.collision.speeds.link_motion import link_motion
 from carom.engine.dynamics.kinematics import fk
 from carom.engine.model import Model, Topology
 from carom.engine.state import State

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.collision.link_motion import link_motion, trees
-from carom.collision.tree_speeds import principal_extremes, speed_at
+from carom.collision.speeds.link_motion import link_motion, trees
+from carom.collision.speeds.tree_speeds import principal_extremes, speed_at
 from carom.engine.algebra.vec3 import Sym3
 from carom.engine.dynamics.crba import crba
 from carom.engine.dynamics.jacobian import jacobian

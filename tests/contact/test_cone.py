@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.contact.cone import solve_cone
+from carom.contact.cone.solve import solve_cone
 from carom.contact.rows import Rows
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.results import OK, SOLVER_UNFINISHED

@@ -16,10 +16,10 @@ from carom.tests.oracles.random_trees import Recipe, random_q, random_state, ran
 
 TOLERANCE = 1e-9  # relative, as promised; M's condition of up to 1e4 leaves 1e-12
 TREES = [
-    Recipe(501, 9, branch=0.0),
-    Recipe(502, 10, roots=3, floating=True, branch=0.7),
-    Recipe(503, 12, roots=4),
-    Recipe(504, 4, roots=4, floating=True),
+    Recipe(501, 5, branch=0.0),
+    Recipe(502, 6, roots=2, floating=True, branch=0.7),
+    Recipe(503, 8, roots=3),
+    Recipe(504, 3, roots=3, floating=True),
 ]
 EACH = pytest.mark.parametrize("recipe", TREES, ids=str)
 

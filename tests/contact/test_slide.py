@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from carom.contact.laws import newton, poisson, stronge
-from carom.contact.slide import STEPS, counted_slide
-from carom.contact.straight import diverging_ray, stuck_friction
+from carom.contact.sliding.slide import STEPS, counted_slide
+from carom.contact.sliding.straight import diverging_ray, stuck_friction
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.results import NOT_FINITE, OK
 from carom.tests.contact.padded import resolved

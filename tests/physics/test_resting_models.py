@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.contact.resting_models import RESTING, resting_named
+from carom.contact.resting.models import RESTING, resting_named
 from carom.engine.results import OK
 from carom.tests.oracles.stepping import run
 

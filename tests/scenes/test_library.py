@@ -29,6 +29,7 @@ def test_every_scene_compiles_and_is_the_same_each_time(name):
         ("arm7", {}, 7, 7),
         ("humanoid", {}, 15, 30),
         ("free_bodies", {"n": 50}, 50, 300),
+        ("stack", {"n": 3}, 3, 18),
     ],
 )
 def test_sizes(name, parameters, links, nv):

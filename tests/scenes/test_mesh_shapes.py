@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from carom.collision.hulls import MAX_HULL_VERTICES
+from carom.collision.meshes.hulls import MAX_HULL_VERTICES
 from carom.collision.shapes import Box, ConvexHull, Heightfield, Mesh, Sphere
 from carom.scenes.builder import SceneBuilder
 from carom.scenes.compile import compile_scene

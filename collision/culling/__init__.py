@@ -1,0 +1,1 @@
+"""Bricks of the broad phase: sets of pairs as bits, sorted cells, the matrix of all pairs."""

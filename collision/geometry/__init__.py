@@ -1,0 +1,1 @@
+"""Bricks of the pair kernels: supports, hulls, faces, manifolds, GJK."""

@@ -1,0 +1,129 @@
+"""The distance of two convex cores that are apart: Gilbert, Johnson & Keerthi (1988), with a fixed count.
+
+    M    the Minkowski difference A - B; its point nearest the origin is v = a - b
+    w    M's point farthest against the direction n: the support
+    n    unit direction from B to A: of v, or the normal of the triangle that holds v
+
+The simplex is three points of M. A new support w replaces one of them: v lies then in one of the three triangles
+or on one of the three edges at w, since w is nearer than all of M that the simplex spans. So no tetrahedron is ever
+tested, and no lane ever branches. Degenerate triangles only lose their inside. A lane whose v gets no shorter
+keeps what it has.
+
+Departures: n is the triangle's normal where v is inside the triangle. Close to contact v is a difference of nearly
+equal numbers and says little about the direction; the triangle says all. Its sign is that of n0, for which the
+caller vouches: M lies on its far side, n0.w > 0 for all w of M.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ...engine.algebra.fence import fence
+from ...engine.algebra.vec3 import Scalar, Vec3
+from .near import Near, between, direction, select, where
+from .solid import Support
+
+
+class Vertex(NamedTuple):
+    """A point of M: those of A and B that make it."""
+
+    a: Vec3
+    b: Vec3
+
+    @property
+    def w(self) -> Vec3:
+        return self.a - self.b
+
+
+class Simplex(NamedTuple):
+    """Three points of M, the weights of v in them, v itself and the direction n."""
+
+    p: tuple[Vertex, Vertex, Vertex]
+    weight: tuple[Scalar, Scalar, Scalar]
+    v: Vec3
+    n: Vec3
+
+    def row(self) -> Near:
+        """The nearest points of A and B, which v connects."""
+        a, b = (_mix(self.weight, points) for points in ([x.a for x in self.p], [x.b for x in self.p]))
+        return between(a, b, self.n)
+
+
+def gjk(support: Support, n0: Vec3, steps: int) -> Simplex:
+    """Nearest points of two cores that a plane with normal n0 separates (n0 unit, from B to A)."""
+    start = Vertex(*support(n0))
+    w = start.w
+    one, none = jnp.ones_like(w.x), jnp.zeros_like(w.x)
+    simplex = Simplex((start, start, start), (one, none, none), w, direction(w, n0))
+
+    def step(_, simplex: Simplex) -> Simplex:
+        return _closer(simplex, Vertex(*support(simplex.n)), n0)
+
+    return jax.lax.fori_loop(0, steps, step, simplex)
+
+
+def _closer(old: Simplex, new: Vertex, n0: Vec3) -> Simplex:
+    """The simplex after one more support point."""
+    p = old.p
+    faces = [(p[0], p[1]), (p[0], p[2]), (p[1], p[2])]
+    found = [_triangle(x.w, y.w, new.w) for x, y in faces]
+    best, (x, y) = found[0], faces[0]
+    for other, (x2, y2) in zip(found[1:], faces[1:], strict=True):
+        best, x, y = select(other[0] < best[0], (other, x2, y2), (best, x, y))
+    for z in p:
+        best, x, y = select((on := _edge(z.w, new.w))[0] < best[0], (on, z, z), (best, x, y))
+    return _taken(old, (x, y, new), best[1], n0)
+
+
+@fence
+def _taken(old: Simplex, p: Any, weight: Any, n0: Vec3) -> Simplex:
+    v = _mix(weight, [x.w for x in p])
+    across = (p[1].w - p[0].w).cross(p[2].w - p[0].w)
+    across = across * jnp.where(across.dot(n0) < 0, -1.0, 1.0)
+    inside = (weight[0] > 0) & (weight[1] > 0) & (weight[2] > 0)
+    n = direction(select(inside, across, v), old.n)
+    return select(v.dot(v) < old.v.dot(old.v), Simplex(p, weight, v, n), old)
+
+
+def _mix(weight: Any, points: Any) -> Vec3:
+    return points[0] * weight[0] + points[1] * weight[1] + points[2] * weight[2]
+
+
+@fence
+def _triangle(x: Vec3, y: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
+    """Squared distance of the origin to the inside of a triangle (inf elsewhere), and its weights there."""
+    e, f = x - w, y - w
+    normal = e.cross(f)
+    nn = normal.dot(normal)
+    # weights are areas: of the triangle with one corner moved to the origin's foot
+    wx, wy = f.cross(w).dot(normal), w.cross(e).dot(normal)
+    tiny = jnp.finfo(nn.dtype).tiny
+    safe = jnp.where(nn > tiny, nn, 1.0)
+    wx, wy = wx / safe, wy / safe
+    ww = 1 - wx - wy
+    inside = (nn > tiny) & (wx >= 0) & (wy >= 0) & (ww >= 0)
+    foot = x * wx + y * wy + w * ww
+    return jnp.where(inside, foot.dot(foot), jnp.inf), (wx, wy, ww)
+
+
+@fence
+def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
+    """Squared distance of the origin to a segment, and its weights there (x, x, w)."""
+    e = x - w
+    ee = e.dot(e)
+    tiny = jnp.finfo(ee.dtype).tiny
+    t = jnp.clip(-w.dot(e) / jnp.where(ee > tiny, ee, 1.0), 0.0, 1.0)
+    foot = w + e * t
+    return foot.dot(foot), (t, jnp.zeros_like(t), 1 - t)
+
+
+def farther(axis: Near, nearest: Near) -> Near:
+    """Of the row along the best separating axis, and GJK's from it, the one that holds: the first where the shapes
+    overlap, or touch so closely that GJK's direction is rounding."""
+    a, b = axis.a, axis.b
+    size = sum((jnp.abs(x) for x in (a.y, a.z, *b.xyz)), start=jnp.abs(a.x))
+    rough = 200 * jnp.finfo(size.dtype).eps * size
+    return where((axis.gap > rough) & (nearest.gap >= axis.gap - rough), nearest, axis)

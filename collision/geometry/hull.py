@@ -1,0 +1,105 @@
+"""Hulls: the numbering of faces and edges, known when the scene is compiled, and Hull components from points."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ...engine.algebra.fence import fence
+from ...engine.algebra.spatial import Transform
+from ...engine.algebra.vec3 import Vec3
+from ...engine.algebra.zero import ZERO
+from .near import Z_AXIS, direction
+from .solid import Edges, Hull
+
+Rings = tuple[tuple[int, ...], ...]
+
+
+class Numbering(NamedTuple):
+    """Static. ring: (corners, faces) vertex numbers; edge: (2, edges) start and end; sides: (2, edges) the faces on
+    the left and right. Short rings repeat their last corner."""
+
+    ring: NDArray[Any]
+    edge: NDArray[Any]
+    sides: NDArray[Any]
+
+
+@functools.cache
+def numbering(rings: Rings) -> Numbering:
+    """Of one hull, from the outlines of its faces (vertex numbers, counter-clockwise seen from outside)."""
+    left = {(a, b): f for f, ring in enumerate(rings) for a, b in zip(ring, (*ring[1:], ring[0]), strict=True)}
+    edges = [(a, b) for a, b in left if a < b]
+    corners = max(len(ring) for ring in rings)
+    outlines = np.array([[*ring, *[ring[-1]] * (corners - len(ring))] for ring in rings])
+    sides = [(left[a, b], left[b, a]) for a, b in edges]
+    return Numbering(outlines.T, np.array(edges).T, np.array(sides).T)
+
+
+def joined(numberings: list[Numbering], starts: list[int]) -> tuple[NDArray[Any], Numbering]:
+    """The numberings of several hulls side by side, padded to the largest: vertex numbers (vertices, n) in
+    `Model.points`, where hull k's begin at starts[k], and a Numbering of those columns with a last axis n."""
+
+    def pad(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        return np.pad(x, [(0, to - have) for have, to in zip(x.shape, shape, strict=True)], mode="edge")
+
+    columns = []
+    for arrays in zip(*numberings, strict=True):
+        shape = tuple(np.max([x.shape for x in arrays], 0))
+        columns.append(np.stack([pad(x, shape) for x in arrays], -1))
+    counts = [int(number.ring.max()) + 1 for number in numberings]
+    vertex = np.stack([s + np.minimum(np.arange(max(counts)), c - 1) for s, c in zip(starts, counts, strict=True)], -1)
+    return vertex, Numbering(*columns)
+
+
+def hull_of(vertex: Vec3, number: Numbering) -> Hull:
+    """The Hull of vertices (vertices, n, *batch) [m]; the numbering's arrays have a last axis n, or 1 for all alike."""
+    ring = _chosen(vertex, number.ring)
+    normal, offset = _planes(ring)
+    start, end = _chosen(vertex, number.edge[0]), _chosen(vertex, number.edge[1])
+    left, right = _chosen(normal, number.sides[0]), _chosen(normal, number.sides[1])
+    return Hull(vertex, normal, offset, ring, Edges(start, end - start, left, right))
+
+
+def _chosen(x: Any, index: NDArray[Any]) -> Any:
+    """Of columns x (k, n, *batch) the rows index (..., n): (..., n, *batch)."""
+    if index.shape[-1] == 1:
+        return jax.tree.map(lambda c: jnp.take(c, index[..., 0], 0), x)
+    return jax.tree.map(lambda c: c[index, np.arange(index.shape[-1])], x)
+
+
+@fence
+def _planes(ring: Vec3) -> tuple[Vec3, Any]:
+    """Outward normals and offsets of faces from their outlines (corners, faces, ...) (Newell's method)."""
+    first = jax.tree.map(lambda x: x[:1], ring)
+    arm = ring - first
+    area = arm.cross(jax.tree.map(lambda x: jnp.roll(x, -1, 0), arm))
+    total = jax.tree.map(lambda x: x.sum(0), area)
+    normal = direction(total, Z_AXIS)
+    return normal, jnp.max(normal.dot(ring), 0)
+
+
+@fence
+def moved(hull: Hull, X: Transform) -> Hull:
+    """The hull in the frame in which its own frame has the pose X; without its rings, which nobody asks for there."""
+    R, p = X.R, X.p
+    normal = R @ hull.normal
+    e = hull.edges
+    edges = Edges(R @ e.start + p, R @ e.along, R @ e.left, R @ e.right)
+    return Hull(R @ hull.vertex + p, normal, hull.offset + normal.dot(p), ZERO, edges)
+
+
+_CUBE = numbering(((0, 2, 3, 1), (4, 5, 7, 6), (0, 1, 5, 4), (2, 6, 7, 3), (0, 4, 6, 2), (1, 3, 7, 5)))
+_PRISM = numbering(((0, 1, 2), (5, 4, 3), (0, 3, 4, 1), (1, 4, 5, 2), (2, 5, 3, 0)))
+CUBE, PRISM = (Numbering(*(x[..., None] for x in solid)) for solid in (_CUBE, _PRISM))
+
+
+def cuboid(half: Vec3) -> Hull:
+    """A box with these half extents, its corners numbered by the bits of (z, y, x)."""
+    signs = (np.arange(8)[:, None] >> np.arange(3) & 1) * 2 - 1
+    own = (8, *(1,) * jnp.ndim(half.x))
+    return hull_of(Vec3(*(signs[:, k].reshape(own).astype(h.dtype) * h for k, h in enumerate(half.xyz))), CUBE)

@@ -1,0 +1,237 @@
+"""Manifolds: where two flat faces meet, and the four points that stand for all of them.
+
+The faces' common part is found by clipping every edge of one by the sides of the other, all at once (Cyrus &
+Beck, 1978); of its corners `spread` keeps four that span as large an area as any four of them can.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...engine.algebra.fence import fence, settled
+from ...engine.algebra.vec3 import Scalar, Vec3, pytree
+from ...engine.algebra.zero import ZERO
+from .near import Near, at, only_where, perpendicular, select, where
+
+TILT = 0.05  # [rad] a corner that a larger tilt keeps apart is left out
+MANY = 24  # candidates, above which only the extreme ones in so many directions are looked at first
+EXTREMES = 16
+
+
+@pytree
+class Face:
+    """The flat part of a shape that looks along the contact: K corners, K sides.
+
+    point: (K, *items), in turn around the face [m]; the ends of a segment are its corners, and its sides too.
+    side: (K, *items) outward normals of the sides, within the face; bound: (K, *items) the sides' places along them.
+    normal: (*items) outward; flat: (*items) whether it has an area.
+    """
+
+    point: Vec3
+    side: Vec3
+    bound: Scalar
+    normal: Vec3
+    flat: Any
+
+
+def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
+    """Up to four rows for a contact whose closest row is known: that row alone unless a face lies flat on it."""
+    along_a, along_b = -face_a.normal.dot(row.normal), face_b.normal.dot(row.normal)
+    # the closest points are in a face where the normal is the face's, but for the error of its direction
+    eps = jnp.finfo(row.gap.dtype).eps
+    flat = 1 - 2 * eps ** (2 / 3)  # an angle of 1e-5 rad, in single precision of 1e-2 rad
+    flat_a, flat_b = face_a.flat & (along_a > flat), face_b.flat & (along_b > flat)
+    size = max(face_a.bound.shape[0], face_b.bound.shape[0])
+    face_a, face_b = padded(face_a, size), padded(face_b, size)
+    on_a = settled(flat_a & (~flat_b | (along_a >= along_b)))
+    reference, other = select(on_a, (face_a, face_b), (face_b, face_a))
+    up = select(on_a, -row.normal, row.normal)  # from the reference to the other
+    candidates = _common(reference, other, up)
+    found = select(on_a, candidates.mirrored(), candidates)
+    first, *others = spread(found, row.normal)
+    # a face that is not quite flat has its closest point elsewhere
+    rough = eps**0.75 * (_extent(reference.point) + _extent(other.point))
+    some = (flat_a | flat_b) & (jnp.abs(first.gap - row.gap) <= rough)
+    return where(some, first, row), *(only_where(some, other) for other in others)
+
+
+def padded(face: Face, size: int) -> Face:
+    """The face with its last corner and side repeated."""
+
+    def pad(x):
+        return jnp.concatenate([x, jnp.broadcast_to(x[-1:], (size - x.shape[0], *x.shape[1:]))])
+
+    if face.bound.shape[0] == size:
+        return face
+    point, side, bound = jax.tree.map(pad, (face.point, face.side, face.bound))
+    return Face(point, side, bound, face.normal, face.flat)
+
+
+@fence
+def _common(reference: Face, other: Face, up: Vec3) -> Near:
+    """Corners of the part of `other` that stands over `reference`, as rows whose A is the other."""
+    first = jax.tree.map(lambda x: x[0], (reference.point, other.point))
+    slack = 4e3 * jnp.finfo(up.x.dtype).eps * _extent(reference.point)  # equal faces must not miss each other
+    # every edge of the other, clipped by all sides of the reference
+    down = _onto(other.point, first[0], reference.normal, up)
+    beyond = _each(reference.side).dot(down) - _each(reference.bound)  # (sides, corners, *items)
+    beyond = jnp.where(jnp.abs(beyond) <= slack, 0.0, beyond)
+    next_beyond = jnp.roll(beyond, -1, 1)
+    step = next_beyond - beyond
+    crossing = -beyond / jnp.where(step == 0, 1.0, step)
+    enter = jnp.maximum(jnp.max(jnp.where(step < 0, crossing, 0.0), 0), 0.0)
+    leave = jnp.minimum(jnp.min(jnp.where(step > 0, crossing, 1.0), 0), 1.0)
+    inside = ~((step == 0) & (beyond > 0)).any(0) & (enter <= leave)
+    edge = jax.tree.map(lambda x: jnp.roll(x, -1, 0) - x, other.point)
+    ends = [_row(other.point + edge * t, first[0], reference.normal, up, inside) for t in (enter, leave)]
+    # every corner of the reference inside the other
+    above = _onto(reference.point, first[1], other.normal, up)
+    outside = (_each(other.side).dot(above) - _each(other.bound) > slack).any(0) | ~other.flat
+    corners = _row(above, first[0], reference.normal, up, ~outside)
+    return jax.tree.map(lambda *x: jnp.concatenate([jnp.broadcast_to(y, ends[0].gap.shape) for y in x]), *ends, corners)
+
+
+def _each(values: Any) -> Any:
+    """Sides against corners: an axis for the corners after that of the sides."""
+    return jax.tree.map(lambda x: x[:, None], values)
+
+
+def _row(point: Vec3, on: Vec3, normal: Vec3, up: Vec3, there: Any) -> Near:
+    foot = _onto(point, on, normal, up)
+    return Near(jnp.where(there, (point - foot).dot(up), jnp.inf), up, point, foot)
+
+
+def _onto(point: Vec3, on: Vec3, normal: Vec3, along: Vec3) -> Vec3:
+    """The point moved along a direction onto the plane through `on`; left where the direction runs in the plane."""
+    slope = along.dot(normal)
+    slope = jnp.where(jnp.abs(slope) < 0.1, jnp.inf, slope)
+    return point - along * ((point - on).dot(normal) / slope)
+
+
+def _extent(point: Vec3) -> Scalar:
+    """Size of the box around points along the leading axis."""
+    return sum(jnp.max(x, 0) - jnp.min(x, 0) for x in (point.x, point.y, point.z))
+
+
+def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
+    """Four of many rows (N, *items) of one contact: the closest first, and those that span the largest area with it,
+    seen along a normal (*items). The rows' own normals may be one for all.
+
+    Where all gaps are equal the area is the largest that any four of the points span. Rows that a tilt above TILT
+    keeps apart, and rows that add no area, are not there (gap inf).
+    """
+    flat = _seen_along(rows, normal)
+    if flat.x.shape[0] <= MANY:
+        i, j = _diagonal(_areas(flat))
+    else:
+        few = _extremes(flat)
+        i, j = (at(place, few) for place in _diagonal(_areas(_at_all(few, flat))))
+        i, j = _turned(flat, i, j)
+    return _four(rows, normal, flat, i, j)
+
+
+class _Flat(NamedTuple):
+    """Rows seen along the normal: x, y (N, *items) [m]; there: which of them count; gap; level (*items): whether all
+    gaps that count are equal; size (*items): extent [m]."""
+
+    x: Scalar
+    y: Scalar
+    there: Any
+    gap: Scalar
+    level: Any
+    size: Scalar
+
+    @property
+    def rough(self) -> Scalar:
+        return 1e3 * jnp.finfo(self.size.dtype).eps * self.size
+
+
+@fence
+def _seen_along(rows: Near, normal: Vec3) -> _Flat:
+    t1 = perpendicular(normal)
+    x, y = rows.b.dot(t1), rows.b.dot(normal.cross(t1))
+    x, y = x - x[:1], y - y[:1]  # areas of faraway points would cancel
+    there = rows.gap < jnp.inf
+    size = jnp.max(jnp.where(there, jnp.abs(x) + jnp.abs(y), 0.0), 0)
+    lowest = jnp.min(rows.gap, 0)
+    there &= rows.gap <= lowest + 2 * TILT * size
+    flat = _Flat(x, y, there, rows.gap, there[0], size)
+    return flat._replace(level=jnp.max(jnp.where(there, rows.gap, -jnp.inf), 0) <= lowest + flat.rough)
+
+
+@fence
+def _areas(flat: _Flat) -> Scalar:
+    """Twice the largest area of four points with the diagonal (i, j), (N, N, *items); -1 where it must not be one.
+
+    It is half the product of the diagonal and what lies farthest from it on either side.
+    """
+    x, y, there = flat.x, flat.y, flat.there
+    dx, dy = x[None] - x[:, None], y[None] - y[:, None]
+    left = right = jnp.zeros_like(dx)
+    for k in range(x.shape[0]):
+        side = jnp.where(there[k], dx * (y[k] - y[:, None]) - dy * (x[k] - x[:, None]), 0.0)
+        left, right = jnp.maximum(left, side), jnp.minimum(right, side)
+    # on a tilted face the lowest point is one of the four
+    starts = there & (flat.level | (flat.gap <= jnp.min(flat.gap, 0)))
+    area = left - right + 1e-6 * (dx * dx + dy * dy)  # of points in a line, the farthest two
+    return jnp.where(starts[:, None] & there[None], area, -1.0)
+
+
+@fence
+def _diagonal(area: Scalar) -> tuple[Any, Any]:
+    i = jnp.argmax(jnp.max(area, 1), 0)  # in two steps: one over all pairs is ten times slower on a CPU
+    return i, jnp.argmax(at(i, area), 0)
+
+
+def _beside(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any, Scalar]:
+    """The points farthest from the line ij on either side, and twice the areas of all triangles with it."""
+    (xi, yi), (xj, yj) = at(i, (flat.x, flat.y)), at(j, (flat.x, flat.y))
+    side = (xj - xi) * (flat.y - yi) - (yj - yi) * (flat.x - xi)
+    k, l = (jnp.argmax(jnp.where(flat.there, s, -jnp.inf), 0) for s in (side, -side))
+    return k, l, side
+
+
+@fence
+def _turned(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any]:
+    """The diagonal (i, j) made better by all points: the best for the best other diagonal. The closest point stays."""
+    k, l, side = _beside(flat, i, j)
+    i2, j2, side2 = _beside(flat, k, l)
+    better = flat.level & (at(i2, side2) - at(j2, side2) > at(k, side) - at(l, side))
+    return jnp.where(better, i2, i), jnp.where(better, j2, j)
+
+
+@fence
+def _four(rows: Near, normal: Vec3, flat: _Flat, i: Any, j: Any) -> tuple[Near, ...]:
+    k, l, side = _beside(flat, i, j)
+    length = jnp.abs(at(j, flat.x) - at(i, flat.x)) + jnp.abs(at(j, flat.y) - at(i, flat.y))
+    least = flat.rough * length
+    apart = (flat.there.any(0), length > flat.rough, at(k, side) > least, -at(l, side) > least)
+    many = rows.normal.x.ndim == rows.gap.ndim  # a normal for each row, or one for all
+    four = [at(m, rows if many else rows._replace(normal=ZERO)) for m in (i, j, k, l)]
+    four = four if many else [row._replace(normal=normal) for row in four]
+    first, *others = (only_where(on, row) for on, row in zip(apart, four, strict=True))
+    for m, other in enumerate(others):
+        swap = other.gap < first.gap
+        first, others[m] = where(swap, (other, first), (first, other))
+    return first, *others
+
+
+@fence
+def _extremes(flat: _Flat) -> Any:
+    """Numbers (EXTREMES + 1, *items) of the closest row and of those farthest in each of several directions."""
+    angles = 2 * np.pi * (np.arange(EXTREMES) + 0.5) / EXTREMES
+    places = [jnp.argmin(flat.gap, 0)]
+    for c, s in zip(np.cos(angles).tolist(), np.sin(angles).tolist(), strict=True):
+        places.append(jnp.argmax(jnp.where(flat.there, c * flat.x + s * flat.y, -jnp.inf), 0))
+    return jnp.stack(places)
+
+
+@fence
+def _at_all(index: Any, flat: _Flat) -> _Flat:
+    """The rows of these numbers (k, *items)."""
+    x, y, there, gap = (jnp.take_along_axis(v, index, 0) for v in (flat.x, flat.y, flat.there, flat.gap))
+    return flat._replace(x=x, y=y, there=there, gap=gap)

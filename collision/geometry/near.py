@@ -1,0 +1,137 @@
+"""Near: one row of a kernel's answer, and the small vector functions that all kernels share.
+
+A kernel is called as `kernel(a, b, X)`: two Solids, and the pose X of B in A's frame. It answers in A's frame
+with a tuple of rows, the closest first; a row that is not there has gap inf. All components have one common shape
+(n, *batch). That the kernel sees the relative pose only makes its answer the same wherever in the world the pair is.
+
+Departure from "no stacking in kernels": corners, candidates and directions are listed along a leading axis, because
+what follows is a reduction over it, which runs over all pairs at once. Each list ends at a fence, where it would be
+written out anyway.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ...engine.algebra.fence import settled
+from ...engine.algebra.vec3 import Scalar, Vec3
+
+
+class Near(NamedTuple):
+    """gap [m]; normal: unit, from B to A; a, b: the points on the two surfaces [m]; a - b = gap normal."""
+
+    gap: Scalar
+    normal: Vec3
+    a: Vec3
+    b: Vec3
+
+    def rounded(self, radius_a: Scalar, radius_b: Scalar) -> Near:
+        """The same row of cores with a radius about each [m]."""
+        n = self.normal
+        return Near(self.gap - radius_a - radius_b, n, self.a - n * radius_a, self.b + n * radius_b)
+
+    def rod(self, radius: Scalar, half_length: Scalar) -> Near:
+        """A later row of a capsule A along z: its point is where the capsule ends along the normal under the core's
+        point."""
+        return self.rounded(to_the_end(radius, half_length, self.a.z, -self.normal.z), 0.0)
+
+    def mirrored(self) -> Near:
+        """The same row with A and B exchanged."""
+        return Near(self.gap, -self.normal, self.b, self.a)
+
+
+def to_the_end(radius: Scalar, half_length: Scalar, place: Scalar, slope: Scalar) -> Scalar:
+    """From a place on a capsule's axis to the surface [m], in a direction of which slope is the part along the axis.
+
+    The side is radius / cos(tilt) away; but the direction may leave through the cap of an end before.
+    """
+    rise = jnp.abs(slope)
+    on_side = radius / jnp.sqrt(jnp.maximum(1 - rise * rise, 0.25))
+    inset = half_length - place * sign(slope)  # from the end that comes first
+    through_cap = on_side * rise > inset
+    across = jnp.where(through_cap, radius * radius - inset * inset * (1 - rise * rise), 1.0)
+    return jnp.where(through_cap, inset * rise + jnp.sqrt(across), on_side)
+
+
+def between(a: Vec3, b: Vec3, normal: Vec3) -> Near:
+    """The row of two points, one above the other along the normal."""
+    return Near((a - b).dot(normal), normal, a, b)
+
+
+def only_where(there: Any, row: Near) -> Near:
+    """The row, or none."""
+    return row._replace(gap=jnp.where(there, row.gap, jnp.inf))
+
+
+def where(condition: Any, yes: Any, no: Any) -> Any:
+    """`jnp.where` over pytrees, all of whose leaves go the same way."""
+    return select(settled(condition), yes, no)
+
+
+def select(condition: Any, yes: Any, no: Any) -> Any:
+    """`where` for a condition between numbers that are settled already."""
+    return jax.tree.map(lambda y, n: jnp.where(condition, y, n), yes, no)
+
+
+def length_and_direction(v: Vec3, fallback: Vec3) -> tuple[Scalar, Vec3]:
+    """|v| and v/|v|; the fallback, a unit vector, where v vanishes."""
+    square = v.dot(v)
+    some = square > jnp.finfo(jnp.result_type(square)).tiny
+    length = jnp.sqrt(jnp.where(some, square, 1.0))
+    return jnp.where(some, length, 0.0), select(some, v / length, fallback)
+
+
+def direction(v: Vec3, fallback: Vec3) -> Vec3:
+    """v/|v|; the fallback, a unit vector, where v vanishes."""
+    return length_and_direction(v, fallback)[1]
+
+
+def sign(x: Scalar) -> Scalar:
+    """-1 for negative numbers, else 1: never 0."""
+    return jnp.where(x < 0, -1.0, 1.0).astype(jnp.result_type(x))
+
+
+def perpendicular(v: Vec3) -> Vec3:
+    """A unit vector perpendicular to a unit vector: the cross product with the axis that is farthest from it."""
+    ax, ay, az = abs(v.x), abs(v.y), abs(v.z)
+    none = jnp.zeros_like(v.x)
+    x_is_least, y_is_least = (ax <= ay) & (ax <= az), ay <= az
+    crossed = select(
+        x_is_least, Vec3(none, v.z, -v.y), select(y_is_least, Vec3(-v.z, none, v.x), Vec3(v.y, -v.x, none))
+    )
+    return crossed / jnp.sqrt(crossed.dot(crossed))
+
+
+def pick(score: Any, values: Any) -> Any:
+    """Of values with a leading axis, the one of the largest score (the first of equals); NaN never wins.
+
+    score: (k, ...); the leaves of values: (k, ...), broadcastable to it.
+    """
+    leaves, tree = jax.tree.flatten(values)
+    leaves = [jnp.broadcast_to(leaf, score.shape) for leaf in leaves]
+
+    def better(best, other):
+        wins = other[0] > best[0]
+        return tuple(jax.lax.select(wins, o, b) for b, o in zip(best, other, strict=True))
+
+    start = (jnp.asarray(-jnp.inf, score.dtype), *(jnp.zeros((), leaf.dtype) for leaf in leaves))
+    picked = jax.lax.reduce((score, *leaves), start, better, (0,))
+    return jax.tree.unflatten(tree, picked[1:])
+
+
+def at(index: Any, values: Any) -> Any:
+    """Of values (k, [more,] *items) the one at an index (*items) that each item has for itself."""
+
+    def one(x):
+        more = x.shape[1 : x.ndim - index.ndim]
+        x = jnp.broadcast_to(x, (x.shape[0], *more, *index.shape))
+        return jnp.take_along_axis(x, index.reshape((1,) * (1 + len(more)) + index.shape), 0)[0]
+
+    return jax.tree.map(one, values)
+
+
+AXES = X_AXIS, Y_AXIS, Z_AXIS = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)
+ORIGIN = Vec3(0.0, 0.0, 0.0)

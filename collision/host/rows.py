@@ -1,0 +1,70 @@
+"""Rows of Proximities on the host: how many a scene has room for, and how a lane's are filled in."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ...engine.model import Topology
+from ...engine.results import NOT_FINITE, OK, PAIRS_FULL
+from ..proximities import Proximities
+from .shapes import Floats
+
+FEWEST, PER_SHAPE = 1024, 32  # rows there is room for, whatever the number of pairs
+FLAT = frozenset({"box", "capsule", "cylinder", "hull", "mesh"})  # kinds that lie on a plane with several points
+
+
+class Row(NamedTuple):
+    """pair: row of `topology.pairs`.  gap [m]; normal, point_a, point_b (3,) as in Proximities."""
+
+    pair: int
+    gap: float
+    normal: Floats
+    point_a: Floats
+    point_b: Floats
+
+
+class PairTable(NamedTuple):
+    """row: where a pair (i, j), i < j, stands in `topology.pairs`.  with_plane: rows of the pairs that have a plane.
+
+    capacity: N, rows there is room for.
+    """
+
+    row: dict[tuple[int, int], int]
+    with_plane: list[int]
+    capacity: int
+
+
+@lru_cache(maxsize=64)
+def pair_table(topology: Topology) -> PairTable:
+    kinds = [(topology.shape_kinds[a], topology.shape_kinds[b]) for a, b in topology.pairs]
+    most = sum(4 if pair == ("box", "box") or ("plane" in pair and not FLAT.isdisjoint(pair)) else 1 for pair in kinds)
+    row = {pair: k for k, pair in enumerate(topology.pairs)}
+    return PairTable(row, [k for k, pair in enumerate(kinds) if "plane" in pair], min(most, room(topology)))
+
+
+def room(topology: Topology) -> int:
+    return max(FEWEST, PER_SHAPE * len(topology.shape_kinds))
+
+
+def blank(batch: tuple[int, ...], rows: int, dtype: np.dtype) -> Proximities:
+    """Lanes (*batch) of inactive rows, to be filled."""
+    none, far = np.full((*batch, rows), -1, np.int32), np.full((*batch, rows), np.inf, dtype)
+    normal, point_a, point_b = (np.zeros((*batch, rows, 3), dtype) for _ in range(3))
+    code, needed = np.full(batch, OK, np.int32), np.zeros(batch, np.int32)
+    return Proximities(none, np.zeros((*batch, rows), bool), far, normal, point_a, point_b, code, needed)
+
+
+def fill(made: Proximities, lane: tuple[int, ...], rows: list[Row], finite: bool) -> None:
+    """Write a lane's rows into `made`; without room for all those that are closest, coded PAIRS_FULL."""
+    into = Proximities(*(x[(*lane, ...)] for x in made))  # views
+    full = len(rows) > len(into.pair)
+    into.code[...] = NOT_FINITE if not finite else PAIRS_FULL if full else OK
+    into.needed[...] = len(rows)
+    if full:
+        rows = sorted(rows, key=lambda row: row.gap)[: len(into.pair)]
+    into.active[: len(rows)] = True
+    for name, column in zip(Row._fields, zip(*rows, strict=True), strict=False):  # no rows, no columns
+        getattr(into, name)[: len(rows)] = column

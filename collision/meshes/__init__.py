@@ -1,0 +1,1 @@
+"""Surfaces on the host: repair, hulls, convex pieces."""

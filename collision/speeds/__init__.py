@@ -1,0 +1,1 @@
+"""Bounds of how fast links and their points can move."""

@@ -1,0 +1,182 @@
+"""What bounds the motion of every link from now on, as long as nothing touches: known arcs and energies.
+
+A tree here is a link that moves on a joint of its own, with all that hangs on it; links welded to the world do not
+move, and what hangs on them are trees of their own. Bounds are per tree, so one fast body costs the others nothing.
+
+A tree falls freely if its root is a floating link on which no joint force acts. Its centre of mass moves on a
+parabola, and the motion relative to that feels no gravity: with e = sqrt(2E), E the kinetic energy of the relative
+motion and the energy of its springs, e changes only through motors. Every other tree has e from all its kinetic
+energy. Then, with M the tree's mass (Cauchy-Schwarz; T >= M v_com^2/2, so v_com <= e/sqrt(M)):
+
+    dE/dt = M g.v_com + sum F_j qd_j - losses <= e (|g| sqrt(M) + sum |F_j| mu_j),  so  e(t) <= e(0) + growth t
+
+where |qd_j| <= mu_j e (`tree_speeds`) and the first term is missing in free fall. The world does no work on a fixed
+base. Damping, loss, limits and dissipative impacts within the tree take energy away. Position motors are springs of
+energy up to what their effort allows, and what kd adds to a clipped force always brakes: clip(f - kd v) v <= clip(f) v.
+On joints with quaternions a position motor is just a force, and a spring is taken not to pass half a turn.
+
+A free body's angular velocity changes while it tumbles, but 2T and |L| do not. With s_k = 1/I_k between 1/I_max and
+1/I_min, (s_k - 1/I_min)(s_k - 1/I_max) <= 0; weighted with L_k^2 and summed over the three axes,
+
+    w^2 <= 2T (1/I_min + 1/I_max) - L^2/(I_min I_max).
+
+It is reached, at the ends of the polhode; sqrt(2T/I_min) (VERIFICATION 4.11) is larger, |L|/I_min larger still.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...engine.algebra.fence import fence
+from ...engine.algebra.vec3 import Sym3, Vec3
+from ...engine.dynamics.kinematics import move, place
+from ...engine.dynamics.passive import displacement
+from ...engine.forest import Forest
+from ...engine.joints import JOINTS
+from ...engine.model import Model, Topology
+from ...engine.rows import sum_into, take
+from ...engine.state import State
+from ..bounds import root
+from .tree_speeds import TreeSpeeds, inverse, principal_extremes, times, tree_speeds
+
+
+class LinkMotion(NamedTuple):
+    """Per link, for t >= 0 until something touches; zero for links that cannot move.
+
+    velocity: components (..., nl) of the centre of mass of a tree in free fall now, world axes [m/s]; 0 otherwise.
+    center: components (..., nl) of the link's centre of mass in the world [m].
+    falls: (..., nl) 1 where `velocity` changes with gravity, else 0.
+    energy_root: (..., nl) e = sqrt(2E) [sqrt(J)].  growth: (..., nl) how fast e may grow [sqrt(J)/s].
+    spin: (..., nl) bound on the angular speed of a body on which no torque acts, for ever [rad/s].
+    single: (nl,) bool, static: a tree of one link.
+    speeds: what a point moves per e.
+    """
+
+    velocity: Vec3
+    center: Vec3
+    falls: Array
+    energy_root: Array
+    growth: Array
+    spin: Array
+    single: np.ndarray
+    speeds: TreeSpeeds
+
+
+@functools.cache
+def trees(topology: Topology) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(tree of each link, -1 if it cannot move; root link of each tree)."""
+    tree: list[int] = []
+    roots: list[int] = []
+    for i, (parent, joint) in enumerate(zip(topology.parents, topology.joints, strict=True)):
+        above = -1 if parent < 0 else tree[parent]
+        if above < 0 and joint != "fixed":
+            roots.append(i)
+            above = len(roots) - 1
+        tree.append(above)
+    return tuple(tree), tuple(roots)
+
+
+def link_motion(model: Model, state: State, control: Array | None = None) -> LinkMotion:
+    """control: (..., nv) what the motors are told while the bounds are to hold; None: their targets."""
+    topology = model.topology
+    forest = Forest.of(model, q=state.q, v=state.v)
+    tree, roots = trees(topology)
+    of_dofs = tuple(tree[i] for i, j in enumerate(topology.joints) for _ in range(JOINTS[j].nv))
+    n, full = len(roots), (*forest.batch, topology.nv)
+    mass = jnp.broadcast_to(model.mass, (*forest.batch, topology.n_links))
+    M = _sum_by(mass, tree, n)
+
+    # joint forces: springs and position motors by their energy, other motors by their largest force
+    stored, force = _joint_energy(model, state, control)
+    acted = (force != 0) | (model.motor_kp != 0) | (model.motor_kd != 0) | (model.damping != 0)
+    acted |= (model.loss != 0) | (model.stiffness != 0) | (model.armature != 0)
+    free = _falls_freely(topology, roots, jnp.broadcast_to(acted, full))
+
+    # the common motion of each tree in free fall, and the energy of the rest
+    placed = place(forest, model, state.q)
+    bodies = [_body(x.pose, y.V, *(forest.parameter(model, name, group) for name in ("mass", "com", "inertia")))
+              for group, x, y in zip(forest.groups, placed, move(forest, placed, state.v), strict=True)]  # fmt: skip
+    center, velocity = (Vec3(*(forest.join_links([b[k] for b in bodies]) for k in ks)) for ks in ((0, 1, 2), (3, 4, 5)))
+    turning, spin = (forest.join_links([b[k] for b in bodies]) for k in (6, 7))
+    share = jnp.where(free, inverse(M, 0.0), 0.0)
+    common = Vec3(*(_spread(share * _sum_by(mass * u, tree, n), tree) for u in (velocity.x, velocity.y, velocity.z)))
+    relative = velocity - common
+    kinetic = _sum_by((mass * relative.dot(relative) + turning) / 2, tree, n)
+    joints = _sum_by(jnp.broadcast_to(stored + model.armature * state.v**2 / 2, full), of_dofs, n)
+    energy_root = root(2 * (kinetic + joints))
+
+    # how fast the root of that energy may grow
+    speeds = tree_speeds(forest, model, _spread(share, tree))
+    power = _sum_by(jnp.broadcast_to(times(speeds.rates, force), full), of_dofs, n)
+    weight = root((model.gravity**2).sum(-1))[..., None] * root(M)
+    growth = power + jnp.where(free, 0.0, weight)
+
+    single = np.isin(tree, np.flatnonzero(np.bincount([t for t in tree if t >= 0], minlength=n) == 1))
+    falls = _spread(free.astype(mass.dtype), tree)
+    return LinkMotion(common, center, falls, _spread(energy_root, tree), _spread(growth, tree), spin, single, speeds)
+
+
+@fence
+def _body(pose, V, mass, com, inertia):
+    """Center and its velocity, 2 T of the turning, and the bound on the angular speed of a body left alone."""
+    arm = pose.R @ Vec3.of(com)
+    c, u = pose.p + arm, V.v + V.w.cross(arm)
+    I, w = Sym3.of(inertia), pose.R.T @ V.w
+    L = I @ w
+    turning, low, high = L.dot(w), *principal_extremes(I)
+    a, b = inverse(low), inverse(high)
+    now = w.dot(w)
+    square = turning * (a + b) * (1 + 8 * jnp.finfo(jnp.result_type(now)).eps) - L.dot(L) * a * b
+    spin = root(jnp.where(low > 0, jnp.maximum(square, now), jnp.inf))
+    return c.x, c.y, c.z, u.x, u.y, u.z, turning, spin
+
+
+def _joint_energy(model: Model, state: State, control: Array | None) -> tuple[Array, Array]:
+    """(energy of springs and position motors, largest force of the other motors), each (..., nv) [J], [N m, N]."""
+    stretch = displacement(model, state.q)
+    springs = jnp.where(model.stiffness == 0, 0.0, model.stiffness * (stretch - model.rest) ** 2) / 2
+    told = model.motor_gain * (model.motor_target if control is None else control)
+    kp, effort = model.motor_kp, model.motor_effort
+    held = kp > 0
+    # clip(kp x, -effort, effort) is the slope of kp s (x - s/2) with s = min(x, effort/kp)
+    away = jnp.abs(stretch - told * inverse(kp, 0.0))
+    s = jnp.minimum(away, times(effort, inverse(kp, 0.0)))
+    motors = jnp.where(held, kp * s * (away - s / 2), 0.0)
+    force = jnp.minimum(jnp.abs(told), effort)
+    scalar = np.array([j not in _QUATERNIONS for j in model.topology.joints for _ in range(JOINTS[j].nv)], bool)
+    turned = jnp.minimum(jnp.abs(told) + kp * jnp.pi, effort)
+    return springs + jnp.where(scalar, motors, 0.0), jnp.where(held, jnp.where(scalar, 0.0, turned), force)
+
+
+_QUATERNIONS = frozenset({"spherical", "floating"})
+
+
+def _falls_freely(topology: Topology, roots: tuple[int, ...], acted: Array) -> Array:
+    """(..., trees) whether the root floats and none of its degrees of freedom is acted upon."""
+    floating = np.array([topology.joints[i] == "floating" for i in roots], bool)
+    dofs = [range(topology.v_start[i], topology.v_start[i] + 6) for i in np.array(roots, int)[floating]]
+    held = acted[..., np.array(dofs, int).reshape(-1)].reshape(*acted.shape[:-1], len(dofs), 6).any(-1)
+    place = np.cumsum(floating) - 1
+    return ~held[..., place] & floating if floating.any() else jnp.zeros((*acted.shape[:-1], len(roots)), bool)
+
+
+def _sum_by(x: Array, tree: tuple[int, ...], n: int) -> Array:
+    """(..., n): sums of the entries (..., k) of each tree; entries of tree -1 are left out."""
+    order = [i for i in np.argsort(tree, kind="stable").tolist() if tree[i] >= 0]
+    if not order:
+        return jnp.zeros((*x.shape[:-1], n), x.dtype)
+    return jnp.moveaxis(sum_into(jnp.moveaxis(take(x, order, -1), -1, 0), [tree[i] for i in order], n), 0, -1)
+
+
+def _spread(x: Array, tree: tuple[int, ...]) -> Array:
+    """(..., k): each entry that of its tree, 0 for tree -1."""
+    if not x.shape[-1]:
+        return jnp.zeros((*x.shape[:-1], len(tree)), x.dtype)
+    moving = np.array(tree) >= 0
+    spread = take(x, np.where(moving, tree, 0).tolist(), -1)
+    return spread if moving.all() else jnp.where(moving, spread, 0.0)

@@ -1,0 +1,1 @@
+"""Many contacts of one instant, in Coulomb's cone together."""

@@ -1,0 +1,121 @@
+"""Coulomb's law at one contact: how far impulses are from it, and the law as a linear one around them.
+
+    p   impulse (t1, t2, n) [N s]         u   relative velocity after all impulses, less the target along n [m/s]
+    0 <= p_n  _|_  u_n >= 0               |p_t| <= mu p_n;  u_t = 0 inside, else p_t = -mu p_n u_t / |u_t|
+
+The law is the same as: z = p - u / k is projected on p, along n on [0, inf) and across on the disc of radius mu p_n,
+whatever k > 0 (Alart & Curnier 1991, augmented Lagrangian). So z says how a contact behaves: open, sticking, slipping.
+k is the contact's own K along n and across, K_n and K_t, so that the distance from the law, times k, is a velocity.
+This is Coulomb's law itself, not its convex relaxation, in which what slides lifts off; and the cone is round.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from ...engine.algebra.fence import settled
+from ...engine.algebra.vec3 import Sym3, Vec3
+
+
+class Linear(NamedTuple):
+    """p + dp as the law wants it, dp = -D du, for small du.
+
+    p: (C, *batch) impulses at the present u.  tt: (xx, yy, xy) of D across, symmetric.  tn: (x, y) of D: what u_n does
+    to friction.  nn: of D along n. Nothing across acts on p_n.
+    """
+
+    p: Vec3
+    tt: tuple[Array, Array, Array]
+    tn: tuple[Array, Array]
+    nn: Array
+
+    def across(self, row: Vec3) -> Vec3:
+        """D @ row, components (C, ...) with axes of their own behind the first."""
+        wide = lambda x: x.reshape(x.shape[0], *(1,) * (row.z.ndim - x.ndim), *x.shape[1:])  # noqa: E731
+        xx, yy, xy, xn, yn, nn = (wide(x) for x in (*self.tt, *self.tn, self.nn))
+        return Vec3(xx * row.x + xy * row.y + xn * row.z, xy * row.x + yy * row.y + yn * row.z, nn * row.z)
+
+
+def scales(K: Sym3) -> tuple[Array, Array]:
+    """k across and along the normal, (C, *batch) [1/kg]."""
+    return (K.xx + K.yy) / 2, K.zz
+
+
+def projected(p: Vec3, mu: Array) -> Vec3:
+    """p with p_n >= 0 and p_t shortened to mu p_n."""
+    return _on_disc(p, mu, jnp.maximum(p.z, 0))
+
+
+def distance(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Array:
+    """How far p and u are from the law, (C, *batch) [m/s]."""
+    kt, kn = scales(K)
+    z = Vec3(p.x - u.x / kt, p.y - u.y / kt, p.z - u.z / kn)
+    wanted = _on_disc(z, mu, jnp.maximum(p.z, 0))
+    along = jnp.abs(p.z - jnp.maximum(z.z, 0)) * kn
+    return jnp.maximum(along, jnp.maximum(jnp.abs(p.x - wanted.x), jnp.abs(p.y - wanted.y)) * kt)
+
+
+def relaxed(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Vec3:
+    """Impulses of one contact nearer to the law, all others held: first along n, then across."""
+    p_n = jnp.maximum(p.z - u.z / K.zz, 0)
+    turned = p_n - p.z
+    mean, half = (K.xx + K.yy) / 2, (K.xx - K.yy) / 2
+    k = mean + jnp.sqrt(half * half + K.xy * K.xy + jnp.finfo(mean.dtype).tiny)  # the larger eigenvalue across
+    x, y = p.x - (u.x + K.xz * turned) / k, p.y - (u.y + K.yz * turned) / k
+    return _on_disc(Vec3(x, y, p_n), mu, p_n)
+
+
+def closed_and_sticking(u: Vec3, mu: Array, band: Array) -> tuple[Array, Array]:
+    """The first guess: what opens slower than the band [m/s] stays closed, and does not slip if it has friction."""
+    closed = u.z <= band
+    return closed, closed & (mu > 0)
+
+
+def behaviour(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> tuple[Array, Array]:
+    """(closed, sticking), (C, *batch) bool, as z says."""
+    kt, kn = scales(K)
+    x, y, n = p.x - u.x / kt, p.y - u.y / kt, p.z - u.z / kn
+    closed = n > 0
+    return settled((closed, closed & (mu > 0) & (x * x + y * y <= (mu * n) ** 2)))
+
+
+def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], soft: Array) -> Linear:
+    """The law around p and u for contacts that behave as guessed, with a compliance soft * k (*batch).
+
+    Closed: u + du + soft k (p' - p) = 0 along n; sticking: across too. The compliance resists what p' differs from p,
+    not p', so it vanishes at the end; it tells the impulses of redundant contacts apart.
+    Slipping: p_t' = mu p_n' d', with d' = z'/|z'| turning as z' does.
+    """
+    closed, stick = guess
+    kt, kn = scales(K)
+    slip = closed & ~stick
+    tiny = jnp.finfo(kt.dtype).tiny
+    x, y = p.x - u.x / kt, p.y - u.y / kt
+    length2 = x * x + y * y
+    moves = slip & (length2 > tiny)
+    length = jnp.sqrt(jnp.where(moves, length2, 1))
+    dx, dy = (jnp.where(moves, s / length, 0) for s in (x, y))
+    # d' turns by -(du across d) / (k |z|) (1 + ...): solved for p', which is on both sides
+    stiff = 1 / (soft * kt)
+    share = jnp.minimum(mu * jnp.maximum(p.z - u.z / kn, 0) / length, 1 - soft / 2)
+    turning = jnp.where(moves, jnp.minimum(share / ((1 - share) * kt), stiff), 0)
+    nn = jnp.where(closed, 1 / (soft * kn), 0)
+    p_n = jnp.where(closed, p.z - u.z * nn, 0)
+    across = u.y * dx - u.x * dy
+    px = jnp.where(stick, p.x - u.x * stiff, mu * p_n * dx + turning * across * dy)
+    py = jnp.where(stick, p.y - u.y * stiff, mu * p_n * dy - turning * across * dx)
+    xx = jnp.where(stick, stiff, turning * dy * dy)
+    yy = jnp.where(stick, stiff, turning * dx * dx)
+    slides = mu * nn
+    return Linear(Vec3(px, py, p_n), (xx, yy, -turning * dx * dy), (slides * dx, slides * dy), nn)
+
+
+def _on_disc(z: Vec3, mu: Array, p_n: Array) -> Vec3:
+    """z with z_t shortened to mu p_n, and p_n along n."""
+    # no decision: fusion could compute it twice, round it differently, and shorten x but not y (`fence.settled`)
+    length2 = jnp.maximum(z.x * z.x + z.y * z.y, jnp.finfo(p_n.dtype).tiny ** 0.5)
+    short = jnp.minimum(mu * p_n / jnp.sqrt(length2), 1)
+    return Vec3(z.x * short, z.y * short, p_n)

@@ -1,0 +1,1 @@
+"""The ways to carry resting contacts over a step."""

@@ -1,0 +1,56 @@
+"""Resting contact as literal trains of micro-collisions, for comparison with `solve.py`.
+
+Mirtich (1996), section 3.3, as far as public sources tell (IHMC's simulation construction set): a contact that closes
+slowly gets the impulse that turns its whole relative velocity around, p = -2 K^-1 u, where that lies in the friction
+cone; else the impact law decides, with e = 1, so that the body stays within the envelope. Between two steps everything
+flies. A block on a slope creeps, and piles need short steps.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ...engine.algebra.vec3 import Vec3
+from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
+from ...engine.model import Model
+from ..contacts import Contacts
+from ..determine import phases
+from ..laws.table import impulse, law_named
+from ..picking import picked
+from ..rows import Rows, applied, relative
+from .solve import Rest
+
+ROUNDS = 4  # times each contact is asked, one contact after another
+
+
+def microcollisions(model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float) -> Rest:
+    """A few rounds of micro-collisions before a step of free flight; v_free and h are not needed."""
+    del v_free, h
+    trees, law = trees_of(model.topology), law_named("stronge")
+    V = to_blocks(trees, v)
+    resting = phases(model, contacts, relative(rows, V).z).resting
+    room = len(contacts.gap)
+    last = jnp.max(jnp.where(resting, jnp.arange(room).reshape(-1, *(1,) * (V.ndim - 2)), -1)) + 1
+
+    def collide(i, carry):
+        V, total = carry
+        c = jnp.broadcast_to(jnp.int32(i % last), contacts.code.shape)[None]
+        one, mu, rests = jax.tree.map(lambda x: picked(x, c, x.ndim - V.ndim + 1), (rows, contacts.friction, resting))
+        u = relative(one, V)
+        turned = one.K.inverse() @ u * -2.0
+        sideways = turned.x * turned.x + turned.y * turned.y
+        fits = (turned.z >= 0) & (sideways <= (mu * turned.z) ** 2)
+        bounced, _ = impulse(law, one.K, u, mu, 1.0, 0.0)
+        p = jax.tree.map(lambda a, b: jnp.where(rests & (u.z < 0), jnp.where(fits, a, b), 0), turned, bounced)
+        total = jax.tree.map(lambda t, x: t + jnp.where(_is(c, room), x, 0), total, p)
+        return applied(one, V, p), total
+
+    none = jnp.zeros_like(contacts.gap)
+    V, total = jax.lax.fori_loop(0, ROUNDS * last, collide, (V, Vec3(none, none, none)))
+    return Rest(from_blocks(trees, V), jnp.zeros_like(v), total, jnp.zeros_like(contacts.code))
+
+
+def _is(c: Array, room: int) -> Array:
+    return jnp.arange(room).reshape(-1, *(1,) * (c.ndim - 1)) == c

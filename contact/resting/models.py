@@ -1,0 +1,53 @@
+"""The ways to carry resting contacts over a step, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+
+from ...engine.model import Model
+from .microcollisions import microcollisions
+from .penalty import penalty
+from .solve import Rest, solve
+
+Speed = Callable[[Model, Array | float], Array]
+
+
+@dataclass(frozen=True)
+class Resting:
+    """carry: (model, contacts, rows, v, v_free, h) -> Rest.  slow: (model, h) -> the speed of approach below which a
+    contact rests and does not bounce."""
+
+    carry: Callable[..., Rest]
+    slow: Speed
+
+
+def _given(model: Model, h: Array | float) -> Array:
+    return model.rest_speed
+
+
+def _few_steps_of_fall(model: Model, h: Array | float) -> Array:
+    """Micro-collisions fly between two steps, and come down at g h each time."""
+    return jnp.maximum(model.rest_speed, 3 * h * jnp.linalg.norm(model.gravity, axis=-1))
+
+
+def _never(model: Model, h: Array | float) -> Array:
+    """Springs meet everything; there are no impacts."""
+    return jnp.full_like(model.rest_speed, jnp.inf)
+
+
+RESTING: dict[str, Resting] = {
+    "solve": Resting(solve, _given),
+    "microcollisions": Resting(microcollisions, _few_steps_of_fall),
+    "penalty": Resting(penalty, _never),
+}
+
+
+def resting_named(name: str) -> Resting:
+    """The model of resting contact of this name, or an error that lists the names."""
+    if name not in RESTING:
+        raise ValueError(f"resting is {name!r}; it must be one of {', '.join(RESTING)}")
+    return RESTING[name]

@@ -1,0 +1,1 @@
+"""Friction integrated through one impact."""

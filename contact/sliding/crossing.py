@@ -1,0 +1,56 @@
+"""Where a polynomial, a Taylor series of a step of sliding, crosses zero upwards; s may be differentiated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...engine.algebra.fence import fence
+from .series import value, value_and_slope
+
+Scalar = Any  # an array of any shape
+
+ROOT_STEPS = 5  # Newton steps to an event; a step that has not found it is taken again, half as long
+
+
+def upward_root(polynomial: list[Scalar], h: Scalar) -> tuple[Scalar, Scalar]:
+    """The upward root in [0, h] of a polynomial that is monotone there, and whether it was found.
+
+    Newton, started from the parabola through both ends with the slope at 0. Only the last step, which is rounding, is
+    differentiated.
+    """
+    held = jax.lax.stop_gradient(polynomial)
+    s = _parabola(held, h)
+    before = s
+    for _ in range(ROOT_STEPS):
+        before, s = s, _newton(held, s, h)
+    found = jnp.abs(s - before) <= 1e-2 * jnp.sqrt(jnp.finfo(h.dtype).eps) * h
+    return _polished(polynomial, s, h), found
+
+
+@fence
+def _parabola(polynomial, h):
+    """Root in [0, h] of y0 + slope t + (y1 - y0 - slope) t^2, s = h t."""
+    y0, slope = polynomial[0], polynomial[1] * h
+    bend = value(polynomial, h) - y0 - slope
+    root = jnp.sqrt(jnp.maximum(slope * slope - 4 * bend * y0, 0))
+    down = slope + root
+    good = down > 0
+    return jnp.clip(jnp.where(good, -2 * y0 / jnp.where(good, down, 1), 0.5), 0, 1) * h
+
+
+@fence
+def _newton(polynomial, s, h):
+    y, slope = value_and_slope(polynomial, s)
+    steep = slope > 0
+    return jnp.clip(jnp.where(steep, s - y / jnp.where(steep, slope, 1), 0.5 * s), 0, h)
+
+
+@fence
+def _polished(polynomial, s, h):
+    y, slope = value_and_slope(polynomial, s)
+    slope = jax.lax.stop_gradient(slope)
+    steep = slope > 0
+    return jnp.where(steep, s - y / jnp.where(steep, slope, 1), s)

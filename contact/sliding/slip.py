@@ -1,0 +1,79 @@
+"""Slip at one moment of an impact: its speed and direction, how they change, and its last straight line.
+
+Letters: c = u_t / r, c_perp = c turned by 90 degrees, d = b - mu A c = u_t' in p_z (VERIFICATION 4.4).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from ...engine.algebra.vec3 import Sym3, Vec3
+from .straight import Line, Progress, slip_line
+
+Scalar = Any  # an array of any shape
+
+
+class Slip(NamedTuple):
+    """Slip now. r: speed; c: direction; stopped: r is nothing; f: r' in p_z; g: turning, r th' in p_z;
+    stiffness: of the direction, mu c_perp . A c_perp; rate: the fastest rate of the problem."""
+
+    r: Scalar
+    c: tuple[Scalar, Scalar]
+    stopped: Scalar
+    f: Scalar
+    g: Scalar
+    stiffness: Scalar
+    rate: Scalar
+
+
+def slip_of(u: Vec3, K: Sym3, mu: Scalar) -> Slip:
+    eps = jnp.finfo(jnp.result_type(mu)).eps
+    square = u.x * u.x + u.y * u.y
+    stopped = square <= (16 * eps) ** 2
+    r = jnp.sqrt(jnp.where(stopped, 1, square))
+    x, y = jnp.where(stopped, 1, u.x / r), jnp.where(stopped, 0, u.y / r)
+    dx, dy = K.xz - mu * (K.xx * x + K.xy * y), K.yz - mu * (K.xy * x + K.yy * y)
+    stiffness = mu * (K.xx * y * y - 2 * K.xy * x * y + K.yy * x * x)
+    rate = jnp.abs(K.xz) + jnp.abs(K.yz) + mu * (K.xx + K.yy)
+    rate = jnp.where(rate > 0, rate, 1)
+    return Slip(r, (x, y), stopped, dx * x + dy * y, dy * x - dx * y, stiffness, rate)
+
+
+def is_straight(slip: Slip, mu: Scalar) -> Scalar:
+    """Whether slip keeps its direction from here on: on a ray, or so near one that attracts that no more matters."""
+    eps = jnp.finfo(jnp.result_type(mu)).eps
+    g, pull = jnp.abs(slip.g), slip.f + slip.stiffness  # th' = g, and g' = -pull
+    drawn = (slip.r * g <= tolerance(eps) * pull) & (g <= 1e-2 * pull)
+    return (g <= 4 * eps * slip.rate) | drawn | (mu == 0)
+
+
+def last_slip(now: Progress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
+    """The straight line to where slip stops, along the ray that is near.
+
+    The angle to the ray, d, is Newton's on the turning g, and decays as exp(-pull s), while r' = f + f_1 d with
+    f_1 = -mu c . A c_perp: slip stops at p_z = (r / |f|) (1 + f_1 d / (pull + |f|)), to first order.
+    """
+    u = u_0 + K @ now.p
+    slip = here = slip_of(u, K, mu)
+    d = 0.0
+    for _ in range(4):  # from 1e-2 to rounding
+        pull = slip.f + slip.stiffness
+        near = jnp.abs(slip.g) < 0.1 * pull
+        turn = jnp.where(near, slip.g / jnp.where(near, pull, 1), 0)
+        slip = slip_of(Vec3(slip.c[0] - turn * slip.c[1], slip.c[1] + turn * slip.c[0], u.z), K, mu)
+        d = d - turn
+    x, y = slip.c
+    f_1 = -mu * (K.xy * (x * x - y * y) + (K.yy - K.xx) * x * y)
+    dies = slip.f < 0
+    f = jnp.where(dies, -slip.f, 1)
+    some = dies & (d != 0)
+    delay = jnp.where(some, f_1 * d / jnp.where(some, slip.stiffness, 1), 0)  # stiffness = pull + |f|
+    length = jnp.where(dies, here.r / f * (1 + delay), -1)
+    return slip_line(slip.c, K, mu, jnp.where(here.stopped, 0, length))
+
+
+def tolerance(eps: Any) -> Any:
+    """Of velocities, in units of |u|."""
+    return 128 * eps if eps < 1e-10 else 2 * eps

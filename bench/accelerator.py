@@ -1,4 +1,4 @@
-"""Forward dynamics and collision on the default accelerator. Imports nothing that a machine with a GPU may lack."""
+"""The suites on the default accelerator, without peers. Imports nothing that a machine with a GPU may lack."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import carom
 from carom.engine.results import OK
 
 from .cases import CASES, DTYPES, SCENES, SIDES, SIZE, broad_case, dynamics_case, lattice_scene, pair_case, parts
+from .contact_cases import DRIFT, by_law, check_impacts, drift, impact_case, stack_case, stand
+from .contact_cases import parts as contact_parts
 from .timing import compile_seconds, in_turn
 
 FEWER = {"f32": (64, 8, 1), "f64": (1,)}  # parts of the placements asked for, to see where a call's fixed cost ends
@@ -85,3 +87,48 @@ def _scene(side: int, rounds: int) -> bool:
     ms = in_turn({"detect": functools.partial(run, model, q)}, rounds)["detect"].median * 1e3
     print(f"scene of {side**3} bodies, f32: {ms:.2f} ms a call, compile {seconds:.1f} s", flush=True)
     return int(run(model, q).code) == OK
+
+
+def contact(lanes: int, impacts: int, rounds: int, only: str) -> int:
+    """Print impacts a second of `carom.resolve_impact` and steps a second of a stack, by size, or what of them `only`
+    names; the exit status says whether the impulses are what the laws promise and the stacks stand."""
+    print(f"{jax.devices()[0].device_kind}, jax {jax.__version__}", flush=True)
+    laws, _, stack = contact_parts(only)
+    right = [_law(law, label, impacts, rounds) for law in laws for label in DTYPES]
+    right += [_stack(label, lanes, rounds) for label in DTYPES if stack]
+    if not all(right):
+        print("the impulses are wrong, see above: the figures are worth nothing")
+    return 0 if all(right) else 1
+
+
+def _law(law: str, label: str, impacts: int, rounds: int) -> bool:
+    fine = True
+    for count in _sizes(impacts):
+        case = impact_case(DTYPES[label], count)
+        run, seconds = compile_seconds(by_law(law), *case)
+        fine &= check_impacts(law, label, case, run(*case)).fine
+        timed = in_turn({law: functools.partial(run, *case)}, rounds)[law].median
+        _line(law, label, f"{count} impacts", timed, count, seconds)
+    return fine
+
+
+def _stack(label: str, lanes: int, rounds: int) -> bool:
+    fine, some = True, jnp.int32(8)
+    for number in _sizes(lanes):
+        model, state = stack_case(DTYPES[label], number)
+        run, seconds = compile_seconds(stand, model, state, some)
+        after, code = run(model, state, some)
+        fine &= drift(state, after) < DRIFT and not np.asarray(code).any()
+        timed = in_turn({"stack": functools.partial(run, model, state, some)}, rounds)["stack"].median / int(some)
+        _line("stack", label, f"{number} lanes", timed, number, seconds)
+    return fine
+
+
+def _sizes(most: int) -> list[int]:
+    return sorted({max(1, most // part) for part in (64, 8, 1)})
+
+
+def _line(name: str, label: str, what: str, seconds: float, count: int, compiling: float) -> None:
+    rate = count / seconds / 1e6
+    each = f"{seconds * 1e6:9.0f} us, {rate:9.4f} M/s"
+    print(f"{name:16} {label} {what:>14}: {each}, compile {compiling:.1f} s", flush=True)

@@ -1,4 +1,4 @@
-"""Peers: the same work done by Pinocchio and by FCL. Each is imported where it is used, for nobody has to have both."""
+"""Peers: the same work done by others. Each is imported where it is used, for nobody has to have all of them."""
 
 from __future__ import annotations
 
@@ -119,3 +119,76 @@ def _geometry(model: Any, shape: int) -> Any:
         "box": lambda: fcl.Box(*(2 * x)),
     }
     return makers[kind]()
+
+
+class MujocoStack:
+    """MuJoCo's mj_step of a scene of free boxes on the ground, its solver as it comes, one thread."""
+
+    def __init__(self, model: Any, state: Any, h: float) -> None:
+        import mujoco
+
+        self.mujoco: Any = mujoco  # its stubs miss the compiled names
+        boxes = _boxes(model, state)
+        bodies = "".join(
+            f'<body pos="{_words(x)}" quat="{_words(turn)}"><freejoint/>'
+            f'<geom type="box" size="{_words(half)}" mass="{mass!r}" friction="{mu!r}"/></body>'
+            for x, turn, half, mass, mu in boxes
+        )
+        self.model = self.mujoco.MjModel.from_xml_string(
+            f'<mujoco><option timestep="{h!r}" gravity="{_words(np.asarray(model.gravity))}"/><worldbody>'
+            f'<geom type="plane" size="9 9 1" friction="{boxes[0][-1]!r}"/>{bodies}</worldbody></mujoco>'
+        )
+        self.data = self.mujoco.MjData(self.model)
+
+    def run(self, steps: int) -> None:
+        self.mujoco.mj_step(self.model, self.data, nstep=steps)
+
+    def positions(self) -> np.ndarray:
+        """Of the boxes (n, 3) [m]."""
+        return np.array(self.data.qpos).reshape(-1, 7)[:, :3]
+
+
+class RapierStack:
+    """rapier3d's step of the same, one thread, boxes kept awake."""
+
+    def __init__(self, model: Any, state: Any, h: float) -> None:
+        import rapier3d as rapier
+
+        boxes = _boxes(model, state)
+        self.world = world = rapier.PhysicsWorld(gravity=tuple(np.asarray(model.gravity).tolist()))
+        world.set_num_threads(1)
+        world.integration_parameters.dt = h
+        world.add_collider(rapier.Collider.halfspace((0.0, 0.0, 1.0)).friction(boxes[0][-1]))
+        self.handles = []
+        for x, turn, half, mass, mu in boxes:
+            assert turn[0] == 1.0
+            body = rapier.RigidBody.dynamic().translation((x[0], x[1], x[2])).can_sleep(False)
+            shape = rapier.Collider.cuboid(*half).mass(mass).friction(mu)
+            self.handles.append(world.add_body(body, [shape]))
+
+    def run(self, steps: int) -> None:
+        step = self.world.step
+        for _ in range(steps):
+            step()
+
+    def positions(self) -> np.ndarray:
+        """Of the boxes (n, 3) [m]."""
+        bodies = [self.world.rigid_bodies[handle] for handle in self.handles]
+        return np.array([(b.translation.x, b.translation.y, b.translation.z) for b in bodies])
+
+
+def _boxes(model: Any, state: Any) -> list[tuple[list[float], list[float], list[float], float, float]]:
+    """Of each box of a scene of boxes on a plane: position, quaternion, half extents, mass and friction."""
+    topology = model.topology
+    assert topology.shape_kinds == ("plane", *("box",) * topology.n_links)
+    (mu,) = np.unique(np.asarray(model.pair_friction, np.float64))
+    q = np.asarray(state.q, np.float64).reshape(-1, 7)
+    halves, masses = np.asarray(model.shape_size, np.float64)[1:], np.asarray(model.mass, np.float64)
+    return [
+        (x[:3].tolist(), x[3:].tolist(), half.tolist(), float(mass), float(mu))
+        for x, half, mass in zip(q, halves, masses, strict=True)
+    ]
+
+
+def _words(numbers: Any) -> str:
+    return " ".join(repr(float(x)) for x in numbers)

@@ -1,4 +1,4 @@
-"""`python -m bench.run dynamics` or `collision`: tables, every figure beside its peer's from the same run.
+"""`python -m bench.run dynamics`, `collision` or `contact`: tables, every figure beside its peer's from the same run.
 
 Two CPU devices are configured, as a user would who wants both cores; the single-device columns use one.
 """
@@ -8,24 +8,34 @@ from __future__ import annotations
 import argparse
 import sys
 
+ROUNDS = {"dynamics": 15, "collision": 7, "contact": 5}
+
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
-    suites = "dynamics: forward dynamics against Pinocchio; collision: pairs against FCL, broad phase, whole scenes"
-    parser.add_argument("suite", choices=["dynamics", "collision"], help=suites)
-    parser.add_argument("--lanes", type=int, default=4096, help="dynamics: random states in the batch (default 4096)")
+    suites = (
+        "dynamics: forward dynamics against Pinocchio; collision: pairs against FCL, broad phase, whole scenes; "
+        "contact: impacts by law, what an impact adds to a step, a stack of boxes against MuJoCo and rapier3d"
+    )
+    parser.add_argument("suite", choices=list(ROUNDS), help=suites)
+    parser.add_argument("--lanes", type=int, help="dynamics, contact: states in the batch (default 4096, contact 1024)")
     parser.add_argument(
         "--pairs", type=int, default=100_000, help="collision: placements of a pair, an even number (default 100000)"
     )
     parser.add_argument(
-        "--only", default="", metavar="TEXT", help="collision: pairs, broad phase or scenes with this in the name"
+        "--impacts", type=int, default=65536, help="contact: random impacts, an even number (default 65536)"
     )
-    parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 15, collision 7)")
+    only = "collision: pairs, broad phase or scenes with this in the name; contact: laws, ball or stack"
+    parser.add_argument("--only", default="", metavar="TEXT", help=only)
+    parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 15, collision 7, contact 5)")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="gpu: without peers")
     options = parser.parse_args(arguments)
-    if options.pairs < 2 or options.pairs % 2:
-        parser.error(f"--pairs is {options.pairs}; it must be even, half of them for each CPU device")
-    rounds = options.rounds or {"dynamics": 15, "collision": 7}[options.suite]
+    for name in ("pairs", "impacts"):
+        count = getattr(options, name)
+        if count < 2 or count % 2:
+            parser.error(f"--{name} is {count}; it must be even, half of them for each CPU device")
+    rounds = options.rounds or ROUNDS[options.suite]
+    lanes = options.lanes or (1024 if options.suite == "contact" else 4096)
 
     import jax
 
@@ -39,14 +49,20 @@ def main(arguments: list[str] | None = None) -> int:
 
         if options.suite == "collision":
             return accelerator.collision(options.pairs, rounds, options.only)
-        return accelerator.dynamics(options.lanes, rounds)
+        if options.suite == "contact":
+            return accelerator.contact(lanes, options.impacts, rounds, options.only)
+        return accelerator.dynamics(lanes, rounds)
     if options.suite == "collision":
         from . import collision
 
         return collision.cpu(options.pairs, rounds, options.only)
+    if options.suite == "contact":
+        from . import contact
+
+        return contact.cpu(lanes, options.impacts, rounds, options.only)
     from . import dynamics
 
-    return dynamics.cpu(options.lanes, rounds)
+    return dynamics.cpu(lanes, rounds)
 
 
 if __name__ == "__main__":

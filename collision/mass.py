@@ -1,6 +1,6 @@
 """Mass, centre of mass and inertia of shapes from their density (Holck 2005, appendix E), in numpy float64.
 
-Closed forms for the primitives, about their centre and in their own axes; hulls and meshes through `meshes/surfaces.py`.
+Closed forms for the primitives, about their centre and in their own axes; hulls and meshes by `meshes/surfaces.py`.
 Planes and heightfields have no mass: they are static.
 """
 

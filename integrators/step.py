@@ -22,7 +22,7 @@ from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE, determine
 from ..contact.events import Impacts
 from ..contact.respond import respond
-from ..contact.resting_models import resting_named
+from ..contact.resting.models import resting_named
 from ..contact.rows import rows_of
 from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Model

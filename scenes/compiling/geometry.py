@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...collision.hulls import MAX_HULL_VERTICES, convex_hull, outlines
+from ...collision.meshes.hulls import MAX_HULL_VERTICES, convex_hull, outlines
+from ...collision.meshes.surfaces import MeshError, Surface
 from ...collision.poses import Array
-from ...collision.surfaces import MeshError, Surface
 from . import check
 
 NO_POINTS = np.zeros((0, 3))

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ...collision.hulls import Convex, as_hull, outlines
 from ...collision.mesh import MeshReport, inspect_mesh
-from ...collision.pieces import as_pieces
-from ...collision.surfaces import MeshError, Surface, areas
+from ...collision.meshes.hulls import Convex, as_hull, outlines
+from ...collision.meshes.pieces import as_pieces
+from ...collision.meshes.surfaces import MeshError, Surface, areas
 from . import check
 from .geometry import Geometry
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...collision.mass import MassProperties, shape_mass
+from ...collision.meshes.surfaces import is_closed
 from ...collision.poses import Array, quaternion_product, rotation_from_z, rotation_matrix
 from ...collision.shapes import STATIC_ONLY, Plane, Shape
-from ...collision.surfaces import is_closed
 from ..spec import PlaneSpec
 from . import check
 from .geometry import GEOMETRY, Geometry

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ..spec import SceneSpec
-from . import bodies, chains, wawrzynski
+from . import bodies, chains, heaps, wawrzynski
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ SCENES: dict[str, Entry] = {
     "tumbling_body": Entry(bodies.tumbling_body, "Drake's axisymmetric free body (Kane 1983)"),
     "heavy_top": Entry(bodies.heavy_top, "a symmetric top in steady precession"),
     "babyboot": Entry(bodies.babyboot, "Kane's chaotic babyboot"),
+    "stack": Entry(heaps.stack, "n cubes one on the other, at rest"),
     "wawrzynski_pendulum": Entry(wawrzynski.wawrzynski_pendulum, "Wawrzynski 13.1: unit pendulum from the top"),
     "acrobot": Entry(wawrzynski.acrobot, "Wawrzynski 13.2: two links on a bar"),
     "weightlifter": Entry(wawrzynski.weightlifter, "Wawrzynski 13.3: three links that lift a weight"),

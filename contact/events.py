@@ -15,6 +15,7 @@ from .picking import picked
 
 class Impacts(NamedTuple):
     """The impacts of one instant in their order, E rows of which the first `count` are real: components (E, *batch).
+    There may be more impacts than rows.
 
     contact: row of the instant's Contacts, -1 where there is none.
     u_before, u_after: relative velocity in the contact frame [m/s].  impulse: on A, in the contact frame [N s].
@@ -40,11 +41,12 @@ class Impacts(NamedTuple):
         return Impacts(whole - 1, vector, vector, vector, zero, zero, whole, jnp.zeros(shape[1:], jnp.int32))
 
     def with_row(self, k: Array, hit: Array, row: Impacts) -> Impacts:
-        """The log after one more impact: row k of lanes that have one. row: components (*batch)."""
+        """The log after one more impact: row k of lanes that hit, while there is room. row: components (*batch)."""
+        writes = hit & (k < len(self.contact))
 
         def put(log: Array, new: Array) -> Array:
             old = jax.lax.dynamic_index_in_dim(log, k, 0, keepdims=False)
-            return jax.lax.dynamic_update_index_in_dim(log, jnp.where(hit, new, old).astype(log.dtype), k, 0)
+            return jax.lax.dynamic_update_index_in_dim(log, jnp.where(writes, new, old).astype(log.dtype), k, 0)
 
         rows: Any = jax.tree.map(put, self._replace(count=None), row._replace(count=None))  # type: ignore[arg-type]
         return rows._replace(count=self.count + hit)

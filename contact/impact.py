@@ -45,7 +45,7 @@ class Struck(NamedTuple):
 
 
 def sequential(
-    model: Model, law: Law, contacts: Contacts, rows: Rows, V: Array, energy: Array, max_impacts: int
+    model: Model, law: Law, contacts: Contacts, rows: Rows, V: Array, energy: Array, max_impacts: int, max_logged: int
 ) -> Struck:
     """Impacts one at a time, the fastest first; energy (*batch): kinetic, before [J]."""
 
@@ -68,14 +68,14 @@ def sequential(
         V = applied(one, V, p)
         return k + 1, V, *striking(V), energy + gained, log
 
-    start = (jnp.int32(0), V, *striking(V), energy, Impacts.none(max_impacts, energy[None]))
+    start = (jnp.int32(0), V, *striking(V), energy, Impacts.none(min(max_impacts, max_logged), energy[None]))
     _, V, _, unfinished, _, log = jax.lax.while_loop(lambda x: (x[0] < max_impacts) & x[3].any(), resolve, start)
     V, code = _settled(model, contacts, rows, start[3].any(0), V)
     return Struck(V, log, jnp.where(unfinished.any(0), IMPACTS_CAPPED, code))
 
 
 def simultaneous(
-    model: Model, law: Law, contacts: Contacts, rows: Rows, V: Array, energy: Array, max_impacts: int
+    model: Model, law: Law, contacts: Contacts, rows: Rows, V: Array, energy: Array, max_impacts: int, max_logged: int
 ) -> Struck:
     """Impacts all at once, by Moreau's law whatever the law; energy (*batch): kinetic, before [J]."""
     u = relative(rows, V)

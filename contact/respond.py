@@ -44,12 +44,14 @@ def respond(
     law: str = "stronge",
     impacts: str = "sequential",
     max_impacts: int = 256,
+    max_logged: int = 32,
 ) -> Response:
     """Resolves all impacts at the coordinates q (*batch, nq), which stay, and velocities v (*batch, nv).
 
     law: of one impact, see `carom.resolve_impact`.  impacts: several at once, "sequential" or "simultaneous", see
     `impact.py`.  max_impacts: of one instant; what still closes after so many is ended together, without bounce, and
-    said so in the code.  rows: of the contacts, where they are known.
+    said so in the code.  max_logged: room in the log of single impacts; `impacts.count` goes on counting.
+    rows: of the contacts, where they are known.
     """
     resolve, single = impacts_named(impacts), law_named(law)
     rows = rows_of(model, q, contacts) if rows is None else rows
@@ -59,7 +61,7 @@ def respond(
     energy = jnp.broadcast_to(energy_of(model, State(q, v, jnp.zeros(()))).kinetic, contacts.code.shape)
 
     def strike(V: Array):
-        return resolve(model, single, contacts, rows, V, energy, max_impacts)
+        return resolve(model, single, contacts, rows, V, energy, max_impacts, max_logged)
 
     def skip(V: Array):
         room = len(jax.eval_shape(strike, V).log.contact)

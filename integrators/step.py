@@ -53,12 +53,13 @@ def step(
     impacts: str = "sequential",
     resting: str = "solve",
     max_contacts: int | None = None,
+    max_pairs: int | None = None,
 ) -> Stepped:
     """One step of length h [s] of one scene, or of lanes along one leading axis."""
     move, rest = scheme_named(scheme), resting_named(resting)
     model = model.replace(rest_speed=rest.slow(model, h))
     with jax.named_scope("detect"):
-        near = detect(model, state.q, margin=_margin(model))
+        near = detect(model, state.q, margin=_margin(model), max_pairs=max_pairs)
     with jax.named_scope("determine"):
         contacts = determine(model, state.q, near, max_contacts=max_contacts)
         rows = rows_of(model, state.q, contacts)

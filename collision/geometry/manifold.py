@@ -87,6 +87,8 @@ def _common(reference: Face, other: Face, up: Vec3) -> Near:
     leave = jnp.minimum(jnp.min(jnp.where(step > 0, crossing, 1.0), 0), 1.0)
     inside = ~((step == 0) & (beyond > 0)).any(0) & (enter <= leave)
     edge = jax.tree.map(lambda x: jnp.roll(x, -1, 0) - x, other.point)
+    # also where there is nothing inside: a point far away would take the precision from all others
+    enter, leave = jnp.clip(enter, 0.0, 1.0), jnp.clip(leave, 0.0, 1.0)
     ends = [_row(other.point + edge * t, first[0], reference.normal, up, inside) for t in (enter, leave)]
     # every corner of the reference inside the other
     above = _onto(reference.point, first[1], other.normal, up)

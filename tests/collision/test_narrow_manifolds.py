@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+import carom
 from carom.tests.oracles.minkowski import Solid
 from carom.tests.oracles.pair_scene import Sample, pair_scene
 from carom.tests.oracles.placements import NO_POINTS, PRISMS, UPRIGHT, Placement, prism
@@ -254,3 +256,19 @@ def test_in_single_precision_crossing_edges_are_not_taken_for_faces():
     assert (s.rows.active.sum(1) == 1).sum() > 10  # where edges cross
     np.testing.assert_array_equal(single.active, s.rows.active)
     s.demand("gap", abs(single.gap[:, 0] - s.rows.gap[:, 0]), SINGLE, got=single.gap, want=s.rows.gap)
+
+
+def test_boxes_tilted_by_a_rounding_keep_four_points():
+    """Two boxes on each other, tilted by 1e-15 to 1e-12: clipped points far away must not spoil the others."""
+    b = carom.SceneBuilder()
+    for name in "ab":
+        b.add_body(name, [carom.Box((0.5, 0.5, 0.5))])
+    model, _ = carom.compile_scene(b.build())
+    rng, count = np.random.default_rng(0), 2000
+    q = np.zeros((count, 2, 7))
+    q[:, :, 3] = 1
+    q[:, :, :2] = rng.uniform(-0.01, 0.01, (count, 2, 2))
+    q[:, :, 2] = 0.5, 1.5
+    q[:, :, 4:] = rng.normal(size=(count, 2, 3)) * 10.0 ** rng.uniform(-15, -12, (count, 1, 1))
+    rows = carom.detect(model, jnp.asarray(q.reshape(count, 14)), margin=1e-8).active.sum(1)
+    assert (rows == 4).all(), np.unique(rows, return_counts=True)

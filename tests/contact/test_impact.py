@@ -26,7 +26,8 @@ def strike(model, state, law="stronge", impacts="sequential", max_impacts=512):
     """(v after, events, code, slowest u_n) of a state's impacts."""
     contacts = determine(model, state.q, carom.detect(model, state.q, margin=1e-6))
     rows = rows_of(model, state.q, contacts)
-    response = respond(model, state.q, state.v, contacts, rows, law=law, impacts=impacts, max_impacts=max_impacts)
+    room = {"max_impacts": max_impacts, "max_logged": 512}
+    response = respond(model, state.q, state.v, contacts, rows, law=law, impacts=impacts, **room)
     u = relative(rows, to_blocks(trees_of(model.topology), response.v))
     slowest = jnp.where(contacts.active, u.z, jnp.inf).min(0)
     return response.v, contact_events(contacts, response.impacts), response.code, slowest

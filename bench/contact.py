@@ -1,0 +1,279 @@
+"""Contact: impacts by law, what an impact adds to a step, and a stack of boxes against MuJoCo's and rapier3d's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from carom.collision.detect import detect
+from carom.contact.determine import ENVELOPE, determine
+from carom.contact.respond import respond
+from carom.contact.resting.solve import solve
+from carom.contact.rows import rows_of
+from carom.engine.algebra.fence import one_function
+from carom.engine.model import Model
+from carom.engine.state import State
+from carom.integrators.motion.forces import acceleration
+from carom.integrators.schemes import SCHEMES
+
+from .cases import DTYPES
+from .contact_cases import (
+    BOXES,
+    DRIFT,
+    SIDEWAYS,
+    STEP,
+    ImpactCase,
+    ball_case,
+    ball_is_right,
+    by_law,
+    check_impacts,
+    drift,
+    impact_case,
+    one_step,
+    parts,
+    stack_case,
+    stand,
+)
+from .timing import compile_seconds, in_turn
+
+FEW = 16  # impacts that are integrated by SciPy too, where the law has friction go through the impact
+INTEGRATED, AGREEMENT = ("newton", "poisson", "stronge"), {"f32": 1e-3, "f64": 1e-8}  # of |u| and of |p|
+STEPS, SOME, STANDS = 24, 8, 240  # timed of one scene; looked at in a batch; looked at in one scene
+GOALS = {"scene": 1.5, "lane": 0.5}  # times the peers' step
+PEERS_STAND = 0.05  # [m] theirs may sag: their contacts are springs
+STYLE: dict[str, Any] = {"box": SIMPLE, "padding": 0, "collapse_padding": True, "pad_edge": False}
+
+
+def cpu(lanes: int, impacts: int, rounds: int, only: str) -> int:
+    """Print the tables for the CPU, of the parts that `only` names; the exit status: whether the physics is right."""
+    console = Console(width=120)  # as wide as the table, also into a file
+    laws, ball, stack = parts(only)
+    right = _laws(console, laws, impacts, rounds) if laws else True
+    right &= _ball(console, lanes, rounds) if ball else True
+    right &= _stack(console, lanes, rounds) if stack else True
+    if not right:
+        console.print("[red]the impulses are wrong, see above: the figures are worth nothing")
+    return 0 if right else 1
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Table:
+    table = Table(**STYLE, title=title)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _verdict(fine: bool) -> str:
+    return "yes" if fine else "[red]no"
+
+
+# -- impacts ---------------------------------------------------------------------------------------------------------
+
+
+def _laws(console: Console, laws: list[str], count: int, rounds: int) -> bool:
+    title = f"carom.resolve_impact, {count} random impacts in one call: millions a second"
+    columns = ("law", "dtype", "compile s", "1 device", "2 devices", "gain energy", "most", "off the ODE", "right")
+    table, right = _table(title, columns), True
+    for law in laws:
+        for label, dtype in DTYPES.items():
+            console.log(f"{law} {label}: compiling")
+            case = impact_case(dtype, count)
+            one, seconds = compile_seconds(by_law(law), *case)
+            two, spread = _over_devices(by_law(law), case)
+            out = one(*case)
+            check, off = check_impacts(law, label, case, out), _off(law, case, out)
+            fine = check.fine and not off > AGREEMENT[label]
+            right &= fine
+            calls = {"one": functools.partial(one, *case), "two": functools.partial(two, *spread)}
+            rate = {k: count / t.median / 1e6 for k, t in in_turn(calls, rounds).items()}
+            table.add_row(
+                law, label, f"{seconds:.1f}", f"{rate['one']:.2f}", f"{rate['two']:.2f}", f"{check.gain:.1%}",
+                f"{check.largest:.0e}", "" if off != off else f"{off:.0e}", _verdict(fine),
+            )  # fmt: skip
+    console.print(table)
+    console.print(
+        "gain energy: part of the impacts; most: energy gained by the worst, of |p| |u|, negative where all lose.\n"
+        f"off the ODE: of {FEW} impulses integrated by SciPy, the worst. right: every u = u0 + K p >= 0 along the\n"
+        "normal, p in its cone, and Stronge's law gains no energy."
+    )
+    return right
+
+
+def _over_devices(run: Callable, arguments: ImpactCase) -> tuple[Callable, tuple[Any, ...]]:
+    """A function of lanes with its lanes spread over all CPU devices, and the spread arguments."""
+    mesh = jax.make_mesh((len(jax.devices()),), ("lane",))
+    lane = PartitionSpec("lane")
+    spread = tuple(jax.device_put(x, NamedSharding(mesh, lane)) for x in arguments)
+    everywhere = jax.jit(jax.shard_map(run, mesh=mesh, in_specs=lane, out_specs=lane, check_vma=False))
+    return everywhere.lower(*spread).compile(), spread
+
+
+def _off(law: str, case: ImpactCase, out: Any) -> float:
+    """The largest difference from another way to integrate a few of the impacts, of |p|; nan for algebraic laws."""
+    from carom.tests.oracles.impact_ode import impact_by_ode
+
+    if law not in INTEGRATED:
+        return float("nan")
+    worst = 0.0
+    for k in range(min(FEW, len(case.u))):
+        K, u, mu, e = (np.asarray(x[k], np.float64) for x in case)
+        p = impact_by_ode(K, u, float(mu), float(e), law)
+        worst = max(worst, float(np.linalg.norm(np.asarray(out.impulse[k], np.float64) - p) / np.linalg.norm(p)))
+    return worst
+
+
+# -- what an impact adds to a step -----------------------------------------------------------------------------------
+
+
+def _ball(console: Console, lanes: int, rounds: int) -> bool:
+    """The same compiled step for a ball in the air, at rest, and striking the ground."""
+    title = f"a step of a ball over the ground, one scene and {lanes} lanes: us a step and lane"
+    columns = (
+        "lanes",
+        "dtype",
+        "compile s",
+        "in the air",
+        "at rest",
+        "striking",
+        "rest adds",
+        "impact adds",
+        "right",
+    )
+    table, right = _table(title, columns), True
+    for label, dtype in DTYPES.items():
+        for number in (None, lanes):
+            console.log(f"ball {label}, {number or 1} lanes: compiling")
+            model, states = ball_case(dtype, number)
+            run, seconds = compile_seconds(one_step, model, states["rest"])
+            fine = all(ball_is_right(label, name, state, run(model, state)) for name, state in states.items())
+            right &= fine
+            calls = {name: functools.partial(run, model, state) for name, state in states.items()}
+            us = {name: t.median * 1e6 / (number or 1) for name, t in in_turn(calls, rounds).items()}
+            adds = (us["rest"] - us["air"], us["struck"] - us["air"])
+            numbers = (f"{x:.2f}" for x in (*us.values(), *adds))
+            table.add_row(f"{number or 1}", label, f"{seconds:.1f}", *numbers, _verdict(fine))
+    console.print(table)
+    console.print("A call of integrators.step.step a step. All lanes of a batch are in the air, or rest, or strike.")
+    return right
+
+
+# -- the stack -------------------------------------------------------------------------------------------------------
+
+
+def _stack(console: Console, lanes: int, rounds: int) -> bool:
+    from .peers import MujocoStack, RapierStack
+
+    model, state = stack_case(jnp.float64)
+    peers = {"MuJoCo": MujocoStack(model, state, STEP), "rapier3d": RapierStack(model, state, STEP)}
+    right, sunk = True, {}
+    for name, peer in peers.items():
+        before = peer.positions()
+        peer.run(STANDS)
+        sunk[name] = float(np.abs(peer.positions() - before).max())
+        right &= sunk[name] < PEERS_STAND
+    title = f"a stack of {BOXES} boxes, h = 1/240 s: us a step and lane"
+    columns = ("lanes", "dtype", "compile s", "Carom", "one function", *peers, "Carom / MuJoCo", "/ rapier3d", "goal")
+    table = _table(title, (*columns, "drift m", "right"))
+    for label, dtype in DTYPES.items():
+        for number in (None, lanes):
+            console.log(f"stack {label}, {number or 1} lanes: compiling")
+            model, state = stack_case(dtype, number)
+            run, seconds = compile_seconds(stand, model, state, jnp.int32(0))
+            after, code = run(model, state, jnp.int32(SOME if number else STANDS))
+            moved = drift(state, after)
+            fine = moved < DRIFT and not np.asarray(code).any()
+            right &= fine
+            steps = 1 if number else STEPS
+            calls = {"Carom": functools.partial(run, model, state, jnp.int32(steps))}
+            whole = None if number else _one_function(model, state)
+            if whole is not None:
+                calls["whole"] = functools.partial(whole, model, state, jnp.int32(steps))
+            calls |= {name: functools.partial(peer.run, STEPS) for name, peer in peers.items()}
+            counts = {name: STEPS if name in peers else steps * (number or 1) for name in calls}
+            us = {name: t.median * 1e6 / counts[name] for name, t in in_turn(calls, rounds).items()}
+            best = min(us["Carom"], us.get("whole", np.inf))
+            table.add_row(
+                f"{number or 1}", label, f"{seconds:.1f}", f"{us['Carom']:.1f}",
+                f"{us['whole']:.1f}" if "whole" in us else "" if number else "does not compile",
+                *(f"{us[name]:.1f}" for name in peers), *(f"{best / us[name]:.2f}" for name in peers),
+                f"<= {GOALS['lane' if number else 'scene']}", f"{moved:.0e}", _verdict(fine),
+            )  # fmt: skip
+    console.print(table)
+    sags = ", ".join(f"{name} {sag:.1e} m" for name, sag in sunk.items())
+    console.print(
+        f"Carom: a jitted loop over steps. Peers: one thread, awake, timed after {STANDS} steps; by then their boxes\n"
+        f"have moved: {sags}; they stand if less than {PEERS_STAND:g} m. Ratios: of Carom's better way.\n"
+        f"drift: after {STANDS} steps of one scene, {SOME} of a batch, its boxes up to {SIDEWAYS:g} m off the middle.\n"
+        f"right: it is less than {DRIFT:g} m, and no lane has a result code."
+    )
+    return _breakdown(console, lanes, rounds) and right
+
+
+def _one_function(model: Model, state: State) -> Any:
+    """The loop as one machine function, or None where the compiler cannot."""
+    inner = jax.jit(stand)
+    try:
+        return jax.jit(lambda *x: one_function(inner(*x))).lower(model, state, jnp.int32(0)).compile()
+    except jax.errors.JaxRuntimeError:
+        return None
+
+
+# the step's stages, as integrators/step.py has them, each from all that came before
+STAGES: dict[str, Callable[..., Any]] = {
+    "detect": lambda m, s, h: detect(m, s.q, margin=ENVELOPE * m.gap_band),
+    "determine": lambda m, s, h, near: determine(m, s.q, near),
+    "rows": lambda m, s, h, near, contacts: rows_of(m, s.q, contacts),
+    "respond": lambda m, s, h, near, contacts, rows: respond(m, s.q, s.v, contacts, rows),
+    "free": lambda m, s, h, near, contacts, rows, struck: struck.v + acceleration(m, s.q, struck.v, h) * h,
+    "rest": lambda m, s, h, near, contacts, rows, struck, free: solve(m, contacts, rows, struck.v, free, h),
+    "motion": lambda m, s, h, near, contacts, rows, struck, free, held: SCHEMES["exact"](
+        m, State(s.q, held.v, s.t), h, None, held.spread
+    ),
+}
+
+
+def _empty(*arguments: Any) -> Any:
+    return arguments[2]  # the step's length
+
+
+def _breakdown(console: Console, lanes: int, rounds: int) -> bool:
+    """Every stage compiled alone, f64, beside the whole step; together they must do what the step does."""
+    title, right, columns = "the stack's step, its stages compiled apart, f64: us a step and lane", True, []
+    for number in (None, lanes):
+        console.log(f"stages, {number or 1} lanes: compiling")
+        model, state = stack_case(jnp.float64, number)
+        arguments, calls = [model, state, jnp.asarray(STEP, jnp.float64)], {}
+        for name, stage in STAGES.items():
+            run, _ = compile_seconds(stage, *arguments)
+            calls[name] = functools.partial(run, *arguments)
+            arguments.append(calls[name]())
+        empty = jax.jit(_empty, keep_unused=True).lower(*arguments).compile()
+        calls["an empty call"] = functools.partial(empty, *arguments)
+        whole, _ = compile_seconds(one_step, model, state)
+        calls["all: the step"] = functools.partial(whole, model, state)
+        if not np.allclose(arguments[-1].v, whole(model, state).state.v, rtol=0, atol=1e-9):
+            console.print("[red]the stages together do not do what the step does")
+            right = False
+        columns.append({name: t.median * 1e6 / (number or 1) for name, t in in_turn(calls, rounds).items()})
+    table = _table(title, ("stage", "one scene", "part", f"{lanes} lanes", "part"))
+    alone = [{name: us[name] - us["an empty call"] for name in STAGES} for us in columns]
+    for name in columns[0]:
+        row = []
+        for us, own in zip(columns, alone, strict=True):
+            row += [f"{us[name]:.1f}", f"{own[name] / sum(own.values()):.0%}" if name in own else ""]
+        table.add_row(name, *row)
+    console.print(table)
+    console.print(
+        "A call a stage; free: velocities without contacts; rest: what carries the boxes; part: of the sum,\n"
+        "an empty call (one stage's arguments) taken off each."
+    )
+    return right

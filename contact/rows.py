@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..engine.algebra.vec3 import Sym3, Vec3
+from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
 from ..engine.dynamics.kinematics import place
 from ..engine.dynamics.trees import Trees, dof_motions, inverse_inertias, trees_of
 from ..engine.forest import Forest
@@ -82,17 +82,27 @@ def _together(columns: Vec3, tree: Array, p: Vec3, n: int) -> Array:
 def _columns(forest: Forest, placed: list, trees: Trees, contacts: Contacts) -> tuple[Vec3, Vec3]:
     """What each degree of freedom of a contact's trees gives A's point and B's, (C, w, *batch) in the contact frame."""
     motions, at = dof_motions(forest, placed)
-    blocks = [jax.tree.map(lambda x: x[jnp.minimum(trees.dofs, len(x) - 1)], y) for y in (motions, at)]
-    frame, point = jax.tree.map(lambda x: x[:, None], (contacts.frame, contacts.point))
+    s, origin = (jax.tree.map(lambda x: x[jnp.minimum(trees.dofs, len(x) - 1)], y) for y in (motions, at))
+    free = set(forest.topology.joints) == {"floating"}
 
     def column(link: Array) -> Vec3:
         tree = jnp.minimum(jnp.asarray(trees.of_link)[link], trees.n - 1)
-        s, origin = jax.tree.map(lambda x: picked(x, tree, 1), blocks)
-        velocity = frame @ s.at(point - origin).v
+        if free:  # turning about the axes of the world, and moving along them: nothing to look up but where it is
+            o = jax.tree.map(lambda x: picked(x[:, 0], tree, 0), origin)
+            velocity = _by_free_body(contacts.frame, contacts.point - o)
+        else:
+            frame, point = jax.tree.map(lambda x: x[:, None], (contacts.frame, contacts.point))
+            own, o = jax.tree.map(lambda x: picked(x, tree, 1), (s, origin))
+            velocity = frame @ own.at(point - o).v
         moved = jnp.moveaxis(jnp.asarray(trees.moves)[link], -1, 1)
         return jax.tree.map(lambda x: jnp.where(moved, x, 0), velocity)
 
     return column(contacts.link_a), column(contacts.link_b)
+
+
+def _by_free_body(frame: Mat3, r: Vec3) -> Vec3:
+    """What (w, v) of a floating joint give a point r from its origin, v + w x r, along the rows of the frame."""
+    return Vec3(*(jnp.stack([*r.cross(row).xyz, *row.xyz], 1) for row in frame.rows))
 
 
 def _with_limits(trees: Trees, contacts: Contacts, J: Vec3) -> Vec3:

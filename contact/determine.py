@@ -25,7 +25,10 @@ ENVELOPE = 10  # gap bands within which a contact may rest
 
 
 class Phases(NamedTuple):
-    """What each contact is about to do, bools (C, *batch); a contact is at most one of the three."""
+    """What each contact is about to do, bools (C, *batch); a contact is at most one of the three.
+
+    None of them: it closes fast, and is in the envelope but does not touch yet.
+    """
 
     impact: Array
     resting: Array
@@ -49,8 +52,8 @@ def determine(
 def phases(model: Model, contacts: Contacts, u_n: Array) -> Phases:
     """Sorts contacts by their gap and normal velocity u_n (C, *batch) [m/s, rad/s], negative as they approach."""
     impact = contacts.active & (contacts.gap <= model.gap_band) & (u_n < -model.rest_speed)
-    resting = contacts.active & ~impact & (u_n <= model.rest_speed)
-    return Phases(impact, resting, contacts.active & ~impact & ~resting)
+    resting = contacts.active & (jnp.abs(u_n) <= model.rest_speed)
+    return Phases(impact, resting, contacts.active & (u_n > model.rest_speed))
 
 
 def default_capacity(topology: Topology) -> int:

@@ -37,7 +37,7 @@ def stepped(model, state, max_contacts=None, resting="solve"):
     return after.state, contact_events(after.contacts, after.impacts), pushed, after.code
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 def test_readout_balances_forces(dtype):
     """What rests is carried: impulses on each link are its weight times h, of each pair those of the links above it."""
     model, state = scene(dtype)
@@ -93,6 +93,7 @@ def test_no_room_is_said():
     assert stepped(model, state, max_contacts=4)[-1] == CONTACTS_FULL
 
 
+@pytest.mark.slow
 def test_derivative_through_contacts():
     """Forward mode through detection, impact and rest, against differences: how the ball's mass moves everything."""
     model, state = scene()

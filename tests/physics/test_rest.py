@@ -79,6 +79,7 @@ def test_stack_of_ten_stands():
     np.testing.assert_allclose(result.impulses.link[:, 2], 10 * G, rtol=1e-6)
 
 
+@pytest.mark.slow  # 26 bodies in 350 pairs: half a minute to compile
 @pytest.mark.parametrize("direction", [(0.0, 1.0), (0.5, 0.8660254037844386)], ids=["y", "xy"])
 def test_simbench_rolling(direction):
     """SimBenchmark: 25 balls on a board that 150 N push over the ground. No pyramid: both directions alike."""

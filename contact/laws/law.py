@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...engine.algebra.vec3 import Sym3, Vec3
+from ..sliding.ending import Ending
 from ..sliding.slide import slide
-from .ending import Ending
 
 Scalar = Any  # an array of any shape
 

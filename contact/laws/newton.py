@@ -12,7 +12,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from .ending import Ending
+from ..sliding.ending import Ending
 from .law import integrated
 
 

@@ -7,7 +7,7 @@ principle: energy returned by the normal impulse is not bounded by e^2 when slip
 
 from __future__ import annotations
 
-from .ending import Ending
+from ..sliding.ending import Ending
 from .law import integrated
 
 ENDING = Ending(

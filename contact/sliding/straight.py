@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from ...engine.algebra.vec3 import Sym3, Vec3
-from ..laws.ending import Ending
+from .ending import Ending
 
 Scalar = Any  # an array of any shape
 

@@ -73,7 +73,8 @@ def test_rigid_motion_of_both_keeps_the_gap(names, reach, bound):
     s.demand("gap", error, bound, before=s.rows.gap[:, 0], after=rows.gap[:, 0])
     # and the normal turns with them
     turned = turns.inv().apply(rows.normal[:, 0])
-    slack = ANGLE if reach == 1 else 1e3 * ANGLE  # touching at 1e-6 m, 1e-13 m are 1e-7 rad
+    # two searches, each as good as ANGLE: 8.5e-6 was the most; and far away, touching at 1e-6 m, 1e-13 m are 1e-7 rad
+    slack = 2 * ANGLE if reach == 1 else 1e3 * ANGLE
     s.demand("normal", np.linalg.norm(turned - s.rows.normal[:, 0], axis=-1), slack, gap=s.rows.gap[:, 0])
 
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from carom.contact.laws import newton, poisson, stronge
+from carom.contact.sliding import slide
 from carom.contact.sliding.slide import STEPS, counted_slide
 from carom.contact.sliding.straight import diverging_ray, stuck_friction
 from carom.engine.algebra.vec3 import Sym3, Vec3
-from carom.engine.results import NOT_FINITE, OK
+from carom.engine.results import IMPACT_UNFINISHED, NOT_FINITE, OK
 from carom.tests.contact.padded import resolved
 from carom.tests.oracles.impact_ode import impact_by_ode
 from carom.tests.oracles.random_impacts import random_impacts
@@ -189,6 +190,21 @@ def test_few_steps_and_never_the_cap(law, dtype):
     assert set(np.asarray(code)) == {OK}
     assert np.percentile(steps, 99) <= 20
     assert np.max(steps) < STEPS / 2
+
+
+def test_sliding_that_is_cut_short_says_so_and_ends_apart(monkeypatch):
+    """With one step where 4.9 needs several: the code, and still no approach, the cone, and no energy gained."""
+    monkeypatch.setattr(slide, "STEPS", 1)
+    K, u, mu = several_compressions()
+    numbers = jnp.asarray([K[0, 0], K[1, 1], K[2, 2], K[0, 1], K[0, 2], K[1, 2], *u, mu])[:, None]
+    cut_short = jax.jit(lambda x: slide.slide(stronge.ENDING, Sym3(*x[:6]), Vec3(*x[6:9]), x[9], jnp.ones(1)))
+    p, code = cut_short(numbers)
+    p = np.array([float(x[0]) for x in p.xyz])
+    after = u + K @ p
+    assert code[0] == IMPACT_UNFINISHED
+    assert after[2] >= -1e-12
+    assert np.hypot(*p[:2]) <= mu * p[2] * (1 + 1e-9)
+    assert p @ (u + after) <= 1e-12
 
 
 def test_a_lane_of_nan_stays_one():

@@ -67,18 +67,21 @@ def default_capacity(topology: Topology) -> int:
 def _touching(model: Model, near: Proximities) -> Contacts:
     topology, first = model.topology, lambda x: jnp.moveaxis(x, -1, 0)
     vector = lambda x: Vec3.of(jnp.moveaxis(x, -2, 0))  # noqa: E731
-    pair = first(near.pair)
+    pair, active = first(near.pair), first(near.active)
+    only = lambda v, rest: jax.tree.map(lambda x, y: jnp.where(active, x, y), v, rest)  # noqa: E731
     shapes = jnp.asarray(np.array(topology.pairs, np.int32).reshape(-1, 2))
     links = jnp.asarray(np.array((*topology.shape_links, -1), np.int32))
     a, b = (shapes[pair, side] if len(shapes) else pair for side in (0, 1))
-    point = (vector(near.point_a) + vector(near.point_b)) * 0.5
+    # what is not active may hold anything: from here on it is nowhere, and its normal is up
+    point = only((vector(near.point_a) + vector(near.point_b)) * 0.5, Vec3(0.0, 0.0, 0.0))
+    normal = only(vector(near.normal), Vec3(0.0, 0.0, 1.0))
     friction, restitution = (
         picked(first(jnp.concatenate([x, jnp.zeros_like(x[..., :1])], -1)), pair, 0) if pair.size else first(near.gap)
         for x in (model.pair_friction, model.pair_restitution)
     )
     return Contacts(
-        pair, jnp.full_like(pair, -1), links[a], links[b], first(near.active), first(near.gap),
-        tangents(vector(near.normal)), point, _surface_velocity(model, a, b, point), friction, restitution,
+        pair, jnp.full_like(pair, -1), links[a], links[b], active, first(near.gap),
+        tangents(normal), point, _surface_velocity(model, a, b, point), friction, restitution,
         near.code, jnp.zeros_like(near.code),
     )  # fmt: skip
 

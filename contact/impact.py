@@ -109,7 +109,7 @@ def _settled(model: Model, contacts: Contacts, rows: Rows, struck: Array, V: Arr
 
 
 def _work(p: Vec3, before: Vec3, after: Vec3) -> Array:
-    """Kinetic energy gained by an impulse (4.1 of the energy theorem: p . (u0 + u1) / 2, exact for any p) [J]."""
+    """Kinetic energy gained by an impulse (p . (u0 + u1) / 2, exact for any p) [J]."""
     return p.dot(before + after) * 0.5
 
 

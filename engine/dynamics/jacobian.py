@@ -13,9 +13,9 @@ from jax.typing import ArrayLike
 
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
-from ..joints import JOINTS
 from ..model import Model
 from .kinematics import place
+from .trees import dof_motions
 
 
 def jacobian(model: Model, q: ArrayLike, link: int | str, point: Any = (0.0, 0.0, 0.0)) -> Array:
@@ -35,10 +35,8 @@ def _jacobian(model: Model, q: Array, point: Array, link: int) -> Array:
         return jnp.zeros((*forest.batch, 6, topology.nv), q.dtype)
     placed = place(forest, model, q)
     x = forest.row(link, [p.pose for p in placed]) @ Vec3.of(point)
-    columns = []
-    for group, (pose, _, S) in zip(forest.groups, placed, strict=True):
-        S = [s.at(x - pose.p).filled() for s in JOINTS[group.joint].subspace(S)]
-        columns.append([(s.w.x, s.w.y, s.w.z, s.v.x, s.v.y, s.v.z) for s in S])
-    rows = [forest.join_dofs([[s[k] for s in group] for group in columns]) for k in range(6)]
+    motions, points = dof_motions(forest, placed)
+    s = motions.at(x - points)
+    rows = [jnp.moveaxis(row, 0, -1) for row in (*s.w.xyz, *s.v.xyz)]
     owner = np.repeat(np.arange(topology.n_links), np.diff(topology.v_start))
     return jnp.where(np.isin(owner, topology.ancestors(link)), jnp.stack(rows, -2), 0)

@@ -153,7 +153,8 @@ def test_inactive_rows_may_hold_anything():
     """NaN in a row that is not active stays out of all the others, and out of derivatives."""
     model, state = two_balls(0.5)
     near = carom.detect(model, state.q, margin=np.inf)
-    lost = near._replace(active=near.active & False, gap=near.gap * np.nan, point_a=near.point_a * np.nan)
+    nan = {name: jnp.full_like(getattr(near, name), np.nan) for name in ("gap", "normal", "point_a", "point_b")}
+    lost = near._replace(active=near.active & False, **nan)
 
     def total(q):
         contacts = determine(model, q, lost)
@@ -163,3 +164,5 @@ def test_inactive_rows_may_hold_anything():
     value, slope = jax.value_and_grad(total)(state.q)
     assert value == 0
     assert np.isfinite(slope).all()
+    rows = rows_of(model, state.q, determine(model, state.q, lost))
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(rows))

@@ -16,7 +16,7 @@ from carom.contact.resolve import Impact
 from carom.engine.model import Model
 from carom.engine.results import IMPACT_UNFINISHED, OK
 from carom.engine.state import State
-from carom.integrators.step import Stepped, step
+from carom.integrators.single import Stepped, single_step
 from carom.scenes.library.registry import library_scene
 
 SCENES = ("ball", "stack")  # the other parts of the suite
@@ -114,7 +114,7 @@ def ball_case(dtype: Any, lanes: int | None) -> tuple[Model, dict[str, State]]:
 
 
 def one_step(model: Model, state: State) -> Stepped:
-    return step(model, state, jnp.asarray(STEP, state.q.dtype))
+    return single_step(model, state, jnp.asarray(STEP, state.q.dtype))
 
 
 def ball_is_right(label: str, where: str, before: State, after: Stepped) -> bool:

@@ -22,6 +22,7 @@ from .contacts import Contacts, tangents
 from .picking import in_front, picked
 
 ENVELOPE = 10  # gap bands within which a contact may rest
+SLOW = 0.05  # rest speeds: what parts faster than this flies, but what is deeper than the band is let out at rest
 
 
 class Phases(NamedTuple):
@@ -36,14 +37,22 @@ class Phases(NamedTuple):
 
 
 def determine(
-    model: Model, q: Array, near: Proximities, *, max_contacts: int | None = None, envelope: float = ENVELOPE
+    model: Model,
+    q: Array,
+    near: Proximities,
+    *,
+    max_contacts: int | None = None,
+    envelope: float = ENVELOPE,
+    limits: bool = True,
 ) -> Contacts:
     """All contacts at the coordinates q (*batch, nq): gaps of at most `envelope` gap bands.
 
     near: what `detect` found at q, with a margin no smaller than the envelope.
     max_contacts: room for so many (None: for `default_capacity`); `.code` says whether it was enough.
+    limits: whether joints may have limits.
     """
-    contacts = _joined(_touching(model, near), _limits(model, q))
+    contacts = _touching(model, near)
+    contacts = _joined(contacts, _limits(model, q)) if limits else contacts
     contacts = contacts._replace(active=contacts.active & (contacts.gap <= envelope * model.gap_band))
     room = default_capacity(model.topology) if max_contacts is None else max_contacts
     return _packed(contacts, min(room, len(contacts.gap)))
@@ -52,13 +61,18 @@ def determine(
 def phases(model: Model, contacts: Contacts, u_n: Array) -> Phases:
     """Sorts contacts by their gap and normal velocity u_n (C, *batch) [m/s, rad/s], negative as they approach."""
     impact = contacts.active & (contacts.gap <= model.gap_band) & (u_n < -model.rest_speed)
-    resting = contacts.active & (jnp.abs(u_n) <= model.rest_speed)
-    return Phases(impact, resting, contacts.active & (u_n > model.rest_speed))
+    leaves = jnp.where(contacts.gap < -model.gap_band, 1, SLOW) * model.rest_speed
+    resting = contacts.active & (u_n >= -model.rest_speed) & (u_n <= leaves)
+    return Phases(impact, resting, contacts.active & (u_n > leaves))
 
 
 def default_capacity(topology: Topology) -> int:
-    """Room for contacts where none is asked for: 8 for each link, and 32 at least."""
-    return max(32, 8 * topology.n_links)
+    """Room for contacts where none is asked for: 8 for each link, 4 for one of spheres alone, and 32 at least."""
+    kinds: list[set[str]] = [set() for _ in range(topology.n_links)]
+    for kind, link in zip(topology.shape_kinds, topology.shape_links, strict=True):
+        if link >= 0:
+            kinds[link].add(kind)
+    return max(32, sum(4 if own <= {"sphere"} else 8 for own in kinds))
 
 
 # -- shapes that touch ------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 sequential    the contact that closes fastest is resolved by the law, alone; then the next, until none closes. A row of
               equal balls passes a blow on to the last one (e = 1: only that one leaves), as do balls 0.1 mm apart; with
               one sweep each keeps v_N = ((1 + e)/2)^(N - 1) v. With e = 0 three balls end at v/3 each, after
-              infinitely many impacts in theory; here what closes more slowly than `rest_speed` is ended at once.
+              infinitely many impacts in theory; here what closes more slowly than `rest_speed` is left to rest.
 simultaneous  all contacts share one instant: Moreau's law, u_n+ = -e u_n- wherever there is an impulse, Coulomb's cone
               for friction. Three equal balls, e = 1: (-1/3, 2/3, 2/3) v; e = 0: v/3 each. Where Newton's restitution
               would gain energy (friction, or unequal e), the impulses are cut back on the straight line to the
@@ -70,8 +70,7 @@ def sequential(
 
     start = (jnp.int32(0), V, *striking(V), energy, Impacts.none(min(max_impacts, max_logged), energy[None]))
     _, V, _, unfinished, _, log = jax.lax.while_loop(lambda x: (x[0] < max_impacts) & x[3].any(), resolve, start)
-    V, code = _settled(model, contacts, rows, start[3].any(0), V)
-    return Struck(V, log, jnp.where(unfinished.any(0), IMPACTS_CAPPED, code))
+    return Struck(V, log, jnp.where(unfinished.any(0), IMPACTS_CAPPED, OK).astype(jnp.int32))
 
 
 def simultaneous(
@@ -95,17 +94,6 @@ def simultaneous(
     number, none = felt.sum(0, dtype=jnp.int32), jnp.zeros_like(order)
     log = Impacts(jnp.where(real, order, -1), u0, u1, p1, sums - gained, sums, none, number)
     return Struck(V_after, log, jnp.where(code == OK, other, code))
-
-
-def _settled(model: Model, contacts: Contacts, rows: Rows, struck: Array, V: Array) -> tuple[Array, Array]:
-    """V without what still closes where lanes were struck: ended together, without bounce."""
-
-    def settle(V: Array) -> tuple[Array, Array]:
-        touching = contacts.active & (contacts.gap <= model.gap_band) & struck
-        _, V, code = solve_cone(rows, V, jnp.zeros_like(contacts.gap), contacts.friction, touching)
-        return V, code
-
-    return jax.lax.cond(struck.any(), settle, lambda V: (V, jnp.zeros_like(contacts.code)), V)
 
 
 def _work(p: Vec3, before: Vec3, after: Vec3) -> Array:

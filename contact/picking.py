@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..engine.algebra.fence import available
+
 FEW = 16  # rows up to which comparing with each is cheaper than a scatter
 
 
@@ -42,7 +44,21 @@ def summed(x: Array, index: Array, n: int) -> Array:
     index = index.reshape(len(index), *(1,) * own, *index.shape[1:])
     if n <= FEW:
         return jnp.stack([jnp.where(index == i, x, 0).sum(0) for i in range(n)])
+    none = jnp.zeros((n, *x.shape[1:]), x.dtype)
+    if available():
+        return jax.lax.fori_loop(0, len(x), lambda k, sums: _plus(sums, x[k], index[k]), none)
     if index.ndim == 1 + own:
-        return jnp.zeros((n, *x.shape[1:]), x.dtype).at[index.reshape(-1)].add(x)
+        return none.at[index.reshape(-1)].add(x)
     places = jnp.meshgrid(*(jnp.arange(k) for k in x.shape), indexing="ij", sparse=True)
-    return jnp.zeros((n, *x.shape[1:]), x.dtype).at[(index, *places[1:])].add(x)
+    return none.at[(index, *places[1:])].add(x)
+
+
+def _plus(sums: Array, row: Array, index: Array) -> Array:
+    """The sums (n, ...) after one more row, which goes where its index says. No scatter: a loop around it would not
+    compile to one function."""
+    if index.size == 1:
+        i = index.reshape(())
+        old = jax.lax.dynamic_index_in_dim(sums, i, 0, keepdims=False)
+        return jax.lax.dynamic_update_index_in_dim(sums, old + row, i, 0)
+    here = jnp.arange(len(sums), dtype=index.dtype).reshape(-1, *(1,) * row.ndim) == index
+    return sums + jnp.where(here, row, 0)

@@ -49,8 +49,8 @@ def respond(
     """Resolves all impacts at the coordinates q (*batch, nq), which stay, and velocities v (*batch, nv).
 
     law: of one impact, see `carom.resolve_impact`.  impacts: several at once, "sequential" or "simultaneous", see
-    `impact.py`.  max_impacts: of one instant; what still closes after so many is ended together, without bounce, and
-    said so in the code.  max_logged: room in the log of single impacts; `impacts.count` goes on counting.
+    `impact.py`.  max_impacts: of one instant; the code says if something still closes after so many.
+    max_logged: room in the log of single impacts; `impacts.count` goes on counting.
     rows: of the contacts, where they are known.
     """
     resolve, single = impacts_named(impacts), law_named(law)

@@ -13,13 +13,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..engine.algebra.fence import available, fence, settled
 from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
 from ..engine.dynamics.kinematics import place
 from ..engine.dynamics.trees import Trees, dof_motions, inverse_inertias, trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model
+from .cone.elimination import block, put
 from .contacts import Contacts
 from .picking import picked, summed
+
+FEW = 4  # contacts: so many are answered all at once
 
 
 class Rows(NamedTuple):
@@ -45,15 +49,14 @@ def rows_of(model: Model, q: Array, contacts: Contacts) -> Rows:
     forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
     placed = place(forest, model, q)
     limit = contacts.is_limit
-    tree_a, tree_b = (jnp.asarray(trees.of_link)[link] for link in (contacts.link_a, contacts.link_b))
+    tree_a, tree_b = settled(tuple(jnp.asarray(trees.of_link)[link] for link in (contacts.link_a, contacts.link_b)))
     same = (tree_a == tree_b) & ~limit
     by_a, by_b = _columns(forest, placed, trees, contacts)
     first = jax.tree.map(lambda a, b: a - jnp.where(same[:, None], b, 0), by_a, by_b)
     second = jax.tree.map(lambda b: jnp.where((same | limit)[:, None], 0, -b), by_b)
-    J = _with_limits(trees, contacts, jax.tree.map(lambda *x: jnp.stack(x, 1), first, second))
+    J = settled(_with_limits(trees, contacts, jax.tree.map(lambda *x: jnp.stack(x, 1), first, second)))
     tree = jnp.stack([tree_a, jnp.where(same | limit, trees.n, tree_b)], 1)
-    Minv = picked(inverse_inertias(forest, model, placed), jnp.minimum(tree, trees.n - 1), 2)
-    Y = jax.tree.map(lambda x: (Minv * x[:, :, None]).sum(3), J)
+    Y = _answers(settled(inverse_inertias(forest, model, placed)), jnp.minimum(tree, trees.n - 1), J, contacts.active)
     return Rows(tree, J, Y, _collision_matrix(J, Y, limit), contacts.frame @ contacts.surface)
 
 
@@ -89,7 +92,7 @@ def _columns(forest: Forest, placed: list, trees: Trees, contacts: Contacts) -> 
         tree = jnp.minimum(jnp.asarray(trees.of_link)[link], trees.n - 1)
         if free:  # turning about the axes of the world, and moving along them: nothing to look up but where it is
             o = jax.tree.map(lambda x: picked(x[:, 0], tree, 0), origin)
-            velocity = _by_free_body(contacts.frame, contacts.point - o)
+            velocity = settled(_by_free_body(contacts.frame, settled(contacts.point - o)))
         else:
             frame, point = jax.tree.map(lambda x: x[:, None], (contacts.frame, contacts.point))
             own, o = jax.tree.map(lambda x: picked(x, tree, 1), (s, origin))
@@ -114,6 +117,26 @@ def _with_limits(trees: Trees, contacts: Contacts, J: Vec3) -> Vec3:
     own = first & (jnp.arange(trees.w).reshape(1, 1, -1, *lanes) == place)
     back = jnp.where(own, contacts.frame.zz[:, None, None], 0)
     return Vec3(jnp.where(limit, 0, J.x), jnp.where(limit, 0, J.y), jnp.where(limit, back, J.z))
+
+
+def _answers(Minv: Array, tree: Array, J: Vec3, active: Array) -> Vec3:
+    """M^-1 J^T from M^-1 (T, w, w, *batch). One scene on a CPU: only up to its last active contact, zeros behind."""
+    if active.ndim > 1 or len(active) <= FEW or not available():
+        M = picked(Minv, tree, 2)
+        return jax.tree.map(lambda x: (M * x[:, :, None]).sum(3), J)
+    last = jnp.where(active, jnp.arange(1, len(active) + 1, dtype=jnp.int32), 0).max()
+
+    def answer(n: Array, Y: Vec3) -> Vec3:
+        c, side = n // 2, n % 2
+        mine = _answer(block(Minv, block(tree, c, side)), jax.tree.map(lambda x: block(x, c, side), J))
+        return jax.tree.map(lambda x, y: put(x, y, c, side), Y, mine)
+
+    return jax.lax.fori_loop(0, 2 * last, answer, jax.tree.map(jnp.zeros_like, J))
+
+
+@fence
+def _answer(Minv: Array, J: Vec3) -> Vec3:
+    return jax.tree.map(lambda x: (Minv * x).sum(1), J)
 
 
 def _collision_matrix(J: Vec3, Y: Vec3, limit: Array) -> Sym3:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -13,6 +14,9 @@ ENERGY_GAINED = 4
 IMPACTS_CAPPED = 5
 CONTACTS_FULL = 6
 SOLVER_UNFINISHED = 7
+TOUCH_UNFINISHED = 8
+TICKS_CAPPED = 9
+EVENTS_FULL = 10
 
 MESSAGES = {
     OK: "finished",
@@ -44,7 +48,24 @@ MESSAGES = {
         "the impulses of simultaneous contacts did not settle to their tolerance: raise max_turns; mass ratios above "
         "1000 and contacts that jam by friction are the usual causes"
     ),
+    TOUCH_UNFINISHED: (
+        "the time at which two bodies touch was not found to the gap band, and they struck each other deeper: their "
+        "gap jumps, as where bodies start inside each other; set them apart, or raise gap_band"
+    ),
+    TICKS_CAPPED: (
+        "the most ticks of a run were used up before its end: raise max_ticks; bodies that strike each other ever "
+        "faster, or a gap_band too small for the scene, are the usual causes"
+    ),
+    EVENTS_FULL: (
+        "more impacts happened than the event log has room for, and the last ones were left out (the motion is "
+        "complete): raise max_events to the number in events.count, or give max_events=0 for no log"
+    ),
 }
+
+
+def first_code(*codes: Array) -> Array:
+    """The first code that is not OK, lane by lane."""
+    return jnp.select([code != OK for code in codes], codes, OK)
 
 
 class SimulationError(RuntimeError):

@@ -1,12 +1,10 @@
-"""Rollouts: a state run forward and recorded at regular frames. No contacts yet: free motion only."""
+"""Rollouts: a state, or a batch of states, run forward and recorded at regular frames, with every impact on the way."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.core
@@ -19,9 +17,30 @@ from ..engine.algebra.fence import available, one_function
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.state import State
-from .schemes import scheme_named
+from .control import Control, Orders, told_by
+from .free import run_free
+from .recording import Events, Record, events_of, frames_of
+from .rules import Rules
+from .run import run
+from .tiles import in_tiles
 
-Control = Callable[[Model, State, Array], Array]
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Stats:
+    """Of every lane (...): what a run took.
+
+    ticks: steps tried; rollbacks: of these taken back; impacts; resting: contacts at rest or sliding, added up over
+    the steps; max_penetration: the deepest overlap of an accepted state [m, at joint limits rad or m]; useful: the
+    part of the ticks of the program in which the lane was not done yet.
+    """
+
+    ticks: Array
+    rollbacks: Array
+    impacts: Array
+    resting: Array
+    max_penetration: Array
+    useful: Array
 
 
 @jax.tree_util.register_dataclass
@@ -29,14 +48,17 @@ Control = Callable[[Model, State, Array], Array]
 class Rollout:
     """What a rollout recorded; a batch adds one leading axis to every field.
 
-    t: (frames,) [s].  q: (frames, nq).  v: (frames, nv).  code: () result code, see `engine.results`.
-    state: the last state.  The first frame is the state the rollout began with.
+    t: (frames,) [s].  q: (frames, nq).  v: (frames, nv).  The first frame is the state the rollout began with; frames
+    that a lane did not reach are NaN.
+    events: every impact.  code: () result code, see `engine.results`.  stats: what it took.  state: the last state.
     """
 
     t: Array
     q: Array
     v: Array
+    events: Events
     code: Array
+    stats: Stats
     state: State
 
 
@@ -49,79 +71,121 @@ def rollout(
     max_dt: float = 1 / 240,
     control: Control | Array | None = None,
     scheme: str = "exact",
+    time_control: str = "rollback",
+    law: str = "stronge",
+    impacts: str = "sequential",
+    resting: str = "solve",
+    max_events: int | None = None,
+    max_ticks: int | None = None,
+    max_contacts: int | None = None,
+    max_pairs: int | None = None,
     throw: bool = True,
 ) -> Rollout:
     """Run a scene, or a batch of scenes, for `duration` seconds.
 
     state: one scene, or a batch with one leading axis (`carom.tile`).  Any model parameter may be batched too.
     frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides.
-    max_dt: longest step [s]; every frame is cut into equal steps no longer than this.
+    max_dt: longest step [s].  Impacts are located in time whatever it is; it bounds the steps of trees, of bodies that
+        tumble, and of resting contacts, whose accuracy is of order 4 and 2.
     control: what the motors are told: None (their targets), (nv,), one row a frame (frames - 1, ..., nv), or a
         function (model, state, t) -> (..., nv) called every step.
-    scheme: exact | rk4 | lie_midpoint | semi_implicit.
+    scheme: of motion: exact | rk4 | lie_midpoint | semi_implicit.
+    time_control: "rollback" goes back to the very time at which bodies touch; "fixed" takes steps of max_dt, and finds
+        bodies as deep in each other as a step takes them.
+    law: of impacts, see `carom.resolve_impact`.  impacts: several at one instant, "sequential" (one by one, fastest
+        first) or "simultaneous".  resting: "solve", or for comparison "microcollisions" or "penalty".
+    max_events: room for so many impacts a lane in the log. None: a million in all, at most 1024 a lane. 0: no log.
+    max_ticks: steps tried after which a lane is given up. None: 1000 a frame.
+    max_contacts: room for contacts (None: 8 a link, 4 a ball, at least 32).  max_pairs: for near pairs, see `detect`.
     throw: raise if a lane fails; else, and always inside jit, look at `.code`.
     """
-    times = _frame_times(duration, frame_dt, max_dt)
-    step = scheme_named(scheme)
+    times = frame_times(duration, frame_dt, max_dt)
     state = _batched(model, state)
-    intervals = np.diff(times)
-    substeps = max(1, math.ceil(frame_dt / max_dt - 1e-9))
-    rows, function = _control_rows(control, len(intervals), model.topology.nv, state)
-    inside_jit = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((model, state, rows)))
-    run = _run if inside_jit or function is not None else _run_fastest
-    final, (t, q, v) = run(model, state, jnp.asarray(intervals, state.q.dtype), rows, step, function, substeps)
-    well = jnp.isfinite(q).all(-1) & jnp.isfinite(v).all(-1)
-    code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE)
+    rules = Rules(scheme, time_control, law, impacts, resting, _has_limits(model), max_contacts, max_pairs)
+    intervals = np.append(np.full(len(times) - 2, frame_dt), times[-1] - times[-2])
+    orders = Orders.of(control, len(intervals), model.topology.nv, state)
+    touching = bool(model.topology.pairs) or rules.limits
+    lanes = state.t.size
+    if touching:
+        room = min(1024, max(1, 2**20 // max(lanes, 1))) if max_events is None else max_events
+        ticks = 1000 * len(times) if max_ticks is None else max_ticks
+        static: tuple[Any, ...] = (rules, orders.function, room)
+        arguments = (jnp.asarray(max_dt, state.q.dtype), jnp.asarray(ticks, jnp.int32))
+        program, whole = _with_contacts, None
+    else:
+        static = (rules, orders.function, max(1, math.ceil(frame_dt / max_dt - 1e-9)))
+        arguments = ()
+        program, whole = _without_contacts, _without_contacts_whole
+    numbers = (model, state, jnp.asarray(intervals, state.q.dtype), orders.rows, *arguments)
+    inside_jit = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(numbers))
+    if inside_jit or orders.function is not None:
+        result = program(static, *numbers)
+    else:
+        result = _fastest(program, whole, static, *numbers)
     if throw and not inside_jit:
-        results.raise_for(code, jnp.where(well, t, -jnp.inf).max(-1))
-    return Rollout(t, q, v, code, final)
+        well = jnp.isfinite(result.q).all(-1) & jnp.isfinite(result.v).all(-1)
+        results.raise_for(result.code, jnp.where(well, result.t, -jnp.inf).max(-1))
+    return result
 
 
-@functools.partial(jax.jit, static_argnums=(4, 5, 6))
-def _run(model: Model, state: State, intervals: Array, rows: Array | None, step: Any, function: Any, substeps: int):
-    def frame(state: State, inputs: tuple[Array, Array | None]) -> tuple[State, State]:
-        dt, row = inputs
-        h = dt / substeps
+def _with(static: tuple[Any, ...], model: Model, state: State, intervals: Array, rows: Any, *bounds: Array) -> Rollout:
+    rules, function, room = static
+    max_dt, max_ticks = bounds
 
-        def substep(_: int, state: State) -> State:
-            told = row if function is None else function(model, state, state.t)
-            return step(model, state, h, told)
+    def lanes(model: Model, state: State, rows: Any) -> Any:
+        return run(rules, model, state, intervals, max_dt, told_by(rows, function), room, max_ticks)
 
-        state = jax.lax.fori_loop(0, substeps, substep, state)
-        return state, state
-
-    final, later = jax.lax.scan(frame, state, (intervals, rows))
-    lanes = state.t.ndim
-    recorded = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, later)
-    return final, tuple(jnp.moveaxis(x, 0, lanes) for x in (recorded.t, recorded.q, recorded.v))
+    ran = in_tiles(lanes, model, state, rows)
+    t, q, v = frames_of(model.topology, ran.record, ran.reached)
+    counts, turns = ran.counts, jnp.maximum(ran.turns, 1)
+    stats = Stats(counts.ticks, counts.rollbacks, counts.impacts, counts.resting, counts.depth, counts.ticks / turns)
+    return Rollout(t, q, v, events_of(ran.record, rules.law), ran.code, stats, ran.state)
 
 
-@functools.partial(jax.jit, static_argnums=(4, 5, 6))
-def _run_one_function(*arguments: Any):
-    return one_function(_run(*arguments))
+def _without(static: tuple[Any, ...], model: Model, state: State, intervals: Array, rows: Any) -> Rollout:
+    rules, function, substeps = static
+    final, (t, q, v) = run_free(rules.scheme, model, state, intervals, told_by(rows, function), substeps)
+    well = jnp.isfinite(q).all(-1) & jnp.isfinite(v).all(-1)
+    code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE).astype(jnp.int32)
+    none = jnp.zeros(state.t.shape, jnp.int32)
+    stats = Stats(none + len(intervals) * substeps, none, none, none, jnp.zeros_like(state.t), jnp.ones_like(state.t))
+    return Rollout(t, q, v, events_of(Record.new(state, 0, 0), rules.law), code, stats, final)
 
 
-def _run_fastest(model: Model, state: State, *arguments: Any):
-    """`_run`, for a single scene as one machine function where the compiler can do that."""
-    program = (model.topology, state.q.dtype, *arguments[2:])
-    if available() and state.q.size == model.topology.nq and program not in _IN_PIECES:
+_with_contacts = jax.jit(_with, static_argnums=0)
+_without_contacts = jax.jit(_without, static_argnums=0)
+_without_contacts_whole = jax.jit(lambda *x: one_function(_without_contacts(*x)), static_argnums=0)
+
+
+def _fastest(program: Any, whole: Any, static: Any, model: Model, state: State, *numbers: Any) -> Rollout:
+    """The program, for a single scene as one machine function where the compiler can do that."""
+    key = (static, model.topology, state.q.dtype, jax.tree.map(jnp.shape, numbers))
+    if whole and available() and state.t.size == 1 and key not in _IN_PIECES:
         try:
-            return _run_one_function(model, state, *arguments)
+            return whole(static, model, state, *numbers)
         except jax.errors.JaxRuntimeError:
-            _IN_PIECES.add(program)
-    return _run(model, state, *arguments)
+            _IN_PIECES.add(key)
+    return program(static, model, state, *numbers)
 
 
 _IN_PIECES: set[Any] = set()  # programs that did not compile to one function
 
 
-def _frame_times(duration: float, frame_dt: float, max_dt: float) -> np.ndarray:
+def _has_limits(model: Model) -> bool:
+    """Whether a joint has limits, as far as is known."""
+    if isinstance(model.lower, jax.core.Tracer) or isinstance(model.upper, jax.core.Tracer):
+        return True
+    return bool(np.isfinite(model.lower).any() or np.isfinite(model.upper).any())
+
+
+def frame_times(duration: float, frame_dt: float, max_dt: float) -> np.ndarray:
+    """When the frames are, from 0 on [s]."""
     for name, value in (("duration", duration), ("frame_dt", frame_dt), ("max_dt", max_dt)):
         if not (math.isfinite(value) and value > 0):
             raise ValueError(f"rollout: {name} is {value!r}; it must be a positive number of seconds")
     frames = math.floor(duration / frame_dt + 1e-9)
     times = np.arange(frames + 1) * frame_dt
-    return times if duration - times[-1] < 1e-9 * duration else np.append(times, duration)
+    return times if frames and duration - times[-1] < 1e-9 * duration else np.append(times, duration)
 
 
 def _batched(model: Model, state: State) -> State:
@@ -132,23 +196,6 @@ def _batched(model: Model, state: State) -> State:
         jnp.broadcast_to(state.v, (*batch, topology.nv)),
         jnp.broadcast_to(state.t, batch),
     )
-
-
-def _control_rows(control: Any, n: int, nv: int, state: State) -> tuple[Array | None, Control | None]:
-    if control is None:
-        return None, None
-    if callable(control):
-        return None, cast(Control, control)
-    rows = jnp.asarray(control, state.q.dtype)
-    if rows.shape == (nv,):
-        return jnp.broadcast_to(rows, (n, nv)), None
-    lanes = state.t.shape
-    if rows.shape not in ((n, nv), (n, *lanes, nv)):
-        raise ValueError(
-            f"rollout: control has shape {rows.shape}; give ({nv},) for a constant, or one row for each of the {n} "
-            f"intervals between frames: {(n, nv)}" + (f" or {(n, *lanes, nv)}" if lanes else "")
-        )
-    return rows, None
 
 
 def tile(state: State, lanes: int) -> State:

@@ -1,12 +1,11 @@
-"""One step of a scene with contacts, of a length given beforehand: the program's table of contents.
+"""One tick of a scene with contacts: the program's table of contents.
 
-    detect      collision     what is near what
-    determine   contact       what touches, and which joints stand at their limits
-    respond     contact       impacts: new velocities at once
-    rest        contact       impulses of what rests or slides, over the step
-    propose     integrators   motion over the step
-
-Impacts are not located in time yet: a body may be as deep in another as one step takes it.
+propose     integrators   motion over h, with the impulses of resting contacts
+detect      collision     what is near what there
+determine   contact       what touches, and which joints stand at their limits
+decide      integrators   too deep: roll back and take a shorter h; else accept
+respond     contact       impacts: new velocities
+prepare     integrators   what the next tick starts from
 """
 
 from __future__ import annotations
@@ -19,65 +18,83 @@ from jax import Array
 
 from ..collision.detect import detect
 from ..contact.contacts import Contacts
-from ..contact.determine import ENVELOPE, determine
+from ..contact.determine import determine
 from ..contact.events import Impacts
-from ..contact.respond import respond
-from ..contact.resting.models import resting_named
+from ..contact.respond import Response, respond
 from ..contact.rows import rows_of
-from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Model
+from ..engine.results import NOT_FINITE, first_code
 from ..engine.state import State
-from .motion.forces import Step, acceleration, column
-from .schemes import scheme_named
+from .clock import later, started
+from .lanes import Counts, Lane, Ready, Search, select
+from .prepare import Told, prepared, reach
+from .proposal import Proposal, proposal
+from .rules import Rules
+from .time_control import decide, step_to_try
 
 
-class Stepped(NamedTuple):
-    """A step's result: the state; the contacts it began with; the impacts; the resting contacts' impulses
-    (C, *batch) in the contact frames [N s]; code (*batch)."""
+class Ticked(NamedTuple):
+    """The lane after a tick.  contacts, impacts: of the state it looked at; no impacts where it was not accepted.
+    tried: the proposal that led there."""
 
-    state: State
+    lane: Lane
     contacts: Contacts
     impacts: Impacts
-    impulse: Vec3
-    code: Array
+    tried: Proposal
 
 
-def step(
-    model: Model,
-    state: State,
-    h: Step,
-    control: Array | None = None,
-    *,
-    scheme: str = "exact",
-    law: str = "stronge",
-    impacts: str = "sequential",
-    resting: str = "solve",
-    max_contacts: int | None = None,
-    max_pairs: int | None = None,
-) -> Stepped:
-    """One step of length h [s] of one scene, or of lanes along one leading axis."""
-    move, rest = scheme_named(scheme), resting_named(resting)
-    model = model.replace(rest_speed=rest.slow(model, h))
-    with jax.named_scope("detect"):
-        near = detect(model, state.q, margin=_margin(model), max_pairs=max_pairs)
-    with jax.named_scope("determine"):
-        contacts = determine(model, state.q, near, max_contacts=max_contacts)
-        rows = rows_of(model, state.q, contacts)
-    with jax.named_scope("respond"):
-        struck = respond(model, state.q, state.v, contacts, rows, law=law, impacts=impacts)
-    with jax.named_scope("rest"):
-        v_free = struck.v + acceleration(model, state.q, struck.v, h, control) * column(h)
-        held = rest.carry(model, contacts, rows, struck.v, v_free, h)
+def tick(rules: Rules, model: Model, lane: Lane, intervals: Array, max_dt: Array, told: Told) -> Ticked:
+    """One proposal of every lane, accepted or not.
+
+    intervals: (frames,) from each frame to the next, max_dt: () or (*batch), the longest step [s].
+    told: (model, state, number of the next frame) -> what the motors are told until the next tick.
+    """
     with jax.named_scope("propose"):
-        after = move(model, State(state.q, held.v, state.t), h, control, held.spread)
-    code = _first(contacts.code, struck.code, held.code)
-    return Stepped(after, contacts, struck.impacts, held.impulse, code)
+        h = step_to_try(lane, max_dt)
+        tried = proposal(rules, model, lane, h)
+    near, contacts, rows = _seen(rules, model, tried.state)
+    with jax.named_scope("decide"):
+        verdict = decide(rules, model, lane, tried, contacts, rows)
+        accepted = verdict.accepted & ~lane.done
+        clock, t = later(lane.clock, h, intervals)
+    struck = _struck(rules, model, tried.state, contacts, rows, accepted)
+    with jax.named_scope("prepare"):
+        after = State(tried.state.q, struck.v, t)
+        orders = told(model, after, clock.frame)
+        ready = prepared(rules, model, after, near, contacts, rows, orders, max_dt)
+    code = first_code(lane.code, tried.code, contacts.code, struck.code, verdict.code)
+    counts = lane.counts.plus(accepted, ~lane.done, tried.resting, struck.impacts.count, contacts)
+    lost = ~lane.done & (verdict.code == NOT_FINITE)
+    new = Lane(ready, verdict.search, clock, counts, code, clock.frame > len(intervals), jnp.zeros_like(lane.fresh))
+    stays = lane._replace(
+        search=verdict.search, counts=counts, code=jnp.where(lost, code, lane.code), done=lane.done | lost
+    )
+    return Ticked(select(accepted, new, stays), contacts, struck.impacts, tried)
 
 
-def _margin(model: Model) -> Any:
-    return ENVELOPE * model.gap_band
+def first_lane(rules: Rules, model: Model, state: State, intervals: Array, told: Told) -> Lane:
+    """Lanes at their first states; their first tick goes nowhere and looks what is there."""
+
+    def look() -> Ready:
+        near, contacts, rows = _seen(rules, model, state)
+        return prepared(rules, model, state, near, contacts, rows, told(model, state, no), state.t)
+
+    no = jnp.zeros(state.t.shape, jnp.int32)
+    ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)
+    counts, clock = Counts.none(state.t), started(state.t, intervals)
+    return Lane(ready, Search.new(state.t), clock, counts, no, no > 0, no == 0)
 
 
-def _first(*codes: Array) -> Array:
-    """The first code that is not OK."""
-    return jnp.select([code != 0 for code in codes], codes, 0)
+def _seen(rules: Rules, model: Model, state: State) -> Any:
+    with jax.named_scope("detect"):
+        margin = reach(model)
+        near = detect(model, state.q, margin=jnp.inf if margin is None else margin, max_pairs=rules.max_pairs)
+    with jax.named_scope("determine"):
+        contacts = determine(model, state.q, near, max_contacts=rules.max_contacts, limits=rules.limits)
+        return near, contacts, rows_of(model, state.q, contacts)
+
+
+def _struck(rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, accepted: Array) -> Response:
+    with jax.named_scope("respond"):
+        here = contacts._replace(active=contacts.active & accepted)
+        return respond(model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts)

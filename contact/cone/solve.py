@@ -32,6 +32,7 @@ from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import OK, SOLVER_UNFINISHED
 from ..rows import Rows
 from . import coulomb
+from .alone import solve_alone
 from .elimination import Plan, block, plan, put, solve
 
 TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity that there is to change
@@ -139,6 +140,18 @@ def _in_tiles(run: Any, arguments: Any, lanes: int) -> Solved:
 
 
 def _solve(rows: Rows, V: Array, target: Array, mu: Array, active: Array, tolerance: float, max_turns: int) -> Solved:
+    alone = solve_alone(rows, V, target, mu, active, tolerance)
+    code = jnp.zeros(active.shape[1:], jnp.int32)
+    return jax.lax.cond(
+        alone.settled,
+        lambda: Solved(alone.p, alone.V, code),
+        lambda: _together(rows, V, target, mu, active, tolerance, max_turns),
+    )
+
+
+def _together(
+    rows: Rows, V: Array, target: Array, mu: Array, active: Array, tolerance: float, max_turns: int
+) -> Solved:
     slots, order = _slots(rows.tree, active, len(V) - 1)
     V_free = V[order.tree]
     J, Y, drift, target, mu = _clean((rows.J, rows.Y, rows.drift, target, mu), active)

@@ -25,9 +25,11 @@ from .solve import Rest
 ROUNDS = 4  # times each contact is asked, one contact after another
 
 
-def microcollisions(model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float) -> Rest:
-    """A few rounds of micro-collisions before a step of free flight; v_free and h are not needed."""
-    del v_free, h
+def microcollisions(
+    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, bias: Vec3 | None = None
+) -> Rest:
+    """A few rounds of micro-collisions before a step of free flight; v_free, h and bias are not needed."""
+    del v_free, h, bias
     trees, law = trees_of(model.topology), law_named("stronge")
     V = to_blocks(trees, v)
     resting = phases(model, contacts, relative(rows, V).z).resting

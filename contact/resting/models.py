@@ -18,8 +18,8 @@ Speed = Callable[[Model, Array | float], Array]
 
 @dataclass(frozen=True)
 class Resting:
-    """carry: (model, contacts, rows, v, v_free, h) -> Rest.  slow: (model, h) -> the speed of approach below which a
-    contact rests and does not bounce."""
+    """carry: (model, contacts, rows, v, v_free, h, bias) -> Rest.  slow: (model, h) -> the speed of approach below
+    which a contact rests and does not bounce."""
 
     carry: Callable[..., Rest]
     slow: Speed

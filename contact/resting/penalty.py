@@ -21,9 +21,11 @@ SWIFT = 0.3  # a contact's frequency times the step: below 2 for stability, and 
 DAMPING = 1.0  # of critical
 
 
-def penalty(model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float) -> Rest:
+def penalty(
+    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, bias: Vec3 | None = None
+) -> Rest:
     """Springs and dampers of all contacts that overlap, as impulses over a step of length h [s]."""
-    del v_free
+    del v_free, bias
     trees = trees_of(model.topology)
     u = relative(rows, to_blocks(trees, v))
     overlaps = contacts.active & (contacts.gap < 0)

@@ -3,11 +3,14 @@
 A train of micro-collisions (Mirtich 1996, section 3.3; Holck 2.2.2) keeps a body on its support by impulses too small
 and too many to follow. Over a step of length h they add up to one impulse p a contact, which is what is solved for:
 
-    u(h) = J (v + h a) + W p,   0 <= p_n _|_ u_n(h) - goal >= 0,   Coulomb: |p_t| <= mu p_n, opposed to u_t(h)
+    u(h) = J (v + h a) + h dJ/dt v + W p
+    0 <= p_n _|_ u_n(h) - goal >= 0,   Coulomb: |p_t| <= mu p_n, opposed to u_t(h)
 
 The step then takes p/h as constant forces, so that positions see half of what velocities see: a block slides on an
-exact parabola, a block that sticks stays. The goal closes the gap over some steps, -CLOSING gap/h, and no faster than
-half the rest speed: what is too deep comes out slowly, still resting, and does not jump.
+exact parabola, a block that sticks stays. The goal closes the gap over some steps, -CLOSING gap/STEP, and no faster
+than half the rest speed: what is too deep comes out slowly, still resting, and does not jump.
+
+What touches too slowly to bounce, and what impacts left closing, is stopped at the start of the step, at once.
 """
 
 from __future__ import annotations
@@ -21,11 +24,13 @@ from jax import Array
 from ...engine.algebra.vec3 import Vec3
 from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
+from ...engine.results import first_code
 from ..cone.solve import solve_cone
 from ..contacts import Contacts
-from ..determine import phases
+from ..determine import SLOW, phases
 from ..rows import Rows, joint_impulses, relative
 
+STEP = 1 / 240  # [s] a shorter step must not close a gap faster than this one: the next may be long
 CLOSING = 0.2  # of the gap a step closes; twice that would still not oscillate
 PUSH = 0.5  # rest speeds: faster, and the contact would no longer count as resting
 
@@ -44,11 +49,33 @@ class Rest(NamedTuple):
     code: Array
 
 
-def solve(model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float) -> Rest:
-    """All resting contacts together, for a step of length h [s] whose velocities would end at v_free (*batch, nv)."""
+def solve(
+    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, bias: Vec3 | None = None
+) -> Rest:
+    """All resting contacts together, for a step of length h [s] whose velocities would end at v_free (*batch, nv).
+
+    bias: (C, *batch) what velocities alone add to the contacts' accelerations, dJ/dt v, in their frames [m/s^2].
+    """
     trees = trees_of(model.topology)
-    resting = phases(model, contacts, relative(rows, to_blocks(trees, v)).z).resting
-    goal = jnp.minimum(-CLOSING * contacts.gap / h, PUSH * model.rest_speed)
-    p, _, code = solve_cone(rows, to_blocks(trees, v_free), goal, contacts.friction, resting)
-    p = jax.tree.map(lambda x: jnp.where(resting, x, 0), p)
-    return Rest(v, from_blocks(trees, joint_impulses(rows, p, trees.n + 1)), p, code)
+    V, change = to_blocks(trees, v), to_blocks(trees, v_free - v)
+    u_n = relative(rows, V).z
+    now = phases(model, contacts, u_n)
+    goal = jnp.minimum(-CLOSING * contacts.gap / jnp.maximum(h, STEP), PUSH * model.rest_speed)
+    # first, where it must be, all that closes at this instant is stopped; then what rests is carried
+    stops = (now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))).any(0)
+    touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
+
+    def instant(k: Array, so_far: tuple[Array, Vec3, Array]) -> tuple[Array, Vec3, Array]:
+        V, _, code = so_far
+        last = k == 1
+        drift = rows.drift if bias is None else rows.drift + bias * jnp.where(last, h, 0)
+        active = jnp.where(last, now.resting, touching)
+        start, target = V + jnp.where(last, change, 0), jnp.where(last, goal, 0)
+        solved = solve_cone(rows._replace(drift=drift), start, target, contacts.friction, active)
+        p = jax.tree.map(lambda x: jnp.where(active, x, 0), solved.p)
+        return jnp.where(last, V, solved.V), p, first_code(code, solved.code)
+
+    none = jnp.zeros_like(u_n)
+    start = (V, Vec3(none, none, none), jnp.zeros_like(contacts.code))
+    V, p, code = jax.lax.fori_loop(jnp.where(stops.any(), 0, 1), 2, instant, start)
+    return Rest(from_blocks(trees, V), from_blocks(trees, joint_impulses(rows, p, trees.n + 1)), p, code)

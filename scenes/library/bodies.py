@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ...collision.poses import from_axis_angle
 from ...collision.shapes import Box
 from ..builder import SceneBuilder
 from ..joint_specs import Revolute, Spherical
 from ..spec import SceneSpec
+from .facts import Entry, Fact, Play
 
 
 def free_bodies(n: int = 50) -> SceneSpec:
@@ -100,3 +103,58 @@ def babyboot() -> SceneSpec:
         q0=math.radians(1),
     )
     return b.build()
+
+
+# -- what must come of it -----------------------------------------------------------------------------
+
+_PUBLISHED = 1e-9  # ten digits are given
+_TUMBLING = Play(
+    duration=1.0,
+    max_dt=1e-3,
+    facts=(
+        *(
+            Fact(f"quaternion at 1 s, component {k}", x, _PUBLISHED, lambda p, k=k: _same_side(p)[k], "1.13")
+            for k, x in enumerate((-0.3049363885, 0.3330180984, -0.1379999984, -0.8815150285))
+        ),
+        *(
+            Fact(
+                f"angular velocity at 1 s, its own axes, component {k} [rad/s]", w, 1e-8,
+                lambda p, k=k: (p.axes("body")[-1].T @ p.spin("body")[-1])[k], "1.13",
+            )
+            for k, w in enumerate((-1.4155049610, -4.2422100025, 6.0))
+        ),
+    ),
+)  # fmt: skip
+
+
+def _same_side(p):
+    """The last quaternion, of the two that mean the same the one with w < 0."""
+    last = p.coordinates("body")[-1, 3:]
+    return -last if last[0] > 0 else last
+
+
+def _babyboot(t: int, q_a: float, q_b: float) -> tuple[Fact, Fact]:
+    return (
+        Fact(f"angle of A at {t} s [deg]", q_a, 1e-7, lambda p: math.degrees(p.joint("A")[60 * t]), "2.4"),
+        Fact(f"angle of B at {t} s [deg]", q_b, 1e-7, lambda p: math.degrees(p.joint("B")[60 * t]), "2.4"),
+    )
+
+
+_BOOT = Play((*_babyboot(1, 81.4990021150, 1.9859278448), *_babyboot(2, 56.4260438450, 3.9134788166)), max_dt=1e-3)
+
+
+def _precession(p) -> float:
+    """Mean rate at which the top's axis went round the vertical [rad/s]."""
+    w, x, y, z = p.coordinates("top").T
+    heading = np.unwrap(np.arctan2(2 * (y * z - w * x), 2 * (x * z + w * y)))
+    return float((heading[-1] - heading[0]) / (p.t[-1] - p.t[0]))
+
+
+_TOP = Play((Fact("rate of precession [rad/s]", 2.10788155784, 1e-6, _precession, "1.15"),), max_dt=1 / 4800)
+
+ENTRIES = {
+    "free_bodies": Entry(free_bodies, "n free boxes, thrown and spun"),
+    "tumbling_body": Entry(tumbling_body, "Drake's axisymmetric free body (Kane 1983)", (_TUMBLING,)),
+    "heavy_top": Entry(heavy_top, "a symmetric top in steady precession", (_TOP,)),
+    "babyboot": Entry(babyboot, "Kane's chaotic babyboot", (_BOOT,)),
+}

@@ -1,14 +1,14 @@
-"""Chains of links on joints: pendulums, a serial arm, a branching humanoid. They hang or stand in world W, z up."""
+"""Chains of links on joints: pendulums, a serial arm. They hang or stand in world W, z up."""
 
 from __future__ import annotations
 
 import math
 
 from ...collision.poses import from_axis_angle
-from ...collision.shapes import Box, Capsule, Sphere
 from ..builder import SceneBuilder
-from ..joint_specs import Floating, Revolute, Spherical
+from ..joint_specs import Floating, Revolute
 from ..spec import SceneSpec
+from .facts import Entry
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -93,45 +93,9 @@ def _skew_inertia(mass: float, size: tuple[float, float, float]) -> tuple[tuple[
     return tuple(tuple(sum(R[i][k] * m * R[j][k] for k, m in enumerate((a, b, c))) for j in range(3)) for i in range(3))
 
 
-BALL = Spherical(damping=2.0, armature=0.02)
-
-
-def _hinge(axis: tuple[float, float, float], lower: float, upper: float) -> Revolute:
-    return Revolute(axis, limits=(lower, upper), damping=0.5, armature=0.01)
-
-
-def _bone(radius: float, half_length: float, depth: float) -> Capsule:
-    """A capsule that hangs below the link's joint, its middle at this depth [m]."""
-    return Capsule(radius, half_length, position=(0, 0, -depth))
-
-
-# name, parent, joint, place of the joint in the parent [m], shape in the link's own frame, mass [kg]
-_TRUNK = (
-    ("torso", "pelvis", BALL, (0, 0, 0.10), Box((0.09, 0.15, 0.22), position=(0, 0, 0.24)), 24.0),
-    ("head", "torso", _hinge(Y, -0.8, 0.8), (0, 0, 0.50), Sphere(0.11, position=(0, 0, 0.12)), 5.0),
-)
-_LIMBS = (
-    ("thigh", "pelvis", BALL, (0, 0.09, -0.08), _bone(0.07, 0.16, 0.21), 8.5),
-    ("shank", "thigh", _hinge(Y, 0.0, 2.6), (0, 0, -0.42), _bone(0.05, 0.16, 0.20), 3.5),
-    ("foot", "shank", _hinge(Y, -0.8, 0.6), (0, 0, -0.42), Box((0.12, 0.05, 0.03), position=(0.06, 0, -0.04)), 1.1),
-    ("upper_arm", "torso", BALL, (0, 0.22, 0.40), _bone(0.045, 0.11, 0.15), 2.2),
-    ("forearm", "upper_arm", _hinge(Y, -2.6, 0.0), (0, 0, -0.30), _bone(0.035, 0.10, 0.13), 1.3),
-    ("hand", "forearm", _hinge(X, -1.2, 1.2), (0, 0, -0.27), Box((0.02, 0.04, 0.09), position=(0, 0, -0.08)), 0.5),
-)
-
-
-def humanoid() -> SceneSpec:
-    """A free-floating figure of 15 links and 30 degrees of freedom, the six of its pelvis counted; 75 kg.
-
-    x forward, y left, z up. Hips, shoulders and waist are spherical, the other joints revolute.
-    """
-    b = SceneBuilder()
-    b.add_plane(friction=0.8)
-    b.add_link("pelvis", joint=Floating(), position=(0, 0, 1.0), shapes=[Box((0.09, 0.15, 0.09))], mass=12.0)
-    for name, parent, joint, position, shape, mass in _TRUNK:
-        b.add_link(name, parent, joint=joint, position=position, shapes=[shape], mass=mass)
-    for side, sign in (("left", 1), ("right", -1)):
-        for name, parent, joint, (x, y, z), shape, mass in _LIMBS:
-            on = parent if parent in ("pelvis", "torso") else f"{side}_{parent}"
-            b.add_link(f"{side}_{name}", on, joint=joint, position=(x, sign * y, z), shapes=[shape], mass=mass)
-    return b.build()
+ENTRIES = {
+    "pendulum": Entry(pendulum, "one uniform rod on a hinge"),
+    "double_pendulum": Entry(double_pendulum, "two uniform rods on hinges"),
+    "chain": Entry(chain, "n uniform rods end to end, hung or free"),
+    "arm7": Entry(arm7, "a seven-joint arm with tilted frames and skew inertias"),
+}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...collision.shapes import Box
 from ..builder import SceneBuilder
 from ..spec import SceneSpec
+from .facts import Entry, Play, at_most
 
 
 def stack(n: int = 10, *, side: float = 1.0, mass: float = 1.0, friction: float = 0.6) -> SceneSpec:
@@ -18,3 +21,38 @@ def stack(n: int = 10, *, side: float = 1.0, mass: float = 1.0, friction: float 
         position = (0.0, 0.0, side * (k + 0.5))
         b.add_body(f"box{k}", [Box((side / 2,) * 3)], mass=mass, position=position, friction=friction)
     return b.build()
+
+
+def pyramid(n: int = 4, *, side: float = 0.5, apart: float = 1.1, friction: float = 0.6) -> SceneSpec:
+    """n rows of equal cubes of 1 kg, n at the bottom and one on top, each on two of the row below, at rest: it stands.
+
+    side [m]; apart: from one to the next in a row, in sides.
+    """
+    b = SceneBuilder(gap_band=1e-6)
+    b.add_plane(friction=friction)
+    name = "box{}.{}".format
+    for row in range(n):
+        for k in range(n - row):
+            position = (side * apart * (k + row / 2), 0.0, side * (row + 0.5))
+            b.add_body(name(row, k), [Box((side / 2,) * 3)], mass=1.0, position=position, friction=friction)
+    where = [(row, k) for row in range(n) for k in range(n - row)]
+    for i, (row, k) in enumerate(where):
+        for above, j in where[i + 1 :]:
+            if above != row + 1 or j not in (k - 1, k):  # only what carries and what is carried may touch
+                b.exclude(name(row, k), name(above, j))
+    return b.build()
+
+
+def _moved(p) -> float:
+    """Of all bodies at any frame [m]."""
+    return float(np.abs(p.places - p.places[0]).max())
+
+
+_STACK = Play(facts=(at_most("how far a cube moves [m]", 1e-7, _moved),))
+# ten gap bands are what touches
+_PYRAMID = Play(facts=(at_most("how far a cube moves [m]", 1e-5, _moved),))
+
+ENTRIES = {
+    "stack": Entry(stack, "n cubes one on the other, at rest", (_STACK,)),
+    "pyramid": Entry(pyramid, "rows of cubes, each on two, at rest", (_PYRAMID,)),
+}

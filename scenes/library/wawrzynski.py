@@ -16,6 +16,7 @@ from ..builder import SceneBuilder
 from ..joint_specs import Motor, Prismatic, Revolute
 from ..spec import SceneSpec
 from .chains import X, Y
+from .facts import Entry
 
 DOWN_Y = (0.0, -1.0, 0.0)  # section 13.2-13.3: theta_1 from the horizontal, counter-clockwise (from x to z)
 NO_INERTIA = (0.0, 0.0, 0.0)
@@ -134,3 +135,13 @@ def _pole(
         com=(0.0, 0.0, centre),
         inertia=(inertia, inertia, inertia),
     )
+
+
+ENTRIES = {
+    "wawrzynski_pendulum": Entry(wawrzynski_pendulum, "Wawrzynski 13.1: unit pendulum from the top"),
+    "acrobot": Entry(acrobot, "Wawrzynski 13.2: two links on a bar"),
+    "weightlifter": Entry(weightlifter, "Wawrzynski 13.3: three links that lift a weight"),
+    "cart_pole": Entry(cart_pole, "Wawrzynski 14.1: a pole on a cart"),
+    "cart_double_pendulum": Entry(cart_double_pendulum, "Wawrzynski 14.2: two links on a cart"),
+    "cart_triple_pendulum": Entry(cart_triple_pendulum, "Wawrzynski 14.3: three links on a cart"),
+}

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from carom.contact.readout import ContactImpulses, contact_impulses
 from carom.engine.model import Model
 from carom.engine.state import State
-from carom.integrators.step import step
+from carom.integrators.single import single_step
 
 
 class Run(NamedTuple):
@@ -31,13 +31,13 @@ def run(
 
     def one(carry, _):
         state, total, impacts, code = carry
-        after = step(model, state, h, control, scheme=scheme, resting=resting, law=law)
+        after = single_step(model, state, h, control, scheme=scheme, resting=resting, law=law)
         pushed = contact_impulses(model, after.contacts, after.impulse)
         total = jax.tree.map(jnp.add, total, pushed)
         state = after.state
         return (state, total, impacts + after.impacts.count, jnp.maximum(code, after.code)), state
 
-    first = jax.eval_shape(lambda: step(model, state, h, control, scheme=scheme, resting=resting, law=law))
+    first = jax.eval_shape(lambda: single_step(model, state, h, control, scheme=scheme, resting=resting, law=law))
     pushed = jax.eval_shape(contact_impulses, model, first.contacts, first.impulse)
     none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), (pushed, first.impacts.count, first.code))
     (_, total, impacts, code), path = jax.lax.scan(one, (state, *none), None, steps)

@@ -1,5 +1,7 @@
 """The command line tells what is there, and what is wrong with what was typed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -8,7 +10,9 @@ from carom.collision.shapes import Mesh, Sphere
 from carom.scenes.builder import SceneBuilder
 from carom.scenes.cli import app
 from carom.scenes.compile import compile_scene
-from carom.scenes.library.registry import SCENES, Entry
+from carom.scenes.library.balls import bouncing_ball
+from carom.scenes.library.facts import Entry, Fact, Play
+from carom.scenes.library.registry import SCENES
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -92,10 +96,56 @@ def test_run_prints_energies_and_writes_frames(tmp_path) -> None:
     assert [row[0] for row in rows] == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
     totals = [row[3] for row in rows]
     assert totals == pytest.approx([totals[0]] * 6, rel=1e-5)  # six digits are printed
+    assert "0 impacts; " in output
     assert "pendulum: 6 frames, f64, exact" in output
     with np.load(out) as frames:
         assert frames["q"].shape == (6, 1)
         assert frames["q"].dtype == np.float64
+
+
+BOUNCES = Play(
+    (
+        Fact("time of impact 0 [s]", (2 / 9.81) ** 0.5, 1e-9, lambda p: p.event("t")[0], "1.1"),
+        Fact("time of impact 1 [s]", 0.7, 0.1, lambda p: p.event("t")[1]),
+    ),
+    duration=10.0,  # as the library's bouncing_ball: one compiled program for all
+)
+
+
+def test_run_and_check_tell_of_impacts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCENES, "bounces", Entry(bouncing_ball, "a fall", (BOUNCES,)))
+    code, output = run("run", "bounces")
+    assert code == 0
+    assert "88 impacts, from 0.451524 to 8.57" in output
+    assert "bounces: 601 frames, f64, exact" in output
+
+    code, output = run("check", "bounces")
+    assert code == 1
+    lines = output.splitlines()
+    assert [line.split()[0] for line in lines[2:4]] == ["ok", "FAILS"]
+    assert lines[-1] == "1 of 2 facts hold in 1 scenes"
+
+    held = replace(BOUNCES, facts=BOUNCES.facts[:1])
+    monkeypatch.setitem(SCENES, "bounces", Entry(bouncing_ball, "a fall", (held,)))
+    code, output = run("check", "bounces", "pendulum")
+    assert code == 0
+    assert "pendulum promises nothing" in output
+    assert output.splitlines()[-1] == "1 of 1 facts hold in 2 scenes"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "name some scenes, or give --all"),
+        (("pendulum", "--all"), "name some scenes, or give --all"),
+        (("pendulm",), "did you mean 'pendulum'?"),
+        (("pendulum", "--dtype", "f16"), "'f16' is unknown: give f32 or f64"),
+    ],
+)
+def test_check_says_what_is_wrong(arguments: tuple[str, ...], message: str) -> None:
+    code, output = run("check", *arguments)
+    assert code == 2
+    assert message in output
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import carom
 from carom.contact.events import contact_events
 from carom.contact.readout import contact_impulses
 from carom.engine.results import CONTACTS_FULL, OK
-from carom.integrators.step import step
+from carom.integrators.single import single_step
 
 G, H = 9.81, 1 / 240
 
@@ -32,7 +32,7 @@ def scene(dtype=None):
 
 @functools.partial(jax.jit, static_argnames=("max_contacts", "resting"))
 def stepped(model, state, max_contacts=None, resting="solve"):
-    after = step(model, state, H, max_contacts=max_contacts, resting=resting)
+    after = single_step(model, state, H, max_contacts=max_contacts, resting=resting)
     pushed = contact_impulses(model, after.contacts, after.impulse)
     return after.state, contact_events(after.contacts, after.impacts), pushed, after.code
 

@@ -1,0 +1,98 @@
+"""When something may touch next: a prediction to aim at, which may be wrong.
+
+Every pair's gap is taken for a parabola, from how fast it closes now and how the accelerations of now change that.
+Exact for spheres that fly towards planes. Time control needs no more: it looks where it lands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..collision.proximities import Proximities
+from ..engine.algebra.fence import fence
+from ..engine.algebra.vec3 import Vec3
+from ..engine.dynamics.kinematics import move, place
+from ..engine.forest import Forest
+from ..engine.model import Model
+from .determine import ENVELOPE, SLOW, limited
+from .picking import picked
+
+
+def touch_time(model: Model, q: Array, v: Array, dv: Array, near: Proximities, limits: bool = True) -> Array:
+    """Time (*batch) [s] until the first pair of `near`, or joint limit, is expected to touch; inf if none is.
+
+    q (*batch, nq), v and its rate dv (*batch, nv). What rests on each other is left out.
+    limits: whether joints may have limits.
+    """
+    slow, envelope = model.rest_speed, ENVELOPE * model.gap_band
+    time = jnp.full(q.shape[:-1], jnp.inf, q.dtype)
+    if near.pair.shape[-1]:
+        g, u, a = _pairs(model, q, v, dv, near)
+        time = _least(g, u, a, envelope, slow)
+    if limits:
+        for g, u, a in _limits(model, q, v, dv):
+            time = jnp.minimum(time, _least(g, u, a, envelope, slow))
+    return time
+
+
+def _pairs(model: Model, q: Array, v: Array, dv: Array, near: Proximities) -> tuple[Array, Array, Array]:
+    """Gap, its rate and the rate of that, (N, *batch)."""
+    topology, forest = model.topology, Forest.of(model, q=q, v=v)
+    placed = place(forest, model, q)
+    origin = forest.by_link([x.pose.p for x in placed])
+    first = [forest.by_link([x.V for x in move(forest, placed, rates)]) for rates in (v, dv)]
+    shapes = np.array(topology.pairs, np.int32).reshape(-1, 2)
+    links = jnp.asarray(np.array((*topology.shape_links, -1), np.int32)[shapes])
+    pair = jnp.moveaxis(near.pair, -1, 0)
+    rows = lambda x: Vec3.of(jnp.moveaxis(x, -2, 0))  # noqa: E731
+    n, active = rows(near.normal), jnp.moveaxis(near.active, -1, 0)
+
+    def side(k: int, point: Vec3) -> list[Vec3]:
+        link = links[pair, k]
+        moves = (link >= 0) & active
+        parts: Any = (origin, first)
+        p, twists = jax.tree.map(lambda x: picked(x, jnp.maximum(link, 0), 0), parts)
+        points = (twist.at(point - p).v for twist in twists)
+        return [Vec3(*(jnp.where(moves, c, 0) for c in x.xyz)) for x in points]
+
+    (u_a, a_a), (u_b, a_b) = side(0, rows(near.point_a)), side(1, rows(near.point_b))
+    gap = jnp.where(active, jnp.moveaxis(near.gap, -1, 0), jnp.inf)
+    return gap, *_along(n, u_a - u_b, a_a - a_b)
+
+
+@fence
+def _along(n: Vec3, u: Vec3, a: Vec3) -> tuple[Array, Array]:
+    return n.dot(u), n.dot(a)
+
+
+def _limits(model: Model, q: Array, v: Array, dv: Array) -> list[tuple[Array, Array, Array]]:
+    dofs, coordinates, _ = limited(model.topology)
+    first = lambda x, index: jnp.moveaxis(x, -1, 0)[index]  # noqa: E731
+    at, u, a = first(q, coordinates), first(v, dofs), first(dv, dofs)
+    wide = lambda x: x.reshape(len(x), *(1,) * (at.ndim - x.ndim), *x.shape[1:])  # noqa: E731
+    lower, upper = (wide(first(x, dofs)) for x in (model.lower, model.upper))
+    return [(at - lower, u, a), (upper - at, -u, -a)]
+
+
+def _least(g: Array, u: Array, a: Array, envelope: Array, slow: Array) -> Array:
+    rests = (g <= envelope) & (u >= -slow) & (u <= SLOW * slow)
+    return jnp.where(rests, jnp.inf, first_time(g, u, a)).min(0, initial=jnp.inf)
+
+
+def first_time(g: Array, u: Array, a: Array) -> Array:
+    """The least t > 0 with g + u t + a t^2/2 = 0, g taken as 0 where it is negative; inf if there is none."""
+    far = ~jnp.isfinite(g)
+    g = jnp.where(far, 0, jnp.maximum(g, 0))
+    square = u * u - 2 * a * g
+    s = jnp.sqrt(jnp.where(square > 0, square, 0))
+    closing = (u < 0) & (square >= 0)
+    soon = 2 * g / jnp.where(closing, s - u, 1)
+    returns = (u >= 0) & (a < 0)
+    late = (u + s) / jnp.where(returns, -a, 1)
+    time = jnp.where(closing, soon, jnp.where(returns & (u + s > 0), late, jnp.inf))
+    return jnp.where(far | (time <= 0), jnp.inf, time)

@@ -1,0 +1,191 @@
+"""The velocity-product part b of a contact's acceleration: du/dt = J dv/dt + b, where u = J v is how it moves.
+
+J turns as bodies do: a wheel rolls, a box pivots about an edge, and its contact goes with it. Let two surfaces meet,
+their curvatures K_A, K_B (`features.py`), the links' angular velocities w_A, w_B; over the tangent plane let m_A, m_B
+be the rates (-w_y, w_x) of their slopes and u A's slip over B. The material points that meet have the accelerations
+a_A, a_B while dv/dt = 0. With the contact moving at y over A, and so at y + u over B, the gap's second derivative is
+
+    b_n = (a_A - a_B).n - 2 m_B.u + 2 min_y [ (m_A - m_B).y + y.K_A y / 2 + (y + u).K_B (y + u) / 2 ]
+
+to second order: the heights of both surfaces over the plane are expanded in time and place, and their difference is
+least at the contact. (Montana, The Kinematics of Contact and Grasp, IJRR 7(3), 1988, has the same y for smooth
+surfaces.) A corner pins y, an edge leaves it one direction, two edges none. Across where both are flat nothing says
+where the contact goes: a row of the detector is then a point of A. Along the tangents, with axes that stand still,
+
+    b_t = a_A + w_A x y - a_B - w_B x (y + u)
+
+so that u turns only with the bodies, not with the frame about its normal (friction does not care), nor with u_n,
+which is next to nothing where contacts rest. A wheel that rolls upright has b = 0, a pivoting corner w x (w x r).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..collision.posed import shapes_at
+from ..engine.algebra.fence import fence
+from ..engine.algebra.spatial import Motion
+from ..engine.algebra.vec3 import Mat3, Vec3
+from ..engine.dynamics.kinematics import AT_REST, move, place
+from ..engine.dynamics.trees import to_blocks, trees_of
+from ..engine.forest import Forest
+from ..engine.model import Model, Topology
+from .contacts import Contacts
+from .features import Feature, features, flat_angle
+from .picking import picked
+from .rows import Rows, relative
+
+
+def contact_acceleration(
+    model: Model, q: Array, v: Array, contacts: Contacts, rows: Rows, *, h: Array | float = 0.0
+) -> Vec3:
+    """b (C, *batch) in the contact frames [m/s^2], at q (*batch, nq) and v (*batch, nv); 0 at limits.
+
+    b_n is the second derivative of the gap where dv/dt = 0. Ground (heightfields, meshes) counts as flat.
+    h: the time for which b is wanted (*batch) [s]. A disc that stands and rocks has its contact race around the rim,
+    the faster the less it leans; a rim that leans less than it turns in this time has rows that stay where they are.
+    """
+    topology, frame = model.topology, contacts.frame
+    touch = contacts.active & ~contacts.is_limit
+    if not topology.pairs:
+        return jax.tree.map(jnp.zeros_like, contacts.point)
+    # conveyors' surfaces move, their shapes do not
+    u = relative(rows, to_blocks(trees_of(topology), v)) - rows.drift
+    half = frame.rows[2] * (jnp.where(touch, contacts.gap, 0) * 0.5)
+    points = (contacts.point + half, contacts.point - half)
+    shape = np.array(topology.pairs, np.int32)
+    numbers = [jnp.asarray(shape[:, side])[contacts.pair] for side in (0, 1)]
+    shapes, kinds, links = shapes_at(model, q), _kinds(topology), _link_motions(model, q, v, contacts)
+    moves_a, moves_b = (
+        _at(frame, point, _of(links, link))
+        for point, link in zip(points, (contacts.link_a, contacts.link_b), strict=True)
+    )
+    turning = moves_a[0] - moves_b[0]
+    tilt = (jnp.abs(turning.x) + jnp.abs(turning.y)) * h
+    a, b = (features(shapes, kinds[k], numbers[k], frame, points[k], (-1.0, 1.0)[k], tilt) for k in (0, 1))
+    result = _acceleration(a, b, moves_a, moves_b, _spins(model, contacts, numbers), u)
+    return jax.tree.map(lambda x: jnp.where(touch, x, 0), result)
+
+
+@functools.lru_cache(maxsize=256)
+def _kinds(topology: Topology) -> tuple[frozenset[str], frozenset[str]]:
+    """Kinds of the shapes A and B of all pairs."""
+    first, second = zip(*topology.pairs, strict=True)
+    return frozenset(topology.shape_kinds[k] for k in first), frozenset(topology.shape_kinds[k] for k in second)
+
+
+# -- where the contact goes, and what that makes of u ---------------------------------------------------
+
+
+@fence
+def _acceleration(a: Feature, b: Feature, A: Any, B: Any, spins: tuple[Any, Any], u: Vec3) -> Vec3:
+    (w_a, acc_a), (w_b, acc_b) = A, B
+    acc = acc_a - acc_b
+    ux, uy = u.x, u.y
+    mx, my = w_b.y - w_a.y, w_a.x - w_b.x  # m_A - m_B
+    x, y = _migration(a, b, mx, my, ux, uy)
+    X, Y = x + ux, y + uy  # over B
+    normal = 2 * (mx * x + my * y + w_b.y * ux - w_b.x * uy)
+    normal += a.xx * x * x + 2 * a.xy * x * y + a.yy * y * y + b.xx * X * X + 2 * b.xy * X * Y + b.yy * Y * Y
+    s_a, s_b = w_a.z + spins[0], w_b.z + spins[1]
+    return Vec3(acc.x - s_a * y + s_b * Y, acc.y + s_a * x - s_b * X, acc.z + normal)
+
+
+def _migration(a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Array) -> tuple[Array, Array]:
+    """y, the least of the brackets: m.y + y.K_A y / 2 + (y + u).K_B (y + u) / 2 where the features let it go."""
+    xx, xy, yy = a.xx + b.xx, a.xy + b.xy, a.yy + b.yy
+    fx, fy = mx + b.xx * ux + b.xy * uy, my + b.xy * ux + b.yy * uy  # the slope at y = 0
+    flat = flat_angle(xx.dtype)
+
+    def along(ex: Array, ey: Array, slope: Array) -> Array:
+        """How far the least is along a direction, 0 where it is flat."""
+        k = ex * ex * xx + 2 * ex * ey * xy + ey * ey * yy
+        return jnp.where(k > 0, -slope / jnp.where(k > 0, k, 1), 0)
+
+    # both smooth: the inverse of the sum of the curvatures, where that is flat in one direction the other's
+    trace, det = xx + yy, xx * yy - xy * xy
+    full = det > flat * flat * trace * trace
+    over = jnp.where(full, det, jnp.where(trace > 0, trace * trace, 1))
+    pxx, pxy, pyy = jnp.where(full, yy, xx) / over, jnp.where(full, -xy, xy) / over, jnp.where(full, xx, yy) / over
+    x, y = -(pxx * fx + pxy * fy), -(pxy * fx + pyy * fy)
+    # along B's edge, which moves at -u over A
+    s = along(b.ex, b.ey, b.ex * (fx - xx * ux - xy * uy) + b.ey * (fy - xy * ux - yy * uy))
+    x, y = jnp.where(b.ridge, b.ex * s - ux, x), jnp.where(b.ridge, b.ey * s - uy, y)
+    # along A's edge; where B's crosses it, to the crossing
+    sine = a.ex * b.ey - a.ey * b.ex
+    crossed = b.ridge & (jnp.abs(sine) > flat)
+    meeting = (uy * b.ex - ux * b.ey) / jnp.where(crossed, sine, 1)
+    s = jnp.where(crossed, meeting, along(a.ex, a.ey, a.ex * fx + a.ey * fy))
+    x, y = jnp.where(a.ridge, a.ex * s, x), jnp.where(a.ridge, a.ey * s, y)
+    # corners
+    x, y = jnp.where(b.corner, -ux, x), jnp.where(b.corner, -uy, y)
+    return jnp.where(a.corner, 0, x), jnp.where(a.corner, 0, y)
+
+
+# -- links and surfaces ---------------------------------------------------------------------------------
+
+
+class _LinkMotion(NamedTuple):
+    """Of links, world axes: origin p [m], angular velocity w [rad/s]; and while dv/dt = 0 their angular acceleration
+    dw [rad/s^2] and the acceleration of their origins a [m/s^2], None where both vanish: for free bodies."""
+
+    p: Vec3
+    w: Vec3
+    dw: Vec3 | None
+    a: Vec3 | None
+
+
+def _link_motions(model: Model, q: Array, v: Array, contacts: Contacts) -> _LinkMotion:
+    """Of all links, components (nl, *batch)."""
+    n, joints = model.topology.n_links, set(model.topology.joints)
+    if joints == {"floating"}:
+        p, w = (jnp.moveaxis(x.reshape(*x.shape[:-1], n, -1), -2, 0) for x in (q, v))
+        return _LinkMotion(Vec3.of(p), Vec3.of(w), None, None)
+    forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
+    placed = place(forest, model, q)
+    moving = move(forest, placed, v)
+    accelerations: list[Motion] = []
+    for g, x in enumerate(moving):  # as in `rnea`, without joint accelerations and gravity
+        accelerations.append(_carried(forest.from_parents(g, accelerations, AT_REST), placed[g].r, x.c))
+    each = [
+        _LinkMotion(x.pose.p, y.V.w, z.w, z.v + y.V.w.cross(y.V.v))
+        for x, y, z in zip(placed, moving, accelerations, strict=True)
+    ]
+    return forest.by_link(each)
+
+
+@fence
+def _carried(a_parent: Motion, r: Vec3, c: Any) -> Motion:
+    return (a_parent.at(r) + c).filled()
+
+
+def _of(links: _LinkMotion, link: Array) -> _LinkMotion:
+    """The contacts' links (C, *batch); the world stands still."""
+    pick = lambda x: jnp.where(link < 0, 0, picked(x, jnp.maximum(link, 0), 0))  # noqa: E731
+    return jax.tree.map(pick, links)
+
+
+@fence
+def _at(frame: Mat3, point: Vec3, link: _LinkMotion) -> tuple[Vec3, Vec3]:
+    """Angular velocity and the point's acceleration in the contact frame."""
+    r = point - link.p
+    a = link.w.cross(link.w.cross(r))
+    if link.a is not None and link.dw is not None:
+        a = link.a + link.dw.cross(r) + a
+    return frame @ link.w, frame @ a
+
+
+def _spins(model: Model, contacts: Contacts, numbers: list[Array]) -> tuple[Any, Any]:
+    """About the normals, the angular velocities of statics' surfaces that move in place [rad/s]."""
+    if not model.topology.driven:
+        return 0.0, 0.0
+    twist = jnp.moveaxis(model.shape_twist, -2, 0)
+    n = contacts.frame.rows[2]
+    a, b = (n.dot(Vec3(*(picked(twist[..., k], shape, 0) for k in range(3)))) for shape in numbers)
+    return a, b

@@ -1,0 +1,223 @@
+"""Features: how a shape's surface bends where a contact is, and whether that is a corner, an edge or neither.
+
+To second order a surface over the contact's tangent plane is x.K x / 2, K its curvature: the shape operator of a
+smooth surface (do Carmo, Differential Geometry of Curves and Surfaces, 3.3), of an implicit surface f = 0 the Hessian
+of f over the length of its gradient. Corners and edges bend infinitely: they are marked, K is what is finite of them.
+
+Which it is follows from the contact's point. It is that of a detector, exact to rounding or to 5e-6 of the size (see
+`detect`), so a point counts as on an edge within NEAR of the shape's size and a gap band of it; while a contact slides
+over so narrow a strip, its acceleration is that of the edge. Heightfields and meshes count as flat everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..collision.geometry.near import X_AXIS, direction, length_and_direction
+from ..collision.posed import Shapes, found
+from ..engine.algebra.fence import fence
+from ..engine.algebra.vec3 import Mat3, Vec3
+from ..engine.algebra.zero import ZERO
+from .picking import picked
+
+POINTLESS = frozenset({"plane", "heightfield", "mesh", "sphere"})  # bend the same wherever they are touched
+
+
+class Feature(NamedTuple):
+    """What of a shape is at the contact, components (C, *batch) in the contact frame.
+
+    xx, xy, yy: curvature along (t1, t2), >= 0 where the shape is convex; on a ridge only along it [1/m].
+    ex, ey: unit direction of a ridge.  ridge: an edge or a rim, which the contact may only follow.
+    corner: a corner, at which the contact stays.
+    """
+
+    xx: Any
+    xy: Any
+    yy: Any
+    ex: Any
+    ey: Any
+    ridge: Any
+    corner: Any
+
+
+class Spot(NamedTuple):
+    """Where a shape is touched, in the shape's own axes, components (C, *batch).
+
+    axes: the shape's axes as columns in the contact frame.  point: on the surface [m].  out: unit normal, outwards.
+    size: as in `Model.shape_size`.  near: how near is on an edge, beside NEAR sizes [m].
+    tilt: [rad] a rim that leans no more lies flat.  hull: the `Hull`, or ZERO where the kind has none.
+    """
+
+    axes: Mat3
+    point: Vec3
+    out: Vec3
+    size: Vec3
+    near: Any
+    tilt: Any
+    hull: Any
+
+
+def flat_angle(dtype: Any) -> float:
+    """[rad] a smaller angle counts as none, as it does where the detector looks for faces that lie flat."""
+    return 2 * float(jnp.finfo(dtype).eps) ** (1 / 3)
+
+
+def near_edge(dtype: Any) -> float:
+    """NEAR, in sizes of the shape: 1e-5, in single precision 1e-3."""
+    return max(1e-5, 1e4 * float(jnp.finfo(dtype).eps))
+
+
+def features(
+    shapes: Shapes, kinds: frozenset[str], shape: Array, frame: Mat3, point: Vec3, out: float, tilt: Array
+) -> Feature:
+    """Of the shapes that the contacts name, all of some kinds.
+
+    shape: (C, *batch) numbers.  frame: of the contacts; out: -1 where its normal looks into the shape, else 1.
+    point: on the shape's surface, in the world [m].  tilt: [rad] a rim that leans no more than this lies flat.
+    """
+    model, topology = shapes.model, shapes.topology
+    size = Vec3(*(_picked(x, shape) for x in Vec3.of(shapes.parameter("shape_size")).xyz))
+    spot: Any = Spot(ZERO, ZERO, ZERO, size, model.gap_band, tilt, ZERO)
+    if kinds - POINTLESS:
+        pose = jax.tree.map(lambda x: _picked(x, shape), shapes.pose)
+        spot = _spot(frame, pose, point, out, spot)
+    result, every = None, topology.shape_kinds
+    for kind in sorted(kinds):
+        if kind == "hull":
+            spot = spot._replace(hull=found(shapes, kind, shape).solid.hull)
+        one = STAGES[kind](spot)
+        here = jnp.asarray([k == kind for k in every])[shape]
+        result = one if result is None else jax.tree.map(lambda x, y, on=here: jnp.where(on, x, y), one, result)
+    return result  # type: ignore[return-value]  # a topology with pairs has kinds
+
+
+def _picked(x: Array, index: Array) -> Array:
+    missing = index.ndim - x.ndim
+    return picked(x.reshape(x.shape[0], *(1,) * missing, *x.shape[1:]) if x.ndim > 1 else x, index, 0)
+
+
+@fence
+def _spot(frame: Mat3, pose: Any, point: Vec3, out: Any, spot: Spot) -> Spot:
+    axes = frame @ pose.R
+    return spot._replace(axes=axes, point=pose.R.T @ (point - pose.p), out=axes.rows[2] * out)
+
+
+# -- one kind each ------------------------------------------------------------------------------------
+
+
+def _bent(k: Array, ex: Array, ey: Array, ridge: Any = False, corner: Any = False) -> Feature:
+    """Curvature k along one direction e, none across it."""
+    whole = [jnp.broadcast_to(jnp.asarray(x), k.shape) for x in (ridge, corner)]
+    return Feature(k * ex * ex, k * ex * ey, k * ey * ey, ex, ey, *whole)
+
+
+@fence
+def _flat(at: Spot) -> Feature:
+    none = jnp.zeros_like(at.size.x)
+    return _bent(none, none + 1, none)
+
+
+@fence
+def _sphere(at: Spot) -> Feature:
+    k = _inverse(at.size.x)
+    return _flat(at)._replace(xx=k, yy=k)
+
+
+@fence
+def _capsule(at: Spot) -> Feature:
+    """The side bends about the axis; the ends are spheres, of which a lying capsule's outer points are part."""
+    r, h = at.size.x, at.size.y
+    k = _inverse(r)
+    around = _around(at, at.out)
+    end = jnp.abs(at.point.z) >= h - _close(at, r + h)
+    side = _bent(k, around[0], around[1])
+    return side._replace(xx=jnp.where(end, k, side.xx), xy=jnp.where(end, 0, side.xy), yy=jnp.where(end, k, side.yy))
+
+
+@fence
+def _cylinder(at: Spot) -> Feature:
+    """The rim is a curve of curvature 1/r; seen along the normal that is what of it leans outwards. So is the side."""
+    r, h = at.size.x, at.size.y
+    close = _close(at, r + h)
+    far, outwards = length_and_direction(Vec3(at.point.x, at.point.y, jnp.zeros_like(r)), X_AXIS)
+    ex, ey = _around(at, at.point)
+    lean = at.out.dot(outwards)
+    side, end = far >= r - close, jnp.abs(at.point.z) >= h - close
+    k = jnp.where(side & (lean > jnp.maximum(flat_angle(r.dtype), at.tilt)), lean * _inverse(r), 0)
+    return _bent(k, ex, ey, side & end)
+
+
+@fence
+def _ellipsoid(at: Spot) -> Feature:
+    """f = sum (x_i/a_i)^2 - 1. The point where the normal is `out` has the gradient 2 out / sqrt(sum (a_i out_i)^2)."""
+    k = jax.tree.map(_inverse, at.size)
+    scaled = Vec3(*(a * o for a, o in zip(at.size.xyz, at.out.xyz, strict=True)))
+    square = scaled.dot(scaled)
+    depth = jnp.sqrt(jnp.where(square > 0, square, 1))  # from the centre to the tangent plane
+    t1, t2 = (Vec3(*(x * y for x, y in zip(t.xyz, k.xyz, strict=True))) for t in at.axes.rows[:2])
+    return _flat(at)._replace(xx=t1.dot(t1) * depth, xy=t1.dot(t2) * depth, yy=t2.dot(t2) * depth)
+
+
+@fence
+def _box(at: Spot) -> Feature:
+    close = _close(at, jnp.maximum(jnp.maximum(at.size.x, at.size.y), at.size.z))
+    x, y, z = (jnp.abs(p) >= h - close for p, h in zip(at.point.xyz, at.size.xyz, strict=True))
+    t1, t2, _ = at.axes.rows
+    ex, ey = (jnp.where(~x, t.x, jnp.where(~y, t.y, t.z)) for t in (t1, t2))
+    corner = x & y & z
+    ridge = ((x & y) | (y & z) | (z & x)) & ~corner
+    return _bent(jnp.zeros_like(ex), *_unit(ex, ey), ridge, corner)
+
+
+@fence
+def _hull(at: Spot) -> Feature:
+    """On a corner, or on an edge whose two faces are not one; padding repeats corners and edges, which does no harm."""
+    vertex, edges = at.hull.vertex, at.hull.edges
+    close = _close(at, jnp.max(jnp.maximum(jnp.maximum(abs(vertex.x), abs(vertex.y)), abs(vertex.z)), 0))
+    apart = vertex - at.point
+    corner = (apart.dot(apart) <= close * close).any(0)
+    r, along = at.point - edges.start, edges.along
+    off = r - along * jnp.clip(r.dot(along) * _inverse(along.dot(along)), 0, 1)
+    fold = edges.left.cross(edges.right)
+    on = (off.dot(off) <= close * close) & (fold.dot(fold) > flat_angle(close.dtype) ** 2)
+    e = at.axes @ jax.tree.map(lambda x: jnp.where(on, x, 0).sum(0), along)
+    return _bent(jnp.zeros_like(e.x), *_unit(e.x, e.y), on.any(0) & ~corner, corner)
+
+
+STAGES: dict[str, Callable[[Spot], Feature]] = {
+    "plane": _flat,
+    "heightfield": _flat,
+    "mesh": _flat,
+    "sphere": _sphere,
+    "capsule": _capsule,
+    "cylinder": _cylinder,
+    "ellipsoid": _ellipsoid,
+    "box": _box,
+    "hull": _hull,
+}
+
+
+def _around(at: Spot, v: Vec3) -> tuple[Array, Array]:
+    """Along (t1, t2) the unit direction around the shape's z axis, at what lies off it in the direction v."""
+    off = direction(Vec3(v.x, v.y, jnp.zeros_like(v.x)), X_AXIS)
+    e = at.axes @ Vec3(-off.y, off.x, off.z)
+    return _unit(e.x, e.y)
+
+
+def _unit(x: Array, y: Array) -> tuple[Array, Array]:
+    e = direction(Vec3(x, y, jnp.zeros_like(x)), X_AXIS)
+    return e.x, e.y
+
+
+def _close(at: Spot, size: Array) -> Array:
+    return near_edge(size.dtype) * size + at.near
+
+
+def _inverse(x: Array) -> Array:
+    some = x > 0
+    return jnp.where(some, 1 / jnp.where(some, x, 1), 0)

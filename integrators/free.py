@@ -1,0 +1,39 @@
+"""Runs of scenes in which nothing can touch: equal steps from frame to frame, for all lanes together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..engine.model import Model
+from ..engine.state import State
+from .prepare import Told
+from .schemes import scheme_named
+
+
+def run_free(
+    scheme: str, model: Model, state: State, intervals: Array, told: Told, substeps: int
+) -> tuple[State, tuple[Array, Array, Array]]:
+    """The last state, and t (*batch, F), q (*batch, F, nq), v (*batch, F, nv) of all frames.
+
+    intervals: (frames,) [s], each cut into so many equal steps.
+    """
+    move = scheme_named(scheme)
+
+    def frame(state: State, inputs: Any) -> tuple[State, State]:
+        number, dt = inputs
+        h = dt / substeps
+
+        def substep(_: int, state: State) -> State:
+            return move(model, state, h, told(model, state, number))
+
+        state = jax.lax.fori_loop(0, substeps, substep, state)
+        return state, state
+
+    final, later = jax.lax.scan(frame, state, (jnp.arange(1, len(intervals) + 1), intervals))
+    lanes = state.t.ndim
+    recorded = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, later)
+    return final, tuple(jnp.moveaxis(x, 0, lanes) for x in (recorded.t, recorded.q, recorded.v))  # type: ignore[return-value]

@@ -1,0 +1,112 @@
+"""Lanes: what a tick carries to the next, for one scene or for many side by side.
+
+A lane stands at an accepted state, knows what touches there, and looks for the next state to accept. Only `State` is
+what a rollback restores: all else follows from it, and is kept so that it need not be found again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..contact.contacts import Contacts
+from ..contact.rows import Rows
+from ..engine.state import State
+from .clock import Clock
+
+
+class Ready(NamedTuple):
+    """An accepted state with all that is known of it.
+
+    contacts, rows: of the state.  bias: Vec3 (C, *batch), the part of the contacts' accelerations that velocities
+    make [m/s^2].  told: (*batch, nv) what the motors are told, or None.  dv: (*batch, nv) accelerations without
+    contacts.  longest: (*batch) step that passes through nothing unseen [s].  touch: (*batch) when something is
+    expected to touch [s].
+    """
+
+    state: State
+    contacts: Contacts
+    rows: Rows
+    bias: Any
+    told: Any
+    dv: Array
+    longest: Array
+    touch: Array
+
+
+class Search(NamedTuple):
+    """Of the steps tried from the accepted state: the shortest that was too long (inf if none), the one to try next
+    (inf for the longest allowed) [s], and how many were rejected. All (*batch)."""
+
+    high: Array
+    aim: Array
+    rejected: Array
+
+    @staticmethod
+    def new(like: Array) -> Search:
+        """Nothing was tried yet."""
+        inf = jnp.full(like.shape, jnp.inf, like.dtype)
+        return Search(inf, inf, jnp.zeros(like.shape, jnp.int32))
+
+
+class Counts(NamedTuple):
+    """All (*batch): ticks in which the lane was not done; of these rejected; impacts; resting contacts, added up over
+    accepted steps; the deepest overlap of an accepted state [m, rad]."""
+
+    ticks: Array
+    rollbacks: Array
+    impacts: Array
+    resting: Array
+    depth: Array
+
+    @staticmethod
+    def none(like: Array) -> Counts:
+        zero = jnp.zeros(like.shape, jnp.int32)
+        return Counts(zero, zero, zero, zero, jnp.zeros_like(like))
+
+    def plus(self, accepted: Array, busy: Array, resting: Array, impacts: Array, contacts: Contacts) -> Counts:
+        """After a tick of the lanes that were busy. resting: (C, *batch) bool.  contacts: at its end."""
+        return Counts(
+            self.ticks + busy,
+            self.rollbacks + (busy & ~accepted),
+            self.impacts + jnp.where(accepted, impacts, 0),
+            self.resting + jnp.where(accepted, resting.sum(0, dtype=jnp.int32), 0),
+            jnp.where(accepted, self.deepest(contacts), self.depth),
+        )
+
+    def deepest(self, contacts: Contacts) -> Array:
+        return jnp.maximum(self.depth, jnp.where(contacts.active, -contacts.gap, 0).max(0, initial=0))
+
+
+class Lane(NamedTuple):
+    """code: (*batch) the first result code that is not OK.  done: (*batch) whether nothing is left to do.
+    fresh: (*batch) whether nothing but its state is known yet."""
+
+    ready: Ready
+    search: Search
+    clock: Clock
+    counts: Counts
+    code: Array
+    done: Array
+    fresh: Array
+
+
+def select(yes: Array, new: Lane, old: Lane) -> Lane:
+    """`new` in lanes where yes (*batch), else `old`: states have their lanes first, contacts have them last."""
+    wide = yes[..., None]
+
+    def first(x: Array, y: Array) -> Array:
+        return jnp.where(wide if x.ndim > yes.ndim else yes, x, y)
+
+    def last(x: Array, y: Array) -> Array:
+        return jnp.where(yes, x, y)
+
+    def ready() -> Any:
+        for name, a, b in zip(Ready._fields, new.ready, old.ready, strict=True):
+            yield jax.tree.map(first if name in ("state", "told", "dv") else last, a, b)
+
+    rest = jax.tree.map(last, new._replace(ready=None), old._replace(ready=None))  # type: ignore[arg-type]
+    return rest._replace(ready=Ready(*ready()))

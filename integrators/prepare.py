@@ -1,0 +1,58 @@
+"""What is worked out of an accepted state before the next step is proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..collision.bounds import inradius
+from ..collision.broad import ALL_PAIRS
+from ..collision.proximities import Proximities
+from ..collision.safe_step import longest_step, unseen_step
+from ..contact.approach import touch_time
+from ..contact.contacts import Contacts
+from ..contact.curvature import contact_acceleration
+from ..contact.rows import Rows
+from ..engine.model import Model
+from ..engine.state import State
+from .lanes import Ready
+from .motion.forces import acceleration
+from .rules import Rules
+
+Told = Callable[[Model, State, Array], Any]  # (model, state, number of the next frame) -> (*batch, nv), or None
+
+
+def prepared(
+    rules: Rules,
+    model: Model,
+    state: State,
+    near: Proximities,
+    contacts: Contacts,
+    rows: Rows,
+    told: Any,
+    max_dt: Array,
+) -> Ready:
+    """near, contacts, rows: what was found at `state`, whose velocities have been through their impacts."""
+    dv = acceleration(model, state.q, state.v, 0.0, told)
+    longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
+    if rules.time_control == "rollback":
+        if model.topology.pairs:
+            longest = longest_step(model, state, near, control=told)
+        margin = reach(model)
+        if margin is not None:
+            longest = jnp.minimum(longest, unseen_step(model, state, margin, control=told))
+        touch = touch_time(model, state.q, state.v, dv, near, rules.limits)
+    bias = contact_acceleration(model, state.q, state.v, contacts, rows, h=max_dt)
+    return Ready(state, contacts, rows, bias, told, dv, longest, touch)
+
+
+def reach(model: Model) -> Any:
+    """How far detection looks [m]: the least inscribed ball of what moves, or None where it looks at every pair."""
+    topology = model.topology
+    if len(topology.pairs) <= ALL_PAIRS:
+        return None
+    moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
+    return inradius(model)[..., jnp.array(moving)].min(-1)

@@ -1,0 +1,60 @@
+"""A proposal: where a step of length h would lead, with the impulses that resting contacts need for it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..contact.determine import phases
+from ..contact.resting.models import resting_named
+from ..contact.rows import relative
+from ..engine.algebra.vec3 import Vec3
+from ..engine.dynamics.trees import to_blocks, trees_of
+from ..engine.model import Model
+from ..engine.state import State
+from .lanes import Lane
+from .motion.forces import column
+from .rules import Rules
+from .schemes import scheme_named
+
+
+class Proposal(NamedTuple):
+    """h: (*batch) [s].  state: at its end.  impulse: (C, *batch) of the resting contacts the step began with, in
+    their frames [N s].  resting: (C, *batch) which those are.  part: (*batch) of the step, after which the first slide
+    stops; 1 if none does.  code: (*batch)."""
+
+    h: Array
+    state: State
+    impulse: Vec3
+    resting: Array
+    part: Array
+    code: Array
+
+
+def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
+    """The step h (*batch) [s] from an accepted state; fresh lanes stay where they are."""
+    ready = lane.ready
+    state, contacts, rows = ready.state, ready.contacts, ready.rows
+    u = relative(rows, to_blocks(trees_of(model.topology), state.v))
+    resting = phases(model, contacts, u.z).resting
+    rest = resting_named(rules.resting)
+    held = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * column(h), h, ready.bias)
+    after = scheme_named(rules.scheme)(model, State(state.q, held.v, state.t), h, ready.told, held.spread)
+    q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((state.q, after.q), (state.v, after.v)))
+    after = State(q, v, state.t + h)
+    part = _slide_ends(model, resting, contacts.friction, u, held.impulse, h)
+    return Proposal(h, after, held.impulse, resting, part, held.code)
+
+
+def _slide_ends(model: Model, resting: Array, mu: Array, u: Vec3, p: Vec3, h: Array) -> Array:
+    """The part of the step after which the first sliding contact sticks.
+
+    What sticks at the end needs less than mu p_n; as long as it slid friction was constant, and that part stops it.
+    A slide shorter than the gap band is not looked at.
+    """
+    slip, used = jnp.sqrt(u.x * u.x + u.y * u.y), jnp.sqrt(p.x * p.x + p.y * p.y)
+    most = mu * p.z
+    stops = resting & (p.z > 0) & (used < most * (1 - 1e-3)) & (slip * h > model.gap_band)
+    return jnp.where(stops, used / jnp.where(stops, most, 1), 1).min(0, initial=1)

@@ -1,0 +1,147 @@
+"""What a run leaves behind: the states at its frames and a row for every impact, in buffers of fixed size.
+
+Lanes write where each of them stands. A frame's slot is written at every tick until the frame is reached, so nothing
+hangs on whether it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..contact.contacts import Contacts
+from ..contact.events import Impacts, contact_events
+from ..engine.algebra.fence import available
+from ..engine.model import Topology
+from ..engine.state import State
+
+FLOATS = (1, 3, 3, 3, 3, 3, 1, 1)  # t, point, normal, u before and after, impulse, energy before and after
+WHOLES = (2, 1, 1, 1)  # bodies, pair, dof, code
+
+
+class Record(NamedTuple):
+    """frames: (*batch, F, nq + nv + 1), q, v and t of each.  floats: (*batch, E, 18) and wholes: (*batch, E, 5), the
+    events.  written: (*batch) how many of these rows are real.  missed: (*batch) events there was no row for."""
+
+    frames: Array
+    floats: Array
+    wholes: Array
+    written: Array
+    missed: Array
+
+    @staticmethod
+    def new(state: State, frames: int, max_events: int) -> Record:
+        """Room for so many; the first frame is the state."""
+        batch, dtype = state.t.shape, state.q.dtype
+        row = _frame(state)
+        blank = jnp.zeros((*batch, frames, row.shape[-1]), dtype)
+        blank = blank.at[..., 0, :].set(row) if frames else blank
+        floats = jnp.zeros((*batch, max_events, sum(FLOATS)), dtype)
+        wholes = jnp.full((*batch, max_events, sum(WHOLES)), -1, jnp.int32)
+        none = jnp.zeros(batch, jnp.int32)
+        return Record(blank, floats, wholes, none, none)
+
+    def with_frame(self, number: Array, state: State) -> Record:
+        """The state in slot `number` (*batch), or in the last one."""
+        return self._replace(frames=_put(self.frames, jnp.minimum(number, self.frames.shape[-2] - 1), _frame(state)))
+
+    def with_impacts(self, t: Array, contacts: Contacts, impacts: Impacts) -> Record:
+        """The impacts of an instant, at the time t (*batch)."""
+        room = self.floats.shape[-2]
+        if not room:
+            return self._replace(missed=self.missed + impacts.count)
+        events = contact_events(contacts, impacts)._replace(count=None)  # type: ignore[arg-type]
+        logged = jnp.minimum(jnp.minimum(impacts.count, events.code.shape[-1]), room - self.written)
+
+        def write(k: Array, record: Record) -> Record:
+            x: Any = jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, k, t.ndim, False), events)
+            vectors = (x.point, x.normal, x.u_before, x.u_after, x.impulse)
+            floats = _joined((t, *vectors, x.energy_before, x.energy_after), t)
+            wholes = _joined((x.bodies, x.pair, x.dof, x.code), t)
+            real = k < logged
+            at = jnp.where(real, record.written, room)
+            floats, wholes = _put(record.floats, at, floats), _put(record.wholes, at, wholes)
+            return record._replace(floats=floats, wholes=wholes, written=record.written + real)
+
+        record = jax.lax.fori_loop(0, logged.max(), write, self)
+        return record._replace(missed=self.missed + impacts.count - logged)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Events:
+    """The impacts of a run in their order; arrays (..., E), of which the first `count` rows are real.
+
+    t: (..., E) [s].  bodies: (..., E, 2) links A and B, -1 the world; at a limit the joint's link and its parent.
+    pair: row of `topology.pairs`, -1 at a limit.  dof: the degree of freedom at its limit, else -1.
+    point, normal: (..., E, 3) in the world [m]; the normal is from B to A. Zeros at a limit.
+    u_before, u_after, impulse: (..., E, 3) of A against B, in the contact frame (t1, t2, n) [m/s, N s]; at a limit of
+    a revolute joint rad/s and N m s.
+    energy_before, energy_after: (..., E) kinetic energy of the scene [J].  code: (..., E) what the law says.
+    count: (...) rows that are real.  missed: (...) impacts for which there was no row.  law: of the impacts.
+    """
+
+    t: Array
+    bodies: Array
+    pair: Array
+    dof: Array
+    point: Array
+    normal: Array
+    u_before: Array
+    u_after: Array
+    impulse: Array
+    energy_before: Array
+    energy_after: Array
+    code: Array
+    count: Array
+    missed: Array
+    law: str = field(metadata={"static": True})
+
+
+def frames_of(topology: Topology, record: Record, reached: Array) -> tuple[Array, Array, Array]:
+    """t (..., F), q (..., F, nq), v (..., F, nv) of the frames; NaN in those that a lane did not reach."""
+    number = jnp.arange(record.frames.shape[-2])
+    frames = jnp.where((number < reached[..., None])[..., None], record.frames, jnp.nan)
+    q, v, t = jnp.split(frames, (topology.nq, topology.nq + topology.nv), -1)
+    return t[..., 0], q, v
+
+
+def events_of(record: Record, law: str) -> Events:
+    """The events as users read them."""
+    t, *vectors, before, after = jnp.split(record.floats, np.cumsum(FLOATS)[:-1], -1)
+    bodies, pair, dof, code = jnp.split(record.wholes, np.cumsum(WHOLES)[:-1], -1)
+    point, normal, u_before, u_after, impulse = vectors
+    return Events(
+        t[..., 0], bodies, pair[..., 0], dof[..., 0], point, normal, u_before, u_after, impulse, before[..., 0],
+        after[..., 0], code[..., 0], record.written, record.missed, law,
+    )  # fmt: skip
+
+
+def _frame(state: State) -> Array:
+    return jnp.concatenate([state.q, state.v, state.t[..., None]], -1)
+
+
+def _joined(columns: Any, t: Array) -> Array:
+    return jnp.concatenate([x[..., None] if x.ndim == t.ndim else x for x in columns], -1)
+
+
+def _put(rows: Array, at: Array, row: Array) -> Array:
+    """rows (*batch, S, n) with row (*batch, n) in slot at (*batch); nothing changes where that is S."""
+    if at.ndim and not available():
+        return rows.at[jnp.arange(len(at)), at].set(row.astype(rows.dtype), mode="drop")
+    room = rows.shape[-2]
+
+    def one(rows: Array, lane: tuple[Array, ...], at: Array, row: Array) -> Array:
+        place = (*lane, jnp.minimum(at, room - 1).astype(jnp.int32), jnp.int32(0))
+        old = jax.lax.dynamic_slice(rows, place, (*(1,) * (rows.ndim - 1), rows.shape[-1]))
+        new = jnp.where(at < room, row.astype(rows.dtype), old.reshape(-1))
+        return jax.lax.dynamic_update_slice(rows, new.reshape(old.shape), place)
+
+    if not at.ndim:
+        return one(rows, (), at, row)
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(at)), lambda i, rows: one(rows, (i,), at[i], row[i]), rows)

@@ -1,0 +1,51 @@
+"""Rules: what is chosen once for a whole run. Static: every choice is a program of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jax import Array
+
+from ..contact.laws.table import law_named
+from ..contact.respond import impacts_named
+from ..contact.resting.models import resting_named
+from ..engine.model import Model
+from .schemes import scheme_named
+
+TIME_CONTROLS = ("rollback", "fixed")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a scene with contacts is stepped.
+
+    scheme: of motion, `schemes.py`.  time_control: "rollback" locates impacts in time; "fixed" takes steps as long as
+    it may, and finds bodies as deep in each other as one step takes them.  law: of impacts.  impacts: several at
+    once, "sequential" or "simultaneous".  resting: "solve", "microcollisions" or "penalty".
+    limits: whether any joint has limits.  max_contacts, max_pairs: room, None for the defaults.
+    """
+
+    scheme: str = "exact"
+    time_control: str = "rollback"
+    law: str = "stronge"
+    impacts: str = "sequential"
+    resting: str = "solve"
+    limits: bool = True
+    max_contacts: int | None = None
+    max_pairs: int | None = None
+
+    def paced(self, model: Model, h: Array) -> Model:
+        """The model with the speed below which contacts rest in steps of length h [s]: some ways to rest need more."""
+        return model.replace(rest_speed=resting_named(self.resting).slow(model, h))
+
+    def __post_init__(self) -> None:
+        scheme_named(self.scheme)
+        law_named(self.law)
+        impacts_named(self.impacts)
+        resting_named(self.resting)
+        if self.time_control not in TIME_CONTROLS:
+            raise ValueError(f"time_control is {self.time_control!r}; it must be one of {', '.join(TIME_CONTROLS)}")
+        for name in ("max_contacts", "max_pairs"):
+            room = getattr(self, name)
+            if room is not None and room < 1:
+                raise ValueError(f"{name} is {room}; it must be at least 1, or None for the default")

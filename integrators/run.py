@@ -1,0 +1,67 @@
+"""A run: ticks until every lane has reached its last frame. Lanes never wait for each other at frames.
+
+On a CPU many lanes are run some at a time, a tile: what a tick touches stays in the cache, and a tile is done when its
+own slowest lane is. The whole run of a tile may be one machine function.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..engine.model import Model
+from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED
+from ..engine.state import State
+from .lanes import Counts, Lane
+from .prepare import Told
+from .recording import Record
+from .rules import Rules
+from .step import first_lane, tick
+
+
+class Ran(NamedTuple):
+    """lane's state, code, counts; reached: (*batch) frames recorded; turns: () ticks the program made."""
+
+    state: State
+    code: Array
+    counts: Counts
+    reached: Array
+    record: Record
+    turns: Array
+
+
+def run(
+    rules: Rules,
+    model: Model,
+    state: State,
+    intervals: Array,
+    max_dt: Array,
+    told: Told,
+    max_events: int,
+    max_ticks: Array,
+) -> Ran:
+    """One scene, or lanes along one axis. max_ticks: () of each lane."""
+    model = rules.paced(model, max_dt)
+    first = first_lane(rules, model, state, intervals, told)
+    record = Record.new(state, len(intervals) + 1, max_events)
+
+    def busy(carry: tuple[Array, Lane, Record]) -> Array:
+        turns, lane, _ = carry
+        return (turns < max_ticks) & ~lane.done.all()
+
+    def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
+        turns, lane, record = carry
+        number = lane.clock.frame
+        ticked = tick(rules, model, lane, intervals, max_dt, told)
+        after = ticked.lane.ready.state
+        record = record.with_frame(number - lane.fresh, after).with_impacts(after.t, ticked.contacts, ticked.impacts)
+        return turns + 1, ticked.lane, record
+
+    turns, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), first, record))
+    code = jnp.where((lane.code == OK) & ~lane.done, TICKS_CAPPED, lane.code)
+    if max_events:
+        code = jnp.where((code == OK) & (record.missed > 0), EVENTS_FULL, code)
+    return Ran(lane.ready.state, code, lane.counts, lane.clock.frame, record, turns)

@@ -1,0 +1,62 @@
+"""One step of a scene with contacts, seen from inside: a step of a given length, and what its contacts push.
+
+What strikes strikes at the start of the step, and no impact is looked for on the way: for tests, and for who wants to
+see forces. A run through time is `rollout`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..contact.contacts import Contacts
+from ..contact.events import Impacts
+from ..engine.algebra.vec3 import Vec3
+from ..engine.forest import Forest
+from ..engine.model import Model
+from ..engine.results import first_code
+from ..engine.state import State
+from .motion.forces import Step
+from .proposal import proposal
+from .rules import Rules
+from .step import first_lane, tick
+
+
+class Stepped(NamedTuple):
+    """A step's result: the state; the contacts it began with; the impacts; the resting contacts' impulses
+    (C, *batch) in the contact frames [N s]; code (*batch)."""
+
+    state: State
+    contacts: Contacts
+    impacts: Impacts
+    impulse: Vec3
+    code: Array
+
+
+def single_step(
+    model: Model,
+    state: State,
+    h: Step,
+    control: Array | None = None,
+    *,
+    scheme: str = "exact",
+    law: str = "stronge",
+    impacts: str = "sequential",
+    resting: str = "solve",
+    max_contacts: int | None = None,
+    max_pairs: int | None = None,
+) -> Stepped:
+    """One step of length h [s] of one scene, or of lanes along one leading axis.
+
+    control: (*batch, nv) what the motors are told; None: their targets.
+    """
+    rules = Rules(scheme, "fixed", law, impacts, resting, True, max_contacts, max_pairs)
+    h = jnp.broadcast_to(jnp.asarray(h, state.q.dtype), Forest.of(model, q=state.q, v=state.v).batch)
+    model = rules.paced(model, h)
+    lane = first_lane(rules, model, state, h[None], lambda *_: control)
+    looked = tick(rules, model, lane, h[None], h, lambda *_: control)
+    tried = proposal(rules, model, looked.lane, h)
+    code = first_code(looked.lane.code, tried.code)
+    return Stepped(tried.state, looked.contacts, looked.impacts, tried.impulse, code)

@@ -1,0 +1,90 @@
+"""What a scene of the library promises, as plain data: entries, how they are played, and facts about what comes of it.
+
+A fact is a number that theory or a publication gives, never one that a run once gave; a bound is a fact that expects
+zero. Sources are items of the verification pack, e.g. "1.4", or papers. `playing.py` plays scenes and measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..spec import SceneSpec
+    from .playing import Played
+
+
+@dataclass(frozen=True)
+class Fact:
+    """says: what is measured, with its unit.  expected, tolerance: absolute, in that unit.
+
+    measure: takes it from a scene that was played.  source: who says so.
+    """
+
+    says: str
+    expected: float
+    tolerance: float
+    measure: Callable[[Played], Any] = field(repr=False)
+    source: str = ""
+
+
+def at_most(says: str, tolerance: float, measure: Callable[[Played], Any], source: str = "") -> Fact:
+    """A bound on what is never negative."""
+    return Fact(says, 0.0, tolerance, measure, source)
+
+
+@dataclass(frozen=True)
+class Play:
+    """One way to play a scene, and the facts that must come of it.
+
+    parameters: keywords of the function that builds the scene.  The other fields are keywords of `carom.rollout`.
+    """
+
+    facts: tuple[Fact, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    duration: float = 2.0
+    frame_dt: float = 1 / 60
+    max_dt: float = 1 / 240
+    scheme: str = "exact"
+    law: str = "stronge"
+    impacts: str = "sequential"
+    max_events: int | None = None
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Those of `carom.rollout`."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("facts", "parameters")}
+
+    @property
+    def title(self) -> str:
+        """What tells this play from the others of its scene: parameters, and keywords that are not the usual ones."""
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name in ("law", "impacts", "scheme")}
+        unusual = {name: value for name, value in told.items() if value != getattr(Play(), name)}
+        return ", ".join(f"{name}={_short(value)}" for name, value in {**self.parameters, **unusual}.items())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """build: makes the scene; its keywords are the scene's parameters.  description: one line.
+
+    plays: how it is played, the usual way first.
+    """
+
+    build: Callable[..., SceneSpec]
+    description: str
+    plays: tuple[Play, ...] = (Play(),)
+
+    @property
+    def play(self) -> Play:
+        """The usual way."""
+        return self.plays[0]
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """Of all plays."""
+        return tuple(fact for play in self.plays for fact in play.facts)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,196 @@
+"""Plays scenes of the library and measures their facts. What needs jax is imported inside: the registry is quick."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...collision.poses import Array, rotation_matrix
+from ..spec import SceneSpec
+from .facts import Entry, Fact, Play
+
+
+@dataclass(frozen=True)
+class Played:
+    """A scene that was played, F frames, as facts read it: numpy arrays, bodies and links by name."""
+
+    spec: SceneSpec
+    model: Any
+    state: Any
+    result: Any
+
+    @cached_property
+    def t(self) -> Array:
+        """(F,) time [s]."""
+        return np.asarray(self.result.t)
+
+    @cached_property
+    def q(self) -> Array:
+        """(F, nq) coordinates."""
+        return np.asarray(self.result.q)
+
+    @cached_property
+    def v(self) -> Array:
+        """(F, nv) velocities."""
+        return np.asarray(self.result.v)
+
+    # -- of one body or link ------------------------------------------------------------------------
+
+    def coordinates(self, name: str) -> Array:
+        """(F, width) joint coordinates of a link."""
+        k, start = self.model.topology.names.index(name), self.model.topology.q_start
+        return self.q[:, start[k] : start[k + 1]]
+
+    def rates(self, name: str) -> Array:
+        """(F, width) joint velocities of a link."""
+        k, start = self.model.topology.names.index(name), self.model.topology.v_start
+        return self.v[:, start[k] : start[k + 1]]
+
+    def joint(self, name: str) -> Array:
+        """(F,) the coordinate of a joint that has one [rad or m]."""
+        return self.coordinates(name)[:, 0]
+
+    def rate(self, name: str) -> Array:
+        """(F,) the velocity of a joint that has one [rad/s or m/s]."""
+        return self.rates(name)[:, 0]
+
+    def place(self, name: str) -> Array:
+        """(F, 3) origin of a free body in the world [m]."""
+        return self.coordinates(name)[:, :3]
+
+    def axes(self, name: str) -> Array:
+        """(F, 3, 3) a free body's axes in the world, as columns."""
+        return np.array([rotation_matrix(x) for x in self.coordinates(name)[:, 3:]])
+
+    def velocity(self, name: str) -> Array:
+        """(F, 3) velocity of a free body's origin, world axes [m/s]."""
+        return self.rates(name)[:, 3:]
+
+    def spin(self, name: str) -> Array:
+        """(F, 3) angular velocity of a free body, world axes [rad/s]."""
+        return self.rates(name)[:, :3]
+
+    @cached_property
+    def places(self) -> Array:
+        """(F, n, 3) origins of all bodies, where all are free [m]."""
+        return self.q.reshape(len(self.t), -1, 7)[:, :, :3]
+
+    @cached_property
+    def velocities(self) -> Array:
+        """(F, n, 3) velocities of their origins [m/s]."""
+        return self.v.reshape(len(self.t), -1, 6)[:, :, 3:]
+
+    # -- of the whole scene ---------------------------------------------------------------------------
+
+    @cached_property
+    def energies(self) -> tuple[Array, Array]:
+        """Kinetic and potential energy, (F,) each [J]."""
+        import jax
+
+        from ...engine.dynamics.energy import energy
+        from ...engine.state import State
+
+        found = jax.vmap(lambda q, v, t: energy(self.model, State(q, v, t)))(
+            self.result.q, self.result.v, self.result.t
+        )
+        return np.asarray(found.kinetic), np.asarray(found.potential)
+
+    @cached_property
+    def kinetic(self) -> Array:
+        """(F,) [J]."""
+        return self.energies[0]
+
+    @cached_property
+    def energy(self) -> Array:
+        """(F,) kinetic and potential [J]."""
+        return self.energies[0] + self.energies[1]
+
+    @property
+    def energy_drift(self) -> float:
+        """Largest change since the first frame, in parts of the largest kinetic energy of all frames [J/J]."""
+        return float(np.abs(self.energy - self.energy[0]).max() / self.kinetic.max())
+
+    @property
+    def energy_gain(self) -> float:
+        """Largest rise above what an earlier frame had, in parts of the largest kinetic energy of all frames [J/J]."""
+        return float((self.energy - np.minimum.accumulate(self.energy)).max() / self.kinetic.max())
+
+    @cached_property
+    def momenta(self) -> tuple[Array, Array]:
+        """Linear and angular momentum about the world's origin, (F, 3) each [kg m/s, kg m^2/s]."""
+        import jax
+
+        from ...engine.dynamics.energy import momentum
+        from ...engine.state import State
+
+        found = jax.vmap(lambda q, v, t: momentum(self.model, State(q, v, t)))(
+            self.result.q, self.result.v, self.result.t
+        )
+        return np.asarray(found.linear), np.asarray(found.angular)
+
+    # -- of its impacts ---------------------------------------------------------------------------------
+
+    @property
+    def impacts(self) -> int:
+        """How many there were, logged or not."""
+        return int(self.result.events.count)
+
+    def event(self, name: str) -> Array:
+        """A field of the event log, its real rows."""
+        column = np.asarray(getattr(self.result.events, name))
+        return column[: min(self.impacts, len(column))]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a fact; found: NaN where it could not be measured."""
+
+    fact: Fact
+    found: float
+
+    @property
+    def holds(self) -> bool:
+        return abs(self.found - self.fact.expected) <= self.fact.tolerance
+
+
+def play(entry: Entry, way: Play, dtype: Any = None) -> Played:
+    """Builds, compiles and runs a scene; raises where a lane does not finish."""
+    from ...integrators.rollout import rollout
+    from ..compile import compile_scene
+
+    spec = entry.build(**way.parameters)
+    model, state = compile_scene(spec, dtype)
+    return Played(spec, model, state, rollout(model, state, **way.keywords))
+
+
+class Checked(NamedTuple):
+    """A play, what became of its facts, and why it did not finish, if it did not."""
+
+    play: Play
+    outcomes: list[Outcome]
+    failure: str
+
+
+def outcomes(entry: Entry, dtype: Any = None) -> Iterator[Checked]:
+    """Plays a scene in all its ways, one after another; a play that fails leaves its facts unmeasured."""
+    from ...engine.results import SimulationError
+
+    for way in entry.plays:
+        try:
+            played = play(entry, way, dtype)
+        except SimulationError as error:
+            yield Checked(way, [Outcome(fact, math.nan) for fact in way.facts], str(error))
+        else:
+            yield Checked(way, [Outcome(fact, _measured(fact, played)) for fact in way.facts], "")
+
+
+def _measured(fact: Fact, played: Played) -> float:
+    try:
+        return float(fact.measure(played))
+    except IndexError:  # an impact that did not come
+        return math.nan

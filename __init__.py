@@ -42,7 +42,9 @@ _HOME = {
     "collision_matrix": "contact.matrix",
     # let time pass
     "rollout": "integrators.rollout",
+    "step": "integrators.advance",
     "tile": "integrators.rollout",
+    "state_hash": "integrators.snapshots",
     # ask for its dynamics
     "fk": "engine.dynamics.kinematics",
     "integrate_q": "engine.dynamics.kinematics",
@@ -85,8 +87,10 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.dynamics.rnea import rnea as rnea
     from .engine.model import Model as Model
     from .engine.state import State as State
+    from .integrators.advance import step as step
     from .integrators.rollout import rollout as rollout
     from .integrators.rollout import tile as tile
+    from .integrators.snapshots import state_hash as state_hash
     from .scenes.builder import SceneBuilder as SceneBuilder
     from .scenes.compile import compile_scene as compile_scene
     from .scenes.compiling.check import SceneError as SceneError

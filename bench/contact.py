@@ -14,16 +14,9 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from carom.collision.detect import detect
-from carom.contact.determine import ENVELOPE, determine
-from carom.contact.respond import respond
-from carom.contact.resting.solve import solve
-from carom.contact.rows import rows_of
 from carom.engine.algebra.fence import one_function
 from carom.engine.model import Model
 from carom.engine.state import State
-from carom.integrators.motion.forces import acceleration
-from carom.integrators.schemes import SCHEMES
 
 from .cases import DTYPES
 from .contact_cases import (
@@ -170,15 +163,17 @@ def _ball(console: Console, lanes: int, rounds: int) -> bool:
 
 
 def _stack(console: Console, lanes: int, rounds: int) -> bool:
-    from .peers import MujocoStack, RapierStack
+    from .peers import MujocoWorld
+    from .rapier_world import RapierWorld
 
     model, state = stack_case(jnp.float64)
-    peers = {"MuJoCo": MujocoStack(model, state, STEP), "rapier3d": RapierStack(model, state, STEP)}
+    peers = {"MuJoCo": MujocoWorld(model, STEP), "rapier3d": RapierWorld(model, STEP)}
+    q, v = np.asarray(state.q), np.asarray(state.v)
     right, sunk = True, {}
     for name, peer in peers.items():
-        before = peer.positions()
+        peer.start(q, v)
         peer.run(STANDS)
-        sunk[name] = float(np.abs(peer.positions() - before).max())
+        sunk[name] = float(np.abs(peer.state()[0] - q).max())
         right &= sunk[name] < PEERS_STAND
     title = f"a stack of {BOXES} boxes, h = 1/240 s: us a step and lane"
     columns = ("lanes", "dtype", "compile s", "Carom", "one function", *peers, "Carom / MuJoCo", "/ rapier3d", "goal")
@@ -197,7 +192,7 @@ def _stack(console: Console, lanes: int, rounds: int) -> bool:
             whole = None if number else _one_function(model, state)
             if whole is not None:
                 calls["whole"] = functools.partial(whole, model, state, jnp.int32(steps))
-            calls |= {name: functools.partial(peer.run, STEPS) for name, peer in peers.items()}
+            calls |= {name: functools.partial(peer.advance, STEPS) for name, peer in peers.items()}
             counts = {name: STEPS if name in peers else steps * (number or 1) for name in calls}
             us = {name: t.median * 1e6 / counts[name] for name, t in in_turn(calls, rounds).items()}
             best = min(us["Carom"], us.get("whole", np.inf))
@@ -215,7 +210,7 @@ def _stack(console: Console, lanes: int, rounds: int) -> bool:
         f"drift: after {STANDS} steps of one scene, {SOME} of a batch, its boxes up to {SIDEWAYS:g} m off the middle.\n"
         f"right: it is less than {DRIFT:g} m, and no lane has a result code."
     )
-    return _breakdown(console, lanes, rounds) and right
+    return right
 
 
 def _one_function(model: Model, state: State) -> Any:
@@ -225,55 +220,3 @@ def _one_function(model: Model, state: State) -> Any:
         return jax.jit(lambda *x: one_function(inner(*x))).lower(model, state, jnp.int32(0)).compile()
     except jax.errors.JaxRuntimeError:
         return None
-
-
-# the step's stages, as integrators/step.py has them, each from all that came before
-STAGES: dict[str, Callable[..., Any]] = {
-    "detect": lambda m, s, h: detect(m, s.q, margin=ENVELOPE * m.gap_band),
-    "determine": lambda m, s, h, near: determine(m, s.q, near),
-    "rows": lambda m, s, h, near, contacts: rows_of(m, s.q, contacts),
-    "respond": lambda m, s, h, near, contacts, rows: respond(m, s.q, s.v, contacts, rows),
-    "free": lambda m, s, h, near, contacts, rows, struck: struck.v + acceleration(m, s.q, struck.v, h) * h,
-    "rest": lambda m, s, h, near, contacts, rows, struck, free: solve(m, contacts, rows, struck.v, free, h),
-    "motion": lambda m, s, h, near, contacts, rows, struck, free, held: SCHEMES["exact"](
-        m, State(s.q, held.v, s.t), h, None, held.spread
-    ),
-}
-
-
-def _empty(*arguments: Any) -> Any:
-    return arguments[2]  # the step's length
-
-
-def _breakdown(console: Console, lanes: int, rounds: int) -> bool:
-    """Every stage compiled alone, f64, beside the whole step; together they must do what the step does."""
-    title, right, columns = "the stack's step, its stages compiled apart, f64: us a step and lane", True, []
-    for number in (None, lanes):
-        console.log(f"stages, {number or 1} lanes: compiling")
-        model, state = stack_case(jnp.float64, number)
-        arguments, calls = [model, state, jnp.asarray(STEP, jnp.float64)], {}
-        for name, stage in STAGES.items():
-            run, _ = compile_seconds(stage, *arguments)
-            calls[name] = functools.partial(run, *arguments)
-            arguments.append(calls[name]())
-        empty = jax.jit(_empty, keep_unused=True).lower(*arguments).compile()
-        calls["an empty call"] = functools.partial(empty, *arguments)
-        whole, _ = compile_seconds(one_step, model, state)
-        calls["all: the step"] = functools.partial(whole, model, state)
-        if not np.allclose(arguments[-1].v, whole(model, state).state.v, rtol=0, atol=1e-9):
-            console.print("[red]the stages together do not do what the step does")
-            right = False
-        columns.append({name: t.median * 1e6 / (number or 1) for name, t in in_turn(calls, rounds).items()})
-    table = _table(title, ("stage", "one scene", "part", f"{lanes} lanes", "part"))
-    alone = [{name: us[name] - us["an empty call"] for name in STAGES} for us in columns]
-    for name in columns[0]:
-        row = []
-        for us, own in zip(columns, alone, strict=True):
-            row += [f"{us[name]:.1f}", f"{own[name] / sum(own.values()):.0%}" if name in own else ""]
-        table.add_row(name, *row)
-    console.print(table)
-    console.print(
-        "A call a stage; free: velocities without contacts; rest: what carries the boxes; part: of the sum,\n"
-        "an empty call (one stage's arguments) taken off each."
-    )
-    return right

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -121,74 +122,129 @@ def _geometry(model: Any, shape: int) -> Any:
     return makers[kind]()
 
 
-class MujocoStack:
-    """MuJoCo's mj_step of a scene of free boxes on the ground, its solver as it comes, one thread."""
+BOUNCE = 4  # steps that a bounce takes in MuJoCo, whose contacts are springs
+PIECE = 256  # steps of a rollout whose states are kept at a time
 
-    def __init__(self, model: Any, state: Any, h: float) -> None:
-        import mujoco
 
-        self.mujoco: Any = mujoco  # its stubs miss the compiled names
-        boxes = _boxes(model, state)
-        bodies = "".join(
-            f'<body pos="{_words(x)}" quat="{_words(turn)}"><freejoint/>'
-            f'<geom type="box" size="{_words(half)}" mass="{mass!r}" friction="{mu!r}"/></body>'
-            for x, turn, half, mass, mu in boxes
-        )
-        self.model = self.mujoco.MjModel.from_xml_string(
-            f'<mujoco><option timestep="{h!r}" gravity="{_words(np.asarray(model.gravity))}"/><worldbody>'
-            f'<geom type="plane" size="9 9 1" friction="{boxes[0][-1]!r}"/>{bodies}</worldbody></mujoco>'
-        )
-        self.data = self.mujoco.MjData(self.model)
+class MujocoWorld:
+    """MuJoCo's `mj_step` of a scene of trees and planes, its solver as it comes, one thread; `rollout` of many.
+
+    Where contacts bounce, theirs is the spring and damper that gives the same restitution back in `BOUNCE` steps.
+    States come and go as q (..., nq) and v (..., nv) in Carom's conventions.
+    """
+
+    def __init__(self, model: Any, h: float, integrator: str = "Euler") -> None:
+        import mujoco as module
+
+        from carom.tests.oracles.mujoco_model import Oracle, xml
+
+        mujoco: Any = module  # its stubs miss the compiled names
+
+        model = jax.tree.map(lambda x: np.array(x, np.float64), model)
+        topology, maps = model.topology, Oracle(model)
+        self.maps, self.mujoco = maps, mujoco
+        spec = mujoco.MjSpec.from_string(xml(model))
+        spec.option.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+        spec.option.timestep = h
+        spec.option.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
+        among_moving = int(mutual(topology))
+        for shape, (kind, link) in enumerate(zip(topology.shape_kinds, topology.shape_links, strict=True)):
+            (mu, e), world = material(model, shape), link < 0
+            body = spec.worldbody if world else spec.body(f"link{link}")
+            body.add_geom(
+                type=getattr(mujoco.mjtGeom, f"mjGEOM_{kind.upper()}"), pos=model.shape_position[shape],
+                quat=model.shape_quaternion[shape], size=(9, 9, 1) if world else model.shape_size[shape],
+                friction=(mu, 0.005, 0.0001), solref=_spring(e, h), priority=int(world),
+                contype=1 if world else among_moving, conaffinity=1,
+            )  # fmt: skip
+        self.model = spec.compile()
+        dofs = maps.v_of
+        for name, x in (("armature", model.armature), ("damping", model.damping), ("frictionloss", model.loss)):
+            getattr(self.model, f"dof_{name}")[:] = x[dofs]
+        for joint in range(self.model.njnt):
+            dof = dofs[self.model.jnt_dofadr[joint]]
+            if np.isfinite(model.lower[dof]):
+                self.model.jnt_limited[joint] = 1
+                self.model.jnt_range[joint] = model.lower[dof], model.upper[dof]
+        self.data = mujoco.MjData(self.model)
+        mujoco.mj_setConst(self.model, self.data)
+
+    def start(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Where `run` begins: q (nq,), v (nv,)."""
+        self.first = q[self.maps.q_of], self.maps.T(q) @ v
 
     def run(self, steps: int) -> None:
+        """So many steps from the start."""
+        self.mujoco.mj_resetData(self.model, self.data)
+        self.data.qpos[:], self.data.qvel[:] = self.first
+        self.advance(steps)
+
+    def advance(self, steps: int) -> None:
+        """So many steps more."""
         self.mujoco.mj_step(self.model, self.data, nstep=steps)
 
-    def positions(self) -> np.ndarray:
-        """Of the boxes (n, 3) [m]."""
-        return np.array(self.data.qpos).reshape(-1, 7)[:, :3]
+    def trajectory(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """(steps + 1, nq) and (steps + 1, nv) from the start on."""
+        return recorded(self, steps)
+
+    def state(self) -> tuple[np.ndarray, np.ndarray]:
+        """q (nq,) and v (nv,) as they are now."""
+        q = np.empty(len(self.maps.q_of))
+        q[self.maps.q_of] = self.data.qpos
+        return q, self.maps.T(q).T @ self.data.qvel  # T turns, and sorts
+
+    def batch(self, q: np.ndarray, v: np.ndarray, steps: int, threads: int) -> Any:
+        """A function that runs lanes (lanes, nq), (lanes, nv) from these states by `rollout`."""
+        from mujoco.rollout import Rollout
+
+        first = np.array([[0, *x[self.maps.q_of], *(self.maps.T(x) @ y)] for x, y in zip(q, v, strict=True)])
+        data = [self.mujoco.MjData(self.model) for _ in range(threads)]
+        pool = Rollout(nthread=threads)
+
+        def run() -> np.ndarray:
+            state, left = first, steps
+            while left:
+                state = pool.rollout(self.model, data, state, nstep=min(left, PIECE))[0][:, -1]
+                left -= min(left, PIECE)
+            return state
+
+        return run
 
 
-class RapierStack:
-    """rapier3d's step of the same, one thread, boxes kept awake."""
-
-    def __init__(self, model: Any, state: Any, h: float) -> None:
-        import rapier3d as rapier
-
-        boxes = _boxes(model, state)
-        self.world = world = rapier.PhysicsWorld(gravity=tuple(np.asarray(model.gravity).tolist()))
-        world.set_num_threads(1)
-        world.integration_parameters.dt = h
-        world.add_collider(rapier.Collider.halfspace((0.0, 0.0, 1.0)).friction(boxes[0][-1]))
-        self.handles = []
-        for x, turn, half, mass, mu in boxes:
-            assert turn[0] == 1.0
-            body = rapier.RigidBody.dynamic().translation((x[0], x[1], x[2])).can_sleep(False)
-            shape = rapier.Collider.cuboid(*half).mass(mass).friction(mu)
-            self.handles.append(world.add_body(body, [shape]))
-
-    def run(self, steps: int) -> None:
-        step = self.world.step
-        for _ in range(steps):
-            step()
-
-    def positions(self) -> np.ndarray:
-        """Of the boxes (n, 3) [m]."""
-        bodies = [self.world.rigid_bodies[handle] for handle in self.handles]
-        return np.array([(b.translation.x, b.translation.y, b.translation.z) for b in bodies])
+def mutual(topology: Any) -> bool:
+    """Whether things that move may touch each other: all of them or none."""
+    moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
+    pairs = sum(topology.shape_links[a] >= 0 <= topology.shape_links[b] for a, b in topology.pairs)
+    assert pairs in (0, len(moving) * (len(moving) - 1) // 2), "the peers' scenes have all pairs or none"
+    return pairs > 0
 
 
-def _boxes(model: Any, state: Any) -> list[tuple[list[float], list[float], list[float], float, float]]:
-    """Of each box of a scene of boxes on a plane: position, quaternion, half extents, mass and friction."""
+def material(model: Any, shape: int) -> tuple[float, float]:
+    """Friction and restitution of a shape. Where the world is met, the world's count: they must be alike for all."""
     topology = model.topology
-    assert topology.shape_kinds == ("plane", *("box",) * topology.n_links)
-    (mu,) = np.unique(np.asarray(model.pair_friction, np.float64))
-    q = np.asarray(state.q, np.float64).reshape(-1, 7)
-    halves, masses = np.asarray(model.shape_size, np.float64)[1:], np.asarray(model.mass, np.float64)
-    return [
-        (x[:3].tolist(), x[3:].tolist(), half.tolist(), float(mass), float(mu))
-        for x, half, mass in zip(q, halves, masses, strict=True)
-    ]
+    world = topology.shape_links[shape] < 0
+    found = {
+        (float(mu), float(e))
+        for (a, b), mu, e in zip(topology.pairs, model.pair_friction, model.pair_restitution, strict=True)
+        if shape in (a, b) and (world or topology.shape_links[a] >= 0 <= topology.shape_links[b])
+    }
+    assert len(found) <= 1, "the peers' shapes have one material each"
+    return found.pop() if found else (0.0, 1.0)  # such that the greater friction and the smaller restitution count
 
 
-def _words(numbers: Any) -> str:
-    return " ".join(repr(float(x)) for x in numbers)
+def _spring(e: float, h: float) -> tuple[float, float]:
+    """solref of a contact with restitution e, at steps h [s]: stiffness and damping [1/s^2, 1/s] of half a swing."""
+    if e == 0:
+        return 0.02, 1.0  # MuJoCo's own
+    rate, lost = math.pi / (BOUNCE * h), -math.log(e)
+    return -(rate**2 + (lost / (BOUNCE * h)) ** 2), -2 * lost / (BOUNCE * h)
+
+
+def recorded(world: Any, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """q and v of a world at its start and after each of so many steps."""
+    world.run(0)
+    rows = [world.state()]
+    for _ in range(steps):
+        world.advance(1)
+        rows.append(world.state())
+    return np.array([q for q, _ in rows]), np.array([v for _, v in rows])

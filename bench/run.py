@@ -1,4 +1,4 @@
-"""`python -m bench.run dynamics`, `collision` or `contact`: tables, every figure beside its peer's from the same run.
+"""`python -m bench.run dynamics`, `collision`, `contact` or `step`: tables, every figure beside its peer's of that run.
 
 Two CPU devices are configured, as a user would who wants both cores; the single-device columns use one.
 """
@@ -8,17 +8,18 @@ from __future__ import annotations
 import argparse
 import sys
 
-ROUNDS = {"dynamics": 15, "collision": 7, "contact": 5}
+ROUNDS = {"dynamics": 15, "collision": 7, "contact": 5, "step": 3}
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
     suites = (
         "dynamics: forward dynamics against Pinocchio; collision: pairs against FCL, broad phase, whole scenes; "
-        "contact: impacts by law, what an impact adds to a step, a stack of boxes against MuJoCo and rapier3d"
+        "contact: impacts by law, what an impact adds to a step, a stack of boxes against MuJoCo and rapier3d; "
+        "step: whole runs of an arm, a stack, a break of pool balls and a ragdoll against MuJoCo and rapier3d"
     )
     parser.add_argument("suite", choices=list(ROUNDS), help=suites)
-    parser.add_argument("--lanes", type=int, help="dynamics, contact: states in the batch (default 4096, contact 1024)")
+    parser.add_argument("--lanes", type=int, help="states in the batch (default 4096; contact 1024; step 1 and 1024)")
     parser.add_argument(
         "--pairs", type=int, default=100_000, help="collision: placements of a pair, an even number (default 100000)"
     )
@@ -27,7 +28,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     only = "collision: pairs, broad phase or scenes with this in the name; contact: laws, ball or stack"
     parser.add_argument("--only", default="", metavar="TEXT", help=only)
-    parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 15, collision 7, contact 5)")
+    parser.add_argument("--scene", default="", metavar="TEXT", help="step: scenes with this in the name")
+    parser.add_argument("--dtype", choices=["f32", "f64"], help="step: this precision alone")
+    parser.add_argument("--duration", type=float, help="step: simulated seconds (default 1 to 3, by scene)")
+    parser.add_argument("--no-peers", action="store_true", help="step: Carom alone")
+    parser.add_argument("--profile", action="store_true", help="step: where the time of a tick goes")
+    parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 15, collision 7, contact 5, step 3)")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="gpu: without peers")
     options = parser.parse_args(arguments)
     for name in ("pairs", "impacts"):
@@ -44,6 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.device == "cpu":
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", 2)
+    if options.suite == "step":
+        return _step(options, rounds)
     if options.device == "gpu":
         from . import accelerator
 
@@ -63,6 +71,23 @@ def main(arguments: list[str] | None = None) -> int:
     from . import dynamics
 
     return dynamics.cpu(lanes, rounds)
+
+
+def _step(options: argparse.Namespace, rounds: int) -> int:
+    from . import stages, step
+
+    scenes = [name for name in step.CASES if options.scene in name]
+    if not scenes:
+        raise SystemExit(f"no scene has {options.scene!r} in its name; there are {', '.join(step.CASES)}")
+    part = stages if options.profile else step
+    sizes = list(part.LANES[options.device])
+    if options.lanes:
+        sizes = [1, options.lanes] if options.device == "cpu" and options.lanes > 1 else [options.lanes]
+    dtypes = [options.dtype] if options.dtype else list(step.DTYPES)
+    if options.profile:
+        return stages.profile(scenes, sizes, dtypes, rounds)
+    peers = options.device == "cpu" and not options.no_peers
+    return step.suite(scenes, sizes, dtypes, options.duration, rounds, peers)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ class SimulationError(RuntimeError):
     """A lane did not finish; the message says which, when and what to change."""
 
 
-def raise_for(code: Array, t: Array) -> None:
+def raise_for(code: Array | np.ndarray, t: Array | np.ndarray) -> None:
     """Raise for the first lane whose code is not OK. code: (...), t: (...) the last time each lane was well [s]."""
     codes = np.atleast_1d(np.asarray(code))
     bad = np.flatnonzero(codes.ravel() != OK)

@@ -18,14 +18,16 @@ FEW = 32  # up to so many rows an irregular pattern is written out piece by piec
 
 def take(x: Array, index: Sequence[int], axis: int = 0) -> Array:
     """x at static places along an axis."""
-    places = np.asarray(index)
+    places, axis = np.asarray(index), axis % x.ndim
     steps = np.unique(np.diff(places))
     if len(places) == 1 or (len(steps) == 1 and steps[0] > 0):
         step = int(steps[0]) if len(steps) else 1
         return jax.lax.slice_in_dim(x, int(places[0]), int(places[-1]) + 1, step, axis)
     values, counts = np.unique(places, return_counts=True)
     if len(values) < len(places) and len(set(counts)) == 1 and (np.diff(places) >= 0).all():
-        return jnp.repeat(take(x, values.tolist(), axis), int(counts[0]), axis, total_repeat_length=len(places))
+        once = jnp.expand_dims(take(x, values.tolist(), axis), axis + 1)
+        shape = (*once.shape[: axis + 1], int(counts[0]), *once.shape[axis + 2 :])
+        return jnp.broadcast_to(once, shape).reshape(*x.shape[:axis], len(places), *x.shape[axis + 1 :])
     return jnp.take(x, places, axis)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,16 +15,17 @@ import numpy as np
 from jax import Array
 
 from ..engine import results
-from ..engine.algebra.fence import available, one_function
+from ..engine.algebra.fence import available, whole
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.state import State
+from .batch import at_hand, run_batch
 from .control import Control, Orders, told_by
 from .free import run_free
+from .lane_map import over_lanes
 from .recording import Events, Record, events_of, frames_of
 from .rules import Rules
 from .run import run
-from .tiles import in_tiles
 
 
 @jax.tree_util.register_dataclass
@@ -79,6 +82,9 @@ def rollout(
     max_ticks: int | None = None,
     max_contacts: int | None = None,
     max_pairs: int | None = None,
+    devices: int | Sequence[Any] | None = None,
+    chunk: int | None = None,
+    fuse: bool = False,
     throw: bool = True,
 ) -> Rollout:
     """Run a scene, or a batch of scenes, for `duration` seconds.
@@ -97,12 +103,18 @@ def rollout(
     max_events: room for so many impacts a lane in the log. None: a million in all, at most 1024 a lane. 0: no log.
     max_ticks: steps tried after which a lane is given up. None: 1000 a frame.
     max_contacts: room for contacts (None: 8 a link, 4 a ball, at least 32).  max_pairs: for near pairs, see `detect`.
+    devices: that the lanes are spread over: a list, or so many. None: all that jax has here, if each gets a lane.
+    chunk: run so many lanes at a time, and gather what they did into numpy arrays, where memory is short.
+    fuse: on a CPU, compile the whole run to one machine function: it takes twice as long to compile, and runs three to
+        eight times faster. Not every scene can be; one that cannot runs as without it, at best: the compiler has been
+        seen to crash. Without contacts a single scene always is.
     throw: raise if a lane fails; else, and always inside jit, look at `.code`.
     """
     times = frame_times(duration, frame_dt, max_dt)
-    state = _batched(model, state)
-    rules = Rules(scheme, time_control, law, impacts, resting, _has_limits(model), max_contacts, max_pairs)
-    intervals = np.append(np.full(len(times) - 2, frame_dt), times[-1] - times[-2])
+    state = batched(model, state)
+    rules = Rules(scheme, time_control, law, impacts, resting, has_limits(model), max_contacts, max_pairs)
+    intervals = np.diff(times)  # and what rounding makes of equal ones is taken back: T + T is 2 T, bit by bit
+    intervals[np.isclose(intervals, frame_dt, rtol=1e-9, atol=0)] = frame_dt
     orders = Orders.of(control, len(intervals), model.topology.nv, state)
     touching = bool(model.topology.pairs) or rules.limits
     lanes = state.t.size
@@ -111,20 +123,26 @@ def rollout(
         ticks = 1000 * len(times) if max_ticks is None else max_ticks
         static: tuple[Any, ...] = (rules, orders.function, room)
         arguments = (jnp.asarray(max_dt, state.q.dtype), jnp.asarray(ticks, jnp.int32))
-        program, whole = _with_contacts, None
+        program, fused = _with_contacts, _with_contacts_fused if fuse else None
     else:
         static = (rules, orders.function, max(1, math.ceil(frame_dt / max_dt - 1e-9)))
         arguments = ()
-        program, whole = _without_contacts, _without_contacts_whole
+        program, fused = _without_contacts, _without_contacts_fused if fuse or not state.t.ndim else None
     numbers = (model, state, jnp.asarray(intervals, state.q.dtype), orders.rows, *arguments)
     inside_jit = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(numbers))
     if inside_jit or orders.function is not None:
-        result = program(static, *numbers)
+        here = functools.partial(program, static)
     else:
-        result = _fastest(program, whole, static, *numbers)
+        here = functools.partial(_fastest, program, fused, static)
+    if inside_jit and not (devices is None and chunk is None):
+        raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
+    if inside_jit or state.t.ndim != 1:
+        result = here(*numbers)
+    else:
+        result = run_batch(here, program, static, devices, chunk, *numbers)
     if throw and not inside_jit:
         well = jnp.isfinite(result.q).all(-1) & jnp.isfinite(result.v).all(-1)
-        results.raise_for(result.code, jnp.where(well, result.t, -jnp.inf).max(-1))
+        results.raise_for(*at_hand(result.code, jnp.where(well, result.t, result.t[..., :1]).max(-1)))
     return result
 
 
@@ -135,7 +153,7 @@ def _with(static: tuple[Any, ...], model: Model, state: State, intervals: Array,
     def lanes(model: Model, state: State, rows: Any) -> Any:
         return run(rules, model, state, intervals, max_dt, told_by(rows, function), room, max_ticks)
 
-    ran = in_tiles(lanes, model, state, rows)
+    ran = over_lanes(lanes, model, state, rows)
     t, q, v = frames_of(model.topology, ran.record, ran.reached)
     counts, turns = ran.counts, jnp.maximum(ran.turns, 1)
     stats = Stats(counts.ticks, counts.rollbacks, counts.impacts, counts.resting, counts.depth, counts.ticks / turns)
@@ -154,15 +172,16 @@ def _without(static: tuple[Any, ...], model: Model, state: State, intervals: Arr
 
 _with_contacts = jax.jit(_with, static_argnums=0)
 _without_contacts = jax.jit(_without, static_argnums=0)
-_without_contacts_whole = jax.jit(lambda *x: one_function(_without_contacts(*x)), static_argnums=0)
+_with_contacts_fused = whole(_with)
+_without_contacts_fused = whole(_without)
 
 
-def _fastest(program: Any, whole: Any, static: Any, model: Model, state: State, *numbers: Any) -> Rollout:
-    """The program, for a single scene as one machine function where the compiler can do that."""
-    key = (static, model.topology, state.q.dtype, jax.tree.map(jnp.shape, numbers))
-    if whole and available() and state.t.size == 1 and key not in _IN_PIECES:
+def _fastest(program: Any, fused: Any, static: Any, model: Model, state: State, *numbers: Any) -> Rollout:
+    """The program, as one machine function where that is wanted and the compiler can do it."""
+    key = (static, model.topology, state.q.dtype, state.q.shape, *(jnp.shape(x) for x in numbers if x is not None))
+    if fused and available() and key not in _IN_PIECES:
         try:
-            return whole(static, model, state, *numbers)
+            return fused(static, model, state, *numbers)
         except jax.errors.JaxRuntimeError:
             _IN_PIECES.add(key)
     return program(static, model, state, *numbers)
@@ -171,7 +190,7 @@ def _fastest(program: Any, whole: Any, static: Any, model: Model, state: State, 
 _IN_PIECES: set[Any] = set()  # programs that did not compile to one function
 
 
-def _has_limits(model: Model) -> bool:
+def has_limits(model: Model) -> bool:
     """Whether a joint has limits, as far as is known."""
     if isinstance(model.lower, jax.core.Tracer) or isinstance(model.upper, jax.core.Tracer):
         return True
@@ -188,7 +207,7 @@ def frame_times(duration: float, frame_dt: float, max_dt: float) -> np.ndarray:
     return times if frames and duration - times[-1] < 1e-9 * duration else np.append(times, duration)
 
 
-def _batched(model: Model, state: State) -> State:
+def batched(model: Model, state: State) -> State:
     """The state with one lane for each lane of the model, and its clock too."""
     topology, batch = model.topology, Forest.of(model, q=state.q, v=state.v).batch
     return State(

@@ -1,17 +1,17 @@
 """A run: ticks until every lane has reached its last frame. Lanes never wait for each other at frames.
 
-On a CPU many lanes are run some at a time, a tile: what a tick touches stays in the cache, and a tile is done when its
-own slowest lane is. The whole run of a tile may be one machine function.
+`lane_map.py` says which lanes run side by side. The loop over ticks is the only one over time.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..engine.algebra.fence import available
 from ..engine.model import Model
 from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED
 from ..engine.state import State
@@ -20,6 +20,8 @@ from .prepare import Told
 from .recording import Record
 from .rules import Rules
 from .step import first_lane, tick
+
+TICKS_A_TURN = 4  # away from the CPU: whether all lanes are done is asked, and waited for, once a turn
 
 
 class Ran(NamedTuple):
@@ -52,13 +54,16 @@ def run(
         turns, lane, _ = carry
         return (turns < max_ticks) & ~lane.done.all()
 
-    def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
+    def one(_: Any, carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
         turns, lane, record = carry
         number = lane.clock.frame
         ticked = tick(rules, model, lane, intervals, max_dt, told)
         after = ticked.lane.ready.state
         record = record.with_frame(number - lane.fresh, after).with_impacts(after.t, ticked.contacts, ticked.impacts)
         return turns + 1, ticked.lane, record
+
+    def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
+        return one(0, carry) if available() else jax.lax.fori_loop(0, TICKS_A_TURN, one, carry)
 
     turns, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), first, record))
     code = jnp.where((lane.code == OK) & ~lane.done, TICKS_CAPPED, lane.code)

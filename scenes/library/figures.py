@@ -103,6 +103,7 @@ def _beyond(p: Played) -> float:
 
 _RAGDOLL = Play(
     duration=4.0,
+    impacts="simultaneous",  # one by one, blows wander through the limbs hundreds of times
     facts=(
         at_most("energy gained, in parts of the kinetic [J/J]", 1e-6, lambda p: p.energy_gain),
         at_most("how far a joint is beyond its limits [rad]", 1e-5, _beyond),  # ten gap bands

@@ -99,6 +99,7 @@ def _speed(p, k: int) -> float:
 
 _BOUNCING = Play(
     duration=20.0,
+    max_events=0,
     facts=(
         Fact("energy at the start [J]", 24034.5, 1e-10, lambda p: p.energy[0], "2.1"),
         at_most(

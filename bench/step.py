@@ -1,0 +1,141 @@
+"""Steps: simulated seconds a second of whole runs, their ticks and what they are worth, beside MuJoCo's and rapier3d's.
+
+Prints plain lines, for it runs on a machine with a GPU too, where there are neither peers nor rich.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import jax
+import numpy as np
+
+import carom
+from carom.engine.results import OK
+
+from .cases import DTYPES
+from .step_cases import CASES, QUALITIES, Case, Measured, Run
+from .timing import in_turn, wait
+
+LANES = {"cpu": (1, 1024), "gpu": (1024, 8192, 65536)}
+WATCHED = 16  # lanes of a batch whose frames are looked at
+FEW = 64  # lanes that MuJoCo runs of a batch: how many there are does not change its speed
+THREADS = 2  # on which it runs them
+
+
+def suite(
+    scenes: list[str], sizes: list[int], dtypes: list[str], duration: float | None, rounds: int, peers: bool
+) -> int:
+    """Print a table for each scene; the exit status: whether all lanes finished, with the energy they should have."""
+    print(f"{jax.devices()[0].device_kind} x {len(jax.devices())}, jax {jax.__version__}")
+    right = True
+    for name in scenes:
+        case = CASES[name] if duration is None else replace(CASES[name], duration=duration)
+        right &= _scene(name, case, sizes, dtypes, rounds, peers)
+    if not right:
+        print("lanes failed or gained energy, see above: the figures are worth nothing")
+    return 0 if right else 1
+
+
+def _scene(name: str, case: Case, sizes: list[int], dtypes: list[str], rounds: int, peers: bool) -> bool:
+    print(f"\n{name}: {case.duration:g} s, {case.scheme}, steps of at most 1/{1 / case.max_dt:g} s", flush=True)
+    measured, theirs = Measured(case), _Peers(case) if peers else None
+    others = theirs.names if theirs else []
+    columns = [f"{'lanes':>6} dtype {'compile s':>9} {'ticks':>6} useful {'us/tick':>8} {'sim s/s':>9}"]
+    columns += [f"{other + ' s/s':>12} {'ratio':>6}" for other in others]
+    print(" ".join([*columns, *(f"{QUALITIES[key][0]:>12}" for key in case.quality), " right"]), flush=True)
+    right = True
+    for lanes in sizes:
+        for label in dtypes:
+            line, fine = _row(case, measured, theirs, lanes, label, rounds)
+            right &= fine
+            print(line, flush=True)
+    for other in others:
+        print(theirs.line(other, measured), flush=True)  # type: ignore[union-attr]
+    return right
+
+
+def _row(
+    case: Case, measured: Measured, theirs: _Peers | None, lanes: int, label: str, rounds: int
+) -> tuple[str, bool]:
+    model, state = case.compiled(DTYPES[label])
+    states = case.states(state, lanes)
+    if lanes == 1:
+        states = jax.tree.map(lambda x: x[0], states)
+    call = functools.partial(carom.rollout, model, states, throw=False, **case.keywords)
+    jax.clear_caches()
+    start = perf_counter()
+    result = call()
+    wait(result)
+    first = perf_counter() - start
+    calls: dict[str, Any] = {"Carom": call}
+    if theirs:
+        calls |= theirs.calls(lanes)
+    seconds = {who: t.median for who, t in in_turn(calls, rounds).items()}
+    rates = {who: lanes * case.duration / t for who, t in seconds.items()}
+    for who in rates.keys() - {"Carom"}:
+        rates[who] = theirs.lanes(who, lanes) * case.duration / seconds[who]  # type: ignore[union-attr]
+    ticks, useful = np.atleast_1d(result.stats.ticks).astype(float), float(np.mean(result.stats.useful))
+    run, codes = _watched(measured, result), np.atleast_1d(result.code)
+    fine = bool((codes == OK).all()) and QUALITIES[case.quality[0]][1](run) <= case.worst[label]
+    cells = [
+        f"{lanes:6d} {label:>5} {max(0.0, first - seconds['Carom']):9.1f} {ticks.mean():6.0f} {useful:6.2f}"
+        f" {seconds['Carom'] * 1e6 / ticks.sum():8.1f} {rates['Carom']:9.4g}"
+    ]
+    cells += [f"{rates[who]:12.4g} {rates['Carom'] / rates[who]:6.2g}" for who in calls if who != "Carom"]
+    cells += [f"{QUALITIES[key][1](run):12.1e}" for key in case.quality]
+    failed = f" codes {dict(zip(*np.unique(codes[codes != OK], return_counts=True), strict=True))}"
+    return " ".join(cells) + ("   yes" if fine else "    no") + (failed if (codes != OK).any() else ""), fine
+
+
+def _watched(measured: Measured, result: Any) -> Run:
+    """The frames of some lanes; the overlap is that of all accepted states."""
+    q, v = (np.asarray(x) for x in (result.q, result.v))
+    if q.ndim == 2:
+        q, v = q[None], v[None]
+    deepest = np.atleast_1d(np.asarray(result.stats.max_penetration, np.float64))
+    return replace(measured(q[:WATCHED], v[:WATCHED]), overlap=deepest[:, None])
+
+
+class _Peers:
+    """MuJoCo and rapier3d in the states of a case."""
+
+    def __init__(self, case: Case) -> None:
+        from .peers import MujocoWorld
+        from .rapier_world import RapierWorld
+
+        self.case, (model, state) = case, case.compiled(np.float64)
+        states = case.states(state, FEW)
+        self.q, self.v = np.asarray(states.q), np.asarray(states.v)
+        makers = {"MuJoCo": functools.partial(MujocoWorld, integrator=case.integrator), "rapier3d": RapierWorld}
+        self.worlds = {name: makers[name](model, h) for name, h in case.steps.items()}
+        self.counts = {name: max(1, round(case.duration / h)) for name, h in case.steps.items()}
+        for world in self.worlds.values():
+            world.start(self.q[0], self.v[0])
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.worlds)
+
+    def lanes(self, name: str, lanes: int) -> int:
+        """How many of so many lanes it is asked to run."""
+        return min(lanes, FEW) if name == "MuJoCo" else 1
+
+    def calls(self, lanes: int) -> dict[str, Any]:
+        calls = {name: functools.partial(world.run, self.counts[name]) for name, world in self.worlds.items()}
+        if lanes > 1:
+            few = self.lanes("MuJoCo", lanes)
+            world = self.worlds["MuJoCo"]
+            calls["MuJoCo"] = world.batch(self.q[:few], self.v[:few], self.counts["MuJoCo"], THREADS)
+        return calls
+
+    def line(self, name: str, measured: Measured) -> str:
+        """How good the first lane's run was, every step looked at."""
+        q, v = self.worlds[name].trajectory(self.counts[name])
+        run = measured(q[None], v[None])
+        told = ", ".join(f"{QUALITIES[key][0]} {QUALITIES[key][1](run):.1e}" for key in self.case.quality)
+        integrator = f", {self.case.integrator}" if name == "MuJoCo" else ""
+        return f"{name:>9}: steps of 1/{1 / self.case.steps[name]:g} s{integrator}: {told}"

@@ -1,0 +1,185 @@
+"""Cases of the step suite: scenes, states in which all lanes differ, lengths of steps, and how good a run was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import carom
+from carom.engine.model import Model
+from carom.engine.state import State
+from carom.scenes.library.registry import library_entry
+
+from .contact_cases import BOXES, SIDEWAYS, STEP
+
+FRAME = 1 / 20  # [s] from one recorded frame to the next
+TOGETHER = 256  # states that are measured in one call
+ORDER_2, ORDER_4 = 1 / 500, STEP  # [s] steps of the arm, by the order of the scheme's energy
+
+Numbers = np.ndarray
+
+
+@dataclass(frozen=True)
+class Case:
+    """scene: of the library.  duration [s].  keywords: of `carom.rollout`, beside those of the scene's usual play.
+
+    parameters: of the scene.  changes: parameters of the model.  vary: (rng, lanes, q, v) -> q (lanes, nq), v
+    (lanes, nv), another state in each lane.  steps: of the peers [s].  integrator: MuJoCo's.
+    quality: names of QUALITIES that say something here.  worst: of Carom's f32 and f64, the first of them at most.
+    middle: a time in the midst of it, for the profile [s].
+    """
+
+    scene: str
+    duration: float
+    vary: Callable[..., tuple[Numbers, Numbers]]
+    quality: tuple[str, ...]
+    worst: Mapping[str, float]
+    max_dt: float = STEP
+    steps: Mapping[str, float] = field(default_factory=lambda: {"MuJoCo": STEP, "rapier3d": STEP})
+    scheme: str = "exact"
+    integrator: str = "Euler"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, float] = field(default_factory=dict)
+    middle: float = 0.0
+
+    def compiled(self, dtype: Any) -> tuple[Model, State]:
+        model, state = carom.compile_scene(library_entry(self.scene).build(**self.parameters), dtype=dtype)
+        return model.replace(**{k: jnp.full_like(getattr(model, k), x) for k, x in self.changes.items()}), state
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Of `carom.rollout`: as the scene is usually played, frames apart; nothing is logged, as by the peers."""
+        usual = library_entry(self.scene).play.keywords
+        return {**usual, "duration": self.duration, "frame_dt": FRAME, "max_dt": self.max_dt, "scheme": self.scheme,
+                "max_events": 0}  # fmt: skip
+
+    def states(self, state: State, lanes: int, seed: int = 0) -> State:
+        """A state for each lane. The first is the same however many there are."""
+        q, v = (np.asarray(x, np.float64) for x in (state.q, state.v))
+        q, v = self.vary(np.random.default_rng(seed), lanes, q, v)
+        assert q.shape == (lanes, *state.q.shape), q.shape
+        assert v.shape == (lanes, *state.v.shape), v.shape
+        assert len(np.unique(np.concatenate([q, v], 1), axis=0)) == lanes, "states must differ from lane to lane"
+        dtype = state.q.dtype
+        return replace(carom.tile(state, lanes), q=jnp.asarray(q, dtype), v=jnp.asarray(v, dtype))
+
+
+# -- lanes that differ -----------------------------------------------------------------------------------------------
+
+
+def _spun(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
+    """Every degree of freedom at a random speed, 1 rad/s or m/s."""
+    return np.tile(q, (lanes, 1)), v + rng.normal(size=(lanes, len(v)))
+
+
+def _shifted(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
+    """Every box a little off the middle."""
+    q = np.tile(q, (lanes, 1)).reshape(lanes, -1, 7)
+    q[..., :2] += rng.uniform(-SIDEWAYS, SIDEWAYS, (*q.shape[:2], 2))
+    return q.reshape(lanes, -1), np.tile(v, (lanes, 1))
+
+
+SPEED, ANGLE = (6.0, 10.0), 0.05  # [m/s], [rad] from the table's axis, at most: the rack is hit
+
+
+def _struck(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
+    """The cue ball, the scene's first body, at a random speed in a random direction."""
+    draws = rng.uniform(size=(lanes, 2))
+    speed, angle = SPEED[0] + (SPEED[1] - SPEED[0]) * draws[:, 0], ANGLE * (2 * draws[:, 1] - 1)
+    v = np.tile(v, (lanes, 1))
+    v[:, 3], v[:, 4] = speed * np.cos(angle), speed * np.sin(angle)
+    return np.tile(q, (lanes, 1)), v
+
+
+# the arm alone: nothing that could touch, and nothing that takes energy
+_ALONE = {"lower": -np.inf, "upper": np.inf, "damping": 0.0, "loss": 0.0}
+
+CASES: dict[str, Case] = {
+    "arm7, order 2": Case(
+        "arm7", 2.0, _spun, ("drift",), {"f32": 0.1, "f64": 0.1}, max_dt=ORDER_2, scheme="semi_implicit",
+        steps={"MuJoCo": ORDER_2, "rapier3d": ORDER_2}, changes=_ALONE,
+    ),
+    "arm7, order 4": Case(
+        "arm7", 2.0, _spun, ("drift",), {"f32": 1e-3, "f64": 1e-3}, max_dt=ORDER_4, integrator="RK4",
+        steps={"MuJoCo": ORDER_4}, changes=_ALONE,
+    ),
+    "stack": Case(
+        "stack", 1.0, _shifted, ("moved", "overlap"), {"f32": 1e-3, "f64": 1e-3}, parameters={"n": BOXES}, middle=0.05
+    ),
+    "pool_break": Case(
+        "pool_break", 3.0, _struck, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-8}, middle=0.4,
+        steps={"MuJoCo": 1e-3, "rapier3d": STEP},
+    ),
+    "ragdoll": Case(
+        "ragdoll", 2.0, _spun, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-6}, middle=0.8,
+        steps={"MuJoCo": 2e-3, "rapier3d": STEP},
+    ),
+}  # fmt: skip
+
+
+# -- how good a run was ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Run:
+    """Of some lanes, frame by frame: kinetic and potential energy (lanes, frames) [J], the deepest overlap
+    (lanes, frames) [m], q (lanes, frames, nq)."""
+
+    kinetic: Numbers
+    potential: Numbers
+    overlap: Numbers
+    q: Numbers
+
+    @property
+    def energy(self) -> Numbers:
+        return self.kinetic + self.potential
+
+
+def _of_kinetic(run: Run, x: Numbers) -> float:
+    return float((x.max(1) / run.kinetic.max(1)).max())
+
+
+# what is measured, by the worst of all lanes (left: their mean)
+QUALITIES: dict[str, tuple[str, Callable[[Run], float]]] = {
+    "drift": ("energy drift", lambda run: _of_kinetic(run, np.abs(run.energy - run.energy[:, :1]))),
+    "gain": ("energy gain", lambda run: _of_kinetic(run, run.energy - np.minimum.accumulate(run.energy, 1))),
+    "left": ("kinetic left", lambda run: float((run.kinetic[:, -1] / run.kinetic.max(1)).mean())),
+    "overlap": ("overlap m", lambda run: float(run.overlap.max())),
+    "moved": ("moved m", lambda run: float(np.abs(run.q - run.q[:, :1]).max())),
+}
+
+
+class Measured:
+    """Measures states of a case, in f64, whoever made them."""
+
+    def __init__(self, case: Case) -> None:
+        self.model, state = case.compiled(jnp.float64)
+        zeros = (jnp.zeros((TOGETHER, *x.shape)) for x in (state.q, state.v))
+        self.call = jax.jit(self._measure).lower(self.model, *zeros).compile()
+
+    @staticmethod
+    def _measure(model: Model, q: Any, v: Any) -> tuple[Any, Any, Any]:
+        energy = jax.vmap(lambda q, v: carom.energy(model, State(q, v, jnp.zeros(()))))(q, v)
+        overlap = jnp.zeros(len(q))
+        if model.topology.pairs:
+            near = carom.detect(model, q)
+            overlap = jnp.where(near.active, -near.gap, 0).max(-1, initial=0)
+        return energy.kinetic, energy.potential, overlap
+
+    def __call__(self, q: Any, v: Any) -> Run:
+        """Of lanes (lanes, frames, nq) and (lanes, frames, nv)."""
+        q, v = (np.asarray(x, np.float64) for x in (q, v))
+        lanes, frames = q.shape[:2]
+        rows = [x.reshape(lanes * frames, -1) for x in (q, v)]
+        rows = [np.pad(x, ((0, -len(x) % TOGETHER), (0, 0)), mode="edge") for x in rows]
+        pieces = [
+            self.call(self.model, *(jnp.asarray(x[k : k + TOGETHER]) for x in rows))
+            for k in range(0, len(rows[0]), TOGETHER)
+        ]
+        columns = (np.concatenate([np.asarray(x) for x in column]) for column in zip(*pieces, strict=True))
+        return Run(*(x[: lanes * frames].reshape(lanes, frames) for x in columns), q)

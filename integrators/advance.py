@@ -1,0 +1,68 @@
+"""step: advance by exactly dt, with all events inside, and nothing recorded."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+from jax import Array
+
+from ..engine import results
+from ..engine.model import Model
+from ..engine.state import State
+from .control import Control, Orders, told_by
+from .rollout import batched, has_limits
+from .rules import Rules
+from .run import run
+
+MOST_TICKS = 100_000
+
+
+def step(
+    model: Model,
+    state: State,
+    *,
+    dt: float,
+    max_dt: float = 1 / 240,
+    control: Control | Array | None = None,
+    scheme: str = "exact",
+    time_control: str = "rollback",
+    law: str = "stronge",
+    impacts: str = "sequential",
+    resting: str = "solve",
+    max_contacts: int | None = None,
+    max_pairs: int | None = None,
+    throw: bool = True,
+) -> State:
+    """The state dt seconds later, of one scene or of a batch: impacts, rests and slides on the way included.
+
+    All keywords are those of `carom.rollout`; control is None, (nv,) or (lanes, nv) for the whole of dt, or a function.
+    It may be jitted, mapped, and differentiated in forward mode: the times of impacts are differentiated too.
+    throw: raise if a lane fails; inside jit nothing is raised, and a lane that fails stays where it failed.
+    """
+    if not isinstance(dt, jax.core.Tracer) and not (math.isfinite(dt) and dt > 0):
+        raise ValueError(f"step: dt is {dt!r}; it must be a positive number of seconds")
+    state = batched(model, state)
+    rules = Rules(scheme, time_control, law, impacts, resting, has_limits(model), max_contacts, max_pairs)
+    function, rows = None, control
+    if control is not None and not callable(control):
+        rows = jnp.broadcast_to(jnp.asarray(control, state.q.dtype), (*state.t.shape, model.topology.nv))[None]
+    elif callable(control):
+        function, rows = Orders.of(control, 1, model.topology.nv, state).function, None
+    interval = jnp.asarray(dt, state.q.dtype).reshape(1)
+    after, code = _advanced(rules, function, model, state, interval, jnp.asarray(max_dt, state.q.dtype), rows)
+    if throw and not isinstance(code, jax.core.Tracer):
+        results.raise_for(code, after.t)
+    return after
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _advanced(
+    rules: Rules, function: Any, model: Model, state: State, interval: Array, max_dt: Array, rows: Any
+) -> tuple[State, Array]:
+    ran = run(rules, model, state, interval, max_dt, told_by(rows, function), 0, jnp.int32(MOST_TICKS))
+    return ran.state, ran.code

@@ -1,0 +1,147 @@
+"""Batches of lanes that are more than one device, or its memory, is to have at once. `docs/batches.md` tells users.
+
+A lane knows nothing of the others, so nothing is sent between devices while they run, and each stops when its own
+lanes are done.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from ..engine.state import State
+from .lane_map import lane_axes
+
+try:
+    from jax import shard_map
+except ImportError:  # where it was before jax 0.8
+    from jax.experimental.shard_map import shard_map
+
+LANE = "lane"  # the axis of the mesh
+PATIENCE = 2.0  # [s] after which a run in chunks says how far it is
+
+Program = Callable[..., Any]  # (static, model, state, intervals, rows, *bounds) -> results, lanes first
+
+
+def run_batch(
+    here: Callable[..., Any], program: Program, static: Any, devices: Any, chunk: int | None, *numbers: Any
+) -> Any:
+    """program(static, *numbers) of lanes along one axis, on some devices, some lanes at a time. here(*numbers) is the
+    same on the one device that the numbers are on."""
+    state = numbers[1]
+    chosen = devices_for(devices, state)
+    same = len(chosen) == 1 and {*chosen} == state.t.devices()
+    run = here if same else functools.partial(over_devices, program, static, chosen)
+    return run(*numbers) if chunk is None else in_chunks(run, chunk, len(chosen), *numbers)
+
+
+def devices_for(devices: int | Sequence[Any] | None, state: State) -> list[Any]:
+    """The devices to run on: those given, so many of this process's, or by default all that have a lane each."""
+    if devices is not None and not isinstance(devices, int):
+        return list(devices)
+    if not state.t.is_fully_addressable:  # spread over processes already
+        return list(state.t.sharding.mesh.devices.flat)  # type: ignore[union-attr]
+    mine = jax.local_devices(backend=next(iter(state.t.devices())).platform)
+    if devices is None:
+        return mine if state.t.size >= len(mine) else mine[:1]
+    if not 1 <= devices <= len(mine):
+        raise ValueError(f"rollout: devices is {devices}; there are {len(mine)} here: {', '.join(map(str, mine))}")
+    return mine[:devices]
+
+
+def over_devices(program: Program, static: Any, devices: Sequence[Any], *numbers: Any) -> Any:
+    """program(static, *numbers) with equally many lanes on every device."""
+    lanes, axes = numbers[1].t.shape[0], _axes(*numbers)
+    each = -(-lanes // len(devices))
+    if each * len(devices) > lanes:
+        numbers = _chosen(numbers, axes, range(each * len(devices)))
+    mesh = Mesh(np.array(devices), (LANE,))
+    where = [NamedSharding(mesh, _spec(axis)) for axis in axes]
+    leaves, tree = jax.tree.flatten(numbers)
+    placed = jax.tree.unflatten(tree, jax.device_put(leaves, where))
+    ran = _sharded(program, static, mesh, axes, *placed)
+    return ran if each * len(devices) == lanes else jax.tree.map(lambda x: x[:lanes], ran)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _sharded(program: Program, static: Any, mesh: Mesh, axes: tuple[int, ...], *numbers: Any) -> Any:
+    leaves, tree = jax.tree.flatten(numbers)
+
+    def shard(*leaves: Array) -> Any:
+        return program(static, *jax.tree.unflatten(tree, leaves))
+
+    specs = tuple(_spec(axis) for axis in axes)
+    return shard_map(shard, mesh=mesh, in_specs=specs, out_specs=P(LANE), check_vma=False)(*leaves)
+
+
+def in_chunks(run: Callable[..., Any], chunk: int, devices: int, *numbers: Any) -> Any:
+    """run(*numbers), `chunk` lanes at a time, gathered into numpy arrays on the host.
+
+    A chunk is rounded up to as many lanes on each device. All chunks have the same shape, and share one program.
+    """
+    if chunk < 1:
+        raise ValueError(f"rollout: chunk is {chunk}; it must be at least 1 lane")
+    lanes, axes = numbers[1].t.shape[0], _axes(*numbers)
+    chunk = -(-chunk // devices) * devices
+    if chunk >= lanes:
+        return run(*numbers)
+    gathered: Any = None
+    for begin in _told(range(0, lanes, chunk), lanes):
+        part = jax.device_get(run(*_chosen(numbers, axes, range(begin, begin + chunk))))
+        if gathered is None:
+            gathered = jax.tree.map(lambda x: np.empty((lanes, *x.shape[1:]), x.dtype), part)
+        for whole, x in zip(jax.tree.leaves(gathered), jax.tree.leaves(part), strict=True):
+            whole[begin : begin + chunk] = x[: lanes - begin]
+    return gathered
+
+
+def at_hand(*arrays: Any) -> list[np.ndarray]:
+    """The arrays on the host; of such as are spread over processes, the lanes of this one."""
+    return [
+        np.asarray(x) if getattr(x, "is_fully_addressable", True)
+        else np.concatenate([np.asarray(shard.data) for shard in x.addressable_shards])
+        for x in arrays
+    ]  # fmt: skip
+
+
+def _axes(model: Any, state: State, intervals: Array, rows: Any, *bounds: Array) -> tuple[int, ...]:
+    """For each leaf of the numbers, the axis its lanes are along; -1 for none."""
+    own, first, told = lane_axes(model, state, rows)
+    return tuple(jax.tree.leaves((own, first, -1, told, (-1,) * len(bounds))))
+
+
+def _chosen(numbers: Any, axes: tuple[int, ...], lanes: range) -> Any:
+    """The numbers of some lanes; behind the last one it is repeated."""
+    which = np.minimum(np.array(lanes), numbers[1].t.shape[0] - 1)
+    leaves, tree = jax.tree.flatten(numbers)
+    some = [x if axis < 0 else x[(slice(None),) * axis + (which,)] for x, axis in zip(leaves, axes, strict=True)]
+    return jax.tree.unflatten(tree, some)
+
+
+def _spec(axis: int) -> P:
+    return P() if axis < 0 else P(*(None,) * axis, LANE)
+
+
+def _told(begins: range, lanes: int) -> Iterator[int]:
+    """The begins of chunks, with a bar on stderr once it has taken a while."""
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress
+
+    bar = Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=Console(stderr=True))
+    task, started = bar.add_task("lanes", total=lanes), time.monotonic()
+    try:
+        for begin in begins:
+            yield begin
+            bar.update(task, completed=min(begin + begins.step, lanes))
+            if time.monotonic() - started > PATIENCE:
+                bar.start()
+    finally:
+        bar.stop()

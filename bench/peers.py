@@ -122,7 +122,7 @@ def _geometry(model: Any, shape: int) -> Any:
     return makers[kind]()
 
 
-BOUNCE = 4  # steps that a bounce takes in MuJoCo, whose contacts are springs
+BOUNCE = 10  # steps a bounce takes in MuJoCo, whose contacts are springs: restitution is then right to 0.02
 PIECE = 256  # steps of a rollout whose states are kept at a time
 
 
@@ -139,7 +139,6 @@ class MujocoWorld:
         from carom.tests.oracles.mujoco_model import Oracle, xml
 
         mujoco: Any = module  # its stubs miss the compiled names
-
         model = jax.tree.map(lambda x: np.array(x, np.float64), model)
         topology, maps = model.topology, Oracle(model)
         self.maps, self.mujoco = maps, mujoco
@@ -199,10 +198,11 @@ class MujocoWorld:
 
         first = np.array([[0, *x[self.maps.q_of], *(self.maps.T(x) @ y)] for x, y in zip(q, v, strict=True)])
         data = [self.mujoco.MjData(self.model) for _ in range(threads)]
-        pool = Rollout(nthread=threads)
+        pool: Any = Rollout(nthread=threads)
 
         def run() -> np.ndarray:
-            state, left = first, steps
+            state: Any = first
+            left = steps
             while left:
                 state = pool.rollout(self.model, data, state, nstep=min(left, PIECE))[0][:, -1]
                 left -= min(left, PIECE)

@@ -60,7 +60,8 @@ class RapierWorld:
                 q[at : at + 4], v[dof : dof + 3] = relative.as_quat(scalar_first=True), own
             else:
                 q[at], v[dof] = relative.as_rotvec() @ model.axis[link], own @ model.axis[link]
-            turns.insert(-1, turn), spins.insert(-1, spin)
+            turns.insert(-1, turn)
+            spins.insert(-1, spin)
         return q, v
 
 
@@ -129,7 +130,7 @@ def _joint(rapier: Any, model: Any, link: int) -> Any:
     joint = model.topology.joints[link]
     mask, along = rapier.JointAxesMask, Rotation.identity()
     if joint == "revolute":
-        along, _ = Rotation.align_vectors(model.axis[link][None], [[1.0, 0.0, 0.0]])
+        along = Rotation.align_vectors(model.axis[link][None], [[1.0, 0.0, 0.0]])[0]
     frame = Rotation.from_quat(model.joint_quaternion[link], scalar_first=True) * along
     locked = {"revolute": mask.LOCKED_REVOLUTE_AXES, "spherical": mask.LOCKED_SPHERICAL_AXES}[joint]
     made = rapier.GenericJoint.builder(locked)

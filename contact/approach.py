@@ -29,14 +29,14 @@ def touch_time(model: Model, q: Array, v: Array, dv: Array, near: Proximities, l
     q (*batch, nq), v and its rate dv (*batch, nv). What rests on each other is left out.
     limits: whether joints may have limits.
     """
-    slow, envelope = model.rest_speed, ENVELOPE * model.gap_band
+    slow, band = model.rest_speed, model.gap_band
     time = jnp.full(q.shape[:-1], jnp.inf, q.dtype)
     if near.pair.shape[-1]:
         g, u, a = _pairs(model, q, v, dv, near)
-        time = _least(g, u, a, envelope, slow)
+        time = _least(g, u, a, band, slow)
     if limits:
         for g, u, a in _limits(model, q, v, dv):
-            time = jnp.minimum(time, _least(g, u, a, envelope, slow))
+            time = jnp.minimum(time, _least(g, u, a, band, slow))
     return time
 
 
@@ -79,8 +79,9 @@ def _limits(model: Model, q: Array, v: Array, dv: Array) -> list[tuple[Array, Ar
     return [(at - lower, u, a), (upper - at, -u, -a)]
 
 
-def _least(g: Array, u: Array, a: Array, envelope: Array, slow: Array) -> Array:
-    rests = (g <= envelope) & (u >= -slow) & (u <= SLOW * slow)
+def _least(g: Array, u: Array, a: Array, band: Array, slow: Array) -> Array:
+    leaves = jnp.where(g < -band, 1, SLOW) * slow  # as `determine.phases` has it
+    rests = (g <= ENVELOPE * band) & (u >= -slow) & (u <= leaves)
     return jnp.where(rests, jnp.inf, first_time(g, u, a)).min(0, initial=jnp.inf)
 
 

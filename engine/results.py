@@ -37,7 +37,7 @@ MESSAGES = {
         "which never does"
     ),
     IMPACTS_CAPPED: (
-        "the bodies were still striking each other after the most impacts an instant is given, and were ended "
+        "the bodies were still striking each other after the most impacts an instant is given, and were stopped "
         "together without bounce: raise max_impacts, or use impacts='simultaneous'"
     ),
     CONTACTS_FULL: (

@@ -20,11 +20,6 @@ from jax.sharding import PartitionSpec as P
 from ..engine.state import State
 from .lane_map import lane_axes
 
-try:
-    from jax import shard_map
-except ImportError:  # where it was before jax 0.8
-    from jax.experimental.shard_map import shard_map
-
 LANE = "lane"  # the axis of the mesh
 PATIENCE = 2.0  # [s] after which a run in chunks says how far it is
 
@@ -37,6 +32,8 @@ def run_batch(
     """program(static, *numbers) of lanes along one axis, on some devices, some lanes at a time. here(*numbers) is the
     same on the one device that the numbers are on."""
     state = numbers[1]
+    if chunk is not None and not state.t.is_fully_addressable:
+        raise ValueError("rollout: chunk is for lanes of one process; these are spread over several")
     chosen = devices_for(devices, state)
     same = len(chosen) == 1 and {*chosen} == state.t.devices()
     run = here if same else functools.partial(over_devices, program, static, chosen)
@@ -79,7 +76,7 @@ def _sharded(program: Program, static: Any, mesh: Mesh, axes: tuple[int, ...], *
         return program(static, *jax.tree.unflatten(tree, leaves))
 
     specs = tuple(_spec(axis) for axis in axes)
-    return shard_map(shard, mesh=mesh, in_specs=specs, out_specs=P(LANE), check_vma=False)(*leaves)
+    return jax.shard_map(shard, mesh=mesh, in_specs=specs, out_specs=P(LANE), check_vma=False)(*leaves)
 
 
 def in_chunks(run: Callable[..., Any], chunk: int, devices: int, *numbers: Any) -> Any:
@@ -144,4 +141,5 @@ def _told(begins: range, lanes: int) -> Iterator[int]:
             if time.monotonic() - started > PATIENCE:
                 bar.start()
     finally:
-        bar.stop()
+        if bar.live.is_started:
+            bar.stop()

@@ -44,17 +44,17 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
     after = scheme_named(rules.scheme)(model, State(state.q, held.v, state.t), h, ready.told, held.spread)
     q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((state.q, after.q), (state.v, after.v)))
     after = State(q, v, state.t + h)
-    part = _slide_ends(model, resting, contacts.friction, u, held.impulse, h)
+    part = _slide_ends(model, resting, contacts.friction, u, held.impulse)
     return Proposal(h, after, held.impulse, resting, part, held.code)
 
 
-def _slide_ends(model: Model, resting: Array, mu: Array, u: Vec3, p: Vec3, h: Array) -> Array:
+def _slide_ends(model: Model, resting: Array, mu: Array, u: Vec3, p: Vec3) -> Array:
     """The part of the step after which the first sliding contact sticks.
 
     What sticks at the end needs less than mu p_n; as long as it slid friction was constant, and that part stops it.
-    A slide shorter than the gap band is not looked at.
+    A slide slower than the rest speed is not looked at.
     """
     slip, used = jnp.sqrt(u.x * u.x + u.y * u.y), jnp.sqrt(p.x * p.x + p.y * p.y)
     most = mu * p.z
-    stops = resting & (p.z > 0) & (used < most * (1 - 1e-3)) & (slip * h > model.gap_band)
+    stops = resting & (p.z > 0) & (used < most * (1 - 1e-3)) & (slip > model.rest_speed)
     return jnp.where(stops, used / jnp.where(stops, most, 1), 1).min(0, initial=1)

@@ -82,6 +82,7 @@ def rollout(
     max_ticks: int | None = None,
     max_contacts: int | None = None,
     max_pairs: int | None = None,
+    max_impacts: int = 256,
     devices: int | Sequence[Any] | None = None,
     chunk: int | None = None,
     fuse: bool = False,
@@ -103,6 +104,7 @@ def rollout(
     max_events: room for so many impacts a lane in the log. None: a million in all, at most 1024 a lane. 0: no log.
     max_ticks: steps tried after which a lane is given up. None: 1000 a frame.
     max_contacts: room for contacts (None: 8 a link, 4 a ball, at least 32).  max_pairs: for near pairs, see `detect`.
+    max_impacts: of one instant, after which what still closes is stopped without bounce, and the code says so.
     devices: that the lanes are spread over: a list, or so many. None: all that jax has here, if each gets a lane.
     chunk: run so many lanes at a time, and gather what they did into numpy arrays, where memory is short.
     fuse: on a CPU, compile the whole run to one machine function: it takes twice as long to compile, and runs three to
@@ -112,7 +114,8 @@ def rollout(
     """
     times = frame_times(duration, frame_dt, max_dt)
     state = batched(model, state)
-    rules = Rules(scheme, time_control, law, impacts, resting, has_limits(model), max_contacts, max_pairs)
+    limits = has_limits(model)
+    rules = Rules(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs, max_impacts)
     intervals = np.diff(times)  # and what rounding makes of equal ones is taken back: T + T is 2 T, bit by bit
     intervals[np.isclose(intervals, frame_dt, rtol=1e-9, atol=0)] = frame_dt
     orders = Orders.of(control, len(intervals), model.topology.nv, state)

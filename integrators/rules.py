@@ -22,7 +22,8 @@ class Rules:
     scheme: of motion, `schemes.py`.  time_control: "rollback" locates impacts in time; "fixed" takes steps as long as
     it may, and finds bodies as deep in each other as one step takes them.  law: of impacts.  impacts: several at
     once, "sequential" or "simultaneous".  resting: "solve", "microcollisions" or "penalty".
-    limits: whether any joint has limits.  max_contacts, max_pairs: room, None for the defaults.
+    limits: whether any joint has limits.  max_contacts, max_pairs: room, None for the defaults.  max_impacts: of one
+    instant.
     """
 
     scheme: str = "exact"
@@ -33,6 +34,7 @@ class Rules:
     limits: bool = True
     max_contacts: int | None = None
     max_pairs: int | None = None
+    max_impacts: int = 256
 
     def paced(self, model: Model, h: Array) -> Model:
         """The model with the speed below which contacts rest in steps of length h [s]: some ways to rest need more."""
@@ -45,7 +47,7 @@ class Rules:
         resting_named(self.resting)
         if self.time_control not in TIME_CONTROLS:
             raise ValueError(f"time_control is {self.time_control!r}; it must be one of {', '.join(TIME_CONTROLS)}")
-        for name in ("max_contacts", "max_pairs"):
+        for name in ("max_contacts", "max_pairs", "max_impacts"):
             room = getattr(self, name)
             if room is not None and room < 1:
                 raise ValueError(f"{name} is {room}; it must be at least 1, or None for the default")

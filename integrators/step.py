@@ -97,4 +97,6 @@ def _seen(rules: Rules, model: Model, state: State) -> Any:
 def _struck(rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, accepted: Array) -> Response:
     with jax.named_scope("respond"):
         here = contacts._replace(active=contacts.active & accepted)
-        return respond(model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts)
+        return respond(
+            model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts
+        )

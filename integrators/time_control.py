@@ -72,7 +72,8 @@ def decide(rules: Rules, model: Model, lane: Lane, tried: Proposal, contacts: Co
     last = (h <= 2 * _least(lane)) | (search.rejected >= MOST)
     accepted = finite & (last | ~(too_deep | slid))
     deeper = accepted & too_deep & (contacts.gap.min(0, initial=0) < -ENVELOPE * model.gap_band)
-    ahead = jnp.where(strikes | (search.high <= h), jnp.inf, search.high - h)
+    # half the way there, what was too deep is looked at again: another way led to it, and it may no longer be
+    ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
     rejected = Search(
         jnp.where(too_deep, h, search.high), jnp.where(too_deep, back, h * tried.part), search.rejected + 1
     )

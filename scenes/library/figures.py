@@ -105,7 +105,8 @@ _RAGDOLL = Play(
     duration=4.0,
     impacts="simultaneous",  # one by one, blows wander through the limbs hundreds of times
     facts=(
-        at_most("energy gained, in parts of the kinetic [J/J]", 1e-6, lambda p: p.energy_gain),
+        # what is too deep comes out at half the rest speed: 75 kg at 0.007 m/s, of some 600 J
+        at_most("energy gained, in parts of the kinetic [J/J]", 1e-5, lambda p: p.energy_gain),
         at_most("how far a joint is beyond its limits [rad]", 1e-5, _beyond),  # ten gap bands
         at_most("kinetic energy at the end [J]", 0.1, lambda p: p.kinetic[-1]),
     ),

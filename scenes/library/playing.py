@@ -158,18 +158,22 @@ class Outcome:
         return abs(self.found - self.fact.expected) <= self.fact.tolerance
 
 
+# of every play, beside its own facts
+WELL = Fact("result code, 0 if all is well", 0, 0, lambda p: p.result.code)
+
+
 def play(entry: Entry, way: Play, dtype: Any = None) -> Played:
-    """Builds, compiles and runs a scene; raises where a lane does not finish."""
+    """Builds, compiles and runs a scene; whether the run is well its code says."""
     from ...integrators.rollout import rollout
     from ..compile import compile_scene
 
     spec = entry.build(**way.parameters)
     model, state = compile_scene(spec, dtype)
-    return Played(spec, model, state, rollout(model, state, **way.keywords))
+    return Played(spec, model, state, rollout(model, state, **way.keywords, throw=False))
 
 
 class Checked(NamedTuple):
-    """A play, what became of its facts, and why it did not finish, if it did not."""
+    """A play, what became of its facts and of WELL, and in words what was not well with the run, if anything."""
 
     play: Play
     outcomes: list[Outcome]
@@ -177,20 +181,18 @@ class Checked(NamedTuple):
 
 
 def outcomes(entry: Entry, dtype: Any = None) -> Iterator[Checked]:
-    """Plays a scene in all its ways, one after another; a play that fails leaves its facts unmeasured."""
-    from ...engine.results import SimulationError
+    """Plays a scene in all its ways, one after another."""
+    from ...engine.results import MESSAGES, OK
 
     for way in entry.plays:
-        try:
-            played = play(entry, way, dtype)
-        except SimulationError as error:
-            yield Checked(way, [Outcome(fact, math.nan) for fact in way.facts], str(error))
-        else:
-            yield Checked(way, [Outcome(fact, _measured(fact, played)) for fact in way.facts], "")
+        played = play(entry, way, dtype)
+        code = int(played.result.code)
+        found = [Outcome(fact, _measured(fact, played)) for fact in (*way.facts, WELL)]
+        yield Checked(way, found, "" if code == OK else MESSAGES[code])
 
 
 def _measured(fact: Fact, played: Played) -> float:
     try:
         return float(fact.measure(played))
-    except IndexError:  # an impact that did not come
+    except (IndexError, ValueError):  # an impact that did not come
         return math.nan

@@ -21,7 +21,7 @@ def two_balls() -> tuple[carom.Model, carom.State]:
     b.add_plane(friction=0.2, restitution=0.8)
     how: dict[str, Any] = {"shapes": [carom.Sphere(RADIUS)], "mass": 1.0, "friction": 0.2, "restitution": 0.8}
     b.add_body("first", position=(0, 0, 0.4), angular_velocity=(0, 20, 0), **how)
-    b.add_body("second", position=(1, 0.05, 0.5), linear_velocity=(-4, 0, 1), **how)
+    b.add_body("second", position=(0.6, 0.05, 0.5), linear_velocity=(-3, 0, -0.5), **how)
     return carom.compile_scene(b)
 
 
@@ -49,11 +49,14 @@ def ball(friction: float = 0.0, restitution: float = 0.9, off: float = 0.0, spin
     return carom.compile_scene(b)
 
 
-def fallen(model: carom.Model, state: carom.State, frame_dt: float, max_dt: float = 1 / 240) -> Any:
+def fallen(
+    model: carom.Model, state: carom.State, frame_dt: float, max_dt: float = 1 / 240, throw: bool = True
+) -> Any:
     """The rollout of one ball over so many frames."""
     return carom.rollout(
-        model, state, duration=FRAMES * frame_dt, frame_dt=frame_dt, max_dt=max_dt, max_events=256, max_contacts=1
-    )
+        model, state, duration=FRAMES * frame_dt, frame_dt=frame_dt, max_dt=max_dt, max_events=256, max_contacts=1,
+        throw=throw,
+    )  # fmt: skip
 
 
 def ran(state: carom.State, model: carom.Model | None = None, **changes: Any):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carom.engine.results import SimulationError
+from carom.engine.results import CONTACTS_FULL, OK
 from carom.scenes.library import balls, playing, rods, rolling, simbench
 from carom.scenes.library.facts import Entry, Fact, Play, at_most
 from carom.scenes.library.playing import Outcome, outcomes
@@ -63,32 +63,28 @@ def test_a_fact_holds_up_to_its_tolerance() -> None:
     assert not any(Outcome(fact, x).holds for x in (0.126, -0.126, math.nan, math.inf))
 
 
-def played(monkeypatch: pytest.MonkeyPatch, outcome: Any) -> list[playing.Checked]:
-    """What comes of a scene with two facts when playing it gives this, or raises it."""
-
-    def play(*_: Any) -> Any:
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
-
-    monkeypatch.setattr(playing, "play", play)
+def checked(monkeypatch: pytest.MonkeyPatch, code: int) -> playing.Checked:
+    """What comes of a scene with two facts when two impacts happen, at 0 and 1 s, and this is the code of the run."""
+    events = SimpleNamespace(count=np.array(2), t=np.arange(5.0))
+    result: Any = SimpleNamespace(events=events, code=np.array(code))
+    spec: Any = None
+    monkeypatch.setattr(playing, "play", lambda *_: playing.Played(spec, None, None, result))
     facts = (at_most("t", 0.5, lambda p: p.event("t")[2]), Fact("n", 2, 0, lambda p: p.impacts))
-    return list(outcomes(Entry(balls.bouncing_ball, "", (Play(facts),))))
+    (all_of_it,) = outcomes(Entry(balls.bouncing_ball, "", (Play(facts),)))
+    return all_of_it
 
 
 def test_an_impact_that_did_not_come_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    events = SimpleNamespace(count=np.array(2), t=np.arange(5.0))
-    given = playing.Played(None, None, None, SimpleNamespace(events=events))  # type: ignore[arg-type]
-    ((_, found, failure),) = played(monkeypatch, given)
+    _, found, failure = checked(monkeypatch, OK)
     assert not failure
-    assert [outcome.holds for outcome in found] == [False, True]
+    assert [outcome.holds for outcome in found] == [False, True, True]
     assert math.isnan(found[0].found)
 
 
-def test_a_run_that_fails_keeps_no_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    ((_, found, failure),) = played(monkeypatch, SimulationError("lane 0: out of room"))
-    assert failure == "lane 0: out of room"
-    assert not any(outcome.holds for outcome in found)
+def test_a_run_that_is_not_well_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, found, failure = checked(monkeypatch, CONTACTS_FULL)
+    assert "raise max_contacts" in failure
+    assert [outcome.holds for outcome in found] == [False, True, False]
 
 
 def test_a_play_is_told_by_what_is_unusual() -> None:

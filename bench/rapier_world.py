@@ -12,7 +12,11 @@ from .peers import material, mutual, recorded
 
 
 class RapierWorld:
-    """rapier3d's step of the same scenes, one thread, bodies kept awake; joints are in reduced coordinates."""
+    """rapier3d's step of the same scenes, one thread, bodies kept awake.
+
+    Joints are in reduced coordinates, which keep what Carom's and MuJoCo's keep. Its joints by impulses are faster (a
+    ragdoll's step 5 times), but drift apart and have no armature.
+    """
 
     def __init__(self, model: Any, h: float) -> None:
         self.model, self.h = jax.tree.map(lambda x: np.array(x, np.float64), model), h
@@ -92,9 +96,8 @@ def _rapier_world(rapier: Any, model: Any, h: float, q: np.ndarray, v: np.ndarra
         handles.append(world.add_body(body, shapes[link]))
         if joint != "floating":
             parent = topology.parents[link]
-            world.multibody_joints.insert(
-                ground if parent < 0 else handles[parent], handles[-1], _joint(rapier, model, link)
-            )
+            below = ground if parent < 0 else handles[parent]
+            world.multibody_joints.insert(below, handles[-1], _joint(rapier, model, link))
     _set_joints(world, model, handles, q, v)
     return world, handles
 

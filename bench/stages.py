@@ -134,13 +134,14 @@ def _scene(name: str, case: Case, lanes: int, label: str, rounds: int) -> bool:
     us |= {stage: max(0.0, us[stage] - time) for stage, time in called.items()}
     total = sum(us[stage] for stage in called)
     t = float(jnp.mean(known[0]["lane"].ready.state.t))
-    print(
-        f"\n{name}, {lanes} lanes, {label}: a tick at t = {t:.2f} s, after {turns} ticks: us, and us a lane; a call's own time is taken off each stage"
-    )
+    print(f"\n{name}, {lanes} lanes, {label}: a tick at t = {t:.2f} s, after {turns} ticks: us, us a lane, part")
     for stage, time in us.items():
         part = f"{time / total:5.0%}" if stage in called else " " * 5
         print(f"  {stage:14} {time:10.1f} {time / lanes:9.2f} {part} compile {compiling[stage]:.1f} s")
-    print("  the stages together do not do what the tick does" if not agree else "", flush=True)
+    print(
+        "  (calling is taken off each stage)" if agree else "  the stages together do not do what the tick does",
+        flush=True,
+    )
     return agree
 
 

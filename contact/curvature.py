@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..collision.narrow import KERNELS, ordered
 from ..collision.posed import shapes_at
 from ..engine.algebra.fence import fence
 from ..engine.algebra.spatial import Motion
@@ -37,6 +38,7 @@ from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model, Topology
 from .contacts import Contacts
+from .determine import ENVELOPE
 from .features import Feature, features, flat_angle
 from .picking import picked
 from .rows import Rows, relative
@@ -189,3 +191,20 @@ def _spins(model: Model, contacts: Contacts, numbers: list[Array]) -> tuple[Any,
     n = contacts.frame.rows[2]
     a, b = (n.dot(Vec3(*(picked(twist[..., k], shape, 0) for k in range(3)))) for shape in numbers)
     return a, b
+
+
+def shared(model: Model, contacts: Contacts, b: Vec3) -> Vec3:
+    """b with what is across the normal averaged over the contacts of each pair of shapes that are about to rest.
+
+    Two corners of an edge that both stick cannot have accelerations that would pull the edge apart; what differs
+    between them belongs to how the edge turns during the step, and would have friction fight itself.
+    """
+    kinds = model.topology.shape_kinds
+    if all(KERNELS[ordered(kinds[i], kinds[k])[0]].rows == 1 for i, k in model.topology.pairs):
+        return b
+    near = contacts.active & ~contacts.is_limit & (contacts.gap <= ENVELOPE * model.gap_band)
+    pair = jnp.where(near, contacts.pair, -1)
+    same = (pair[:, None] == pair[None]) & near[None]
+    count = jnp.maximum(same.sum(1), 1)
+    x, y = (jnp.where(near, jnp.where(same, c[None], 0).sum(1) / count, c) for c in (b.x, b.y))
+    return Vec3(x, y, b.z)

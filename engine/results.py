@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -63,9 +66,18 @@ MESSAGES = {
 }
 
 
+# a run that ends with one of these is not what was asked for; the others say where it is less exact
+GRAVE = (NOT_FINITE, PAIRS_FULL, CONTACTS_FULL, TICKS_CAPPED, EVENTS_FULL)
+
+
 def first_code(*codes: Array) -> Array:
-    """The first code that is not OK, lane by lane."""
-    return jnp.select([code != OK for code in codes], codes, OK)
+    """The first grave code, or else the first that is not OK, lane by lane."""
+    grave = [functools.reduce(jnp.logical_or, (code == bad for bad in GRAVE)) for code in codes]
+    return jnp.select([*grave, *(code != OK for code in codes)], [*codes, *codes], OK)
+
+
+class SimulationWarning(UserWarning):
+    """Somewhere a run is less exact than it promises; the message says which lane, where and what to change."""
 
 
 class SimulationError(RuntimeError):
@@ -73,12 +85,20 @@ class SimulationError(RuntimeError):
 
 
 def raise_for(code: Array | np.ndarray, t: Array | np.ndarray) -> None:
-    """Raise for the first lane whose code is not OK. code: (...), t: (...) the last time each lane was well [s]."""
-    codes = np.atleast_1d(np.asarray(code))
-    bad = np.flatnonzero(codes.ravel() != OK)
-    if bad.size == 0:
-        return
+    """Raise for the first lane whose code is grave; warn of the first whose code is not OK.
+
+    code: (...), t: (...) the last time each lane was well [s].
+    """
+    codes, times = np.asarray(code).ravel(), np.asarray(t).ravel()
+    grave = np.flatnonzero(np.isin(codes, GRAVE))
+    if grave.size:
+        raise SimulationError(_said(codes, times, grave))
+    light = np.flatnonzero(codes != OK)
+    if light.size:
+        warnings.warn(_said(codes, times, light), SimulationWarning, stacklevel=3)
+
+
+def _said(codes: np.ndarray, t: np.ndarray, bad: np.ndarray) -> str:
     lane = int(bad[0])
     count = f" ({bad.size} of {codes.size} lanes)" if codes.size > 1 else ""
-    last = float(np.asarray(t).ravel()[lane])
-    raise SimulationError(f"lane {lane}{count}, after t = {last:.6g} s: {MESSAGES[int(codes.ravel()[lane])]}")
+    return f"lane {lane}{count}, after t = {t[lane]:.6g} s: {MESSAGES[int(codes[lane])]}"

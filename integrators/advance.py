@@ -44,13 +44,18 @@ def step(
     It may be jitted, mapped, and differentiated in forward mode: the times of impacts are differentiated too.
     throw: raise if a lane fails; inside jit nothing is raised, and a lane that fails stays where it failed.
     """
-    if not isinstance(dt, jax.core.Tracer) and not (math.isfinite(dt) and dt > 0):
-        raise ValueError(f"step: dt is {dt!r}; it must be a positive number of seconds")
+    for name, value in (("dt", dt), ("max_dt", max_dt)):
+        if not isinstance(value, jax.core.Tracer) and not (math.isfinite(value) and value > 0):
+            raise ValueError(f"step: {name} is {value!r}; it must be a positive number of seconds")
     state = batched(model, state)
     rules = Rules(scheme, time_control, law, impacts, resting, has_limits(model), max_contacts, max_pairs)
     function, rows = None, control
     if control is not None and not callable(control):
-        rows = jnp.broadcast_to(jnp.asarray(control, state.q.dtype), (*state.t.shape, model.topology.nv))[None]
+        rows, wide = jnp.asarray(control, state.q.dtype), (*state.t.shape, model.topology.nv)
+        if rows.shape not in (wide, wide[-1:]):
+            either = f"{wide[-1:]}" + (f" or {wide}" if len(wide) > 1 else "")
+            raise ValueError(f"step: control has shape {rows.shape}; give {either}, for the whole of dt")
+        rows = jnp.broadcast_to(rows, wide)[None]
     elif callable(control):
         function, rows = Orders.of(control, 1, model.topology.nv, state).function, None
     interval = jnp.asarray(dt, state.q.dtype).reshape(1)

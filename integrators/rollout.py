@@ -110,7 +110,8 @@ def rollout(
     fuse: on a CPU, compile the whole run to one machine function: it takes twice as long to compile, and runs three to
         eight times faster. Not every scene can be; one that cannot runs as without it, at best: the compiler has been
         seen to crash. Without contacts a single scene always is.
-    throw: raise if a lane fails; else, and always inside jit, look at `.code`.
+    throw: raise if a lane fails, warn where one is less exact than it should be; else, and always inside jit, look at
+        `.code`.
     """
     times = frame_times(duration, frame_dt, max_dt)
     state = batched(model, state)

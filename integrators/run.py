@@ -13,7 +13,7 @@ from jax import Array
 
 from ..engine.algebra.fence import available
 from ..engine.model import Model
-from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED
+from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, first_code
 from ..engine.state import State
 from .lanes import Counts, Lane
 from .prepare import Told
@@ -66,7 +66,7 @@ def run(
         return one(0, carry) if available() else jax.lax.fori_loop(0, TICKS_A_TURN, one, carry)
 
     turns, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), first, record))
-    code = jnp.where((lane.code == OK) & ~lane.done, TICKS_CAPPED, lane.code)
+    code = first_code(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
     if max_events:
-        code = jnp.where((code == OK) & (record.missed > 0), EVENTS_FULL, code)
+        code = first_code(code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
     return Ran(lane.ready.state, code, lane.counts, lane.clock.frame, record, turns)

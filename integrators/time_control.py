@@ -64,9 +64,12 @@ def decide(rules: Rules, model: Model, lane: Lane, tried: Proposal, contacts: Co
     a_n = relative(rows._replace(drift=rows.drift * 0), to_blocks(trees, on_the_way)).z
     closes = contacts.active & (u_n < -model.rest_speed)
     deep = closes & (contacts.gap < -model.gap_band)
+    since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -u_n, 1), jnp.where(deep, a_n, 0))
+    before = lane.ready.contacts
+    sunk = (before.active & (before.gap < -model.gap_band)).any(0)
+    deep = deep & ~(sunk & (since >= h))  # what was too deep before the step is not to be looked for in it
     strikes = (closes & (contacts.gap <= model.gap_band)).any(0)
-    too_deep = deep.any(0)
-    since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -u_n, 1), jnp.where(deep, a_n, 0)).max(0)
+    too_deep, since = deep.any(0), jnp.where(deep, since, 0).max(0)
     back = jnp.where((since >= h) | (search.rejected >= GUESSES), h / 2, h - since)
     slid = (tried.part < 1) & (search.rejected < SLIDES) & ~too_deep
     last = (h <= 2 * _least(lane)) | (search.rejected >= MOST)

@@ -54,13 +54,16 @@ def last_slip(now: Progress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
 
     The angle to the ray, d, is Newton's on the turning g, and decays as exp(-pull s), while r' = f + f_1 d with
     f_1 = -mu c . A c_perp: slip stops at p_z = (r / |f|) (1 + f_1 d / (pull + |f|)), to first order.
+    Where every direction is a ray (K of a ball), g and pull are both rounding, and there is nowhere to turn to.
     """
+    eps = jnp.finfo(jnp.result_type(mu)).eps
     u = u_0 + K @ now.p
     slip = here = slip_of(u, K, mu)
     d = 0.0
     for _ in range(4):  # from 1e-2 to rounding
         pull = slip.f + slip.stiffness
-        near = jnp.abs(slip.g) < 0.1 * pull
+        known = (jnp.abs(slip.g) > 4 * eps * slip.rate) | (pull > 1e-3 * slip.rate)
+        near = known & (jnp.abs(slip.g) < 0.1 * pull)
         turn = jnp.where(near, slip.g / jnp.where(near, pull, 1), 0)
         slip = slip_of(Vec3(slip.c[0] - turn * slip.c[1], slip.c[1] + turn * slip.c[0], u.z), K, mu)
         d = d - turn

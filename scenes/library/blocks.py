@@ -156,6 +156,7 @@ def _struck_in_turn(p) -> int:
 
 
 _DOMINOES = Play(
+    rough=True,
     duration=1.0,
     facts=(
         at_most("how many stand at the end", 0, lambda p: (_lean(p) < math.radians(30)).sum()),

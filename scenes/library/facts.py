@@ -38,7 +38,8 @@ def at_most(says: str, tolerance: float, measure: Callable[[Played], Any], sourc
 class Play:
     """One way to play a scene, and the facts that must come of it.
 
-    parameters: keywords of the function that builds the scene.  The other fields are keywords of `carom.rollout`.
+    parameters: keywords of the function that builds the scene.  rough: whether contacts may jam so that some of their
+    impulses do not settle to the last digit.  The other fields are keywords of `carom.rollout`.
     """
 
     facts: tuple[Fact, ...] = ()
@@ -50,11 +51,12 @@ class Play:
     law: str = "stronge"
     impacts: str = "sequential"
     max_events: int | None = None
+    rough: bool = False
 
     @property
     def keywords(self) -> dict[str, Any]:
         """Those of `carom.rollout`."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("facts", "parameters")}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("facts", "parameters", "rough")}
 
     @property
     def title(self) -> str:

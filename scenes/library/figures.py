@@ -102,6 +102,7 @@ def _beyond(p: Played) -> float:
 
 
 _RAGDOLL = Play(
+    rough=True,
     duration=4.0,
     impacts="simultaneous",  # one by one, blows wander through the limbs hundreds of times
     facts=(

@@ -160,6 +160,13 @@ class Outcome:
 
 # of every play, beside its own facts
 WELL = Fact("result code, 0 if all is well", 0, 0, lambda p: p.result.code)
+ENDED = Fact("result code, 0 if nothing grave happened", 0, 0, lambda p: _grave(int(p.result.code)))
+
+
+def _grave(code: int) -> int:
+    from ...engine.results import GRAVE
+
+    return code if code in GRAVE else 0
 
 
 def play(entry: Entry, way: Play, dtype: Any = None) -> Played:
@@ -187,7 +194,8 @@ def outcomes(entry: Entry, dtype: Any = None) -> Iterator[Checked]:
     for way in entry.plays:
         played = play(entry, way, dtype)
         code = int(played.result.code)
-        found = [Outcome(fact, _measured(fact, played)) for fact in (*way.facts, WELL)]
+        code = _grave(code) if way.rough else code
+        found = [Outcome(fact, _measured(fact, played)) for fact in (*way.facts, ENDED if way.rough else WELL)]
         yield Checked(way, found, "" if code == OK else MESSAGES[code])
 
 

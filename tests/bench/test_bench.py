@@ -6,9 +6,13 @@ import sys
 from pathlib import Path
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from carom.bench.contact_cases import by_law, check_impacts, impact_case
+from carom.bench.peers import MujocoWorld
+from carom.bench.rapier_world import RapierWorld
+from carom.bench.step_cases import CASES
 from carom.engine.results import IMPACT_UNFINISHED
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +56,6 @@ def test_contact_bench_runs_and_its_stack_stands():
     run = bench("contact", "--only", "stack", "--lanes", "4")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: a stack falls
     assert len(re.findall(r"^ *[14] +f(?:32|64) .* yes *$", run.stdout, re.M)) == 4
-    assert "all: the step" in run.stdout
 
 
 def test_contact_bench_of_one_law():
@@ -79,6 +82,51 @@ def test_impacts_are_checked():
         "unfinished": out._replace(code=out.code + IMPACT_UNFINISHED),
     }
     assert [name for name, result in wrong.items() if check_impacts("stronge", "f64", case, result).fine] == []
+
+
+def test_step_bench_of_an_arm():
+    run = bench("step", "--scene", "Euler", "--lanes", "2", "--duration", "0.02", "--dtype", "f64")
+    assert run.returncode == 0, run.stdout + run.stderr  # not 0: a lane failed
+    assert len(re.findall(r"^ *[12] +f64 .* yes$", run.stdout, re.M)) == 2
+    assert "MuJoCo: steps of 1/500 s, Euler: energy drift" in run.stdout
+    assert "RK4" not in run.stdout
+
+
+@pytest.mark.slow
+def test_step_bench_and_its_profile_of_a_stack():
+    run = bench("step", "--scene", "stack", "--lanes", "2", "--duration", "0.05", "--dtype", "f64")
+    assert run.returncode == 0, run.stdout + run.stderr  # not 0: a box moved
+    run = bench("step", "--scene", "stack", "--lanes", "1", "--dtype", "f64", "--profile")
+    assert run.returncode == 0, run.stdout + run.stderr  # not 0: the stages do not do what the tick does
+    assert "all: the tick" in run.stdout
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_lanes_of_the_step_bench_differ(name):
+    _, state = CASES[name].compiled(jnp.float32)
+    few, many = (CASES[name].states(state, lanes) for lanes in (3, 8))
+    x = np.concatenate([many.q, many.v], 1)
+    assert x.shape == (8, state.q.size + state.v.size)
+    assert len(np.unique(x, axis=0)) == 8
+    np.testing.assert_array_equal(np.concatenate([few.q, few.v], 1), x[:3])
+
+
+@pytest.mark.parametrize(("name", "apart"), [("arm7, Euler", 1e-3), ("pool_break", 1e-4)])
+def test_peers_move_alike(name, apart):
+    """apart: [m, rad] after 0.05 s, without friction: a ball that slips hops in MuJoCo. rapier3d is in f32."""
+    model, state = CASES[name].compiled(jnp.float64)
+    model = model.replace(pair_friction=0 * model.pair_friction)
+    state = CASES[name].states(state, 1)
+    worlds = [make(model, 1 / 4000) for make in (MujocoWorld, RapierWorld)]
+    ends = []
+    for world in worlds:
+        world.start(np.asarray(state.q[0]), np.asarray(state.v[0]))
+        world.run(0)
+        np.testing.assert_allclose(world.state()[0], state.q[0], rtol=0, atol=1e-6)
+        world.run(200)
+        ends.append(world.state()[0])
+    assert np.abs(ends[0] - state.q[0]).max() > 50 * apart  # they have moved
+    np.testing.assert_allclose(*ends, rtol=0, atol=apart)
 
 
 @pytest.mark.parametrize("count", ["--pairs", "--impacts"])
@@ -117,6 +165,13 @@ def test_accelerator_part_runs_without_what_a_gpu_machine_may_lack():
     assert "hull-hull 64    f64" in run.stdout
     assert "broad phase, 4096 bodies, cells" in run.stdout
     assert "scene of 1000 bodies" in run.stdout
+
+
+@pytest.mark.slow
+def test_step_suite_runs_without_what_a_gpu_machine_may_lack():
+    run = bare("sys.exit(run.main('step --device gpu --scene Euler --lanes 2 --duration 0.02 --rounds 1'.split()))")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert len(re.findall(r"^ *2 +f(?:32|64) .* yes$", run.stdout, re.M)) == 2
 
 
 @pytest.mark.slow

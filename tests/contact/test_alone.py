@@ -1,4 +1,4 @@
-"""Contacts that share no moving tree: the same answers as the solver for all together, and never for contacts that do."""
+"""Contacts that share no moving tree: the answers of the solver for all together, and none for contacts that do."""
 
 import functools
 from typing import Any
@@ -118,7 +118,9 @@ def test_same_as_together(kind: str) -> None:
         u = (s.W @ p[: s.C].ravel() + s.b).reshape(-1, 3)
         assert max(oracle.law_error(s, p[: s.C], u).values()) < 1e-9
         slips = np.hypot(u[:, 0], u[:, 1]) > 1e-6
-        modes |= {"open" if not n else "slips" if slip else "sticks" for n, slip in zip(p[: s.C, 2], slips, strict=True)}
+        modes |= {
+            "open" if not n else "slips" if slip else "sticks" for n, slip in zip(p[: s.C, 2], slips, strict=True)
+        }
     if kind == "balls":
         assert settled == len(scenes()[kind])
         assert modes == {"open", "slips", "sticks"}
@@ -144,13 +146,19 @@ def test_shared_trees_go_to_newton() -> None:
     ball = lambda x: oracle.Body(1.0, np.eye(3) * 0.4, np.array([x, 0.0, 1]))  # noqa: E731
     corner = oracle.scene(
         [ball(0)],
-        [oracle.Contact(0, -1, np.array([0.0, 0, 0]), up), oracle.Contact(0, -1, np.array([-1.0, 0, 1]), [1.0, 0, 0])],
+        [
+            oracle.Contact(0, -1, np.array([0.0, 0, 0]), up),
+            oracle.Contact(0, -1, np.array([-1.0, 0, 1]), np.array([1.0, 0, 0])),
+        ],
         [[0, 0, 0, -1.0, 0, -1]],
         0.3,
     )
     chain = oracle.scene(
         [ball(0), ball(2)],
-        [oracle.Contact(0, -1, np.array([0.0, 0, 0]), up), oracle.Contact(0, 1, np.array([1.0, 0, 1]), [-1.0, 0, 0])],
+        [
+            oracle.Contact(0, -1, np.array([0.0, 0, 0]), up),
+            oracle.Contact(0, 1, np.array([1.0, 0, 1]), np.array([-1.0, 0, 0])),
+        ],
         rng.normal(size=(2, 6)),
         0.3,
     )

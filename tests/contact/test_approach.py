@@ -1,11 +1,15 @@
 """When a gap that moves like a parabola closes: against the roots that NumPy finds."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.contact.approach import first_time
+from carom.contact.approach import _least, first_time
+from carom.contact.determine import phases
 
 ROUNDING = 1e-9  # relative: eigenvalues of companion matrices lose half the digits where two roots nearly meet
 
@@ -37,7 +41,9 @@ def test_against_roots() -> None:
     assert 1000 < finite.sum() < 3500  # both kinds were drawn
     g, u, a, time, expected = (x[finite] for x in (np.maximum(g, 0), u, a, time, expected))
     scale = g + np.abs(u * time) + np.abs(a) * time**2
-    assert (np.abs(g + (u + a * time / 2) * time) <= 8e-15 * scale).all()  # a root to rounding, also where NumPy's is not
+    assert (
+        np.abs(g + (u + a * time / 2) * time) <= 8e-15 * scale
+    ).all()  # a root to rounding, also where NumPy's is not
     apart = u * u - 2 * a * g > 1e-6 * u * u
     np.testing.assert_allclose(time[apart], expected[apart], rtol=ROUNDING)
 
@@ -70,3 +76,21 @@ def test_derivatives_are_finite() -> None:
         t = np.sqrt(2 / 9.81)  # of g + u t + a t^2/2 = 0: dt = -(dg + t du + t^2/2 da) / (u + a t)
         np.testing.assert_allclose(slopes[5], np.array([1, t, t * t / 2]) / (9.81 * t), rtol=1e-12)
         np.testing.assert_allclose(slopes[6], np.array([0, 3, 4.5]) / 3, rtol=1e-12)
+
+
+def test_what_rests_is_not_waited_for() -> None:
+    """Nothing is predicted for the contacts that `phases` calls resting, at any depth: it would be a step too short."""
+    rng = np.random.default_rng(4)
+    band, slow = 1e-9, 4e-4
+    g, u = band * rng.uniform(-30, 15, 20000), slow * rng.uniform(-1.5, 1.5, 20000)
+    model: Any = SimpleNamespace(gap_band=band, rest_speed=slow)
+    contacts: Any = SimpleNamespace(active=g <= 10 * band, gap=g)
+    resting = np.asarray(phases(model, contacts, u).resting)
+    time = np.array(
+        jax.vmap(lambda *x: _least(*x, jnp.asarray(band), jnp.asarray(slow)))(
+            g[:, None], u[:, None], -9.81 + 0 * g[:, None]
+        )
+    )
+    np.testing.assert_array_equal(time[resting], np.inf)
+    assert np.isfinite(time[~resting & (u > 0)]).all()  # what flies comes back
+    assert min(resting.sum(), (~resting).sum()) > 2000

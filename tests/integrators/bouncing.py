@@ -49,9 +49,7 @@ def ball(friction: float = 0.0, restitution: float = 0.9, off: float = 0.0, spin
     return carom.compile_scene(b)
 
 
-def fallen(
-    model: carom.Model, state: carom.State, frame_dt: float, max_dt: float = 1 / 240, throw: bool = True
-) -> Any:
+def fallen(model: carom.Model, state: carom.State, frame_dt: float, max_dt: float = 1 / 240, throw: bool = True) -> Any:
     """The rollout of one ball over so many frames."""
     return carom.rollout(
         model, state, duration=FRAMES * frame_dt, frame_dt=frame_dt, max_dt=max_dt, max_events=256, max_contacts=1,

@@ -10,7 +10,7 @@ import pytest
 
 import carom
 from carom.engine import results
-from carom.tests.integrators.bouncing import G, RADIUS, ball
+from carom.tests.integrators.bouncing import RADIUS, G, ball
 
 SAME = 1e-12  # another program: products and sums may be contracted otherwise
 E, PUSH, MASS, STOP = 0.5, 4.0, 2.0, 0.5
@@ -64,6 +64,7 @@ def bounced(h: np.ndarray, t: float, e: float) -> np.ndarray:
     return np.stack([RADIUS + e * e * u * rest - G * rest * rest / 2, e * e * u - G * rest], -1)
 
 
+@pytest.mark.slow  # compiles for 20 s
 def test_derivatives_through_two_bounces() -> None:
     """In jit, in vmap, forward: height and speed at 1 s by the height of the fall, against the formula's own slope.
 
@@ -102,12 +103,13 @@ def test_derivatives_through_two_bounces() -> None:
         ({"impacts": "all"}, "impacts is 'all'"),
         ({"resting": "none"}, "none"),
         ({"max_contacts": 0}, "max_contacts is 0; it must be at least 1"),
-        ({"control": np.zeros(3)}, r"control has shape \(3,\)"),
+        ({"control": np.zeros(3)}, r"step: control has shape \(3,\); give \(1,\), for the whole of dt"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"dt": 0.1} | arguments
     with pytest.raises(ValueError, match=message):
-        carom.step(*slider(), **({"dt": 0.1} | arguments))
+        carom.step(*slider(), **given)
 
 
 def test_a_lane_that_fails_is_named() -> None:

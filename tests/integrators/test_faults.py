@@ -1,6 +1,6 @@
 """Fault drills: what goes wrong in one lane is said in that lane, and changes no bit of any other."""
 
-import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from carom.engine import results
+from carom.integrators import lane_map, recording, rollout
 from carom.tests.integrators.bouncing import LANES, RADIUS, RUN, lanes, ran
 
 ILL = 2  # the lane in which it happens
@@ -18,32 +19,47 @@ FRAMES = 61
 HEIGHTS, SPEEDS = jnp.array([2, 9]), jnp.array([5, 11])
 
 
-@functools.cache
-def well() -> Any:
+WAYS = ["one by one", pytest.param("side by side", marks=pytest.mark.slow)]
+
+
+@pytest.fixture(scope="module", params=WAYS, autouse=True)
+def how(request: pytest.FixtureRequest) -> Iterator[None]:
+    """On a CPU lanes run one after another; what they do on a GPU, side by side, is tried here too."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "side by side":
+            for module in (lane_map, recording):
+                patch.setattr(module, "available", lambda: False)
+            program = jax.jit(lambda *arguments: rollout._with(*arguments), static_argnums=0)
+            patch.setattr(rollout, "_with_contacts", program)
+        yield
+
+
+@pytest.fixture(scope="module")
+def well(how: None) -> Any:
     return ran(lanes())
 
 
-def others_are_the_same(result: Any) -> None:
+def others_are_the_same(result: Any, well: Any) -> None:
     """Bit by bit: frames, events, counts. Only `useful` is a part of what the slowest lane took."""
     kept = np.array([k for k in range(LANES) if k != ILL])
     for name in ("t", "q", "v", "events", "code", "state"):
-        for mine, theirs in zip(*(jax.tree.leaves(getattr(x, name)) for x in (result, well())), strict=True):
+        for mine, theirs in zip(*(jax.tree.leaves(getattr(x, name)) for x in (result, well)), strict=True):
             np.testing.assert_array_equal(np.asarray(mine)[kept], np.asarray(theirs)[kept], err_msg=name)
     for name in ("ticks", "rollbacks", "impacts", "resting", "max_penetration"):
-        mine, theirs = (np.asarray(getattr(x.stats, name)) for x in (result, well()))
+        mine, theirs = (np.asarray(getattr(x.stats, name)) for x in (result, well))
         np.testing.assert_array_equal(mine[kept], theirs[kept], err_msg=name)
     np.testing.assert_array_equal(np.asarray(result.code)[kept], results.OK)
 
 
-def test_well_lanes_are_well() -> None:
+def test_well_lanes_are_well(well: Any) -> None:
     """What the drills are compared with: every lane bounces, and no two lanes alike."""
-    np.testing.assert_array_equal(well().code, results.OK)
-    assert (np.asarray(well().stats.impacts) >= 4).all()
-    assert len(np.unique(np.asarray(well().state.q[:, 0]))) == LANES
-    assert np.isfinite(well().q).all()
+    np.testing.assert_array_equal(well.code, results.OK)
+    assert (np.asarray(well.stats.impacts) >= 4).all()
+    assert len(np.unique(np.asarray(well.state.q[:, 0]))) == LANES
+    assert np.isfinite(well.q).all()
 
 
-def test_nan_from_the_start() -> None:
+def test_nan_from_the_start(well: Any) -> None:
     """Nothing of the lane is recorded but its first state; it stays there, and t says how far it got."""
     result = ran(lanes((ILL, lambda q, v: (q, v.at[3].set(jnp.nan)))))
     assert int(result.code[ILL]) == results.NOT_FINITE
@@ -51,10 +67,10 @@ def test_nan_from_the_start() -> None:
     assert np.isnan(result.t[ILL, 1:]).all()
     assert int(result.events.count[ILL]) == 0
     assert int(result.stats.ticks[ILL]) < 10  # a lost lane does no more work
-    others_are_the_same(result)
+    others_are_the_same(result, well)
 
 
-def test_not_finite_on_the_way() -> None:
+def test_not_finite_on_the_way(well: Any) -> None:
     """A speed that overflows in flight: frames before it are kept, those from there on are NaN."""
     result = ran(lanes((ILL, lambda q, v: (q.at[HEIGHTS].set(1e306), v.at[5].set(1.7e308)))))
     assert int(result.code[ILL]) == results.NOT_FINITE
@@ -63,10 +79,10 @@ def test_not_finite_on_the_way() -> None:
     assert np.isfinite(result.q[ILL, :reached]).all()
     assert np.isnan(result.q[ILL, reached:]).all()
     assert np.isfinite(result.state.q[ILL]).all()  # the last state that was accepted
-    others_are_the_same(result)
+    others_are_the_same(result, well)
 
 
-def test_more_impacts_than_the_log_holds() -> None:
+def test_more_impacts_than_the_log_holds(well: Any) -> None:
     """The motion is complete, the first rows are kept, and `missed` says how many there are no rows for."""
     low = lambda q, v: (q.at[HEIGHTS].set(RADIUS + 0.02), v * 0)  # noqa: E731 - bounces 30 times in 0.6 s
     result = ran(lanes((ILL, low)))
@@ -78,12 +94,12 @@ def test_more_impacts_than_the_log_holds() -> None:
     t = np.asarray(result.events.t[ILL])
     assert (np.diff(t) >= 0).all()
     assert t[0] == pytest.approx(np.sqrt(2 * 0.02 / 9.81), abs=1e-12)
-    others_are_the_same(result)
+    others_are_the_same(result, well)
 
 
-def test_ticks_run_out_in_one_lane() -> None:
+def test_ticks_run_out_in_one_lane(well: Any) -> None:
     """A lane of a hundred small bounces against others of few: it is given up where it stands."""
-    most = int(np.delete(np.asarray(well().stats.ticks), ILL).max())
+    most = int(np.delete(np.asarray(well.stats.ticks), ILL).max())
     low = lambda q, v: (q.at[HEIGHTS].set(RADIUS + 0.02), v * 0)  # noqa: E731
     result = ran(lanes((ILL, low)), max_ticks=most)
     assert int(result.code[ILL]) == results.TICKS_CAPPED
@@ -92,10 +108,10 @@ def test_ticks_run_out_in_one_lane() -> None:
     assert 1 < reached < FRAMES
     assert np.isnan(result.q[ILL, reached:]).all()
     assert float(result.state.t[ILL]) >= float(result.t[ILL, reached - 1])
-    others_are_the_same(result)
+    others_are_the_same(result, well)
 
 
-def test_more_contacts_than_there_is_room_for() -> None:
+def test_more_contacts_than_there_is_room_for(well: Any) -> None:
     """Two balls that touch, on the floor: three contacts where two have room. The others never have three."""
     heap = lambda q, v: (  # noqa: E731
         q.at[jnp.array([0, 1, 2, 7, 8, 9])].set(jnp.array([0, 0, RADIUS, 2 * RADIUS, 0, RADIUS])),
@@ -104,7 +120,7 @@ def test_more_contacts_than_there_is_room_for() -> None:
     result = ran(lanes((ILL, heap)))
     assert int(result.code[ILL]) == results.CONTACTS_FULL
     assert np.isfinite(result.q[ILL]).all()  # it goes on without the shallowest
-    others_are_the_same(result)
+    others_are_the_same(result, well)
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,78 @@ def test_forms_of_control() -> None:
     )  # held over a step: order 1
 
 
+STOPS, BOUNCE = (-0.2, 0.3), 0.5
+
+
+@functools.cache
+def stopped() -> tuple[carom.Model, carom.State]:
+    """The slider on a level rail between stops."""
+    b = carom.SceneBuilder(gravity=(0, 0, 0))
+    joint = carom.Prismatic((1, 0, 0), limits=STOPS, restitution=BOUNCE)
+    b.add_link("slider", joint=joint, mass=MASS, inertia=(1, 1, 1), v0=1.0)
+    return carom.compile_scene(b)
+
+
+def between_stops(push, frames: int, frame_dt: float) -> tuple[np.ndarray, list[tuple[float, float]]]:
+    """(x, v) at the frames, and (time, speed) of the impacts; push(frame, v) is constant between frames and impacts."""
+    x, v, path, impacts = 0.0, 1.0, [(0.0, 1.0)], []
+    for frame in range(frames):
+        left = frame_dt
+        while left > 0:
+            a = push(frame, v) / MASS
+            times = [(t.real, stop) for stop in STOPS for t in np.roots([a / 2, v, x - stop]) if abs(t.imag) == 0]
+            t, stop = min(((t, s) for t, s in times if t > 1e-9), default=(np.inf, 0.0))
+            h = min(t, left)
+            x, v, left = x + v * h + a * h * h / 2, v + a * h, left - h
+            if h == t:
+                impacts.append(((frame + 1) * frame_dt - left, v))
+                x, v = stop, -BOUNCE * v
+        path.append((x, v))
+    return np.array(path), impacts
+
+
+def test_function_against_stops() -> None:
+    """A motor that pushes a slider into its limits, and sees each impact's outcome at once, not at the next frame."""
+    model, state = stopped()
+
+    def follow(model, state, t):
+        return jnp.where(state.v > 0, 4.0, -6.0)
+
+    run = carom.rollout(model, state, duration=1.2, frame_dt=0.2, control=follow, max_events=16)
+    hits_as_expected(run, *between_stops(lambda frame, v: 4.0 if v > 0 else -6.0, 6, 0.2))
+
+
+@pytest.mark.slow  # a program of its own
+def test_rows_against_stops() -> None:
+    """One row for each lane and frame, of lanes that are never at the same impact."""
+    model, state = stopped()
+    forces = np.array([3.0, 3.0, -4.0, -4.0, 6.0, -2.0])[:, None] * [1.0, -0.7]
+    lanes = carom.tile(state, 2)
+    run = carom.rollout(model, lanes, duration=1.2, frame_dt=0.2, control=jnp.asarray(forces)[..., None], max_events=16)
+    for k in range(2):
+        hits_as_expected(lane(run, k), *between_stops(lambda frame, v, k=k: forces[frame, k], 6, 0.2))
+
+
+def hits_as_expected(run: Any, path: np.ndarray, impacts: list[tuple[float, float]]) -> None:
+    """What the log says of limits (VERIFICATION 4.7): lambda = -(1 + e) v m, dT = -(1 - e^2) m v^2 / 2."""
+    np.testing.assert_allclose(np.stack([run.q[:, 0], run.v[:, 0]], 1), path, rtol=0, atol=1e-12)
+    rows = int(run.events.count)
+    t, speeds = np.array(impacts).T
+    assert rows == len(impacts) >= 2
+    log = {name: np.asarray(x)[:rows] for name, x in vars(run.events).items() if np.ndim(x)}
+    np.testing.assert_allclose(log["t"], t, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(log["dof"], 0)
+    np.testing.assert_array_equal(log["pair"], -1)
+    np.testing.assert_array_equal(log["bodies"], [[0, -1]] * rows)
+    np.testing.assert_allclose(log["u_before"][:, 2], -np.abs(speeds), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(log["u_after"][:, 2], BOUNCE * np.abs(speeds), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(log["impulse"][:, 2], (1 + BOUNCE) * np.abs(speeds) * MASS, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        log["energy_after"] - log["energy_before"], -(1 - BOUNCE**2) * MASS * speeds**2 / 2, rtol=0, atol=1e-12
+    )
+    np.testing.assert_array_equal(log["impulse"][:, :2], 0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -24,7 +24,9 @@ def same_bits(one: Any, other: Any) -> None:
 
 def frame(run: Any, k: int) -> carom.State:
     """The state in frame k of every lane."""
-    return jax.tree.map(lambda x: x[..., k, :] if x.ndim > run.code.ndim + 1 else x[..., k], carom.State(run.q, run.v, run.t))
+    return jax.tree.map(
+        lambda x: x[..., k, :] if x.ndim > run.code.ndim + 1 else x[..., k], carom.State(run.q, run.v, run.t)
+    )
 
 
 # -- repeat, restore ------------------------------------------------------------------------------------
@@ -69,7 +71,7 @@ def slider() -> tuple[carom.Model, carom.State]:
 
 
 def test_twice_the_time_is_one_time_after_the_other() -> None:
-    """2. Frames of 1/60 s, of which no number of seconds is a sum without rounding; a push that holds it at its stop."""
+    """2. Frames of 1/60 s, no sum of which is without rounding; a push that holds it at its stop."""
     model, state = slider()
     run = functools.partial(carom.rollout, model, frame_dt=1 / 60, control=jnp.array([4.0]), max_events=16)
     whole, first = run(state, duration=2.0), run(state, duration=1.0)
@@ -108,7 +110,10 @@ def test_neighbours_do_not_matter() -> None:
     many = carom.tile(frame(batch(), 0), 1)
     alike = ran(jax.tree.map(lambda x: jnp.broadcast_to(x[0, 1], x.shape[1:]), many))
     for name in ("t", "q", "v"):
-        np.testing.assert_array_equal(getattr(alike, name), np.broadcast_to(getattr(expected, name)[1], alike.q.shape[:2] + getattr(alike, name).shape[2:]))
+        np.testing.assert_array_equal(
+            getattr(alike, name),
+            np.broadcast_to(getattr(expected, name)[1], alike.q.shape[:2] + getattr(alike, name).shape[2:]),
+        )
 
 
 def test_order_of_bodies() -> None:
@@ -130,10 +135,15 @@ def test_order_of_bodies() -> None:
 # -- fingerprints -------------------------------------------------------------------------------------------
 
 
+def state_of(q: Any, v: Any, t: Any) -> carom.State:
+    """Of whatever arrays."""
+    return carom.State(q, v, t)
+
+
 def test_equal_states_have_equal_hashes() -> None:
     """5. Of one state and of a batch; of the numbers alone, wherever they come from."""
     one = carom.state_hash(frame(batch(), 30))
-    assert one == carom.state_hash(carom.State(*(np.asarray(x) for x in jax.tree.leaves(frame(batch(), 30)))))
+    assert one == carom.state_hash(state_of(*(np.asarray(x) for x in jax.tree.leaves(frame(batch(), 30)))))
     assert isinstance(one, list)
     assert len(set(one)) == LANES
     single = [carom.state_hash(jax.tree.map(lambda x, k=k: x[k], frame(batch(), 30))) for k in range(LANES)]
@@ -147,16 +157,16 @@ def test_one_bit_is_another_hash(name: str) -> None:
     fields = {k: np.array(getattr(state, k), ndmin=1) for k in ("q", "v", "t")}
     fields[name][-1] = np.nextafter(fields[name][-1], 9)
     fields["t"] = fields["t"].reshape(())
-    assert carom.state_hash(carom.State(**fields)) != carom.state_hash(state)
+    assert carom.state_hash(state_of(**fields)) != carom.state_hash(state)
 
 
 def test_hash_is_that_of_the_bits_everywhere() -> None:
     """A golden number: the bytes of q, v, t, little-endian. It may change only with the contract."""
-    state = carom.State(np.array([1.0, -2.0]), np.array([0.5]), np.array(3.0))
+    state = state_of(np.array([1.0, -2.0]), np.array([0.5]), np.array(3.0))
     import hashlib
 
     expected = hashlib.blake2b(np.array([1.0, -2.0, 0.5, 3.0], "<f8").tobytes(), digest_size=16).hexdigest()
     assert carom.state_hash(state) == expected
-    big = carom.State(*(np.asarray(x, ">f8") for x in (state.q, state.v, state.t)))
+    big = state_of(*(np.asarray(x, ">f8") for x in (state.q, state.v, state.t)))
     assert carom.state_hash(big) == expected
-    assert carom.state_hash(carom.State(*(np.asarray(x, "f4") for x in (state.q, state.v, state.t)))) != expected
+    assert carom.state_hash(state_of(*(np.asarray(x, "f4") for x in (state.q, state.v, state.t)))) != expected

@@ -1,6 +1,7 @@
 """Time control: how long a step may be, where it ends, and what is taken back."""
 
 import functools
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +27,7 @@ def tries() -> tuple[dict[str, np.ndarray], np.ndarray]:
     rng, n = np.random.default_rng(0), 5000
     draw = lambda: 10.0 ** rng.uniform(-6, 0, n)  # noqa: E731
     maybe = lambda: np.where(rng.random(n) < 0.5, np.inf, draw())  # noqa: E731
-    x = {name: draw() for name in ("left", "max_dt")}
+    x: dict[str, Any] = {name: draw() for name in ("left", "max_dt")}
     x |= {name: maybe() for name in ("longest", "touch", "high", "aim")}
     x["aim"] = np.where(
         x["aim"] < np.minimum(np.minimum(x["left"], x["max_dt"]), x["high"]), x["aim"], np.inf
@@ -83,7 +84,8 @@ def root(height: Any) -> float:
     """The first t at which a height (an array of times in, one out) is 0, to rounding."""
     grid = np.linspace(0, 0.8, 8001)
     first = int(np.argmax(height(grid) < 0))
-    return brentq(lambda t: float(height(np.array([t]))[0]), grid[first - 1], grid[first], xtol=1e-15)
+    found: Any = brentq(lambda t: float(height(np.array([t]))[0]), grid[first - 1], grid[first], xtol=1e-15)
+    return found
 
 
 def bottom(t: np.ndarray) -> np.ndarray:
@@ -96,7 +98,9 @@ def first_impact(run: Any) -> float:
     return float(run.events.t[0])
 
 
-@pytest.mark.parametrize(("max_dt", "frame_dt"), [(1 / 240, 1 / 60), (1 / 240, 1 / 240), (1 / 300, 1 / 130), (1e-3, 1e-2)])
+@pytest.mark.parametrize(
+    ("max_dt", "frame_dt"), [(1 / 240, 1 / 60), (1 / 240, 1 / 240), (1 / 300, 1 / 130), (1e-3, 1e-2)]
+)
 def test_a_spinning_ball_strikes_at_its_time(max_dt: float, frame_dt: float) -> None:
     """The root of its height, whatever the steps and frames. Turning is of order 4: 9 rad/s in steps of 4 ms."""
     assert first_impact(lopsided(max_dt, frame_dt)) == pytest.approx(root(bottom), abs=SAME)
@@ -106,7 +110,7 @@ def test_longer_steps_are_off_as_their_fourth_power() -> None:
     """What is left of a wrong time is how turning is integrated, not how the touch is found."""
     errors = [abs(first_impact(lopsided(h, 0.1)) - root(bottom)) for h in (0.05, 0.025, 0.0125)]
     assert errors[0] < 1e-5
-    for long, short in zip(errors, errors[1:], strict=False):
+    for long, short in itertools.pairwise(errors):
         assert 10 < long / short < 25  # 2^4, and what the steps' uneven lengths make of it
 
 
@@ -116,7 +120,9 @@ def test_touching_is_found_by_going_back() -> None:
     impacts, band = int(run.events.count), float(ball()[0].gap_band)
     assert impacts == int(run.stats.impacts) >= 4
     assert impacts / 4 <= int(run.stats.rollbacks) <= 3 * impacts
-    gaps = 2 * np.asarray(run.events.point)[:impacts, 2]  # the point is halfway between the surfaces; the ground is at 0
+    gaps = (
+        2 * np.asarray(run.events.point)[:impacts, 2]
+    )  # the point is halfway between the surfaces; the ground is at 0
     assert (np.abs(gaps) <= band).all()
     assert (np.asarray(run.events.u_before)[:impacts, 2] < 0).all()
     assert (np.diff(np.asarray(run.events.t)[:impacts]) > 0).all()
@@ -154,7 +160,7 @@ def lowest_corner(t: np.ndarray) -> np.ndarray:
 
 @pytest.mark.slow
 def test_a_corner_strikes_at_its_time() -> None:
-    """VERIFICATION 4.12, whatever the frames, at steps that turn it well enough; and all impacts are within the band."""
+    """VERIFICATION 4.12, whatever the frames, in steps that turn it well enough; all impacts are within the band."""
     b = carom.SceneBuilder(gravity=(0, 0, -G))
     b.add_plane(friction=0.3, restitution=0.5)
     b.add_body(
@@ -174,7 +180,7 @@ def test_a_corner_strikes_at_its_time() -> None:
 
 @pytest.mark.parametrize(("max_dt", "deepest"), [(0.07, 0.06), (0.01, 0.0), (0.03, 0.02)])
 def test_fixed_steps_go_too_deep_and_say_so(max_dt: float, deepest: float) -> None:
-    """A slider at 1 m/s, 0.5 m before its stop: it is stopped after the step in which it passed it, and no step before."""
+    """A slider at 1 m/s, 0.5 m before its stop: it is stopped after the step in which it passed it."""
     b = carom.SceneBuilder(gravity=(0, 0, 0))
     joint = carom.Prismatic((1, 0, 0), limits=(-1, 0.5), restitution=0.5)
     b.add_link("slider", joint=joint, mass=2.0, inertia=(1, 1, 1), v0=1.0)

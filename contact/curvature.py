@@ -44,10 +44,22 @@ from .picking import picked
 from .rows import Rows, relative
 
 
-def contact_acceleration(
+class Course(NamedTuple):
+    """How contacts move, components (C, *batch); zeros at limits.
+
+    b: the part of du/dt that velocities make, in the contact frames [m/s^2].
+    point: velocity of the contact's point [m/s]; normal: of its normal [rad/s]; world axes.
+    """
+
+    b: Vec3
+    point: Vec3
+    normal: Vec3
+
+
+def contact_course(
     model: Model, q: Array, v: Array, contacts: Contacts, rows: Rows, *, h: Array | float = 0.0
-) -> Vec3:
-    """b (C, *batch) in the contact frames [m/s^2], at q (*batch, nq) and v (*batch, nv); 0 at limits.
+) -> Course:
+    """How contacts move at q (*batch, nq) and v (*batch, nv).
 
     b_n is the second derivative of the gap where dv/dt = 0. Ground (heightfields, meshes) counts as flat.
     h: the time for which b is wanted (*batch) [s]. A disc that stands and rocks has its contact race around the rim,
@@ -56,7 +68,8 @@ def contact_acceleration(
     topology, frame = model.topology, contacts.frame
     touch = contacts.active & ~contacts.is_limit
     if not topology.pairs:
-        return jax.tree.map(jnp.zeros_like, contacts.point)
+        still = jax.tree.map(jnp.zeros_like, contacts.point)
+        return Course(still, still, still)
     # conveyors' surfaces move, their shapes do not
     u = relative(rows, to_blocks(trees_of(topology), v)) - rows.drift
     half = frame.rows[2] * (jnp.where(touch, contacts.gap, 0) * 0.5)
@@ -71,8 +84,9 @@ def contact_acceleration(
     turning = moves_a[0] - moves_b[0]
     tilt = (jnp.abs(turning.x) + jnp.abs(turning.y)) * h
     a, b = (features(shapes, kinds[k], numbers[k], frame, points[k], (-1.0, 1.0)[k], tilt) for k in (0, 1))
-    result = _acceleration(a, b, moves_a, moves_b, _spins(model, contacts, numbers), u)
-    return jax.tree.map(lambda x: jnp.where(touch, x, 0), result)
+    course = _course(a, b, moves_a, moves_b, _spins(model, contacts, numbers), u)
+    course = course._replace(point=frame.T @ course.point, normal=frame.T @ course.normal)
+    return jax.tree.map(lambda x: jnp.where(touch, x, 0), course)
 
 
 @functools.lru_cache(maxsize=256)
@@ -86,8 +100,9 @@ def _kinds(topology: Topology) -> tuple[frozenset[str], frozenset[str]]:
 
 
 @fence
-def _acceleration(a: Feature, b: Feature, A: Any, B: Any, spins: tuple[Any, Any], u: Vec3) -> Vec3:
-    (w_a, acc_a), (w_b, acc_b) = A, B
+def _course(a: Feature, b: Feature, A: Any, B: Any, spins: tuple[Any, Any], u: Vec3) -> Course:
+    """All in the contact frames."""
+    (w_a, acc_a, v_a), (w_b, acc_b, _) = A, B
     acc = acc_a - acc_b
     ux, uy = u.x, u.y
     mx, my = w_b.y - w_a.y, w_a.x - w_b.x  # m_A - m_B
@@ -96,7 +111,12 @@ def _acceleration(a: Feature, b: Feature, A: Any, B: Any, spins: tuple[Any, Any]
     normal = 2 * (mx * x + my * y + w_b.y * ux - w_b.x * uy)
     normal += a.xx * x * x + 2 * a.xy * x * y + a.yy * y * y + b.xx * X * X + 2 * b.xy * X * Y + b.yy * Y * Y
     s_a, s_b = w_a.z + spins[0], w_b.z + spins[1]
-    return Vec3(acc.x - s_a * y + s_b * Y, acc.y + s_a * x - s_b * X, acc.z + normal)
+    # the normal turns with B, and as it moves over B; where B has an edge there, with A
+    sharp = b.corner | b.ridge
+    nx = jnp.where(sharp, w_a.y - a.xx * x - a.xy * y, w_b.y + b.xx * X + b.xy * Y)
+    ny = jnp.where(sharp, -w_a.x - a.xy * x - a.yy * y, -w_b.x + b.xy * X + b.yy * Y)
+    along = Vec3(acc.x - s_a * y + s_b * Y, acc.y + s_a * x - s_b * X, acc.z + normal)
+    return Course(along, Vec3(v_a.x + x, v_a.y + y, v_a.z), Vec3(nx, ny, jnp.zeros_like(nx)))
 
 
 def _migration(a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Array) -> tuple[Array, Array]:
@@ -134,11 +154,13 @@ def _migration(a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Arra
 
 
 class _LinkMotion(NamedTuple):
-    """Of links, world axes: origin p [m], angular velocity w [rad/s]; and while dv/dt = 0 their angular acceleration
-    dw [rad/s^2] and the acceleration of their origins a [m/s^2], None where both vanish: for free bodies."""
+    """Of links, world axes: origin p [m], angular velocity w [rad/s], velocity v of the origin [m/s]; and while
+    dv/dt = 0 their angular acceleration dw [rad/s^2] and the acceleration of their origins a [m/s^2], None where both
+    vanish: for free bodies."""
 
     p: Vec3
     w: Vec3
+    v: Vec3
     dw: Vec3 | None
     a: Vec3 | None
 
@@ -148,7 +170,7 @@ def _link_motions(model: Model, q: Array, v: Array, contacts: Contacts) -> _Link
     n, joints = model.topology.n_links, set(model.topology.joints)
     if joints == {"floating"}:
         p, w = (jnp.moveaxis(x.reshape(*x.shape[:-1], n, -1), -2, 0) for x in (q, v))
-        return _LinkMotion(Vec3.of(p), Vec3.of(w), None, None)
+        return _LinkMotion(Vec3.of(p), Vec3.of(w), Vec3.of(w[..., 3:]), None, None)
     forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
     placed = place(forest, model, q)
     moving = move(forest, placed, v)
@@ -156,7 +178,7 @@ def _link_motions(model: Model, q: Array, v: Array, contacts: Contacts) -> _Link
     for g, x in enumerate(moving):  # as in `rnea`, without joint accelerations and gravity
         accelerations.append(_carried(forest.from_parents(g, accelerations, AT_REST), placed[g].r, x.c))
     each = [
-        _LinkMotion(x.pose.p, y.V.w, z.w, z.v + y.V.w.cross(y.V.v))
+        _LinkMotion(x.pose.p, y.V.w, y.V.v, z.w, z.v + y.V.w.cross(y.V.v))
         for x, y, z in zip(placed, moving, accelerations, strict=True)
     ]
     return forest.by_link(each)
@@ -174,13 +196,13 @@ def _of(links: _LinkMotion, link: Array) -> _LinkMotion:
 
 
 @fence
-def _at(frame: Mat3, point: Vec3, link: _LinkMotion) -> tuple[Vec3, Vec3]:
-    """Angular velocity and the point's acceleration in the contact frame."""
+def _at(frame: Mat3, point: Vec3, link: _LinkMotion) -> tuple[Vec3, Vec3, Vec3]:
+    """Angular velocity, and the point's acceleration and velocity, in the contact frame."""
     r = point - link.p
     a = link.w.cross(link.w.cross(r))
     if link.a is not None and link.dw is not None:
         a = link.a + link.dw.cross(r) + a
-    return frame @ link.w, frame @ a
+    return frame @ link.w, frame @ a, frame @ (link.v + link.w.cross(r))
 
 
 def _spins(model: Model, contacts: Contacts, numbers: list[Array]) -> tuple[Any, Any]:

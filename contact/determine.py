@@ -95,16 +95,17 @@ def _touching(model: Model, near: Proximities) -> Contacts:
     )
     return Contacts(
         pair, jnp.full_like(pair, -1), links[a], links[b], active, first(near.gap),
-        tangents(normal), point, _surface_velocity(model, a, b, point), friction, restitution,
+        tangents(normal), point, surface_velocity(model, pair, point), friction, restitution,
         near.code, jnp.zeros_like(near.code),
     )  # fmt: skip
 
 
-def _surface_velocity(model: Model, a: Array, b: Array, point: Vec3) -> Vec3:
-    """Velocity of A's surface less B's at the points, of statics that move in place."""
+def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:
+    """Velocity of A's surface less B's at the points (C, *batch), of statics that move in place; pair (C, *batch)."""
     still = jax.tree.map(jnp.zeros_like, point)
     if not model.topology.driven:
         return still
+    a, b = (jnp.asarray(np.array(model.topology.pairs, np.int32)[:, side])[pair] for side in (0, 1))
     twist, origin = (jnp.moveaxis(x, -2, 0) for x in (model.shape_twist, model.shape_position))
 
     def at(shape: Array) -> Vec3:
@@ -112,7 +113,8 @@ def _surface_velocity(model: Model, a: Array, b: Array, point: Vec3) -> Vec3:
         w, v, o = (Vec3(*columns[k : k + 3]) for k in (0, 3, 6))
         return v + w.cross(point - o)
 
-    return at(a) - at(b)
+    moving = at(a) - at(b)
+    return jax.tree.map(lambda x: jnp.where(pair >= 0, x, 0), moving)
 
 
 # -- joints at their limits ---------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..contact.contacts import Contacts
+from ..contact.curvature import Course
 from ..contact.rows import Rows
 from ..engine.state import State
 from .clock import Clock
@@ -21,8 +22,8 @@ from .clock import Clock
 class Ready(NamedTuple):
     """An accepted state with all that is known of it.
 
-    contacts, rows: of the state.  bias: Vec3 (C, *batch), the part of the contacts' accelerations that velocities
-    make [m/s^2].  told: (*batch, nv) what the motors are told, or None.  dv: (*batch, nv) accelerations without
+    contacts, rows: of the state.  course: how they move.
+    told: (*batch, nv) what the motors are told, or None.  dv: (*batch, nv) accelerations without
     contacts.  longest: (*batch) step that passes through nothing unseen [s].  touch: (*batch) when something is
     expected to touch [s].
     """
@@ -30,7 +31,7 @@ class Ready(NamedTuple):
     state: State
     contacts: Contacts
     rows: Rows
-    bias: Any
+    course: Course
     told: Any
     dv: Array
     longest: Array

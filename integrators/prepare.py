@@ -14,7 +14,7 @@ from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, unseen_step
 from ..contact.approach import touch_time
 from ..contact.contacts import Contacts
-from ..contact.curvature import contact_acceleration, shared
+from ..contact.curvature import contact_course, shared
 from ..contact.rows import Rows
 from ..engine.model import Model
 from ..engine.state import State
@@ -45,8 +45,9 @@ def prepared(
         if margin is not None:
             longest = jnp.minimum(longest, unseen_step(model, state, margin, control=told))
         touch = touch_time(model, state.q, state.v, dv, near, rules.limits)
-    bias = shared(model, contacts, contact_acceleration(model, state.q, state.v, contacts, rows, h=max_dt))
-    return Ready(state, contacts, rows, bias, told, dv, longest, touch)
+    course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
+    course = course._replace(b=shared(model, contacts, course.b))
+    return Ready(state, contacts, rows, course, told, dv, longest, touch)
 
 
 def reach(model: Model) -> Any:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..contact.determine import phases
+from ..contact.contacts import tangents
+from ..contact.determine import phases, surface_velocity
 from ..contact.resting.models import resting_named
-from ..contact.rows import relative
+from ..contact.resting.solve import Midway
+from ..contact.rows import relative, rows_of
 from ..engine.algebra.vec3 import Vec3
+from ..engine.dynamics.kinematics import integrate_q
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
-from .lanes import Lane
+from .lanes import Lane, Ready
 from .motion.forces import column
 from .rules import Rules
 from .schemes import scheme_named
@@ -40,12 +44,24 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     resting = phases(model, contacts, u.z).resting
     rest = resting_named(rules.resting)
-    held = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * column(h), h, ready.bias)
+    midway = _midway(model, ready, h)
+    held = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * column(h), h, midway)
     after = scheme_named(rules.scheme)(model, State(state.q, held.v, state.t), h, ready.told, held.spread)
     q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((state.q, after.q), (state.v, after.v)))
     after = State(q, v, state.t + h)
     part = _slide_ends(model, resting, contacts.friction, u, held.impulse)
     return Proposal(h, after, held.impulse, resting, part, held.code)
+
+
+def _midway(model: Model, ready: Ready, h: Array) -> Midway:
+    """The contacts in the middle of the step, where impulses that act all through it are to be taken."""
+    state, contacts, course, half = ready.state, ready.contacts, ready.course, h * 0.5
+    n = contacts.frame.rows[2] + course.normal * half
+    frame = tangents(n * (1 / jnp.sqrt(jnp.where(contacts.active, n.dot(n), 1))))
+    frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)
+    point = contacts.point + course.point * half
+    moved = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
+    return Midway(rows_of(model, integrate_q(model, state.q, state.v, half), moved), course.b * half)
 
 
 def _slide_ends(model: Model, resting: Array, mu: Array, u: Vec3, p: Vec3) -> Array:

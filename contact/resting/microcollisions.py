@@ -20,16 +20,16 @@ from ..determine import phases
 from ..laws.table import impulse, law_named
 from ..picking import picked
 from ..rows import Rows, applied, relative
-from .solve import Rest
+from .solve import Midway, Rest
 
 ROUNDS = 4  # times each contact is asked, one contact after another
 
 
 def microcollisions(
-    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, bias: Vec3 | None = None
+    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, midway: Midway
 ) -> Rest:
-    """A few rounds of micro-collisions before a step of free flight; v_free, h and bias are not needed."""
-    del v_free, h, bias
+    """A few rounds of micro-collisions before a step of free flight; v_free, h and midway are not needed."""
+    del v_free, h, midway
     trees, law = trees_of(model.topology), law_named("stronge")
     V = to_blocks(trees, v)
     resting = phases(model, contacts, relative(rows, V).z).resting

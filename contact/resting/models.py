@@ -18,7 +18,7 @@ Speed = Callable[[Model, Array | float], Array]
 
 @dataclass(frozen=True)
 class Resting:
-    """carry: (model, contacts, rows, v, v_free, h, bias) -> Rest.  slow: (model, h) -> the speed of approach below
+    """carry: (model, contacts, rows, v, v_free, h, midway) -> Rest.  slow: (model, h) -> the speed of approach below
     which a contact rests and does not bounce."""
 
     carry: Callable[..., Rest]

@@ -15,17 +15,17 @@ from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ..contacts import Contacts
 from ..rows import Rows, joint_impulses, relative
-from .solve import Rest
+from .solve import Midway, Rest
 
 SWIFT = 0.3  # a contact's frequency times the step: below 2 for stability, and less as four corners share a body
 DAMPING = 1.0  # of critical
 
 
 def penalty(
-    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, bias: Vec3 | None = None
+    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, midway: Midway
 ) -> Rest:
     """Springs and dampers of all contacts that overlap, as impulses over a step of length h [s]."""
-    del v_free, bias
+    del v_free, midway
     trees = trees_of(model.topology)
     u = relative(rows, to_blocks(trees, v))
     overlaps = contacts.active & (contacts.gap < 0)

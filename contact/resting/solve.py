@@ -3,9 +3,10 @@
 A train of micro-collisions (Mirtich 1996, section 3.3; Holck 2.2.2) keeps a body on its support by impulses too small
 and too many to follow. Over a step of length h they add up to one impulse p a contact, which is what is solved for:
 
-    u(h) = J (v + h a) + h dJ/dt v + W p
+    u(h) = J (v + h a) + W p + h/2 dJ/dt v,   with J, W = J M^-1 J^T of the middle of the step
     0 <= p_n _|_ u_n(h) - goal >= 0,   Coulomb: |p_t| <= mu p_n, opposed to u_t(h)
 
+J turns as bodies do: taken halfway, forces point where they point on average, and do no work on what does not slip.
 The step then takes p/h as constant forces, so that positions see half of what velocities see: a block slides on an
 exact parabola, a block that sticks stays. The goal closes the gap over some steps, -CLOSING gap/STEP, and no faster
 than half the rest speed: what is too deep comes out slowly, still resting, and does not jump.
@@ -35,6 +36,14 @@ CLOSING = 0.2  # of the gap a step closes; twice that would still not oscillate
 PUSH = 0.5  # rest speeds: faster, and the contact would no longer count as resting
 
 
+class Midway(NamedTuple):
+    """rows: of the contacts in the middle of a step.  left: (C, *batch) what u still gains from there on because J
+    turns, half of h dJ/dt v, in the contact frames [m/s]."""
+
+    rows: Rows
+    left: Vec3
+
+
 class Rest(NamedTuple):
     """What resting contacts do to a step.
 
@@ -50,11 +59,11 @@ class Rest(NamedTuple):
 
 
 def solve(
-    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, bias: Vec3 | None = None
+    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, midway: Midway
 ) -> Rest:
     """All resting contacts together, for a step of length h [s] whose velocities would end at v_free (*batch, nv).
 
-    bias: (C, *batch) what velocities alone add to the contacts' accelerations, dJ/dt v, in their frames [m/s^2].
+    midway: the contacts in the middle of the step.
     """
     trees = trees_of(model.topology)
     V, change = to_blocks(trees, v), to_blocks(trees, v_free - v)
@@ -68,14 +77,15 @@ def solve(
     def instant(k: Array, so_far: tuple[Array, Vec3, Array]) -> tuple[Array, Vec3, Array]:
         V, _, code = so_far
         last = k == 1
-        drift = rows.drift if bias is None else rows.drift + bias * jnp.where(last, h, 0)
+        here: Rows = jax.tree.map(lambda x, y: jnp.where(last, x, y), midway.rows, rows)
+        here = here._replace(drift=here.drift + midway.left * jnp.where(last, 1, 0))
         active = jnp.where(last, now.resting, touching)
         start, target = V + jnp.where(last, change, 0), jnp.where(last, goal, 0)
-        solved = solve_cone(rows._replace(drift=drift), start, target, contacts.friction, active)
+        solved = solve_cone(here, start, target, contacts.friction, active)
         p = jax.tree.map(lambda x: jnp.where(active, x, 0), solved.p)
         return jnp.where(last, V, solved.V), p, first_code(code, solved.code)
 
     none = jnp.zeros_like(u_n)
     start = (V, Vec3(none, none, none), jnp.zeros_like(contacts.code))
     V, p, code = jax.lax.fori_loop(jnp.where(stops.any(), 0, 1), 2, instant, start)
-    return Rest(from_blocks(trees, V), from_blocks(trees, joint_impulses(rows, p, trees.n + 1)), p, code)
+    return Rest(from_blocks(trees, V), from_blocks(trees, joint_impulses(midway.rows, p, trees.n + 1)), p, code)

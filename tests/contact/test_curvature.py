@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.contact.curvature import contact_acceleration
+from carom.contact.curvature import contact_course
 from carom.contact.determine import determine
 from carom.contact.rows import relative, rows_of
 from carom.engine.dynamics.trees import to_blocks, trees_of
@@ -51,7 +51,7 @@ def _follow(model, q, v):
     contacts = determine(model, q, near, envelope=np.inf)
     rows = rows_of(model, q, contacts)
     u = relative(rows, to_blocks(trees_of(model.topology), v))
-    b = contact_acceleration(model, q, v, contacts, rows)
+    b = contact_course(model, q, v, contacts, rows).b
     pairs = range(len(model.topology.pairs))
     best = [jnp.where(contacts.active & (contacts.pair == k), contacts.gap, np.inf).argmin(0) for k in pairs]
 
@@ -231,7 +231,7 @@ def _of_wheel(model, q, v, h, lost):
         near = carom.detect(model, q)
         nan = {name: jnp.where(lost, np.nan, getattr(near, name)) for name in ("gap", "normal", "point_a", "point_b")}
         contacts = determine(model, q, near._replace(active=near.active & ~lost, **nan))
-        b = contact_acceleration(model, q, v, contacts, rows_of(model, q, contacts), h=h)
+        b = contact_course(model, q, v, contacts, rows_of(model, q, contacts), h=h).b
         return jnp.stack(b.xyz, -1), contacts
 
     b, slope, contacts = jax.jvp(b_of, (q, v), (jnp.cos(q), jnp.cos(v)), has_aux=True)

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 import carom
-from carom.engine.results import OK
+from carom.engine.results import GRAVE, OK
 
 from .cases import DTYPES
 from .step_cases import CASES, FRAME, QUALITIES, Case, Measured, Run
@@ -80,7 +80,7 @@ def _row(
         rates[who] = theirs.lanes(who, lanes) * case.duration / seconds[who]  # type: ignore[union-attr]
     ticks, useful = np.atleast_1d(result.stats.ticks).astype(float), float(np.mean(result.stats.useful))
     run, codes = _watched(measured, result), np.atleast_1d(result.code)
-    fine = bool((codes == OK).all()) and QUALITIES[case.quality[0]][1](run) <= case.worst[label]
+    fine = not np.isin(codes, GRAVE).any() and QUALITIES[case.quality[0]][1](run) <= case.worst[label]
     cells = [
         f"{lanes:6d} {label:>5} {max(0.0, first - seconds['Carom']):9.1f} {ticks.mean():6.0f} {useful:6.2f}"
         f" {seconds['Carom'] * 1e6 / ticks.sum():8.1f} {rates['Carom']:9.4g}"

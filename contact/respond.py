@@ -44,7 +44,7 @@ def respond(
     law: str = "stronge",
     impacts: str = "sequential",
     max_impacts: int = 256,
-    max_logged: int = 32,
+    max_logged: int = 64,
 ) -> Response:
     """Resolves all impacts at the coordinates q (*batch, nq), which stay, and velocities v (*batch, nv).
 

@@ -55,11 +55,13 @@ class Record(NamedTuple):
         room = self.floats.shape[-2]
         if not room:
             return self._replace(missed=self.missed + impacts.count)
-        events = contact_events(contacts, impacts)._replace(count=None)  # type: ignore[arg-type]
-        logged = jnp.minimum(jnp.minimum(impacts.count, events.code.shape[-1]), room - self.written)
+        rows = impacts._replace(count=None)  # type: ignore[arg-type]
+        logged = jnp.minimum(jnp.minimum(impacts.count, len(impacts.contact)), room - self.written)
 
         def write(k: Array, record: Record) -> Record:
-            x: Any = jax.tree.map(lambda x: jax.lax.dynamic_index_in_dim(x, k, t.ndim, False), events)
+            row: Any = jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, k, 1), rows)
+            x: Any = contact_events(contacts, row)._replace(count=None)  # type: ignore[arg-type]
+            x = jax.tree.map(lambda x: x.squeeze(t.ndim), x)
             vectors = (x.point, x.normal, x.u_before, x.u_after, x.impulse)
             floats = _joined((t, *vectors, x.energy_before, x.energy_after), t)
             wholes = _joined((x.bodies, x.pair, x.dof, x.code), t)

@@ -158,6 +158,8 @@ def _struck_in_turn(p) -> int:
 _DOMINOES = Play(
     rough=True,
     duration=1.0,
+    impacts="simultaneous",  # a side that falls flat strikes with all its corners
+    max_events=8192,
     facts=(
         at_most("how many stand at the end", 0, lambda p: (_lean(p) < math.radians(30)).sum()),
         Fact("how many are struck after the one before them", 6, 0, _struck_in_turn),

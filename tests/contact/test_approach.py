@@ -85,12 +85,9 @@ def test_what_rests_is_not_waited_for() -> None:
     g, u = band * rng.uniform(-30, 15, 20000), slow * rng.uniform(-1.5, 1.5, 20000)
     model: Any = SimpleNamespace(gap_band=band, rest_speed=slow)
     contacts: Any = SimpleNamespace(active=g <= 10 * band, gap=g)
-    resting = np.asarray(phases(model, contacts, u).resting)
-    time = np.array(
-        jax.vmap(lambda *x: _least(*x, jnp.asarray(band), jnp.asarray(slow)))(
-            g[:, None], u[:, None], -9.81 + 0 * g[:, None]
-        )
-    )
+    resting = np.asarray(phases(model, contacts, jnp.asarray(u)).resting)
+    one = jax.vmap(lambda g, u: _least(g[None], u[None], jnp.array([-9.81]), jnp.asarray(band), jnp.asarray(slow)))
+    time = np.asarray(one(g, u))
     np.testing.assert_array_equal(time[resting], np.inf)
     assert np.isfinite(time[~resting & (u > 0)]).all()  # what flies comes back
     assert min(resting.sum(), (~resting).sum()) > 2000

@@ -112,6 +112,15 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
         carom.step(*slider(), **given)
 
 
+def test_failure_raises() -> None:
+    model, state = slider()
+    ill, push = carom.State(state.q, state.v * jnp.nan, state.t), jnp.array([PUSH])
+    with pytest.raises(results.SimulationError, match=r"^lane 0, after t = 0 s: .* not finite"):
+        carom.step(model, ill, dt=0.1, control=push)
+    assert float(carom.step(model, ill, dt=0.1, control=push, throw=False).t) == 0  # it stays where it failed
+
+
+@pytest.mark.slow  # a program of its own
 def test_a_lane_that_fails_is_named() -> None:
     model, state = slider()
     two = carom.tile(state, 2)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding
@@ -27,16 +28,24 @@ Program = Callable[..., Any]  # (static, model, state, intervals, rows, *bounds)
 
 
 def run_batch(
-    here: Callable[..., Any], program: Program, static: Any, devices: Any, chunk: int | None, *numbers: Any
+    here: Callable[..., Any],
+    program: Program,
+    static: Any,
+    devices: Any,
+    chunk: int | None,
+    fuse: bool,
+    *numbers: Any,
 ) -> Any:
     """program(static, *numbers) of lanes along one axis, on some devices, some lanes at a time. here(*numbers) is the
-    same on the one device that the numbers are on."""
+    same on the one device that the numbers are on. fuse: that is one machine function, of which each device gets its
+    own, for it cannot be part of a larger program."""
     state = numbers[1]
     if chunk is not None and not state.t.is_fully_addressable:
         raise ValueError("rollout: chunk is for lanes of one process; these are spread over several")
     chosen = devices_for(devices, state)
     same = len(chosen) == 1 and {*chosen} == state.t.devices()
-    run = here if same else functools.partial(over_devices, program, static, chosen)
+    spread = functools.partial(apart, here) if fuse else functools.partial(over_devices, program, static)
+    run = here if same else functools.partial(spread, chosen)
     return run(*numbers) if chunk is None else in_chunks(run, chunk, len(chosen), *numbers)
 
 
@@ -66,6 +75,16 @@ def over_devices(program: Program, static: Any, devices: Sequence[Any], *numbers
     placed = jax.tree.unflatten(tree, jax.device_put(leaves, where))
     ran = _sharded(program, static, mesh, axes, *placed)
     return ran if each * len(devices) == lanes else jax.tree.map(lambda x: x[:lanes], ran)
+
+
+def apart(here: Callable[..., Any], devices: Sequence[Any], *numbers: Any) -> Any:
+    """here(*numbers) with equally many lanes on every device, a program of its own on each."""
+    lanes, axes = numbers[1].t.shape[0], _axes(*numbers)
+    each = -(-lanes // len(devices))
+    shares = (_chosen(numbers, axes, range(k * each, (k + 1) * each)) for k in range(len(devices)))
+    parts = [here(*jax.device_put(share, device)) for share, device in zip(shares, devices, strict=True)]
+    gathered = [jax.device_put(part, devices[0]) for part in parts]
+    return jax.tree.map(lambda *x: jnp.concatenate(x)[:lanes], *gathered)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))

@@ -1,6 +1,6 @@
 """Lanes one after another on a CPU, side by side elsewhere.
 
-A processor core gains nothing from lanes side by side here: they would wait for each other at every loop and branch of
+A core gains nothing from lanes side by side here: they would wait for each other at every loop and branch of
 a tick (what bounces in one lane is skipped in none), and a scene's own contacts and links fill its vector units. One
 at a time, each ends when it is done, and is computed exactly as a single scene is. (16 billiard balls, one core: 57 us
 a tick one by one, 230 us a tick and lane for 32 side by side, both as one machine function.) On a GPU all lanes run

@@ -93,7 +93,7 @@ def rollout(
     state: one scene, or a batch with one leading axis (`carom.tile`).  Any model parameter may be batched too.
     frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides.
     max_dt: longest step [s].  Impacts are located in time whatever it is; it bounds the steps of trees, of bodies that
-        tumble, and of resting contacts, whose accuracy is of order 4 and 2.
+        tumble, and of resting contacts, which are of order 4, 4 and 2 in it.
     control: what the motors are told: None (their targets), (nv,), one row a frame (frames - 1, ..., nv), or a
         function (model, state, t) -> (..., nv) called every step.
     scheme: of motion: exact | rk4 | lie_midpoint | semi_implicit.
@@ -143,7 +143,7 @@ def rollout(
     if inside_jit or state.t.ndim != 1:
         result = here(*numbers)
     else:
-        result = run_batch(here, program, static, devices, chunk, *numbers)
+        result = run_batch(here, program, static, devices, chunk, fuse, *numbers)
     if throw and not inside_jit:
         well = jnp.isfinite(result.q).all(-1) & jnp.isfinite(result.v).all(-1)
         results.raise_for(*at_hand(result.code, jnp.where(well, result.t, result.t[..., :1]).max(-1)))

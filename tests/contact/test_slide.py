@@ -218,3 +218,16 @@ def test_a_lane_of_nan_stays_one():
         assert np.isnan(got.impulse[7]).all()
         others = np.arange(64) != 7
         np.testing.assert_array_equal(got.impulse[others], sound.impulse[others])
+
+
+@pytest.mark.parametrize("law", ENDINGS)
+def test_a_ball_that_stops_sliding_has_no_slip_left(law):
+    """K of a ball turns no slip aside, nor may its rounding: 500 impacts, each of their numbers some ulps off."""
+    random = np.random.default_rng(7)
+    count = 500
+    u = np.array([-0.925403885383026, 0.021214651053136, -1.804876927755616])
+    u = u * (1 + random.integers(-20, 20, (count, 3)) * 2.2e-16)
+    off = random.normal(size=(count, 3, 3)) * 3e-16
+    K = np.diag([3.5, 3.5, 1]) * 7 / 8 + off + np.swapaxes(off, 1, 2)
+    after = np.asarray(resolved(K, u, np.full(count, 0.3), np.full(count, 0.8), law).u)
+    assert np.abs(after[:, :2]).max() < 1e-13

@@ -15,6 +15,8 @@ from ..engine import results
 from ..engine.model import Model
 from ..engine.state import State
 from .control import Control, Orders, told_by
+from .free import run_free
+from .lane_map import over_lanes
 from .rollout import batched, has_limits
 from .rules import Rules
 from .run import run
@@ -58,8 +60,12 @@ def step(
         rows = jnp.broadcast_to(rows, wide)[None]
     elif callable(control):
         function, rows = Orders.of(control, 1, model.topology.nv, state).function, None
-    interval = jnp.asarray(dt, state.q.dtype).reshape(1)
-    after, code = _advanced(rules, function, model, state, interval, jnp.asarray(max_dt, state.q.dtype), rows)
+    interval, longest = jnp.asarray(dt, state.q.dtype).reshape(1), jnp.asarray(max_dt, state.q.dtype)
+    given = isinstance(dt, (int, float)) and isinstance(max_dt, (int, float))
+    if given and not model.topology.pairs and not rules.limits:
+        after, code = _flown(rules.scheme, function, math.ceil(dt / max_dt - 1e-9), model, state, interval, rows)
+    else:
+        after, code = _advanced(rules, function, model, state, interval, longest, rows)
     if throw and not isinstance(code, jax.core.Tracer):
         results.raise_for(code, after.t)
     return after
@@ -69,5 +75,18 @@ def step(
 def _advanced(
     rules: Rules, function: Any, model: Model, state: State, interval: Array, max_dt: Array, rows: Any
 ) -> tuple[State, Array]:
-    ran = run(rules, model, state, interval, max_dt, told_by(rows, function), 0, jnp.int32(MOST_TICKS))
-    return ran.state, ran.code
+    def lanes(model: Model, state: State, rows: Any) -> tuple[State, Array]:
+        ran = run(rules, model, state, interval, max_dt, told_by(rows, function), 0, jnp.int32(MOST_TICKS))
+        return ran.state, ran.code
+
+    return over_lanes(lanes, model, state, rows)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _flown(
+    scheme: str, function: Any, substeps: int, model: Model, state: State, interval: Array, rows: Any
+) -> tuple[State, Array]:
+    """Where nothing can touch."""
+    after, _ = run_free(scheme, model, state, interval, told_by(rows, function), max(1, substeps))
+    finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
+    return after, jnp.where(finite, results.OK, results.NOT_FINITE)

@@ -66,7 +66,7 @@ def step(
         after, code = _flown(rules.scheme, function, math.ceil(dt / max_dt - 1e-9), model, state, interval, rows)
     else:
         after, code = _advanced(rules, function, model, state, interval, longest, rows)
-    if throw and not isinstance(code, jax.core.Tracer):
+    if throw and not any(isinstance(x, jax.core.Tracer) for x in (code, after.t)):
         results.raise_for(code, after.t)
     return after
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from .spec import SceneSpec
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Carom's scenes, from a shell.")
-console = Console(markup=False, highlight=False)
+console = Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 200)
 
 
 def main() -> None:

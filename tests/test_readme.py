@@ -38,7 +38,7 @@ def test_code_runs(tmp_path: Path) -> None:
     assert frames.startswith("(121, 8)")
     assert abs(float(frames.split()[-1])) < 1e-9  # energy drift over two seconds
     assert batch == "(1024, 31, 8)"
-    near, (some, pieces, ring), laws, stack = rest[:-7], rest[-7:-4], rest[-4:-1], rest[-1]
+    near, (some, pieces, ring), laws, (ball, rests, lanes, step) = rest[:-10], rest[-10:-7], rest[-7:-4], rest[-4:]
     gaps = sorted((*line.split()[:2], abs(float(line.split()[2]))) for line in near)
     assert gaps == [("box", "sphere", 0.104), *[("plane", "box", 0.0)] * 4, ("plane", "sphere", 0.05)]
     assert some == "5 (1024, 6) (1024, 14)"
@@ -47,8 +47,12 @@ def test_code_runs(tmp_path: Path) -> None:
     for law, line, u in zip(("stronge", "poisson", "newton"), laws, ("0.5362", "0.5540", "0.5000"), strict=True):
         assert line.startswith(f"{law} {u} m/s, slip ")
         assert float(line.split()[-1]) < 1e-12
-    assert stack.startswith("98.100 N on the ground")
-    assert float(stack.split()[-2]) < 1e-6
+    assert ball == "88 [0.45152364 1.26426619 1.99573449]"
+    assert abs(float(rests.split()[0]) - 0.1) < 1e-9
+    assert lanes.endswith("] 1.0")
+    t = 0.6 - math.sqrt(2 / 9.81)  # after the first bounce
+    assert abs(float(step.split()[0]) - (0.1 + 0.9 * math.sqrt(2 * 9.81) * t - 9.81 * t * t / 2)) < 1e-9
+    assert len(step.split()[1]) == 32
 
 
 def test_two_commands_are_what_ci_runs() -> None:

@@ -36,7 +36,10 @@ from .alone import solve_alone
 from .elimination import Plan, block, plan, put, solve
 
 TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity that there is to change
-LOOSE, STALLED = {4: 1e-3, 8: 1e-6}, 0.9  # of that velocity may be left where a turn leaves more than this part of it
+LOOSE, STILL = (
+    {4: 1e-3, 8: 1e-6},
+    1e-4,
+)  # of that velocity may be left where a turn changes it by no more than this part
 APART = 0.3  # of that velocity: what opens faster is open at first
 SOFTNESS = 0.01  # compliance, in units of K, for each unit of distance from the law
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-4}, 0.1  # of the first turn, and the most
@@ -233,7 +236,9 @@ def _clean(x: Any, active: Array) -> Any:
 def _judged(problem: Problem, number: Array, p: Vec3, before: Array | float) -> Turn:
     u = _velocities(problem.slots, problem.J, _applied(problem, problem.V_free, p)) + problem.rest
     distance = coulomb.distance(problem.K, p, u, problem.mu).max(0)
-    stalled = (distance <= LOOSE[distance.dtype.itemsize] * problem.scale) & (distance > STALLED * before)
+    stalled = (distance <= LOOSE[distance.dtype.itemsize] * problem.scale) & (
+        jnp.abs(distance - before) <= STILL * distance
+    )
     return Turn(number, p, u, distance, ~(distance <= problem.limit) & ~stalled)
 
 

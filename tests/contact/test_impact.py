@@ -12,9 +12,10 @@ import carom
 from carom.contact.determine import determine, limited
 from carom.contact.events import contact_events
 from carom.contact.respond import respond
+from carom.contact.resting.solve import Midway, solve
 from carom.contact.rows import relative, rows_of
 from carom.engine.dynamics.trees import to_blocks, trees_of
-from carom.engine.results import ENERGY_GAINED, IMPACTS_CAPPED, OK, SOLVER_UNFINISHED
+from carom.engine.results import ENERGY_GAINED, IMPACTS_CAPPED, OK, SOLVER_UNFINISHED, first_code
 from carom.tests.oracles.random_trees import Recipe, random_state, random_tree
 from carom.tests.oracles.stepping import run
 
@@ -23,14 +24,17 @@ BOTH = pytest.mark.parametrize("impacts", ["sequential", "simultaneous"])
 
 @functools.partial(jax.jit, static_argnames=("law", "impacts", "max_impacts"))
 def strike(model, state, law="stronge", impacts="sequential", max_impacts=512):
-    """(v after, events, code, slowest u_n) of a state's impacts."""
+    """(v after, events, code, slowest u_n) of a state's impacts, and of stopping what they leave closing."""
     contacts = determine(model, state.q, carom.detect(model, state.q, margin=1e-6))
     rows = rows_of(model, state.q, contacts)
     room = {"max_impacts": max_impacts, "max_logged": 512}
     response = respond(model, state.q, state.v, contacts, rows, law=law, impacts=impacts, **room)
-    u = relative(rows, to_blocks(trees_of(model.topology), response.v))
+    none = jax.tree.map(jnp.zeros_like, contacts.point)
+    rest = solve(model, contacts, rows, response.v, response.v, jnp.zeros_like(state.t), Midway(rows, none))
+    u = relative(rows, to_blocks(trees_of(model.topology), rest.v))
     slowest = jnp.where(contacts.active, u.z, jnp.inf).min(0)
-    return response.v, contact_events(contacts, response.impacts), response.code, slowest
+    code = first_code(response.code, rest.code)
+    return rest.v, contact_events(contacts, response.impacts), code, slowest
 
 
 def cradle(masses, e, gap=0.0):

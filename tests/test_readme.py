@@ -27,6 +27,7 @@ def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow  # a minute and a half, most of it compiling
 def test_code_runs(tmp_path: Path) -> None:
     tour = tmp_path / "tour.py"
     tour.write_text("\n".join(blocks("python")))

@@ -64,6 +64,7 @@ def stack(count, half=0.5):
     return carom.compile_scene(b.build())
 
 
+@pytest.mark.slow
 def test_stack_of_ten_stands():
     """10 s: less than 1 mm of drift, and the ground carries the weight."""
     model, state = stack(10)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..spec import SceneSpec
-    from .playing import Played
+
+Measure = Callable[[Any], Any]  # a number from a `playing.Played`
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,11 @@ class Fact:
     says: str
     expected: float
     tolerance: float
-    measure: Callable[[Played], Any] = field(repr=False)
+    measure: Measure = field(repr=False)
     source: str = ""
 
 
-def at_most(says: str, tolerance: float, measure: Callable[[Played], Any], source: str = "") -> Fact:
+def at_most(says: str, tolerance: float, measure: Measure, source: str = "") -> Fact:
     """A bound on what is never negative."""
     return Fact(says, 0.0, tolerance, measure, source)
 

@@ -127,7 +127,8 @@ _666 = Play(
     facts=(
         # up to a hundred contacts of ten gap bands each
         at_most("mean sum of squared penetrations; of 216 balls RAI at 1 ms: 1.35e-4 [m^2]", 1e-8, _penetration, "2.1"),
-        at_most("energy gained, in parts of the kinetic [J/J]", 1e-9, lambda p: p.energy_gain),
+        # balls roll off balls: steps are of second order where contacts turn
+        at_most("energy gained, in parts of the kinetic [J/J]", 1e-6, lambda p: p.energy_gain),
     ),
 )
 

@@ -263,6 +263,7 @@ def test_candidates_found_by_the_lane_meet_like_all_pairs_do(placed):
 # -- the other detector ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_both_detectors_agree_on_an_articulated_scene(rng):
     model, state = carom.compile_scene(carom.load("humanoid"))
     lanes = 4

@@ -72,6 +72,7 @@ def test_impact_in_a_step():
     np.testing.assert_array_equal(events.energy_before[real][1:], events.energy_after[real][:-1])
 
 
+@pytest.mark.slow
 def test_lanes_are_single_scenes():
     """A ball that strikes in one lane and not in the others; every lane is what it is alone."""
     model, state = scene()

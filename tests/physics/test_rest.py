@@ -1,6 +1,5 @@
 """Resting and sliding contacts: slopes, a stack, a board with balls, a joint at its limit. All numbers are exact."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -78,33 +77,6 @@ def test_stack_of_ten_stands():
         if boxes[0] == -1 and boxes[1] == 0:
             np.testing.assert_allclose(result.impulses.normal[k], 10 * 10 * G, rtol=1e-6)
     np.testing.assert_allclose(result.impulses.link[:, 2], 10 * G, rtol=1e-6)
-
-
-@pytest.mark.slow  # 26 bodies in 350 pairs: half a minute to compile
-@pytest.mark.parametrize("direction", [(0.0, 1.0), (0.5, 0.8660254037844386)], ids=["y", "xy"])
-def test_simbench_rolling(direction):
-    """SimBenchmark: 25 balls on a board that 150 N push over the ground. No pyramid: both directions alike."""
-    b = carom.SceneBuilder()
-    b.add_plane(material="ground", friction=0.4)
-    b.add_body("board", [carom.Box((10, 10, 0.5))], mass=10.0, position=(0, 0, 0.5), material="board")
-    for x in range(-4, 5, 2):
-        for y in range(-4, 5, 2):
-            position = (x, y, 1.5 - 2e-5)
-            b.add_body(f"ball {x} {y}", [carom.Sphere(0.5)], mass=1.0, position=position, material="ball")
-    b.set_pair("ground", "board", friction=0.4, restitution=0)
-    b.set_pair("board", "ball", friction=0.8, restitution=0)
-    model, state = carom.compile_scene(b.build())
-    force = np.zeros(model.topology.nv)
-    force[3:5] = 150 * np.array(direction)
-    model = model.replace(motor_gain=jnp.ones(model.topology.nv))
-    result = run(model, state, 1e-3, jnp.asarray(force), steps=4000)
-    t = 1e-3 * np.arange(1, 4001)
-    f1 = 0.4 * 35 * G
-    f2 = (150 - f1) / 10 / (3.5 + 25 / 10)
-    velocity = np.asarray(result.path.v).reshape(4000, 26, 6)[:, :, 3:5] @ np.array(direction)
-    error = (velocity[:, 0] - (150 - f1 - 25 * f2) / 10 * t) ** 2 + (velocity[:, 1:].mean(1) - f2 * t) ** 2
-    assert result.code == OK
-    assert error.mean() < 1e-6
 
 
 def rod(angle, upper):

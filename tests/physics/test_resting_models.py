@@ -18,7 +18,10 @@ def ball_on_plane():
     return carom.compile_scene(b.build())
 
 
-@pytest.mark.parametrize("resting", RESTING)
+MODELS = [name if name == "solve" else pytest.param(name, marks=pytest.mark.slow) for name in RESTING]
+
+
+@pytest.mark.parametrize("resting", MODELS)
 def test_ball_rests_and_is_carried(resting):
     """Over a second the mean impulse rate is the weight (1 %), the energy does not grow, the ball stays."""
     model, state = ball_on_plane()
@@ -35,7 +38,7 @@ def test_ball_rests_and_is_carried(resting):
     assert kinetic <= (3 * G * H) ** 2
 
 
-@pytest.mark.parametrize("resting", RESTING)
+@pytest.mark.parametrize("resting", MODELS)
 def test_sliding_ball_begins_to_roll(resting):
     """Slip to roll at 5/7 of the speed (billiards), whoever holds the ball."""
     model, state = ball_on_plane()
@@ -47,6 +50,7 @@ def test_sliding_ball_begins_to_roll(resting):
     np.testing.assert_allclose([u, 0.1 * w], 0.3 * 5 / 7, rtol=0.05 if resting == "microcollisions" else 2e-3)
 
 
+@pytest.mark.slow
 def test_microcollisions_on_a_slope_creep_a_little():
     """A box within its cone: held by p = -2 K^-1 u, its creep over 1 s is bounded, and it is not what `solve` does."""
     a = np.radians(10)

@@ -14,7 +14,7 @@ from carom.scenes.library.facts import Entry, Fact, Play, at_most
 from carom.scenes.library.playing import Outcome, outcomes
 from carom.scenes.library.registry import SCENES
 
-QUICK = ("bouncing_ball", "multi_06", "multi_07", "multi_08")  # the fewest seconds to compile
+QUICK = ("bouncing_ball", "multi_07")  # the fewest seconds to compile
 LONG = 10.0  # seconds of a scene's time: plays of more are for the slow half
 
 

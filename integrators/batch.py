@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -82,7 +83,9 @@ def apart(here: Callable[..., Any], devices: Sequence[Any], *numbers: Any) -> An
     lanes, axes = numbers[1].t.shape[0], _axes(*numbers)
     each = -(-lanes // len(devices))
     shares = (_chosen(numbers, axes, range(k * each, (k + 1) * each)) for k in range(len(devices)))
-    parts = [here(*jax.device_put(share, device)) for share, device in zip(shares, devices, strict=True)]
+    placed = [jax.device_put(share, device) for share, device in zip(shares, devices, strict=True)]
+    with ThreadPoolExecutor(len(devices)) as pool:  # a program on a CPU may keep the thread that calls it
+        parts = list(pool.map(lambda share: jax.block_until_ready(here(*share)), placed))
     gathered = [jax.device_put(part, devices[0]) for part in parts]
     return jax.tree.map(lambda *x: jnp.concatenate(x)[:lanes], *gathered)
 

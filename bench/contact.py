@@ -155,7 +155,7 @@ def _ball(console: Console, lanes: int, rounds: int) -> bool:
             numbers = (f"{x:.2f}" for x in (*us.values(), *adds))
             table.add_row(f"{number or 1}", label, f"{seconds:.1f}", *numbers, _verdict(fine))
     console.print(table)
-    console.print("A call of integrators.step.step a step. All lanes of a batch are in the air, or rest, or strike.")
+    console.print("A call of single_step a step. All lanes of a batch are in the air, or rest, or strike.")
     return right
 
 

@@ -19,7 +19,7 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import move, place
 from ..engine.forest import Forest
 from ..engine.model import Model
-from .determine import ENVELOPE, SLOW, limited
+from .determine import ENVELOPE, limited, rests
 from .picking import picked
 
 
@@ -29,14 +29,12 @@ def touch_time(model: Model, q: Array, v: Array, dv: Array, near: Proximities, l
     q (*batch, nq), v and its rate dv (*batch, nv). What rests on each other is left out.
     limits: whether joints may have limits.
     """
-    slow, band = model.rest_speed, model.gap_band
     time = jnp.full(q.shape[:-1], jnp.inf, q.dtype)
     if near.pair.shape[-1]:
-        g, u, a = _pairs(model, q, v, dv, near)
-        time = _least(g, u, a, band, slow)
+        time = _least(model, *_pairs(model, q, v, dv, near))
     if limits:
-        for g, u, a in _limits(model, q, v, dv):
-            time = jnp.minimum(time, _least(g, u, a, band, slow))
+        for gap_and_rates in _limits(model, q, v, dv):
+            time = jnp.minimum(time, _least(model, *gap_and_rates))
     return time
 
 
@@ -79,10 +77,9 @@ def _limits(model: Model, q: Array, v: Array, dv: Array) -> list[tuple[Array, Ar
     return [(at - lower, u, a), (upper - at, -u, -a)]
 
 
-def _least(g: Array, u: Array, a: Array, band: Array, slow: Array) -> Array:
-    leaves = jnp.where(g < -band, 1, SLOW) * slow  # as `determine.phases` has it
-    rests = (g <= ENVELOPE * band) & (u >= -slow) & (u <= leaves)
-    return jnp.where(rests, jnp.inf, first_time(g, u, a)).min(0, initial=jnp.inf)
+def _least(model: Model, g: Array, u: Array, a: Array) -> Array:
+    stays = (g <= ENVELOPE * model.gap_band) & rests(model, g, u)
+    return jnp.where(stays, jnp.inf, first_time(g, u, a)).min(0, initial=jnp.inf)
 
 
 def first_time(g: Array, u: Array, a: Array) -> Array:

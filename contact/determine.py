@@ -61,9 +61,14 @@ def determine(
 def phases(model: Model, contacts: Contacts, u_n: Array) -> Phases:
     """Sorts contacts by their gap and normal velocity u_n (C, *batch) [m/s, rad/s], negative as they approach."""
     impact = contacts.active & (contacts.gap <= model.gap_band) & (u_n < -model.rest_speed)
-    leaves = jnp.where(contacts.gap < -model.gap_band, 1, SLOW) * model.rest_speed
-    resting = contacts.active & (u_n >= -model.rest_speed) & (u_n <= leaves)
-    return Phases(impact, resting, contacts.active & (u_n > leaves))
+    resting = contacts.active & rests(model, contacts.gap, u_n)
+    return Phases(impact, resting, contacts.active & ~resting & (u_n > 0))
+
+
+def rests(model: Model, gap: Array, u_n: Array) -> Array:
+    """Whether what is in the envelope rests, by its gap and how fast that changes, of any shape."""
+    leaves = jnp.where(gap < -model.gap_band, 1, SLOW) * model.rest_speed
+    return (u_n >= -model.rest_speed) & (u_n <= leaves)
 
 
 def default_capacity(topology: Topology) -> int:

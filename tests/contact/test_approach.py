@@ -86,7 +86,7 @@ def test_what_rests_is_not_waited_for() -> None:
     model: Any = SimpleNamespace(gap_band=band, rest_speed=slow)
     contacts: Any = SimpleNamespace(active=g <= 10 * band, gap=g)
     resting = np.asarray(phases(model, contacts, jnp.asarray(u)).resting)
-    one = jax.vmap(lambda g, u: _least(g[None], u[None], jnp.array([-9.81]), jnp.asarray(band), jnp.asarray(slow)))
+    one = jax.vmap(lambda g, u: _least(model, g[None], u[None], jnp.array([-9.81])))
     time = np.asarray(one(g, u))
     np.testing.assert_array_equal(time[resting], np.inf)
     assert np.isfinite(time[~resting & (u > 0)]).all()  # what flies comes back

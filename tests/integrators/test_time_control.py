@@ -137,15 +137,16 @@ def test_ticks_are_counted() -> None:
     assert float(run.stats.useful) == 1.0
 
 
-@pytest.mark.parametrize("max_dt", [0.05, 0.0125])  # a radian and a quarter of one at the fastest it spins
-def test_long_steps_at_rest_come_to_an_end(max_dt: float) -> None:
+# a radian a step at the fastest it spins, where what rests is followed to 2.3 mm; a quarter of one: 0.3 mm
+@pytest.mark.parametrize(("max_dt", "depth"), [(0.05, RADIUS / 25), (0.0125, RADIUS / 250)])
+def test_long_steps_at_rest_come_to_an_end(max_dt: float, depth: float) -> None:
     """It bounces, rests, rocks and hops for 27 s. Steps this long leave it deep in the ground at times: it must neither
     hang in ever shorter steps there, nor be lost."""
     run = lopsided(max_dt, 0.1)
     assert int(run.code) == results.EVENTS_FULL  # it hops about thousands of times: nothing takes its energy
     assert np.isfinite(run.q).all()
     assert int(run.stats.ticks) < 20 * int(run.stats.impacts)
-    assert float(run.stats.max_penetration) < RADIUS / 10
+    assert float(run.stats.max_penetration) < depth
 
 
 HALF, TURNS = np.array([0.2, 0.15, 0.1]), np.array([3.0, 5.0, -4.0])

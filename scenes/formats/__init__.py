@@ -1,0 +1,1 @@
+"""Scenes and runs as files."""

@@ -1,0 +1,16 @@
+"""What is wrong with a file, in one message."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+
+class FileError(ValueError):
+    """A file that cannot be read as what it should be: which, where in it, what stands there, and what to do.
+
+    path: of the file.  line: from 1 on, or None where the file has no lines.
+    """
+
+    def __init__(self, path: str | PathLike[str], message: str, line: int | None = None) -> None:
+        self.path, self.line = fspath(path), line
+        super().__init__(f"{self.path}{f', line {line}' if line else ''}: {message}")

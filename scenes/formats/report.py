@@ -1,0 +1,47 @@
+"""What became of everything in a robot's file: nothing is dropped in silence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ..spec import SceneSpec
+
+Outcome = Literal["taken", "approximated", "ignored", "refused"]
+
+
+class Item(NamedTuple):
+    """what: an element of the file, e.g. "joint 'elbow'".  why: what was done in its place, or why not; "" if taken.
+
+    approximated: something near it stands in the scene.  ignored: it has no bearing on motion or contact (a camera).
+    refused: it would change the motion, and Carom has nothing like it; a scene with such items is not made.
+    """
+
+    outcome: Outcome
+    what: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """source: the file.  items: in the file's order."""
+
+    source: str
+    items: tuple[Item, ...] = ()
+
+    def of(self, outcome: Outcome) -> tuple[Item, ...]:
+        return tuple(item for item in self.items if item.outcome == outcome)
+
+    @property
+    def summary(self) -> str:
+        """E.g. "7 approximated, 2 ignored, 31 taken"."""
+        counts = Counter(item.outcome for item in self.items)
+        return ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items())) or "nothing in it"
+
+
+class Imported(NamedTuple):
+    """A scene read from a robot's file, and what became of everything in the file."""
+
+    scene: SceneSpec
+    report: ImportReport

@@ -21,10 +21,10 @@ FEWER = {"f32": (64, 8, 1), "f64": (1,)}  # parts of the placements asked for, t
 AGREEMENT = 1e-4 * SIZE  # [m] f32 against f64: rounding of placements of this size, thousand times over
 
 
-def dynamics(lanes: int, rounds: int) -> int:
-    """Print evaluations a second of `carom.aba` for each case and precision."""
+def dynamics(lanes: int, rounds: int, only: str) -> int:
+    """Print evaluations a second of `carom.aba` for each precision and scene that `only` names."""
     print(f"{jax.devices()[0].device_kind}, jax {jax.__version__}, {lanes} lanes", flush=True)
-    for name in CASES:
+    for name in (name for name in CASES if only in name):
         for label, dtype in DTYPES.items():
             case = dynamics_case(name, dtype, lanes)
             arguments = (case.model, case.q, case.v, case.tau)

@@ -28,8 +28,8 @@ STEPS, STEP = 1000, 1e-3  # [s]
 STYLE: dict[str, Any] = {"box": SIMPLE, "padding": 0, "collapse_padding": True, "pad_edge": False}
 
 
-def cpu(lanes: int, rounds: int) -> int:
-    """Print the tables for the CPU; the exit status says whether the physics agreed."""
+def cpu(lanes: int, rounds: int, only: str) -> int:
+    """Print the tables for the CPU, of scenes that `only` names; the exit status says whether the physics agreed."""
     from .peers import PinocchioBatch
 
     console = Console(width=120)  # as wide as the table, also into a file
@@ -44,7 +44,8 @@ def cpu(lanes: int, rounds: int) -> int:
     for column in (*columns, "ratio", "difference"):
         table.add_column(column, justify="right", no_wrap=True)
     agreed = True
-    for name in CASES:
+    names = [name for name in CASES if only in name]
+    for name in names:
         peer = None
         for label, dtype in DTYPES.items():
             case = dynamics_case(name, dtype, lanes)
@@ -69,7 +70,7 @@ def cpu(lanes: int, rounds: int) -> int:
             row += [f"{us['two']:.3f}", f"{us['pin2']:.3f}", f"{us['pin2'] / us['two']:.2f}", f"{difference:.0e}"]
             table.add_row(f"{name} ({case.model.topology.nv} dof)", label, *row)
     console.print(table)
-    _one_scene(console, rounds)
+    _one_scene(console, names, rounds)
     if not agreed:
         console.print("[red]the accelerations differ from Pinocchio's: the figures above are worth nothing")
     return 0 if agreed else 1
@@ -92,12 +93,12 @@ def _difference(ours: Any, peer: Any) -> float:
     return float((np.abs(np.asarray(ours) - theirs).max(1) / np.abs(theirs).max(1)).max())
 
 
-def _one_scene(console: Console, rounds: int) -> None:
+def _one_scene(console: Console, names: list[str], rounds: int) -> None:
     """A user's own jitted loop around a scheme, and `carom.rollout`, which also records frames."""
     table = Table(**STYLE, title=f"one scene, {STEPS} steps: us a step")
     for column in ("case", "scheme", "dtype", "compile s", "jitted loop", "carom.rollout"):
         table.add_column(column, justify="right", no_wrap=True)
-    for name in CASES:
+    for name in names:
         for scheme in ("semi_implicit", "exact"):
             for label, dtype in DTYPES.items():
                 model, state = carom.compile_scene(library_scene(name), dtype=dtype)

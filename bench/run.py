@@ -26,7 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--impacts", type=int, default=65536, help="contact: random impacts, an even number (default 65536)"
     )
-    only = "collision: pairs, broad phase or scenes with this in the name; contact: laws, ball or stack"
+    only = (
+        "dynamics: scenes, collision: pairs, broad phase or scenes with this in the name; contact: laws, ball or stack"
+    )
     parser.add_argument("--only", default="", metavar="TEXT", help=only)
     parser.add_argument("--scene", default="", metavar="TEXT", help="step: scenes with this in the name")
     parser.add_argument("--dtype", choices=["f32", "f64"], help="step: this precision alone")
@@ -59,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
             return accelerator.collision(options.pairs, rounds, options.only)
         if options.suite == "contact":
             return accelerator.contact(lanes, options.impacts, rounds, options.only)
-        return accelerator.dynamics(lanes, rounds)
+        return accelerator.dynamics(lanes, rounds, options.only)
     if options.suite == "collision":
         from . import collision
 
@@ -70,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         return contact.cpu(lanes, options.impacts, rounds, options.only)
     from . import dynamics
 
-    return dynamics.cpu(lanes, rounds)
+    return dynamics.cpu(lanes, rounds, options.only)
 
 
 def _step(options: argparse.Namespace, rounds: int) -> int:

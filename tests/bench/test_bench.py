@@ -25,23 +25,19 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_dynamics_bench_runs_and_agrees_with_pinocchio():
-    run = bench("dynamics", "--lanes", "8")
+    run = bench("dynamics", "--lanes", "8", "--only", "arm7")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: the accelerations differ
     assert "arm7 (7 dof)" in run.stdout
-    assert "humanoid (30 dof)" in run.stdout
-    assert run.stdout.count("semi_implicit") == 4  # two scenes, two precisions
+    assert run.stdout.count("semi_implicit") == 2  # precisions
 
 
 @pytest.mark.slow
 def test_collision_bench_runs_and_agrees_with_fcl():
-    run = bench("collision", "--pairs", "200")
-    assert run.returncode == 0, run.stdout + run.stderr  # not 0: gaps or candidates differ
-    for pair in ("sphere-sphere", "capsule-capsule", "box-box", *(f"hull-hull {n}" for n in (8, 16, 32, 64))):
-        assert run.stdout.count(f"{pair} ") >= 2, pair  # two precisions
-    assert run.stdout.count("matrix") == run.stdout.count("cells") == 3  # sizes
-
-
-LAWS = ("stronge", "poisson", "newton", "chatterjee_ruina", "frictionless", "cone_projection")
+    for part, rows in (("box-box", {"box-box ": 2}), ("broad", {"matrix": 3, "cells": 3})):  # precisions, sizes
+        run = bench("collision", "--pairs", "200", "--only", part)
+        assert run.returncode == 0, run.stdout + run.stderr  # not 0: gaps or candidates differ
+        for row, count in rows.items():
+            assert run.stdout.count(row) >= count, row
 
 
 @pytest.mark.slow
@@ -94,7 +90,7 @@ def test_step_bench_of_an_arm():
 
 @pytest.mark.slow
 def test_step_bench_and_its_profile_of_a_stack():
-    run = bench("step", "--scene", "stack", "--lanes", "2", "--duration", "0.05", "--dtype", "f64")
+    run = bench("step", "--scene", "stack", "--lanes", "1", "--duration", "0.05", "--dtype", "f64")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: a box moved
     run = bench("step", "--scene", "stack", "--lanes", "1", "--dtype", "f64", "--profile")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: the stages do not do what the tick does
@@ -160,11 +156,11 @@ def test_accelerator_part_imports_nothing_heavy():
 
 @pytest.mark.slow
 def test_accelerator_part_runs_without_what_a_gpu_machine_may_lack():
-    run = bare("sys.exit(run.main(['collision', '--device', 'gpu', '--pairs', '2', '--rounds', '1']))")
+    arguments = "['collision', '--device', 'gpu', '--pairs', '2', '--rounds', '1', '--only', 'capsule']"
+    run = bare(f"sys.exit(run.main({arguments}))")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: single and double precision differ
-    assert "hull-hull 64    f64" in run.stdout
-    assert "broad phase, 4096 bodies, cells" in run.stdout
-    assert "scene of 1000 bodies" in run.stdout
+    assert "capsule-capsule" in run.stdout
+    assert "f64" in run.stdout
 
 
 @pytest.mark.slow
@@ -176,9 +172,7 @@ def test_step_suite_runs_without_what_a_gpu_machine_may_lack():
 
 @pytest.mark.slow
 def test_accelerator_part_of_contact_runs_without_what_a_gpu_machine_may_lack():
-    arguments = "['contact', '--device', 'gpu', '--impacts', '64', '--lanes', '2', '--rounds', '1']"
+    arguments = "['contact', '--device', 'gpu', '--impacts', '64', '--rounds', '1', '--only', 'cone_projection']"
     run = bare(f"sys.exit(run.main({arguments}))")
-    assert run.returncode == 0, run.stdout + run.stderr  # not 0: a law is broken, or a stack moves
-    for law in LAWS:
-        assert run.stdout.count(f"{law} ") == 6, law  # two precisions, three sizes
-    assert run.stdout.count("stack ") == 4
+    assert run.returncode == 0, run.stdout + run.stderr  # not 0: the law is broken
+    assert run.stdout.count("cone_projection ") == 6  # two precisions, three sizes

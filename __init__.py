@@ -29,6 +29,8 @@ _HOME = {
     "Mesh": "collision.shapes",
     "Heightfield": "collision.shapes",
     "load": "scenes.sources",
+    "save_scene": "scenes.sources",
+    "FileError": "scenes.formats.errors",
     # compile it
     "compile_scene": "scenes.compile",
     "SceneError": "scenes.compiling.check",
@@ -94,6 +96,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.builder import SceneBuilder as SceneBuilder
     from .scenes.compile import compile_scene as compile_scene
     from .scenes.compiling.check import SceneError as SceneError
+    from .scenes.formats.errors import FileError as FileError
     from .scenes.joint_specs import Cylindrical as Cylindrical
     from .scenes.joint_specs import Fixed as Fixed
     from .scenes.joint_specs import Floating as Floating
@@ -105,6 +108,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.joint_specs import Spherical as Spherical
     from .scenes.joint_specs import Universal as Universal
     from .scenes.sources import load as load
+    from .scenes.sources import save_scene as save_scene
     from .scenes.spec import SceneSpec as SceneSpec
 
 __all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

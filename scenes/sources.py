@@ -1,16 +1,74 @@
-"""Where scenes come from: `carom.load`."""
+"""Where scenes come from, and where they go: `carom.load` and `carom.save_scene`."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from .library.registry import library_scene
+from .builder import SceneBuilder
+from .formats.errors import FileError
+from .library.registry import SCENES, library_scene
 from .spec import SceneSpec
 
 
-def load(source: str, **parameters: Any) -> SceneSpec:
-    """A scene of the library by its name, e.g. load("chain", n=4); `carom list` shows the names.
+def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec:
+    """A scene of the library by its name, e.g. load("chain", n=4), or from a file: .toml, .urdf, or MJCF's .xml.
 
-    parameters: keywords of the function that builds the scene.
+    parameters: keywords of the function that builds the library's scene; `carom list` shows the names.
+    Raises FileError, with the line of what is wrong, and ValueError for a name that the library has not.
     """
-    return library_scene(source, **parameters)
+    path = os.fspath(source)
+    if path in SCENES:
+        return library_scene(path, **parameters)
+    suffix = Path(path).suffix.lower()
+    if suffix not in _READERS and not os.path.exists(path) and os.path.basename(path) == path:
+        return library_scene(path)  # which says that there is none
+    if not os.path.isfile(path):
+        raise FileError(path, f"there is no such file{_hint(path)}")
+    if suffix not in _READERS:
+        raise FileError(path, f"no scene is read from {suffix or 'a file without suffix'}: give {', '.join(_READERS)}")
+    if parameters:
+        given = ", ".join(parameters)
+        raise FileError(path, f"a file takes no parameters, but {given} came with it: change the file")
+    return _READERS[suffix](path)
+
+
+def save_scene(scene: SceneSpec | SceneBuilder, path: str | PathLike[str]) -> None:
+    """Write a scene (or what a SceneBuilder has recorded) as a TOML file, which `load` reads back. Raises FileError."""
+    from .formats.toml import write_toml
+
+    if Path(path).suffix.lower() != ".toml":
+        raise FileError(path, "scenes are written as TOML: give a name that ends in .toml")
+    write_toml(scene.build() if isinstance(scene, SceneBuilder) else scene, path)
+
+
+def _hint(path: str) -> str:
+    near = get_close_matches(Path(path).stem, SCENES, n=1)
+    here = f"give a path that is absolute, or relative to {os.getcwd()!r}"
+    return f": the library has a scene {near[0]!r}, without a suffix" if near else f": {here}"
+
+
+def _toml(path: str) -> SceneSpec:
+    from .formats.toml import read_toml
+
+    return read_toml(path)
+
+
+def _urdf(path: str) -> SceneSpec:
+    from .formats.urdf import import_urdf
+
+    return import_urdf(path).scene
+
+
+def _mjcf(path: str) -> SceneSpec:
+    from .formats.mjcf import import_mjcf
+
+    return import_mjcf(path).scene
+
+
+# readers import heavy libraries, each only when its files are read
+_READERS: dict[str, Callable[[str], SceneSpec]] = {".toml": _toml, ".urdf": _urdf, ".xml": _mjcf, ".mjcf": _mjcf}

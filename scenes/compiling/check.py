@@ -19,13 +19,21 @@ UNIT_TOLERANCE = 1e-3  # a quaternion this close to length one was rounded, furt
 
 
 class SceneError(ValueError):
-    """A scene that cannot be compiled; the text names the body, the field, the value and the fix."""
+    """A scene that cannot be compiled; the text names the body, the field, the value and the fix.
+
+    where, field: the body (shape, joint) and the field as the text calls them.
+    """
+
+    def __init__(self, message: str, where: str = "", field: str = "") -> None:
+        self.where, self.field = where, field
+        super().__init__(message)
 
 
 def reject(where: str, field: str, value: Any, must: str) -> NoReturn:
     """Raise; must: what the value must be, and after a colon what to do."""
     shown = repr(plain(value))
-    raise SceneError(f"{where}: {field} is {shown if len(shown) < 200 else shown[:200] + '...'}; {must}")
+    shown = shown if len(shown) < 200 else shown[:200] + "..."
+    raise SceneError(f"{where}: {field} is {shown}; {must}", where, field)
 
 
 def reject_name(where: str, field: str, name: Any, known: Iterable[str], must: str) -> NoReturn:
@@ -49,7 +57,7 @@ def any_numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit
     """As `numbers`, infinite ones allowed; NaN never is."""
     try:
         array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         reject(where, field, value, f"it must be made of numbers: give {_wanted(shape, unit)}")
     fits = array.ndim == len(shape) and all(want in (-1, have) for want, have in zip(shape, array.shape, strict=True))
     if not fits:

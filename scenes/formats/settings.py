@@ -1,0 +1,130 @@
+"""One number of a scene changed from outside, as the command line does it: `--set body.ball.restitution=0.9`.
+
+Paths go from the scene inwards, with dots: `gravity`, `gravity.2`, `body.ball.mass`, `body.arm.joint.damping`,
+`body.ball.shapes.0.radius`, `static.floor.friction` (or `static.0.friction`, for those without a name), and
+`pair.steel.felt.friction`. A * stands for any text in a name or for all shapes: `body.*.restitution`,
+`body.box*.mass`. Values are written as in a TOML file, see docs/scenes.md.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from math import isfinite
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...collision.plain import plain
+from ..spec import PairSpec, SceneSpec
+from .toml_plain import Place, suggest
+from .toml_reading import read_field
+from .toml_values import key_of
+
+
+def changed(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
+    """The scene with one value changed, or all those that a * names.
+
+    value: as the field's, or as a file has it (tables for joints and shapes); checked for its type. None: the default
+    of a field that may be None. Raises ValueError where the path leads nowhere.
+    """
+    return _changed(scene, path.split("."), plain(value), path)
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """Path and value from e.g. "body.ball.restitution=0.9"; bare words need no quotes: "body.ball.material=steel"."""
+    path, value = _split(text, "body.ball.restitution=0.9")
+    return path, _value(path, value)
+
+
+def variation_values(text: str, lanes: int) -> tuple[str, list[Any]]:
+    """Path and one value a lane, from "PATH=low:high", equally spaced, or from "PATH=a,b,c", repeated over lanes."""
+    path, values = _split(text, "body.ball.friction=0.1:0.9")
+    if ":" not in values:
+        given = _value(path, f"[{values}]")
+        if len(given) > lanes:
+            raise ValueError(
+                f"{path}: {len(given)} values are too many for {lanes} lanes: leave some out, or add lanes"
+            )
+        return path, [given[lane % len(given)] for lane in range(lanes)]
+    ends = [_value(path, end) for end in values.split(":")]
+    if len(ends) != 2 or not all(type(end) in (int, float) and isfinite(end) for end in ends):
+        raise ValueError(f"{path}: {values!r} is not a range: write low:high, such as 0.1:0.9, or a list a,b,c")
+    return path, np.linspace(ends[0], ends[1], lanes).tolist()
+
+
+def _split(text: str, example: str) -> tuple[str, str]:
+    path, equals, value = (part.strip() for part in text.partition("="))
+    if not (path and equals and value):
+        raise ValueError(f"{text!r} is not a setting: write PATH=VALUE, such as {example}")
+    return path, value
+
+
+def _value(path: str, text: str) -> Any:
+    if re.fullmatch(r"[A-Za-z_][\w-]*", text) and text not in ("true", "false", "inf", "nan"):
+        return text
+    try:
+        tables = tomllib.loads(f"value = {text}")
+    except ValueError:
+        tables = {}
+    if tables.keys() != {"value"} or tables["value"] == []:
+        raise ValueError(f"{path}: {text!r} is no value: write a number, a list such as [0, 0, 1], or a text in quotes")
+    return tables["value"]
+
+
+def _changed(thing: Any, parts: list[str], value: Any, path: str) -> Any:
+    """A dataclass, a tuple of dataclasses or a tuple of numbers, with what the parts lead to changed."""
+    if not parts:
+        return value
+    if is_dataclass(thing):
+        return _field_changed(thing, parts[0], parts[1:], value, path)
+    if isinstance(thing, tuple):
+        return _items_changed(thing, parts, value, path)
+    raise ValueError(f"{path}: there is nothing in it to be called {parts[0]!r}, for it is {thing!r}: set all of it")
+
+
+def _field_changed(thing: Any, key: str, rest: list[str], value: Any, path: str) -> Any:
+    known = {key_of(field): field for field in fields(thing)}
+    if key not in known:
+        _nowhere(path, key, known)
+    field = known[key]
+    new = _changed(getattr(thing, field.name), rest, value, path)
+    if not _is_made(new) and not (new is None and "None" in str(field.type)):
+        new = read_field(field, new, Place((), path))
+    return replace(thing, **{field.name: new})
+
+
+def _items_changed(things: tuple[Any, ...], parts: list[str], value: Any, path: str) -> Any:
+    """Every item that the first parts name or number: names may have dots in them, and more than one part then."""
+    labels = [(label, k) for k, thing in enumerate(things) for label in _labels(thing, k)]
+    found: dict[int, list[str]] = {}  # each item, and the parts that remain
+    for n in range(1, len(parts) + 1):
+        pattern = re.escape(".".join(parts[:n])).replace(r"\*", ".*")
+        found |= {k: parts[n:] for label, k in labels if re.fullmatch(pattern, label)}
+    if not found:
+        dots = min((label.count(".") for label, _ in labels), default=0)
+        _nowhere(path, ".".join(parts[: dots + 1]), dict(labels))
+    if _is_made(things) and not all(found.values()) and not is_dataclass(value):
+        raise ValueError(f"{path}: {value!r} cannot stand for all of it: add to the path which field is meant")
+    return tuple(_changed(thing, found[k], value, path) if k in found else thing for k, thing in enumerate(things))
+
+
+def _labels(thing: Any, k: int) -> tuple[str, ...]:
+    """What an item is called in paths."""
+    if isinstance(thing, PairSpec):
+        return f"{thing.material_a}.{thing.material_b}", f"{thing.material_b}.{thing.material_a}"
+    name = getattr(thing, "name", None)
+    return (name,) if name else (str(k),)
+
+
+def _is_made(value: Any) -> bool:
+    """Whether it is a dataclass, or a tuple of some, and not what a file has in their place."""
+    return is_dataclass(value) or (isinstance(value, tuple) and any(map(is_dataclass, value)))
+
+
+def _nowhere(path: str, part: str, known: Mapping[str, Any]) -> NoReturn:
+    near = suggest(part, known)
+    listed = f" (there are {', '.join(known)})" if near.startswith("did") else ""
+    raise ValueError(f"{path}: there is no {part!r}: {near}{listed}")

@@ -1,0 +1,124 @@
+"""Plain values of a TOML file, checked for their type; whether a number makes sense is for `compile_scene` to say.
+
+Each reader takes the key, the value and the place of the table that holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple, NoReturn
+
+from .toml_lines import Keys
+from .toml_values import NONE, spelled
+
+
+class WrongValue(ValueError):
+    """The text names who, which key, its value and the fix.  keys: where in the tables it stands."""
+
+    def __init__(self, keys: Keys, message: str) -> None:
+        self.keys = keys
+        super().__init__(message)
+
+
+class Place(NamedTuple):
+    """keys: of a table.  who: what messages call it, as those of `compile_scene` do."""
+
+    keys: Keys
+    who: str
+
+    def inner(self, *keys: str | int, who: str) -> Place:
+        return Place((*self.keys, *keys), who)
+
+    def reject(self, key: str, value: Any, must: str, *inside: int) -> NoReturn:
+        """inside: indices of the wrong item, where the value is a list."""
+        shown = spelled(value)
+        shown = shown if len(shown) < 200 else shown[:200] + "..."
+        raise WrongValue((*self.keys, key, *inside), f"{self.who}: {key} is {shown}; {must}")
+
+    def missing(self, key: str, wanted: str) -> NoReturn:
+        raise WrongValue(self.keys, f"{self.who}: {key} is missing; add {key}, {wanted}")
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """The nearest of what is known, or all of it."""
+    known = list(known)
+    near = get_close_matches(name, known, n=1)
+    if near:
+        return f"did you mean {spelled(near[0])}?"
+    return f"known are {', '.join(map(spelled, known))}" if known else "there is none"
+
+
+def is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def number(key: str, value: Any, place: Place) -> float:
+    if not _is_number(value):
+        place.reject(key, value, "it must be one number")
+    return value
+
+
+def numbers(key: str, value: Any, place: Place) -> Any:
+    wrong = _not_number(value)
+    if wrong is not None:
+        place.reject(key, value, "it must be made of numbers", *wrong)
+    return value
+
+
+def whole(key: str, value: Any, place: Place) -> int:
+    if not _is_number(value) or isinstance(value, float):
+        place.reject(key, value, "it must be a whole number, such as 1 or 0b101")
+    return value
+
+
+def text(key: str, value: Any, place: Place) -> str:
+    if not isinstance(value, str):
+        place.reject(key, value, f'it must be a text, in quotes: such as {key} = "steel"')
+    return value
+
+
+def limits(key: str, value: Any, place: Place) -> Any:
+    """(lower, upper), or one such pair or None for each dof."""
+    must = f'it must be [lower, upper], or a list of those, one a dof, "{NONE}" for a dof without'
+    if not is_list(value):
+        place.reject(key, value, must)
+    pairs = [None if pair == NONE else pair for pair in value]
+    wrong = _not_number([0 if pair is None else pair for pair in pairs])
+    if wrong is not None:
+        place.reject(key, value, must, *wrong)
+    return pairs
+
+
+def mesh_source(key: str, value: Any, place: Place) -> Any:
+    """A path, or the pair (vertices, faces) from a table of the two."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping) or set(value) != {"vertices", "faces"}:
+        place.reject(key, value, "it must be the path of a mesh file, or a table of vertices and faces")
+    inner = place.inner(key, who=f"{place.who}, source")
+    return tuple(numbers(name, value[name], inner) for name in ("vertices", "faces"))
+
+
+def name_pairs(key: str, value: Any, place: Place) -> tuple[Any, ...]:
+    must = 'it must be a list of pairs of names: such as [["upper", "lower"]]'
+    if not is_list(value):
+        place.reject(key, value, must)
+    for k, pair in enumerate(value):
+        if not is_list(pair) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
+            place.reject(key, pair, must, k)
+    return tuple(map(tuple, value))
+
+
+def _not_number(value: Any) -> tuple[int, ...] | None:
+    """Where in nested lists the first thing stands that is no number; None: nowhere."""
+    if not is_list(value):
+        return None if _is_number(value) else ()
+    for n, item in enumerate(value):
+        if (wrong := _not_number(item)) is not None:
+            return (n, *wrong)
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

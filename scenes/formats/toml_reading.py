@@ -1,0 +1,142 @@
+"""From the tables of a TOML file to a scene. Keys are read off the dataclasses: a new field needs nothing here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields
+from typing import Any, NamedTuple
+
+from ...collision.shapes import Shape
+from ..joint_specs import Joint, Motor
+from ..spec import BodySpec, LinkSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from . import toml_plain as plain
+from .toml_plain import Place, is_list, suggest
+from .toml_values import NONE, key_of, required, spelled
+
+Table = Mapping[str, Any]
+
+SHAPES = {kind.kind: kind for kind in Shape.__subclasses__()}
+JOINTS = {kind.kind: kind for kind in Joint.__subclasses__()}
+
+
+def read_scene(table: Table) -> SceneSpec:
+    """The scene that a whole file describes; raises WrongValue."""
+    place = Place((), "scene")
+    scene = _made(SceneSpec, table, place)
+    known = ["world", *(spec.name for spec in (*scene.links, *scene.statics) if spec.name is not None)]
+    for k, pair in enumerate(scene.exclusions):
+        for n, name in enumerate(pair):
+            if name not in known:
+                place.reject("exclude", pair, f"there is no {spelled(name)}: {suggest(name, known)}", k, n)
+    return scene
+
+
+def read_field(field: Field[Any], value: Any, place: Place) -> Any:
+    """The value of a field as its dataclass has it, checked for its type; raises WrongValue."""
+    return _type_of(field).read(key_of(field), value, place)
+
+
+def _made(kind: type, table: Table, place: Place, tag: str | None = None) -> Any:
+    """A dataclass from a table.  tag: a key that chose the class, and is none of its fields."""
+    known = {key_of(field): field for field in fields(kind)}
+    for key, value in table.items():
+        if key not in known and key != tag:
+            misplaced = place.keys and key in map(key_of, fields(SceneSpec))
+            fix = "it is the scene's, and stands at the top of the file, before the first [[" if misplaced else ""
+            place.reject(key, value, f"there is no such key: {fix or suggest(key, known)}")
+    for key, field in known.items():
+        if required(field) and key not in table:
+            place.missing(key, _type_of(field).wanted)
+    return kind(**{field.name: read_field(field, table[key], place) for key, field in known.items() if key in table})
+
+
+def _chosen(kinds: dict[str, type], table: Table, place: Place) -> Any:
+    """A shape or joint of the kind that its table names."""
+    if "kind" not in table:
+        place.missing("kind", f"one of {', '.join(kinds)}")
+    kind = table["kind"]
+    if not isinstance(kind, str) or kind not in kinds:
+        place.reject("kind", kind, f"there is no such kind: {suggest(str(kind), kinds)}")
+    return _made(kinds[kind], table, Place(place.keys, f"{place.who} ({kind})"), tag="kind")
+
+
+def _joint(key: str, value: Any, place: Place) -> Any:
+    if not isinstance(value, Mapping):
+        place.reject(key, value, 'it must be a table: e.g. joint = { kind = "revolute", axis = [0, 0, 1] }')
+    return _chosen(JOINTS, value, place.inner(key, who=f"{place.who}, joint"))
+
+
+def _motor(key: str, value: Any, place: Place) -> Any:
+    """One Motor, or one or None for each dof."""
+    if not is_list(value):
+        return _one_motor(key, value, place)
+    return tuple(None if item in (NONE, None) else _one_motor(key, item, place, n) for n, item in enumerate(value))
+
+
+def _one_motor(key: str, value: Any, place: Place, *dof: int) -> Motor:
+    if not isinstance(value, Mapping):
+        must = f'it must be a table, or a list of one a dof, "{NONE}" for a dof without'
+        place.reject(key, value, f'{must}: e.g. {key} = {{ kind = "position", kp = 100.0, kd = 10.0 }}', *dof)
+    return _made(Motor, value, place.inner(key, *dof, who=f"{place.who}, motor"))
+
+
+def _shapes(key: str, value: Any, place: Place) -> tuple[Any, ...]:
+    return tuple(
+        _chosen(SHAPES, table, place.inner(key, k, who=f"{place.who}, shape {k}"))
+        for k, table in enumerate(_tables(key, value, place))
+    )
+
+
+def _listed(kind_of: Callable[[Table], type]) -> Callable[[str, Any, Place], tuple[Any, ...]]:
+    """A reader of a list of tables.  kind_of: the dataclass that a table stands for."""
+
+    def read(key: str, value: Any, place: Place) -> tuple[Any, ...]:
+        made = []
+        for k, table in enumerate(_tables(key, value, place)):
+            kind, name = kind_of(table), table.get("name")
+            who = f'{_NOUNS[kind]} "{name}"' if isinstance(name, str) else f"{_NOUNS[kind]} {k}"
+            made.append(_made(kind, table, place.inner(key, k, who=who)))
+        return tuple(made)
+
+    return read
+
+
+_NOUNS = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "static", PairSpec: "pair rule"}
+
+
+def _tables(key: str, value: Any, place: Place) -> list[Table]:
+    if not is_list(value) or not all(isinstance(table, Mapping) for table in value):
+        header = ".".join([*(part for part in place.keys if isinstance(part, str)), key])
+        place.reject(key, value, f"it must be a list of tables: write [[{header}]] above each")
+    return list(value)
+
+
+class _Type(NamedTuple):
+    read: Callable[[str, Any, Place], Any]
+    wanted: str
+
+
+# annotation of a field, without its "| None" -> how it is read, and what it is in words
+_TYPES = {
+    "float": _Type(plain.number, "one number"),
+    "Numbers": _Type(plain.numbers, "a number or a list of numbers"),
+    "int": _Type(plain.whole, "a whole number"),
+    "str": _Type(plain.text, "a text in quotes"),
+    "Limits": _Type(plain.limits, "[lower, upper]"),
+    "Any": _Type(plain.mesh_source, "the path of a mesh file, or a table of vertices and faces"),
+    "Joint": _Type(_joint, "a table with its kind"),
+    "Motor | Sequence[Motor | None]": _Type(_motor, "a table"),
+    "Sequence[Shape]": _Type(_shapes, "a list of tables"),
+    "tuple[BodySpec | LinkSpec, ...]": _Type(
+        _listed(lambda table: LinkSpec if table.keys() & {"joint", "parent"} else BodySpec), "a list of tables"
+    ),
+    "tuple[PlaneSpec | StaticSpec, ...]": _Type(
+        _listed(lambda table: PlaneSpec if table.keys() & {"normal", "offset"} else StaticSpec), "a list of tables"
+    ),
+    "tuple[PairSpec, ...]": _Type(_listed(lambda _: PairSpec), "a list of tables"),
+    "tuple[tuple[str, str], ...]": _Type(plain.name_pairs, "a list of pairs of names"),
+}
+
+
+def _type_of(field: Field[Any]) -> _Type:
+    return _TYPES[str(field.type).removesuffix(" | None")]

@@ -1,0 +1,64 @@
+"""Values as TOML spells them, and the fields of descriptions as TOML names them."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping
+from dataclasses import MISSING, Field
+from datetime import date, time
+from typing import Any
+
+NONE = "none"  # what stands for None in a list with one item a dof; a key without a value is left out
+WIDTH = 100  # of a line, from where on it is broken
+
+_KEYS = {"links": "body", "statics": "static", "pairs": "pair", "exclusions": "exclude"}
+
+
+def key_of(field: Field[Any]) -> str:
+    """A field's key: its name, but one word for each of the scene's lists."""
+    return _KEYS.get(field.name, field.name)
+
+
+def required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def spelled(value: Any) -> str:
+    """A value in one line; numbers to the last bit."""
+    match value:
+        case None:
+            return f'"{NONE}"'
+        case bool():
+            return str(value).lower()
+        case int() if value >= 1 << 24:
+            return f"{value:#X}".replace("X", "x")  # layers
+        case int() | float():
+            return repr(value)
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case list() | tuple():
+            return f"[{', '.join(map(spelled, value))}]"
+        case Mapping() if value:
+            return f"{{ {', '.join(f'{key} = {spelled(item)}' for key, item in value.items())} }}"
+        case Mapping():
+            return "{}"
+        case date() | time():
+            return str(value)
+    raise TypeError(f"{value!r} has no place in a TOML file: give numbers, texts, lists of them, or Carom's own specs")
+
+
+def broken(value: Any, room: int = WIDTH, indent: str = "") -> str:
+    """A value over several lines where it is longer than there is room in the first [characters]."""
+    line = spelled(value)
+    if len(line) <= room or not isinstance(value, (list, tuple)):
+        return line
+    inner = indent + "  "
+    room = WIDTH - len(inner)
+    if any(isinstance(item, (list, tuple)) for item in value):
+        rows = [f"{inner}{broken(item, room, inner)}," for item in value]
+    elif any(isinstance(item, (str, Mapping)) for item in value):  # which may have blanks in them
+        rows = [f"{inner}{spelled(item)}," for item in value]
+    else:
+        rows = textwrap.wrap(line[1:-1], WIDTH, initial_indent=inner, subsequent_indent=inner, break_long_words=False)
+    return "\n".join(["[", *rows, f"{indent}]"])

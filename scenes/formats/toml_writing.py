@@ -1,0 +1,65 @@
+"""From a scene to the text of a TOML file, as a person would have written it: what has its default is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import Field, fields
+from typing import Any
+
+from ...collision.shapes import Shape
+from ..joint_specs import Joint, Motor
+from ..spec import BodySpec, LinkSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from .toml_values import WIDTH, broken, key_of, required
+
+TABLES = (BodySpec, LinkSpec, PlaneSpec, StaticSpec, PairSpec, Shape)  # each under a header of its own
+TELLING = ("normal", "kind")  # by these a reader sees what it is: a plane, a motor; written even where usual
+
+
+def to_toml(scene: SceneSpec) -> str:
+    """The text; `parse_toml` makes an equal scene of it. Raises a TypeError where a field holds no plain data."""
+    return "\n".join(_table(scene, "")).strip("\n") + "\n"
+
+
+def _table(spec: Any, path: str) -> Iterator[str]:
+    """Lines of keys with plain values, then the tables inside.  path: of the table, "" for the whole file."""
+    inner: list[tuple[str, Any]] = []
+    if isinstance(spec, (Shape, Joint)):
+        yield f'kind = "{spec.kind}"'
+    for key, value in _given(spec):
+        at = f"{path}.{key}" if path else key
+        if isinstance(value, tuple) and value and all(isinstance(item, TABLES) for item in value):
+            inner += [(f"[[{at}]]", item) for item in value]
+        elif isinstance(value, (Joint, dict)):
+            inner.append((f"[{at}]", value))
+        else:
+            yield f"{key} = {broken(_tabled(value), WIDTH - len(key) - 3)}"
+    for header, value in inner:
+        yield ""
+        yield header
+        yield from _table(value, header.strip("[]"))
+
+
+def _given(spec: Any) -> Iterator[tuple[str, Any]]:
+    """Keys and values that are not the usual ones; the name first, then what has no default."""
+    if isinstance(spec, dict):
+        yield from spec.items()
+        return
+    for field in sorted(fields(spec), key=lambda field: (field.name != "name", not required(field))):
+        value = getattr(spec, field.name)
+        if value is None or (_is_usual(field, value) and field.name not in TELLING):
+            continue
+        if field.name == "source" and not isinstance(value, str):
+            vertices, faces = value
+            value = {"vertices": vertices, "faces": faces}
+        yield key_of(field), value
+
+
+def _is_usual(field: Field[Any], value: Any) -> bool:
+    return not required(field) and value == field.default and "-0" not in repr(value)  # -0.0 == 0.0
+
+
+def _tabled(value: Any) -> Any:
+    """Motors as tables, which `spelled` writes in one line."""
+    if isinstance(value, Motor):
+        return dict(_given(value))
+    return tuple(map(_tabled, value)) if isinstance(value, tuple) else value

@@ -29,8 +29,8 @@ ROUND = {"cylinder", "ellipsoid"}
 CONVEX = [names for names in PAIRS if names[0] != "heightfield"]
 EACH = pytest.mark.parametrize("names", PAIRS, ids="-".join)
 EACH_CONVEX = pytest.mark.parametrize("names", CONVEX, ids="-".join)
-# 1000 placements take minutes in all: they are for the slow half
-MANY = pytest.param("random", 1000, marks=pytest.mark.slow, id="random-1000")
+# 300 placements take minutes in all: they are for the slow half (1000 and more were played when this was written)
+MANY = pytest.param("random", 300, marks=pytest.mark.slow, id="random-300")
 RANDOM = pytest.mark.parametrize(("which", "count"), [("random", BATCH), MANY])
 WHICH = pytest.mark.parametrize(("which", "count"), [("random", BATCH), ("degenerate", 0), MANY])
 
@@ -40,7 +40,7 @@ def tolerance(names: tuple[str, str]) -> float:
 
 
 def exceptions(names: tuple[str, str], count: int) -> dict[str, Any]:
-    """Of 1000 placements of searched pairs a few deep overlaps are found on a lower hill, or short of its top."""
+    """Of hundreds of placements of searched pairs a few deep overlaps are found on a lower hill, or short of its top."""
     return {"but": count // 100, "at_most": LOWER} if tolerance(names) == SEARCHED else {}
 
 

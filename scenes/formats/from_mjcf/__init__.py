@@ -1,0 +1,1 @@
+"""The parts of an MJCF file, read from what mujoco compiles of it."""

@@ -1,0 +1,38 @@
+"""A compiled MJCF model, as the reader's parts pass it round; mujoco itself is not imported here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ....collision.poses import Array
+
+FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """m: the mujoco.MjModel.  off, on: what the file's flags switch off, and what on, e.g. "contact".
+
+    qpos (nq,), qvel (nv,), ctrl (nu,): where it starts, in MuJoCo's conventions.
+    """
+
+    m: Any
+    off: frozenset[str]
+    on: frozenset[str]
+    qpos: Array
+    qvel: Array
+    ctrl: Array
+
+    def name(self, kind: str, i: int) -> str:
+        """What the file calls a body, joint, geom, actuator, tendon or equality; kind and number where it does not."""
+        return getattr(self.m, kind)(int(i)).name or f"{kind} {i}"
+
+    def value(self, field: str, i: int) -> Any:
+        """An entry of one of the model's arrays; 0 where this version of mujoco has no such array."""
+        array = getattr(self.m, field, None)
+        return 0.0 if array is None or len(array) <= i else array[i]
+
+    def moves(self, body: int) -> bool:
+        """Whether some joint stands between the body and the world."""
+        return bool(self.m.body_weldid[body])

@@ -1,0 +1,102 @@
+"""What an MJCF model holds besides bodies, joints, geoms and motors: refused, approximated or ignored, and why."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .compiled import BALL, FREE, Compiled
+from .ledger import Ledger
+
+# what `drop` may name
+KINDS = (
+    "equality", "tendon", "actuator", "gravcomp", "fluid", "armature", "spring", "sdf", "flex", "plugin", "pair",
+)  # fmt: skip
+
+# counts of what has no bearing on how a scene moves
+UNSEEN = {
+    "camera": "ncam", "light": "nlight", "site": "nsite", "sensor": "nsensor", "material": "nmat", "texture": "ntex",
+    "skin": "nskin", "custom number": "nnumeric", "custom text": "ntext", "tuple": "ntuple",
+}  # fmt: skip
+
+
+def note_left_out(file: Compiled, ledger: Ledger) -> None:
+    _constraints(file, ledger)
+    _forces(file, ledger)
+    _contacts(file, ledger)
+    for noun, count in UNSEEN.items():
+        if getattr(file.m, count, 0):
+            ledger.note("ignored", f"{noun}s: {getattr(file.m, count)}", "", "they do not move the scene")
+    why = "Carom finds the times of impacts, and solves contacts as impulses"
+    ledger.note("ignored", "option timestep, integrator, solver; solref, solimp, margin, gap", "", why)
+
+
+def _constraints(file: Compiled, ledger: Ledger) -> None:
+    m = file.m
+    for i in range(m.neq):
+        name = file.name("equality", i)
+        if not m.eq_active0[i] or {"equality", "constraint"} & file.off:
+            ledger.note("ignored", "equality", name, "it is not active at the start")
+        else:
+            ledger.refuse("equality", "equality", name, "Carom's trees have no closures")
+    used = set(m.actuator_trnid[m.actuator_trntype == 3, 0].tolist()) if m.nu else set()
+    for i in range(m.ntendon):
+        fields = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss", "limited", "armature")
+        acts = any(np.any(file.value(f"tendon_{field}", i)) for field in fields)
+        name = file.name("tendon", i)
+        if acts:
+            ledger.refuse("tendon", "tendon", name, "it pulls, is limited or has mass, and Carom has no tendons")
+        else:
+            ledger.note("ignored", "tendon", name, "it is driven only" if i in used else "it exerts no force")
+
+
+def _forces(file: Compiled, ledger: Ledger) -> None:
+    m = file.m
+    for j in range(m.njnt):
+        name, dof = file.name("joint", j), m.jnt_dofadr[j]
+        if m.jnt_type[j] == FREE and m.dof_armature[dof]:
+            ledger.refuse("armature", "armature of free joint", name, "a body that is free has no rotor")
+        if m.jnt_type[j] == FREE and m.jnt_stiffness[j]:
+            ledger.refuse("spring", "spring of free joint", name, "a body that is free hangs on no spring")
+        if m.jnt_type[j] in (FREE, BALL) and m.dof_frictionloss[dof]:
+            why = "it acts along the axes that Carom measures the joint's velocity in"
+            ledger.note("approximated", "frictionloss of joint", name, why)
+        curved = ("jnt_stiffnesspoly", j), ("jnt_springyield", j), ("dof_dampingpoly", dof)
+        if any(np.any(file.value(*where)) for where in curved):
+            ledger.refuse("spring", "spring or damper of joint", name, "Carom's are linear")
+        if m.dof_damping[dof] < 0:
+            ledger.refuse("spring", "damping of joint", name, f"it is negative, {m.dof_damping[dof]:g}")
+    for i in range(m.nu):
+        if np.any(file.value("actuator_dampingpoly", i)):
+            ledger.refuse("spring", "damper of actuator", file.name("actuator", i), "Carom's are linear")
+    for b in np.flatnonzero(m.body_gravcomp).tolist():
+        ledger.refuse("gravcomp", "gravcomp of body", file.name("body", b), "gravity acts on all bodies alike")
+    if m.opt.density > 0 or m.opt.viscosity > 0:
+        name = f"density {m.opt.density:g}, viscosity {m.opt.viscosity:g}"
+        ledger.refuse("fluid", "option", name, "Carom's scenes stand in a vacuum")
+    for i in range(m.nflex):
+        ledger.refuse("flex", "flex", file.name("flex", i), "Carom's bodies are rigid")
+    for kind in ("body", "actuator"):
+        for i in np.flatnonzero(getattr(m, f"{kind}_plugin") >= 0).tolist():
+            ledger.refuse("plugin", f"plugin of {kind}", file.name(kind, i), "only MuJoCo can run it")
+
+
+def _contacts(file: Compiled, ledger: Ledger) -> None:
+    m = file.m
+    if (m.geom_condim > 3).any():
+        why = "left out: what slides is slowed, what spins or rolls is not"
+        ledger.note("approximated", "torsional and rolling friction", "", why)
+    for field, noun in (("geom_adhesion", "adhesion of geom"), ("geom_surfacevel", "moving surface of geom")):
+        for g in range(m.ngeom):
+            if np.any(file.value(field, g)):
+                ledger.note("approximated", noun, file.name("geom", g), "left out")
+    for k in range(m.npair):
+        a, b = (int(m.geom_bodyid[int(getattr(m, f"pair_geom{n}")[k])]) for n in (1, 2))
+        weld_a, weld_b = m.body_weldid[a], m.body_weldid[b]
+        above = (m.body_weldid[m.body_parentid[weld]] for weld in (weld_a, weld_b))
+        near = weld_a == weld_b or (weld_a and weld_b and (weld_b, weld_a) in zip(above, (weld_a, weld_b), strict=True))
+        if near:
+            ledger.note(
+                "approximated", "pair", f"{file.name('body', a)}, {file.name('body', b)}", "neighbours do not touch"
+            )
+        else:
+            ledger.note("taken", "pair", f"{file.name('body', a)}, {file.name('body', b)}")

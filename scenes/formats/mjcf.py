@@ -1,0 +1,118 @@
+"""MJCF files, MuJoCo's scenes, as the mujoco package compiles them. The only file of scenes that imports mujoco.
+
+What is read is the compiled model, where defaults, includes, frames and angles are settled. Names, order and meaning
+of coordinates stay MuJoCo's: q is qpos, and v is qvel but for free joints, where angular velocity comes first and is in
+world axes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from ..spec import SceneSpec
+from .errors import FileError
+from .from_mjcf.compiled import Compiled
+from .from_mjcf.contact import exclusions, read_contact
+from .from_mjcf.ledger import Ledger
+from .from_mjcf.left_out import KINDS, note_left_out
+from .from_mjcf.links import read_links
+from .from_mjcf.motors import read_motors
+from .from_mjcf.shapes import shapes_of, statics_of
+from .report import Imported, ImportReport
+
+LINE = re.compile(r",? *line(?: number=| )(\d+)", re.IGNORECASE)
+DEEP = 1e-4  # [m] overlaps that are told of: files are rounded
+
+
+def import_mjcf(
+    path: str | PathLike[str], *, drop: Collection[str] = (), keyframe: str | int | None = None
+) -> Imported:
+    """The scene of an MJCF file, and what became of everything in the file.
+
+    drop: kinds of what Carom has nothing like, to be left out where the file has them; without it, such a file is a
+    FileError that names them. "equality": closures of loops; "tendon"; "actuator"; "gravcomp"; "fluid"; "armature" of
+    free joints; "spring": of free joints, and those that are not linear; "sdf"; "flex"; "plugin"; "pair".
+    keyframe: name or number of the keyframe that the scene starts in; None: where the file puts its bodies.
+    """
+    path = fspath(path)
+    unknown = [kind for kind in drop if kind not in KINDS] if not isinstance(drop, str) else [drop]
+    if unknown:
+        raise ValueError(f"drop has {unknown[0]!r}: give a list of some of {', '.join(KINDS)}")
+    warned: list[str] = []
+    file, ledger = _compiled(path, keyframe, warned), Ledger(drop)
+    for text in warned:
+        ledger.note("taken", "the file, with a warning of MuJoCo's", "", " ".join(text.split()))
+    contact, drives = read_contact(file, ledger), read_motors(file, ledger)
+    links, places = read_links(file, drives, lambda b, origin: shapes_of(file, b, origin, contact, ledger), ledger)
+    statics, owners = statics_of(file, places, contact, ledger)
+    owners |= {b: [places[b].owner] for b in range(file.m.nbody) if file.moves(b)}
+    excluded = exclusions(file, owners, ledger)
+    note_left_out(file, ledger)
+    if ledger.refused:
+        kinds = ", ".join(repr(kind) for kind in ledger.refused)
+        left = f"carom.import_mjcf(path, drop=[{kinds}]) leaves that out"
+        raise FileError(path, f"it holds what Carom has nothing like; {'; '.join(ledger.refused.values())}: {left}")
+    if file.m.nkey:
+        said = (
+            f"it starts in {keyframe!r}" if keyframe is not None else "import_mjcf(path, keyframe=name) starts in one"
+        )
+        ledger.note("ignored" if keyframe is None else "taken", f"keyframes: {file.m.nkey}", "", said)
+    _note_overlaps(path, file, ledger)
+    gravity = np.zeros(3) if "gravity" in file.off else file.m.opt.gravity
+    scene = SceneSpec(gravity, links, statics, contact.rules, excluded)
+    return Imported(scene, ImportReport(path, ledger.items()))
+
+
+def _mujoco(path: str) -> Any:
+    try:
+        import mujoco
+    except ImportError as error:
+        raise FileError(path, "MJCF is read with the package mujoco: pip install 'carom[io]'") from error
+    return mujoco
+
+
+def _compiled(path: str, keyframe: str | int | None, warned: list[str]) -> Compiled:
+    """warned: takes MuJoCo's warnings."""
+    mujoco, before = _mujoco(path), _mujoco(path).get_mju_user_warning()
+    mujoco.set_mju_user_warning(warned.append)  # otherwise they go to a log in the working directory
+    try:
+        m = mujoco.MjModel.from_xml_path(path)
+    except ValueError as error:
+        message = " ".join(str(error).split())
+        line = LINE.search(message)
+        raise FileError(path, LINE.sub("", message), int(line[1]) if line else None) from error
+    finally:
+        mujoco.set_mju_user_warning(before)
+    off, on = _set(mujoco.mjtDisableBit, m.opt.disableflags), _set(mujoco.mjtEnableBit, m.opt.enableflags)
+    if keyframe is None:
+        return Compiled(m, off, on, m.qpos0, np.zeros(m.nv), np.zeros(m.nu))
+    names = [m.key(k).name for k in range(m.nkey)]
+    if keyframe not in names and not (type(keyframe) is int and 0 <= keyframe < m.nkey):
+        known = ", ".join(map(repr, names)) or "none"
+        raise FileError(path, f"there is no keyframe {keyframe!r}; it has {known}")
+    k = keyframe if type(keyframe) is int else names.index(keyframe)
+    return Compiled(m, off, on, m.key_qpos[k], m.key_qvel[k], m.key_ctrl[k])
+
+
+def _note_overlaps(path: str, file: Compiled, ledger: Ledger) -> None:
+    mujoco = _mujoco(path)
+    data = mujoco.MjData(file.m)
+    data.qpos[:] = file.qpos
+    mujoco.mj_kinematics(file.m, data)
+    mujoco.mj_collision(file.m, data)
+    why = "MuJoCo pushes apart what overlaps at the start, Carom keeps it from sinking: move it, or exclude the pair"
+    for contact in data.contact:
+        if contact.dist < -DEEP:
+            names = " and ".join(file.name("body", file.m.geom_bodyid[g]) for g in contact.geom if g >= 0)
+            ledger.note("approximated", "overlap", f"{names}, {-contact.dist:.2g} m", why)
+
+
+def _set(bits: Any, flags: int) -> frozenset[str]:
+    """Names of the flags that are set, as MJCF writes them."""
+    members = bits.__members__.items()
+    return frozenset(name[7:].lower() for name, bit in members if not name.startswith("mjN") and flags & int(bit))

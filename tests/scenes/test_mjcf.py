@@ -1,0 +1,406 @@
+"""MJCF files become scenes that move as MuJoCo has them move, or are refused with a reason."""
+
+# pyright does not see the names of a compiled module
+# pyright: reportAttributeAccessIssue=false
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+from carom.engine.dynamics.passive import motor_forces
+from carom.scenes.compile import compile_scene
+from carom.scenes.formats.errors import FileError
+from carom.scenes.formats.from_mjcf.left_out import KINDS
+from carom.scenes.formats.mjcf import import_mjcf
+from carom.tests.oracles.mjcf_answers import errors, random_state, velocity_map
+
+# relative to the largest entry; inertias are kept as principal axes, which costs MuJoCo some digits (1e-14 seen)
+TOLERANCE = 1e-9
+TABLE_STATES = 1  # of each robot in the table; a wrong frame or axis shows in one
+
+# every joint, chains of joints with anchors, ref and springref, massless links, static and moving parents
+TREE = """
+<mujoco>
+  <option gravity="1 2 -8"/>
+  <worldbody>
+    <body name="base" pos="1 2 3" euler="10 20 30">
+      <geom name="base" type="box" size=".1 .2 .3"/>
+      <body name="arm" pos=".1 .2 .3" euler="40 50 60">
+        <joint name="slide" type="slide" axis="1 2 3" ref=".3" springref=".2" stiffness="3" damping=".4" range="-1 1"/>
+        <joint name="hinge" type="hinge" axis="1 -1 2" pos=".3 .1 .2" ref="20" springref="10" stiffness="5"/>
+        <joint name="second" axis="0 1 2" pos="-.2 .1 .4" armature=".3" damping=".2" ref="-35" frictionloss=".1"/>
+        <geom type="capsule" size=".1 .3" pos=".1 .1 .1" euler="10 20 30"/>
+        <body name="hand" pos=".3 -.1 .2" euler="0 30 0">
+          <geom type="ellipsoid" size=".1 .2 .15" pos=".1 0 0"/>
+          <body name="ball" pos="0 .2 .1">
+            <joint name="turn" type="ball" pos=".1 .2 .3" damping=".3" armature=".1" stiffness="2"/>
+            <inertial pos=".1 .2 .3" mass="2" fullinertia="1 1.2 1.1 .1 .2 -.1"/>
+          </body>
+        </body>
+      </body>
+    </body>
+    <body name="cart"><joint name="rail" type="slide" axis="0 1 0" armature="2"/>
+      <body name="load" pos="0 0 1"><geom type="cylinder" size=".1 .2"/></body>
+    </body>
+    <body name="free" pos="3 2 1" euler="0 0 45"><joint type="free" damping=".5"/>
+      <body name="lid" pos=".1 .2 .3" euler="20 0 0"><geom type="cylinder" size=".1 .2" pos=".2 0 .1"/></body>
+    </body>
+  </worldbody>
+  <keyframe><key name="away" qpos=".5 .2 .3 0 1 0 0 .4 7 8 9 0 0 1 0" qvel="1 2 3 4 5 6 7 8 9 10 11 12 13"/></keyframe>
+</mujoco>
+"""
+
+
+def scene_of(tmp_path: Path, xml: str, **options: Any):
+    path = tmp_path / "scene.xml"
+    path.write_text(xml)
+    return import_mjcf(path, **options), mujoco.MjModel.from_xml_path(str(path))
+
+
+def compiled(scene):
+    with jax.disable_jit():  # operation by operation: nothing to compile
+        return compile_scene(scene)
+
+
+def bare(scene):
+    """Without its shapes: what moves does not hang on them."""
+    links = tuple(replace(link, shapes=()) for link in scene.links)
+    return replace(scene, links=links, statics=(), pairs=(), exclusions=())
+
+
+def test_a_tree_of_everything(tmp_path):
+    imported, m = scene_of(tmp_path, TREE)
+    model, _ = compiled(imported.scene)
+    assert model.topology.names[:3] == ("arm/slide", "arm/hinge", "arm")
+    worst = errors(m, model, np.random.default_rng(1))
+    assert max(worst.values()) < TOLERANCE, worst
+    assert model.loss[2] == 0.1
+    assert not imported.report.of("refused")
+
+
+def test_it_starts_in_the_file_s_pose_or_in_a_keyframe(tmp_path):
+    imported, m = scene_of(tmp_path, TREE)
+    np.testing.assert_allclose(compiled(imported.scene)[1].q, m.qpos0, atol=1e-15)
+    imported, m = scene_of(tmp_path, TREE, keyframe="away")
+    state = compiled(imported.scene)[1]
+    np.testing.assert_allclose(state.q, m.key_qpos[0], atol=1e-15)
+    np.testing.assert_allclose(velocity_map(m, np.asarray(state.q)) @ state.v, m.key_qvel[0], atol=1e-13)
+    with pytest.raises(FileError, match=r"no keyframe 'home'; it has 'away'"):
+        scene_of(tmp_path, TREE, keyframe="home")
+
+
+def test_a_start_outside_the_limits(tmp_path):
+    body = '<body><joint name="j" range="30 60"/><geom size="1"/></body>'
+    imported, _ = scene_of(tmp_path, f"<mujoco><worldbody>{body}</worldbody></mujoco>")
+    assert imported.scene.links[0].q0 == np.deg2rad(30)
+    assert [item.what for item in imported.report.of("approximated")] == ["start of joint 'j'"]
+
+
+# spheres in one place: MuJoCo's contacts are the pairs that may touch, and their frictions
+CROWD = """
+<mujoco>
+  <worldbody>
+    <geom name="floor" type="plane" size="1 1 1" friction=".3"/>
+    <body name="wall"><geom type="box" size="1 1 .1" contype="2" conaffinity="4" friction=".9"/></body>
+    <body name="a"><freejoint/><geom size=".1"/></body>
+    <body name="b" pos=".01 0 0"><freejoint/><geom size=".1" contype="2" conaffinity="2" friction=".5"/></body>
+    <body name="c" pos="0 .01 0"><freejoint/><geom size=".1" contype="4" conaffinity="1" condim="1"/></body>
+    <body name="d" pos="0 0 .01"><freejoint/>
+      <geom size=".1" contype="3" conaffinity="0" priority="2" friction=".2"/></body>
+    <body name="e" pos=".01 .01 0"><freejoint/><geom size=".1" condim="1" priority="2"/></body>
+    <body name="f" pos="0 .01 .01"><freejoint/><geom name="f" size=".1" contype="0" conaffinity="0"/></body>
+    <body name="g" pos=".01 0 .01"><freejoint/><geom name="g" size=".1" friction="2"/>
+      <body name="h" pos=".01 .01 0"><joint axis="1 0 0"/><joint axis="0 1 0"/><geom size=".1" friction="2"/>
+        <body name="i"><geom size=".12"/></body>
+      </body>
+    </body>
+  </worldbody>
+  <contact><exclude body1="a" body2="e"/><exclude body1="world" body2="b"/><exclude body1="wall" body2="i"/>
+    <pair geom1="f" geom2="g" friction=".7"/><pair geom1="f" geom2="floor" condim="1"/></contact>
+</mujoco>
+"""
+
+
+def test_who_may_touch_whom_and_with_what_friction(tmp_path):
+    imported, m = scene_of(tmp_path, CROWD)
+    model, _ = compiled(imported.scene)
+    names = [*("worldbody/floor", "wall"), *model.topology.names]
+    names = [{"worldbody/floor": "world"}.get(name, name) for name in names]
+    link = np.array(model.topology.shape_links)
+    of = [names[k] if i < 0 else names[i + 2] for k, i in enumerate(link)]
+    mine = {
+        frozenset((of[i], of[j])): float(mu)
+        for (i, j), mu in zip(model.topology.pairs, model.pair_friction, strict=True)
+    }
+    data = mujoco.MjData(m)
+    mujoco.mj_forward(m, data)
+    theirs = {}
+    for contact in data.contact:
+        pair = frozenset(m.body(m.geom_bodyid[g]).name for g in contact.geom)
+        theirs[pair] = contact.friction[0] if contact.dim > 1 else 0.0
+    assert len(theirs) > 15
+    assert mine.keys() == theirs.keys()
+    assert all(abs(mine[pair] - theirs[pair]) < 1e-12 for pair in theirs)
+    assert any(item.what.startswith(f"{len(theirs)} x overlap: ") for item in imported.report.of("approximated"))
+
+
+def test_more_ways_to_touch_than_layers(tmp_path):
+    ring = range(33)
+    bodies = "".join(
+        f"<body pos='{k} 0 0'><freejoint/><geom name='{k}' size='.1' contype='0' conaffinity='0'/></body>" for k in ring
+    )
+    pairs = "".join(f"<pair geom1='{k}' geom2='{(k + 1) % 33}'/>" for k in ring)
+    xml = f"<mujoco><worldbody>{bodies}</worldbody><contact>{pairs}</contact></mujoco>"
+    with pytest.raises(FileError, match="33 sets of geoms that touch differently, and Carom has 32 layers"):
+        scene_of(tmp_path, xml)
+    imported, _ = scene_of(tmp_path, xml, drop=["pair"])
+    assert compiled(imported.scene)[0].topology.pairs == ()
+
+
+ACTUATED = """
+<mujoco>
+  <option><flag contact="disable"/></option>
+  <worldbody>
+    <body><joint name="a"/><geom size="1"/></body>
+    <body><joint name="b" type="slide"/><geom size="1"/></body>
+    <body><joint name="c" actuatorfrcrange="-2 2" actuatorfrclimited="true"/><geom size="1"/></body>
+    <body><joint name="d" armature=".2"/><geom size="1"/></body>
+    <body><joint name="e"/><geom size="1"/></body>
+    <body><joint name="f"/><geom size="1"/></body>
+  </worldbody>
+  <actuator>
+    <motor joint="a" gear="3" ctrlrange="-2 2"/>
+    <position joint="b" kp="20" kv="3" gear="-2" forcerange="-15 15" ctrlrange="1 2"/>
+    <velocity joint="c" kv="5"/>
+    <position joint="d" kp="4" gear="2"/><velocity joint="d" kv="3"/>
+    <general joint="e" gainprm="7" biastype="affine" biasprm="3 -2 -1"/>
+    <intvelocity joint="f" kp="4" actrange="-1 1"/>
+  </actuator>
+  <keyframe><key ctrl=".7 2.5 .3 .2 -.4 .6 0"/></keyframe>
+</mujoco>
+"""
+
+
+def test_motors(tmp_path):
+    imported, m = scene_of(tmp_path, ACTUATED, keyframe=0)
+    model, _ = compiled(imported.scene)
+    q, v = random_state(m, np.random.default_rng(3))
+    data = mujoco.MjData(m)
+    mujoco.mj_resetDataKeyframe(m, data, 0)
+    for scale in (0.3, 3.0):  # within the limits, and beyond
+        data.qpos[:], data.qvel[:] = scale * q, scale * v
+        mujoco.mj_forward(m, data)
+        with jax.disable_jit():
+            mine = motor_forces(model, *map(jnp.asarray, (scale * q, scale * v)))
+        np.testing.assert_allclose(mine, data.qfrc_actuator, rtol=1e-12)
+    assert abs(data.qfrc_actuator[1]) == 30  # the limit was met
+    assert [item.what for item in imported.report.of("approximated")] == ["actuator 'actuator 6'", "actuated joint 'd'"]
+
+
+SHAPES = """
+<mujoco>
+  <asset>
+    <mesh name="wedge" vertex="0 0 0  1 0 0  0 2 0  0 0 3  .1 .1 .1"/>
+    <hfield name="ground" nrow="2" ncol="3" size="2 1 5 1" elevation="0 .2 .4  .6 .8 1"/>
+  </asset>
+  <worldbody>
+    <body name="stand" pos="1 2 3" euler="0 0 90">
+      <geom name="ground" type="hfield" hfield="ground" pos=".5 0 0"/></body>
+    <body name="body" pos="50 0 9"><joint pos=".5 .5 .5"/>
+      <geom name="wedge" type="mesh" mesh="wedge" pos="1 1 1" euler="30 40 50"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_meshes_and_heightfields_stand_where_they_stood(tmp_path):
+    imported, m = scene_of(tmp_path, SHAPES)
+    data = mujoco.MjData(m)
+    mujoco.mj_forward(m, data)
+    static: Any = imported.scene.statics[0]
+    link: Any = imported.scene.links[0]
+    ground, wedge = static.shapes[0], link.shapes[0]
+    (dx, dy), heights = ground.cell, np.array(ground.heights)
+    frame = data.geom_xmat[0].reshape(3, 3)
+    for (i, j), height in np.ndenumerate(heights):  # MuJoCo's ray from above meets the ground by each vertex
+        corner = 0.999 * np.array([(i - 1) * dx, (j - 0.5) * dy, 0])
+        above = data.geom_xpos[0] + frame @ corner + [0, 0, 20]
+        depth = mujoco.mj_ray(m, data, above, np.array([0, 0, -1.0]), None, 1, -1, np.zeros(1, np.int32))
+        assert abs(20 - depth - height) < 0.01  # beside the vertex, on slopes of four and less
+    assert len(np.unique(heights)) == 6
+    np.testing.assert_allclose(static.position, data.xpos[1])
+    assert ground.position == (0.5, 0.0, 0.0)
+    assert len(wedge.points) == 4  # the inner vertex is not on the hull
+    file = np.array([[0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3.0]])
+    R = np.empty(9)
+    mujoco.mju_quat2Mat(R, np.array(wedge.quaternion))
+    mine = np.array(link.position) + np.array(wedge.position) + np.array(wedge.points) @ R.reshape(3, 3).T
+    turn = np.empty(4)
+    mujoco.mju_euler2Quat(turn, np.deg2rad([30, 40, 50]), "xyz")
+    mujoco.mju_quat2Mat(R, turn)
+    wanted = np.array([51, 1, 10]) + file @ R.reshape(3, 3).T
+    gaps = np.linalg.norm(mine[:, None] - wanted, axis=-1)
+    assert gaps.min(axis=0).max() < 1e-6  # single precision again
+    assert compiled(imported.scene)[0].topology.shape_kinds == ("heightfield", "hull")
+
+
+WORLD = "<mujoco>{0}<worldbody>{1}<body name='b'>{2}<geom name='g' size='1'/></body></worldbody>{3}</mujoco>"
+ANOTHER = "<body name='c'><joint name='k'/><geom size='1'/></body>"
+TENDON = "<tendon><fixed name='t' {0}><joint joint='j' coef='1'/></fixed></tendon>"
+REFUSED = {
+    "equality": WORLD.format("", ANOTHER, "<joint name='j'/>", "<equality><joint name='q' joint1='j'/></equality>"),
+    "tendon": WORLD.format("", "", "<joint name='j'/>", TENDON.format("stiffness='2'")),
+    "actuator": WORLD.format(
+        "", "", "<joint name='j'/>", TENDON.format("") + "<actuator><position tendon='t' kp='1'/></actuator>"
+    ),
+    "gravcomp": "<mujoco><worldbody><body name='b' gravcomp='1'><joint/><geom size='1'/></body></worldbody></mujoco>",
+    "fluid": WORLD.format("<option density='1.2'/>", "", "<joint/>", ""),
+    "armature": WORLD.format("", "", "<joint type='free' armature='1'/>", ""),
+    "spring": WORLD.format("", "", "<joint type='free' stiffness='1'/>", ""),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_would_move_otherwise_is_refused_until_it_is_dropped(tmp_path, kind):
+    with pytest.raises(FileError, match=rf"nothing like.*drop=\['{kind}'\]"):
+        scene_of(tmp_path, REFUSED[kind])
+    imported, _ = scene_of(tmp_path, REFUSED[kind], drop=[kind])
+    assert any(item.why.startswith("left out, as asked for") for item in imported.report.of("approximated"))
+    compiled(imported.scene)
+
+
+def test_nothing_else_can_be_dropped(tmp_path):
+    with pytest.raises(ValueError, match="drop has 'gravity': give a list of some of equality, tendon"):
+        scene_of(tmp_path, TREE, drop="gravity")
+
+
+WRONG = [
+    ("", None, "empty"),
+    ("<mujoco>\n<worldbody>\n<body>", 3, "MISMATCHED"),
+    ("<mujoco>\n<worldbody>\n<body><jiont/></body></worldbody></mujoco>", 3, "unrecognized element.*jiont"),
+    ("<mujoco>\n<worldbody><geom sise='1'/></worldbody></mujoco>", 2, "unrecognized attribute.*sise"),
+    ("<mujoco><worldbody>\n<body><joint/></body></worldbody></mujoco>", 2, "mass and inertia"),
+    ("<mujoco><worldbody>\n\n<body><joint/><geom size='-1'/></body></worldbody></mujoco>", 3, "must be positive"),
+    (
+        "<mujoco><worldbody>\n<body><body><freejoint/><geom size='1'/></body></body></worldbody></mujoco>",
+        2,
+        "top level",
+    ),
+    ("<mujoco>\n<include file='missing.xml'/></mujoco>", 2, "missing.xml"),
+    ("<mujoco><asset><mesh file='missing.stl'/></asset></mujoco>", None, "missing.stl"),
+    ("<mujoco><worldbody><body name='a'/>\n<body name='a'/></worldbody></mujoco>", 2, "repeated name"),
+    ("<mujoco><actuator>\n<motor joint='nobody'/></actuator></mujoco>", 2, "nobody"),
+]
+
+
+@pytest.mark.parametrize(("xml", "line", "what"), WRONG)
+def test_wrong_files_get_one_message_with_the_line(tmp_path, xml, line, what):
+    with pytest.raises(FileError, match=what) as caught:
+        scene_of(tmp_path, xml)
+    assert caught.value.line == line
+    assert "\n" not in str(caught.value)
+
+
+def test_no_such_file():
+    with pytest.raises(FileError, match=r"nowhere\.xml"):
+        import_mjcf("nowhere.xml")
+
+
+def test_the_report_leaves_nothing_out(tmp_path):
+    flags = "<option><flag contact='disable' gravity='disable' limit='disable'/></option>"
+    site = "<joint name='j' range='1 2'/><site name='s'/><camera/><light/>"
+    motor = "<actuator><motor site='s'/></actuator><sensor><gyro site='s'/></sensor>" + TENDON.format("")
+    imported, _ = scene_of(tmp_path, WORLD.format(flags, "", site, motor))
+    ignored = " ".join(item.what for item in imported.report.of("ignored"))
+    for what in (
+        "all geoms",
+        "actuator 'actuator 0'",
+        "tendon 't'",
+        "cameras: 1",
+        "lights: 1",
+        "sensors: 1",
+        "sites: 1",
+    ):
+        assert what in ignored
+    scene = imported.scene
+    assert scene.gravity == (0, 0, 0)
+    assert (scene.links[0].shapes, scene.links[0].joint.limits, scene.links[0].q0) == ((), None, 0)
+
+
+def folder_of(package: str, *parts: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent.joinpath(*parts)
+
+
+GYMNASIUM = folder_of("gymnasium", "envs", "mujoco", "assets")
+DIVERSE = ["inverted_double_pendulum.xml", "hopper.xml", "point.xml", "swimmer.xml"]
+
+
+@pytest.mark.parametrize("name", DIVERSE)
+def test_small_robots(name):
+    outcome, worst = row(GYMNASIUM / name)
+    assert (worst or 0) < TOLERANCE
+    assert outcome == ("refused: fluid" if name == "swimmer.xml" else "imported")
+
+
+@pytest.mark.slow
+def test_table_of_gymnasium():
+    rows = {path.name: row(path) for path in sorted(GYMNASIUM.glob("*.xml"))}
+    show(rows)
+    assert len(rows) > 10
+
+
+@pytest.mark.slow
+def test_table_of_menagerie():
+    """Of the models that are at hand: the package brings only their list, and downloads them when asked to."""
+    menagerie = pytest.importorskip("mujoco_menagerie")
+    cache = menagerie.Cache()
+    rows = {}
+    for robot in menagerie.robots():
+        if cache.is_cached(robot) or (cache.root and (cache.root / robot.name).is_dir()):
+            files = [robot.path(cache) / entry.file for entry in robot.entry_points if entry.kind == "robot"]
+            rows |= {f"{robot.name}/{file.name}": row(file) for file in files}
+    if not rows:
+        pytest.skip(
+            "no model of mujoco-menagerie is here: fetch them (`mujoco-menagerie prefetch`), or set MENAGERIE_ROOT"
+        )
+    show(rows)
+
+
+def row(path: Path) -> tuple[str, float | None]:
+    """What became of a file, and the largest error of its dynamics; of a refused one with everything dropped."""
+    try:
+        outcome, imported = "imported", import_mjcf(path)
+    except FileError as error:
+        if "nothing like" not in str(error):
+            return str(error), None
+        imported = import_mjcf(path, drop=KINDS)
+        outcome = "refused: " + str(error).rsplit("drop=[", 1)[1].split("]")[0].replace("'", "")
+    if not imported.scene.links:
+        return f"{outcome}, nothing moves", None
+    m = mujoco.MjModel.from_xml_path(str(path))
+    free = np.repeat(m.jnt_type == 0, np.array([6, 3, 1, 1])[m.jnt_type])
+    m.dof_armature[free], m.tendon_armature[:] = 0.0, 0.0  # dropped, where there was any
+    mujoco.mj_setConst(m, mujoco.MjData(m))
+    worst = errors(m, compiled(bare(imported.scene))[0], np.random.default_rng(0), TABLE_STATES)
+    if outcome != "imported":
+        del worst["passive"]  # what was dropped acts there
+    return outcome, max(worst.values())
+
+
+def show(rows: dict[str, tuple[str, float | None]]) -> None:
+    print()
+    for name, (outcome, worst) in rows.items():
+        print(f"{name:45} {outcome:40} {'' if worst is None else f'{worst:.1e}'}")
+    wrong = {name: worst for name, (_, worst) in rows.items() if worst is not None and worst >= TOLERANCE}
+    assert not wrong
+    assert all(worst is not None or "nothing moves" in outcome for outcome, worst in rows.values())

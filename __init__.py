@@ -30,6 +30,8 @@ _HOME = {
     "Heightfield": "collision.shapes",
     "load": "scenes.sources",
     "save_scene": "scenes.sources",
+    "import_urdf": "scenes.formats.urdf",
+    "import_mjcf": "scenes.formats.mjcf",
     "FileError": "scenes.formats.errors",
     # compile it
     "compile_scene": "scenes.compile",
@@ -47,6 +49,13 @@ _HOME = {
     "step": "integrators.advance",
     "tile": "integrators.rollout",
     "state_hash": "integrators.snapshots",
+    "model_hash": "integrators.snapshots",
+    # keep what came of it
+    "record": "scenes.running",
+    "replay": "scenes.replaying",
+    "Recording": "scenes.formats.recording",
+    "read_recording": "scenes.formats.recording_file",
+    "write_recording": "scenes.formats.recording_file",
     # ask for its dynamics
     "fk": "engine.dynamics.kinematics",
     "integrate_q": "engine.dynamics.kinematics",
@@ -92,11 +101,17 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .integrators.advance import step as step
     from .integrators.rollout import rollout as rollout
     from .integrators.rollout import tile as tile
+    from .integrators.snapshots import model_hash as model_hash
     from .integrators.snapshots import state_hash as state_hash
     from .scenes.builder import SceneBuilder as SceneBuilder
     from .scenes.compile import compile_scene as compile_scene
     from .scenes.compiling.check import SceneError as SceneError
     from .scenes.formats.errors import FileError as FileError
+    from .scenes.formats.mjcf import import_mjcf as import_mjcf
+    from .scenes.formats.recording import Recording as Recording
+    from .scenes.formats.recording_file import read_recording as read_recording
+    from .scenes.formats.recording_file import write_recording as write_recording
+    from .scenes.formats.urdf import import_urdf as import_urdf
     from .scenes.joint_specs import Cylindrical as Cylindrical
     from .scenes.joint_specs import Fixed as Fixed
     from .scenes.joint_specs import Floating as Floating
@@ -107,6 +122,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.joint_specs import Screw as Screw
     from .scenes.joint_specs import Spherical as Spherical
     from .scenes.joint_specs import Universal as Universal
+    from .scenes.replaying import replay as replay
+    from .scenes.running import record as record
     from .scenes.sources import load as load
     from .scenes.sources import save_scene as save_scene
     from .scenes.spec import SceneSpec as SceneSpec

@@ -1,11 +1,15 @@
-"""Fingerprints of states: equal if and only if the states are, bit by bit. `docs/snapshots.md` has the contract."""
+"""Fingerprints of states and models: equal if and only if these are, bit by bit. docs/snapshots.md: the contract."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import fields
 
 import numpy as np
 
+from ..engine.model import Model
 from ..engine.state import State
 
 
@@ -16,12 +20,28 @@ def state_hash(state: State) -> str | list[str]:
     """
     parts = [np.asarray(x) for x in (state.q, state.v, state.t)]
     if parts[2].ndim == 0:
-        return _digest(parts)
-    return [_digest([x[k] for x in parts]) for k in range(len(parts[2]))]
+        return _digest(map(_bits, parts))
+    return [_digest(_bits(x[k]) for x in parts) for k in range(len(parts[2]))]
 
 
-def _digest(parts: list[np.ndarray]) -> str:
+def model_hash(model: Model) -> str:
+    """A fingerprint of a model, 32 hexadecimal digits: of what its topology holds, and of every parameter's name,
+    dtype, shape and bits. Of a model with batched parameters there is one, for all lanes together."""
+    told = {f.name: getattr(model.topology, f.name) for f in fields(model.topology)}
+    parts = [json.dumps(told, default=lambda x: x.item()).encode()]  # Python's own hash() changes with the process
+    for name, x in sorted(vars(model).items()):
+        if name != "topology":
+            x = np.asarray(x)
+            parts += [f"{name} {x.dtype.name} {x.shape}".encode(), _bits(x)]
+    return _digest(parts)
+
+
+def _bits(x: np.ndarray) -> bytes:
+    return np.ascontiguousarray(x, x.dtype.newbyteorder("<")).tobytes()
+
+
+def _digest(parts: Iterable[bytes]) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    for x in parts:
-        digest.update(np.ascontiguousarray(x, x.dtype.newbyteorder("<")).tobytes())
+    for part in parts:
+        digest.update(part)
     return digest.hexdigest()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 
 from ...integrators.recording import Events
 from ..spec import SceneSpec
+
+NOT_KEPT = ("throw", "devices", "chunk")  # keywords of a rollout that change neither motion nor events
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,8 @@ class Recording:
     t: (..., F) [s].  q: (..., F, nq).  v: (..., F, nv): the frames, NaN where a lane did not get.
     events: every impact (numpy arrays).  code: (...) result codes.  stats: name -> (...), fields of `carom.Stats`.
     varied: model parameters that differ from the scene's, name -> (lanes, ...); empty for a single run.
-    model_hash: fingerprint of the scene's model.  provenance: versions, machine, date, command, dtype.
-    complete: whether the run came to its end.
+    model_hash: fingerprint of the model that was run.  provenance: versions, machine, date, command, dtype.
+    complete: whether the run came to its end.  piece: intervals between frames that were run at once; 0: all.
     """
 
     scene: SceneSpec
@@ -37,8 +39,62 @@ class Recording:
     model_hash: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict)
     complete: bool = True
+    piece: int = 0
+
+    @staticmethod
+    def of(
+        scene: SceneSpec,
+        result: Any,
+        *,
+        title: str,
+        keywords: Mapping[str, Any],
+        varied: Mapping[str, Any] | None = None,
+        model: Any = None,
+    ) -> Recording:
+        """What `result = carom.rollout(model, state, **keywords)` made of a scene.
+
+        model: the one that was run; None: `scene`, compiled.  varied: its parameters that are not the scene's.
+        """
+        from ...integrators.snapshots import model_hash
+        from ..compile import compile_scene
+        from .provenance import provenance
+
+        q, varied = np.asarray(result.q), {name: np.asarray(x) for name, x in (varied or {}).items()}
+        if model is None:
+            model = compile_scene(scene, q.dtype)[0].replace(**varied)
+        return Recording(
+            scene, title, np.asarray(result.t), q, np.asarray(result.v), logged(result.events),
+            np.asarray(result.code), plain_stats(result),
+            {name: x for name, x in keywords.items() if name not in NOT_KEPT}, varied, model_hash(model),
+            provenance(q.dtype),
+        )  # fmt: skip
 
     @property
     def lanes(self) -> int | None:
         """How many lanes; None for a single run."""
         return len(self.t) if self.t.ndim == 2 else None
+
+    def lane(self, k: int) -> Recording:
+        """One lane of a batch, as a single run. Its frames and events are those of the batch, bit by bit; a replay's
+        need not be, for a program of one lane rounds in its own way. The fingerprint is left out: no such model ran."""
+        if self.lanes is None:
+            raise ValueError(f"{self.title} is a single run: it has no lanes")
+        arrays: dict[str, Any] = {name: getattr(self, name)[k] for name in ("t", "q", "v", "code")}
+        events: dict[str, Any] = {name: x if name == "law" else x[k] for name, x in vars(self.events).items()}
+        stats, varied = ({name: x[k] for name, x in group.items()} for group in (self.stats, self.varied))
+        return replace(self, **arrays, events=Events(**events), stats=stats, varied=varied, model_hash="")
+
+
+def plain_stats(result: Any) -> dict[str, np.ndarray]:
+    """Of a rollout, by name."""
+    return {f.name: np.asarray(getattr(result.stats, f.name)) for f in fields(result.stats)}
+
+
+def logged(events: Events) -> Events:
+    """In numpy, and without the rows that no lane has filled."""
+    arrays: dict[str, Any] = {f.name: np.asarray(getattr(events, f.name)) for f in fields(events) if f.name != "law"}
+    lanes, rows = arrays["count"].ndim, int(arrays["count"].max(initial=0))
+    for name, x in arrays.items():
+        if name not in ("count", "missed"):
+            arrays[name] = x[(slice(None),) * lanes + (slice(rows),)]
+    return Events(**arrays, law=events.law)

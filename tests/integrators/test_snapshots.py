@@ -1,6 +1,7 @@
 """What `docs/snapshots.md` promises: repeats, restarts, lanes, the order of bodies, fingerprints."""
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import carom
+from carom.integrators.snapshots import model_hash
 from carom.tests.integrators.bouncing import LANES, lanes, ran, two_balls
 
 
@@ -170,3 +172,19 @@ def test_hash_is_that_of_the_bits_everywhere() -> None:
     big = state_of(*(np.asarray(x, ">f8") for x in (state.q, state.v, state.t)))
     assert carom.state_hash(big) == expected
     assert carom.state_hash(state_of(*(np.asarray(x, "f4") for x in (state.q, state.v, state.t)))) != expected
+
+
+def test_equal_models_have_equal_hashes_and_one_bit_is_another() -> None:
+    """6. Names, topology, and the dtype, shape and bits of every parameter."""
+    model, _ = two_balls()
+    told = model_hash(model)
+    assert len(told) == 32
+    assert model_hash(two_balls()[0]) == told
+    others = [replace(model, topology=replace(model.topology, names=("a", "b")))]
+    for name, x in vars(model).items():
+        if name != "topology" and x.size:
+            bit = np.array(x)
+            bit.flat[-1] = np.nextafter(bit.flat[-1], 9)
+            others += [model.replace(**{name: bit}), model.replace(**{name: np.asarray(x, np.float32)})]
+    others.append(model.replace(mass=model.mass[None]))
+    assert len({told, *map(model_hash, others)}) == 1 + len(others)

@@ -1,15 +1,24 @@
 """The command line tells what is there, and what is wrong with what was typed."""
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from carom.collision.shapes import Mesh, Sphere
+from carom.engine.results import EVENTS_FULL
+from carom.integrators.snapshots import model_hash
+from carom.scenes import running
 from carom.scenes.builder import SceneBuilder
 from carom.scenes.cli import app
 from carom.scenes.compile import compile_scene
+from carom.scenes.formats.recording_file import read_recording, write_recording
 from carom.scenes.library.balls import bouncing_ball
 from carom.scenes.library.facts import Entry, Fact, Play
 from carom.scenes.library.registry import SCENES
@@ -88,9 +97,19 @@ def test_info_has_no_table_where_nothing_may_touch() -> None:
     assert table_of_pairs(output) == (0, [])
 
 
-def test_run_prints_energies_and_writes_frames(tmp_path) -> None:
-    out = tmp_path / "frames.npz"
-    code, output = run("run", "pendulum", "--duration", "0.5", "--frame-dt", "0.1", "--out", str(out))
+BALL = ("run", "bouncing_ball", "--time", "1", "--frame-dt", str(1 / 36))  # the program of test_running.py
+BARE = ("--no-plot", "--no-page")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_run_prints_energies_and_writes_frames(here: Path) -> None:
+    code, output = run("run", "pendulum", "--time", "0.5", "--frame-dt", "0.1", "--out", "frames.npz", *BARE)
     assert code == 0
     rows = [[float(x) for x in line.split()] for line in output.splitlines()[1:7]]
     assert [row[0] for row in rows] == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
@@ -98,9 +117,98 @@ def test_run_prints_energies_and_writes_frames(tmp_path) -> None:
     assert totals == pytest.approx([totals[0]] * 6, rel=1e-5)  # six digits are printed
     assert "0 impacts; " in output
     assert "pendulum: 6 frames, f64, exact" in output
-    with np.load(out) as frames:
+    assert output.splitlines()[-1] == "wrote frames.npz"
+    with np.load("frames.npz") as frames:
         assert frames["q"].shape == (6, 1)
         assert frames["q"].dtype == np.float64
+
+
+def test_run_leaves_a_recording_a_plot_and_a_page(here: Path) -> None:
+    """And what the other commands do with the recording."""
+    code, output = run(*BALL)
+    assert code == 0
+    assert "1 impacts, from 0.451524 to 0.451524 s" in output
+    assert {path.name for path in here.iterdir()} == {f"bouncing_ball.{x}" for x in ("npz", "png", "html")}
+    assert read_recording("bouncing_ball.npz").title == "bouncing_ball"
+
+    code, output = run("replay", "bouncing_ball.npz")
+    assert (code, output) == (0, "bouncing_ball.npz: 37 frames and 1 impacts are the same, bit by bit\n")
+    code, output = run("replay", "bouncing_ball.npz", "--json")
+    assert json.loads(output) == {"same": True, "frames": 37, "events": 1, "difference": "", "changed": []}
+    code, output = run("plot", "bouncing_ball.npz", "--kind", "energy", "--out", "energy.svg")
+    assert (code, output) == (0, "wrote energy.svg\n")
+    code, output = run("view", "bouncing_ball.npz", "--export", "other.html")
+    assert (code, output) == (0, "wrote other.html\n")
+    assert Path("other.html").stat().st_size > 10_000
+
+    recording = read_recording("bouncing_ball.npz")
+    recording.q[30, 2] += 1e-12
+    write_recording(recording, "bouncing_ball.npz")
+    code, output = run("replay", "bouncing_ball.npz")
+    assert code == 1
+    assert "not the same: frame 30, t = 0.833333 s: q[2] of 'ball' is " in output
+
+
+def test_run_as_json_with_settings_and_lanes(here: Path) -> None:
+    vary = ("--vary", "body.link0.q0=0.1:0.3", "--vary", "gravity.2=-1:-3")
+    options = ("--time", "0.4", "--frame-dt", "0.1", "--set", "body.link0.mass=2", "--batch", "3", "--json", *BARE)
+    code, output = run("run", "pendulum", *vary, *options)
+    assert code == 0
+    told = json.loads(output)
+    assert (told["scene"], told["lanes"], told["frames"], told["codes"]) == ("pendulum", 3, 5, [0, 0, 0])
+    assert told["files"] == {"recording": "pendulum.npz"}
+    assert [row["t"] for row in told["energy"]] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
+    recording = read_recording("pendulum.npz")
+    assert recording.scene.links[0].mass == 2
+    np.testing.assert_allclose(recording.q[:, 0, 0], [0.1, 0.2, 0.3])
+    assert sorted(recording.varied["gravity"][:, 2]) == [-3, -2, -1]
+
+
+def test_a_scene_goes_out_as_a_file_and_comes_back(here: Path) -> None:
+    code, output = run("export", "bouncing_ball", "ball.toml")
+    assert (code, output) == (0, "wrote ball.toml\n")
+    assert run("export", "ball.toml") == (0, Path("ball.toml").read_text())
+    code, output = run("info", "ball.toml", "--json")
+    told = json.loads(output)
+    assert (told["scene"], told["links"], told["nq"], told["pairs"]) == ("ball", 1, 7, 1)
+    assert told["model_hash"] == model_hash(compile_scene(bouncing_ball())[0])
+
+
+def test_what_was_not_taken_from_a_robots_file_is_said(here: Path) -> None:
+    inertia = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    joint = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><limit lower="-1" upper="1"/></joint>'
+    sensor = '<gazebo reference="b"/>'
+    Path("robot.urdf").write_text(
+        f'<robot name="r"><link name="a">{inertia}</link><link name="b">{inertia}</link>{joint}{sensor}</robot>'
+    )
+    code, output = run("info", "robot.urdf")
+    assert code == 0
+    assert "1 ignored" in output
+    assert "gazebo" in output
+
+
+def test_an_interrupted_run_exits_with_130(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def record(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "record", record)
+    code, output = run(*BALL)
+    assert code == 130
+    assert "interrupted: nothing was written" in output
+    assert not [*here.iterdir()]
+
+
+def test_a_run_that_fails_says_so_and_keeps_what_there_is(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = running.record
+
+    def failed(*arguments: Any, **options: Any) -> Any:
+        return replace(record(*arguments, **options), code=np.array(EVENTS_FULL))
+
+    monkeypatch.setattr(running, "record", failed)
+    code, output = run("run", "pendulum", "--time", "0.4", "--frame-dt", "0.1", *BARE)
+    assert code == 1
+    assert "error: lane 0, after t = 0.4 s: more impacts happened than the event log has room for" in output
+    assert read_recording("pendulum.npz").t.size == 5
 
 
 BOUNCES = Play(
@@ -108,17 +216,13 @@ BOUNCES = Play(
         Fact("time of impact 0 [s]", (2 / 9.81) ** 0.5, 1e-9, lambda p: p.event("t")[0], "1.1"),
         Fact("time of impact 1 [s]", 0.7, 0.1, lambda p: p.event("t")[1]),
     ),
-    duration=10.0,  # as the library's bouncing_ball: one compiled program for all
+    duration=1.3,
+    frame_dt=1.3 / 36,  # as many frames as in test_running.py: one compiled program for all
 )
 
 
-def test_run_and_check_tell_of_impacts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_tells_what_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCENES, "bounces", Entry(bouncing_ball, "a fall", (BOUNCES,)))
-    code, output = run("run", "bounces")
-    assert code == 0
-    assert "88 impacts, from 0.451524 to 8.57" in output
-    assert "bounces: 601 frames, f64, exact" in output
-
     code, output = run("check", "bounces")
     assert code == 1
     lines = output.splitlines()
@@ -131,35 +235,80 @@ def test_run_and_check_tell_of_impacts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert code == 0
     assert "pendulum promises nothing" in output
     assert output.splitlines()[-1] == "2 of 2 facts hold in 2 scenes"
+    code, output = run("check", "bounces", "--json")
+    told = json.loads(output)
+    assert (code, told["held"], told["plays"][0]["facts"][0]["holds"]) == (0, 2, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((), "name some scenes, or give --all"),
-        (("pendulum", "--all"), "name some scenes, or give --all"),
-        (("pendulm",), "did you mean 'pendulum'?"),
-        (("pendulum", "--dtype", "f16"), "'f16' is unknown: give f32 or f64"),
-    ],
-)
-def test_check_says_what_is_wrong(arguments: tuple[str, ...], message: str) -> None:
-    code, output = run("check", *arguments)
-    assert code == 2
-    assert message in output
+WRONG = {
+    "check": "name some scenes, or give --all",
+    "check pendulum --all": "name some scenes, or give --all",
+    "check pendulm": "did you mean 'pendulum'?",
+    "check pendulum --dtype f16": "'f16' is unknown: give f32 or f64",
+    "rnu pendulum": "No such command 'rnu'",
+    "run": "Missing argument",
+    "run pendulm": "no scene named 'pendulm': did you mean 'pendulum'?",
+    "run pendulum.toml": "pendulum.toml: there is no such file",
+    "run notes.txt": "notes.txt: ",
+    "run bad.toml": "bad.toml, line 1: ",
+    "run light.toml": "light.toml, line 3: ",
+    "run pendulum --time -1": "duration is -1.0; it must be a positive number of seconds",
+    "run pendulum --time soon": "Invalid value for '--time'",
+    "run pendulum --frame-dt 0": "frame_dt is 0.0; it must be a positive number of seconds",
+    "run pendulum --scheme euler": "scheme 'euler' is unknown; it must be one of exact, rk4",
+    "run bouncing_ball --law hooke": "hooke",
+    "run pendulum --dtype f16": "'f16' is unknown: give f32 or f64",
+    "run pendulum --dtype f32 --x64": "--x64 and --dtype f32 are not both possible",
+    "run pendulum --tiem 3": "No such option",
+    "run pendulum --set mass": "'mass' is not a setting: write PATH=VALUE",
+    "run pendulum --set body.link9.mass=1": "body.link9.mass: there is no 'link9'",
+    "run pendulum --set body.link0.mass=-1": "mass",
+    "run pendulum --set body.link0.mass=heavy": "mass",
+    "run pendulum --vary body.link0.mass=1:2": "how many lanes? add --batch N",
+    "run pendulum --batch 0": "Invalid value for '--batch'",
+    "run pendulum --batch 2 --vary body.link0.mass=1:2:3": "is not a range: write low:high",
+    "run pendulum --batch 2 --vary gravity.2=1:2 --vary gravity.2=1:2": "gravity.2 is varied twice",
+    "run pendulum --out frames.csv": "frames.csv must end in .npz",
+    "run pendulum --out none/frames.npz": "there is no folder none",
+    "export pendulum pendulum.json": "pendulum.json must end in .toml",
+    "replay": "Missing argument",
+    "replay none.npz": "none.npz: there is no such file",
+    "replay notes.txt": "this is no recording of Carom",
+    "plot none.npz --kind pie": "'pie' is unknown: give run, energy",
+    "plot none.npz": "none.npz: there is no such file",
+    "plot none.npz --out a.bmp": "a.bmp must end in .png or .svg",
+    "view none.npz --export a.html": "none.npz: there is no such file",
+    "view pendulm": "did you mean 'pendulum'?",
+    "compare pendulum --laws newton": "give two or more",
+    "compare pendulum --laws newton,hooke": "hooke",
+    "bench": "Missing argument",
+}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--scheme", "euler"), "scheme 'euler' is unknown; it must be one of exact, rk4"),
-        (("--dtype", "f16"), "'f16' is unknown: give f32 or f64"),
-        (("--duration", "-1"), "duration is -1.0; it must be a positive number of seconds"),
-    ],
-)
-def test_run_says_what_is_wrong(arguments: tuple[str, ...], message: str) -> None:
-    code, output = run("run", "pendulum", *arguments)
-    assert code == 2
-    assert message in output
+@pytest.mark.parametrize("line", WRONG)
+def test_what_is_wrong_is_said_in_one_line(here: Path, line: str) -> None:
+    """With exit code 2, and nothing half-written."""
+    (here / "notes.txt").write_text("nothing")
+    (here / "bad.toml").write_text("gravity = up")
+    (here / "light.toml").write_text('[[body]]\nname = "ball"\nmass = -1.0\n')
+    code, output = run(*line.split())
+    assert code == 2, output
+    assert WRONG[line] in output
+    assert output.startswith("error: ")
+    assert output.count("\n") == 1
+    assert " root " not in output
+    assert {path.name for path in here.iterdir()} == {"notes.txt", "bad.toml", "light.toml"}
+
+
+def test_help_comes_before_jax_does() -> None:
+    """And the commands in the order in which one needs them."""
+    script = "import sys; from carom.scenes.cli import app; print('jax' in sys.modules, 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+    code, output = run("--help")
+    assert code == 0
+    assert output.index(" run ") < output.index(" list ") < output.index(" bench ")
+    assert "carom run pool_break" in run("run", "--help")[1]
 
 
 def test_info_suggests_a_name() -> None:

@@ -1,0 +1,87 @@
+"""The program `carom`: its commands register here, and whatever a user does wrong ends here, in one line.
+
+Exit codes: 0 all is well; 1 the physics or a check failed, or the disk is full; 2 what was typed or read is wrong;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+import typer.core
+
+from .output import complain
+
+UsageError: Any = typer.BadParameter.__base__  # of click, which typer brings along in one place or another
+FAILED, WRONG, INTERRUPTED = 1, 2, 130
+ORDER = ("run", "list", "info", "export", "plot", "view", "replay", "check", "compare", "bench")
+
+
+class Commands(typer.core.TyperGroup):
+    """Says in one line what is wrong. With CAROM_TRACEBACK=1 in the environment, Python says it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """As one comes to need them."""
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+    def main(self, args: Any = None, prog_name: str | None = None, **extra: Any) -> Any:
+        """Runs, and leaves the process with an exit code."""
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(args, "carom", **extra)
+        except UsageError as error:
+            code = WRONG
+            if type(error).__name__ == "NoArgsIsHelpError":
+                error.show()
+            else:
+                command = error.ctx.command_path if error.ctx else "carom"
+                complain(f"{error.format_message().rstrip('.')} ({command} --help tells more)")
+        except typer.Abort:  # what older versions of typer make of Ctrl-C
+            code = INTERRUPTED
+        except (ValueError, OSError, RuntimeError, ImportError) as error:
+            if os.environ.get("CAROM_TRACEBACK"):
+                raise
+            words = _words(error)
+            if words is None:
+                raise
+            complain(words)
+            code = WRONG if isinstance(error, ValueError | ImportError) else FAILED
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _words(error: Exception) -> str | None:
+    """What a user is told; None of what is no user's doing."""
+    from ...engine.results import SimulationError
+
+    if isinstance(error, RuntimeError) and not isinstance(error, SimulationError):
+        return None
+    if isinstance(error, ImportError):
+        return _missing(error)
+    if isinstance(error, OSError):
+        return str(error.strerror or error)
+    return str(error)
+
+
+def _missing(error: ImportError) -> str | None:
+    """Libraries that not everybody has; None: something else is broken."""
+    extras = {"matplotlib": "view", "viser": "view", "yourdfpy": "io", "mujoco": "io"}
+    name = (error.name or "").partition(".")[0]
+    if name in extras:
+        return f"{name} is not installed: pip install 'carom[{extras[name]}]'"
+    return None if error.name else str(error)  # ours have no name, and say it themselves
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Carom simulates rigid and articulated bodies; every contact is an impulse. Start with: carom run pool_break",
+)
+
+
+def main() -> None:
+    app()

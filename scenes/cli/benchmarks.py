@@ -1,0 +1,30 @@
+"""`carom bench`: the benchmarks, which come with a clone and not with the wheel."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from .app import WRONG, app
+from .output import complain
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench(
+    context: typer.Context,
+    suite: Annotated[str, typer.Argument(help="dynamics | collision | contact | step")],
+) -> None:
+    """Measure how fast Carom is here, with its peers beside it; what follows SUITE is `python -m bench.run`'s.
+
+    For example: carom bench step --scene pool_break --rounds 1
+    """
+    try:
+        run = import_module("...bench.run", __package__)
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("carom"):
+            raise
+        complain("the benchmarks are not part of an installed carom: clone the repository, pip install -e '.[dev]'")
+        raise typer.Exit(WRONG) from None
+    raise typer.Exit(run.main([suite, *context.args]))

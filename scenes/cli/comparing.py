@@ -1,0 +1,47 @@
+"""`carom compare`: one scene under several laws of impact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import app
+from .options import Dtype, Json, SceneName, blamed, opened, precision, target
+from .output import emit, err, say
+
+
+@app.command()
+def compare(
+    scene: SceneName,
+    laws: Annotated[str, typer.Option(help="of impacts, with commas between")] = "newton,poisson,stronge",
+    time: Annotated[float | None, typer.Option(help="how long to run, in seconds")] = None,
+    out: Annotated[Path | None, typer.Option(help="draw them to this .png, .svg or .pdf file")] = None,
+    dtype: Dtype = "",
+    as_json: Json = False,
+) -> None:
+    """Run a scene under several laws of impact and show what each keeps, where it ends, and where they part.
+
+    For example: carom compare pool_break --laws newton,stronge --out laws.png
+    """
+    from ..regression.compare import compare_laws
+
+    if out is not None:
+        target(out, (".png", ".svg", ".pdf"))
+    precision(dtype)
+    found = opened(scene)
+    keywords = found.keywords | ({} if time is None else {"duration": time})
+    keywords.pop("law", None)
+    names = tuple(name.strip() for name in laws.split(",") if name.strip())
+    with err.status(f"running {found.name} under {', '.join(names)}"), blamed(scene):
+        comparison = compare_laws(found.spec, names, title=found.name, **keywords)
+        table = comparison.table()
+        if out is not None:
+            comparison.plot(out)
+    if as_json:
+        emit({"scene": found.name, "columns": table.columns, "rows": table.rows})
+        return
+    say(str(table))
+    if out is not None:
+        say(f"wrote {out}")

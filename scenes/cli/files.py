@@ -1,0 +1,110 @@
+"""`carom plot`, `carom view`, `carom replay`: what is done with a recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .app import FAILED, app
+from .options import Json, opened, precision, target
+from .output import emit, err, note, say
+from .progress import shown
+
+if TYPE_CHECKING:
+    from ..formats.recording import Recording
+
+RecordingFile = Annotated[Path, typer.Argument(metavar="FILE", help="a recording (.npz), as `carom run` writes it")]
+
+
+@app.command()
+def plot(
+    file: RecordingFile,
+    kind: Annotated[str, typer.Option(help="run | energy | events | cone | motion | phase | laws")] = "run",
+    out: Annotated[Path | None, typer.Option(help="a .png, .svg or .pdf file; default: FILE.png")] = None,
+) -> None:
+    """Draw a recording.
+
+    For example: carom plot pool_break.npz --kind energy --out energy.svg
+    """
+    from ..show import plots
+
+    if kind not in plots.KINDS:
+        raise typer.BadParameter(f"{kind!r} is unknown: give {', '.join(plots.KINDS)}", param_hint="--kind")
+    default = file.with_name(f"{file.stem}{'' if kind == 'run' else f'-{kind}'}.png")
+    path = target(out or default, (".png", ".svg", ".pdf"))
+    recording = _read(file)
+    with err.status(f"drawing {path}"):
+        plots.plot(recording, kind, path)
+    say(f"wrote {path}")
+
+
+@app.command()
+def view(
+    source: Annotated[str, typer.Argument(metavar="FILE|SCENE", help="a recording (.npz), or a scene to run live")],
+    port: Annotated[int, typer.Option(help="of the page in the browser", min=1, max=65535)] = 8080,
+    export: Annotated[Path | None, typer.Option(help="write one HTML file instead, which opens offline")] = None,
+) -> None:
+    """Show a recording or a live scene in the browser; Ctrl-C ends it.
+
+    For example: carom view pool_break.npz --export pool_break.html
+    """
+    is_file = source.lower().endswith(".npz")
+    if export is not None:
+        from ..show.page import write_page
+
+        target(export, (".html",))
+        write_page(_read(Path(source)) if is_file else _recorded(source), export)
+        say(f"wrote {export}")
+        return
+    from ..show.viewer import view as show
+
+    if is_file:
+        show(_read(Path(source)), port=port)
+        return
+    precision("")
+    show(opened(source).spec, port=port)
+
+
+@app.command()
+def replay(file: RecordingFile, as_json: Json = False) -> None:
+    """Run a recording's scene again and compare every frame and impact, bit by bit.
+
+    Exits with 1 where one differs, and says which. Bits are promised on the same device, with the same versions.
+    """
+    from ..replaying import replay as again
+
+    recording = _read(file)
+    with shown(f"replaying {recording.title}", recording.lanes) as told:
+        found = again(recording, told)
+    if as_json:
+        emit({"same": found.same, **vars(found)})
+    else:
+        kept = "" if recording.complete else " (the run did not come to its end)"
+        if found.same:
+            say(f"{file}: {found.frames} frames and {found.events} impacts are the same, bit by bit{kept}")
+        else:
+            say(f"{file}: not the same{kept}: {found.difference}", style="red")
+        for change in found.changed:
+            note(f"  {change}")
+    if not found.same:
+        raise typer.Exit(FAILED)
+
+
+def _read(file: Path) -> Recording:
+    """With jax set to the precision that the recording is in."""
+    from ..formats.recording_file import read_recording
+
+    recording = read_recording(file)
+    precision("f64" if recording.q.dtype.itemsize == 8 else "f32")
+    return recording
+
+
+def _recorded(scene: str) -> Recording:
+    from ..running import record
+
+    precision("")
+    found = opened(scene)
+    with shown(found.name, None) as told:
+        return record(found.spec, title=found.name, progress=told, **found.keywords)

@@ -1,0 +1,114 @@
+"""`carom list`, `carom info`, `carom export`: what scenes there are and what is in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .app import app
+from .options import Json, SceneName, blamed, opened, precision, target
+from .output import emit, say, table
+
+if TYPE_CHECKING:
+    from ...engine.model import Model, Topology
+
+
+@app.command("list")
+def list_scenes(as_json: Json = False) -> None:
+    """List the scenes of the library, one line each."""
+    from ..library.registry import SCENES
+
+    if as_json:
+        emit([{"name": name, "description": e.description, "facts": len(e.facts)} for name, e in SCENES.items()])
+        return
+    table("", "", rows=((name, entry.description) for name, entry in SCENES.items()))
+
+
+@app.command()
+def info(scene: SceneName, as_json: Json = False) -> None:
+    """Describe a scene: its links, joints and degrees of freedom, how they are grouped, which shapes may touch, and
+    for how many near pairs collision detection has room. Of a robot's file, also what was taken from it."""
+    from ...integrators.snapshots import model_hash
+    from ..compile import compile_scene
+
+    precision("f64")
+    found = opened(scene)
+    with blamed(scene):
+        model, _ = compile_scene(found.spec)
+    topology = model.topology
+    links, pairs = list(_links(model)), list(_pairs(topology))
+    if as_json:
+        columns = ("link", "parent", "joint", "q", "v", "mass", "shapes")
+        report = None if found.report is None else [item._asdict() for item in found.report.items]
+        emit({
+            "scene": found.name, "links": topology.n_links, "nq": topology.nq, "nv": topology.nv,
+            "pairs": len(topology.pairs), "model_hash": model_hash(model), "report": report,
+            "table": [dict(zip(columns, row, strict=True)) for row in links],
+        })  # fmt: skip
+        return
+    say(f"{found.name}: {topology.n_links} links, nq {topology.nq}, nv {topology.nv}", style="bold")
+    table("link", "parent", "joint", "q", "v", "mass [kg]", "shapes", rows=links)
+    say(f"{len(topology.groups)} groups of equal depth and joint, one vectorised call each", style="bold")
+    for group in topology.groups:
+        say(f"  depth {group.depth}: {group.n} {group.joint}")
+    say(f"{len(topology.pairs)} pairs of shapes may touch", style="bold")
+    if pairs:
+        table("kinds", "pairs", "looked at", "points a pair", rows=pairs)
+
+
+@app.command()
+def export(
+    scene: SceneName,
+    out: Annotated[Path | None, typer.Argument(help="a .toml file; none: print it")] = None,
+) -> None:
+    """Write a scene as a TOML file, to read, change and run: docs/scenes.md describes the format.
+
+    For example: carom export pool_break mine.toml
+    """
+    from ..formats.toml import write_toml
+    from ..formats.toml_writing import to_toml
+
+    if out is None:
+        print(to_toml(opened(scene).spec), end="")
+        return
+    target(out, (".toml",))
+    write_toml(opened(scene).spec, out)
+    say(f"wrote {out}")
+
+
+def _links(model: Model) -> Iterable[tuple[str, ...]]:
+    """A row for the world if it carries shapes, then one for each link."""
+    topology = model.topology
+    shapes = {link: Counter[str]() for link in range(-1, topology.n_links)}
+    for kind, link in zip(topology.shape_kinds, topology.shape_links, strict=True):
+        shapes[link][kind] += 1
+    carried = {link: ", ".join(f"{n} {kind}" for kind, n in count.items()) for link, count in shapes.items()}
+    if carried[-1]:
+        yield "world", "", "", "", "", "", carried[-1]
+    for i, (name, parent, joint) in enumerate(zip(topology.names, topology.parents, topology.joints, strict=True)):
+        above = "world" if parent < 0 else topology.names[parent]
+        q, v = (_span(start[i], start[i + 1]) for start in (topology.q_start, topology.v_start))
+        yield name, above, joint, q, v, f"{model.mass[i]:.4g}", carried[i]
+
+
+def _pairs(topology: Topology) -> Iterable[tuple[str, ...]]:
+    """A row for each pair of kinds: how many there are, how many can be looked at, in how many points."""
+    from ...collision.broad import plan
+    from ...collision.narrow import KERNELS, ordered
+
+    count, room = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for group in plan(topology).groups:
+        kinds: Any = ordered(*group.kinds)[0]
+        count[kinds] += group.n
+        room[kinds] += group.capacity
+    for kinds, n in sorted(count.items()):
+        points = f"up to {KERNELS[kinds].rows}" if kinds in KERNELS else "by the FCL backend only"
+        yield " - ".join(kinds), str(n), "every pair" if room[kinds] >= n else f"up to {room[kinds]} near ones", points
+
+
+def _span(start: int, stop: int) -> str:
+    return "" if start == stop else str(start) if stop == start + 1 else f"{start}-{stop - 1}"

@@ -1,0 +1,101 @@
+"""Arguments and options that several commands have, and how they are read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .output import note
+
+if TYPE_CHECKING:
+    from ..formats.report import ImportReport
+    from ..spec import SceneSpec
+
+SceneName = Annotated[
+    str, typer.Argument(metavar="SCENE", help="a scene of the library (`carom list`), or a .toml, .urdf or .xml file")
+]
+Dtype = Annotated[str, typer.Option(help="f32 | f64; default: f64 on a CPU, f32 elsewhere")]
+Json = Annotated[bool, typer.Option("--json", help="print one JSON document, for programs")]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """name: short, of the scene.  keywords: of a rollout, as it is usually played.  report: of an import."""
+
+    name: str
+    spec: SceneSpec
+    keywords: dict[str, Any] = field(default_factory=dict)
+    report: ImportReport | None = None
+
+
+def opened(source: str) -> Opened:
+    """A scene by name or file. What was not taken from a robot's file as it stands is noted on stderr."""
+    from ..library.facts import Play
+    from ..library.registry import SCENES
+    from ..sources import load
+
+    if source in SCENES:
+        play = SCENES[source].play
+        return Opened(source, SCENES[source].build(**play.parameters), play.keywords)
+    path, report = Path(source), None
+    suffix = path.suffix.lower() if path.is_file() else ""
+    if suffix == ".urdf":
+        from ..formats.urdf import import_urdf
+
+        spec, report = import_urdf(source)
+    elif suffix in (".xml", ".mjcf"):
+        from ..formats.mjcf import import_mjcf
+
+        spec, report = import_mjcf(source)
+    else:
+        spec = load(source)
+    if report is not None:
+        note(f"{source}: {report.summary}")
+        for item in (*report.of("approximated"), *report.of("ignored")):
+            note(f"  {item.outcome} {item.what}{': ' * bool(item.why)}{item.why}")
+    return Opened(path.stem, spec, Play().keywords, report)
+
+
+@contextlib.contextmanager
+def blamed(source: str) -> Iterator[None]:
+    """Adds the line of a TOML scene to what is wrong with it."""
+    from ..compiling.check import SceneError
+    from ..formats.toml import located
+
+    try:
+        yield
+    except SceneError as error:
+        if not Path(source).is_file():
+            raise
+        raise located(source, error) from None
+
+
+def precision(dtype: str) -> str:
+    """Sets what jax computes in, and where it keeps compiled programs; f32 or f64."""
+    import jax
+
+    dtype = dtype or ("f64" if jax.default_backend() == "cpu" else "f32")
+    if dtype not in ("f32", "f64"):
+        raise typer.BadParameter(f"{dtype!r} is unknown: give f32 or f64", param_hint="--dtype")
+    jax.config.update("jax_enable_x64", dtype == "f64")
+    if not jax.config.jax_compilation_cache_dir:  # pyright: ignore[reportAttributeAccessIssue]
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "carom" / "jax"
+        jax.config.update("jax_compilation_cache_dir", str(cache))  # the second run of a scene starts at once
+    return dtype
+
+
+def target(path: Path, suffixes: tuple[str, ...]) -> Path:
+    """A file to write, checked before the work begins."""
+    if path.suffix.lower() not in suffixes:
+        raise typer.BadParameter(f"{path} must end in {' or '.join(suffixes)}", param_hint="--out")
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {path.parent}: make it first", param_hint="--out")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise typer.BadParameter(f"{path} cannot be written", param_hint="--out")
+    return path

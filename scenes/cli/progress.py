@@ -1,0 +1,51 @@
+"""How far a run is, while it goes on: a bar on a terminal, nothing elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from .output import err
+
+if TYPE_CHECKING:
+    from .. import running
+
+
+class Told:
+    """Called after each piece. pieces: so far.  first: seconds until the first was done, most of them of compiling;
+    seconds: after that, in which `simulated` seconds went by."""
+
+    def __init__(self, bar: Progress, task: object) -> None:
+        self._bar, self._task, self._started = bar, task, time.perf_counter()
+        self.pieces, self.first, self.seconds, self._from, self.simulated = 0, 0.0, 0.0, 0.0, 0.0
+
+    def __call__(self, progress: running.Progress) -> None:
+        now = time.perf_counter() - self._started
+        self.pieces += 1
+        if self.pieces == 1:
+            self.first, self._from = now, progress.t
+        self.seconds, self.simulated = now - self.first, progress.t - self._from
+        rate = f", {self.rate:.3g} s/s" if self.rate else ""
+        words = f"{progress.t:.4g} of {progress.duration:.4g} s, {progress.events} impacts{rate}"
+        self._bar.update(self._task, total=progress.duration, completed=progress.t, description=words)  # type: ignore[arg-type]
+
+    @property
+    def rate(self) -> float | None:
+        """Simulated seconds a second, of each lane; None: too short to say."""
+        return self.simulated / self.seconds if self.seconds > 0.01 and self.simulated > 0 else None
+
+    def working(self, words: str) -> contextlib.AbstractContextManager[object]:
+        return err.status(words)
+
+
+@contextlib.contextmanager
+def shown(name: str, lanes: int | None) -> Iterator[Told]:
+    """A bar that goes away at the end."""
+    columns = (SpinnerColumn(), BarColumn(bar_width=30), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        many = f", {lanes} lanes" if lanes else ""
+        yield Told(bar, bar.add_task(f"{name}{many}: compiling, the first time only", total=None))

@@ -1,0 +1,149 @@
+"""`carom run`: a scene, or a batch of variations of it, to a recording, a picture and a page."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .app import app
+from .options import Dtype, Json, SceneName, blamed, opened, precision, target
+from .output import emit, note, say
+from .progress import shown
+from .summary import print_summary, summary
+
+if TYPE_CHECKING:
+    from ..formats.recording import Recording
+
+
+@app.command()
+def run(
+    scene: SceneName,
+    time: Annotated[float | None, typer.Option(help="how long to run, in seconds")] = None,
+    frame_dt: Annotated[float | None, typer.Option(help="time between recorded frames, in seconds")] = None,
+    max_dt: Annotated[float | None, typer.Option(help="longest step, in seconds")] = None,
+    scheme: Annotated[str | None, typer.Option(help="exact | rk4 | lie_midpoint | semi_implicit")] = None,
+    law: Annotated[str | None, typer.Option(help="of impacts: stronge | poisson | newton | ...")] = None,
+    impacts: Annotated[str | None, typer.Option(help="several at one instant: sequential | simultaneous")] = None,
+    time_control: Annotated[str | None, typer.Option(help="rollback, to the times of impact | fixed steps")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="change a number of the scene; repeatable")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(help="so many lanes, runs side by side", min=1)] = None,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH=LOW:HIGH", help="spread a number over the lanes, or PATH=a,b,c; repeatable"),
+    ] = None,
+    dtype: Dtype = "",
+    x64: Annotated[bool, typer.Option("--x64", help="the same as --dtype f64")] = False,
+    out: Annotated[Path | None, typer.Option(help="of the recording; default: SCENE.npz in this folder")] = None,
+    plot: Annotated[bool, typer.Option(help="draw the run, beside the recording (.png)")] = True,
+    page: Annotated[bool, typer.Option(help="write a 3D page that opens in a browser, offline (.html)")] = True,
+    as_json: Json = False,
+) -> None:
+    """Run a scene; leave a recording (.npz), a plot (.png) and a 3D page (.html), and say what happened.
+
+    What is left out is as the library plays the scene. Files of the same name are replaced. Ctrl-C stops the run and
+    keeps what there is. The first --vary goes evenly over the lanes in order, each other one in an order of its own.
+
+    Examples:
+
+    carom run pool_break
+
+    carom run pool_break --time 10 --set pair.ball.ball.restitution=0.9 --out soft.npz
+
+    carom run bouncing_ball --batch 100 --vary body.ball.restitution=0.1:0.9 --no-page
+
+    carom run robot.urdf --time 5 --law newton --json
+    """
+    from ...engine.results import raise_for
+    from ..formats.settings import changed, parse_setting
+    from ..running import record
+
+    if x64 and dtype not in ("", "f64"):
+        raise typer.BadParameter(f"--x64 and --dtype {dtype} are not both possible: give one", param_hint="--x64")
+    if vary and batch is None:
+        raise typer.BadParameter("how many lanes? add --batch N", param_hint="--vary")
+    changes = [parse_setting(text) for text in settings or ()]
+    variations = _variations(vary or (), batch)
+    found = opened(scene)
+    file = target(out or Path(f"{found.name}.npz"), (".npz",))
+    used = precision("f64" if x64 else dtype)
+    spec = found.spec
+    for path, value in changes:
+        spec = changed(spec, path, value)
+    given = {"duration": time, "frame_dt": frame_dt, "max_dt": max_dt, "scheme": scheme, "law": law}
+    given |= {"impacts": impacts, "time_control": time_control}
+    keywords = found.keywords | {name: value for name, value in given.items() if value is not None}
+    blame = blamed(scene) if not (changes or variations) else contextlib.nullcontext()
+    with shown(found.name, batch) as told, blame:
+        try:
+            recording = record(
+                spec, file, title=found.name, lanes=batch, variations=variations, progress=told, **keywords
+            )
+        except KeyboardInterrupt:
+            note(f"interrupted: {file} has what there was" if told.pieces else "interrupted: nothing was written")
+            raise
+    with told.working("measuring and drawing"):
+        result = summary(found.name, recording, told, used)
+        result["files"] = {"recording": str(file), **_pictures(recording, file, plot, page)}
+    if as_json:
+        emit(result)
+    else:
+        print_summary(result)
+        say(f"wrote {', '.join(result['files'].values())}")
+    with warnings.catch_warnings(record=True) as light:
+        warnings.simplefilter("always")
+        raise_for(recording.code, _well_until(recording))
+    for warning in light:
+        note(f"{found.name}: {warning.message}")
+
+
+def _variations(texts: Sequence[str], lanes: int | None) -> dict[str, list[Any]]:
+    """Path -> a value for each lane. The first is in order; each of the others in an order of its own, the same every
+    time, so that together they fill their box (a Latin hypercube)."""
+    import numpy as np
+
+    from ..formats.settings import variation_values
+
+    found: dict[str, list[Any]] = {}
+    for number, text in enumerate(texts):
+        path, values = variation_values(text, lanes or 1)
+        if path in found:
+            raise typer.BadParameter(f"{path} is varied twice: leave one out", param_hint="--vary")
+        order = np.random.default_rng(number).permutation(len(values)) if number else range(len(values))
+        found[path] = [values[k] for k in order]
+    return found
+
+
+def _pictures(recording: Recording, out: Path, plot: bool, page: bool) -> dict[str, str]:
+    """The files that were drawn."""
+    files = {}
+    if plot:
+        try:
+            from ..show.plots import plot_run
+        except ImportError as error:
+            if (error.name or "").partition(".")[0] != "matplotlib":
+                raise
+            note("no plot: matplotlib is not installed (pip install 'carom[view]')")
+        else:
+            plot_run(recording, out.with_suffix(".png"))
+            files["plot"] = str(out.with_suffix(".png"))
+    if page:
+        from ..show.page import write_page
+
+        write_page(recording, out.with_suffix(".html"))
+        files["page"] = str(out.with_suffix(".html"))
+    return files
+
+
+def _well_until(recording: Recording) -> Any:
+    """The last time at which each lane was well [s]."""
+    import numpy as np
+
+    well = np.isfinite(recording.q).all(-1) & np.isfinite(recording.v).all(-1)
+    return np.where(well, recording.t, recording.t[..., :1]).max(-1)

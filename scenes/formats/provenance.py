@@ -1,0 +1,42 @@
+"""Where a run comes from: versions, machine, date, command. What must be equal for its bits to come again."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+# two runs agree bit by bit only where these do
+DECISIVE = ("carom", "jax", "jaxlib", "numpy", "platform", "device", "devices", "dtype", "xla_flags")
+
+
+def provenance(dtype: Any) -> dict[str, str]:
+    """Of a run that this process makes in numbers of this dtype; times are UTC."""
+    import jax
+
+    devices = jax.local_devices()
+    return {
+        **{name: _version(name) for name in ("carom", "jax", "jaxlib")},
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "device": f"{devices[0].platform}, {devices[0].device_kind}",
+        "devices": str(len(devices)),
+        "dtype": np.dtype(dtype).name,
+        "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": shlex.join([os.path.basename(sys.argv[0] or "python"), *sys.argv[1:]]),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # run from a folder, never installed
+        return ""

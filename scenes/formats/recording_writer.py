@@ -1,0 +1,110 @@
+"""A recording that is written while its run goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from os import PathLike
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from .atomic import replacing, settle
+from .recording import Recording
+from .recording_file import archive, link_arrays, read_recording, write_recording
+from .recording_parts import Part, joined
+from .recording_schema import head_arrays
+
+PERIOD = 2.0  # [s] between flushes
+SHARE = 50  # a flush that takes long may take one part in so many of the time
+LARGE = 1 << 28  # bytes that are flushed at once, however soon
+
+
+class RecordingWriter:
+    """Writes a run piece by piece; a killed one leaves a file that `read_recording` reads up to the last flush.
+
+        with RecordingWriter(path, Recording.of(scene, result, title=..., keywords=...)) as writer:
+            writer.append(carom.rollout(model, result.state, ...))
+
+    first: the run's first piece, which is on the disk at once; an older file of that name is then gone. On leaving
+    the block the file becomes a compact one. Out of space: OSError, and what was flushed before stays.
+    """
+
+    def __init__(self, path: str | PathLike[str], first: Recording) -> None:
+        self.path = os.fspath(path)
+        self._number, self._pending = 1, list[Part]()
+        link = archive(link_arrays(0, Part.first(first), head_arrays(first), ended=False))
+        started = time.monotonic()
+        with self._room_or_words("nothing was written"), replacing(path) as file:
+            file.write(link)
+        self._size = len(link)
+        self._file = open(path, "r+b", buffering=0)  # noqa: SIM115  # open for as long as the writer is
+        self._flushed, self._took = time.monotonic(), time.monotonic() - started
+        self._last_t = float(np.nanmax(first.t))
+
+    def append(self, result: Any) -> None:
+        """The next piece: a rollout that began where the one before ended."""
+        self._pending.append(Part.after(result))
+        since = time.monotonic() - self._flushed
+        if since > max(PERIOD, SHARE * self._took) or sum(part.nbytes for part in self._pending) > LARGE:
+            self.flush()
+
+    def flush(self, ended: bool = False) -> None:
+        """All there is, to the disk."""
+        if not (self._pending or ended):
+            return
+        started = time.monotonic()
+        part = joined(self._pending) if self._pending else None
+        link = archive(link_arrays(self._number, part, {}, ended))
+        with self._room_or_words(f"the recording up to t = {self._last_t:.6g} s is there"):
+            try:
+                self._file.seek(self._size)
+                _write_all(self._file, link)
+                settle(self._file)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    self._file.truncate(self._size)
+                raise
+        self._number, self._size, self._pending = self._number + 1, self._size + len(link), []
+        if part is not None:
+            self._last_t = float(np.nanmax(part.t, initial=self._last_t))
+        self._flushed, self._took = time.monotonic(), time.monotonic() - started
+
+    def close(self, complete: bool = True) -> None:
+        """Makes one compact file of what there is. complete: whether the run came to its end."""
+        if self._file.closed:
+            return
+        try:
+            self.flush(ended=complete)
+        finally:
+            self._file.close()
+        with self._room_or_words("the recording is whole, but in a form that only `carom` reads"):
+            write_recording(read_recording(self.path), self.path)
+
+    def __enter__(self) -> RecordingWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(error, OSError):
+            self._file.close()  # it is the disk
+        else:
+            self.close(complete=kind is None)
+
+    @contextlib.contextmanager
+    def _room_or_words(self, left: str) -> Any:
+        try:
+            yield
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            words = "no space is left on the disk" if full else error.strerror
+            raise OSError(error.errno, f"cannot write {self.path}: {words}; {left}") from None
+
+
+def _write_all(file: Any, content: bytes) -> None:
+    """An unbuffered file may take less than it is given, as one on a disk that is nearly full does."""
+    view = memoryview(content)
+    while view:
+        view = view[file.write(view) :]

@@ -1,0 +1,152 @@
+"""Runs for people: in pieces that are recorded as they come, alone or as lanes with variations.
+
+A run in pieces is the run in one, bit by bit (docs/snapshots.md), and all pieces share one compiled program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .formats.recording import Recording
+from .formats.recording_file import read_recording
+from .formats.recording_parts import Part, joined
+from .formats.recording_writer import RecordingWriter
+from .spec import SceneSpec
+from .variations import compiled_lanes
+
+if TYPE_CHECKING:
+    from ..engine.model import Model
+    from ..engine.state import State
+
+PIECE = 12  # intervals between frames that are run at once on a CPU: a millisecond more each, and a bar that moves
+PIECE_APART = 120  # elsewhere, where lanes wait for each other at the end of a piece
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.  t, duration [s]; events: impacts so far, of all lanes."""
+
+    t: float
+    duration: float
+    events: int
+
+
+Told = Callable[[Progress], None]
+
+
+def record(
+    scene: SceneSpec,
+    path: str | PathLike[str] | None = None,
+    *,
+    title: str = "scene",
+    lanes: int | None = None,
+    variations: Mapping[str, Sequence[Any]] | None = None,
+    dtype: Any = None,
+    piece: int | None = None,
+    progress: Told | None = None,
+    **keywords: Any,
+) -> Recording:
+    """Run a scene and record it.  keywords: of `carom.rollout`; duration is required.
+
+    path: of the recording's file, which grows while the run goes on; None: it is in memory only.
+    lanes: so many runs side by side.  variations: what differs between them, path -> a value for each lane, paths as
+    in `changed`: {"body.ball.friction": [0.1, 0.5]}; without `lanes` there are as many lanes as values.
+    piece: intervals between frames that are run at once; None: a few, by the device.  progress: called after each.
+    A lane that fails is NaN from then on, and its code says why; the run ends when none is left. A run that is
+    interrupted (Ctrl-C) leaves a file of what there is.
+    """
+    model, state, varied = compiled_lanes(scene, lanes, variations or {}, dtype)
+    times = _times(keywords)
+    size = _even(len(times) - 1, piece or _default_piece())
+    results = counted(pieces(model, state, keywords, size), float(times[-1]), progress)
+    first = Recording.of(scene, next(results), title=title, keywords=keywords, varied=varied, model=model)
+    first = replace(first, piece=size, complete=False)
+    if path is None:
+        parts = [Part.first(first), *map(Part.after, results)]
+        return replace(first, **vars(joined(parts)), complete=True)
+    with RecordingWriter(path, first) as writer:
+        for result in results:
+            writer.append(result)
+    return read_recording(path)
+
+
+def pieces(model: Model, state: State, keywords: Mapping[str, Any], size: int) -> Iterator[Any]:
+    """The rollout of these keywords, `size` intervals between frames at a time; each begins with the last frame of
+    the one before."""
+    from ..integrators.rollout import rollout
+
+    times, frame_dt = _times(keywords), keywords.get("frame_dt", 1 / 60)
+    intervals = len(times) - 1
+    control = keywords.get("control")
+    rows = None if control is None or callable(control) or np.ndim(control) < 2 else np.asarray(control)
+    if rows is not None and len(rows) != intervals:
+        raise ValueError(f"control has {len(rows)} rows; give one for each of the {intervals} intervals between frames")
+    for begin in range(0, intervals, size):
+        end = min(begin + size, intervals)
+        odd = end == intervals and abs(times[end] - intervals * frame_dt) > 1e-9 * frame_dt
+        duration = times[end] - times[begin] if odd else (end - begin) * frame_dt
+        mine = {**keywords, "duration": float(duration), "throw": False}
+        if rows is not None:
+            mine["control"] = rows[begin:end]
+        result = rollout(model, state, **mine)
+        yield result
+        lost = _lost(np.asarray(result.code))
+        if lost.all():
+            return
+        state = _without(lost, result.state)
+
+
+def counted(results: Iterator[Any], duration: float, told: Told | None) -> Iterator[Any]:
+    """The pieces of a run, with progress told when each is done."""
+    events, t = 0, 0.0
+    for result in results:
+        yield result
+        if told is not None:
+            events += int(np.sum(result.stats.impacts))
+            t = float(np.nanmax(np.asarray(result.t), initial=t))
+            told(Progress(t, duration, events))
+
+
+def _times(keywords: Mapping[str, Any]) -> np.ndarray:
+    from ..integrators.rollout import frame_times
+
+    if "duration" not in keywords:
+        raise ValueError("duration is missing: say how long to run, in seconds")
+    return frame_times(keywords["duration"], keywords.get("frame_dt", 1 / 60), keywords.get("max_dt", 1 / 240))
+
+
+def _default_piece() -> int:
+    import jax
+
+    return PIECE if jax.default_backend() == "cpu" else PIECE_APART
+
+
+def _even(intervals: int, near: int) -> int:
+    """How many intervals a piece has: about `near`, and all pieces alike where the number of intervals allows it, for
+    another length is another program to compile."""
+    if intervals <= near:
+        return intervals
+    alike = [n for n in range(-(-near // 2), 2 * near + 1) if intervals % n == 0]
+    return min(alike, key=lambda n: abs(n - near), default=near)
+
+
+def _lost(code: np.ndarray) -> np.ndarray:
+    """Lanes that cannot go on. (A log of events that is full is grave, but the motion is complete.)"""
+    from ..engine.results import EVENTS_FULL, GRAVE
+
+    return np.isin(code, [grave for grave in GRAVE if grave != EVENTS_FULL])
+
+
+def _without(lost: np.ndarray, state: State) -> State:
+    """The state with NaN in lanes that are lost: they would go on from somewhere else than their last frame."""
+    if not lost.any():
+        return state
+    import jax.numpy as jnp
+
+    wide = lost[:, None]
+    return replace(state, q=jnp.where(wide, jnp.nan, state.q), v=jnp.where(wide, jnp.nan, state.v))

@@ -1,0 +1,81 @@
+"""Lanes of a batch that are the same scene with other numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .formats.recording import Recording
+from .spec import SceneSpec
+
+if TYPE_CHECKING:
+    from ..engine.model import Model
+    from ..engine.state import State
+
+
+def compiled_lanes(
+    scene: SceneSpec, lanes: int | None, variations: Mapping[str, Sequence[Any]], dtype: Any = None
+) -> tuple[Model, State, dict[str, np.ndarray]]:
+    """The model, the state, and the model's parameters that differ between lanes, each (lanes, ...)."""
+    from ..integrators.rollout import tile
+    from .compile import compile_scene
+    from .formats.settings import changed
+
+    if lanes is None and not variations:
+        return *compile_scene(scene, dtype), {}
+    for path, values in variations.items():
+        lanes = len(values) if lanes is None else lanes
+        if len(values) != lanes:
+            raise ValueError(f"{path} has {len(values)} values for {lanes} lanes: give one for each")
+    if lanes is None or lanes < 1:
+        raise ValueError(f"there are {lanes} lanes: give at least 1")
+    known: dict[str, Any] = {}  # values that come back are compiled once
+    found = []
+    for lane in range(lanes):
+        given = {path: values[lane] for path, values in variations.items()}
+        if (key := repr(given)) not in known:
+            mine = scene
+            for path, value in given.items():
+                mine = changed(mine, path, value)
+            known[key] = compile_scene(mine, dtype)
+        found.append(known[key])
+    model, state = found[0]
+    for lane, (other, _) in enumerate(found):
+        if other.topology != model.topology:
+            raise ValueError(
+                f"lane {lane} is another scene than lane 0, not the same one with other numbers: what may touch, the "
+                "kinds of shapes and the joints must be equal in all lanes"
+            )
+    parameters = [name for name in vars(model) if name != "topology"]
+    varied = _stacked([other for other, _ in found], parameters)
+    started = _stacked([other for _, other in found], ["q", "v"])
+    return model.replace(**_on_device(varied)), replace(tile(state, lanes), **_on_device(started)), varied
+
+
+def recompiled(recording: Recording) -> tuple[Model, State]:
+    """The model of a recording, and the state that it began with."""
+    from ..engine.state import State
+    from .compile import compile_scene
+
+    model, _ = compile_scene(recording.scene, recording.q.dtype)
+    state: Any = {"q": recording.q[..., 0, :], "v": recording.v[..., 0, :], "t": recording.t[..., 0]}
+    return model.replace(**_on_device(dict(recording.varied))), State(**_on_device(state))
+
+
+def _stacked(lanes: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The arrays of these names, lanes first, where they are not equal in all lanes."""
+    found = {}
+    for name in names:
+        arrays = {id(lane): np.asarray(getattr(lane, name)) for lane in lanes}
+        if len({x.tobytes() for x in arrays.values()}) > 1:
+            found[name] = np.stack([arrays[id(lane)] for lane in lanes])
+    return found
+
+
+def _on_device(arrays: Any) -> Any:
+    import jax
+
+    return jax.tree.map(jax.numpy.asarray, arrays)

@@ -40,7 +40,7 @@ def tolerance(names: tuple[str, str]) -> float:
 
 
 def exceptions(names: tuple[str, str], count: int) -> dict[str, Any]:
-    """Of hundreds of placements of searched pairs a few deep overlaps are found on a lower hill, or short of its top."""
+    """Of many placements of searched pairs a few deep overlaps are found on a lower hill, or short of its top."""
     return {"but": count // 100, "at_most": LOWER} if tolerance(names) == SEARCHED else {}
 
 

@@ -1,0 +1,84 @@
+"""Writes docs/api.md, the reference of all public names, from their docstrings: `python docs/api.py`."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import carom
+
+HEAD = """# Reference
+
+Every public name of Carom, from its docstring (`python docs/api.py` writes this page). Units are SI, quaternions
+`w x y z`, arrays of a batch have their lanes first.
+"""
+
+
+def chapters() -> list[tuple[str, list[str]]]:
+    """The public names under the comments that group them in the package's table."""
+    table = inspect.getsource(carom).split("_HOME = {")[1].split("}")[0]
+    found: list[tuple[str, list[str]]] = []
+    for line in table.splitlines():
+        if comment := re.fullmatch(r"\s*# (.+)", line):
+            found.append((comment[1], []))
+        elif name := re.match(r'\s*"(\w+)":', line):
+            found[-1][1].append(name[1])
+    return found
+
+
+def entry(name: str) -> str:
+    """A name's signature, its docstring, and those of its public methods."""
+    value = getattr(carom, name)
+    parts = [f"### `{name}`", code(f"carom.{name}", value), prose(value)]
+    if inspect.isclass(value):
+        for called, method in vars(value).items():
+            function = getattr(method, "__func__", method)
+            if isinstance(method, property) and method.__doc__:
+                parts += [f"**`.{called}`** {one_line(method)}"]
+            elif inspect.isfunction(function) and not called.startswith("_") and function.__doc__:
+                parts += [f"#### `.{called}`", code(f".{called}", function), prose(function)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def code(name: str, value: Any) -> str:
+    shown = signature(value)
+    if len(name + shown) > 110:
+        shown = re.sub(r"^\((.*)\)(.*)$", lambda m: "(\n" + lines_of(m[1]) + f"){m[2]}", shown, flags=re.DOTALL)
+    return f"```\n{name}{shown}\n```"
+
+
+def lines_of(arguments: str) -> str:
+    """One argument a line; commas inside brackets stay."""
+    return "".join(f"    {x.strip()},\n" for x in re.split(r",(?![^\[(]*[\])])", arguments))
+
+
+def signature(value: Any) -> str:
+    try:
+        shown = str(inspect.signature(value))
+    except (TypeError, ValueError):
+        return ""
+    shown = shown.replace("(self, ", "(").replace("(self)", "()")
+    shown = re.sub(r"(: |-> )'([^']*)'", r"\1\2", shown)  # annotations are text
+    return re.sub(r"\b(?:\w+\.)+(?=[A-Za-z_])", "", shown)
+
+
+def prose(value: Any) -> str:
+    """A docstring; indented parts and lists of fields keep their lines."""
+    return "\n".join(f"{line}  " if line.strip() else "" for line in (inspect.getdoc(value) or "").splitlines())
+
+
+def one_line(value: Any) -> str:
+    return " ".join((inspect.getdoc(value) or "").split())
+
+
+def page() -> str:
+    parts = [HEAD]
+    for title, names in chapters():
+        parts += [f"## {title[0].upper()}{title[1:]}", *map(entry, names)]
+    return "\n\n".join(part.rstrip() for part in parts) + "\n"
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("api.md").write_text(page())

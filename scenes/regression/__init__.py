@@ -1,0 +1,1 @@
+"""Contact regression: golden event logs, invariants, sweeps, comparisons of laws, and a page of what changed."""

@@ -1,0 +1,39 @@
+"""What a check found: a number, what is allowed, and words for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """name: of the check.  measured, allowed: in `unit`; it holds where measured <= allowed.
+
+    where: when and where the worst is, in words.
+    """
+
+    name: str
+    measured: float
+    allowed: float
+    unit: str = ""
+    where: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.measured <= self.allowed)  # no for NaN
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __str__(self) -> str:
+        verdict = "holds" if self.holds else "is violated"
+        where = f", {self.where}" if self.where and not self.holds else ""
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{self.name} {verdict}: {self.measured:.3g}{unit}, allowed {self.allowed:.3g}{unit}{where}"
+
+    def check(self) -> Finding:
+        """Raises AssertionError where it does not hold."""
+        __tracebackhide__ = True  # pytest shows the line of the test
+        if not self.holds:
+            raise AssertionError(str(self))
+        return self

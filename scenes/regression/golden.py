@@ -1,0 +1,66 @@
+"""Golden event logs: what a run did once, kept in a file and compared with what it does now."""
+
+from __future__ import annotations
+
+from math import inf
+from os import PathLike
+from pathlib import Path
+
+from ..formats.atomic import replacing
+from ..formats.recording import Recording
+from .difference import Difference, Tolerances, differences
+from .events import EventLog, event_log, read, written
+
+SHOWN = 5  # differences in a message; the others are counted
+
+
+def check_golden(
+    recording: Recording, path: str | PathLike[str], tolerances: Tolerances | None = None, *, update: bool = False
+) -> None:
+    """Compares a run with the golden log at `path`; raises AssertionError that says what differs, first things first.
+
+    tolerances: None: those for the run's precision.  update: write the log instead; also for a new one.
+    """
+    __tracebackhide__ = True  # pytest shows the line of the test
+    target, log = Path(path), event_log(recording)
+    if update:
+        write_golden(log, target)
+    elif not target.exists():
+        raise AssertionError(
+            f"there is no golden log {target} yet: look at the run, and if it is right make one, with update=True "
+            "(under pytest: --carom-update)"
+        )
+    else:
+        found = changes(read(target), log, tolerances)
+        if found:
+            raise AssertionError(message(found, target, recording.title))
+
+
+def write_golden(log: EventLog, target: Path) -> None:
+    """The log as a file, all of it or nothing."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as file:
+        file.write(written(log).encode())
+
+
+def changes(old: EventLog, new: EventLog, tolerances: Tolerances | None = None) -> list[Difference]:
+    """What two logs differ in. tolerances: None: those for the coarser of the two precisions."""
+    names = [name for name in {**old.head, **new.head} if name not in ("title", "dtype")]
+    other = [
+        Difference(-inf, f"{name} was {old.head.get(name)!r}, is {new.head.get(name)!r}", inf)
+        for name in names
+        if old.head.get(name) != new.head.get(name)
+    ]
+    coarser = min(str(log.head.get("dtype")) for log in (old, new))  # float32 comes before float64
+    return other + differences(old, new, tolerances or Tolerances.usual(coarser))
+
+
+def message(found: list[Difference], target: Path, title: str) -> str:
+    """What a test that fails says."""
+    count = f"{len(found)} differences, the first in time first" if len(found) > 1 else "one difference"
+    lines = [f"{title} is not as in {target}; {count}:"]
+    lines += [f"  {difference.what}" for difference in found[:SHOWN]]
+    if len(found) > SHOWN:
+        lines.append(f"  and {len(found) - SHOWN} more")
+    lines.append("If the new run is right, make the log again: update=True (under pytest: --carom-update)")
+    return "\n".join(lines)

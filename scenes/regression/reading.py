@@ -1,0 +1,211 @@
+"""What a recording determines though it does not hold it: energies at the frames, names and friction at impacts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compiling.shape_rows import shape_rows
+from ..formats.recording import Recording
+from ..spec import PlaneSpec, SceneSpec
+
+Array = np.ndarray
+LIMIT = "limit"  # stands for the other body where a joint's limit is struck
+
+
+class Impacts(NamedTuple):
+    """The impacts of all lanes, lane by lane in their order, N rows.
+
+    lane: (N,).  t: (N,) [s].  a, b: (N,) names of what met, a static last, else in the order of the alphabet; at a
+    joint's limit its link and "limit".  point: (N, 3) [m].
+    p_n, p_t: (N,) normal and tangential impulse, p_t its length [N s].  u_n, u_t: (N, 2) normal velocity and slip
+    speed before and after [m/s].  kinetic: (N, 2) energy of the scene before and after [J].  friction: (N,) mu.
+    """
+
+    lane: Array
+    t: Array
+    a: Array
+    b: Array
+    point: Array
+    p_n: Array
+    p_t: Array
+    u_n: Array
+    u_t: Array
+    kinetic: Array
+    friction: Array
+
+    @property
+    def pairs(self) -> Array:
+        """(N,) both names, as "ball - plane"."""
+        return self.a + " - " + self.b
+
+    def of(self, lane: int) -> Impacts:
+        """Those of one lane."""
+        return Impacts(*(x[self.lane == lane] for x in self))
+
+
+class Reading:
+    """A recording, always with an axis of lanes (L = 1 for a single run), in double precision.
+
+    t: (L, F) [s].  q: (L, F, nq).  v: (L, F, nv): NaN in frames that a lane did not reach.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        single = recording.lanes is None
+        self.t, self.q, self.v = (
+            np.asarray(x[None] if single else x, float) for x in (recording.t, recording.q, recording.v)
+        )
+
+    @property
+    def lanes(self) -> int:
+        return len(self.t)
+
+    @cached_property
+    def model(self) -> Any:
+        """The scene's model with what varied; its numbers are those of the run, in double precision."""
+        import jax
+        import jax.numpy as jnp
+
+        from ..compile import compile_scene
+
+        with jax.enable_x64(True):
+            model, _ = compile_scene(self.recording.scene, self.recording.q.dtype)
+            model = model.replace(**{name: jnp.asarray(x) for name, x in self.recording.varied.items()})
+            return jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), model)
+
+    def measured(self, function: Any, *arguments: Any) -> Any:
+        """function(model, *arguments) with arrays (L, F, ...) in, in double precision, and arrays (L, F, ...) out."""
+        import jax
+
+        # frames lead, so that a lane's own parameters meet its own frames
+        swap = lambda x: np.swapaxes(np.asarray(x), 0, 1)  # noqa: E731
+        with jax.enable_x64(True):
+            return jax.tree.map(swap, function(self.model, *(jax.tree.map(swap, x) for x in arguments)))
+
+    def centers(self, q: Array) -> Array:
+        """(L, F, links, 3) centres of mass of the links at coordinates (L, F, nq), in the world [m]."""
+        from ...engine.dynamics.kinematics import fk
+
+        def of(model: Any, q: Any) -> Any:
+            poses = fk(model, q)
+            return poses.position + (poses.rotation @ model.com[..., None])[..., 0]
+
+        return self.measured(of, q)
+
+    @cached_property
+    def energies(self) -> tuple[Array, Array]:
+        """Kinetic and potential energy at the frames, (L, F) each [J]."""
+        from ...engine.dynamics.energy import energy
+        from ...engine.state import State
+
+        found = self.measured(energy, State(self.q, self.v, self.t))  # type: ignore[arg-type]
+        return found.kinetic, found.potential
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        kinetic, potential = self.energies
+        return Ledger(kinetic, potential, self._lost(kinetic + potential))
+
+    def _lost(self, total: Array) -> Array:
+        """(L, F) what impacts have taken until each frame [J].
+
+        A frame at the very instant of an impact is from before or after it: the one that balances better.
+        """
+        lost = np.zeros_like(total)
+        for lane in range(self.lanes):
+            mine = self.impacts.of(lane)
+            sums = np.concatenate([[0.0], np.cumsum(mine.kinetic[:, 0] - mine.kinetic[:, 1])])
+            before, after = (sums[np.searchsorted(mine.t, self.t[lane], side)] for side in ("left", "right"))
+            balance = total[lane, 0] - total[lane]
+            lost[lane] = np.where(np.abs(balance - before) < np.abs(balance - after), before, after)
+        return lost
+
+    @cached_property
+    def impacts(self) -> Impacts:
+        """Every impact that was logged, see there."""
+        events = self.recording.events
+        single = self.recording.lanes is None
+        column = {
+            name: np.asarray(getattr(events, name))[None] if single else np.asarray(getattr(events, name))
+            for name in ("t", "pair", "bodies", "point", "u_before", "u_after", "impulse", "energy_before",
+                         "energy_after", "count")
+        }  # fmt: skip
+        real = np.arange(column["t"].shape[1]) < column["count"][:, None]
+        lane = np.nonzero(real)[0]
+        row = {name: x[real] for name, x in column.items() if name != "count"}
+        names = np.array([self._met(pair, link) for pair, link in zip(row["pair"], row["bodies"][:, 0], strict=True)])
+        names = names.reshape(-1, 2).astype(object)
+        p, u = row["impulse"].astype(float), np.stack([row["u_before"], row["u_after"]], 1).astype(float)
+        kinetic = np.stack([row["energy_before"], row["energy_after"]], 1).astype(float)
+        return Impacts(
+            lane, row["t"].astype(float), names[:, 0], names[:, 1], row["point"].astype(float), p[:, 2],
+            np.hypot(p[:, 0], p[:, 1]), u[:, :, 2], np.hypot(u[:, :, 0], u[:, :, 1]), kinetic,
+            self._friction(lane, row["pair"]),
+        )  # fmt: skip
+
+    def _met(self, pair: int, link: int) -> tuple[str, str]:
+        if pair < 0:
+            return self.model.topology.names[link], LIMIT
+        i, j = self.model.topology.pairs[pair]
+        if self.model.topology.shape_links[i] < 0:
+            return self.owners[j], self.owners[i]
+        return min(self.owners[i], self.owners[j]), max(self.owners[i], self.owners[j])
+
+    def _friction(self, lane: Array, pair: Array) -> Array:
+        """(N,) of each impact; none at limits."""
+        mu = np.asarray(self.model.pair_friction)
+        mu = np.broadcast_to(mu, (self.lanes, mu.shape[-1]))
+        return np.where(pair >= 0, mu[lane, np.maximum(pair, 0)], 0.0) if mu.size else np.zeros(len(pair))
+
+    @cached_property
+    def owners(self) -> tuple[str, ...]:
+        """The name of what carries each shape of the model."""
+        topology = self.model.topology
+        statics = _static_owners(self.recording.scene, topology.shape_links.count(-1))
+        return statics + tuple(topology.names[link] for link in topology.shape_links[len(statics) :])
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Where the energy is, (L, F) each [J]: kinetic, potential, and what impacts have taken."""
+
+    kinetic: Array
+    potential: Array
+    impacts: Array
+
+    @property
+    def total(self) -> Array:
+        return self.kinetic + self.potential
+
+    @property
+    def rest(self) -> Array:
+        """What else took energy: friction between impacts, dampers; less what motors gave."""
+        return self.total[:, :1] - self.total - self.impacts
+
+    @property
+    def scale(self) -> float:
+        """What energies are compared with: the largest kinetic energy, or swing of the potential [J]."""
+        return float(max(np.nanmax(self.kinetic), np.nanmax(span(self.potential, -1)), np.finfo(float).tiny))
+
+
+def span(x: Array, axis: int) -> Array:
+    """Largest less smallest along an axis, of the frames that were reached."""
+    return np.nanmax(x, axis) - np.nanmin(x, axis)
+
+
+def _static_owners(scene: SceneSpec, n: int) -> tuple[str, ...]:
+    """Names of the n shapes of statics, in the model's order; a static without a name is called by its kind."""
+    unnamed = [static for static in scene.statics if static.name is None]
+    names, counts = [], []
+    for k, static in enumerate(scene.statics):
+        kind = "plane" if isinstance(static, PlaneSpec) else "static"
+        alone = sum(isinstance(other, type(static)) for other in unnamed) == 1
+        names.append(static.name or (kind if alone else f"{kind} {k}"))
+        counts.append(1 if isinstance(static, PlaneSpec) else len(static.shapes))
+    if sum(counts) != n:  # a mesh becomes several shapes
+        counts = [len(shape_rows(static, k, moving=False)) for k, static in enumerate(scene.statics)]
+    return tuple(name for name, count in zip(names, counts, strict=True) for _ in range(count))

@@ -1,0 +1,33 @@
+"""Runs of scenes as recordings, in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..formats.recording import Recording
+from ..library.registry import SCENES
+from ..sources import load
+from ..spec import SceneSpec
+
+
+def recorded(scene: Any, *, title: str = "", dtype: Any = None, **keywords: Any) -> Recording:
+    """The recording of a scene's run.
+
+    scene: a SceneSpec, a SceneBuilder, or what `carom.load` takes.  title: what people call it.
+    dtype: of `carom.compile_scene`.  keywords: of `carom.rollout`; for a scene of the library, those that are not given
+    are as the library plays it.
+    """
+    from ...integrators.rollout import rollout
+    from ..compile import compile_scene
+
+    spec, title, keywords = described(scene, title, keywords)
+    model, state = compile_scene(spec, dtype)
+    return Recording.of(spec, rollout(model, state, **keywords), title=title, keywords=keywords, model=model)
+
+
+def described(scene: Any, title: str, keywords: dict[str, Any]) -> tuple[SceneSpec, str, dict[str, Any]]:
+    """A scene as plain data, its title, and the keywords with those of the library."""
+    if isinstance(scene, str):
+        usual = SCENES[scene].play.keywords if scene in SCENES else {}
+        return load(scene), title or scene, {**usual, **keywords}
+    return (scene.build() if hasattr(scene, "build") else scene), title or "scene", keywords

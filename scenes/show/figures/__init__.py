@@ -1,0 +1,1 @@
+"""What each picture of a run shows, drawn into the axes it is given. Only `plots.py` imports matplotlib."""

@@ -1,0 +1,127 @@
+"""A running world in the viewer: pause, step, reset, and the impulses of its impacts."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from .drawing import drawing_of
+from .motion import extent
+from .planes import patches, with_patches
+from .viewer_nodes import Nodes
+from .viewer_recording import GLOWS, NOBODY, SPEEDS, TAIL
+
+LATE = 0.2  # [s] of the clock on the wall that is made up for; a slower world runs in slow motion
+
+
+class LiveShow:
+    """Steps a `carom.Live` as the clock on the wall goes, from one thread; controls only say what is wanted."""
+
+    def __init__(self, server: Any, scene: Any) -> None:
+        from ..live.world import Live
+        from ..sources import load
+
+        spec: Any = load(scene) if isinstance(scene, str) else scene
+        spec = spec.build() if hasattr(spec, "build") else spec
+        self.world = Live(spec, warm=False)
+        self.world.step()  # compiles, before anybody looks on
+        self.world.reset()
+        self.drawing = drawing_of(spec, self.world.model)
+        poses = self.world.poses()
+        low, high = extent(self.drawing, poses[None, :, :3], poses[None, :, 3:])
+        ground = patches(self.drawing.planes, low, high)
+        self.nodes = Nodes(server, self.drawing, ground, *with_patches(ground, low, high))
+        self.server, self.lock = server, threading.Lock()
+        self.running, self.asked, self.reset = True, 0, False
+        self.left, self.followed, self.strongest = 0.0, None, 1e-30
+        self.hits: deque[Any] = deque()
+        self.past: deque[Any] = deque()
+        self._add_controls(server.gui)
+        self._draw()
+
+    def _add_controls(self, gui: Any) -> None:
+        gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(217, 115, 13))
+        with gui.add_folder("World"):
+            self.text = gui.add_markdown("")
+            buttons = gui.add_button_group("", ["run / pause", "frame ▸", "reset"])
+            self.speed = gui.add_dropdown("speed", [name for name, x in SPEEDS.items() if x <= 1], initial_value="1x")
+        with gui.add_folder("Show"):
+            self.follow = gui.add_dropdown("follow", [NOBODY, *self.drawing.names], initial_value=NOBODY)
+            self.arrows = gui.add_checkbox("impulses", True)
+            self.wire = gui.add_checkbox("wireframe of what collides", False)
+            self.trails = gui.add_dropdown("trails", ["off", "followed", "all"], initial_value="off")
+        actions = {"run / pause": self.toggle, "frame ▸": self.step, "reset": self.restart}
+        buttons.on_click(lambda event: actions[event.target.value]())
+        self.wire.on_update(lambda event: self.nodes.show(0, event.target.value))
+        keys = (
+            ("run or pause", "space", self.toggle),
+            ("one frame", "arrowright", self.step),
+            ("reset", "r", self.restart),
+        )
+        for label, key, action in keys:
+            gui.add_command(label, hotkey=key).on_trigger(lambda _, action=action: action())
+
+    def toggle(self) -> None:
+        with self.lock:
+            self.running = not self.running
+
+    def step(self) -> None:
+        """One frame, and stand still."""
+        with self.lock:
+            self.running, self.asked = False, self.asked + 1
+
+    def restart(self) -> None:
+        with self.lock:
+            self.reset = True
+
+    def advance(self, seconds: float) -> None:
+        """So much time of the clock on the wall has gone by."""
+        with self.lock:
+            frames, self.asked, reset, self.reset = self.asked, 0, self.reset, False
+            if self.running:
+                self.left = min(self.left + seconds, LATE) if frames == 0 else 0.0
+                whole = int(self.left * SPEEDS[self.speed.value] / self.world.dt)
+                self.left -= whole * self.world.dt / SPEEDS[self.speed.value]
+                frames += whole
+        if reset:
+            self.world.reset()
+            self.hits.clear()
+            self.past.clear()
+        for _ in range(frames):
+            self.world.step()
+            self._remember()
+        if frames or reset:
+            self._draw()
+
+    def _remember(self) -> None:
+        """The frame's impacts, and where everything was."""
+        t = self.world.time
+        for contact in self.world.contacts():
+            if contact.impacts:
+                moving = contact.a in self.drawing.names
+                self.hits.append((t, contact.point, contact.impulse if moving else -contact.impulse))
+                self.strongest = max(self.strongest, float(np.linalg.norm(contact.impulse)))
+        self.past.append((t, self.world.poses()[:, :3]))
+        while self.hits and self.hits[0][0] < t - GLOWS:
+            self.hits.popleft()
+        while self.past[0][0] < t - TAIL:
+            self.past.popleft()
+
+    def _draw(self) -> None:
+        poses, names = self.world.poses(), self.drawing.names
+        link = names.index(self.follow.value) if self.follow.value != NOBODY else -1
+        links = {"off": [], "followed": [link] if link >= 0 else [], "all": list(range(len(names)))}[self.trails.value]
+        hits = list(self.hits) if self.arrows.value else []
+        path = np.array([place for _, place in self.past]).reshape(-1, len(names), 3)
+        with self.server.atomic():
+            self.nodes.place(poses[:, :3], poses[:, 3:])
+            points, impulses = (np.array([hit[k] for hit in hits]).reshape(-1, 3) for k in (1, 2))
+            self.nodes.arrows(points, impulses, self.strongest)
+            self.nodes.trails(np.moveaxis(path[:, links], 1, 0), links)
+            at = poses[link, :3] if link >= 0 else None
+            self.followed = self.nodes.follow(link, at, self.followed)
+            late = f" · {1e3 * self.world.behind:.0f} ms behind" if self.world.behind > 1e-3 else ""
+            self.text.content = f"time **{self.world.time:.2f} s**{late}"

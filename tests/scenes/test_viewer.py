@@ -1,0 +1,166 @@
+"""The viewer: what a viser server holds of a recording, and of a world that runs."""
+
+import socket
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from carom import Sphere
+from carom.scenes.show.colours import IVORY
+from carom.scenes.show.meshes import ball
+from carom.scenes.show.motion import model_of, motion_of
+from carom.scenes.show.viewer_nodes import painted
+from carom.scenes.show.viewer_recording import between, frame_at
+from carom.tests.scenes.browser import chromium, needs_browser
+from carom.tests.scenes.drawn import recording
+
+pytest.importorskip("viser", reason="viser is not installed")
+
+from carom.scenes.show.viewer import view
+
+
+@pytest.fixture(scope="module")
+def viewer():
+    viewer = view(recording(lanes=2), port=0, open_browser=False, block=False)
+    yield viewer
+    viewer.close()
+
+
+def shown(viewer, t: float):
+    """Once the viewer's thread has shown the time t."""
+    end = time.monotonic() + 10
+    while viewer.show.shown is None or viewer.show.shown[0] != pytest.approx(t):
+        assert time.monotonic() < end, viewer.trouble
+        time.sleep(0.01)
+
+
+def test_links_are_where_the_frame_has_them(viewer):
+    nodes, q = viewer.show.nodes, recording().q
+    for k in (3, 20):
+        viewer.show.seek(float(recording().t[k]))
+        shown(viewer, recording().t[k])
+        np.testing.assert_allclose(nodes.links[0].position, q[k, :3], atol=1e-6)
+        assert abs(np.dot(nodes.links[0].wxyz, q[k, 3:7])) == pytest.approx(1)
+    viewer.show.step(1)
+    shown(viewer, recording().t[21])
+
+
+def test_arrows_are_there_at_an_impact(viewer):
+    viewer.show.seek(0.1)
+    shown(viewer, 0.1)
+    viewer.show.next_impact()
+    shown(viewer, 0.2)
+    handle = viewer.show.nodes.arrow_handle
+    np.testing.assert_allclose(handle.points[0, 0], (0.2, 0, 0), atol=1e-6)
+    assert handle.points[0, 1, 2] > 0
+    assert handle.visible
+    viewer.show.seek(0.45)
+    shown(viewer, 0.45)
+    assert not handle.visible
+
+
+def test_another_lane_and_the_wireframe(viewer):
+    viewer.show.lane.value, viewer.show.wire.value = "1", True
+    viewer.show.seek(0.3)
+    shown(viewer, 0.3)
+    assert viewer.show.nodes.links[0].position[1] == pytest.approx(1.0)
+    assert all(handle.visible for _, handle in viewer.show.nodes.wire)
+    viewer.show.lane.value, viewer.show.wire.value = "0", False
+
+
+def test_trails_of_all_and_of_none(viewer):
+    viewer.show.trails.value = "all"
+    viewer.show.seek(0.4)
+    shown(viewer, 0.4)
+    handle = viewer.show.nodes.trail_handle
+    np.testing.assert_allclose(handle.points[0, 0], (0, 0, 0.5), atol=1e-6)
+    viewer.show.trails.value = "off"
+    viewer.show.seek(0.41)
+    shown(viewer, 0.41)
+    assert not handle.visible
+
+
+def test_playing_goes_on_and_round(viewer):
+    viewer.show.seek(0.48)
+    shown(viewer, 0.48)
+    viewer.show.toggle()
+    end = time.monotonic() + 10
+    while viewer.show.t >= 0.48 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert viewer.show.t < 0.48
+    viewer.show.toggle()
+
+
+def test_a_port_in_use_is_refused():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            ValueError, match=rf"port is {port} on 127\.0\.0\.1: .*give another, e\.g\. port={port + 1}"
+        ):
+            view(recording(), port=port, open_browser=False, block=False)
+
+
+def test_frames_and_what_is_between_them():
+    t = np.array([0.0, 0.1, 0.3])
+    assert frame_at(t, 0.2) == (1, pytest.approx(0.5))
+    assert frame_at(t, -1.0)[0] == 0
+    assert frame_at(t[:1], 5.0) == (0, 0.0)
+    run = recording()
+    motion = motion_of(run, model_of(run), [0])
+    position, quaternion = between(motion, 6, 0.25)
+    np.testing.assert_allclose(position[0], (run.t[6] + 0.25 / 60, 0, 0.5), atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(quaternion, axis=-1), 1, atol=1e-12)
+
+
+def test_patterns_take_every_face_once():
+    mesh = ball(Sphere(1.0).radius)
+    for pattern in ("plain", "quarters", "solid", "stripe", "cue"):
+        parts = painted(mesh, pattern, (0.2, 0.4, 0.6))
+        assert sum(len(faces) for faces, _ in parts) == len(mesh.faces)
+        assert all(len(faces) for faces, _ in parts)
+    assert painted(mesh, "stripe", (0.2, 0.4, 0.6))[1][1] == IVORY
+
+
+@needs_browser
+@pytest.mark.slow
+def test_the_browser_draws_it(viewer, tmp_path):
+    image = pytest.importorskip("matplotlib.image")
+    pictures = []
+    for t in (0.05, 0.45):
+        viewer.show.seek(t)
+        shown(viewer, t)
+        shot = tmp_path / f"{t}.png"
+        address = viewer.url.replace("localhost", "127.0.0.1")
+        chromium(tmp_path, address, f"--screenshot={shot}", milliseconds=60_000)
+        pictures.append(image.imread(shot)[150:, :500, :3])  # beside the controls
+    first, second = pictures
+    assert (first[..., 2] - first[..., 0]).max() > 0.2  # the ball is blue
+    assert (np.abs(first - second).max(axis=-1) > 0.1).mean() > 0.002  # it has moved
+
+
+@pytest.mark.slow
+def test_a_scene_runs_until_it_is_paused():
+    viewer: Any = view("bouncing_ball", port=0, open_browser=False, block=False)
+    try:
+        world = viewer.show.world
+        end = time.monotonic() + 20
+        while world.time < 0.6 and time.monotonic() < end:  # the ball lands at 0.45 s
+            time.sleep(0.02)
+        assert world.time >= 0.6
+        assert viewer.show.strongest > 1.0
+        viewer.show.step()
+        time.sleep(0.5)
+        stood = world.time
+        np.testing.assert_allclose(viewer.show.nodes.links[0].position, world.poses()[0, :3], atol=1e-6)
+        time.sleep(0.3)
+        assert world.time == stood
+        viewer.show.restart()
+        time.sleep(0.3)
+        assert world.time == 0
+    finally:
+        viewer.close()
+    assert viewer.trouble is None

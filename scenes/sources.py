@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from difflib import get_close_matches
 from os import PathLike
@@ -11,6 +12,7 @@ from typing import Any
 
 from .builder import SceneBuilder
 from .formats.errors import FileError
+from .formats.report import Imported
 from .library.registry import SCENES, library_scene
 from .spec import SceneSpec
 
@@ -18,7 +20,9 @@ from .spec import SceneSpec
 def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec:
     """A scene of the library by its name, e.g. load("chain", n=4), or from a file: .toml, .urdf, or MJCF's .xml.
 
-    parameters: keywords of the function that builds the library's scene; `carom list` shows the names.
+    parameters: keywords of the function that builds the library's scene; `carom list` shows the names. For robots those
+    of `carom.import_urdf` and `carom.import_mjcf`, which also report what became of everything in the file; here there
+    is a warning where something could not be taken as it stands.
     Raises FileError, with the line of what is wrong, and ValueError for a name that the library has not.
     """
     path = os.fspath(source)
@@ -31,10 +35,7 @@ def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec:
         raise FileError(path, f"there is no such file{_hint(path)}")
     if suffix not in _READERS:
         raise FileError(path, f"no scene is read from {suffix or 'a file without suffix'}: give {', '.join(_READERS)}")
-    if parameters:
-        given = ", ".join(parameters)
-        raise FileError(path, f"a file takes no parameters, but {given} came with it: change the file")
-    return _READERS[suffix](path)
+    return _READERS[suffix](path, **parameters)
 
 
 def save_scene(scene: SceneSpec | SceneBuilder, path: str | PathLike[str]) -> None:
@@ -52,23 +53,35 @@ def _hint(path: str) -> str:
     return f": the library has a scene {near[0]!r}, without a suffix" if near else f": {here}"
 
 
-def _toml(path: str) -> SceneSpec:
+def _toml(path: str, **parameters: Any) -> SceneSpec:
     from .formats.toml import read_toml
 
+    if parameters:
+        given = ", ".join(parameters)
+        raise FileError(path, f"a TOML file takes no parameters, but {given} came with it: change the file")
     return read_toml(path)
 
 
-def _urdf(path: str) -> SceneSpec:
+def _urdf(path: str, **parameters: Any) -> SceneSpec:
     from .formats.urdf import import_urdf
 
-    return import_urdf(path).scene
+    return _told(import_urdf(path, **parameters))
 
 
-def _mjcf(path: str) -> SceneSpec:
+def _mjcf(path: str, **parameters: Any) -> SceneSpec:
     from .formats.mjcf import import_mjcf
 
-    return import_mjcf(path).scene
+    return _told(import_mjcf(path, **parameters))
+
+
+def _told(imported: Imported) -> SceneSpec:
+    scene, report = imported
+    if report.of("approximated"):
+        reader = "import_urdf" if report.source.lower().endswith(".urdf") else "import_mjcf"
+        told = f"{report.source}: {report.summary}; carom.{reader}(path).report says what was approximated, and how"
+        warnings.warn(told, stacklevel=4)
+    return scene
 
 
 # readers import heavy libraries, each only when its files are read
-_READERS: dict[str, Callable[[str], SceneSpec]] = {".toml": _toml, ".urdf": _urdf, ".xml": _mjcf, ".mjcf": _mjcf}
+_READERS: dict[str, Callable[..., SceneSpec]] = {".toml": _toml, ".urdf": _urdf, ".xml": _mjcf, ".mjcf": _mjcf}

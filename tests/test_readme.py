@@ -1,4 +1,4 @@
-"""What the README says is true: its code runs, its commands and its links exist."""
+"""What the README and its pages say is true: their code runs, their commands and their links exist."""
 
 import math
 import os
@@ -13,10 +13,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PAGES = sorted(ROOT.glob("docs/*.md"))
+ELSEWHERE = {"scenes", "regression", "robots"}  # pages with tests of their own, in tests/scenes
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
 
 
 COMMANDS = [line for block in blocks("sh") for line in block.splitlines()]
@@ -27,13 +29,39 @@ def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.slow  # a minute and a half, most of it compiling
-def test_code_runs(tmp_path: Path) -> None:
-    tour = tmp_path / "tour.py"
-    tour.write_text("\n".join(blocks("python")))
-    result = run(sys.executable, str(tour), cwd=tmp_path)
+def outcome(page: str, folder: Path) -> list[str]:
+    """What all the code of a page prints, run as one program."""
+    program = folder / "page.py"
+    program.write_text("\n".join(blocks("python", page)))
+    result = run(sys.executable, str(program), cwd=folder)
     assert result.returncode == 0, result.stdout + result.stderr
-    names, a, frames, batch, *rest = result.stdout.splitlines()
+    return result.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_code_of_the_readme(tmp_path: Path) -> None:
+    bounces, rests, batch = outcome(README, tmp_path)
+    assert bounces == "88 [0.45152364 1.26426619 1.99573449]"
+    assert abs(float(rests) - 0.1) < 1e-9
+    assert batch.startswith("(1000, 61, 7) ")
+
+
+WITH_CODE = [page.stem for page in PAGES if blocks("python", page.read_text())]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted({*WITH_CODE} - ELSEWHERE - {"tour"}))
+def test_code_of_a_page(page: str, tmp_path: Path) -> None:
+    assert outcome((ROOT / "docs" / f"{page}.md").read_text(), tmp_path)
+
+
+@pytest.mark.slow  # a minute and a half, most of it compiling
+def test_code_of_the_tour(tmp_path: Path) -> None:
+    lines = outcome((ROOT / "docs" / "tour.md").read_text(), tmp_path)
+    lines, (same, recorded, touched, saved) = lines[:-4], lines[-4:]
+    assert (same, recorded, touched) == ("True", "(121, 7) 3", "ball plane 0")
+    assert int(saved.split()[0]) == 16 + 8 * (7 + 6 + 1)
+    names, a, frames, batch, *rest = lines
     assert names == "('pendulum', 'box') (8,) (7,)"
     assert float(a.split()[1]) < 1e-12  # rnea undoes aba: what is left of the torque [N m]
     assert frames.startswith("(121, 8)")
@@ -80,6 +108,13 @@ def test_command_works(command: str, tmp_path: Path) -> None:
     assert result.stdout.strip()
 
 
-def test_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):
-        assert (ROOT / target).exists(), target
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES], ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_reference_is_what_docstrings_say() -> None:
+    program = "import sys; sys.path.insert(0, 'docs'); import api; print(api.page(), end='')"
+    result = run(sys.executable, "-c", program, cwd=ROOT)
+    assert result.stdout == (ROOT / "docs" / "api.md").read_text(), f"run python docs/api.py {result.stderr}"

@@ -91,7 +91,8 @@ def from_blocks(trees: Trees, blocks: Array) -> Array:
 
 
 def _in_order(trees: Trees) -> bool:
-    return np.array_equal(trees.dofs.ravel(), np.arange(trees.dofs.size))
+    """Whether the blocks are the joint velocities as they stand. (The dofs that pad a last short block go on counting.)"""
+    return np.array_equal(trees.dofs.ravel(), np.arange(len(trees.block)))
 
 
 # -- how they move points, and how they answer ------------------------------------------------------

@@ -67,7 +67,7 @@ def _words(error: Exception) -> str | None:
 
 def _missing(error: ImportError) -> str | None:
     """Libraries that not everybody has; None: something else is broken."""
-    extras = {"matplotlib": "view", "viser": "view", "yourdfpy": "io", "mujoco": "io"}
+    extras = {"matplotlib": "view", "viser": "view", "mujoco": "io"}
     name = (error.name or "").partition(".")[0]
     if name in extras:
         return f"{name} is not installed: pip install 'carom[{extras[name]}]'"

@@ -56,7 +56,7 @@ def _stamp(source: Any) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=64)
 def _prepared(source: Any, stamp: Any, scale: Any, convex: str | None) -> tuple[Surface, MeshReport, Convex | None]:
     """Kept for a while: scenes have many bodies of one mesh."""
     surface, report = inspect_mesh(source, scale)

@@ -1,0 +1,41 @@
+"""Where frames stand: <origin> elements, and poses one after another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ....collision.poses import Array, from_axis_angle, quaternion_product, rotation_matrix
+from .nodes import Node
+
+NOWHERE = (0.0, 0.0, 0.0)
+
+
+class Pose(NamedTuple):
+    """position (3,) [m] and quaternion (4,) w x y z of a frame in another."""
+
+    position: Array
+    quaternion: Array
+
+    def __matmul__(self, other: Pose) -> Pose:
+        """The pose `other` in the frame that stands at this one."""
+        turned = rotation_matrix(self.quaternion) @ other.position
+        return Pose(self.position + turned, quaternion_product(self.quaternion, other.quaternion))
+
+
+def shifted(by: Array) -> Pose:
+    return Pose(by, np.eye(4)[0])
+
+
+def turned(axis: Array, angle: float) -> Pose:
+    return Pose(np.zeros(3), np.array(from_axis_angle((axis[0], axis[1], axis[2]), angle)))
+
+
+def read_origin(node: Node) -> Pose:
+    """Of a joint, an inertial or a collision. rpy [rad]: turns about x, y and z of the outer frame, in this order."""
+    origin = node.first("origin")
+    if origin is None:
+        return shifted(np.zeros(3))
+    roll, pitch, yaw = (turned(np.eye(3)[k], angle) for k, angle in enumerate(origin.numbers("rpy", 3, NOWHERE)))
+    return shifted(np.array(origin.numbers("xyz", 3, NOWHERE))) @ yaw @ pitch @ roll

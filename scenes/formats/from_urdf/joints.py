@@ -1,0 +1,152 @@
+"""Joints of a URDF: kind, axis, limits, damping, friction and effort, and where each of them starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....collision.poses import Array
+from ...joint_specs import Fixed, Floating, Joint, Motor, Planar, Prismatic, Revolute
+from .frames import Pose, read_origin, shifted, turned
+from .nodes import Node
+from .notes import Notes
+from .tree import nearest
+
+KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+ONE_DOF = ("revolute", "continuous", "prismatic")
+X_AXIS = (1.0, 0.0, 0.0)  # what a joint turns about that does not say it
+
+
+class Placed(NamedTuple):
+    """A joint, the pose of its frame in the parent's, and its coordinates at the start (None: neutral)."""
+
+    joint: Joint
+    pose: Pose
+    q0: float | None = None
+
+
+@dataclass
+class JointReader:
+    """Reads joints one by one.
+
+    nodes: all joints by name.  mimic: what becomes of joints that follow another, see `import_urdf`.
+    given: coordinates at the start that the caller gave, by the joint's name.
+    """
+
+    nodes: Mapping[str, Node]
+    notes: Notes
+    mimic: str
+    given: Mapping[str, float]
+
+    def read(self, node: Node) -> Placed:
+        name, kind, pose = node.text("name"), node.text("type"), read_origin(node)
+        if kind not in KINDS:
+            node.fail(f'the type of joint "{name}" is {kind!r}; it must be one of {", ".join(KINDS)}')
+        self.what = f'joint "{name}" ({kind})'
+        if kind in ONE_DOF:
+            return self._one_dof(node, name, kind, pose)
+        if name in self.given:
+            node.fail(
+                f'q0 names joint "{name}", which is {kind}: give it for revolute, continuous and prismatic joints'
+            )
+        self.notes.add("taken", node, self.what)
+        if kind == "fixed":
+            return Placed(Fixed(), pose)
+        if kind == "floating":
+            return Placed(Floating(**_passive(node)), pose)
+        return Placed(Planar(_axis(node), **_passive(node)), pose)
+
+    def _one_dof(self, node: Node, name: str, kind: str, pose: Pose) -> Placed:
+        axis, limits, start = _axis(node), self._limits(node), self._start(node, name)
+        numbers, slides = _passive(node) | self._motor(node), kind == "prismatic"
+        rigid = self._is_fixed(node, name, start, limits)
+        if rigid:
+            along = np.array(axis) / np.linalg.norm(axis)
+            return Placed(Fixed(), pose @ (shifted(along * start) if slides else turned(along, start)))
+        return Placed((Prismatic if slides else Revolute)(axis, limits, **numbers), pose, start or None)
+
+    def _is_fixed(self, node: Node, name: str, start: float, limits: tuple[float, float] | None) -> bool:
+        """Whether it does not move in Carom; notes what becomes of the joint."""
+        kind, limit, note = node.text("type"), node.first("limit"), self.notes.add
+        if node.first("mimic") is not None:
+            why = "it follows another joint, and nothing couples joints: "
+            if self.mimic == "refuse":
+                note("refused", node, self.what, why + 'give mimic="free" or mimic="fixed"')
+                return True  # there will be no scene
+            what = "free to move on its own" if self.mimic == "free" else f"fixed at {start:.6g}"
+            note("approximated", node, self.what, why + what)
+            return self.mimic == "fixed"
+        if limits is not None and limits[0] == limits[1]:
+            note("approximated", node, self.what, f"its limits are both {limits[0]:g}: fixed there")
+            return True
+        if kind != "continuous" and limits is None:
+            why = "there is no <limit>" if limit is None else "its limits are both 0, as where nobody filled them in"
+            note("approximated", node, self.what, f"{why}: it moves without limits")
+        elif start != 0 and name not in self.given:
+            note("approximated", node, self.what, f"0 is outside its limits: it starts at {start:.6g}")
+        else:
+            note("taken", node, self.what)
+        return False
+
+    def _limits(self, node: Node) -> tuple[float, float] | None:
+        limit = node.first("limit")
+        if limit is None or node.text("type") == "continuous":
+            return None
+        lower, upper = (limit.number(name, 0.0, finite=False) for name in ("lower", "upper"))
+        if lower > upper:
+            what = f'the limits of joint "{node.text("name")}" are {lower:g} and {upper:g}'
+            limit.fail(f"{what}: lower must not exceed upper, swap them")
+        return (lower, upper) if lower or upper else None
+
+    def _motor(self, node: Node) -> dict[str, Any]:
+        """The bound of what may drive the joint."""
+        limit = node.first("limit")
+        effort = 0.0 if limit is None else limit.number("effort", 0.0, finite=False)
+        if limit is not None and "effort" in limit.attributes and effort <= 0:
+            self.notes.add("ignored", limit, f"effort {effort:g} of {self.what}", "a bound is positive: there is none")
+        return {"motor": Motor(effort=effort)} if 0 < effort < np.inf else {}
+
+    def _start(self, node: Node, name: str) -> float:
+        """Coordinate at the start: the caller's, what the joint that it follows makes it, or what is nearest to 0."""
+        follows = node.first("mimic")
+        if name in self.given:
+            return self.given[name]
+        value = 0.0
+        if follows is not None:
+            leader = follows.text("joint")
+            if leader not in self.nodes:
+                follows.fail(f'joint "{name}" follows "{leader}", and there is no such joint: '
+                             + nearest(leader, list(self.nodes)))  # fmt: skip
+            other, factor, offset = self.nodes[leader], follows.number("multiplier", 1.0), follows.number("offset", 0.0)
+            if other.first("mimic") is not None or other.text("type") not in ONE_DOF:
+                follows.fail(
+                    f'joint "{name}" follows "{leader}", which is fixed or follows another: name what that follows'
+                )
+            value = factor * self._start(other, leader) + offset
+            if self.mimic == "fixed":
+                return value
+        limits = self._limits(node)
+        return value if limits is None else min(max(value, limits[0]), limits[1])
+
+
+def _axis(node: Node) -> tuple[float, ...]:
+    written = node.first("axis")
+    if written is None:
+        return X_AXIS
+    axis: Array = np.array(written.numbers("xyz", 3, X_AXIS))
+    if np.linalg.norm(axis) < 1e-12:
+        written.fail('the axis of a joint must not be zero: give a direction such as xyz="0 0 1"')
+    return tuple(axis.tolist())
+
+
+def _passive(node: Node) -> dict[str, Any]:
+    dynamics = node.first("dynamics")
+    if dynamics is None:
+        return {}
+    numbers = {ours: dynamics.number(theirs, 0.0) for ours, theirs in (("damping", "damping"), ("loss", "friction"))}
+    if min(numbers.values()) < 0:
+        dynamics.fail(f'damping and friction of joint "{node.text("name")}" must not be negative: give 0 for none')
+    return numbers

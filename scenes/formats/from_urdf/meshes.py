@@ -1,0 +1,33 @@
+"""Mesh files that a URDF names: `package://name/path`, `file://path`, or a path relative to the URDF."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+PACKAGE = "package://"
+
+
+def find_mesh(written: str, urdf: str, package_dirs: Sequence[str | os.PathLike[str]]) -> str | None:
+    """The absolute path of a mesh file, None where there is no such file.
+
+    Looked for in package_dirs, in the folders of ROS_PACKAGE_PATH, in the URDF's folder and in all folders above it;
+    at last without the package's name, for packages whose folder is called otherwise.
+    """
+    path = written.removeprefix("file://")
+    inner = path.removeprefix(PACKAGE)
+    folders = list(_folders(urdf, package_dirs))
+    names = [inner, inner.partition("/")[2]] if path.startswith(PACKAGE) else [inner]
+    for name in filter(None, names):
+        for folder in folders:
+            if (candidate := folder / name).is_file():  # an absolute name stands for itself
+                return str(candidate)
+    return None
+
+
+def _folders(urdf: str, package_dirs: Sequence[str | os.PathLike[str]]) -> Iterator[Path]:
+    for folder in (*package_dirs, *filter(None, os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep))):
+        yield Path(folder).absolute()
+        yield Path(folder).absolute().parent  # the package's own folder was given
+    yield from Path(urdf).resolve().parents

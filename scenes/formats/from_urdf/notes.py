@@ -1,0 +1,52 @@
+"""The report of an import, as it grows: what was read, and at the end what nobody read."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..report import ImportReport, Item, Outcome
+from .nodes import Node
+
+# what a robot's file says to others; by the name of an element or attribute
+TO_OTHERS = {
+    "visual": "what is seen has no bearing on motion: the shapes that collide are drawn",
+    "material": "colours have no bearing on motion",
+    "transmission": "gears between motors and joints: joints are driven directly",
+    "gazebo": "settings of another simulator, its friction among them",
+    "safety_controller": "for a controller",
+    "calibration": "for a controller",
+    "ros2_control": "for a controller",
+    "velocity": "for a controller: nothing bounds a joint's speed",
+    "effort": "the joint has no bound of effort: only revolute, continuous and prismatic ones have",
+    "sensor": "nothing is sensed",
+    "limit": "a joint that is fixed has none",
+    "dynamics": "a joint that is fixed has none",
+    "axis": "a joint that is fixed or floating has none",
+    "mimic": "a joint that is fixed follows no other",
+    "lower": "only revolute and prismatic joints have limits",
+    "upper": "only revolute and prismatic joints have limits",
+    "name": "nothing is called by it",
+}
+
+
+class Notes:
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, Item]] = []
+
+    def add(self, outcome: Outcome, node: Node, what: str, why: str = "") -> None:
+        self._rows.append((node.line, Item(outcome, what, why)))
+
+    def ignore_unread(self, root: Node) -> None:
+        """One item for all elements or attributes that are written alike."""
+        rest = list(root.unread())
+        counts = Counter(written for _, _, written in rest)
+        first = {written: (line, name) for line, name, written in reversed(rest)}
+        for written, (line, name) in first.items():
+            many = f"{written}, {counts[written]} times" if counts[written] > 1 else written
+            self._rows.append((line, Item("ignored", many, TO_OTHERS.get(name, "Carom knows nothing of the kind"))))
+
+    def of(self, outcome: Outcome) -> list[tuple[int, Item]]:
+        return sorted((row for row in self._rows if row[1].outcome == outcome), key=lambda row: row[0])
+
+    def report(self, source: str) -> ImportReport:
+        return ImportReport(source, tuple(item for _, item in sorted(self._rows, key=lambda row: row[0])))

@@ -1,0 +1,86 @@
+"""How a robot stands at the start: set down on the ground, and what overlaps there never touches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ....collision.fcl_backend import fcl_proximities
+from ....collision.poses import Array, rotation_matrix
+from ....engine.model import Model
+from ...compile import compile_scene
+from ...joint_specs import Floating, Prismatic
+from ...spec import LinkSpec, PlaneSpec, SceneSpec
+from .frames import Pose, shifted, turned
+
+GROUND = "ground"
+NEAR = (
+    1e-4  # [m] gaps up to here count as overlap: more than the rounding of CAD data and of FCL, less than any clearance
+)
+
+
+def set_down(scene: SceneSpec) -> SceneSpec:
+    """With a plane z = 0 under it; a floating root is placed so that the lowest shape touches the plane."""
+    scene = replace(scene, statics=(*scene.statics, PlaneSpec(name=GROUND)))
+    root = scene.links[0]
+    if not isinstance(root, LinkSpec) or not isinstance(root.joint, Floating):
+        return scene
+    height = min((gap for a, b, gap in _gaps(scene, np.inf, only=GROUND)), default=0.0)
+    return replace(scene, links=(replace(root, position=(0.0, 0.0, -height)), *scene.links[1:]))
+
+
+def overlaps(scene: SceneSpec) -> list[tuple[str, str, float]]:
+    """Names of links, and of a link and a static, whose shapes overlap at the start; the least gap of each pair [m].
+
+    Links that only touch are among them, what stands on a static is not.
+    """
+    least: dict[tuple[str, str], float] = {}
+    for a, b, gap in _gaps(scene, NEAR):
+        least[a, b] = min(gap, least.get((a, b), np.inf))
+    still = {static.name for static in scene.statics}
+    return [(a, b, gap) for (a, b), gap in least.items() if gap < -NEAR or not still & {a, b}]
+
+
+def _gaps(scene: SceneSpec, margin: float, only: str | None = None) -> list[tuple[str, str, float]]:
+    """(carrier, carrier, gap) of near points at the start.
+
+    By FCL, and with poses in numpy: nothing is compiled for what is done once.
+    """
+    model, _ = compile_scene(scene)
+    topology: Any = model.topology
+    statics = [static.name for static in scene.statics for _ in getattr(static, "shapes", (None,))]
+    owners: list[Any] = [topology.names[link] if link >= 0 else None for link in topology.shape_links]
+    owners[: len(statics)] = statics
+    pairs = [pair for pair in topology.pairs if only is None or only in (owners[pair[0]], owners[pair[1]])]
+    model = model.replace(topology=replace(topology, pairs=tuple(pairs)))
+    position, rotation = _shape_poses(model, _start_poses(scene))
+    near = fcl_proximities(model, position, rotation, margin)
+    active = np.asarray(near.active)
+    rows = zip(np.asarray(near.pair)[active].tolist(), np.asarray(near.gap)[active].tolist(), strict=True)
+    return [(owners[pairs[row][0]], owners[pairs[row][1]], gap) for row, gap in rows]
+
+
+def _start_poses(scene: SceneSpec) -> dict[str, Pose]:
+    """Of every link of an imported robot in the world; parents come first there."""
+    poses = {"world": shifted(np.zeros(3))}
+    link: Any
+    for link in scene.links:
+        pose = poses[link.parent] @ Pose(np.asarray(link.position), np.asarray(link.quaternion))
+        if link.q0 is not None:
+            axis = np.asarray(link.joint.axis) / np.linalg.norm(link.joint.axis)
+            slides = isinstance(link.joint, Prismatic)
+            pose = pose @ (shifted(axis * link.q0) if slides else turned(axis, link.q0))
+        poses[link.name] = pose
+    return poses
+
+
+def _shape_poses(model: Model, links: dict[str, Pose]) -> tuple[Array, Array]:
+    """Positions (ns, 3) [m] and rotations (ns, 3, 3) of all shapes in the world."""
+    names = (*model.topology.names, "world")
+    own = zip(np.asarray(model.shape_position, float), np.asarray(model.shape_quaternion, float), strict=True)
+    carried = zip(model.topology.shape_links, own, strict=True)
+    placed = [links[names[link]] @ Pose(*pose) for link, pose in carried]
+    rotations = [rotation_matrix(pose.quaternion) for pose in placed]
+    return np.array([pose.position for pose in placed]).reshape(-1, 3), np.array(rotations).reshape(-1, 3, 3)

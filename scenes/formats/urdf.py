@@ -1,0 +1,181 @@
+"""Robots from URDF files, and an account of everything in the file.
+
+The file is read as XML with its lines; what no reader asked for ends up in the report, so that nothing is dropped in
+silence. (yourdfpy, which reads URDF too, forgets lines and drops what it does not know.)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from ..compiling.check import SceneError
+from ..joint_specs import Fixed, Floating
+from ..spec import LinkSpec, SceneSpec, StaticSpec
+from .errors import FileError
+from .from_urdf.frames import Pose
+from .from_urdf.joints import JointReader
+from .from_urdf.links import ShapeReader, read_inertial
+from .from_urdf.masses import sound_masses
+from .from_urdf.nodes import Node, read_xml
+from .from_urdf.notes import Notes
+from .from_urdf.start import overlaps, set_down
+from .from_urdf.tree import Branch, nearest, read_tree
+from .report import Imported
+
+WORLD = "world"
+NO_MOVE = Pose(np.zeros(3), np.eye(4)[0])
+SHOWN = 3  # refusals told in one message
+
+
+def import_urdf(
+    path: str | os.PathLike[str],
+    *,
+    floating: bool = False,
+    ground: bool = False,
+    mimic: Literal["refuse", "free", "fixed"] = "refuse",
+    meshes: Literal["hull", "pieces", "none"] = "hull",
+    inertias: Literal["refuse", "nearest"] = "refuse",
+    self_contact: bool = True,
+    q0: Mapping[str, float] | None = None,
+    package_dirs: Sequence[str | os.PathLike[str]] = (),
+) -> Imported:
+    """The robot as a scene, and what became of everything in its file.
+
+    floating: the root link is free, as a walking robot's is, and starts at the world's origin. Otherwise it is fixed
+    there, as the format means it. A root link that is called "world" is the world.
+    ground: with a plane z = 0, named "ground"; a floating robot is set down on it.
+    mimic: joints that follow another one are a reason to refuse the robot; "free" lets each move on its own, "fixed"
+    fixes it where it starts.
+    meshes: what collides in place of a mesh: its convex hull, convex pieces, or the triangles (FCL backend only).
+    inertias: a moving body with an inertia that no body can have (links on fixed joints count with what carries
+    them) is a reason to refuse the robot; "nearest" takes the nearest possible one.
+    self_contact: whether the robot's links may touch each other; never do links that a joint joins, and links that
+    overlap at the start.
+    q0: joint's name -> where it starts [rad, m]; others start at 0, or at the limit nearest to it.
+    package_dirs: folders in which `package://` is looked for, besides ROS_PACKAGE_PATH and all above the file.
+
+    A link keeps its name, and a joint is known by the link that it carries. Raises FileError.
+    """
+    _check("mimic", mimic, ("refuse", "free", "fixed"))
+    _check("meshes", meshes, ("hull", "pieces", "none"))
+    _check("inertias", inertias, ("refuse", "nearest"))
+    robot, notes, given = read_xml(path, "robot"), Notes(), dict(q0 or {})
+    robot.optional("name")
+    tree = read_tree(robot)
+    joints = {branch.joint.text("name"): branch.joint for branch in tree if branch.joint is not None}
+    for name in given:
+        if name not in joints:
+            raise ValueError(f"q0 names joint {name!r}, and {robot.path} has none: {nearest(name, list(joints))}")
+    shapes = ShapeReader(notes, package_dirs, meshes, self_contact)
+    links, statics = _links(tree, JointReader(joints, notes, mimic, given), shapes, floating)
+    nodes = {branch.name: branch.link for branch in tree}
+    scene = SceneSpec(links=sound_masses(links, nodes, notes, inertias), statics=tuple(statics))
+    notes.ignore_unread(robot)
+    _refuse(robot, notes)
+    scene = _stand(scene, ground, nodes, robot, notes)
+    if shapes.missing:
+        text = f"{robot.path}: {shapes.missing} collision shapes are left out, the report of import_urdf says why"
+        warnings.warn(text, stacklevel=2)
+    return Imported(scene, notes.report(robot.path))
+
+
+def _check(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
+
+
+def _links(
+    tree: list[Branch], joints: JointReader, shapes: ShapeReader, floating: bool
+) -> tuple[list[LinkSpec], list[StaticSpec]]:
+    """All links, parents first; and what is fixed to the world without being a link."""
+    notes = joints.notes
+    links: list[LinkSpec] = []
+    statics: list[StaticSpec] = []
+    still: dict[str, Pose] = {}  # links that cannot move, and where they stand in the world
+    for name, parent, link, joint in tree:
+        contact = _contact(link, notes)
+        body: dict[str, Any] = {**read_inertial(link), **contact, "shapes": shapes.read(link)}
+        if joint is None:
+            what, why = f'link "{name}" (the root)', "free" if floating else "fixed to the world"
+            notes.add("taken", link, f"{what}: {'the world' if name == WORLD else why}")
+            if not floating:
+                still[name] = NO_MOVE
+            if name != WORLD:
+                links.append(LinkSpec(name, Floating() if floating else Fixed(), **body))
+            elif floating:
+                link.fail(f'the root link is "{WORLD}", which is fixed: leave floating out, or rename the link')
+            elif body["shapes"]:
+                statics.append(StaticSpec("world_link", body["shapes"], **contact))
+            continue
+        if name == WORLD:
+            link.fail(f'link "{WORLD}" hangs on another link, but is the name of the fixed world: rename it')
+        placed, at = joints.read(joint), still.get(parent)
+        if isinstance(placed.joint, Floating) and at is None:
+            notes.add("refused", joint, f'joint "{joint.text("name")}"', "a floating joint must hang on what is fixed")
+        elif isinstance(placed.joint, Floating) and at is not None:
+            parent, placed = WORLD, placed._replace(pose=at @ placed.pose)
+        elif isinstance(placed.joint, Fixed) and at is not None:
+            still[name] = at @ placed.pose
+        notes.add("taken", link, f'link "{name}"')
+        position, quaternion = placed.pose
+        links.append(
+            LinkSpec(name, placed.joint, parent, position=position, quaternion=quaternion, q0=placed.q0, **body)
+        )
+    return links, statics
+
+
+def _contact(link: Node, notes: Notes) -> dict[str, Any]:
+    """Friction and restitution where they are written as PyBullet has them, in <contact>."""
+    contact = link.first("contact")
+    if contact is None:
+        return {}
+    found = {}
+    for ours, theirs in (("friction", "lateral_friction"), ("restitution", "restitution")):
+        node = contact.first(theirs)
+        if node is not None:
+            found[ours] = node.number("value")
+    if found:
+        why = "friction of two shapes is the geometric mean of theirs, restitution the smaller"
+        notes.add("approximated", contact, f'contact of link "{link.text("name")}"', why)
+    return found
+
+
+def _refuse(robot: Node, notes: Notes) -> None:
+    """Raise if there is anything without which the robot would move otherwise."""
+    refused = notes.of("refused")
+    if refused:
+        reasons: dict[str, list[tuple[int, str]]] = {}
+        for line, item in refused:
+            reasons.setdefault(item.why, []).append((line, item.what))
+        text = "; ".join(f"{_some([what for _, what in found])}: {why}" for why, found in reasons.items())
+        raise FileError(robot.path, f"it is not imported. {text}", refused[0][0])
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _stand(scene: SceneSpec, ground: bool, lines: Mapping[str, Node], robot: Node, notes: Notes) -> SceneSpec:
+    """The scene as it starts; whatever compile_scene rejects is told with its line."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of meshes: the caller's own compile_scene says so
+            scene = set_down(scene) if ground else scene
+            met = overlaps(scene)
+    except SceneError as error:
+        named = re.match(r'link "(.*?)"', str(error))
+        where = lines[named[1]] if named and named[1] in lines else robot
+        raise FileError(robot.path, str(error), where.line) from None
+    for a, b, gap in met:
+        how = f"overlap by {-gap:.2g} m" if gap < 0 else "touch"
+        why = f"they {how} at the start: no contact between them"
+        notes.add("approximated", lines.get(b, robot), f'links "{a}" and "{b}"', why)
+    return replace(scene, exclusions=tuple((a, b) for a, b, _ in met))

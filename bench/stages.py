@@ -19,6 +19,7 @@ from carom.engine.model import Model
 from carom.engine.state import State
 from carom.integrators.clock import later
 from carom.integrators.lanes import Lane, select
+from carom.integrators.motion.forces import Drive
 from carom.integrators.prepare import prepared, reach
 from carom.integrators.proposal import proposal
 from carom.integrators.recording import Record
@@ -37,8 +38,9 @@ PATIENCE = 4000  # ticks to get there
 FRAMES, EVENTS = 60, 64  # of the record that is written
 
 
-def _untold(*_: Any) -> None:
-    """What the motors are told."""
+def _untold(*_: Any) -> Drive:
+    """What acts on the scene from outside: nothing."""
+    return Drive()
 
 
 def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
@@ -69,7 +71,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
         model: Any, max_dt: Any, propose: Any, detect: Any, determine: Any, rows: Any, decide: Any, respond: Any
     ) -> Any:
         after = State(propose.state.q, respond.v, decide[2])
-        return prepared(rules, model, after, detect, determine, rows, None, max_dt)
+        return prepared(rules, model, after, detect, determine, rows, _untold(), max_dt)
 
     def choose(lane: Any, decide: Any, prepare: Any) -> Any:
         verdict, clock, _ = decide

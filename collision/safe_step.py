@@ -50,21 +50,30 @@ CONCAVE = frozenset({"heightfield", "mesh"})
 
 @jax.jit
 def safe_step(
-    model: Model, state: State, near: Proximities, *, allowance: Array | float = 0.0, control: Array | None = None
+    model: Model,
+    state: State,
+    near: Proximities,
+    *,
+    allowance: Array | float = 0.0,
+    control: Array | None = None,
+    forces: Array | None = None,
 ) -> Array:
     """Time (...) [s] for which no pair of `near` closes its gap and the allowance; inf if none ever can.
 
     allowance: [m], a number or (...), added to every gap. A negative sum counts as 0: touching pairs that come
     nearer have 0, those that part the time until they may be as near again. 0 also where nothing is known: a state
     that is not finite, a massless link's unbounded speed.
-    control: (..., nv) what the motors are told meanwhile; None: their targets.
+    control: (..., nv) what the motors are told meanwhile; None: their targets.  forces: (..., nv) that act meanwhile,
+    at most: of any sign [N m, N].
     """
     extra = jnp.asarray(allowance, near.gap.dtype)[..., None]
-    return _first_time(model, state, near, jnp.maximum(near.gap + extra, 0.0), control)
+    return _first_time(model, state, near, jnp.maximum(near.gap + extra, 0.0), control, forces)
 
 
 @jax.jit
-def longest_step(model: Model, state: State, near: Proximities, *, control: Array | None = None) -> Array:
+def longest_step(
+    model: Model, state: State, near: Proximities, *, control: Array | None = None, forces: Array | None = None
+) -> Array:
     """Time (...) [s] after which no pair can have passed through another unseen; inf if none ever can.
 
     The travel along n is at most the gap (0 when overlapping) and the smaller of the two inscribed balls' radii. So
@@ -76,16 +85,18 @@ def longest_step(model: Model, state: State, near: Proximities, *, control: Arra
     least = jnp.minimum(take(size, a, -1), take(size, b, -1)) if a else size[..., :0]
     least = jnp.where(jnp.isinf(least), 0.0, least)  # two static shapes
     depth = jnp.take_along_axis(*_same_batch(least, jnp.maximum(near.pair, 0)), axis=-1) if a else 0.0
-    return _first_time(model, state, near, jnp.maximum(near.gap, 0.0) + depth, control)
+    return _first_time(model, state, near, jnp.maximum(near.gap, 0.0) + depth, control, forces)
 
 
 @jax.jit
-def unseen_step(model: Model, state: State, margin: Array | float, *, control: Array | None = None) -> Array:
+def unseen_step(
+    model: Model, state: State, margin: Array | float, *, control: Array | None = None, forces: Array | None = None
+) -> Array:
     """Time (...) [s] for which no pair can touch that is farther apart than margin [m], a number or (...).
 
     In so much time no shape moves further than half the margin, whatever way.
     """
-    side = _sides(model, state, control)
+    side = _sides(model, state, control, forces)
     g = norm(Vec3.of(model.gravity[..., None, :]))
     half = jnp.asarray(margin, side.slope.dtype)[..., None] / 2
     time = _first_root(*jnp.broadcast_arrays(half, norm(side.velocity) + side.slope, g * side.falls + side.growth))
@@ -114,11 +125,11 @@ class _Side(NamedTuple):
         return _Side(Vec3.of(x[..., :3]), x[..., 3], x[..., 4], x[..., 5], Vec3.of(x[..., 6:9]), x[..., 9], x[..., 10])
 
 
-def _first_time(model: Model, state: State, near: Proximities, distance: Array, control: Array | None) -> Array:
+def _first_time(model: Model, state: State, near: Proximities, distance: Array, *drive: Array | None) -> Array:
     """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m]."""
     if not model.topology.pairs:
         return jnp.full(near.gap.shape[:-1], jnp.inf, near.gap.dtype)
-    table = _table(model, state, control)
+    table = _table(model, state, *drive)
     batch = jnp.broadcast_shapes(table.shape[:-2], near.pair.shape[:-1])
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
     row = jnp.broadcast_to(jnp.maximum(near.pair, 0), (*batch, near.pair.shape[-1]))
@@ -138,17 +149,17 @@ def _least_time(side_a: Array, side_b: Array, g: Vec3, active: Array, distance: 
     return jnp.where(active, time, jnp.inf).min(-1, initial=jnp.inf)
 
 
-def _table(model: Model, state: State, control: Array | None) -> Array:
+def _table(model: Model, state: State, *drive: Array | None) -> Array:
     """(..., ns, columns) the bounds of every shape, as `_Side.of_columns` reads them."""
-    side = _sides(model, state, control)
+    side = _sides(model, state, *drive)
     columns = [*(getattr(side.velocity, k) for k in "xyz"), side.falls, side.slope, side.growth]
     columns += [*(getattr(side.center, k) for k in "xyz"), side.full, side.concave]
     return jnp.stack(jnp.broadcast_arrays(*columns), -1)
 
 
-def _sides(model: Model, state: State, control: Array | None) -> _Side:
+def _sides(model: Model, state: State, *drive: Array | None) -> _Side:
     """Bounds of every shape, (..., ns)."""
-    topology, motion = model.topology, link_motion(model, state, control)
+    topology, motion = model.topology, link_motion(model, state, *drive)
     tree, _ = trees(topology)
     moves = np.array([i >= 0 and tree[i] >= 0 for i in topology.shape_links], bool)
     link = np.where(moves, topology.shape_links, 0).tolist()

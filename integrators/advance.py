@@ -14,9 +14,10 @@ from jax import Array
 from ..engine import results
 from ..engine.model import Model
 from ..engine.state import State
-from .control import Control, Orders, told_by
+from .control import Control, Orders, held, told_by
 from .free import run_free
 from .lane_map import over_lanes
+from .motion.forces import Drive
 from .rollout import batched, has_limits
 from .rules import Rules
 from .run import run
@@ -31,6 +32,7 @@ def step(
     dt: float,
     max_dt: float = 1 / 240,
     control: Control | Array | None = None,
+    forces: Control | Array | None = None,
     scheme: str = "exact",
     time_control: str = "rollback",
     law: str = "stronge",
@@ -42,7 +44,8 @@ def step(
 ) -> State:
     """The state dt seconds later, of one scene or of a batch: impacts, rests and slides on the way included.
 
-    All keywords are those of `carom.rollout`; control is None, (nv,) or (lanes, nv) for the whole of dt, or a function.
+    All keywords are those of `carom.rollout`; control and forces are None, (nv,) or (lanes, nv) for the whole of dt, or
+    a function.
     It may be jitted, mapped, and differentiated in forward mode: the times of impacts are differentiated too.
     throw: raise if a lane fails; inside jit nothing is raised, and a lane that fails stays where it failed.
     """
@@ -51,21 +54,15 @@ def step(
             raise ValueError(f"step: {name} is {value!r}; it must be a positive number of seconds")
     state = batched(model, state)
     rules = Rules(scheme, time_control, law, impacts, resting, has_limits(model), max_contacts, max_pairs)
-    function, rows = None, control
-    if control is not None and not callable(control):
-        rows, wide = jnp.asarray(control, state.q.dtype), (*state.t.shape, model.topology.nv)
-        if rows.shape not in (wide, wide[-1:]):
-            either = f"{wide[-1:]}" + (f" or {wide}" if len(wide) > 1 else "")
-            raise ValueError(f"step: control has shape {rows.shape}; give {either}, for the whole of dt")
-        rows = jnp.broadcast_to(rows, wide)[None]
-    elif callable(control):
-        function, rows = Orders.of(control, 1, model.topology.nv, state).function, None
+    nv = model.topology.nv
+    motors, pushes = held("control", control, nv, state), held("forces", forces, nv, state)
+    rows, functions = Orders.of(motors, pushes, 1, nv, state)
     interval, longest = jnp.asarray(dt, state.q.dtype).reshape(1), jnp.asarray(max_dt, state.q.dtype)
     given = isinstance(dt, (int, float)) and isinstance(max_dt, (int, float))
     if given and not model.topology.pairs and not rules.limits:
-        after, code = _flown(rules.scheme, function, math.ceil(dt / max_dt - 1e-9), model, state, interval, rows)
+        after, code = _flown(rules.scheme, functions, math.ceil(dt / max_dt - 1e-9), model, state, interval, rows)
     else:
-        after, code = _advanced(rules, function, model, state, interval, longest, rows)
+        after, code = _advanced(rules, functions, model, state, interval, longest, rows)
     if throw and not any(isinstance(x, jax.core.Tracer) for x in (code, after.t)):
         results.raise_for(code, after.t)
     return after
@@ -73,10 +70,10 @@ def step(
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _advanced(
-    rules: Rules, function: Any, model: Model, state: State, interval: Array, max_dt: Array, rows: Any
+    rules: Rules, functions: Drive, model: Model, state: State, interval: Array, max_dt: Array, rows: Any
 ) -> tuple[State, Array]:
     def lanes(model: Model, state: State, rows: Any) -> tuple[State, Array]:
-        ran = run(rules, model, state, interval, max_dt, told_by(rows, function), 0, jnp.int32(MOST_TICKS))
+        ran = run(rules, model, state, interval, max_dt, told_by(rows, functions), 0, jnp.int32(MOST_TICKS))
         return ran.state, ran.code
 
     return over_lanes(lanes, model, state, rows)
@@ -84,9 +81,9 @@ def _advanced(
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _flown(
-    scheme: str, function: Any, substeps: int, model: Model, state: State, interval: Array, rows: Any
+    scheme: str, functions: Drive, substeps: int, model: Model, state: State, interval: Array, rows: Any
 ) -> tuple[State, Array]:
     """Where nothing can touch."""
-    after, _ = run_free(scheme, model, state, interval, told_by(rows, function), max(1, substeps))
+    after, _ = run_free(scheme, model, state, interval, told_by(rows, functions), max(1, substeps))
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
     return after, jnp.where(finite, results.OK, results.NOT_FINITE)

@@ -1,4 +1,5 @@
-"""What the motors are told: nothing, numbers, numbers for each frame, or a function of the state."""
+"""What acts on a scene from outside: what its motors are told, and forces; each of them nothing, numbers, numbers for
+each frame, or a function of the state."""
 
 from __future__ import annotations
 
@@ -10,49 +11,68 @@ from jax import Array
 
 from ..engine.model import Model
 from ..engine.state import State
+from .motion.forces import Drive
 from .prepare import Told
 
 Control = Callable[[Model, State, Array], Array]
 
 
 class Orders(NamedTuple):
-    """rows: (frames, nv) or (frames, lanes, nv), one row an interval between frames; or None.  function: (model, state,
-    t) -> (*batch, nv), or None."""
+    """Of motors and of forces. rows: (frames, nv) or (frames, lanes, nv), one row an interval between frames; or None.
+    functions: (model, state, t) -> (*batch, nv), or None."""
 
-    rows: Array | None
-    function: Control | None
+    rows: Drive
+    functions: Drive
 
     @staticmethod
-    def of(control: Any, frames: int, nv: int, state: State) -> Orders:
+    def of(control: Any, forces: Any, frames: int, nv: int, state: State) -> Orders:
         """From what `rollout` is given; frames: how many intervals there are."""
-        if control is None:
-            return Orders(None, None)
-        if callable(control):
-            return Orders(None, control)  # type: ignore[arg-type]
-        rows = jnp.asarray(control, state.q.dtype)
-        if rows.shape == (nv,):
-            return Orders(jnp.broadcast_to(rows, (frames, nv)), None)
-        lanes = state.t.shape
-        if rows.shape not in ((frames, nv), (frames, *lanes, nv)):
-            raise ValueError(
-                f"rollout: control has shape {rows.shape}; give ({nv},) for a constant, or one row for each of the "
-                f"{frames} intervals between frames: {(frames, nv)}" + (f" or {(frames, *lanes, nv)}" if lanes else "")
-            )
-        return Orders(rows, None)
+        given = {"control": control, "forces": forces}
+        functions = Drive(*(x if callable(x) else None for x in given.values()))
+        return Orders(Drive(*(_rows(name, x, frames, nv, state) for name, x in given.items())), functions)
 
 
-def told_by(rows: Array | None, function: Control | None) -> Told:
-    """(model, state, number of the next frame () or (*batch)) -> (*batch, nv), or None."""
+def _rows(name: str, given: Any, frames: int, nv: int, state: State) -> Array | None:
+    if given is None or callable(given):
+        return None
+    rows = jnp.asarray(given, state.q.dtype)
+    if rows.shape == (nv,):
+        return jnp.broadcast_to(rows, (frames, nv))
+    lanes = state.t.shape
+    if rows.shape not in ((frames, nv), (frames, *lanes, nv)):
+        raise ValueError(
+            f"rollout: {name} has shape {rows.shape}; give ({nv},) for a constant, or one row for each of the "
+            f"{frames} intervals between frames: {(frames, nv)}" + (f" or {(frames, *lanes, nv)}" if lanes else "")
+        )
+    return rows
 
-    def told(model: Model, state: State, frame: Array) -> Array | None:
-        batch, nv = state.t.shape, model.topology.nv
-        if function is not None:
-            return jnp.broadcast_to(function(model, state, state.t), (*batch, nv))
-        if rows is None:
-            return None
-        number = jnp.clip(frame - 1, 0, len(rows) - 1)
-        if rows.ndim == 3 and jnp.ndim(number):
-            return rows[number, jnp.arange(len(number))]
-        return jnp.broadcast_to(rows[number], (*batch, nv))
+
+def held(name: str, given: Any, nv: int, state: State) -> Any:
+    """What `step` is given for the whole of its time, as `Orders` takes it."""
+    if given is None or callable(given):
+        return given
+    rows, wide = jnp.asarray(given, state.q.dtype), (*state.t.shape, nv)
+    if rows.shape not in (wide, wide[-1:]):
+        either = f"{wide[-1:]}" + (f" or {wide}" if len(wide) > 1 else "")
+        raise ValueError(f"step: {name} has shape {rows.shape}; give {either}, for the whole of dt")
+    return jnp.broadcast_to(rows, wide)[None]
+
+
+def told_by(rows: Drive, functions: Drive) -> Told:
+    """(model, state, number of the next frame () or (*batch)) -> what acts until the next state."""
+
+    def told(model: Model, state: State, frame: Array) -> Drive:
+        def one(rows: Array | None, function: Control | None) -> Array | None:
+            batch, nv = state.t.shape, model.topology.nv
+            if function is not None:
+                return jnp.broadcast_to(function(model, state, state.t), (*batch, nv))
+            if rows is None:
+                return None
+            number = jnp.clip(frame - 1, 0, len(rows) - 1)
+            if rows.ndim == 3 and jnp.ndim(number):
+                return rows[number, jnp.arange(len(number))]
+            return jnp.broadcast_to(rows[number], (*batch, nv))
+
+        return Drive(*(one(x, f) for x, f in zip(rows, functions, strict=True)))
 
     return told

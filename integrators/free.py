@@ -28,7 +28,8 @@ def run_free(
         h = dt / substeps
 
         def substep(_: int, state: State) -> State:
-            return move(model, state, h, told(model, state, number))
+            drive = told(model, state, number)
+            return move(model, state, h, drive.motors, drive.impulses(h))
 
         moved = jax.lax.fori_loop(0, substeps, substep, state)
         state = State(moved.q, moved.v, state.t + dt)  # not the sum of many steps

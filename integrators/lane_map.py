@@ -14,17 +14,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
 
 from ..engine.algebra.fence import available
 from ..engine.model import Model
 from ..engine.state import State
+from .motion.forces import Drive
 
 
-def over_lanes(run: Callable[..., Any], model: Model, state: State, rows: Array | None) -> Any:
+def over_lanes(run: Callable[..., Any], model: Model, state: State, rows: Drive) -> Any:
     """run(model, state, rows) of one scene or of all lanes; every result has its lanes first.
 
-    rows: (frames, nv) or (frames, lanes, nv).
+    rows: of motors and forces, (frames, nv) or (frames, lanes, nv).
     """
     if not state.t.ndim or not available():
         return run(model, state, rows)
@@ -39,10 +39,10 @@ def over_lanes(run: Callable[..., Any], model: Model, state: State, rows: Array 
     return jax.lax.map(one, [jnp.moveaxis(x, axis, 0) for x, axis in zip(arrays, axes, strict=True) if axis >= 0])
 
 
-def lane_axes(model: Model, state: State, rows: Array | None) -> tuple[Any, Any, Any]:
+def lane_axes(model: Model, state: State, rows: Drive) -> tuple[Any, Any, Any]:
     """For each array of these, the axis that its lanes are along; -1 where all lanes share it."""
     lanes = state.t.shape[0]
     arrays = {name: x for name, x in vars(model).items() if name != "topology"}
     own = {name: x.ndim > Model.base_ndim(name) and x.shape[0] == lanes for name, x in arrays.items()}
     parameters: Any = model.replace(**{name: 0 if yes else -1 for name, yes in own.items()})
-    return parameters, jax.tree.map(lambda _: 0, state), None if rows is None else (1 if rows.ndim == 3 else -1)
+    return parameters, jax.tree.map(lambda _: 0, state), jax.tree.map(lambda x: 1 if x.ndim == 3 else -1, rows)

@@ -17,22 +17,22 @@ from ..contact.curvature import Course
 from ..contact.rows import Rows
 from ..engine.state import State
 from .clock import Clock
+from .motion.forces import Drive
 
 
 class Ready(NamedTuple):
     """An accepted state with all that is known of it.
 
-    contacts, rows: of the state.  course: how they move.
-    told: (*batch, nv) what the motors are told, or None.  dv: (*batch, nv) accelerations without
-    contacts.  longest: (*batch) step that passes through nothing unseen [s].  touch: (*batch) when something is
-    expected to touch [s].
+    contacts, rows: of the state.  course: how they move.  told: what acts from outside until the next state.
+    dv: (*batch, nv) accelerations without contacts.  longest: (*batch) step that passes through nothing unseen [s].
+    touch: (*batch) when something is expected to touch [s].
     """
 
     state: State
     contacts: Contacts
     rows: Rows
     course: Course
-    told: Any
+    told: Drive
     dv: Array
     longest: Array
     touch: Array

@@ -19,10 +19,10 @@ from ..contact.rows import Rows
 from ..engine.model import Model
 from ..engine.state import State
 from .lanes import Ready
-from .motion.forces import acceleration
+from .motion.forces import Drive, acceleration
 from .rules import Rules
 
-Told = Callable[[Model, State, Array], Any]  # (model, state, number of the next frame) -> (*batch, nv), or None
+Told = Callable[[Model, State, Array], Drive]  # of (model, state, number of the next frame)
 
 
 def prepared(
@@ -32,18 +32,19 @@ def prepared(
     near: Proximities,
     contacts: Contacts,
     rows: Rows,
-    told: Any,
+    told: Drive,
     max_dt: Array,
 ) -> Ready:
     """near, contacts, rows: what was found at `state`, whose velocities have been through their impacts."""
-    dv = acceleration(model, state.q, state.v, 0.0, told)
+    dv = acceleration(model, state.q, state.v, 1.0, told.motors, told.impulses(1.0))
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
     if rules.time_control == "rollback":
         if model.topology.pairs:
-            longest = longest_step(model, state, near, control=told)
+            longest = longest_step(model, state, near, control=told.motors, forces=told.forces)
         margin = reach(model)
         if margin is not None:
-            longest = jnp.minimum(longest, unseen_step(model, state, margin, control=told))
+            unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces)
+            longest = jnp.minimum(longest, unseen)
         touch = touch_time(model, state.q, state.v, dv, near, rules.limits)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
     course = course._replace(b=shared(model, contacts, course.b))

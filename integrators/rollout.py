@@ -23,6 +23,7 @@ from .batch import at_hand, run_batch
 from .control import Control, Orders, told_by
 from .free import run_free
 from .lane_map import over_lanes
+from .motion.forces import Drive
 from .recording import Events, Record, events_of, frames_of
 from .rules import Rules
 from .run import run
@@ -73,6 +74,7 @@ def rollout(
     frame_dt: float = 1 / 60,
     max_dt: float = 1 / 240,
     control: Control | Array | None = None,
+    forces: Control | Array | None = None,
     scheme: str = "exact",
     time_control: str = "rollback",
     law: str = "stronge",
@@ -96,6 +98,7 @@ def rollout(
         tumble, and of resting contacts, which are of order 4, 4 and 2 in it.
     control: what the motors are told: None (their targets), (nv,), one row a frame (frames - 1, ..., nv), or a
         function (model, state, t) -> (..., nv) called every step.
+    forces: from outside, along the degrees of freedom [N m, N], given as control is; `J.T @ wrench` pushes a link.
     scheme: of motion: exact | rk4 | lie_midpoint | semi_implicit.
     time_control: "rollback" goes back to the very time at which bodies touch; "fixed" takes steps of max_dt, and finds
         bodies as deep in each other as a step takes them.
@@ -119,22 +122,22 @@ def rollout(
     rules = Rules(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs, max_impacts)
     intervals = np.diff(times)  # and what rounding makes of equal ones is taken back: T + T is 2 T, bit by bit
     intervals[np.isclose(intervals, frame_dt, rtol=1e-9, atol=0)] = frame_dt
-    orders = Orders.of(control, len(intervals), model.topology.nv, state)
+    orders = Orders.of(control, forces, len(intervals), model.topology.nv, state)
     touching = bool(model.topology.pairs) or rules.limits
     lanes = state.t.size
     if touching:
         room = min(1024, max(1, 2**20 // max(lanes, 1))) if max_events is None else max_events
         ticks = 1000 * len(times) if max_ticks is None else max_ticks
-        static: tuple[Any, ...] = (rules, orders.function, room)
+        static: tuple[Any, ...] = (rules, orders.functions, room)
         arguments = (jnp.asarray(max_dt, state.q.dtype), jnp.asarray(ticks, jnp.int32))
         program, fused = _with_contacts, _with_contacts_fused if fuse else None
     else:
-        static = (rules, orders.function, max(1, math.ceil(frame_dt / max_dt - 1e-9)))
+        static = (rules, orders.functions, max(1, math.ceil(frame_dt / max_dt - 1e-9)))
         arguments = ()
         program, fused = _without_contacts, _without_contacts_fused if fuse or not state.t.ndim else None
     numbers = (model, state, jnp.asarray(intervals, state.q.dtype), orders.rows, *arguments)
     inside_jit = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(numbers))
-    if inside_jit or orders.function is not None:
+    if inside_jit or orders.functions != Drive():
         here = functools.partial(program, static)
     else:
         here = functools.partial(_fastest, program, fused, static)
@@ -151,11 +154,11 @@ def rollout(
 
 
 def _with(static: tuple[Any, ...], model: Model, state: State, intervals: Array, rows: Any, *bounds: Array) -> Rollout:
-    rules, function, room = static
+    rules, functions, room = static
     max_dt, max_ticks = bounds
 
     def lanes(model: Model, state: State, rows: Any) -> Any:
-        return run(rules, model, state, intervals, max_dt, told_by(rows, function), room, max_ticks)
+        return run(rules, model, state, intervals, max_dt, told_by(rows, functions), room, max_ticks)
 
     ran = over_lanes(lanes, model, state, rows)
     t, q, v = frames_of(model.topology, ran.record, ran.reached)
@@ -165,8 +168,8 @@ def _with(static: tuple[Any, ...], model: Model, state: State, intervals: Array,
 
 
 def _without(static: tuple[Any, ...], model: Model, state: State, intervals: Array, rows: Any) -> Rollout:
-    rules, function, substeps = static
-    final, (t, q, v) = run_free(rules.scheme, model, state, intervals, told_by(rows, function), substeps)
+    rules, functions, substeps = static
+    final, (t, q, v) = run_free(rules.scheme, model, state, intervals, told_by(rows, functions), substeps)
     well = jnp.isfinite(q).all(-1) & jnp.isfinite(v).all(-1)
     code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE).astype(jnp.int32)
     none = jnp.zeros(state.t.shape, jnp.int32)
@@ -182,7 +185,7 @@ _without_contacts_fused = whole(_without)
 
 def _fastest(program: Any, fused: Any, static: Any, model: Model, state: State, *numbers: Any) -> Rollout:
     """The program, as one machine function where that is wanted and the compiler can do it."""
-    key = (static, model.topology, state.q.dtype, state.q.shape, *(jnp.shape(x) for x in numbers if x is not None))
+    key = (static, model.topology, state.q.dtype, state.q.shape, jax.tree.map(jnp.shape, numbers))
     if fused and available() and key not in _IN_PIECES:
         try:
             return fused(static, model, state, *numbers)

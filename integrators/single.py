@@ -18,7 +18,7 @@ from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.results import first_code
 from ..engine.state import State
-from .motion.forces import Step
+from .motion.forces import Drive, Step
 from .proposal import proposal
 from .rules import Rules
 from .step import first_lane, tick
@@ -41,6 +41,7 @@ def single_step(
     h: Step,
     control: Array | None = None,
     *,
+    forces: Array | None = None,
     scheme: str = "exact",
     law: str = "stronge",
     impacts: str = "sequential",
@@ -50,13 +51,14 @@ def single_step(
 ) -> Stepped:
     """One step of length h [s] of one scene, or of lanes along one leading axis.
 
-    control: (*batch, nv) what the motors are told; None: their targets.
+    control: (*batch, nv) what the motors are told; None: their targets.  forces: (*batch, nv) from outside [N m, N].
     """
     rules = Rules(scheme, "fixed", law, impacts, resting, True, max_contacts, max_pairs)
     h = jnp.broadcast_to(jnp.asarray(h, state.q.dtype), Forest.of(model, q=state.q, v=state.v).batch)
     model = rules.paced(model, h)
-    lane = first_lane(rules, model, state, h[None], lambda *_: control)
-    looked = tick(rules, model, lane, h[None], h, lambda *_: control)
+    drive = Drive(control, forces)
+    lane = first_lane(rules, model, state, h[None], lambda *_: drive)
+    looked = tick(rules, model, lane, h[None], h, lambda *_: drive)
     tried = proposal(rules, model, looked.lane, h)
     code = first_code(looked.lane.code, tried.code)
     return Stepped(tried.state, looked.contacts, looked.impacts, tried.impulse, code)

@@ -47,7 +47,7 @@ def tick(rules: Rules, model: Model, lane: Lane, intervals: Array, max_dt: Array
     """One proposal of every lane, accepted or not.
 
     intervals: (frames,) from each frame to the next, max_dt: () or (*batch), the longest step [s].
-    told: (model, state, number of the next frame) -> what the motors are told until the next tick.
+    told: (model, state, number of the next frame) -> what acts from outside until the next tick.
     """
     with jax.named_scope("propose"):
         h = step_to_try(lane, max_dt)

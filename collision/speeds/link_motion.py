@@ -81,8 +81,11 @@ def trees(topology: Topology) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(tree), tuple(roots)
 
 
-def link_motion(model: Model, state: State, control: Array | None = None) -> LinkMotion:
-    """control: (..., nv) what the motors are told while the bounds are to hold; None: their targets."""
+def link_motion(
+    model: Model, state: State, control: Array | None = None, forces: Array | None = None
+) -> LinkMotion:
+    """control: (..., nv) what the motors are told while the bounds are to hold; None: their targets.  forces: (..., nv)
+    from outside, at most [N m, N]."""
     topology = model.topology
     forest = Forest.of(model, q=state.q, v=state.v)
     tree, roots = trees(topology)
@@ -93,6 +96,7 @@ def link_motion(model: Model, state: State, control: Array | None = None) -> Lin
 
     # joint forces: springs and position motors by their energy, other motors by their largest force
     stored, force = _joint_energy(model, state, control)
+    force = force if forces is None else force + jnp.abs(forces)
     acted = (force != 0) | (model.motor_kp != 0) | (model.motor_kd != 0) | (model.damping != 0)
     acted |= (model.loss != 0) | (model.stiffness != 0) | (model.armature != 0)
     free = _falls_freely(topology, roots, jnp.broadcast_to(acted, full))

@@ -91,7 +91,7 @@ def from_blocks(trees: Trees, blocks: Array) -> Array:
 
 
 def _in_order(trees: Trees) -> bool:
-    """Whether the blocks are the joint velocities as they stand. (The dofs that pad a last short block go on counting.)"""
+    """Whether the blocks are the joint velocities as they stand; what pads a last short block would go on counting."""
     return np.array_equal(trees.dofs.ravel(), np.arange(len(trees.block)))
 
 

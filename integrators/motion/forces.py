@@ -1,6 +1,8 @@
-"""The accelerations every scheme integrates: rigid-body dynamics, joint forces, contact impulses spread out."""
+"""What acts on a scene, and the accelerations that every scheme integrates."""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -10,6 +12,28 @@ from ...engine.dynamics.passive import motor_forces, passive_forces
 from ...engine.model import Model
 
 Step = Array | float
+
+
+class Drive(NamedTuple):
+    """What acts on a scene from outside, constant for a while; None where nothing does.
+
+    motors: (*batch, nv) what the motors are told; None: their targets.
+    forces: (*batch, nv) along the degrees of freedom [N m, N].
+    """
+
+    motors: Any = None
+    forces: Any = None
+
+    def impulses(self, h: Step, others: Array | None = None) -> Array | None:
+        """What the forces add up to in a step of length h [s], and others on top (*batch, nv) [N m s, N s].
+
+        Schemes spread both alike: on a free body as a constant force and moment about its centre of mass, whatever
+        way it turns.
+        """
+        if self.forces is None:
+            return others
+        own = self.forces * column(h)
+        return own if others is None else own + others
 
 
 def acceleration(

@@ -229,7 +229,7 @@ def test_load_reads_files_and_the_library(tmp_path):
         ("rooms/kitchen", {}, "rooms/kitchen: there is no such file"),
         ("scene.json", {}, "scene.json: no scene is read from .json: give .toml, .urdf, .xml"),
         ("scene", {}, "scene: no scene is read from a file without suffix"),
-        ("scene.toml", {"n": 3}, "scene.toml: a file takes no parameters, but n came with it"),
+        ("scene.toml", {"n": 3}, "scene.toml: a TOML file takes no parameters, but n came with it"),
     ],
 )
 def test_load_says_what_is_wrong(source, parameters, message, tmp_path, monkeypatch):

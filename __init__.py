@@ -41,6 +41,7 @@ _HOME = {
     # ask what is near what
     "detect": "collision.detect",
     "Proximities": "collision.proximities",
+    "cast_rays": "collision.queries.rays",
     # ask what an impact does
     "resolve_impact": "contact.resolve",
     "collision_matrix": "contact.matrix",
@@ -50,6 +51,7 @@ _HOME = {
     "tile": "integrators.rollout",
     "state_hash": "integrators.snapshots",
     "model_hash": "integrators.snapshots",
+    "Live": "scenes.live.world",
     # keep what came of it
     "record": "scenes.running",
     "replay": "scenes.replaying",
@@ -74,6 +76,7 @@ _HOME = {
 if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .collision.detect import detect as detect
     from .collision.proximities import Proximities as Proximities
+    from .collision.queries.rays import cast_rays as cast_rays
     from .collision.shapes import Box as Box
     from .collision.shapes import Capsule as Capsule
     from .collision.shapes import ConvexHull as ConvexHull
@@ -122,6 +125,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.joint_specs import Screw as Screw
     from .scenes.joint_specs import Spherical as Spherical
     from .scenes.joint_specs import Universal as Universal
+    from .scenes.live.world import Live as Live
     from .scenes.replaying import replay as replay
     from .scenes.running import record as record
     from .scenes.sources import load as load

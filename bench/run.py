@@ -1,4 +1,4 @@
-"""`python -m bench.run dynamics`, `collision`, `contact` or `step`: tables, every figure beside its peer's of that run.
+"""`python -m bench.run dynamics`, `collision`, `contact`, `step` or `live`: tables, every figure beside its peer's of that run.
 
 Two CPU devices are configured, as a user would who wants both cores; the single-device columns use one.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-ROUNDS = {"dynamics": 15, "collision": 7, "contact": 5, "step": 3}
+ROUNDS = {"dynamics": 15, "collision": 7, "contact": 5, "step": 3, "live": 1}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -16,7 +16,8 @@ def main(arguments: list[str] | None = None) -> int:
     suites = (
         "dynamics: forward dynamics against Pinocchio; collision: pairs against FCL, broad phase, whole scenes; "
         "contact: impacts by law, what an impact adds to a step, a stack of boxes against MuJoCo and rapier3d; "
-        "step: whole runs of an arm, a stack, a break of pool balls and a ragdoll against MuJoCo and rapier3d"
+        "step: whole runs of an arm, a stack, a break of pool balls and a ragdoll against MuJoCo and rapier3d; "
+        "live: frames of games, their median and the slowest of a hundred"
     )
     parser.add_argument("suite", choices=list(ROUNDS), help=suites)
     parser.add_argument("--lanes", type=int, help="states in the batch (default 4096; contact 1024; step 1 and 1024)")
@@ -30,7 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
         "dynamics: scenes, collision: pairs, broad phase or scenes with this in the name; contact: laws, ball or stack"
     )
     parser.add_argument("--only", default="", metavar="TEXT", help=only)
-    parser.add_argument("--scene", default="", metavar="TEXT", help="step: scenes with this in the name")
+    parser.add_argument("--scene", default="", metavar="TEXT", help="step, live: scenes with this in the name")
+    parser.add_argument("--frames", type=int, default=2000, help="live: frames to play (default 2000)")
     parser.add_argument("--dtype", choices=["f32", "f64"], help="step: this precision alone")
     parser.add_argument("--duration", type=float, help="step: simulated seconds (default 1 to 3, by scene)")
     parser.add_argument("--no-peers", action="store_true", help="step: Carom alone")
@@ -54,6 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
         jax.config.update("jax_num_cpu_devices", 2)
     if options.suite == "step":
         return _step(options, rounds)
+    if options.suite == "live":
+        from . import live
+
+        return live.suite([name for name in live.SCENES if options.scene in name], options.frames)
     if options.device == "gpu":
         from . import accelerator
 

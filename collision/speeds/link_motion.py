@@ -81,9 +81,7 @@ def trees(topology: Topology) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(tree), tuple(roots)
 
 
-def link_motion(
-    model: Model, state: State, control: Array | None = None, forces: Array | None = None
-) -> LinkMotion:
+def link_motion(model: Model, state: State, control: Array | None = None, forces: Array | None = None) -> LinkMotion:
     """control: (..., nv) what the motors are told while the bounds are to hold; None: their targets.  forces: (..., nv)
     from outside, at most [N m, N]."""
     topology = model.topology

@@ -1,0 +1,1 @@
+"""Questions asked of a scene that stands still: rays."""

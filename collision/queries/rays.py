@@ -1,0 +1,154 @@
+"""cast_rays: what rays hit first in a scene that stands still.
+
+One call of a kernel for all shapes of a kind (`spans.py`), one for each mesh and heightfield (`surfaces.py`); the
+nearest of them all is the answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...engine.algebra.spatial import Transform
+from ...engine.algebra.vec3 import Vec3
+from ...engine.model import Model, Topology
+from ..geometry.near import length_and_direction
+from ..posed import Shapes, chosen, shapes_at
+from .spans import SPANS, first_crossing
+from .surfaces import heightfield, triangles
+
+TOGETHER = 8  # rays, where each meets thousands of triangles
+
+
+class RayHits(NamedTuple):
+    """What each ray hits first.
+
+    distance: (..., R) along the ray [m], inf where it hits nothing.  shape: (..., R) int, -1 for none.
+    link: (..., R) int that carries the shape, -1 for the world and for none.  point: (..., R, 3) in the world [m].
+    normal: (..., R, 3) unit, world axes, outward. Points and normals of nothing are zero.
+    """
+
+    distance: Any
+    shape: Any
+    link: Any
+    point: Any
+    normal: Any
+
+
+@jax.jit
+def cast_rays(
+    model: Model,
+    q: Array,
+    origins: Array,
+    directions: Array,
+    *,
+    max_distance: Array | float = jnp.inf,
+    among: Array | None = None,
+) -> RayHits:
+    """What rays hit first at the coordinates q (..., nq), whose leading axes the rays have too.
+
+    origins: (..., R, 3) [m]; directions: (..., R, 3) of any length, world axes; one of length 0 hits nothing.
+    max_distance: [m] how far they go.  among: (ns,) bool, which shapes are there for them; None: all.
+    A ray that begins inside a shape goes on to where it leaves it. Meshes with convex="none" are surfaces, hit from
+    either side. Exact to rounding.
+    """
+    shapes = shapes_at(model, q)
+    dtype = shapes.pose.p.x.dtype
+    o, d = (jnp.moveaxis(jnp.asarray(x, dtype), -2, 0) for x in (origins, directions))
+    o, d = (jnp.broadcast_to(x, (x.shape[0], *shapes.batch, 3)) for x in (o, d))
+    length, d = length_and_direction(Vec3.of(d), Vec3(1.0, 0.0, 0.0))
+    o = Vec3.of(o)
+    parts = [_solids(shapes, kind, index, o, d) for kind, index in _by_kind(model.topology)]
+    parts += [
+        _surface(shapes, k, o, d)
+        for k, kind in enumerate(model.topology.shape_kinds)
+        if kind in ("mesh", "heightfield")
+    ]
+    number, t, normal = _joined(parts, length)
+    allowed = jnp.ones(len(model.topology.shape_kinds), bool) if among is None else jnp.asarray(among)
+    t = jnp.where(allowed[number].reshape(-1, *(1,) * (t.ndim - 1)), t, jnp.inf)
+    return _nearest(model.topology, number, t, normal, o, d, jnp.where(length > 0, max_distance, -1.0))
+
+
+def _by_kind(topology: Topology) -> list[tuple[str, tuple[int, ...]]]:
+    """Convex shapes of a kind; hulls of about as many vertices."""
+    found: dict[Any, list[int]] = {}
+    for k, (kind, (start, stop)) in enumerate(zip(topology.shape_kinds, topology.shape_points, strict=True)):
+        if kind in SPANS:
+            size = (stop - start - 1).bit_length() if kind == "hull" else 0
+            found.setdefault((kind, size), []).append(k)
+    return [(kind, tuple(index)) for (kind, _), index in found.items()]
+
+
+Part = tuple[tuple[int, ...], Array, Vec3]  # shapes (n,), t and normals (n, R, *batch) in the world
+
+
+def _solids(shapes: Shapes, kind: str, index: tuple[int, ...], o: Vec3, d: Vec3) -> Part:
+    some = chosen(shapes, kind, index)
+
+    def one(o: Vec3, d: Vec3) -> Any:
+        t, normal = first_crossing(SPANS[kind](some.solid, *_own_axes(some.pose, o, d)))
+        return t, some.pose.R @ normal
+
+    t, normal = jax.vmap(one, out_axes=1)(o, d)
+    return index, t, normal
+
+
+def _surface(shapes: Shapes, shape: int, o: Vec3, d: Vec3) -> Part:
+    topology, pose = shapes.topology, jax.tree.map(lambda x: x[shape], shapes.pose)
+    start, stop = topology.shape_points[shape]
+    points = shapes.parameter("points")[start:stop]
+    size = shapes.parameter("shape_size")[shape]
+
+    def one(ray: tuple[Vec3, Vec3]) -> Any:
+        if topology.shape_kinds[shape] == "heightfield":
+            cell = (size[..., 0], size[..., 1])
+            t, normal = heightfield(points[..., 2], topology.shape_grid[shape], cell, *_own_axes(pose, *ray))
+        else:
+            a, b, c = (Vec3.of(points[k::3]) for k in range(3))
+            t, normal = triangles(a, b, c, *_own_axes(pose, *ray))
+        return t, pose.R @ normal
+
+    found = jax.lax.map(one, (o, d), batch_size=TOGETHER)
+    return (shape,), *jax.tree.map(lambda x: x[None], found)
+
+
+def _own_axes(pose: Transform, o: Vec3, d: Vec3) -> tuple[Vec3, Vec3]:
+    return pose.R.T @ (o - pose.p), pose.R.T @ d
+
+
+def _joined(parts: list[Part], like: Array) -> tuple[Any, Array, Vec3]:
+    """Of all parts: shapes (n,), t and normals (n, R, *batch)."""
+    number = np.array([k for index, *_ in parts for k in index], np.int32)
+    t, normals = [jnp.zeros((0, *like.shape), like.dtype)], []
+    for index, times, normal in parts:
+        shape = (len(index), *like.shape)
+        t.append(jnp.broadcast_to(times, shape))
+        normals.append(jax.tree.map(lambda x, shape=shape: jnp.broadcast_to(x, shape), normal))
+    joined = jax.tree.map(lambda *x: jnp.concatenate(x), Vec3(t[0], t[0], t[0]), *normals)
+    return number, jnp.concatenate(t), joined
+
+
+def _nearest(topology: Topology, number: Any, t: Array, normal: Vec3, o: Vec3, d: Vec3, most: Array) -> RayHits:
+    links = jnp.asarray(np.array((*topology.shape_links, -1), np.int32))
+    nothing = jnp.full((1, *most.shape), jnp.inf, most.dtype)  # a row that is there in a scene without shapes too
+    t = jnp.concatenate([t, nothing])
+    row = jnp.argmin(t, 0)
+    best = jnp.take_along_axis(t, row[None], 0)[0]
+    hit = jnp.isfinite(best) & (best <= most)
+    best = jnp.where(hit, best, jnp.inf)
+    n = Vec3(*(jnp.take_along_axis(jnp.concatenate([x, nothing * 0]), row[None], 0)[0] for x in normal.xyz))
+    p = o + d * jnp.where(hit, best, 0)
+    shape = jnp.where(hit, jnp.asarray(np.append(number, -1))[row], -1)
+
+    def surface(x: Array) -> Array:
+        return jnp.moveaxis(x, 0, -1)
+
+    def vectors(v: Vec3) -> Array:
+        return jnp.stack([surface(jnp.where(hit, x, 0)) for x in v.xyz], -1)
+
+    return RayHits(surface(best), surface(shape), surface(links[shape]), vectors(p), vectors(n))

@@ -1,0 +1,113 @@
+"""One frame of a game: so much time as fits into so many ticks, and what touched on the way.
+
+Where `run` records states and goes on until it is done, a frame stops when its ticks are used up, at the last state
+that was accepted, and says how much of its time is left.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..contact.contacts import Contacts, tangents
+from ..engine.algebra.vec3 import Vec3
+from ..engine.model import Model
+from ..engine.results import EVENTS_FULL, OK, first_code
+from ..engine.state import State
+from .lanes import Lane
+from .motion.forces import Drive
+from .recording import Events, Record, events_of
+from .rules import Rules
+from .step import first_lane, tick
+
+
+class Touching(NamedTuple):
+    """Contacts of an instant or a step, C rows; those that are none, or a joint's limit, have pair -1.
+
+    pair: (C,) row of `topology.pairs`.  point, normal: (C, 3) in the world [m], the normal from B to A.
+    impulse: (C, 3) of what rests, over the step, on A, world axes [N s].
+    """
+
+    pair: Array
+    point: Array
+    normal: Array
+    impulse: Array
+
+
+class Frame(NamedTuple):
+    """state: where the frame ended.  left: () of its time [s], 0 if all of it passed.  ticks: () it took.
+
+    before, after: what touched at its start and at its end.  impacts: in their order; impulses in world axes.
+    carried: what rested, one row in front for each of the last steps.  code: () of what went wrong; a frame whose ticks
+    were used up is well.
+    """
+
+    state: State
+    left: Array
+    ticks: Array
+    before: Touching
+    after: Touching
+    impacts: Events
+    carried: Touching
+    code: Array
+
+
+def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Drive, *bounds: Array) -> Frame:
+    """One scene.
+
+    static: rules; room for so many impacts; for the resting contacts of so many steps, the first ones and the last.
+    bounds: () how long the frame is [s], the longest step [s], the most ticks.
+    """
+    (rules, most_impacts, most_steps), (dt, max_dt, max_ticks) = static, bounds
+    model, interval = rules.paced(model, max_dt), dt.reshape(1)
+    told = lambda *_: drive  # noqa: E731
+    start = first_lane(rules, model, state, interval, told)
+    nothing = _touching(start.ready.contacts, start.ready.contacts.active)
+    carried = jax.tree.map(lambda x: jnp.broadcast_to(x, (most_steps, *x.shape)), nothing)
+
+    def busy(carry: Any) -> Array:
+        turns, _, _, lane, _, _ = carry
+        return (turns < max_ticks) & ~lane.done
+
+    def one(carry: tuple[Array, Array, Touching, Lane, Record, Touching]) -> Any:
+        turns, steps, before, lane, record, carried = carry
+        ticked = tick(rules, model, lane, interval, max_dt, told)
+        accepted = ticked.lane.counts.rollbacks == lane.counts.rollbacks
+        rested = _touching(lane.ready.contacts, ticked.tried.resting, ticked.tried.impulse)
+        slot = jnp.minimum(steps, most_steps - 1)
+        keep = accepted & ~lane.fresh
+        carried = jax.tree.map(lambda log, new: _put(log, slot, new, keep), carried, rested)
+        record = record.with_impacts(ticked.lane.ready.state.t, ticked.contacts, ticked.impacts)
+        there = _touching(ticked.contacts, ticked.contacts.active)
+        before = jax.tree.map(lambda new, old: jnp.where(lane.fresh, new, old), there, before)
+        return turns + 1, steps + keep, before, ticked.lane, record, carried
+
+    zero = jnp.int32(0)
+    first = (zero, zero, nothing, start, Record.new(state, 0, most_impacts), carried)
+    turns, _, before, lane, record, carried = jax.lax.while_loop(busy, one, first)
+    left = jnp.where(lane.done, 0, lane.clock.left)
+    code = first_code(lane.code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
+    after, impacts = lane.ready.contacts, _in_world(events_of(record, rules.law))
+    return Frame(lane.ready.state, left, turns, before, _touching(after, after.active), impacts, carried, code)
+
+
+def _touching(contacts: Contacts, real: Array, impulse: Vec3 | None = None) -> Touching:
+    """impulse: in the contact frames; None: none."""
+    vectors = contacts.point, contacts.frame.rows[2], contacts.frame.T @ impulse if impulse else contacts.point * 0
+    return Touching(jnp.where(real, contacts.pair, -1), *(jnp.stack(v.xyz, -1) for v in vectors))
+
+
+def _put(log: Array, slot: Array, new: Array, keep: Array) -> Array:
+    old = jax.lax.dynamic_index_in_dim(log, slot, 0, keepdims=False)
+    return jax.lax.dynamic_update_index_in_dim(log, jnp.where(keep, new.astype(log.dtype), old), slot, 0)
+
+
+def _in_world(events: Events) -> Events:
+    """With impulses in world axes, where they are not at a joint's limit."""
+    frames = tangents(Vec3.of(events.normal))
+    world = jnp.stack((frames.T @ Vec3.of(events.impulse)).xyz, -1)
+    impulse = jnp.where((events.pair >= 0)[..., None], world, events.impulse)
+    return Events(**{**vars(events), "impulse": impulse})

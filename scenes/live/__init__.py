@@ -1,0 +1,1 @@
+"""A world for games: `carom.Live`."""

@@ -1,0 +1,116 @@
+"""Questions to a world: rays, and what a shape overlaps. Each has one program, however often it is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...collision.detect import detect
+from ...collision.poses import Array, quaternion_product, rotation_matrix
+from ...collision.queries.rays import RayHits, cast_rays
+from ...collision.shapes import Shape
+from ...engine.model import Model
+from ..compile import compile_scene
+from ..compiling.geometry import GEOMETRY
+from ..spec import BodySpec, SceneSpec
+from .touching import Bodies
+
+TOGETHER = 32  # rays of one call
+PROBE = "overlap"
+_SOLIDS = ("sphere", "box", "capsule", "cylinder", "ellipsoid")
+
+
+@dataclass(frozen=True)
+class Hit:
+    """body: name of the body, link or static that a ray hits.  shape: its number in the model.
+    distance: from the origin [m].  point, normal: (3,) in the world [m], the normal outward."""
+
+    body: str
+    shape: int
+    distance: float
+    point: Array
+    normal: Array
+
+
+class Questions:
+    """Of one model, at coordinates that are given."""
+
+    def __init__(self, scene: SceneSpec, model: Model, bodies: Bodies) -> None:
+        self._scene, self._model, self._bodies = scene, model, bodies
+        self._owners = np.array(bodies.owners, str)
+        self._programs: dict[Any, Any] = {}
+
+    def rays(self, q: Any, origins: Any, directions: Any, most: float, hidden: set[str]) -> RayHits:
+        """Numpy arrays, (R, ...) as `cast_rays` has them. hidden: names of what is not there."""
+        among = ~np.isin(self._owners, list(hidden))
+        o, d = np.broadcast_arrays(*(np.asarray(x, q.dtype).reshape(-1, 3) for x in (origins, directions)))
+        parts = []
+        for begin in range(0, max(1, len(o)), TOGETHER):
+            a, b = (np.resize(x[begin : begin + TOGETHER], (TOGETHER, 3)) for x in (o, d))
+            parts.append(jax.device_get(self._cast(q, a, b, most, among)))
+        joined = [np.concatenate(x)[: len(o)] for x in zip(*parts, strict=True)]
+        return RayHits(*joined)
+
+    def _cast(self, q: Any, o: Array, d: Array, most: float, among: Array) -> RayHits:
+        arguments = (self._model, q, o, d)
+        bounds = {"max_distance": np.asarray(most, q.dtype), "among": among}
+        if "rays" not in self._programs:
+            self._programs["rays"] = cast_rays.lower(*arguments, **bounds).compile()
+        return self._programs["rays"](*arguments, **bounds)
+
+    def hit(self, hits: RayHits, k: int) -> Hit | None:
+        """One of them."""
+        shape = int(hits.shape[k])
+        if shape < 0:
+            return None
+        return Hit(self._bodies.owners[shape], shape, float(hits.distance[k]), hits.point[k], hits.normal[k])
+
+    def overlaps(self, q: Any, shape: Shape, pose: Array, within: float, hidden: frozenset[str]) -> list[str]:
+        """Names of those no farther than `within` [m] from the shape at pose (7,), the nearest first."""
+        model, program = self._probing(shape)
+        near = jax.device_get(program(model, np.concatenate([q, pose.astype(q.dtype)])))
+        found: dict[str, float] = {}
+        for row in np.flatnonzero(near.active & (near.gap <= within)):
+            name = self._bodies.owners[model.topology.pairs[near.pair[row]][0]]
+            found[name] = min(found.get(name, np.inf), float(near.gap[row]))
+        return sorted((name for name in found if name not in hidden), key=found.__getitem__)
+
+    def _probing(self, shape: Shape) -> tuple[Model, Any]:
+        """The model with one more body, which alone is asked what it is near, and the program that asks."""
+        solid = shape.kind in _SOLIDS  # those that differ in size alone share all else
+        key = shape.kind if solid else replace(shape, position=(0, 0, 0), quaternion=(1, 0, 0, 0))
+        if key not in self._programs:
+            probe = replace(shape, position=(0, 0, 0), quaternion=(1, 0, 0, 0))
+            links = (*self._scene.links, BodySpec(PROBE, (probe,), mass=1.0))
+            scene = replace(self._scene, links=links, exclusions=(), gap_band=1.0)
+            model, _ = compile_scene(scene, dtype=self._model.mass.dtype)
+            mine = model.topology.shape_links.count(model.topology.n_links - 1)  # a mesh may have several
+            others = len(model.topology.shape_kinds) - mine
+            pairs = tuple((k, others + j) for k in range(others) for j in range(mine))
+            numbers = jnp.zeros(len(pairs), model.mass.dtype)
+            topology = replace(model.topology, pairs=pairs)
+            model = model.replace(topology=topology, pair_friction=numbers, pair_restitution=numbers)
+            q = jnp.zeros(topology.nq, model.mass.dtype)
+            self._programs[key] = model, _all_pairs.lower(model, q).compile()
+        model, program = self._programs[key]
+        if solid:
+            size = np.array(model.shape_size)
+            size[-1] = GEOMETRY[shape.kind](f"overlap, shape ({shape.kind})", shape).size
+            model = model.replace(shape_size=size)
+        return model, program
+
+
+@jax.jit
+def _all_pairs(model: Model, q: Any) -> Any:
+    return detect(model, q, margin=jnp.inf, max_pairs=len(model.topology.pairs))
+
+
+def placed_shape(shape: Shape, position: Array, quaternion: Array) -> Array:
+    """(7,) of a shape in the world, whose own pose is in a frame that is put there."""
+    own = np.asarray(shape.position, float), np.asarray(shape.quaternion, float)
+    turn = quaternion_product(quaternion, own[1])
+    return np.concatenate([position + rotation_matrix(quaternion) @ own[0], turn / np.linalg.norm(turn)])

@@ -1,0 +1,108 @@
+"""What touched in a frame: one record for each pair of bodies, made of its impacts and of what rested."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...collision.poses import Array
+from ...engine.model import Topology
+from ..compiling.shape_rows import shape_rows
+from ..spec import SceneSpec
+
+BEGIN, STAY, END, BOUNCE = "begin", "stay", "end", "bounce"
+LEAST = 1e-20  # weight of a contact without impulse: it has a place too
+
+
+@dataclass(frozen=True)
+class Contact:
+    """Two bodies that touched in a frame.
+
+    a, b: names of bodies or links; b may be a static's, "world" if it has none.
+    phase: "begin", "stay" or "end"; "bounce" where it began and ended within the frame.
+    impulse: (3,) on a, over the frame, world axes [N s].  point: (3,) in the world [m] and normal: (3,) unit, from b to
+    a: where that acted, on average.  speed: of the hardest impact, how fast they closed [m/s]; 0 where none was.
+    impacts: how many.
+    """
+
+    a: str
+    b: str
+    phase: str
+    impulse: Array
+    point: Array
+    normal: Array
+    speed: float
+    impacts: int
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """Who is who: names of links, and of what carries each shape."""
+
+    topology: Topology
+    owners: tuple[str, ...]
+
+    @staticmethod
+    def of(scene: SceneSpec, topology: Topology) -> Bodies:
+        """Of the model that a scene was compiled to: the world's shapes come first, in the order of its statics."""
+        named = [
+            static.name or "world"
+            for k, static in enumerate(scene.statics)
+            for _ in shape_rows(static, k, moving=False)
+        ]
+        links = [topology.names[link] for link in topology.shape_links if link >= 0]
+        return Bodies(topology, (*named, *links))
+
+    @cached_property
+    def couples(self) -> tuple[list[tuple[str, str]], Array, Array]:
+        """Couples of bodies, a static last; of each row of `topology.pairs` (np,) its couple's number, and 1, or -1
+        where its second shape's body is the couple's first."""
+        still = [self.topology.shape_links[a] < 0 for a, _ in self.topology.pairs]
+        named = [
+            (self.owners[b], self.owners[a]) if swap else (self.owners[a], self.owners[b])
+            for swap, (a, b) in zip(still, self.topology.pairs, strict=True)
+        ]
+        couples = sorted(set(named))
+        number = {couple: k for k, couple in enumerate(couples)}
+        return couples, np.array([number[couple] for couple in named], np.int64), np.where(still, -1.0, 1.0)
+
+
+def contacts_of(bodies: Bodies, frame: Any) -> list[Contact]:
+    """Of a `integrators.frame.Frame`, whose arrays are numpy's, ordered by the bodies' names."""
+    couples, couple_of, side = bodies.couples
+    hits = frame.impacts
+    struck = (hits.pair >= 0) & (np.arange(len(hits.pair)) < hits.count)
+    resting = [frame.before, frame.after, frame.carried]
+    pair = np.concatenate([hits.pair[struck], *(x.pair.ravel() for x in resting)])
+    vectors = [
+        np.concatenate([getattr(hits, name)[struck], *(getattr(x, name).reshape(-1, 3) for x in resting)])
+        for name in ("impulse", "point", "normal")
+    ]
+    real = pair >= 0
+    impulse, point, normal = (np.asarray(x[real], np.float64) for x in vectors)
+    couple, sign = couple_of[pair[real]], side[pair[real], None]
+    touched, row = np.unique(couple, return_inverse=True)
+    weight = np.abs((impulse * normal).sum(1))[:, None] + LEAST
+    sums = np.zeros((len(touched), 10))
+    np.add.at(sums, row, np.concatenate([sign * impulse, weight * point, sign * weight * normal, weight], 1))
+    sums[:, 3:9] /= sums[:, 9:]
+    sums[:, 6:9] /= np.maximum(np.linalg.norm(sums[:, 6:9], axis=1, keepdims=True), LEAST)
+    speed, count, first = np.zeros(len(touched)), np.zeros(len(touched), int), row[: struck.sum()]
+    np.maximum.at(speed, first, -hits.u_before[struck, 2])
+    np.add.at(count, first, 1)
+    before, after = (np.isin(touched, couple_of[x.pair[x.pair >= 0]]) for x in (frame.before, frame.after))
+    return [
+        Contact(a, b, _phase(*phase), x[:3], x[3:6], x[6:9], float(u), int(n))
+        for (a, b), phase, x, u, n in zip(
+            (couples[k] for k in touched), zip(before, after, strict=True), sums, speed, count, strict=True
+        )
+    ]
+
+
+def _phase(before: bool, after: bool) -> str:
+    if before:
+        return STAY if after else END
+    return BEGIN if after else BOUNCE

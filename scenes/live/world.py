@@ -1,0 +1,274 @@
+"""Live: a world that a game steps, pushes, asks and takes back. `docs/live.md` is the guide."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...collision.plain import Numbers
+from ...collision.poses import Array
+from ...collision.queries.rays import RayHits
+from ...collision.shapes import Shape
+from ...engine import results
+from ...engine.state import State
+from ...integrators.rules import Rules
+from ...integrators.snapshots import model_hash, state_hash
+from ..compile import compile_scene
+from ..sources import load
+from ..spec import SceneSpec
+from . import saves
+from .asking import Hit, Questions, placed_shape
+from .pool import Pool, Spares, with_spares
+from .standing import Standing, checked
+from .stepping import Stepper
+from .touching import Bodies, Contact, contacts_of
+
+LATEST = 0.25  # [s] a world that is farther behind gives the rest up: it has run slower
+GRAVE = (results.NOT_FINITE, results.PAIRS_FULL, results.CONTACTS_FULL)
+ORIGIN, NO_TURN = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
+
+
+class Live:
+    """A scene that is stepped frame by frame, for games. Bodies go by their names; SI units, vectors in world axes.
+
+    scene: SceneSpec, SceneBuilder, or what `carom.load` takes.
+    dt: length of a frame [s].  max_dt: longest step [s]; None: a frame.  max_ticks: most steps tried in a frame, so
+        that none takes longer; what they did not reach is made up for in later frames (`behind`).
+    pool: spare bodies: {"ball": 8} for eight more like the scene's body, {"shot": (BodySpec(...), 8)} for others.
+    probes: shapes such as `overlap` will be asked with.
+    scheme, law, impacts, time_control, max_contacts, max_pairs: as in `carom.rollout`.
+    max_events: impacts that there is room for in a frame.
+    fuse: on a CPU, compile a frame to one machine function: minutes at the start, for shorter frames.
+    warm: compile all of it now, so that nothing is compiled later.
+    """
+
+    def __init__(
+        self,
+        scene: Any,
+        *,
+        dt: float = 1 / 60,
+        max_dt: float | None = None,
+        max_ticks: int = 64,
+        pool: Pool | None = None,
+        probes: Sequence[Shape] = (),
+        scheme: str = "exact",
+        law: str = "stronge",
+        impacts: str = "sequential",
+        time_control: str = "rollback",
+        max_contacts: int | None = None,
+        max_pairs: int | None = None,
+        max_events: int = 1024,
+        dtype: Any = None,
+        fuse: bool = False,
+        warm: bool = True,
+    ) -> None:
+        spec = scene if isinstance(scene, SceneSpec) else scene.build() if hasattr(scene, "build") else load(scene)
+        spec, names = with_spares(spec, pool or {})
+        self.dt = _positive("dt", dt)
+        self.model, start = compile_scene(spec, dtype=dtype)
+        self._start = Standing(self.model, Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start))
+        longest = self.dt if max_dt is None else _positive("max_dt", max_dt)
+        limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
+        rules = Rules(scheme, time_control, law, impacts, "solve", limits, max_contacts, max_pairs)
+        self._stepper = Stepper(self.model, rules, self._start.spares, max_events, longest, max_ticks, fuse)
+        self._bodies = Bodies.of(spec, self.model.topology)
+        self._questions = Questions(spec, self.model, self._bodies)
+        self._mark = model_hash(self.model)
+        self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
+        self._warned: set[int] = set()
+        self.reset()
+        if warm:
+            self._warm(probes)
+
+    # -- time ------------------------------------------------------------------------------------------------
+
+    def step(self, dt: float | None = None) -> None:
+        """One frame of dt seconds (None: the world's own), with the forces applied since the last one."""
+        asked = (self.dt if dt is None else _positive("dt", dt)) + self.behind
+        frame = self._stepper.step(self.state, self._pushes, self._motors, asked)
+        code = int(frame.code)
+        if code in GRAVE:
+            results.raise_for(frame.code, self.state.t)
+        if code != results.OK and code not in self._warned:
+            self._warned.add(code)
+            warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
+        self._stand(self._now.changed(frame.state.q, frame.state.v, frame.state.t))
+        self.behind = min(float(np.float32(frame.left)), LATEST)
+        self._pushes[:] = 0
+        self._contacts = contacts_of(self._bodies, frame)
+        for contact in self._contacts:
+            for callback, body in self._callbacks:
+                if body in (None, contact.a, contact.b):
+                    callback(contact)
+
+    def reset(self) -> None:
+        """Back to the scene's start; motors back to their targets."""
+        self._motors = np.array(self.model.motor_target, np.float64)
+        self.behind = 0.0
+        self._pushes = np.zeros((self.model.topology.n_links, 6))
+        self._stand(self._start)
+
+    @property
+    def time(self) -> float:
+        """The world's clock [s]; it lags by `behind` [s] where frames had too few ticks for all that happened."""
+        return float(self.state.t)
+
+    @property
+    def state(self) -> State:
+        """q, v, t as numpy arrays, spare bodies included; `model` is their model."""
+        return self._now.state
+
+    # -- pushing ---------------------------------------------------------------------------------------------
+
+    def apply_force(self, body: str, force: Numbers, point: Numbers | None = None, *, frame: str = "world") -> None:
+        """Push a body [N] through the next frame, at a point [m] (None: its centre of mass).
+
+        frame: "world", or "body": force and point are in the body's axes, the point from its origin.
+        """
+        self._pushes += self._now.wrench(body, force, point, ORIGIN, frame)
+
+    def apply_torque(self, body: str, torque: Numbers, *, frame: str = "world") -> None:
+        """Turn a body [N m] through the next frame."""
+        self._pushes += self._now.wrench(body, ORIGIN, None, torque, frame)
+
+    def apply_impulse(self, body: str, impulse: Numbers, point: Numbers | None = None, *, frame: str = "world") -> None:
+        """Strike a body [N s] at once, at a point as in `apply_force`; a tree answers as a whole."""
+        struck = self._now.wrench(body, impulse, point, ORIGIN, frame)
+        self._stand(self._now.changed(v=self.state.v + self._stepper.answer(self.state.q, struck)))
+
+    def set_motors(self, values: Numbers) -> None:
+        """What all motors are told from now on, (nv,); see `carom.Motor`."""
+        self._motors = checked("motors", values, self.model.topology.nv)
+
+    def motor(self, link: str, value: Numbers) -> None:
+        """What the motors of one joint are told from now on."""
+        _, dofs = self._now.joint(link)
+        self._motors[dofs] = checked("value", np.atleast_1d(np.asarray(value)), dofs.stop - dofs.start)
+
+    # -- putting elsewhere -----------------------------------------------------------------------------------
+
+    def spawn(
+        self,
+        name: str,
+        position: Numbers,
+        quaternion: Numbers = NO_TURN,
+        linear_velocity: Numbers = ORIGIN,
+        angular_velocity: Numbers = ORIGIN,
+    ) -> str:
+        """Bring in a spare body of the pool's kind `name`, and say what it is called: the first that waits."""
+        body = self._now.spare(name)
+        self._stand(self._now.put(body, position, quaternion, linear_velocity, angular_velocity))
+        return body
+
+    def despawn(self, body: str) -> None:
+        """Send a spawned body back to the pool."""
+        self._stand(self._now.parked(body))
+        self._pushes[self.model.topology.link(body)] = 0
+
+    def teleport(
+        self,
+        body: str,
+        position: Numbers | None = None,
+        quaternion: Numbers | None = None,
+        linear_velocity: Numbers | None = None,
+        angular_velocity: Numbers | None = None,
+    ) -> None:
+        """Put a free body, or the floating root of a tree, elsewhere; what is None stays as it is."""
+        pose, velocity = self.pose(body), self.velocity(body)
+        given = (position, quaternion, linear_velocity, angular_velocity)
+        now = (pose[:3], pose[3:], velocity[3:], velocity[:3])
+        put = (old if new is None else new for new, old in zip(given, now, strict=True))
+        self._stand(self._now.put(body, *put))
+
+    def set_joint(self, link: str, q: Numbers | None = None, v: Numbers | None = None) -> None:
+        """Put a joint at these coordinates, moving at these velocities; what is None stays as it is."""
+        self._stand(self._now.jointed(link, q, v))
+
+    # -- asking ----------------------------------------------------------------------------------------------
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """Bodies and links that are there, in the order of `poses`."""
+        return self._now.bodies
+
+    def poses(self) -> Array:
+        """(n, 7) of `bodies`: x y z of the origin [m], w x y z."""
+        return self._now.places.pose[[self.model.topology.link(name) for name in self.bodies]]
+
+    def pose(self, body: str) -> Array:
+        """(7,) of a body: x y z of its origin [m], w x y z."""
+        return self._now.places.pose[self._now.link(body)]
+
+    def velocity(self, body: str) -> Array:
+        """(6,) of a body: angular velocity, and velocity of the centre of mass [rad/s, m/s]."""
+        return self._now.velocity(body)
+
+    def contacts(self) -> list[Contact]:
+        """What touched in the last frame, one record a pair of bodies; nothing once the state was changed by hand."""
+        return self._contacts
+
+    def on_contact(self, callback: Callable[[Contact], Any], body: str | None = None) -> None:
+        """Call back for every contact of every frame from now on, or for those of one body, once `step` is done."""
+        if body is not None and body not in self._bodies.owners:
+            raise ValueError(f"on_contact: nothing that can be touched is called {body!r}")
+        self._callbacks.append((callback, body))
+
+    def ray(
+        self, origin: Numbers, direction: Numbers, max_distance: float = math.inf, *, ignore: Sequence[str] = ()
+    ) -> Hit | None:
+        """What a ray hits first, bodies named in `ignore` left out; see `carom.cast_rays`."""
+        one = checked("origin", origin, 3), checked("direction", direction, 3)
+        return self._questions.hit(self.rays(*one, max_distance, ignore=ignore), 0)
+
+    def rays(
+        self, origins: Any, directions: Any, max_distance: float = math.inf, *, ignore: Sequence[str] = ()
+    ) -> RayHits:
+        """The same of many rays, (R, 3), as numpy arrays."""
+        return self._questions.rays(self.state.q, origins, directions, max_distance, {*ignore, *self._now.hidden})
+
+    def overlap(
+        self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = NO_TURN, *, within: float = 0.0
+    ) -> list[str]:
+        """What a shape put there would overlap, or come within so many metres of: names, the nearest first."""
+        pose = placed_shape(shape, checked("position", position, 3), checked("quaternion", quaternion, 4))
+        return self._questions.overlaps(self.state.q, shape, pose, within, self._now.hidden)
+
+    # -- taking back -----------------------------------------------------------------------------------------
+
+    def save(self) -> bytes:
+        """All that decides what comes next, but for the forces and motors of frames to come: those are inputs."""
+        return saves.pack(saves.Saved(self.state.q, self.state.v, self.state.t, self.behind), self._mark)
+
+    def load(self, data: bytes) -> None:
+        """Back to what `save` returned; raises SaveError where it is not of this world. Pending forces are dropped."""
+        saved = saves.unpack(data, self._mark, len(self.state.q), len(self.state.v), self.state.q.dtype)
+        self._pushes[:] = 0
+        self.behind = saved.behind
+        self._stand(self._now.changed(saved.q, saved.v, saved.t))
+
+    def hash(self) -> str:
+        """`carom.state_hash` of the state."""
+        return str(state_hash(self.state))
+
+    def _stand(self, standing: Standing) -> None:
+        self._now, self._contacts = standing, []
+
+    def _warm(self, probes: Sequence[Shape]) -> None:
+        """Everything once, and the state as it was."""
+        self._stepper.step(self.state, self._pushes, self._motors, self.dt)
+        self._stepper.answer(self.state.q, self._pushes)
+        self.poses()
+        self.rays(ORIGIN, (0.0, 0.0, 1.0))
+        for shape in probes:
+            self.overlap(shape)
+
+
+def _positive(name: str, value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"Live: {name} is {value!r}; it must be a positive number of seconds")
+    return float(value)

@@ -1,0 +1,35 @@
+"""The example programs run to their end, and do what they say."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+
+
+def run(name: str, *arguments: str) -> str:
+    quiet = {"SDL_VIDEODRIVER": "dummy", "SDL_AUDIODRIVER": "dummy"}
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, env=os.environ | quiet, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_two_peers_end_in_the_same_world() -> None:
+    said = run("netcode.py", "--frames", "60", "--scene", "bouncing_ball", "--bodies", "ball", "ball")
+    assert "both are in the same world" in said
+    assert int(re.findall(r"(\d+) rollbacks", said)[0]) > 0
+
+
+@pytest.mark.slow
+def test_the_game_plays_by_itself_and_draws(tmp_path: Path) -> None:
+    pytest.importorskip("pygame")
+    picture = tmp_path / "marbles.png"
+    said = run("game.py", "--frames", "100", "--screenshot", str(picture))
+    assert "100 frames" in said
+    assert picture.stat().st_size > 2000

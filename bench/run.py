@@ -1,4 +1,4 @@
-"""`python -m bench.run dynamics`, `collision`, `contact`, `step` or `live`: tables, every figure beside its peer's of that run.
+"""`python -m bench.run dynamics | collision | contact | step | live`: tables, every figure beside its peer's.
 
 Two CPU devices are configured, as a user would who wants both cores; the single-device columns use one.
 """

@@ -21,12 +21,16 @@ shape still changes no faster than that shape moves (Hausdorff distance), so |v|
 
 The pair is safe until f(t) = d first. f is not monotone: for b < 0 the pair parts first, and a > 0 brings it back.
 
+The bound of a tree is dear where a light link hangs on a heavy one, which might give it all its energy: ten times its
+speed is nothing unusual. With `likely` its links are taken to go at most twice as fast as they go now.
+
 Contacts are outside: the bounds hold until an impulse acts, and resting contacts push all the time. Pairs that the
 detector left out, because they are farther apart than its margin, are bounded by `unseen_step`.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any, NamedTuple
 
@@ -46,6 +50,7 @@ from .speeds.link_motion import link_motion, trees
 from .speeds.tree_speeds import speed_at, times
 
 CONCAVE = frozenset({"heightfield", "mesh"})
+LIKELY = 2.0  # times the speed that a tree's link has now
 
 
 @jax.jit
@@ -70,9 +75,15 @@ def safe_step(
     return _first_time(model, state, near, jnp.maximum(near.gap + extra, 0.0), control, forces)
 
 
-@jax.jit
+@functools.partial(jax.jit, static_argnames="likely")
 def longest_step(
-    model: Model, state: State, near: Proximities, *, control: Array | None = None, forces: Array | None = None
+    model: Model,
+    state: State,
+    near: Proximities,
+    *,
+    control: Array | None = None,
+    forces: Array | None = None,
+    likely: bool = False,
 ) -> Array:
     """Time (...) [s] after which no pair can have passed through another unseen; inf if none ever can.
 
@@ -85,18 +96,24 @@ def longest_step(
     least = jnp.minimum(take(size, a, -1), take(size, b, -1)) if a else size[..., :0]
     least = jnp.where(jnp.isinf(least), 0.0, least)  # two static shapes
     depth = jnp.take_along_axis(*_same_batch(least, jnp.maximum(near.pair, 0)), axis=-1) if a else 0.0
-    return _first_time(model, state, near, jnp.maximum(near.gap, 0.0) + depth, control, forces)
+    return _first_time(model, state, near, jnp.maximum(near.gap, 0.0) + depth, control, forces, likely=likely)
 
 
-@jax.jit
+@functools.partial(jax.jit, static_argnames="likely")
 def unseen_step(
-    model: Model, state: State, margin: Array | float, *, control: Array | None = None, forces: Array | None = None
+    model: Model,
+    state: State,
+    margin: Array | float,
+    *,
+    control: Array | None = None,
+    forces: Array | None = None,
+    likely: bool = False,
 ) -> Array:
     """Time (...) [s] for which no pair can touch that is farther apart than margin [m], a number or (...).
 
     In so much time no shape moves further than half the margin, whatever way.
     """
-    side = _sides(model, state, control, forces)
+    side = _sides(model, state, control, forces, likely=likely)
     g = norm(Vec3.of(model.gravity[..., None, :]))
     half = jnp.asarray(margin, side.slope.dtype)[..., None] / 2
     time = _first_root(*jnp.broadcast_arrays(half, norm(side.velocity) + side.slope, g * side.falls + side.growth))
@@ -125,11 +142,13 @@ class _Side(NamedTuple):
         return _Side(Vec3.of(x[..., :3]), x[..., 3], x[..., 4], x[..., 5], Vec3.of(x[..., 6:9]), x[..., 9], x[..., 10])
 
 
-def _first_time(model: Model, state: State, near: Proximities, distance: Array, *drive: Array | None) -> Array:
+def _first_time(
+    model: Model, state: State, near: Proximities, distance: Array, *drive: Array | None, likely: bool = False
+) -> Array:
     """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m]."""
     if not model.topology.pairs:
         return jnp.full(near.gap.shape[:-1], jnp.inf, near.gap.dtype)
-    table = _table(model, state, *drive)
+    table = _table(model, state, *drive, likely=likely)
     batch = jnp.broadcast_shapes(table.shape[:-2], near.pair.shape[:-1])
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
     row = jnp.broadcast_to(jnp.maximum(near.pair, 0), (*batch, near.pair.shape[-1]))
@@ -149,15 +168,15 @@ def _least_time(side_a: Array, side_b: Array, g: Vec3, active: Array, distance: 
     return jnp.where(active, time, jnp.inf).min(-1, initial=jnp.inf)
 
 
-def _table(model: Model, state: State, *drive: Array | None) -> Array:
+def _table(model: Model, state: State, *drive: Array | None, likely: bool) -> Array:
     """(..., ns, columns) the bounds of every shape, as `_Side.of_columns` reads them."""
-    side = _sides(model, state, *drive)
+    side = _sides(model, state, *drive, likely=likely)
     columns = [*(getattr(side.velocity, k) for k in "xyz"), side.falls, side.slope, side.growth]
     columns += [*(getattr(side.center, k) for k in "xyz"), side.full, side.concave]
     return jnp.stack(jnp.broadcast_arrays(*columns), -1)
 
 
-def _sides(model: Model, state: State, *drive: Array | None) -> _Side:
+def _sides(model: Model, state: State, *drive: Array | None, likely: bool) -> _Side:
     """Bounds of every shape, (..., ns)."""
     topology, motion = model.topology, link_motion(model, state, *drive)
     tree, _ = trees(topology)
@@ -175,13 +194,16 @@ def _sides(model: Model, state: State, *drive: Array | None) -> _Side:
     mobility, turning, origin, spin, _ = motion.speeds
     own, hung = (of_link(mobility), of_link(turning)), (of_link(origin), of_link(spin))
     speed = speed_at(*own, *hung, from_com.swing, from_origin.swing)
+    slope = times(speed, of_link(motion.energy_root))
+    if likely:
+        slope = jnp.minimum(slope, LIKELY * (of_link(motion.drift) + times(of_link(motion.turn), from_com.swing)))
     falls = of_link(motion.falls)
     alone = motion.single[link] & (falls > 0)
     concave = np.array([kind in CONCAVE for kind in topology.shape_kinds], bool)
     return _Side(
         velocity=jax.tree.map(of_link, motion.velocity),
         falls=falls,
-        slope=jnp.where(alone, times(of_link(motion.spin), from_com.swing), times(speed, of_link(motion.energy_root))),
+        slope=jnp.where(alone, times(of_link(motion.spin), from_com.swing), slope),
         growth=times(speed, of_link(motion.growth)),
         center=jax.tree.map(of_link, motion.center),
         full=jnp.where(alone & ~concave, from_com.full, jnp.inf),

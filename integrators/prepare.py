@@ -38,12 +38,13 @@ def prepared(
     """near, contacts, rows: what was found at `state`, whose velocities have been through their impacts."""
     dv = acceleration(model, state.q, state.v, 1.0, told.motors, told.impulses(1.0))
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
-    if rules.time_control == "rollback":
+    if rules.time_control != "fixed":
+        likely = rules.time_control == "likely"
         if model.topology.pairs:
-            longest = longest_step(model, state, near, control=told.motors, forces=told.forces)
+            longest = longest_step(model, state, near, control=told.motors, forces=told.forces, likely=likely)
         margin = reach(model)
         if margin is not None:
-            unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces)
+            unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces, likely=likely)
             longest = jnp.minimum(longest, unseen)
         touch = touch_time(model, state.q, state.v, dv, near, rules.limits)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)

@@ -53,6 +53,7 @@ class LinkMotion(NamedTuple):
     falls: (..., nl) 1 where `velocity` changes with gravity, else 0.
     energy_root: (..., nl) e = sqrt(2E) [sqrt(J)].  growth: (..., nl) how fast e may grow [sqrt(J)/s].
     spin: (..., nl) bound on the angular speed of a body on which no torque acts, for ever [rad/s].
+    drift: (..., nl) speed of the centre of mass now, less `velocity` [m/s].  turn: (..., nl) angular speed now [rad/s].
     single: (nl,) bool, static: a tree of one link.
     speeds: what a point moves per e.
     """
@@ -63,6 +64,8 @@ class LinkMotion(NamedTuple):
     energy_root: Array
     growth: Array
     spin: Array
+    drift: Array
+    turn: Array
     single: np.ndarray
     speeds: TreeSpeeds
 
@@ -104,7 +107,7 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
     bodies = [_body(x.pose, y.V, *(forest.parameter(model, name, group) for name in ("mass", "com", "inertia")))
               for group, x, y in zip(forest.groups, placed, move(forest, placed, state.v), strict=True)]  # fmt: skip
     center, velocity = (Vec3(*(forest.join_links([b[k] for b in bodies]) for k in ks)) for ks in ((0, 1, 2), (3, 4, 5)))
-    turning, spin = (forest.join_links([b[k] for b in bodies]) for k in (6, 7))
+    turning, spin, turn = (forest.join_links([b[k] for b in bodies]) for k in (6, 7, 8))
     share = jnp.where(free, inverse(M, 0.0), 0.0)
     common = Vec3(*(_spread(share * _sum_by(mass * u, tree, n), tree) for u in (velocity.x, velocity.y, velocity.z)))
     relative = velocity - common
@@ -120,12 +123,13 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
 
     single = np.isin(tree, np.flatnonzero(np.bincount([t for t in tree if t >= 0], minlength=n) == 1))
     falls = _spread(free.astype(mass.dtype), tree)
-    return LinkMotion(common, center, falls, _spread(energy_root, tree), _spread(growth, tree), spin, single, speeds)
+    e, drift = _spread(energy_root, tree), root(relative.dot(relative))
+    return LinkMotion(common, center, falls, e, _spread(growth, tree), spin, drift, turn, single, speeds)
 
 
 @fence
 def _body(pose, V, mass, com, inertia):
-    """Center and its velocity, 2 T of the turning, and the bound on the angular speed of a body left alone."""
+    """Center and its velocity, 2 T of the turning, and the angular speed: its bound if nothing acts, and now."""
     arm = pose.R @ Vec3.of(com)
     c, u = pose.p + arm, V.v + V.w.cross(arm)
     I, w = Sym3.of(inertia), pose.R.T @ V.w
@@ -135,7 +139,7 @@ def _body(pose, V, mass, com, inertia):
     now = w.dot(w)
     square = turning * (a + b) * (1 + 8 * jnp.finfo(jnp.result_type(now)).eps) - L.dot(L) * a * b
     spin = root(jnp.where(low > 0, jnp.maximum(square, now), jnp.inf))
-    return c.x, c.y, c.z, u.x, u.y, u.z, turning, spin
+    return c.x, c.y, c.z, u.x, u.y, u.z, turning, spin, root(now)
 
 
 def _joint_energy(model: Model, state: State, control: Array | None) -> tuple[Array, Array]:

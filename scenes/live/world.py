@@ -59,7 +59,7 @@ class Live:
         scheme: str = "exact",
         law: str = "stronge",
         impacts: str = "sequential",
-        time_control: str = "rollback",
+        time_control: str = "likely",
         max_contacts: int | None = None,
         max_pairs: int | None = None,
         max_events: int = 1024,

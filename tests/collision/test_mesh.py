@@ -1,6 +1,7 @@
 """Meshes as people have them: many formats, wrong winding, holes, rubbish; and the hulls made of them."""
 
 import json
+import re
 import struct
 import time
 
@@ -259,6 +260,8 @@ def _gltf(nodes):
 
 
 STL_HEADER, TEXT = b"\0" * 80, b"this is not a mesh\n" * 50
+# trimesh takes it for a text, and what comes of that depends on whether it has chardet
+NOT_BINARY = "cannot read it|no triangles"
 BAD_FILES = {
     **{f"empty.{suffix}": (b"", "the file is empty") for suffix in ("stl", "obj", "ply", "glb", "off")},
     **{f"text.{suffix}": (TEXT, "") for suffix in ("stl", "obj", "ply", "glb", "gltf", "off", "zip")},
@@ -268,8 +271,8 @@ BAD_FILES = {
     },
     "no_triangles.stl": (b"solid x\nendsolid x\n", "no triangles"),
     "none.stl": (STL_HEADER + struct.pack("<I", 0), "no triangles"),
-    "four_billion.stl": (STL_HEADER + struct.pack("<I", 4_000_000_000) + b"\0" * 500, "cannot read it"),
-    "cut_short.stl": (trimesh.creation.box().export(file_type="stl")[:300], "cannot read it"),
+    "four_billion.stl": (STL_HEADER + struct.pack("<I", 4_000_000_000) + b"\0" * 500, NOT_BINARY),
+    "cut_short.stl": (trimesh.creation.box().export(file_type="stl")[:300], NOT_BINARY),
     "nan.stl": (STL_HEADER + struct.pack("<I12f", 1, *[0] * 3, *[NAN] * 9) + b"\0\0", "not finite"),
     "nan.obj": (b"v 0 0 0\nv 1 0 0\nv nan 1 0\nf 1 2 3\n", "not finite"),
     "range.obj": (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 9\n", "cannot read it"),
@@ -288,7 +291,7 @@ def test_bad_files_are_refused_with_a_reason(tmp_path, name):
     start = time.perf_counter()
     with pytest.raises(MeshError) as caught:
         load_mesh(tmp_path / name)
-    assert reason in str(caught.value)
+    assert re.search(reason, str(caught.value))
     assert ": " in str(caught.value), "the message must say what to do"
     assert time.perf_counter() - start < 10  # a hang, not a slow machine
 

@@ -27,7 +27,11 @@ SEEN = min(CELL) / 2  # [m] up to which a heightfield's gap is exact
 
 ROUND = {"cylinder", "ellipsoid"}
 CONVEX = [names for names in PAIRS if names[0] != "heightfield"]
-EACH = pytest.mark.parametrize("names", PAIRS, ids="-".join)
+# seconds to compile, each, and close to the sphere's and the box's
+HARD = {("heightfield", "cylinder"), ("heightfield", "ellipsoid")}
+EACH = pytest.mark.parametrize(
+    "names", [pytest.param(n, marks=pytest.mark.slow) if n in HARD else n for n in PAIRS], ids="-".join
+)
 EACH_CONVEX = pytest.mark.parametrize("names", CONVEX, ids="-".join)
 # 300 placements take minutes in all: they are for the slow half (1000 and more were played when this was written)
 MANY = pytest.param("random", 300, marks=pytest.mark.slow, id="random-300")

@@ -27,7 +27,11 @@ FAMILIES = {
     ("plane", "box"), ("heightfield", "sphere"), ("sphere", "box"), ("capsule", "capsule"), ("box", "box"),
     ("sphere", "cylinder"), ("ellipsoid", "ellipsoid"), ("hull", "hull"),
 }  # fmt: skip
-EACH = pytest.mark.parametrize("names", PAIRS, ids="-".join)
+# seconds to compile, each, and close to the sphere's and the box's
+HARD = {("heightfield", "cylinder"), ("heightfield", "ellipsoid")}
+EACH = pytest.mark.parametrize(
+    "names", [pytest.param(n, marks=pytest.mark.slow) if n in HARD else n for n in PAIRS], ids="-".join
+)
 
 
 def _some(pairs):

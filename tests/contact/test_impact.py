@@ -249,7 +249,7 @@ def heap():
     return model, carom.State(states.q, jnp.asarray(v), states.t)
 
 
-@BOTH
+@pytest.mark.parametrize("impacts", [pytest.param("sequential", marks=pytest.mark.slow), "simultaneous"])
 def test_heaps_never_gain_energy_and_end_apart(impacts):
     """Whatever e in [0, 1] and mu in [0, 2]; and every impact's energy follows from its impulse."""
     model, states = heap()

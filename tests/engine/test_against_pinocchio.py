@@ -42,9 +42,9 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
 
 
 def every(k: int, slow: int = 1) -> list:
-    """Each k-th tree, and the largest, in the default run; of the others each slow-th in the slow one."""
-    quick = {*range(0, len(TREES), k), len(TREES) - 1}
-    chosen = sorted({*quick, *range(0, len(TREES), slow)})
+    """Each k-th tree in the default run; of the others each slow-th, and the largest, in the slow one."""
+    quick = {*range(0, len(TREES), k)}
+    chosen = sorted({*quick, *range(0, len(TREES), slow), len(TREES) - 1})
     return [pytest.param(TREES[i], marks=() if i in quick else pytest.mark.slow, id=str(TREES[i])) for i in chosen]
 
 
@@ -111,13 +111,13 @@ def compare(recipe: Recipe, dtype: str, batch: tuple[int, ...], call=lambda f, *
     assert {name: e for name, e in worst.items() if not e < TOLERANCE[dtype]} == {}
 
 
-@pytest.mark.parametrize("recipe", every(8))
+@pytest.mark.parametrize("recipe", every(12))
 def test_tree_in_double_precision(recipe):
     with jax.disable_jit():
         compare(recipe, "float64", (STATES,))
 
 
-@pytest.mark.parametrize("recipe", every(49, slow=3))
+@pytest.mark.parametrize("recipe", every(30, slow=3))
 def test_tree_in_single_precision(recipe):
     with jax.disable_jit():
         compare(recipe, "float32", (STATES,))

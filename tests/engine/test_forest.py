@@ -108,6 +108,7 @@ def test_one_parameter_per_lane(name):
     assert np.abs(first[0] - first[1]).max() > 1e-6 * np.abs(first).max()
 
 
+@pytest.mark.slow
 def test_vmap_is_native_batch():
     """vmap over states, and over a model with some parameters per lane; two batch axes are like one."""
     rng, model, q, v, x = drawn(batch=(2, LANES))

@@ -123,9 +123,13 @@ def independent(model: carom.Model, state: carom.State, until: float, frame_dts:
     return runs[0]
 
 
-def rolled(model: carom.Model, state: carom.State, frame_dt: float, max_dt: float = 1 / 240) -> Any:
+def rolled(
+    model: carom.Model, state: carom.State, frame_dt: float, max_dt: float = 1 / 240, time_control: str = "rollback"
+) -> Any:
     """A rollout of fewer frames."""
-    return carom.rollout(model, state, duration=60 * frame_dt, frame_dt=frame_dt, max_dt=max_dt)
+    return carom.rollout(
+        model, state, duration=60 * frame_dt, frame_dt=frame_dt, max_dt=max_dt, time_control=time_control
+    )
 
 
 @pytest.mark.slow
@@ -180,7 +184,10 @@ def test_hinged_rod_meets_a_wall() -> None:
         shapes=[tip], friction=0.0, restitution=0.5,
     )  # fmt: skip
     model, state = carom.compile_scene(b)
-    log = independent(model, state, 1.0, FRAME_DTS, functools.partial(rolled, max_dt=1 / 1000))
+    fine = functools.partial(rolled, max_dt=1 / 1000)
+    log = independent(model, state, 1.0, FRAME_DTS, fine)
+    likely = independent(model, state, 1.0, FRAME_DTS[:1], functools.partial(fine, time_control="likely"))
+    np.testing.assert_allclose(likely["t"], log["t"], rtol=0, atol=SAME)
     at = np.arccos((RADIUS - wall) / length)  # x = cos q reaches the wall; q' = sqrt(3 g/L sin q)
     # q = s^2 takes the root out of the integrand at 0
     exact = quad(lambda s: 2 * s / np.sqrt(3 * G / length * np.sin(s * s)), 0, np.sqrt(at), epsabs=1e-13)[0]

@@ -21,7 +21,7 @@ RecordingFile = Annotated[Path, typer.Argument(metavar="FILE", help="a recording
 @app.command()
 def plot(
     file: RecordingFile,
-    kind: Annotated[str, typer.Option(help="run | energy | events | cone | motion | phase | laws")] = "run",
+    kind: Annotated[str, typer.Option(help="run | energy | events | cone | motion | phase")] = "run",
     out: Annotated[Path | None, typer.Option(help="a .png, .svg or .pdf file; default: FILE.png")] = None,
 ) -> None:
     """Draw a recording.

@@ -61,7 +61,7 @@ class Comparison:
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
         """Energy and the most telling coordinate under each law, as a picture (.png, .svg); needs matplotlib."""
-        from ..show.plots import plot_laws  # which compares laws too, when it is asked for that kind of plot
+        from ..show.plots import plot_laws
 
         return plot_laws(self.recordings, self.title, path)
 

@@ -29,7 +29,6 @@ KINDS = {
     "cone": "impulses of impacts in the friction cone",
     "motion": "paths of the bodies, or their heights over time",
     "phase": "velocity against coordinate of one degree of freedom",
-    "laws": "the scene run again under several laws of impact, and compared",
 }
 _ONE: dict[str, Callable[..., None]] = {
     "energy": energy.draw, "events": events.draw, "cone": cone.draw, "motion": motion.draw, "phase": phase.draw,
@@ -42,12 +41,10 @@ def plot(recording: Recording, kind: str, path: Target = None, **options: Any) -
     """One kind of picture of a run, see KINDS; a batch is drawn as quantiles, or all its lanes in one.
 
     path: of a .png, .svg or .pdf file; None: none is written, the Figure is returned (a notebook shows it).
-    options: of "phase": of="ball.z".  Of "laws": laws=("newton", "stronge").
+    options: of "phase": of="ball.z".
     """
     if kind == "run":
         return plot_run(recording, path)
-    if kind == "laws":
-        return plot_laws(_under_laws(recording, **options), recording.title, path)
     if kind not in _ONE:
         raise ValueError(f"there is no kind of plot {kind!r}; choose one of {', '.join(KINDS)}")
     figure = Figure(figsize=(7.6, 4.2), layout="constrained")
@@ -91,15 +88,6 @@ def change_svg(old: EventLog, new: EventLog) -> str:
     drawn = io.StringIO()
     figure.savefig(drawn, format="svg", metadata={"Date": None})
     return drawn.getvalue()
-
-
-def _under_laws(recording: Recording, laws: Any = None) -> Mapping[str, Recording]:
-    from ..regression.compare import LAWS, compare_laws
-
-    if recording.lanes is not None or recording.varied:
-        raise ValueError("laws are compared for a single run of a scene, and this is a batch: run the scene alone")
-    keywords = {name: value for name, value in recording.keywords.items() if name not in ("law", "throw")}
-    return compare_laws(recording.scene, laws or LAWS, title=recording.title, **keywords).recordings
 
 
 def _headline(recording: Recording, reading: Reading) -> str:

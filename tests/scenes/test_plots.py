@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 import carom
-from carom.scenes.regression import compare
 from carom.scenes.regression.reading import Reading
 from carom.scenes.regression.runs import recorded
 from carom.scenes.show.figures.phase import coordinates, most_telling
 from carom.scenes.show.plots import KINDS, plot, plot_laws, plot_run
-from carom.tests.scenes.small_runs import RUN, ball, balls
+from carom.tests.scenes.small_runs import ball, balls
 
-DRAWN = [kind for kind in KINDS if kind != "laws"]
+DRAWN = list(KINDS)
 
 
 def words(figure: Any) -> str:
@@ -65,8 +64,6 @@ def test_wrong_kinds_files_and_coordinates_are_refused(tmp_path):
         plot(ball(), "energy", tmp_path / "ball.jpeg")
     with pytest.raises(ValueError, match=r"no coordinate 'bal\.z': did you mean 'ball\.z'"):
         plot(ball(), "phase", of="bal.z")
-    with pytest.raises(ValueError, match="run the scene alone"):
-        plot(balls(), "laws")
     assert not list(tmp_path.iterdir())
 
 
@@ -100,13 +97,3 @@ def test_laws_share_their_pictures():
     said = words(plot_laws({"newton": ball(0.1), "stronge": ball(0.1)}, "ball"))
     assert "ball under newton, stronge" in said
     assert "newton\nstronge" in said
-
-
-def test_laws_are_drawn_of_a_recording(monkeypatch):
-    def under(scene: Any, title: str, law: str, **keywords: Any) -> Any:  # instead of a program for each law
-        assert scene == ball(0.1).scene
-        assert keywords == {**RUN, "throw": False}
-        return dataclasses.replace(ball(0.1), events=dataclasses.replace(ball(0.1).events, law=law))
-
-    monkeypatch.setattr(compare, "recorded", under)
-    assert "ball under newton, stronge" in words(plot(ball(0.1), "laws", laws=("newton", "stronge")))

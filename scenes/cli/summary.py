@@ -60,7 +60,11 @@ def print_summary(result: dict[str, Any]) -> None:
         f"{result['impacts']} impacts{when}; {result['ticks']} steps, {result['rollbacks']} of them taken back; "
         f"{result['resting']} times a contact rested; overlap at most {result['max_penetration']:.2g}"
     )
-    rate = f", then {result['rate']:.3g} s simulated a second" if result["rate"] else ""
+    rate = ""
+    if result["rate"]:
+        rate = (
+            f", then {result['rate'] * (lanes or 1):.3g} {'s' if lanes is None else 'lane-seconds'} simulated a second"
+        )
     say(
         f"{result['scene']}: {result['frames']} frames, {result['dtype']}, {result['scheme']}; "
         f"{result['seconds_to_first_piece']:.1f} s to compile and start{rate}",

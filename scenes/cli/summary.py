@@ -62,9 +62,8 @@ def print_summary(result: dict[str, Any]) -> None:
     )
     rate = ""
     if result["rate"]:
-        rate = (
-            f", then {result['rate'] * (lanes or 1):.3g} {'s' if lanes is None else 'lane-seconds'} simulated a second"
-        )
+        unit = "s" if lanes is None else "lane-seconds"
+        rate = f", then {result['rate'] * (lanes or 1):.3g} {unit} simulated a second"
     say(
         f"{result['scene']}: {result['frames']} frames, {result['dtype']}, {result['scheme']}; "
         f"{result['seconds_to_first_piece']:.1f} s to compile and start{rate}",

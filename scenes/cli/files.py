@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .app import FAILED, app
-from .options import Json, opened, precision, target
+from .options import Json, Robot, opened, precision, target
 from .output import emit, err, note, say
 from .progress import shown
 
@@ -45,6 +45,7 @@ def view(
     source: Annotated[str, typer.Argument(metavar="FILE|SCENE", help="a recording (.npz), or a scene to run live")],
     port: Annotated[int, typer.Option(help="of the page in the browser", min=1, max=65535)] = 8080,
     export: Annotated[Path | None, typer.Option(help="write one HTML file instead, which opens offline")] = None,
+    robot: Robot = None,
 ) -> None:
     """Show a recording or a live scene in the browser; Ctrl-C ends it.
 
@@ -55,7 +56,7 @@ def view(
         from ..show.page import write_page
 
         target(export, (".html",))
-        write_page(_read(Path(source)) if is_file else _recorded(source), export)
+        write_page(_read(Path(source)) if is_file else _recorded(source, robot), export)
         say(f"wrote {export}")
         return
     from ..show.viewer import view as show
@@ -64,7 +65,7 @@ def view(
         show(_read(Path(source)), port=port)
         return
     precision("")
-    show(opened(source).spec, port=port)
+    show(opened(source, robot).spec, port=port)
 
 
 @app.command()
@@ -101,10 +102,10 @@ def _read(file: Path) -> Recording:
     return recording
 
 
-def _recorded(scene: str) -> Recording:
+def _recorded(scene: str, robot: list[str] | None) -> Recording:
     from ..running import record
 
     precision("")
-    found = opened(scene)
+    found = opened(scene, robot)
     with shown(found.name, None) as told:
         return record(found.spec, title=found.name, progress=told, **found.keywords)

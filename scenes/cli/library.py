@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .app import app
-from .options import Json, SceneName, blamed, opened, precision, target
+from .options import Json, Robot, SceneName, blamed, opened, precision, target
 from .output import emit, say, table
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ def list_scenes(as_json: Json = False) -> None:
 
 
 @app.command()
-def info(scene: SceneName, as_json: Json = False) -> None:
+def info(scene: SceneName, robot: Robot = None, as_json: Json = False) -> None:
     """Describe a scene: its links, joints and degrees of freedom, how they are grouped, which shapes may touch, and
     for how many near pairs collision detection has room. Of a robot's file, also what was taken from it."""
     from ...integrators.snapshots import model_hash
     from ..compile import compile_scene
 
     precision("f64")
-    found = opened(scene)
+    found = opened(scene, robot)
     with blamed(scene):
         model, _ = compile_scene(found.spec)
     topology = model.topology
@@ -64,6 +64,7 @@ def info(scene: SceneName, as_json: Json = False) -> None:
 def export(
     scene: SceneName,
     out: Annotated[Path | None, typer.Argument(help="a .toml file; none: print it")] = None,
+    robot: Robot = None,
 ) -> None:
     """Write a scene as a TOML file, to read, change and run: docs/scenes.md describes the format.
 
@@ -73,10 +74,10 @@ def export(
     from ..formats.toml_writing import to_toml
 
     if out is None:
-        print(to_toml(opened(scene).spec), end="")
+        print(to_toml(opened(scene, robot).spec), end="")
         return
     target(out, (".toml",))
-    write_toml(opened(scene).spec, out)
+    write_toml(opened(scene, robot).spec, out)
     say(f"wrote {out}")
 
 

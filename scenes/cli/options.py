@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,13 @@ SceneName = Annotated[
     str, typer.Argument(metavar="SCENE", help="a scene of the library (`carom list`), or a .toml, .urdf or .xml file")
 ]
 Dtype = Annotated[str, typer.Option(help="f32 | f64; default: f64 on a CPU, f32 elsewhere")]
+Robot = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY[=VALUE]",
+        help="how a robot's file is read: floating, ground, mimic=free, drop=actuator ... (docs/robots.md); repeatable",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document, for programs")]
 
 
@@ -34,13 +42,16 @@ class Opened:
     report: ImportReport | None = None
 
 
-def opened(source: str) -> Opened:
-    """A scene by name or file. What was not taken from a robot's file as it stands is noted on stderr."""
+def opened(source: str, robot: Sequence[str] | None = None) -> Opened:
+    """A scene by name or file. What was not taken from a robot's file as it stands is noted on stderr.
+
+    robot: what `--robot` says.
+    """
     from ..library.facts import Play
     from ..library.registry import SCENES
     from ..sources import load
 
-    if source in SCENES:
+    if source in SCENES and not robot:
         play = SCENES[source].play
         return Opened(source, SCENES[source].build(**play.parameters), play.keywords)
     path, report = Path(source), None
@@ -48,11 +59,13 @@ def opened(source: str) -> Opened:
     if suffix == ".urdf":
         from ..formats.urdf import import_urdf
 
-        spec, report = import_urdf(source)
+        spec, report = import_urdf(source, **_keywords(robot, import_urdf))
     elif suffix in (".xml", ".mjcf"):
         from ..formats.mjcf import import_mjcf
 
-        spec, report = import_mjcf(source)
+        spec, report = import_mjcf(source, **_keywords(robot, import_mjcf))
+    elif robot:
+        raise typer.BadParameter(f"{source} is not the file of a robot: leave it out", param_hint="--robot")
     else:
         spec = load(source)
     if report is not None:
@@ -60,6 +73,21 @@ def opened(source: str) -> Opened:
         for item in (*report.of("approximated"), *report.of("ignored")):
             note(f"  {item.outcome} {item.what}{': ' * bool(item.why)}{item.why}")
     return Opened(path.stem, spec, Play().keywords, report)
+
+
+def _keywords(robot: Sequence[str] | None, reader: Callable[..., Any]) -> dict[str, Any]:
+    """Keywords of a reader of robots: "floating" is True, and "drop=a" adds to a list."""
+    found: dict[str, Any] = {}
+    known = [name for name, p in inspect.signature(reader).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    for text in robot or ():
+        key, given, value = text.partition("=")
+        if key not in known:
+            raise typer.BadParameter(f"{key!r} is unknown: give {', '.join(known)}", param_hint="--robot")
+        if key == "drop":
+            found[key] = [*found.get(key, []), value]
+        else:
+            found[key] = value if given else True
+    return found
 
 
 @contextlib.contextmanager

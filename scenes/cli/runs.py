@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .app import app
-from .options import Dtype, Json, SceneName, blamed, opened, precision, target
+from .options import Dtype, Json, Robot, SceneName, blamed, opened, precision, target
 from .output import emit, note, say
 from .progress import shown
 from .summary import print_summary, summary
@@ -38,6 +38,7 @@ def run(
         list[str] | None,
         typer.Option(metavar="PATH=LOW:HIGH", help="spread a number over the lanes, or PATH=a,b,c; repeatable"),
     ] = None,
+    robot: Robot = None,
     dtype: Dtype = "",
     x64: Annotated[bool, typer.Option("--x64", help="the same as --dtype f64")] = False,
     out: Annotated[Path | None, typer.Option(help="of the recording; default: SCENE.npz in this folder")] = None,
@@ -58,7 +59,7 @@ def run(
 
     carom run bouncing_ball --batch 100 --vary body.ball.restitution=0.1:0.9 --no-page
 
-    carom run robot.urdf --time 5 --law newton --json
+    carom run robot.urdf --robot floating --robot ground --time 5 --law newton --json
     """
     from ...engine.results import raise_for
     from ..formats.settings import changed, parse_setting
@@ -70,7 +71,7 @@ def run(
         raise typer.BadParameter("how many lanes? add --batch N", param_hint="--vary")
     changes = [parse_setting(text) for text in settings or ()]
     variations = _variations(vary or (), batch)
-    found = opened(scene)
+    found = opened(scene, robot)
     file = target(out or Path(f"{found.name}.npz"), (".npz",))
     used = precision("f64" if x64 else dtype)
     spec = found.spec

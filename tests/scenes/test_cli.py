@@ -242,6 +242,7 @@ def test_check_tells_what_holds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 WRONG = {
     "check": "name some scenes, or give --all",
+    "run pendulum --robot ground": "pendulum is not the file of a robot: leave it out",
     "check pendulum --all": "name some scenes, or give --all",
     "check pendulm": "did you mean 'pendulum'?",
     "check pendulum --dtype f16": "'f16' is unknown: give f32 or f64",
@@ -315,3 +316,14 @@ def test_info_suggests_a_name() -> None:
     code, output = run("info", "humanoit")
     assert code == 2
     assert "no scene named 'humanoit': did you mean 'humanoid'?" in output
+
+
+def test_robots_are_read_as_told(here: Path) -> None:
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    (here / "brick.urdf").write_text(f'<robot name="brick"><link name="body">{body}</link></robot>')
+    code, output = run("export", "brick.urdf", "--robot", "floating", "--robot", "ground")
+    assert code == 0
+    assert 'kind = "floating"' in output
+    assert 'name = "ground"' in output
+    code, output = run("info", "brick.urdf", "--robot", "flying")
+    assert (code, "'flying' is unknown: give floating, ground, mimic," in output) == (2, True)

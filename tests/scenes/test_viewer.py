@@ -13,7 +13,6 @@ from carom.scenes.show.meshes import ball
 from carom.scenes.show.motion import model_of, motion_of
 from carom.scenes.show.viewer_nodes import painted
 from carom.scenes.show.viewer_recording import between, frame_at
-from carom.tests.scenes.browser import chromium, needs_browser
 from carom.tests.scenes.drawn import recording
 
 pytest.importorskip("viser", reason="viser is not installed")
@@ -30,7 +29,7 @@ def viewer():
 
 def shown(viewer, t: float):
     """Once the viewer's thread has shown the time t."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while viewer.show.shown is None or viewer.show.shown[0] != pytest.approx(t):
         assert time.monotonic() < end, viewer.trouble
         time.sleep(0.01)
@@ -86,7 +85,7 @@ def test_playing_goes_on_and_round(viewer):
     viewer.show.seek(0.48)
     shown(viewer, 0.48)
     viewer.show.toggle()
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while viewer.show.t >= 0.48 and time.monotonic() < end:
         time.sleep(0.01)
     assert viewer.show.t < 0.48
@@ -125,29 +124,12 @@ def test_patterns_take_every_face_once():
     assert painted(mesh, "stripe", (0.2, 0.4, 0.6))[1][1] == IVORY
 
 
-@needs_browser
-@pytest.mark.slow
-def test_the_browser_draws_it(viewer, tmp_path):
-    image = pytest.importorskip("matplotlib.image")
-    pictures = []
-    for t in (0.05, 0.45):
-        viewer.show.seek(t)
-        shown(viewer, t)
-        shot = tmp_path / f"{t}.png"
-        address = viewer.url.replace("localhost", "127.0.0.1")
-        chromium(tmp_path, address, f"--screenshot={shot}", milliseconds=60_000)
-        pictures.append(image.imread(shot)[150:, :500, :3])  # beside the controls
-    first, second = pictures
-    assert (first[..., 2] - first[..., 0]).max() > 0.2  # the ball is blue
-    assert (np.abs(first - second).max(axis=-1) > 0.1).mean() > 0.002  # it has moved
-
-
 @pytest.mark.slow
 def test_a_scene_runs_until_it_is_paused():
     viewer: Any = view("bouncing_ball", port=0, open_browser=False, block=False)
     try:
         world = viewer.show.world
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while world.time < 0.6 and time.monotonic() < end:  # the ball lands at 0.45 s
             time.sleep(0.02)
         assert world.time >= 0.6

@@ -111,7 +111,7 @@ def compare(recipe: Recipe, dtype: str, batch: tuple[int, ...], call=lambda f, *
     assert {name: e for name, e in worst.items() if not e < TOLERANCE[dtype]} == {}
 
 
-@pytest.mark.parametrize("recipe", every(12))
+@pytest.mark.parametrize("recipe", every(12, slow=2))
 def test_tree_in_double_precision(recipe):
     with jax.disable_jit():
         compare(recipe, "float64", (STATES,))

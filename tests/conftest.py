@@ -44,11 +44,13 @@ hypothesis.settings.load_profile("carom")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker for all slow tests of a pair of shapes (`--dist loadgroup`): their sample takes half a minute."""
+    """One worker for all slow tests of a pair of shapes (`--dist loadgroup`): their sample takes half a minute. And the
+    longest test first."""
     for item in items:
         given: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
         if "names" in given and item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.xdist_group("-".join(given["names"])))
+    items.sort(key=lambda item: item.name != "test_commands_work")  # the longest first: at the end a worker would wait
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -98,7 +98,7 @@ def test_derivatives_through_two_bounces() -> None:
         ({"dt": float("nan")}, "dt is nan"),
         ({"max_dt": 0.0}, "max_dt is 0.0; it must be a positive number of seconds"),
         ({"scheme": "euler"}, "scheme 'euler' is unknown"),
-        ({"time_control": "none"}, "time_control is 'none'; it must be one of rollback, fixed"),
+        ({"time_control": "none"}, "time_control is 'none'; it must be one of rollback, likely, fixed"),
         ({"law": "coulomb"}, "coulomb"),
         ({"impacts": "all"}, "impacts is 'all'"),
         ({"resting": "none"}, "none"),

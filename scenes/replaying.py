@@ -12,7 +12,7 @@ import numpy as np
 from ..integrators.recording import Events
 from .formats.recording import Recording
 from .formats.recording_parts import Part, joined
-from .running import Told, counted, pieces
+from .running import DRIVES, Told, counted, pieces
 from .variations import recompiled
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ class Replay:
 def replay(recording: Recording, progress: Told | None = None) -> Replay:
     """Compiles the scene of a recording again, runs it from its first frame on in the same pieces, and compares.
 
-    Raises ValueError where it cannot be run: a control that was a function, or double precision without x64.
+    Raises ValueError where it cannot be run: control or forces that were a function, or double precision without x64.
     """
     from ..integrators.snapshots import model_hash
     from .formats.provenance import DECISIVE, provenance
 
-    control = recording.keywords.get("control")
-    if isinstance(control, dict):
-        raise ValueError(f"{recording.title} cannot be replayed: its control was a function, {control['function']}")
+    for name in DRIVES:
+        if isinstance(given := recording.keywords.get(name), dict):
+            raise ValueError(f"{recording.title} cannot be replayed: its {name} was a function, {given['function']}")
     here = provenance(recording.q.dtype)
     changed = tuple(
         f"{name} is {here[name] or 'none'}, it was {recording.provenance.get(name) or 'none'}"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PIECE = 12  # intervals between frames that are run at once on a CPU: a millisecond more each, and a bar that moves
 PIECE_APART = 120  # elsewhere, where lanes wait for each other at the end of a piece
+DRIVES = ("control", "forces")  # keywords that may have a row for each interval, or be a function
 
 
 @dataclass(frozen=True)
@@ -82,17 +83,17 @@ def pieces(model: Model, state: State, keywords: Mapping[str, Any], size: int) -
 
     times, frame_dt = _times(keywords), keywords.get("frame_dt", 1 / 60)
     intervals = len(times) - 1
-    control = keywords.get("control")
-    rows = None if control is None or callable(control) or np.ndim(control) < 2 else np.asarray(control)
-    if rows is not None and len(rows) != intervals:
-        raise ValueError(f"control has {len(rows)} rows; give one for each of the {intervals} intervals between frames")
+    given: dict[str, Any] = {name: keywords.get(name) for name in DRIVES}
+    rows = {name: np.asarray(x) for name, x in given.items() if not callable(x) and np.ndim(x) >= 2}
+    for name, x in rows.items():
+        if len(x) != intervals:
+            raise ValueError(f"{name} has {len(x)} rows; give one for each of the {intervals} intervals between frames")
     for begin in range(0, intervals, size):
         end = min(begin + size, intervals)
         odd = end == intervals and abs(times[end] - intervals * frame_dt) > 1e-9 * frame_dt
         duration = times[end] - times[begin] if odd else (end - begin) * frame_dt
         mine = {**keywords, "duration": float(duration), "throw": False}
-        if rows is not None:
-            mine["control"] = rows[begin:end]
+        mine |= {name: x[begin:end] for name, x in rows.items()}
         result = rollout(model, state, **mine)
         yield result
         lost = _lost(np.asarray(result.code))

@@ -138,7 +138,7 @@ def test_ticks_are_counted() -> None:
 
 
 # a radian a step at the fastest it spins, where what rests is followed to 2.3 mm or, with other last digits of a
-# chaotic motion, to 9.5 mm; a quarter of one: 0.3 mm
+# chaotic motion, to 9.5 mm; a quarter of one: 0.3 mm, which may change as much
 @pytest.mark.parametrize(("max_dt", "depth"), [(0.05, RADIUS / 8), (0.0125, RADIUS / 100)])
 def test_long_steps_at_rest_come_to_an_end(max_dt: float, depth: float) -> None:
     """It bounces, rests, rocks and hops for 27 s. Steps this long leave it deep in the ground at times: it must neither

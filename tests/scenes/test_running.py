@@ -113,14 +113,15 @@ def test_a_run_ends_when_no_lane_is_left(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(asked) == 2
 
 
-def test_a_last_interval_that_is_shorter_and_rows_of_control(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["control", "forces"])
+def test_a_last_interval_that_is_shorter_and_rows_of_what_drives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = fake_rollouts(monkeypatch, [OK] * 2)
     rows = np.arange(6.0).reshape(3, 2)
-    list(pieces(None, state_of(), {"duration": 2.5, "frame_dt": 1.0, "control": rows}, 2))  # type: ignore[arg-type]
+    list(pieces(None, state_of(), {"duration": 2.5, "frame_dt": 1.0, name: rows}, 2))  # type: ignore[arg-type]
     assert [x.duration for x in asked] == [2.0, 0.5]
-    np.testing.assert_array_equal(np.concatenate([x.control for x in asked]), rows)
-    with pytest.raises(ValueError, match="control has 2 rows; give one for each of the 3 intervals"):
-        next(pieces(None, state_of(), {"duration": 2.5, "frame_dt": 1.0, "control": rows[:2]}, 2))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(np.concatenate([vars(x)[name] for x in asked]), rows)
+    with pytest.raises(ValueError, match=f"{name} has 2 rows; give one for each of the 3 intervals"):
+        next(pieces(None, state_of(), {"duration": 2.5, "frame_dt": 1.0, name: rows[:2]}, 2))  # type: ignore[arg-type]
 
 
 # -- lanes ---------------------------------------------------------------------------------------------
@@ -207,8 +208,9 @@ def test_a_replay_tells_what_else_is_different_here() -> None:
 
 
 def test_what_cannot_be_replayed() -> None:
-    with pytest.raises(ValueError, match="its control was a function, push"):
-        replay(replace(recorded(), keywords={"control": {"function": "push"}}))
+    for name in ("control", "forces"):
+        with pytest.raises(ValueError, match=f"its {name} was a function, push"):
+            replay(replace(recorded(), keywords={name: {"function": "push"}}))
 
 
 def test_the_model_of_a_recording_is_the_one_that_was_run() -> None:

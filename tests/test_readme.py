@@ -59,7 +59,7 @@ def test_code_of_a_page(page: str, tmp_path: Path) -> None:
 def test_code_of_the_tour(tmp_path: Path) -> None:
     lines = outcome((ROOT / "docs" / "tour.md").read_text(), tmp_path)
     lines, (same, recorded, touched, saved) = lines[:-4], lines[-4:]
-    assert (same, recorded, touched) == ("True", "(121,) 3", "ball world")
+    assert (same, recorded, touched) == ("True", "(121,) 3", "ball plane")
     assert int(saved.split()[0]) == 16 + 8 * (7 + 6 + 1)
     names, a, frames, batch, *rest = lines
     assert names == "('pendulum', 'box') (8,) (7,)"

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...collision.poses import Array
 from ...engine.model import Topology
-from ..compiling.shape_rows import shape_rows
+from ..owners import shape_owners
 from ..spec import SceneSpec
 
 BEGIN, STAY, END, BOUNCE = "begin", "stay", "end", "bounce"
@@ -21,7 +21,8 @@ LEAST = 1e-20  # weight of a contact without impulse: it has a place too
 class Contact:
     """Two bodies that touched in a frame.
 
-    a, b: names of bodies or links; b may be a static's, "world" if it has none.
+    a, b: names of bodies or links; b may be a static's, "plane" or "static" and its
+    number if it has none.
     phase: "begin", "stay" or "end"; "bounce" where it began and ended within the frame.
     impulse: (3,) on a, over the frame, world axes [N s].  point: (3,) in the world [m] and normal: (3,) unit, from b to
     a: where that acted, on average.  speed: of the hardest impact, how fast they closed [m/s]; 0 where none was.
@@ -47,14 +48,8 @@ class Bodies:
 
     @staticmethod
     def of(scene: SceneSpec, topology: Topology) -> Bodies:
-        """Of the model that a scene was compiled to: the world's shapes come first, in the order of its statics."""
-        named = [
-            static.name or "world"
-            for k, static in enumerate(scene.statics)
-            for _ in shape_rows(static, k, moving=False)
-        ]
-        links = [topology.names[link] for link in topology.shape_links if link >= 0]
-        return Bodies(topology, (*named, *links))
+        """Of the model that a scene was compiled to."""
+        return Bodies(topology, shape_owners(scene, topology))
 
     @cached_property
     def couples(self) -> tuple[list[tuple[str, str]], Array, Array]:

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiling.shape_rows import shape_rows
 from ..formats.recording import Recording
-from ..spec import PlaneSpec, SceneSpec
+from ..owners import shape_owners
 
 Array = np.ndarray
 LIMIT = "limit"  # stands for the other body where a joint's limit is struck
@@ -164,9 +163,7 @@ class Reading:
     @cached_property
     def owners(self) -> tuple[str, ...]:
         """The name of what carries each shape of the model."""
-        topology = self.model.topology
-        statics = _static_owners(self.recording.scene, topology.shape_links.count(-1))
-        return statics + tuple(topology.names[link] for link in topology.shape_links[len(statics) :])
+        return shape_owners(self.recording.scene, self.model.topology)
 
 
 @dataclass(frozen=True)
@@ -195,17 +192,3 @@ class Ledger:
 def span(x: Array, axis: int) -> Array:
     """Largest less smallest along an axis, of the frames that were reached."""
     return np.nanmax(x, axis) - np.nanmin(x, axis)
-
-
-def _static_owners(scene: SceneSpec, n: int) -> tuple[str, ...]:
-    """Names of the n shapes of statics, in the model's order; a static without a name is called by its kind."""
-    unnamed = [static for static in scene.statics if static.name is None]
-    names, counts = [], []
-    for k, static in enumerate(scene.statics):
-        kind = "plane" if isinstance(static, PlaneSpec) else "static"
-        alone = sum(isinstance(other, type(static)) for other in unnamed) == 1
-        names.append(static.name or (kind if alone else f"{kind} {k}"))
-        counts.append(1 if isinstance(static, PlaneSpec) else len(static.shapes))
-    if sum(counts) != n:  # a mesh becomes several shapes
-        counts = [len(shape_rows(static, k, moving=False)) for k, static in enumerate(scene.statics)]
-    return tuple(name for name, count in zip(names, counts, strict=True) for _ in range(count))

@@ -21,8 +21,7 @@ LEAST = 1e-20  # weight of a contact without impulse: it has a place too
 class Contact:
     """Two bodies that touched in a frame.
 
-    a, b: names of bodies or links; b may be a static's, "plane" or "static" and its
-    number if it has none.
+    a, b: names of bodies or links; b may be a static's, see `owners.py` where that has none.
     phase: "begin", "stay" or "end"; "bounce" where it began and ended within the frame.
     impulse: (3,) on a, over the frame, world axes [N s].  point: (3,) in the world [m] and normal: (3,) unit, from b to
     a: where that acted, on average.  speed: of the hardest impact, how fast they closed [m/s]; 0 where none was.

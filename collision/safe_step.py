@@ -195,8 +195,12 @@ def _sides(model: Model, state: State, *drive: Array | None, likely: bool) -> _S
     own, hung = (of_link(mobility), of_link(turning)), (of_link(origin), of_link(spin))
     speed = speed_at(*own, *hung, from_com.swing, from_origin.swing)
     slope = times(speed, of_link(motion.energy_root))
-    if likely:
-        slope = jnp.minimum(slope, LIKELY * (of_link(motion.drift) + times(of_link(motion.turn), from_com.swing)))
+    growth = times(speed, of_link(motion.growth))
+    assumed = motion.assumed[link] & moves
+    if likely or assumed.any():
+        double = LIKELY * (of_link(motion.drift) + times(of_link(motion.turn), from_com.swing))
+        slope = jnp.minimum(slope, double) if likely else slope
+        slope, growth = jnp.where(assumed, double, slope), jnp.where(assumed, 0, growth)
     falls = of_link(motion.falls)
     alone = motion.single[link] & (falls > 0)
     concave = np.array([kind in CONCAVE for kind in topology.shape_kinds], bool)
@@ -204,7 +208,7 @@ def _sides(model: Model, state: State, *drive: Array | None, likely: bool) -> _S
         velocity=jax.tree.map(of_link, motion.velocity),
         falls=falls,
         slope=jnp.where(alone, times(of_link(motion.spin), from_com.swing), slope),
-        growth=times(speed, of_link(motion.growth)),
+        growth=growth,
         center=jax.tree.map(of_link, motion.center),
         full=jnp.where(alone & ~concave, from_com.full, jnp.inf),
         concave=jnp.where(concave, 1.0, 0.0),

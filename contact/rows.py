@@ -15,8 +15,9 @@ from jax import Array
 
 from ..engine.algebra.fence import available, fence, settled
 from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
+from ..engine.closures.blocks import inverse_inertias
 from ..engine.dynamics.kinematics import place
-from ..engine.dynamics.trees import Trees, dof_motions, inverse_inertias, trees_of
+from ..engine.dynamics.trees import Trees, dof_motions, trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model
 from .cone.elimination import block, put

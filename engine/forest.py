@@ -42,7 +42,7 @@ class Forest:
             if shape[-1:] != (width,):
                 raise ValueError(f"{name} has shape {shape}; this model needs (..., {width})")
             shapes.append(shape[:-1])
-        for name in BATCHABLE:
+        for name in BATCHABLE + (LOOPS if model.topology.loops else ()):
             shape = jnp.shape(getattr(model, name))
             shapes.append(shape[: len(shape) - Model.base_ndim(name)])
         return Forest(model.topology, np.broadcast_shapes(*shapes), jnp.result_type(*arrays.values()))
@@ -236,6 +236,12 @@ class Forest:
 BATCHABLE = (
     "mass", "com", "inertia", "joint_position", "joint_quaternion", "axis", "axis2", "pitch", "armature", "damping",
     "loss", "stiffness", "rest", "motor_gain", "motor_kp", "motor_kd", "motor_effort", "motor_target", "gravity",
+)  # fmt: skip
+
+
+LOOPS = (
+    "loop_position", "loop_quaternion", "loop_size", "loop_course", "loop_spring", "loop_stiff", "loop_damp",
+    "loop_limits", "baumgarte",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ how many trailing axes a parameter has of its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -36,6 +37,24 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Loop:
+    """What ties two links together besides the tree: a joint that closes a loop, a relation, or a spring.
+
+    kind: key of `engine.closures.kinds.KINDS`.  a, b: the links, -1 is the world.
+    dofs: the degrees of freedom of a gear (a's, b's) and of a drive (a's, -1); else ().
+    course: a function of time added to `Model.loop_course`, None for none; it must be made of jnp's functions.
+    acts: whether it has a spring, a damper, a constant force or limits.
+    """
+
+    kind: str
+    a: int
+    b: int
+    dofs: tuple[int, ...] = ()
+    course: Callable[[Any], Any] | None = None
+    acts: bool = False
+
+
+@dataclass(frozen=True)
 class Topology:
     """The static half of a model: integers and names only, hashed by content.
 
@@ -48,6 +67,8 @@ class Topology:
     shape_window: rows and columns of a heightfield's cells that are looked at about a body, (0, 0) of other shapes.
     pairs: (shape, shape) that may touch, each once, smaller index first.
     driven: whether some static's surface moves, see `Model.shape_twist`.
+    loops: see `Loop`.  hold: how they are held: "projection" (exact, drift taken off after each step), "baumgarte"
+    (exact, drift fed back) or "penalty" (stiff springs).
     """
 
     names: tuple[str, ...]
@@ -61,6 +82,8 @@ class Topology:
     shape_window: tuple[tuple[int, int], ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
     driven: bool = False
+    loops: tuple[Loop, ...] = ()
+    hold: str = "projection"
 
     def __hash__(self) -> int:
         return self._hash  # a thousand bodies have half a million pairs, and every jitted call asks
@@ -170,6 +193,14 @@ class Model:
         points (m, 3): vertices of hulls and meshes, all shapes end to end [m];
         shape_twist (ns, 6): angular velocity and velocity of the shape's origin, world axes, of statics whose
         surfaces move in place as conveyors and turntables do [rad/s, m/s].
+    Loops (nk of them, see `engine/closures/kinds.py`; axes of both frames coincide when the joint is at zero):
+        loop_position (nk, 2, 3) [m], loop_quaternion (nk, 2, 4): frames on a and on b;
+        loop_size (nk,): length, radius or ratio;  loop_course (nk, 5): offset, rate, amplitude, frequency, phase of
+        what a distance, gear or drive keeps to: offset + rate t + amplitude sin(2 pi frequency t + phase);
+        loop_spring (nk, 2, 4): stiffness, rest, damping and constant force along up to two coordinates;
+        loop_stiff, loop_damp (nk, 2): of the penalty, for what shifts and what turns [N/m, N m; N s/m, N m s];
+        loop_limits (nk, 2, 2): (lower, upper) of up to two coordinates, held by penalty.
+        baumgarte () [1/s]: rate at which errors are fed back.
     Pairs: pair_friction (np,), pair_restitution (np,), combined when the scene was compiled.
     """
 
@@ -207,6 +238,15 @@ class Model:
     shape_twist: Array
     pair_friction: Array
     pair_restitution: Array
+    loop_position: Array
+    loop_quaternion: Array
+    loop_size: Array
+    loop_course: Array
+    loop_spring: Array
+    loop_stiff: Array
+    loop_damp: Array
+    loop_limits: Array
+    baumgarte: Array
 
     def replace(self, **changes: Any) -> Model:
         """A copy with some parameters changed, e.g. `model.replace(mass=masses)` with masses (lanes, nl)."""
@@ -236,6 +276,14 @@ _BASE_NDIM = {
     "shape_position": 2,
     "shape_quaternion": 2,
     "points": 2,
+    "loop_position": 3,
+    "loop_quaternion": 3,
+    "loop_course": 2,
+    "loop_spring": 3,
+    "loop_stiff": 2,
+    "loop_damp": 2,
+    "loop_limits": 3,
+    "baumgarte": 0,
 }
 
 

@@ -36,7 +36,7 @@ def prepared(
     max_dt: Array,
 ) -> Ready:
     """near, contacts, rows: what was found at `state`, whose velocities have been through their impacts."""
-    dv = acceleration(model, state.q, state.v, 1.0, told.motors, told.impulses(1.0))
+    dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
     if rules.time_control != "fixed":
         likely = rules.time_control == "likely"

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
+from ..engine.closures.forward import exact as exactly_held
+from ..engine.closures.projection import projected
+from ..engine.model import Model
+from ..engine.state import State
 from .motion.exact import exact
 from .motion.lie_midpoint import lie_midpoint
 from .motion.rk4 import rk4
@@ -14,4 +21,13 @@ def scheme_named(name: str):
     """The scheme of this name, or an error that lists the names."""
     if name not in SCHEMES:
         raise ValueError(f"scheme {name!r} is unknown; it must be one of {', '.join(SCHEMES)}")
-    return SCHEMES[name]
+    return functools.partial(_closed, SCHEMES[name])
+
+
+def _closed(scheme: Any, model: Model, state: State, h: Any, *acting: Any) -> State:
+    """One step, after which loops are closed to rounding, where that is how they are held."""
+    after = scheme(model, state, h, *acting)
+    if not (exactly_held(model.topology) and model.topology.hold == "projection"):
+        return after
+    q, v = projected(model, after.q, after.v, after.t)
+    return State(q, v, after.t)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..collision.plain import Numbers
+import numpy as np
+
+from ..collision.plain import Numbers, plain
 from ..collision.shapes import ALL_LAYERS, Shape
 from .joint_specs import Joint
-from .spec import BodySpec, LinkSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from .spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
 
 ORIGIN, NO_TURN = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 
@@ -28,9 +30,12 @@ class SceneBuilder:
         *,
         gap_band: float | None = None,
         rest_speed: float | None = None,
+        baumgarte: float | None = None,
     ) -> None:
         self._gravity: Any = gravity
         self._touch: Any = (gap_band, rest_speed)
+        self._loops: list[LoopSpec] = []
+        self._baumgarte = baumgarte
         self._links: list[Any] = []
         self._statics: list[Any] = []
         self._pairs: list[PairSpec] = []
@@ -109,6 +114,28 @@ class SceneBuilder:
         """A link on a joint; position [m] and quaternion place the joint frame in the parent's frame."""
         self._links.append(_spec(LinkSpec, locals()))
 
+    def add_loop(
+        self,
+        link_a: str,
+        frame_a: Any = None,
+        link_b: str = "world",
+        frame_b: Any = None,
+        *,
+        joint: Any,
+        name: str | None = None,
+    ) -> None:
+        """A second joint between two links, which closes a loop; or a Distance, Spring, Rolling, Gear or Driven.
+
+        frame_a, frame_b: the joint's frame on each link, a position (3,) [m] or (position, quaternion); frame_a: by
+        default the link's own frame, frame_b: where frame_a is at the start. Gear and Driven have none.
+
+        b.add_loop("coupler", (1, 0, 0), "world", joint=Revolute((0, 1, 0)))
+        """
+        position_a, quaternion_a = _frame(frame_a)
+        position_b, quaternion_b = _frame(frame_b)
+        a = (position_a or ORIGIN, quaternion_a or NO_TURN)
+        self._loops.append(LoopSpec(link_a, joint, link_b, *a, position_b, quaternion_b, name))
+
     def set_pair(
         self, material_a: str, material_b: str, *, friction: float | None = None, restitution: float | None = None
     ) -> None:
@@ -122,7 +149,17 @@ class SceneBuilder:
     def build(self) -> SceneSpec:
         """The scene recorded so far, as plain data."""
         links, statics, pairs = tuple(self._links), tuple(self._statics), tuple(self._pairs)
-        return SceneSpec(self._gravity, links, statics, pairs, tuple(self._exclusions), *self._touch)
+        exclusions, loops = tuple(self._exclusions), tuple(self._loops)
+        band, speed = self._touch
+        return SceneSpec(self._gravity, links, statics, pairs, exclusions, band, speed, loops, self._baumgarte)
+
+
+def _frame(frame: Any) -> tuple[Any, Any]:
+    """(position, quaternion) of a frame as people give it; None where it does not say."""
+    if frame is None:
+        return None, None
+    nested = len(frame) == 2 and all(np.ndim(part) for part in frame)
+    return plain(frame) if nested else (plain(frame), NO_TURN)
 
 
 def _spec(kind: Any, arguments: dict[str, Any]) -> Any:

@@ -21,6 +21,7 @@ from ..engine.state import State
 from .compiling import check
 from .compiling.inertia import link_mass
 from .compiling.joint_rows import JointRow, joint_row, start_q, start_v
+from .compiling.loop_rows import no_loops, with_loops
 from .compiling.order import parent_name, sort_links, who
 from .compiling.pairs import pair_table
 from .compiling.shape_rows import ShapeRow, shape_rows
@@ -58,11 +59,12 @@ def compile_scene(scene: Any, dtype: Any = None) -> tuple[Model, State]:
     check_tree([who(link) for link in specs], parents, [link.mass for link in links], joints)
     topology, shape_arrays = _shapes(spec, specs, parents, links)
     arrays = _link_arrays(links) | shape_arrays | {"gravity": gravity, "gap_band": 0.0, "rest_speed": 0.0}
+    arrays |= {"baumgarte": 0.0} | no_loops()
     arrays |= {f: np.concatenate([joint.dofs[f] for joint in joints]) for f in DOF_FIELDS}
     model = Model(topology=topology, **{name: jnp.asarray(array, kind) for name, array in arrays.items()})
     model = model.replace(topology=replace(topology, shape_window=windows(model)), **_touch(spec, model))
     q, v = np.concatenate([link.q for link in links]), np.concatenate([link.v for link in links])
-    return model, State(q=jnp.asarray(q, kind), v=jnp.asarray(v, kind), t=jnp.asarray(0.0, kind))
+    return with_loops(spec, model, State(q=jnp.asarray(q, kind), v=jnp.asarray(v, kind), t=jnp.asarray(0.0, kind)))
 
 
 def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:

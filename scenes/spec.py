@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..collision.plain import Numbers, make_plain
 from ..collision.shapes import ALL_LAYERS, Shape
@@ -135,10 +136,35 @@ class PairSpec:
 
 
 @dataclass(frozen=True)
+class LoopSpec:
+    """What ties two links together besides the tree of joints: see `SceneBuilder.add_loop`.
+
+    link_a, link_b: names, or "world".  joint: a joint that closes the loop (springs, motors and limits stay with the
+    tree's joints), or Distance, Spring, Rolling, Gear, Driven.
+    position_a (3,) [m], quaternion_a (4,): the joint's frame on link a;  position_b, quaternion_b: on link b; None:
+    where the frame on a is at the start.
+    """
+
+    link_a: str
+    joint: Any
+    link_b: str = "world"
+    position_a: Numbers = (0.0, 0.0, 0.0)
+    quaternion_a: Numbers = (1.0, 0.0, 0.0, 0.0)
+    position_b: Numbers | None = None
+    quaternion_b: Numbers | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+
+
+@dataclass(frozen=True)
 class SceneSpec:
     """A whole scene.
 
     gravity (3,) in W [m/s^2].  links: bodies and links in order of adding.  statics: planes and static geometry.
+    loops: what closes loops of links.  baumgarte [1/s]: how fast errors of the loops are fed back into accelerations;
+    None: they are taken off after each step, to rounding.
     pairs: rules between materials.  exclusions: pairs of names (of bodies, links, statics, or "world": all
     statics) that never touch.
     gap_band [m]: how near is touching; None: 1e-9 in double precision, 1e-5 in single, times the size of the largest
@@ -153,6 +179,8 @@ class SceneSpec:
     exclusions: tuple[tuple[str, str], ...] = ()
     gap_band: float | None = None
     rest_speed: float | None = None
+    loops: tuple[LoopSpec, ...] = ()
+    baumgarte: float | None = None
 
     def __post_init__(self) -> None:
         make_plain(self)

@@ -15,6 +15,10 @@ base. Damping, loss, limits and dissipative impacts within the tree take energy 
 energy up to what their effort allows, and what kd adds to a clipped force always brakes: clip(f - kd v) v <= clip(f) v.
 On joints with quaternions a position motor is just a force, and a spring is taken not to pass half a turn.
 
+Links that loops tie together count as one tree, which never falls freely here; constraint forces do no work on it.
+Where they do (a joint that is driven), or springs between links hold energy (loops that act, penalty joints), nothing
+is known: such links are `assumed` to go at most `LIKELY` times as fast as they go now.
+
 A free body's angular velocity changes while it tumbles, but 2T and |L| do not. With s_k = 1/I_k between 1/I_max and
 1/I_min, (s_k - 1/I_min)(s_k - 1/I_max) <= 0; weighted with L_k^2 and summed over the three axes,
 
@@ -38,7 +42,7 @@ from ...engine.dynamics.kinematics import move, place
 from ...engine.dynamics.passive import displacement
 from ...engine.forest import Forest
 from ...engine.joints import JOINTS
-from ...engine.model import Model, Topology
+from ...engine.model import Loop, Model, Topology
 from ...engine.rows import sum_into, take
 from ...engine.state import State
 from ..bounds import root
@@ -54,7 +58,7 @@ class LinkMotion(NamedTuple):
     energy_root: (..., nl) e = sqrt(2E) [sqrt(J)].  growth: (..., nl) how fast e may grow [sqrt(J)/s].
     spin: (..., nl) bound on the angular speed of a body on which no torque acts, for ever [rad/s].
     drift: (..., nl) speed of the centre of mass now, less `velocity` [m/s].  turn: (..., nl) angular speed now [rad/s].
-    single: (nl,) bool, static: a tree of one link.
+    single, assumed: (nl,) bool, static: a tree of one link; a link of which nothing is known.
     speeds: what a point moves per e.
     """
 
@@ -67,6 +71,7 @@ class LinkMotion(NamedTuple):
     drift: Array
     turn: Array
     single: np.ndarray
+    assumed: np.ndarray
     speeds: TreeSpeeds
 
 
@@ -81,6 +86,11 @@ def trees(topology: Topology) -> tuple[tuple[int, ...], tuple[int, ...]]:
             roots.append(i)
             above = len(roots) - 1
         tree.append(above)
+    for loop in topology.loops:
+        one, other = sorted((tree[loop.a], tree[loop.b])) if min(loop.a, loop.b) >= 0 else (-1, -1)
+        if 0 <= one < other:
+            roots.pop(other)
+            tree = [one if k == other else k - (k > other) for k in tree]
     return tuple(tree), tuple(roots)
 
 
@@ -100,7 +110,8 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
     force = force if forces is None else force + jnp.abs(forces)
     acted = (force != 0) | (model.motor_kp != 0) | (model.motor_kd != 0) | (model.damping != 0)
     acted |= (model.loss != 0) | (model.stiffness != 0) | (model.armature != 0)
-    free = _falls_freely(topology, roots, jnp.broadcast_to(acted, full))
+    tied = {tree[end] for loop in topology.loops for end in (loop.a, loop.b)}
+    free = _falls_freely(topology, roots, jnp.broadcast_to(acted, full)) & ~np.isin(np.arange(n), list(tied))
 
     # the common motion of each tree in free fall, and the energy of the rest
     placed = place(forest, model, state.q)
@@ -124,7 +135,11 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
     single = np.isin(tree, np.flatnonzero(np.bincount([t for t in tree if t >= 0], minlength=n) == 1))
     falls = _spread(free.astype(mass.dtype), tree)
     e, drift = _spread(energy_root, tree), root(relative.dot(relative))
-    return LinkMotion(common, center, falls, e, _spread(growth, tree), spin, drift, turn, single, speeds)
+    assumed = np.isin(
+        tree, [tree[end] for loop in topology.loops if _works(topology, loop) for end in (loop.a, loop.b)]
+    )
+    assumed &= np.array(tree) >= 0
+    return LinkMotion(common, center, falls, e, _spread(growth, tree), spin, drift, turn, single, assumed, speeds)
 
 
 @fence
@@ -160,6 +175,11 @@ def _joint_energy(model: Model, state: State, control: Array | None) -> tuple[Ar
 
 
 _QUATERNIONS = frozenset({"spherical", "floating"})
+
+
+def _works(topology: Topology, loop: Loop) -> bool:
+    """Whether a loop does work on its links, or may."""
+    return loop.acts or topology.hold == "penalty" or loop.kind in ("drive", "driven_turn", "driven_shift")
 
 
 def _falls_freely(topology: Topology, roots: tuple[int, ...], acted: Array) -> Array:

@@ -1,6 +1,7 @@
 """Trees as blocks: joint velocities and inverse inertias of every tree of a forest, side by side.
 
-What links hang on one root moves together and answers to impulses together; what hangs on different roots does not.
+What links hang on one root moves together and answers to impulses together; what hangs on different roots does not,
+unless loops tie it: then it counts as one tree here (`engine/closures/blocks.py` has the answers).
 So M^-1 is block diagonal, one block a tree, and a contact concerns two of them at most. All blocks are made as wide
 as the widest tree, w, with zeros behind, so that a tree can be picked by a number known only when the program runs.
 """
@@ -55,7 +56,7 @@ class Trees:
 def trees_of(topology: Topology) -> Trees:
     """The trees of a topology, in the order of their roots."""
     nl, nv, start = topology.n_links, topology.nv, topology.v_start
-    root = [topology.ancestors(i)[-1] for i in range(nl)]
+    root = roots_of(topology)
     own: dict[int, list[int]] = {}
     for i in range(nl):
         own.setdefault(root[i], []).extend(range(start[i], start[i + 1]))
@@ -72,6 +73,17 @@ def trees_of(topology: Topology) -> Trees:
             moves[i] = np.isin(dofs[of_link[i]], list(above))
     block = np.argsort(dofs.ravel(), kind="stable")[:nv]
     return Trees(of_link.astype(np.int32), dofs, moves, block.astype(np.int32))
+
+
+@functools.lru_cache(maxsize=256)
+def roots_of(topology: Topology) -> tuple[int, ...]:
+    """The root of each link; of trees that loops tie together by constraint forces, the first one's."""
+    root = [topology.ancestors(i)[-1] for i in range(topology.n_links)]
+    for loop in topology.loops if topology.hold != "penalty" else ():
+        if min(loop.a, loop.b) >= 0 and loop.kind != "spring":
+            one, other = sorted((root[loop.a], root[loop.b]))
+            root = [one if r == other else r for r in root]
+    return tuple(root)
 
 
 # -- joint velocities -----------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""What wrenches on links do to joints: the forces along the degrees of freedom that they amount to, and how a tree
-answers if they are impulses.
+"""What wrenches on links do to joints: the forces along the degrees of freedom that they amount to, how a tree answers
+if they are impulses, and the wrenches that pass through the joints of a tree in motion.
 
 tau = sum over links of J^T (moment, force), by the inward pass of the recursive Newton-Euler algorithm: each link hands
 its wrench to its parent, and a joint feels what passes through it along its own motions.
@@ -11,19 +11,21 @@ import functools
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from ..algebra.fence import fence
-from ..algebra.spatial import Force
+from ..algebra.spatial import Force, Motion
 from ..algebra.vec3 import Vec3
 from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
 from .aba import factorize
-from .bodies import hand_inwards, inertias
+from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .impulse import respond
-from .kinematics import place
+from .kinematics import Placed, move, place
+from .rnea import _outward, _wrench
 
 
 @functools.cache
@@ -45,7 +47,12 @@ def joint_forces(model: Model, q: Array, wrenches: Array) -> Array:
     """
     forest = _forest(model, q, wrenches)
     placed = place(forest, model, q)
-    F: list[Any] = _on_links(forest, wrenches)
+    return along_joints(forest, placed, _on_links(forest, wrenches))
+
+
+def along_joints(forest: Forest, placed: list[Placed], wrenches: list[Force]) -> Array:
+    """The same of wrenches in components, one entry a group."""
+    F: list[Any] = list(wrenches)
     tau: list[Any] = [()] * len(F)
     for g in reversed(range(len(F))):
         tau[g] = _along(forest.groups[g].joint)(F[g], placed[g].S)
@@ -66,11 +73,39 @@ def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
     return forest.join_dofs(respond(forest, placed, factors, _on_links(forest, wrenches), joints))
 
 
-def _forest(model: Model, q: Array, wrenches: Array) -> Forest:
+@jax.jit
+def joint_wrenches(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None = None) -> Array:
+    """What each joint transmits to its link (..., nl, 6) for the accelerations a: its motor's and its bearings' part.
+
+    Moment about the link's origin [N m] and force [N], world axes: F_i of Kim (2012), table 2. A free body's is what
+    moves it besides its weight. Rotors (armature) are not in it: they turn with the link, but stand on its parent.
+    q: (..., nq), v: (..., nv), a: (..., nv).  wrenches: (..., nl, 6) what else acts on the links, in the same way;
+    the constraint forces of loops must be among them.
+    """
+    nl = model.topology.n_links
+    wrenches = jnp.zeros((nl, 6), q.dtype) if wrenches is None else wrenches
+    forest = _forest(model, q, wrenches, v=v, a=a)
+    placed = place(forest, model, q)
+    moving, bodies = move(forest, placed, v), inertias(forest, model, placed)
+    moved: list[Motion] = []
+    for g, group in enumerate(forest.groups):
+        a_parent = forest.from_parents(g, moved, gravity(model))
+        moved.append(_outward(group.joint)(a_parent, placed[g].r, placed[g].S, moving[g].c, forest.per_dof(a, group)))
+    needed = map(_wrench, bodies, moved, bias_forces(bodies, moving))
+    F: list[Any] = [x - other for x, other in zip(needed, _on_links(forest, wrenches), strict=True)]
+    for g in reversed(range(len(F))):
+        hand_inwards(forest, g, F[g], placed[g].r, F)
+    return jnp.stack([forest.join_links([pick(x) for x in F]) for pick in _COMPONENTS], -1)
+
+
+_COMPONENTS = tuple(lambda F, part=part, k=k: getattr(getattr(F, part), k) for part in "nf" for k in "xyz")
+
+
+def _forest(model: Model, q: Array, wrenches: Array, **others: Array) -> Forest:
     nl = model.topology.n_links
     if wrenches.shape[-2:] != (nl, 6):
         raise ValueError(f"wrenches has shape {wrenches.shape}; this model needs (..., {nl}, 6)")
-    return Forest.of(model, q=q, point=wrenches[..., 0, :3])
+    return Forest.of(model, q=q, point=wrenches[..., 0, :3], **others)
 
 
 def _on_links(forest: Forest, wrenches: Array) -> list[Force]:

@@ -15,7 +15,7 @@ from jax import Array
 from ...engine.algebra.fence import fence
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Vec3
-from ...engine.dynamics.aba import aba
+from ...engine.closures.forward import forward
 from ...engine.forest import Forest
 from ...engine.model import Model, Topology
 from ...engine.state import State
@@ -32,19 +32,20 @@ def exact(model: Model, state: State, h: Step, control: Array | None = None, imp
     centered = model.replace(com=model.com - arm)
     spread = 0.0 if impulses is None else _about_centers(model, state, arm, impulses) / column(h)
 
-    def accelerate(q: Array, v: Array) -> Array:
+    def accelerate(now: State) -> Array:
         # motors and damping act at the origins, and on the velocities of the origins
-        actual = _moved(model, State(q, v, state.t), -arm)
-        forces = joint_forces(model, actual.q, actual.v, control)
-        return aba(centered, q, v, _about_centers(model, actual, arm, forces) + spread)
+        actual = _moved(model, now, -arm)
+        forces = joint_forces(model, actual, control)
+        return forward(centered, now.q, now.v, now.t, _about_centers(model, actual, arm, forces) + spread)
 
     return _moved(model, classical(centered, _moved(model, state, arm), h, accelerate), -arm)
 
 
 def free_bodies(topology: Topology) -> np.ndarray:
-    """(nl,) true for floating links that carry nothing."""
+    """(nl,) true for floating links that carry nothing and are in no loop."""
     floating = np.array([joint == "floating" for joint in topology.joints], bool)
-    return floating & ~np.isin(np.arange(topology.n_links), topology.parents)
+    tied = [*topology.parents, *(end for loop in topology.loops for end in (loop.a, loop.b))]
+    return floating & ~np.isin(np.arange(topology.n_links), tied)
 
 
 @fence

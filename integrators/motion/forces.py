@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ...engine.dynamics.aba import aba
+from ...engine.closures.forces import loop_forces
+from ...engine.closures.forward import forward
 from ...engine.dynamics.passive import motor_forces, passive_forces
 from ...engine.model import Model
+from ...engine.state import State
 
 Step = Array | float
 
@@ -37,22 +39,24 @@ class Drive(NamedTuple):
 
 
 def acceleration(
-    model: Model, q: Array, v: Array, h: Step, control: Array | None = None, impulses: Array | None = None
+    model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None
 ) -> Array:
     """dv/dt (..., nv).
 
     control: (..., nv) what the motors are told, held over the step; None: their targets.
     impulses: (..., nv) joint-space impulses of the step [N m s, N s], acting as the constant force impulses/h.
     """
-    tau = joint_forces(model, q, v, control)
+    tau = joint_forces(model, state, control)
     if impulses is not None:
         tau = tau + impulses / column(h)
-    return aba(model, q, v, tau)
+    return forward(model, state.q, state.v, state.t, tau)
 
 
-def joint_forces(model: Model, q: Array, v: Array, control: Array | None = None) -> Array:
-    """Springs, damping, friction and motors (..., nv)."""
-    return passive_forces(model, q, v) + motor_forces(model, q, v, control)
+def joint_forces(model: Model, state: State, control: Array | None = None) -> Array:
+    """Springs, damping, friction and motors, of joints and of loops (..., nv)."""
+    q, v = state.q, state.v
+    tau = passive_forces(model, q, v) + motor_forces(model, q, v, control)
+    return tau + loop_forces(model, q, v, state.t) if model.topology.loops else tau
 
 
 def column(h: Step) -> Step:

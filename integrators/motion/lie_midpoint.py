@@ -29,7 +29,8 @@ def lie_midpoint(
     def sweep(_: int, v_end: Array) -> Array:
         v_mid = (state.v + v_end) / 2
         q_mid = integrate_q(model, state.q, v_mid, h / 2)
-        return state.v + acceleration(model, q_mid, v_mid, h, control, impulses) * column(h)
+        mid = State(q_mid, v_mid, state.t + h / 2)
+        return state.v + acceleration(model, mid, h, control, impulses) * column(h)
 
     v_end = jax.lax.fori_loop(0, SWEEPS, sweep, state.v)
     return State(integrate_q(model, state.q, (state.v + v_end) / 2, h), v_end, state.t + h)

@@ -26,11 +26,11 @@ Slopes = tuple[Array, Array]
 
 def rk4(model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None) -> State:
     """One step of length h [s]; order 4."""
-    return classical(model, state, h, lambda q, v: acceleration(model, q, v, h, control, impulses))
+    return classical(model, state, h, lambda now: acceleration(model, now, h, control, impulses))
 
 
-def classical(model: Model, state: State, h: Step, accelerate: Callable[[Array, Array], Array]) -> State:
-    """One step of length h [s] under dv/dt = accelerate(q, v)."""
+def classical(model: Model, state: State, h: Step, accelerate: Callable[[State], Array]) -> State:
+    """One step of length h [s] under dv/dt = accelerate(state)."""
     dt = column(h)
 
     def stage(carry: tuple[Slopes, Slopes], coefficients: tuple[Array, Array]) -> tuple[tuple[Slopes, Slopes], None]:
@@ -38,7 +38,7 @@ def classical(model: Model, state: State, h: Step, accelerate: Callable[[Array, 
         reach, weight = coefficients
         q = normalize_q(model, state.q + q_slope * (reach * dt))
         v = state.v + v_slope * (reach * dt)
-        slopes = coordinate_rates(model, q, v), accelerate(q, v)
+        slopes = coordinate_rates(model, q, v), accelerate(State(q, v, state.t + h * reach))
         return (slopes, (q_end + slopes[0] * (weight * dt), v_end + slopes[1] * (weight * dt))), None
 
     still = jnp.zeros_like(state.q), jnp.zeros_like(state.v)

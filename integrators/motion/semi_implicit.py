@@ -17,5 +17,5 @@ def semi_implicit(
     model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None
 ) -> State:
     """One step of length h [s]; order 1."""
-    v = state.v + acceleration(model, state.q, state.v, h, control, impulses) * column(h)
+    v = state.v + acceleration(model, state, h, control, impulses) * column(h)
     return State(integrate_q(model, state.q, v, h), v, state.t + h)

@@ -22,8 +22,8 @@ def pair_table(
 
     rows, links, owners: of each shape, its link (-1: the world) and the name of what carries it.
     Left out: shapes of one body (links welded together are one body), two static shapes, two bodies joined by a
-    joint, what `exclude` names, and what is in no layer of the other's mask (see Shape). What hangs on the world by a
-    joint may touch the statics.
+    joint or a loop, what `exclude` names, and what is in no layer of the other's mask (see Shape). What hangs on the
+    world by a joint may touch the statics.
     """
     _check_exclusions(scene, names)
     weld, joined = _welds(parents, joints)
@@ -34,7 +34,7 @@ def pair_table(
     touch = (body[i] != body[j]) & ~(static[i] & static[j]) & (above[i] != body[j]) & (above[j] != body[i])
     number = {name: n for n, name in enumerate(dict.fromkeys(owners))}
     owner = np.array([number[name] for name in owners], int)
-    for a, b in scene.exclusions:
+    for a, b in (*scene.exclusions, *_tied(scene)):
         in_a, in_b = _members(a, owner, number, links), _members(b, owner, number, links)
         touch &= ~((in_a[i] & in_b[j]) | (in_b[i] & in_a[j]))
     group, mask = _layers(rows, "group"), _layers(rows, "mask")
@@ -42,6 +42,16 @@ def pair_table(
     i, j = i[touch], j[touch]
     friction, restitution = _combine(scene, rows, i, j)
     return tuple(zip(i.tolist(), j.tolist(), strict=True)), friction, restitution
+
+
+def _tied(scene: SceneSpec) -> list[tuple[str, str]]:
+    """Links that loops hold in touch, as joints of the tree do, and what rolls on the statics."""
+    apart = ("distance", "spring", "gear", "driven")
+    return [
+        (loop.link_a, loop.link_b)
+        for loop in scene.loops
+        if loop.joint.kind not in apart and ("world" not in (loop.link_a, loop.link_b) or loop.joint.kind == "rolling")
+    ]
 
 
 def _welds(parents: Sequence[int], joints: Sequence[str]) -> tuple[list[int], list[int]]:

@@ -10,8 +10,9 @@ import numpy as np
 from ...collision.poses import Array
 from ...contact.determine import default_capacity
 from ...engine.algebra.fence import available, whole
+from ...engine.closures.blocks import velocity_changes
 from ...engine.dynamics.rnea import rnea
-from ...engine.dynamics.wrenches import joint_forces, velocity_changes
+from ...engine.dynamics.wrenches import joint_forces
 from ...engine.model import Model
 from ...engine.state import State
 from ...integrators.frame import Frame, frame

@@ -97,6 +97,15 @@ def random_model(rng: np.random.Generator, topology: Topology) -> Model:
         "shape_twist": np.zeros((0, 6)),
         "pair_friction": np.zeros(0),
         "pair_restitution": np.zeros(0),
+        "loop_position": np.zeros((0, 2, 3)),
+        "loop_quaternion": np.zeros((0, 2, 4)),
+        "loop_size": np.zeros(0),
+        "loop_course": np.zeros((0, 5)),
+        "loop_spring": np.zeros((0, 2, 4)),
+        "loop_stiff": np.zeros((0, 2)),
+        "loop_damp": np.zeros((0, 2)),
+        "loop_limits": np.zeros((0, 2, 2)),
+        "baumgarte": np.array(0.0),
     }
     return Model(topology, **numbers)
 

@@ -1,0 +1,58 @@
+"""Inverse inertias with loops in the way: M^-1 - Y^T W^+ Y, what an impulse does to links that are also tied by loops.
+
+An impulse that breaks no constraint: A v stays as it is, since A (M^-1 - Y^T W^+ Y) = 0. Trees tied by loops answer
+together; `trees_of` counts them as one.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..dynamics.aba import factorize
+from ..dynamics.bodies import inertias
+from ..dynamics.kinematics import Placed, place
+from ..dynamics.trees import inverse_inertias as of_trees
+from ..dynamics.trees import to_blocks, trees_of
+from ..dynamics.wrenches import velocity_changes as of_wrenches
+from ..forest import Forest
+from ..model import Model
+from .forward import Coupling, answer, couple, exact
+from .measured import standing
+from .solve import solve_symmetric
+
+
+def inverse_inertias(forest: Forest, model: Model, placed: list[Placed]) -> Array:
+    """M^-1 of every tree, (n, w, w, *batch), as far as its loops let it move."""
+    blocks = of_trees(forest, model, placed)
+    if not exact(forest.topology):
+        return blocks
+    coupling = _coupling(forest, model, placed)
+    held = solve_symmetric(coupling.W, coupling.Y)
+    Y, held = (to_blocks(trees_of(forest.topology), jnp.moveaxis(x, 1, -1))[:-1] for x in (coupling.Y, held))
+    return blocks - (Y[:, :, None] * held[:, None]).sum(3)
+
+
+@jax.jit
+def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
+    """Change of the joint velocities (..., nv) when all links are struck at once and loops hold.
+
+    q: (..., nq).  wrenches: (..., nl, 6) moment about the link's origin [N m s] and impulse [N s], world axes.
+    """
+    return held(model, q, of_wrenches(model, q, wrenches))
+
+
+def held(model: Model, q: Array, dv: Array) -> Array:
+    """What is left of velocity changes (..., nv) when loops hold."""
+    if not exact(model.topology):
+        return dv
+    forest = Forest.of(model, q=q, v=dv)
+    coupling = _coupling(forest, model, place(forest, model, q))
+    off = (coupling.A * jnp.moveaxis(dv, -1, 0)).sum(1)
+    return dv - answer(coupling, solve_symmetric(coupling.W, off[:, None])[:, 0])
+
+
+def _coupling(forest: Forest, model: Model, placed: list[Placed]) -> Coupling:
+    factors = factorize(forest, model, placed, inertias(forest, model, placed))
+    return couple(forest, model, placed, factors, standing(forest, model, placed))

@@ -1,0 +1,100 @@
+"""Forward dynamics with loops: accelerations and constraint forces from joint forces (Kim 2012, section 3.2).
+
+    qdd_r = M^-1 (tau - b)                          the tree alone
+    lambda = -(A M^-1 A^T)^+ (A qdd_r + bias)       (67)
+    qdd = qdd_r + M^-1 A^T lambda                   (68, 69)
+
+M^-1 A^T comes from the reduced articulated-body passes, with one factorisation for all columns: O(n m) + O(m^3).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..dynamics.aba import Factor, aba, factorize, solve
+from ..dynamics.bodies import bias_forces, gravity, inertias
+from ..dynamics.impulse import NONE, respond
+from ..dynamics.kinematics import Placed, move, place
+from ..forest import Forest
+from ..model import Model, Topology
+from .kinds import row_count
+from .linear import bias, jacobian
+from .measured import Standing, errors, rates, standing
+from .solve import solve_symmetric
+
+
+class Constrained(NamedTuple):
+    """acceleration (..., nv); force (m, *batch): the multipliers, rows as in `measured.py`."""
+
+    acceleration: Array
+    force: Array
+
+
+def forward(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> Array:
+    """Accelerations (..., nv) under joint forces tau (..., nv), and those of the loops that are held exactly."""
+    return constrained(model, q, v, t, tau).acceleration if exact(model.topology) else aba(model, q, v, tau)
+
+
+def exact(topology: Topology) -> bool:
+    """Whether there are loops that constraint forces hold."""
+    return topology.hold != "penalty" and any(row_count(loop.kind) for loop in topology.loops)
+
+
+class Coupling(NamedTuple):
+    """A (m, nv, *batch), Y = (M^-1 A^T)^T alike, and W = A M^-1 A^T (m, m, *batch)."""
+
+    A: Array
+    Y: Array
+    W: Array
+
+
+@jax.jit
+def constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> Constrained:
+    """Accelerations under joint forces tau (..., nv) and the loops' constraint forces.
+
+    q: (..., nq), v: (..., nv), t: (...).
+    """
+    forest = Forest.of(model, q=q, v=v, tau=tau)
+    placed = place(forest, model, q)
+    moving, bodies = move(forest, placed, v), inertias(forest, model, placed)
+    factors = factorize(forest, model, placed, bodies)
+    forces, c = [forest.per_dof(tau, group) for group in forest.groups], [x.c for x in moving]
+    alone = forest.join_dofs(solve(forest, placed, factors, bias_forces(bodies, moving), forces, c, gravity(model)))
+    t = jnp.broadcast_to(jnp.asarray(t, q.dtype), forest.batch)
+    loops = standing(forest, model, placed)
+    coupling = couple(forest, model, placed, factors, loops)
+    wrong = bias(model, q, v, t) + _along(coupling.A, alone)
+    if model.topology.hold == "baumgarte":
+        error, rate = errors(forest, model, loops, q, t), rates(forest, model, loops, moving, v, t)
+        wrong = wrong + model.baumgarte * (2 * rate + model.baumgarte * error)
+    force = solve_symmetric(coupling.W, -wrong[:, None])[:, 0]
+    return Constrained(alone + answer(coupling, force), force)
+
+
+def couple(
+    forest: Forest, model: Model, placed: list[Placed], factors: list[Factor], loops: list[Standing]
+) -> Coupling:
+    """What the rows are to the tree, and the tree to the rows."""
+    A = jacobian(forest, model, placed, loops)
+    still = [NONE] * len(forest.groups)
+
+    def respond_to(row: Array) -> Array:
+        joints = [forest.per_dof(jnp.moveaxis(row, 0, -1), group) for group in forest.groups]
+        return jnp.moveaxis(forest.join_dofs(respond(forest, placed, factors, still, joints)), -1, 0)
+
+    Y = jax.vmap(respond_to)(A)
+    return Coupling(A, Y, (A[:, None] * Y).sum(2))
+
+
+def answer(coupling: Coupling, force: Array) -> Array:
+    """M^-1 A^T force: accelerations (*batch, nv) of multipliers (m, *batch), or velocity changes of impulses."""
+    return jnp.moveaxis((coupling.Y * force[:, None]).sum(0), 0, -1)
+
+
+def _along(A: Array, v: Array) -> Array:
+    """A v (m, *batch)."""
+    return (A * jnp.moveaxis(v, -1, 0)).sum(1)

@@ -1,0 +1,214 @@
+"""Loops as they stand and move: the rows of each kind, errors and rates of all rows.
+
+Rows are ordered kind by kind, then row by row, then loop by loop: a kind's loops are computed side by side.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..algebra.fence import fence
+from ..algebra.rotation import Quat
+from ..algebra.spatial import IDENTITY, Motion, Transform
+from ..algebra.vec3 import Mat3, Vec3
+from ..algebra.zero import is_zero
+from ..dynamics.kinematics import Moving, Placed
+from ..forest import Forest
+from ..model import Model, Topology
+from ..rows import take
+from .kinds import KINDS, RELATIONS, Row, row_count
+
+
+class Group(NamedTuple):
+    """Loops of one kind: their numbers, and the links they join."""
+
+    kind: str
+    loops: tuple[int, ...]
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+
+
+@functools.cache
+def groups_of(topology: Topology) -> tuple[Group, ...]:
+    """The loops kind by kind, in the order in which kinds first come."""
+    kinds = dict.fromkeys(loop.kind for loop in topology.loops)
+    by_kind = [[k for k, loop in enumerate(topology.loops) if loop.kind == kind] for kind in kinds]
+    ends = [tuple(tuple(getattr(topology.loops[k], end) for k in loops) for end in "ab") for loops in by_kind]
+    return tuple(Group(kind, tuple(own), *ab) for kind, own, ab in zip(kinds, by_kind, ends, strict=True))
+
+
+@functools.cache
+def row_loops(topology: Topology) -> tuple[int, ...]:
+    """The loop of each row."""
+    return tuple(k for group in groups_of(topology) for _ in range(row_count(group.kind)) for k in group.loops)
+
+
+def numbers(forest: Forest, array: Array, own: int, loops: Sequence[int]) -> Array:
+    """Rows of a parameter per loop, (n, *batch, ...)."""
+    lead = jnp.ndim(array) - own
+    front = jnp.moveaxis(take(array, loops, lead), lead, 0)
+    return front.reshape(front.shape[:1] + (1,) * (forest.rank - lead) + front.shape[1:])
+
+
+# -- as they stand -----------------------------------------------------------------------------------
+
+
+class Standing(NamedTuple):
+    """The loops of one kind in the world, components (n, *batch).
+
+    rows: the kind's constraints, left: its coordinates.  origins: of links a and b [m].
+    """
+
+    rows: tuple[Row, ...]
+    left: tuple[Row, ...]
+    origins: tuple[Vec3, Vec3]
+
+
+NOWHERE = Standing((), (), (Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0)))
+_WORLD = Transform(Mat3(*(0.0 if is_zero(x) else x for x in vars(IDENTITY).values())), NOWHERE.origins[0])
+_STILL = Motion(*NOWHERE.origins)
+
+
+def standing(forest: Forest, model: Model, placed: list[Placed]) -> list[Standing]:
+    """One entry a kind; relations of joint coordinates stand nowhere."""
+    poses = forest.by_link([x.pose for x in placed])
+
+    def of(group: Group) -> Standing:
+        if group.kind in RELATIONS:
+            return NOWHERE
+        arrays = [(model.loop_position, 3), (model.loop_quaternion, 3), (model.loop_size, 1)]
+        at, turned, size = (numbers(forest, x, own, group.loops) for x, own in arrays)
+        a, b = (of_links(poses, links, _WORLD) for links in (group.a, group.b))
+        rows, left = _stand(group.kind)(a, b, at, turned, size)
+        return Standing(rows, left, (a.p, b.p))
+
+    return [of(group) for group in groups_of(forest.topology)]
+
+
+@functools.cache
+def _stand(kind: str):
+    row = KINDS[kind]
+
+    @fence
+    def stand(a, b, at, turned, size):
+        local = [Transform(Quat.of_array(turned[..., k, :]).matrix(), Vec3.of(at[..., k, :])) for k in range(2)]
+        ends = a @ local[0], b @ local[1]
+        return row.rows(ends, size), row.coordinates(ends)
+
+    return stand
+
+
+def of_links(values: Any, links: tuple[int, ...], world: Any) -> Any:
+    """Values of links (nl, *batch) picked for these (n, *batch); -1 is the world."""
+    still = np.array(links) < 0
+
+    def pick(x: Array, fixed: Any) -> Array:
+        mine = take(x, np.where(still, 0, links).tolist())
+        return jnp.where(still.reshape(-1, *(1,) * (x.ndim - 1)), fixed, mine) if still.any() else mine
+
+    return jax.tree.map(pick, values, world)
+
+
+# -- errors and rates --------------------------------------------------------------------------------
+
+
+def errors(forest: Forest, model: Model, loops: list[Standing], q: Array, t: Array) -> Array:
+    """G of all rows (m, *batch) [m, rad] at coordinates q (*batch, nq) and time t (*batch)."""
+    found = []
+    for group, stand in zip(groups_of(forest.topology), loops, strict=True):
+        values = [row.error for row in stand.rows]
+        if group.kind in RELATIONS:
+            values = [_related(forest, model, group, q, dof_coordinates(forest.topology))]
+        if follows(group.kind):
+            off = values[0] - course(forest, model, group, t)[0]
+            values = [wrapped(off) if group.kind == "driven_turn" else off]
+        found += [_full(forest, group, x) for x in values]
+    return _joined(forest, found)
+
+
+def rates(forest: Forest, model: Model, loops: list[Standing], moving: list[Moving], v: Array, t: Array) -> Array:
+    """dG/dt of all rows (m, *batch) [m/s, rad/s] at joint velocities v (*batch, nv) and time t (*batch)."""
+    velocities = forest.by_link([x.V for x in moving])
+    found = []
+    for group, stand in zip(groups_of(forest.topology), loops, strict=True):
+        if group.kind in RELATIONS:
+            values = [_related(forest, model, group, v, range(forest.topology.nv))]
+        else:
+            V = tuple(of_links(velocities, links, _STILL) for links in (group.a, group.b))
+            values = [row_rate(row, V, stand.origins) for row in stand.rows]
+        if follows(group.kind):
+            values = [values[0] - course(forest, model, group, t)[1]]
+        found += [_full(forest, group, x) for x in values]
+    return _joined(forest, found)
+
+
+@fence
+def row_rate(row: Row, V, origins):
+    """f . (v_a(x_a) - v_b(x_b)) + m . (w_a - w_b)"""
+    speed = 0.0
+    if not is_zero(row.f):
+        a, b = (V[k].at(x - origins[k]).v for k, x in enumerate((row.x_a, row.x_b)))
+        speed = row.f.dot(a - b)
+    return speed if is_zero(row.m) else speed + row.m.dot(V[0].w - V[1].w)
+
+
+def _related(forest: Forest, model: Model, group: Group, x: Array, places: Sequence[int]) -> Array:
+    """x_i - size x_j of a gear, x_i of a drive, of coordinates or velocities x (*batch, n): (n, *batch)."""
+    dofs = [forest.topology.loops[k].dofs for k in group.loops]
+    mine = numbers(forest, x, 1, [places[d[0]] for d in dofs])
+    if group.kind == "drive":
+        return mine
+    size = numbers(forest, model.loop_size, 1, group.loops)
+    return mine - size * numbers(forest, x, 1, [places[d[1]] for d in dofs])
+
+
+def wrapped(angle: Array) -> Array:
+    return angle - 2 * jnp.pi * jnp.round(angle / (2 * jnp.pi))
+
+
+def _full(forest: Forest, group: Group, x: Any) -> Array:
+    return jnp.broadcast_to(x, (len(group.loops), *forest.batch))
+
+
+def _joined(forest: Forest, rows: list[Array]) -> Array:
+    return jnp.concatenate([jnp.zeros((0, *forest.batch), forest.dtype), *rows])
+
+
+@functools.cache
+def dof_coordinates(topology: Topology) -> tuple[int, ...]:
+    """The coordinate of each degree of freedom, for joints that have one for each; -1 for quaternions'."""
+    places: list[int] = []
+    for i in range(topology.n_links):
+        nq, nv = (x[i + 1] - x[i] for x in (topology.q_start, topology.v_start))
+        places += [topology.q_start[i] + k if nq == nv else -1 for k in range(nv)]
+    return tuple(places)
+
+
+# -- courses -------------------------------------------------------------------------------------------
+
+
+def follows(kind: str) -> bool:
+    """Whether the row of a kind keeps to a course, not to 0."""
+    return kind in RELATIONS or KINDS[kind].timed
+
+
+def course(forest: Forest, model: Model, group: Group, t: Array) -> tuple[Array, Array]:
+    """What the loops' rows are to keep to at the time t (*batch), and how fast it changes: (n, *batch); see `Loop`."""
+    arrays = numbers(forest, model.loop_course, 2, group.loops)
+    offset, rate, size, frequency, phase = (arrays[..., k] for k in range(5))
+    turn = 2 * jnp.pi * frequency
+    value = offset + rate * t + size * jnp.sin(turn * t + phase)
+    change = rate + size * turn * jnp.cos(turn * t + phase)
+    functions = [forest.topology.loops[k].course for k in group.loops]
+    if not any(functions):
+        return value, change
+    still = jnp.zeros_like(t)
+    more = [jax.jvp(f, (t,), (jnp.ones_like(t),)) if f else (still, still) for f in functions]
+    return value + jnp.stack([x for x, _ in more]), change + jnp.stack([x for _, x in more])

@@ -1,0 +1,48 @@
+"""Errors of the constraints taken off a state, by the least motion that does it, in the metric of the masses.
+
+q <- q + dq,  dq = -M^-1 A^T W^+ G(q)        Newton's method; integration leaves little to do
+v <- v - M^-1 A^T W^+ (A v + dG/dt)          what an impulse of the constraints would do
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..dynamics.aba import factorize
+from ..dynamics.bodies import inertias
+from ..dynamics.kinematics import integrate_q, move, place
+from ..forest import Forest
+from ..model import Model
+from .forward import answer, couple
+from .measured import errors, rates, standing
+from .solve import solve_symmetric
+
+TURNS = 2  # of Newton's method; a step of order 4 leaves errors that one turn brings to rounding
+
+
+@jax.jit
+def projected(model: Model, q: Array, v: Array, t: Array | float) -> tuple[Array, Array]:
+    """q (..., nq) and v (..., nv) that satisfy the constraints at the time t (...)."""
+    batch = Forest.of(model, q=q, v=v).batch
+    t = jnp.broadcast_to(jnp.asarray(t, q.dtype), batch)
+
+    def turn(_: int, now: tuple[Array, Array]) -> tuple[Array, Array]:
+        q, v = now
+        dq, dv = corrections(model, q, v, t)
+        return integrate_q(model, q, dq, 1.0), v + dv
+
+    return jax.lax.fori_loop(0, TURNS, turn, (q, v))
+
+
+def corrections(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
+    """The displacement and the velocity change (*batch, nv) that take the errors off, as far as a line reaches."""
+    forest = Forest.of(model, q=q, v=v)
+    placed = place(forest, model, q)
+    loops = standing(forest, model, placed)
+    factors = factorize(forest, model, placed, inertias(forest, model, placed))
+    coupling = couple(forest, model, placed, factors, loops)
+    off = errors(forest, model, loops, q, t), rates(forest, model, loops, move(forest, placed, v), v, t)
+    wrong = solve_symmetric(coupling.W, jnp.stack(off, 1))
+    return answer(coupling, -wrong[:, 0]), answer(coupling, -wrong[:, 1])

@@ -20,6 +20,11 @@ _HOME = {
     "Spherical": "scenes.joint_specs",
     "Floating": "scenes.joint_specs",
     "Motor": "scenes.joint_specs",
+    "Distance": "scenes.loop_specs",
+    "Spring": "scenes.loop_specs",
+    "Rolling": "scenes.loop_specs",
+    "Gear": "scenes.loop_specs",
+    "Driven": "scenes.loop_specs",
     "Sphere": "collision.shapes",
     "Box": "collision.shapes",
     "Capsule": "collision.shapes",
@@ -126,6 +131,11 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.joint_specs import Spherical as Spherical
     from .scenes.joint_specs import Universal as Universal
     from .scenes.live.world import Live as Live
+    from .scenes.loop_specs import Distance as Distance
+    from .scenes.loop_specs import Driven as Driven
+    from .scenes.loop_specs import Gear as Gear
+    from .scenes.loop_specs import Rolling as Rolling
+    from .scenes.loop_specs import Spring as Spring
     from .scenes.replaying import replay as replay
     from .scenes.running import record as record
     from .scenes.sources import load as load

@@ -6,10 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
-from ..engine.model import Model
+from ..engine.forest import LOOPS
+from ..engine.model import Loop, Model
 from ..engine.state import State
 
 
@@ -27,13 +29,24 @@ def state_hash(state: State) -> str | list[str]:
 def model_hash(model: Model) -> str:
     """A fingerprint of a model, 32 hexadecimal digits: of what its topology holds, and of every parameter's name,
     dtype, shape and bits. Of a model with batched parameters there is one, for all lanes together."""
-    told = {f.name: getattr(model.topology, f.name) for f in fields(model.topology)}
-    parts = [json.dumps(told, default=lambda x: x.item()).encode()]  # Python's own hash() changes with the process
+    unused = set() if model.topology.loops else {"loops", "hold", "baumgarte", *LOOPS}
+    told = {f.name: getattr(model.topology, f.name) for f in fields(model.topology) if f.name not in unused}
+    parts = [json.dumps(told, default=_told).encode()]  # Python's own hash() changes with the process
     for name, x in sorted(vars(model).items()):
-        if name != "topology":
+        if name not in {"topology", *unused}:
             x = np.asarray(x)
             parts += [f"{name} {x.dtype.name} {x.shape}".encode(), _bits(x)]
     return _digest(parts)
+
+
+def _told(x: Any) -> Any:
+    """What JSON does not know: numbers of numpy's, loops, and functions of time by what they are made of."""
+    if isinstance(x, Loop):
+        return vars(x)
+    if callable(x):
+        code = getattr(x, "__code__", None)
+        return [code.co_code.hex(), repr(code.co_consts), repr(code.co_names)] if code else repr(x)
+    return x.item()
 
 
 def _bits(x: np.ndarray) -> bytes:

@@ -23,12 +23,12 @@ from ..forest import Forest
 from ..model import Model, Topology
 from .kinds import row_count
 from .linear import bias, jacobian
-from .measured import Standing, errors, rates, standing
+from .measured import Standing, by_loop, errors, rates, standing
 from .solve import solve_symmetric
 
 
 class Constrained(NamedTuple):
-    """acceleration (..., nv); force (m, *batch): the multipliers, rows as in `measured.py`."""
+    """acceleration (..., nv) [rad/s^2, m/s^2]; force (..., m): the multipliers, rows as in `closed` [N, N m]."""
 
     acceleration: Array
     force: Array
@@ -36,7 +36,7 @@ class Constrained(NamedTuple):
 
 def forward(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> Array:
     """Accelerations (..., nv) under joint forces tau (..., nv), and those of the loops that are held exactly."""
-    return constrained(model, q, v, t, tau).acceleration if exact(model.topology) else aba(model, q, v, tau)
+    return _constrained(model, q, v, t, tau)[0] if exact(model.topology) else aba(model, q, v, tau)
 
 
 def exact(topology: Topology) -> bool:
@@ -58,6 +58,12 @@ def constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array) 
 
     q: (..., nq), v: (..., nv), t: (...).
     """
+    acceleration, force = _constrained(model, q, v, t, tau)
+    return Constrained(acceleration, jnp.moveaxis(force[by_loop(model.topology)], 0, -1))
+
+
+def _constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> tuple[Array, Array]:
+    """Accelerations (*batch, nv) and multipliers (m, *batch), rows as in `measured.py`."""
     forest = Forest.of(model, q=q, v=v, tau=tau)
     placed = place(forest, model, q)
     moving, bodies = move(forest, placed, v), inertias(forest, model, placed)
@@ -72,7 +78,7 @@ def constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array) 
         error, rate = errors(forest, model, loops, q, t), rates(forest, model, loops, moving, v, t)
         wrong = wrong + model.baumgarte * (2 * rate + model.baumgarte * error)
     force = solve_symmetric(coupling.W, -wrong[:, None])[:, 0]
-    return Constrained(alone + answer(coupling, force), force)
+    return alone + answer(coupling, force), force
 
 
 def couple(

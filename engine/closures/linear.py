@@ -18,7 +18,7 @@ from ..dynamics.trees import dof_motions
 from ..forest import Forest
 from ..model import Model, Topology
 from .kinds import RELATIONS, Row
-from .measured import Group, Standing, errors, groups_of, numbers, rates, row_loops, standing
+from .measured import Group, Standing, by_loop, errors, groups_of, numbers, rates, standing
 
 
 class Closed(NamedTuple):
@@ -36,7 +36,7 @@ def closed(model: Model, q: Array, v: Array, t: Array | float = 0.0) -> Closed:
     """The constraints of a model's loops at q (..., nq), v (..., nv), t (...)."""
     forest = Forest.of(model, q=q, v=v)
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), forest.batch)
-    order = np.argsort(row_loops(model.topology), kind="stable")
+    order = by_loop(model.topology)
     placed = place(forest, model, q)
     loops = standing(forest, model, placed)
     A, error = jacobian(forest, model, placed, loops)[order], errors(forest, model, loops, q, t)

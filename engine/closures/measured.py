@@ -50,6 +50,11 @@ def row_loops(topology: Topology) -> tuple[int, ...]:
     return tuple(k for group in groups_of(topology) for _ in range(row_count(group.kind)) for k in group.loops)
 
 
+def by_loop(topology: Topology) -> np.ndarray:
+    """(m,) the rows, loop by loop."""
+    return np.argsort(row_loops(topology), kind="stable")
+
+
 def numbers(forest: Forest, array: Array, own: int, loops: Sequence[int]) -> Array:
     """Rows of a parameter per loop, (n, *batch, ...)."""
     lead = jnp.ndim(array) - own

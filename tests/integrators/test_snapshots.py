@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import carom
+from carom.engine.model import Loop
 from carom.integrators.snapshots import model_hash
 from carom.tests.integrators.bouncing import LANES, lanes, ran, two_balls
 
@@ -182,9 +183,21 @@ def test_equal_models_have_equal_hashes_and_one_bit_is_another() -> None:
     assert model_hash(two_balls()[0]) == told
     others = [replace(model, topology=replace(model.topology, names=("a", "b")))]
     for name, x in vars(model).items():
-        if name != "topology" and x.size:
+        if name not in ("topology", "baumgarte") and x.size:  # without loops nothing is fed back
             bit = np.array(x)
             bit.flat[-1] = np.nextafter(bit.flat[-1], 9)
             others += [model.replace(**{name: bit}), model.replace(**{name: np.asarray(x, np.float32)})]
     others.append(model.replace(mass=model.mass[None]))
     assert len({told, *map(model_hash, others)}) == 1 + len(others)
+
+
+def test_hashes_of_loops_know_their_functions_by_what_they_do() -> None:
+    def tied(course, baumgarte: float = 0.0):
+        loop = Loop("drive", 0, -1, (0, -1), course)
+        topology = replace(model.topology, loops=(loop,))
+        return model.replace(topology=topology, loop_course=np.zeros((1, 5)), baumgarte=np.array(baumgarte))
+
+    model, _ = two_balls()
+    kinds = [tied(None), tied(lambda t: 2 * t), tied(lambda t: 3 * t), tied(None, 1.0)]
+    assert len({model_hash(model), *map(model_hash, kinds)}) == 5
+    assert model_hash(tied(lambda t: 2 * t)) == model_hash(kinds[1])

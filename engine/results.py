@@ -20,6 +20,8 @@ SOLVER_UNFINISHED = 7
 TOUCH_UNFINISHED = 8
 TICKS_CAPPED = 9
 EVENTS_FULL = 10
+MOTORS_TOO_FEW = 11
+LOOPS_FORBID = 12
 
 MESSAGES = {
     OK: "finished",
@@ -63,11 +65,19 @@ MESSAGES = {
         "more impacts happened than the event log has room for, and the last ones were left out (the motion is "
         "complete): raise max_events to the number in events.count, or give max_events=0 for no log"
     ),
+    MOTORS_TOO_FEW: (
+        "the accelerations need forces where there is no motor, see residual: mark more degrees of freedom as "
+        "actuated, or give passive_force; with few motors use constrained_hybrid: it lets the others move as they will"
+    ),
+    LOOPS_FORBID: (
+        "the accelerations break the loops, A a + bias is not 0: give fewer of them, take q and v that satisfy the "
+        "loops, or raise tolerance"
+    ),
 }
 
 
 # a run that ends with one of these is not what was asked for; the others say where it is less exact
-GRAVE = (NOT_FINITE, PAIRS_FULL, CONTACTS_FULL, TICKS_CAPPED, EVENTS_FULL)
+GRAVE = (NOT_FINITE, PAIRS_FULL, CONTACTS_FULL, TICKS_CAPPED, EVENTS_FULL, MOTORS_TOO_FEW, LOOPS_FORBID)
 
 
 def first_code(*codes: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -10,15 +11,31 @@ import numpy as np
 from jax import Array
 
 from ..algebra.fence import fence
-from ..algebra.spatial import Motion
-from ..algebra.vec3 import Vec3
+from ..algebra.spatial import Motion, Transform
+from ..algebra.vec3 import Vec3, skew
 from ..algebra.zero import is_zero
-from ..dynamics.kinematics import Placed, coordinate_rates, move, place
+from ..dynamics.kinematics import AT_REST, Moving, Placed, move, place
 from ..dynamics.trees import dof_motions
 from ..forest import Forest
 from ..model import Model, Topology
-from .kinds import RELATIONS, Row
-from .measured import Group, Standing, by_loop, errors, groups_of, numbers, rates, standing
+from .kinds import RELATIONS, Row, row_count
+from .measured import (
+    STILL,
+    WORLD,
+    Group,
+    Standing,
+    by_loop,
+    course,
+    errors,
+    follows,
+    groups_of,
+    numbers,
+    of_links,
+    rates,
+    row_rate,
+    stand,
+    standing,
+)
 
 
 class Closed(NamedTuple):
@@ -40,31 +57,71 @@ def closed(model: Model, q: Array, v: Array, t: Array | float = 0.0) -> Closed:
     placed = place(forest, model, q)
     loops = standing(forest, model, placed)
     A, error = jacobian(forest, model, placed, loops)[order], errors(forest, model, loops, q, t)
-    rate = rates(forest, model, loops, move(forest, placed, v), v, t)
-    rows = [jnp.moveaxis(x[order], 0, -1) for x in (bias(model, q, v, t), error, rate)]
+    moving = move(forest, placed, v)
+    rate = rates(forest, model, loops, moving, v, t)
+    rows = [jnp.moveaxis(x[order], 0, -1) for x in (bias(forest, model, placed, moving, t), error, rate)]
     return Closed(jnp.moveaxis(A, (0, 1), (-2, -1)), *rows)
 
 
-def bias(model: Model, q: Array, v: Array, t: Array) -> Array:
-    """What the rates' rates would be without acceleration, (m, *batch): their derivative along the motion."""
+def bias(forest: Forest, model: Model, placed: list[Placed], moving: list[Moving], t: Array) -> Array:
+    """What the rates' rates would be without joint accelerations, (m, *batch), at the time t (*batch).
 
-    def found(q: Array, t: Array) -> Array:
-        forest = Forest.of(model, q=q, v=v)
-        placed = place(forest, model, q)
-        return rates(forest, model, standing(forest, model, placed), move(forest, placed, v), v, t)
+    A kind's rows are differentiated along the motion of the two links they join, of which all is known: the rest of
+    the tree need not be.
+    """
+    accelerations: list[Motion] = []
+    for g in range(len(moving)):
+        a_parent = forest.from_parents(g, accelerations, AT_REST)
+        accelerations.append(_carried(a_parent, placed[g].r, moving[g].c))
+    poses, velocities = (forest.by_link(x) for x in ([x.pose for x in placed], [x.V for x in moving]))
+    changes = forest.by_link(accelerations)
+    found = []
+    for group in groups_of(forest.topology):
+        values: list[Any] = [0.0] * row_count(group.kind)
+        if group.kind not in RELATIONS:
+            known = ((poses, WORLD), (velocities, STILL), (changes, STILL))
+            ends = [[of_links(x, links, still) for x, still in known] for links in (group.a, group.b)]
+            arrays = ((model.loop_position, 3), (model.loop_quaternion, 3), (model.loop_size, 1))
+            values = list(_bias(group.kind)(ends, *(numbers(forest, x, own, group.loops) for x, own in arrays)))
+        if follows(group.kind):
+            change = jax.jvp(lambda t, g=group: course(forest, model, g, t)[1], (t,), (jnp.ones_like(t),))[1]
+            values = [values[0] - change]
+        found += [jnp.broadcast_to(x, (len(group.loops), *forest.batch)) for x in values]
+    return jnp.concatenate([jnp.zeros((0, *forest.batch), forest.dtype), *found])
 
-    return jax.jvp(found, (q, t), (coordinate_rates(model, q, v), jnp.ones_like(t)))[1]
+
+@fence
+def _carried(a_parent: Motion, r: Vec3, c: Motion) -> Motion:
+    return (a_parent.at(r) + c).filled()
+
+
+@functools.cache
+def _bias(kind: str):
+    @fence
+    def bias(ends, at, turned, size):
+        def rate(poses, velocities):
+            rows, _ = stand(kind, *poses, at, turned, size)
+            return [row_rate(row, velocities, tuple(T.p for T in poses)) for row in rows]
+
+        poses, velocities, changes = zip(*ends, strict=True)
+        # a spatial acceleration is that of the velocity where the origin was: the origin itself turns with the link
+        pace = tuple(Motion(a.w, a.v + V.w.cross(V.v)) for a, V in zip(changes, velocities, strict=True))
+        moved = tuple(Transform(skew(V.w) @ T.R, V.v) for T, V in zip(poses, velocities, strict=True))
+        moved = jax.tree.map(lambda x, y: jnp.broadcast_to(y, x.shape), poses, moved)
+        return jax.jvp(rate, (poses, velocities), (moved, pace))[1]
+
+    return bias
 
 
 def jacobian(forest: Forest, model: Model, placed: list[Placed], loops: list[Standing]) -> Array:
     """A (m, nv, *batch): what each degree of freedom adds to the rates of the rows."""
     motions, points = dof_motions(forest, placed)
     columns = [jnp.zeros((0, forest.topology.nv, *forest.batch), forest.dtype)]
-    for group, stand in zip(groups_of(forest.topology), loops, strict=True):
+    for group, placed_loops in zip(groups_of(forest.topology), loops, strict=True):
         moves = [_moves(forest.topology, end, forest.rank) for end in (group.a, group.b)]
         if group.kind in RELATIONS:
             columns.append(_relation(forest, model, group))
-        columns += [_column(row, motions, points, *moves) for row in stand.rows]
+        columns += [_column(row, motions, points, *moves) for row in placed_loops.rows]
     return jnp.concatenate(columns)
 
 

@@ -77,8 +77,8 @@ class Standing(NamedTuple):
 
 
 NOWHERE = Standing((), (), (Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0)))
-_WORLD = Transform(Mat3(*(0.0 if is_zero(x) else x for x in vars(IDENTITY).values())), NOWHERE.origins[0])
-_STILL = Motion(*NOWHERE.origins)
+WORLD = Transform(Mat3(*(0.0 if is_zero(x) else x for x in vars(IDENTITY).values())), NOWHERE.origins[0])
+STILL = Motion(*NOWHERE.origins)
 
 
 def standing(forest: Forest, model: Model, placed: list[Placed]) -> list[Standing]:
@@ -90,24 +90,23 @@ def standing(forest: Forest, model: Model, placed: list[Placed]) -> list[Standin
             return NOWHERE
         arrays = [(model.loop_position, 3), (model.loop_quaternion, 3), (model.loop_size, 1)]
         at, turned, size = (numbers(forest, x, own, group.loops) for x, own in arrays)
-        a, b = (of_links(poses, links, _WORLD) for links in (group.a, group.b))
-        rows, left = _stand(group.kind)(a, b, at, turned, size)
+        a, b = (of_links(poses, links, WORLD) for links in (group.a, group.b))
+        rows, left = _standing(group.kind)(a, b, at, turned, size)
         return Standing(rows, left, (a.p, b.p))
 
     return [of(group) for group in groups_of(forest.topology)]
 
 
 @functools.cache
-def _stand(kind: str):
-    row = KINDS[kind]
+def _standing(kind: str):
+    return fence(functools.partial(stand, kind))
 
-    @fence
-    def stand(a, b, at, turned, size):
-        local = [Transform(Quat.of_array(turned[..., k, :]).matrix(), Vec3.of(at[..., k, :])) for k in range(2)]
-        ends = a @ local[0], b @ local[1]
-        return row.rows(ends, size), row.coordinates(ends)
 
-    return stand
+def stand(kind: str, a: Transform, b: Transform, at: Any, turned: Any, size: Any) -> tuple[Any, Any]:
+    """Rows and coordinates of loops of a kind between links at a and b, from the model's arrays of them."""
+    local = [Transform(Quat.of_array(turned[..., k, :]).matrix(), Vec3.of(at[..., k, :])) for k in range(2)]
+    ends: Any = (a @ local[0], b @ local[1])
+    return KINDS[kind].rows(ends, size), KINDS[kind].coordinates(ends)
 
 
 def of_links(values: Any, links: tuple[int, ...], world: Any) -> Any:
@@ -146,7 +145,7 @@ def rates(forest: Forest, model: Model, loops: list[Standing], moving: list[Movi
         if group.kind in RELATIONS:
             values = [_related(forest, model, group, v, range(forest.topology.nv))]
         else:
-            V = tuple(of_links(velocities, links, _STILL) for links in (group.a, group.b))
+            V = tuple(of_links(velocities, links, STILL) for links in (group.a, group.b))
             values = [row_rate(row, V, stand.origins) for row in stand.rows]
         if follows(group.kind):
             values = [values[0] - course(forest, model, group, t)[1]]

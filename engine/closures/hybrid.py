@@ -1,0 +1,87 @@
+"""Hybrid dynamics with loops: some degrees of freedom by acceleration, u, the others by force, v (Kim 2012, 3.3).
+
+    (a_r, tau_r) = hybrid(a_u, tau_v)                 the tree alone
+    Y = M_vv^-1 A_v^T                                 the tree without weight and speed, once a row: (0, A_v^T)
+    lambda = -(A_v Y)^+ (A a_r + bias)                (76)
+    a_v = a_rv + Y lambda,  tau_u = tau_ru + tau_cu - A_u^T lambda      (78-80)
+
+The part tau_c of lambda is the sum of the rows' own. Where more is given than the loops leave free (m > n_v), only
+some a_u can be had, and if they can, tau_u has many solutions, of which inverse.py's rules choose one (end of 3.3).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from .. import results
+from ..constraints.pseudo_inverse import apply, beside, pseudo_inverse, size, times
+from ..dynamics.hybrid import hybrid
+from ..forest import Forest
+from ..model import Model
+from .inverse import DEPENDENT, Minimize, is_torque, obeyed, part, strain
+from .linear import closed
+
+
+class ConstrainedHybrid(NamedTuple):
+    """acceleration and force (..., nv) of every degree of freedom, given and found: M a + b = force + A^T lambda.
+
+    constraint_force: lambda (..., m), of the loops' rows, in the loops' order [N, N m].
+    redundancy: (...) in how many independent ways the forces that were found can strain against each other.
+    code: (...) LOOPS_FORBID where the loops do not allow the accelerations that were given.
+    """
+
+    acceleration: Array
+    force: Array
+    constraint_force: Array
+    redundancy: Array
+    code: Array
+
+
+def constrained_hybrid(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    t: ArrayLike = 0.0,
+    *,
+    given: ArrayLike,
+    values: ArrayLike,
+    minimize: Minimize = "constraint_force",
+    tolerance: float | None = None,
+) -> ConstrainedHybrid:
+    """Solve M a + b = tau + A^T lambda, A a + bias = 0 where `values` holds a_i if given_i, else tau_i.
+
+    q: (..., nq), v: (..., nv), t: (...) [s], given: (..., nv) bool, values: (..., nv) [rad/s^2, m/s^2 or N m, N].
+    minimize, tolerance: as of `constrained_inverse`.
+    """
+    q, v = jnp.asarray(q), jnp.asarray(v)
+    t, values = (jnp.asarray(x, q.dtype) for x in (t, values))
+    given = jnp.asarray(given, bool)
+    return _hybrid(model, q, v, t, given, values, is_torque(minimize), part(tolerance, q.dtype))
+
+
+@jax.jit
+def _hybrid(model: Model, q, v, t, given, values, least_torque, tolerance) -> ConstrainedHybrid:
+    forest = Forest.of(model, q=q, v=v, given=given, values=values)
+    A, bias, _, _ = closed(model, q, v, t)
+    alone = hybrid(model, q, v, given, values)
+    still, rest = model.replace(gravity=jnp.zeros_like(model.gravity)), jnp.zeros_like(v)
+    pulls = jnp.where(given[..., None, :], 0, A)
+    Y, T = jax.vmap(lambda row: hybrid(still, q, rest, given, row), -2, -2)(pulls)
+    # (76); singular values of A_v Y are squares of those of A_v
+    W, least = times(A, Y.mT), DEPENDENT**2 * jnp.finfo(A.dtype).eps
+    inverse = pseudo_inverse(W, least * size(A) * size(Y))
+    force = -apply(inverse, apply(A, alone.acceleration) + bias)
+    # (79, 80)
+    acceleration = alone.acceleration + apply(Y.mT, force)
+    torque = jnp.where(given, alone.force + apply((T - A).mT, force), 0)
+    small = least**0.5 * size(A)
+    torque, force, redundancy = strain(A, given, beside(inverse, W), torque, force, small, least_torque)
+    code = jnp.where(obeyed(A, bias, v, acceleration, tolerance), results.OK, results.LOOPS_FORBID)
+    code = jnp.where(jnp.isfinite(acceleration).all(-1) & jnp.isfinite(torque).all(-1), code, results.NOT_FINITE)
+    code = jnp.broadcast_to(code, forest.batch).astype(jnp.int32)
+    return ConstrainedHybrid(acceleration, jnp.where(given, torque, values), force, redundancy, code)

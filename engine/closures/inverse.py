@@ -1,0 +1,147 @@
+"""Inverse dynamics with loops: the efforts of motors behind given accelerations (Kim 2012, section 3.1).
+
+    tau_r = M a + b                                  what the tree alone would need; less the passive forces, the load
+    A_p^T lambda = load_p                            (57): where there is no motor, the constraints must carry it
+    tau_a = load_a - A_a^T lambda                    (58)
+    lambda = (A_p^T)^+ load_p + N s                  (59-61): N spans what pulls at motors only
+    s = (A_a^T N)^+ (load_a - A_a^T (A_p^T)^+ load_p)      (62-64): the least efforts; s = 0: the least lambda
+
+Departures: columns are masked, not cut out, so that which joints have motors is data; the projector P on the null space
+of A_p^T stands for the basis N, as N (A_a^T N)^+ = (A_a^T P)^+ for orthonormal N; A may be of any rank (what is below
+`DEPENDENT` counts as dependent). Forces that act anyway may act at motors too; Kim has them elsewhere only.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from .. import results
+from ..constraints.pseudo_inverse import apply, beside, pseudo_inverse, rank, size, times
+from ..dynamics.rnea import rnea
+from ..forest import Forest
+from ..model import Model
+from .linear import closed
+
+Minimize = Literal["constraint_force", "torque"]
+DEPENDENT = 3.0  # times the root of the rounding, of A's size: A M^-1 A^T knows no smaller singular values of A
+
+
+class Inverse(NamedTuple):
+    """Efforts that give the accelerations: M a + b = passive force + torque + A^T constraint_force + residual.
+
+    torque: (..., nv) of the motors, 0 where there is none [N m, N].
+    constraint_force: (..., m) the multipliers of the loops' rows, in the loops' order [N, N m].
+    residual: (..., nv) what is missing where there is no motor; rounding, or else `code` says so [N m, N].
+    redundancy: (...) in how many independent ways the motors can strain against each other; 0: they are unique.
+    code: (...) see `engine.results`.
+    """
+
+    torque: Array
+    constraint_force: Array
+    residual: Array
+    redundancy: Array
+    code: Array
+
+
+class Split(NamedTuple):
+    """torque, constraint_force, residual and redundancy, as in `Inverse`."""
+
+    torque: Array
+    constraint_force: Array
+    residual: Array
+    redundancy: Array
+
+
+def constrained_inverse(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    t: ArrayLike = 0.0,
+    *,
+    actuated: ArrayLike,
+    passive_force: ArrayLike = 0.0,
+    minimize: Minimize = "constraint_force",
+    tolerance: float | None = None,
+) -> Inverse:
+    """What the motors must do for the accelerations a (..., nv), which must obey the loops, as q and v must.
+
+    Loops count as held exactly, however the model holds them. What cannot be is said by `code`, see `Inverse`.
+
+    q: (..., nq), v: (..., nv), t: (...) [s].  actuated: (..., nv) bool, which degrees of freedom have motors.
+    passive_force: (..., nv) what acts besides: `passive_forces(model, q, v)`, `loop_forces` of springs [N m, N].
+    minimize: where the motors are redundant, whose norm is to be least, the "constraint_force"'s or the "torque"'s;
+        numbers in N and in N m count alike.
+    tolerance: part of the forces, and of the accelerations, that may be missing; default the root of the rounding.
+    """
+    q, v, a = (jnp.asarray(x) for x in (q, v, a))
+    t, passive = (jnp.asarray(x, q.dtype) for x in (t, passive_force))
+    return _inverse(
+        model, q, v, a, t, jnp.asarray(actuated, bool), passive, is_torque(minimize), part(tolerance, q.dtype)
+    )
+
+
+def is_torque(minimize: Minimize) -> bool:
+    """Whether torques are to be least, not constraint forces."""
+    if minimize not in get_args(Minimize):
+        raise ValueError(f"minimize is {minimize!r}; it must be one of {', '.join(get_args(Minimize))}")
+    return minimize == "torque"
+
+
+def part(tolerance: float | None, dtype: Any) -> float:
+    """The tolerance, or the root of the rounding where none is given."""
+    return float(jnp.finfo(dtype).eps) ** 0.5 if tolerance is None else tolerance
+
+
+@jax.jit
+def _inverse(model: Model, q, v, a, t, actuated, passive, least_torque, tolerance) -> Inverse:
+    forest = Forest.of(model, q=q, v=v, a=a, actuated=actuated)
+    A, bias, _, _ = closed(model, q, v, t)
+    needed = rnea(model, q, v, a)
+    split = share(A, needed - passive, actuated, least_torque)
+    scale = jnp.maximum(abs(needed), abs(passive)).max(-1, initial=0) + model.mass.sum(-1)  # and 1 m/s^2 of all masses
+    lacking = abs(split.residual).max(-1, initial=0) > tolerance * scale
+    code = jnp.where(lacking, results.MOTORS_TOO_FEW, results.OK)
+    code = jnp.where(obeyed(A, bias, v, a, tolerance), code, results.LOOPS_FORBID)
+    code = jnp.where(jnp.isfinite(needed).all(-1) & jnp.isfinite(A).all((-2, -1)), code, results.NOT_FINITE)
+    return Inverse(*split, jnp.broadcast_to(code, forest.batch).astype(jnp.int32))
+
+
+def share(A: Array, load: Array, actuated: Array, least_torque: ArrayLike) -> Split:
+    """Share a load (..., nv) between motors and constraints A (..., m, nv): load = torque + A^T lambda + residual.
+
+    least_torque: bool, whether the torques are to be least where there is a choice, or lambda.
+    """
+    small = DEPENDENT * jnp.finfo(A.dtype).eps ** 0.5 * size(A)
+    passive = jnp.where(actuated[..., None, :], 0, A).mT
+    inverse = pseudo_inverse(passive, small)
+    force = apply(inverse, jnp.where(actuated, 0, load))
+    left = load - apply(A.mT, force)
+    torque, residual = jnp.where(actuated, left, 0), jnp.where(actuated, 0, left)
+    torque, force, redundancy = strain(A, actuated, beside(inverse, passive), torque, force, small, least_torque)
+    return Split(torque, force, residual, redundancy)
+
+
+def strain(
+    A: Array, held: Array, P: Array, torque: Array, force: Array, small: Array, least_torque: ArrayLike
+) -> tuple[Array, Array, Array]:
+    """(62-64): torques (..., nv) and their lambda (..., m) from those of the least lambda; and the redundancy.
+
+    held: (..., nv) which may pull.  P: (..., m, m) projector on the lambda that pull at these only.
+    """
+    pull = times(jnp.where(held[..., None, :], A, 0).mT, P)
+    inverse = pseudo_inverse(pull, small)
+    s = jnp.where(least_torque, apply(inverse, torque), 0)
+    return torque - apply(pull, s), force + s, rank(pull, inverse)
+
+
+def obeyed(A: Array, bias: Array, v: Array, a: Array, tolerance: ArrayLike) -> Array:
+    """Whether A a + bias = 0 (...) to a part of what it is made of, or of 1 rad/s^2, m/s^2."""
+    off = abs(apply(A, a) + bias).max(-1, initial=0)
+    pace = abs(a).max(-1, initial=0) + jnp.square(v).max(-1, initial=0) + 1
+    return off <= tolerance * (abs(A).sum(-1).max(-1, initial=0) * pace + abs(bias).max(-1, initial=0))

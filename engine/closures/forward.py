@@ -73,7 +73,7 @@ def _constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array)
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), forest.batch)
     loops = standing(forest, model, placed)
     coupling = couple(forest, model, placed, factors, loops)
-    wrong = bias(model, q, v, t) + _along(coupling.A, alone)
+    wrong = bias(forest, model, placed, moving, t) + _along(coupling.A, alone)
     if model.topology.hold == "baumgarte":
         error, rate = errors(forest, model, loops, q, t), rates(forest, model, loops, moving, v, t)
         wrong = wrong + model.baumgarte * (2 * rate + model.baumgarte * error)

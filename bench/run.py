@@ -1,4 +1,4 @@
-"""`python -m bench.run dynamics | collision | contact | step | live`: tables, every figure beside its peer's.
+"""`python -m bench.run SUITE`: tables, every figure beside its peer's.
 
 Two CPU devices are configured, as a user would who wants both cores; the single-device columns use one.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-ROUNDS = {"dynamics": 15, "collision": 7, "contact": 5, "step": 3, "live": 1}
+ROUNDS = {"dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1}
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
     suites = (
-        "dynamics: forward dynamics against Pinocchio; collision: pairs against FCL, broad phase, whole scenes; "
+        "dynamics: forward dynamics against Pinocchio; derivatives: its Jacobians by q, v and tau, likewise; "
+        "collision: pairs against FCL, broad phase, whole scenes; "
         "contact: impacts by law, what an impact adds to a step, a stack of boxes against MuJoCo and rapier3d; "
         "step: whole runs of an arm, a stack, a break of pool balls and a ragdoll against MuJoCo and rapier3d; "
         "live: frames of games, their median and the slowest of a hundred"
@@ -28,7 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--impacts", type=int, default=65536, help="contact: random impacts, an even number (default 65536)"
     )
     only = (
-        "dynamics: scenes, collision: pairs, broad phase or scenes with this in the name; contact: laws, ball or stack"
+        "dynamics, derivatives: scenes, collision: pairs, broad phase or scenes with this in the name; "
+        "contact: laws, ball or stack"
     )
     parser.add_argument("--only", default="", metavar="TEXT", help=only)
     parser.add_argument("--scene", default="", metavar="TEXT", help="step, live: scenes with this in the name")
@@ -37,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--duration", type=float, help="step: simulated seconds (default 1 to 3, by scene)")
     parser.add_argument("--no-peers", action="store_true", help="step: Carom alone")
     parser.add_argument("--profile", action="store_true", help="step: where the time of a tick goes")
-    parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 15, collision 7, contact 5, step 3)")
+    parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 3 to 15, by suite)")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="gpu: without peers")
     options = parser.parse_args(arguments)
     for name in ("pairs", "impacts"):
@@ -67,7 +69,13 @@ def main(arguments: list[str] | None = None) -> int:
             return accelerator.collision(options.pairs, rounds, options.only)
         if options.suite == "contact":
             return accelerator.contact(lanes, options.impacts, rounds, options.only)
+        if options.suite == "derivatives":
+            parser.error("derivatives are timed on the CPU, beside Pinocchio's")
         return accelerator.dynamics(lanes, rounds, options.only)
+    if options.suite == "derivatives":
+        from . import derivatives
+
+        return derivatives.cpu(lanes, rounds, options.only)
     if options.suite == "collision":
         from . import collision
 

@@ -17,17 +17,20 @@ import functools
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax import Array
+from jax.custom_derivatives import SymbolicZero
 
 from ..algebra.fence import fence
 from ..algebra.spatial import ArticulatedInertia, Force, Motion
 from ..algebra.vec3 import Mat3, Scalar, Sym3, Vec3
-from ..algebra.zero import ZERO
+from ..algebra.zero import ZERO, is_zero
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
 from .bodies import bias_forces, gravity, hand_inwards, inertias
-from .kinematics import Moving, Placed, move, place
+from .kinematics import AT_REST, Moving, Placed, move, place
+from .rnea import rnea_change
 
 Columns = tuple[Scalar, ...]
 
@@ -205,11 +208,37 @@ def aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
     q: (..., nq), v: (..., nv). Only rigid-body inertia, armature and gravity act besides tau: add
     `passive_forces(model, q, v)` for springs, damping, friction and motors.
     """
+    return _aba(model, q, v, tau)
+
+
+@jax.custom_jvp
+def _aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
     forest = Forest.of(model, q=q, v=v, tau=tau)
+    return _solved(forest, model, q, v, tau)[0]
+
+
+def _solved(forest: Forest, model: Model, q: Array, v: Array, tau: Array) -> tuple[Array, list[Placed], list[Factor]]:
     placed = place(forest, model, q)
     moving: list[Moving] = move(forest, placed, v)
     bodies = inertias(forest, model, placed)
     factors = factorize(forest, model, placed, bodies)
     forces = [forest.per_dof(tau, group) for group in forest.groups]
     qdd = solve(forest, placed, factors, bias_forces(bodies, moving), forces, [x.c for x in moving], gravity(model))
-    return forest.join_dofs(qdd)
+    return forest.join_dofs(qdd), placed, factors
+
+
+@functools.partial(_aba.defjvp, symbolic_zeros=True)
+def _aba_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    """M dqdd = dtau less what inverse dynamics changes by at given qdd: one more solve, no factor is differentiated."""
+    model, q, v, tau = primals
+    forest = Forest.of(model, q=q, v=v, tau=tau)
+    qdd, placed, factors = _solved(forest, *primals)
+    change = rnea_change(model, q, v, qdd, tangents[:3])
+    force = ZERO if isinstance(tangents[3], SymbolicZero) else tangents[3]
+    if change is not None:
+        force = force - change
+    if is_zero(force):
+        return qdd, jnp.zeros_like(qdd)
+    per_group = [forest.per_dof(force, group) for group in forest.groups]
+    still, none = [AT_REST] * len(placed), [Force(ZERO, ZERO)] * len(placed)
+    return qdd, forest.join_dofs(solve(forest, placed, factors, none, per_group, still, AT_REST))

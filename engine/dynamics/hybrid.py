@@ -15,13 +15,14 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..algebra.fence import fence
-from ..algebra.spatial import Motion
+from ..algebra.spatial import Force, Motion
+from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
-from .aba import factorize
+from .aba import Columns, Factor, factorize
 from .bodies import bias_forces, gravity, hand_inwards, inertias
-from .kinematics import move, place
+from .kinematics import AT_REST, Placed, move, place
 
 
 class Hybrid(NamedTuple):
@@ -71,28 +72,57 @@ def hybrid(model: Model, q: Array, v: Array, given: Array, values: Array) -> Hyb
 
     q: (..., nq), v: (..., nv), given: (..., nv) bool, values: (..., nv) [rad/s^2, m/s^2 or N m, N].
     """
-    given = jnp.asarray(given, q.dtype)
-    values = jnp.asarray(values, q.dtype)
+    given, values = (jnp.asarray(x, q.dtype) for x in (given, values))
+    return found(hybrid_factors(model, q, v, given, values), values)
+
+
+class Factors(NamedTuple):
+    """What one system with prescribed accelerations needs to be solved for any values; per group but for the first."""
+
+    forest: Forest
+    placed: list[Placed]
+    factors: list[Factor]
+    biases: list[Any]
+    c: list[Any]
+    a_world: Any
+    armature: list[Columns]
+    given: list[Columns]
+
+    def at_rest(self) -> Factors:
+        """The same system without velocities and gravity: what is left is linear in the values."""
+        n = len(self.placed)
+        return self._replace(biases=[Force(ZERO, ZERO)] * n, c=[AT_REST] * n, a_world=AT_REST)
+
+
+def hybrid_factors(model: Model, q: Array, v: Array, given: Array, values: Array) -> Factors:
+    """given: (..., nv), 1 where the acceleration is prescribed, else 0.  values: for its shape."""
     forest = Forest.of(model, q=q, v=v, given=given, values=values)
     placed = place(forest, model, q)
     moving = move(forest, placed, v)
     bodies = inertias(forest, model, placed)
     factors = factorize(forest, model, placed, bodies, given)
-    p: list[Any] = list(bias_forces(bodies, moving))
+    armature, known = ([forest.per_dof(x, group) for group in forest.groups] for x in (model.armature, given))
+    biases = bias_forces(bodies, moving)
+    return Factors(forest, placed, factors, biases, [x.c for x in moving], gravity(model), armature, known)
+
+
+def found(system: Factors, values: Array) -> Hybrid:
+    """Solve for the values (..., nv)."""
+    forest, placed, factors, biases, c, a_world, armature, given = system
+    p: list[Any] = list(biases)
     u: list[Any] = [()] * len(p)
-    known = [(forest.per_dof(given, g), forest.per_dof(values, g)) for g in forest.groups]
+    known = [(given[g], forest.per_dof(values, group)) for g, group in enumerate(forest.groups)]
     for g in reversed(range(len(p))):
         group, (_, r, S), (IA, pivots) = forest.groups[g], placed[g], factors[g]
-        u[g], handed = _gather(group.joint)(IA, pivots, S, p[g], moving[g].c, *known[g])
+        u[g], handed = _gather(group.joint)(IA, pivots, S, p[g], c[g], *known[g])
         hand_inwards(forest, g, handed, r, p)
     a: list[Motion] = []
     qdd, tau = [], []
     for g, group in enumerate(forest.groups):
         (_, r, S), (_, pivots) = placed[g], factors[g]
-        a_parent = forest.from_parents(g, a, gravity(model))
-        armature = forest.per_dof(model.armature, group)
+        a_parent = forest.from_parents(g, a, a_world)
         stage = _accelerate(group.joint)
-        rates, forces, ag = stage(pivots, S, u[g], a_parent, r, moving[g].c, armature, *known[g])
+        rates, forces, ag = stage(pivots, S, u[g], a_parent, r, c[g], armature[g], *known[g])
         a.append(ag)
         qdd.append(rates)
         tau.append(forces)

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 from jax import Array
+from jax.custom_derivatives import SymbolicZero
 
 from ..algebra.fence import fence
 from ..algebra.spatial import Motion
@@ -22,7 +23,7 @@ from .kinematics import move, place
 
 
 @functools.cache
-def _outward(joint: str):
+def outward(joint: str):
     row = JOINTS[joint]
 
     @fence
@@ -36,7 +37,7 @@ def _outward(joint: str):
 
 
 @fence
-def _wrench(body, a, bias):
+def wrench(body, a, bias):
     return body @ a + bias
 
 
@@ -67,8 +68,8 @@ def rnea(model: Model, q: Array, v: Array, a: Array) -> Array:
     for g, group in enumerate(forest.groups):
         a_parent = forest.from_parents(g, accelerations, gravity(model))
         qdd = forest.per_dof(a, group)
-        accelerations.append(_outward(group.joint)(a_parent, placed[g].r, placed[g].S, moving[g].c, qdd))
-    F: list[Any] = [_wrench(*x) for x in zip(bodies, accelerations, bias_forces(bodies, moving), strict=True)]
+        accelerations.append(outward(group.joint)(a_parent, placed[g].r, placed[g].S, moving[g].c, qdd))
+    F: list[Any] = [wrench(*x) for x in zip(bodies, accelerations, bias_forces(bodies, moving), strict=True)]
     tau: list[Any] = [()] * len(F)
     for g in reversed(range(len(F))):
         group = forest.groups[g]
@@ -76,3 +77,21 @@ def rnea(model: Model, q: Array, v: Array, a: Array) -> Array:
         tau[g] = _inward(group.joint)(F[g], placed[g].S, armature, qdd)
         hand_inwards(forest, g, F[g], placed[g].r, F)
     return forest.join_dofs(tau)
+
+
+def rnea_change(model: Model, q: Array, v: Array, a: Array, tangents: tuple) -> Array | None:
+    """Change of `rnea` (..., nv) along tangents of (model, q, v), a as it stands; None where all of them are zero.
+
+    tangents: as a rule of `jax.custom_jvp` with symbolic zeros is given them; these cost nothing.
+    """
+    leaves, tree = jax.tree.flatten((model, q, v))
+    changes = tree.flatten_up_to(tangents)
+    moved = [i for i, change in enumerate(changes) if not isinstance(change, SymbolicZero)]
+    if not moved:
+        return None
+
+    def force(*some: Array) -> Array:
+        now = dict(zip(moved, some, strict=True))
+        return rnea(*tree.unflatten([now.get(i, leaf) for i, leaf in enumerate(leaves)]), a)
+
+    return jax.jvp(force, [leaves[i] for i in moved], [changes[i] for i in moved])[1]

@@ -25,7 +25,7 @@ from .aba import factorize
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .impulse import respond
 from .kinematics import Placed, move, place
-from .rnea import _outward, _wrench
+from .rnea import outward, wrench
 
 
 @functools.cache
@@ -90,8 +90,8 @@ def joint_wrenches(model: Model, q: Array, v: Array, a: Array, wrenches: Array |
     moved: list[Motion] = []
     for g, group in enumerate(forest.groups):
         a_parent = forest.from_parents(g, moved, gravity(model))
-        moved.append(_outward(group.joint)(a_parent, placed[g].r, placed[g].S, moving[g].c, forest.per_dof(a, group)))
-    needed = map(_wrench, bodies, moved, bias_forces(bodies, moving))
+        moved.append(outward(group.joint)(a_parent, placed[g].r, placed[g].S, moving[g].c, forest.per_dof(a, group)))
+    needed = map(wrench, bodies, moved, bias_forces(bodies, moving))
     F: list[Any] = [x - other for x, other in zip(needed, _on_links(forest, wrenches), strict=True)]
     for g in reversed(range(len(F))):
         hand_inwards(forest, g, F[g], placed[g].r, F)

@@ -1,0 +1,193 @@
+"""What each degree of freedom does to the links beyond it: the columns that Jacobians of the dynamics are made of.
+
+Kim (2012), tables 5-7, seed one scalar p at a time. Run for all coordinates at once, with what he lists as zero left
+out, the recursions close (Carpentier & Mansard 2018; Singh, Russell & Wensing 2022, for joints of several degrees of
+freedom). In spatial coordinates of the ground, all of a tree at the origin of its root, the displacement of column s
+turns everything beyond by s; what it does besides to velocity and acceleration of a link i beyond is the same for all:
+
+    dV_i = s x V_i + s'            s'  = W x s
+    dA_i = s x A_i + s' x V_i + s''   s'' = C x s + W x s'
+    dF_i = s x* F_i + I_i s'' + B_i s'     summed over what is carried: F, I, B of the composite
+
+W and C are the velocity and the acceleration (-g included) of what the displacement leaves in place, which is the
+parent and some columns of the same joint (`BEFORE`). A velocity gives dF_i = I_i y + B_i s, with y = s' + ds/dt, in
+place of all that. B x = dI/dt x + x x* L, with L the momentum, depends on the angular part of x only. Hence, with a
+column j beyond k or k itself, I, B and F those of what j carries, and tau = s . F,
+
+    dtau_j/dq_k = (I s_j) . s''_k + (B^T s_j) . s'_k        dtau_j/dv_k = (I s_j) . y_k + (B^T s_j) . s_k
+    dtau_k/dq_j = s_k . (I s''_j + B s'_j + s_j x* F)       dtau_k/dv_j = s_k . (I y_j + B s_j)
+
+the cross term also between columns of one joint where j leaves k in place, and M_jk = (I s_j) . s_k.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+from ...algebra.fence import fence
+from ...algebra.spatial import Force, Motion, RigidInertia
+from ...algebra.vec3 import Mat3, Sym3, Vec3, pytree
+from ...forest import Forest
+from ...joints import JOINTS
+from ...model import Model
+from ..bodies import gravity
+from ..kinematics import AT_REST, Placed
+
+# columns of the joint itself that the displacement along each column leaves in place; () where there are none.
+# A spherical joint's columns are the child's axes, which all turn; a floating joint's are the world's, which do not.
+BEFORE: dict[str, tuple[tuple[int, ...], ...]] = {
+    "universal": ((), (0,)),
+    "planar": ((1, 2), (), ()),
+    "floating": (tuple(range(6)),) * 3 + ((3, 4, 5),) * 3,
+}
+
+
+def before(joint: str) -> tuple[tuple[int, ...], ...]:
+    """See BEFORE."""
+    return BEFORE.get(joint, ((),) * JOINTS[joint].nv)
+
+
+class Column(NamedTuple):
+    """One degree of freedom, seen from its root's origin: s, s', s'' and y."""
+
+    s: Motion
+    s1: Motion
+    s2: Motion
+    y: Motion
+
+
+class Answer(NamedTuple):
+    """What is carried, met by a column: I s, the angular part of B^T s, and dF by its displacement and its velocity."""
+
+    I: Force
+    B: Vec3
+    q: Force
+    v: Force
+
+
+@pytree
+class Composite:
+    """A link with all it carries, or alone: inertia, the rate of its rotational part, momentum L, wrench F."""
+
+    inertia: RigidInertia
+    rate: Sym3
+    L: Force
+    F: Force
+
+    def __add__(self, o: Any) -> Composite:
+        return Composite(self.inertia + o.inertia, self.rate + o.rate, self.L + o.L, self.F + o.F)
+
+    def coriolis(self, x: Motion) -> Force:
+        """B x."""
+        f = x.w.cross(self.L.f)
+        return Force(self.rate @ x.w + x.w.cross(self.L.n), f + f)
+
+    def coriolis_dual(self, x: Motion) -> Vec3:
+        """The angular part of B^T x; there is no other."""
+        f = self.L.f.cross(x.v)
+        return self.rate @ x.w + self.L.n.cross(x.w) + f + f
+
+
+@functools.cache
+def _outward(joint: str):
+    row, left = JOINTS[joint], before(joint)
+
+    @fence
+    def outward(V_parent: Motion, A_parent: Motion, S, offset, qd, qdd):
+        """The columns, and velocity and acceleration of the link, all at the root's origin."""
+        S, n = [s.at(-offset) for s in row.subspace(S)], range(row.nv)
+        along = [s * rate for s, rate in zip(S, qd, strict=True)]
+        # ds/dt = (velocity of what carries s) x s
+        rates = [sum((along[l] for l in n if k not in left[l]), start=V_parent).ad(S[k]) for k in n]
+        change = [S[k] * qdd[k] + rates[k] * qd[k] for k in n]
+        columns = []
+        for k in n:
+            W = sum((along[l] for l in left[k]), start=V_parent)
+            C = sum((change[l] for l in left[k]), start=A_parent)
+            s1 = W.ad(S[k])
+            columns.append(Column(*(x.filled() for x in (S[k], s1, C.ad(S[k]) + W.ad(s1), s1 + rates[k]))))
+        V, A = sum(along, start=V_parent), sum(change, start=A_parent)
+        return tuple(columns), V.filled(), A.filled()
+
+    return outward
+
+
+@fence
+def _alone(body, offset, V, A):
+    """One link as a composite."""
+    I = body.from_point(offset)
+    L = I @ V
+    F = I @ A + V.ad_dual(L) * -1
+    # dI/dt = V x* I - I V x: w x I - I w x = X + X^T, and - (v h^T + h v^T) + 2 v.h
+    x, y, z = (V.w.cross(column) for column in I.I.full.columns)
+    turning = Mat3.from_columns(x, y, z)
+    moving = Mat3.from_rows(*(V.v * s for s in I.h.xyz))
+    half = turning - moving
+    rate = Sym3.upper(half + half.T) + Sym3.scalar(2 * V.v.dot(I.h))
+    return Composite(I, rate, L, F)
+
+
+@fence
+def _joined(child, others):
+    return child + others
+
+
+@functools.cache
+def _inward(joint: str):
+    @fence
+    def inward(composite, columns, armature, qdd):
+        answers, tau = [], []
+        for (s, s1, s2, y), inertia, rate in zip(columns, armature, qdd, strict=True):
+            I = composite.inertia
+            turned = s.ad_dual(composite.F) * -1
+            answers.append(
+                Answer(
+                    I @ s,
+                    composite.coriolis_dual(s),
+                    I @ s2 + composite.coriolis(s1) + turned,
+                    I @ y + composite.coriolis(s),
+                )
+            )
+            tau.append(s.dot(composite.F) + inertia * rate)
+        return tuple(answers), tuple(tau)
+
+    return inward
+
+
+class Columns(NamedTuple):
+    """Per group: columns, answers, and forces along the degrees of freedom."""
+
+    columns: list[tuple[Column, ...]]
+    answers: list[tuple[Answer, ...]]
+    tau: list[Any]
+
+
+def columns(
+    forest: Forest, model: Model, placed: list[Placed], bodies: list[RigidInertia], qd: list[Any], qdd: list[Any]
+) -> Columns:
+    """Velocities outwards, wrenches inwards; qd, qdd: one entry a group."""
+    roots: list[Vec3] = []
+    moving: list[tuple[Motion, Motion]] = []
+    made: list[tuple[Column, ...]] = []
+    composites: list[Any] = []
+    for g, group in enumerate(forest.groups):
+        p = placed[g].pose.p
+        roots.append(forest.from_parents(g, roots, p))
+        V_parent, A_parent = forest.from_parents(g, moving, (AT_REST, gravity(model)))
+        offset = p - roots[g]
+        own, V, A = _outward(group.joint)(V_parent, A_parent, placed[g].S, offset, qd[g], qdd[g])
+        moving.append((V, A))
+        made.append(own)
+        composites.append(_alone(bodies[g], offset, V, A))
+    answers: list[Any] = [()] * len(made)
+    tau: list[Any] = [()] * len(made)
+    for g in reversed(range(len(made))):
+        group = forest.groups[g]
+        answers[g], tau[g] = _inward(group.joint)(composites[g], made[g], forest.per_dof(model.armature, group), qdd[g])
+        h = forest.matched(g)
+        if h is not None:
+            composites[h] = _joined(composites[g], composites[h])
+        else:
+            forest.to_parents(g, composites[g], composites)
+    return Columns(made, answers, tau)

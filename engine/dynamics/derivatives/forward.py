@@ -1,0 +1,57 @@
+"""Derivatives of forward dynamics: M dqdd = dtau less what inverse dynamics changes by at given accelerations.
+
+Kim (2012), table 6, differentiates the articulated inertias; with M^-1 at hand none of that is needed (Carpentier &
+Mansard 2018).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+from jax import Array
+
+from ...forest import Forest
+from ...model import Model
+from ..aba import factorize, solve
+from ..bodies import bias_forces, gravity, inertias
+from ..impulse import NONE, respond
+from ..kinematics import move, place
+from .columns import columns
+from .pairs import jacobians, product, spread, unit_answers
+from .tiles import in_tiles
+
+
+class ForwardDerivatives(NamedTuple):
+    """Of the accelerations, (..., nv, nv) each: by displacements q, velocities v and forces tau, which is M^-1."""
+
+    q: Array
+    v: Array
+    tau: Array
+
+
+@jax.jit
+def aba_derivatives(model: Model, q: Array, v: Array, tau: Array) -> ForwardDerivatives:
+    """Derivatives of `aba(model, q, v, tau)`: [j, k] is that of acceleration j by the k-th q, v or tau.
+
+    q: (..., nq), v: (..., nv), tau: (..., nv). By q along the joints' own displacements, as `integrate_q` moves them.
+    """
+    return in_tiles(_derivatives, model, q, v, tau)
+
+
+def _derivatives(model: Model, q: Array, v: Array, tau: Array) -> ForwardDerivatives:
+    forest = Forest.of(model, q=q, v=v, tau=tau)
+    placed = place(forest, model, q)
+    bodies = inertias(forest, model, placed)
+    qd, force = ([forest.per_dof(x, group) for group in forest.groups] for x in (v, tau))
+    moving = move(forest, placed, v)
+    factors = factorize(forest, model, placed, bodies)
+    qdd = solve(forest, placed, factors, bias_forces(bodies, moving), force, [x.c for x in moving], gravity(model))
+    by = jacobians(forest, model, columns(forest, model, placed, bodies, qd, qdd))
+
+    def answer(unit: Array) -> Array:
+        impulses = [forest.per_dof(unit, group) for group in forest.groups]
+        return forest.join_dofs(respond(forest, placed, factors, [NONE] * len(placed), impulses))
+
+    Minv = unit_answers(forest, answer)
+    return ForwardDerivatives(*(spread(forest, x) for x in (-product(Minv, by.q), -product(Minv, by.v), Minv)))

@@ -1,0 +1,60 @@
+"""Derivatives of hybrid dynamics: of what is found, by coordinates, velocities and what is given.
+
+Kim (2012), table 7, by way of inverse dynamics. Let c be what that changes by at the accelerations found. Then
+M da = dtau - c is again a hybrid system, linear in what is given, da_u and dtau_v - c_v; with its answers P and Q to
+units of what is given, da = -P c_v and dtau = c - Q c_v.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ...model import Model
+from ..bodies import inertias
+from ..hybrid import found, hybrid_factors
+from .columns import columns
+from .pairs import jacobians, product, rows, spread, unit_answers
+from .tiles import in_tiles
+
+
+class Slopes(NamedTuple):
+    """Of all degrees of freedom, (..., nv, nv) each: by displacements q, velocities v and the values given."""
+
+    q: Array
+    v: Array
+    values: Array
+
+
+class HybridDerivatives(NamedTuple):
+    """Of both outputs of `hybrid`; where one is given, it changes with its own value only."""
+
+    acceleration: Slopes
+    force: Slopes
+
+
+@jax.jit
+def hybrid_derivatives(model: Model, q: Array, v: Array, given: Array, values: Array) -> HybridDerivatives:
+    """Derivatives of `hybrid(model, q, v, given, values)`: [j, k] is that of acceleration or force j by the k-th.
+
+    q: (..., nq), v: (..., nv), given: (..., nv) bool, values: (..., nv). By q along the joints' own displacements, as
+    `integrate_q` moves them.
+    """
+    given, values = (jnp.asarray(x, q.dtype) for x in (given, values))
+    return in_tiles(_derivatives, model, q, v, given, values)
+
+
+def _derivatives(model: Model, q: Array, v: Array, given: Array, values: Array) -> HybridDerivatives:
+    system = hybrid_factors(model, q, v, given, values)
+    forest, placed = system.forest, system.placed
+    qd, qdd = ([forest.per_dof(x, g) for g in forest.groups] for x in (v, found(system, values).acceleration))
+    by = jacobians(forest, model, columns(forest, model, placed, inertias(forest, model, placed), qd, qdd))
+    rest = system.at_rest()
+    P, Q = unit_answers(forest, lambda unit: found(rest, unit))
+    free = 1 - rows(forest, system.given)[:, :, None]  # rows of c_v
+    a, tau = ([-product(x, free * c) for c in (by.q, by.v)] for x in (P, Q))
+    tau = [c + x for c, x in zip((by.q, by.v), tau, strict=True)]
+    return HybridDerivatives(*(Slopes(*(spread(forest, x) for x in some)) for some in ((*a, P), (*tau, Q))))

@@ -1,0 +1,41 @@
+"""Derivatives of inverse dynamics."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+from jax import Array
+
+from ...forest import Forest
+from ...model import Model
+from ..bodies import inertias
+from ..kinematics import place
+from .columns import columns
+from .pairs import jacobians, spread
+from .tiles import in_tiles
+
+
+class InverseDerivatives(NamedTuple):
+    """Of the joint forces, (..., nv, nv) each: by displacements q, velocities v and accelerations a, which is M."""
+
+    q: Array
+    v: Array
+    a: Array
+
+
+@jax.jit
+def rnea_derivatives(model: Model, q: Array, v: Array, a: Array) -> InverseDerivatives:
+    """Derivatives of `rnea(model, q, v, a)`: [j, k] is that of force j by the k-th q, v or a.
+
+    q: (..., nq), v: (..., nv), a: (..., nv). By q along the joints' own displacements, as `integrate_q` moves them.
+    """
+    return in_tiles(_derivatives, model, q, v, a)
+
+
+def _derivatives(model: Model, q: Array, v: Array, a: Array) -> InverseDerivatives:
+    forest = Forest.of(model, q=q, v=v, a=a)
+    placed = place(forest, model, q)
+    qd, qdd = ([forest.per_dof(x, group) for group in forest.groups] for x in (v, a))
+    found = columns(forest, model, placed, inertias(forest, model, placed), qd, qdd)
+    return InverseDerivatives(*(spread(forest, x) for x in jacobians(forest, model, found)))

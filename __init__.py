@@ -73,15 +73,16 @@ _HOME = {
     "rnea_derivatives": "engine.dynamics.derivatives.inverse",
     "aba_derivatives": "engine.dynamics.derivatives.forward",
     "hybrid_derivatives": "engine.dynamics.derivatives.hybrid",
-    "closed": "engine.closures.linear",
+    "closed": "engine.loops.linear",
     "constrained": "engine.closures.forward",
     "constrained_inverse": "engine.closures.inverse",
     "constrained_hybrid": "engine.closures.hybrid",
     "joint_wrenches": "engine.dynamics.wrenches",
+    "loop_wrenches": "engine.closures.reactions",
     "impulse_response": "engine.dynamics.impulse",
     "passive_forces": "engine.dynamics.passive",
     "motor_forces": "engine.dynamics.passive",
-    "energy": "engine.dynamics.energy",
+    "energy": "engine.closures.energy",
     "momentum": "engine.dynamics.energy",
     "jacobian": "engine.dynamics.jacobian",
 }
@@ -100,16 +101,16 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .collision.shapes import Sphere as Sphere
     from .contact.matrix import collision_matrix as collision_matrix
     from .contact.resolve import resolve_impact as resolve_impact
+    from .engine.closures.energy import energy as energy
     from .engine.closures.forward import constrained as constrained
     from .engine.closures.hybrid import constrained_hybrid as constrained_hybrid
     from .engine.closures.inverse import constrained_inverse as constrained_inverse
-    from .engine.closures.linear import closed as closed
+    from .engine.closures.reactions import loop_wrenches as loop_wrenches
     from .engine.dynamics.aba import aba as aba
     from .engine.dynamics.crba import crba as crba
     from .engine.dynamics.derivatives.forward import aba_derivatives as aba_derivatives
     from .engine.dynamics.derivatives.hybrid import hybrid_derivatives as hybrid_derivatives
     from .engine.dynamics.derivatives.inverse import rnea_derivatives as rnea_derivatives
-    from .engine.dynamics.energy import energy as energy
     from .engine.dynamics.energy import momentum as momentum
     from .engine.dynamics.hybrid import hybrid as hybrid
     from .engine.dynamics.impulse import impulse_response as impulse_response
@@ -120,6 +121,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.dynamics.passive import passive_forces as passive_forces
     from .engine.dynamics.rnea import rnea as rnea
     from .engine.dynamics.wrenches import joint_wrenches as joint_wrenches
+    from .engine.loops.linear import closed as closed
     from .engine.model import Model as Model
     from .engine.state import State as State
     from .integrators.advance import step as step

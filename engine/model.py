@@ -40,7 +40,7 @@ class Group:
 class Loop:
     """What ties two links together besides the tree: a joint that closes a loop, a relation, or a spring.
 
-    kind: key of `engine.closures.kinds.KINDS`.  a, b: the links, -1 is the world.
+    kind: key of `engine.loops.kinds.KINDS`.  a, b: the links, -1 is the world.
     dofs: the degrees of freedom of a gear (a's, b's) and of a drive (a's, -1); else ().
     course: a function of time added to `Model.loop_course`, None for none; it must be made of jnp's functions.
     acts: whether it has a spring, a damper, a constant force or limits.
@@ -193,7 +193,7 @@ class Model:
         points (m, 3): vertices of hulls and meshes, all shapes end to end [m];
         shape_twist (ns, 6): angular velocity and velocity of the shape's origin, world axes, of statics whose
         surfaces move in place as conveyors and turntables do [rad/s, m/s].
-    Loops (nk of them, see `engine/closures/kinds.py`; axes of both frames coincide when the joint is at zero):
+    Loops (nk of them, see `engine/loops/kinds.py`; axes of both frames coincide when the joint is at zero):
         loop_position (nk, 2, 3) [m], loop_quaternion (nk, 2, 4): frames on a and on b;
         loop_size (nk,): length, radius or ratio;  loop_course (nk, 5): offset, rate, amplitude, frequency, phase of
         what a distance, gear or drive keeps to: offset + rate t + amplitude sin(2 pi frequency t + phase);

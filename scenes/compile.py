@@ -19,6 +19,7 @@ from ..collision.poses import Array, rotation_matrix
 from ..engine.model import Model, Topology
 from ..engine.state import State
 from .compiling import check
+from .compiling.coordinates import checked_coordinates, in_coordinates
 from .compiling.inertia import link_mass
 from .compiling.joint_rows import JointRow, joint_row, start_q, start_v
 from .compiling.loop_rows import no_loops, with_loops
@@ -39,15 +40,17 @@ DOF_FIELDS = (
 )  # fmt: skip
 
 
-def compile_scene(scene: Any, dtype: Any = None) -> tuple[Model, State]:
+def compile_scene(scene: Any, dtype: Any = None, *, coordinates: str = "reduced") -> tuple[Model, State]:
     """Check a SceneSpec (or SceneBuilder) and turn it into a model and the state at t = 0.
 
     dtype: float32 or float64; None: float64 where jax's x64 mode is on, else float32.
+    coordinates: "reduced": those that the joints leave; "maximal": every link is a body of its own, with its pose in q
+    (as a floating joint's), and joints are kept by constraint forces; "penalty": the same, kept by stiff springs.
     Links keep their order of adding, except that parents come before their children.
     Quaternions whose length is within 1e-3 of one are normalised, others rejected; axes and normals may have
     any length but zero. Raises SceneError (a ValueError) that names the body, the field, the value and the fix.
     """
-    kind = _checked_dtype(dtype)
+    kind, form = _checked_dtype(dtype), checked_coordinates(coordinates)
     spec = scene.build() if hasattr(scene, "build") else scene
     if not isinstance(spec, SceneSpec):
         fix = "give a SceneSpec, a SceneBuilder, or carom.load(name or path)"
@@ -64,7 +67,8 @@ def compile_scene(scene: Any, dtype: Any = None) -> tuple[Model, State]:
     model = Model(topology=topology, **{name: jnp.asarray(array, kind) for name, array in arrays.items()})
     model = model.replace(topology=replace(topology, shape_window=windows(model)), **_touch(spec, model))
     q, v = np.concatenate([link.q for link in links]), np.concatenate([link.v for link in links])
-    return with_loops(spec, model, State(q=jnp.asarray(q, kind), v=jnp.asarray(v, kind), t=jnp.asarray(0.0, kind)))
+    state = State(q=jnp.asarray(q, kind), v=jnp.asarray(v, kind), t=jnp.asarray(0.0, kind))
+    return in_coordinates(form, spec, *with_loops(spec, model, state))
 
 
 def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:

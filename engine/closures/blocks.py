@@ -17,10 +17,10 @@ from ..dynamics.trees import inverse_inertias as of_trees
 from ..dynamics.trees import to_blocks, trees_of
 from ..dynamics.wrenches import velocity_changes as of_wrenches
 from ..forest import Forest
+from ..loops.measured import standing
+from ..maximal.kkt import Sparse
 from ..model import Model
-from .forward import Coupling, answer, couple, exact
-from .measured import standing
-from .solve import solve_symmetric
+from .forward import Dense, couple, exact
 
 
 def inverse_inertias(forest: Forest, model: Model, placed: list[Placed]) -> Array:
@@ -29,8 +29,8 @@ def inverse_inertias(forest: Forest, model: Model, placed: list[Placed]) -> Arra
     if not exact(forest.topology):
         return blocks
     coupling = _coupling(forest, model, placed)
-    held = solve_symmetric(coupling.W, coupling.Y)
-    Y, held = (to_blocks(trees_of(forest.topology), jnp.moveaxis(x, 1, -1))[:-1] for x in (coupling.Y, held))
+    Y = coupling.columns
+    Y, held = (to_blocks(trees_of(forest.topology), jnp.moveaxis(x, 1, -1))[:-1] for x in (Y, coupling.solve(Y)))
     return blocks - (Y[:, :, None] * held[:, None]).sum(3)
 
 
@@ -49,10 +49,9 @@ def held(model: Model, q: Array, dv: Array) -> Array:
         return dv
     forest = Forest.of(model, q=q, v=dv)
     coupling = _coupling(forest, model, place(forest, model, q))
-    off = (coupling.A * jnp.moveaxis(dv, -1, 0)).sum(1)
-    return dv - answer(coupling, solve_symmetric(coupling.W, off[:, None])[:, 0])
+    return dv - coupling.answer(coupling.solve(coupling.along(dv)[:, None])[:, 0])
 
 
-def _coupling(forest: Forest, model: Model, placed: list[Placed]) -> Coupling:
+def _coupling(forest: Forest, model: Model, placed: list[Placed]) -> Dense | Sparse:
     factors = factorize(forest, model, placed, inertias(forest, model, placed))
     return couple(forest, model, placed, factors, standing(forest, model, placed))

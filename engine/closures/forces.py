@@ -16,17 +16,19 @@ from jax import Array
 from ..algebra.fence import fence
 from ..algebra.spatial import Force, Motion
 from ..algebra.vec3 import Vec3
-from ..algebra.zero import is_zero
+from ..algebra.zero import ZERO, dense, is_zero
 from ..dynamics.kinematics import move, place
 from ..dynamics.wrenches import along_joints
 from ..forest import Forest
+from ..loops.kinds import KINDS, RELATIONS, Row
+from ..loops.measured import Group, course, groups_of, numbers, of_links, row_rate, standing, wrapped
+from ..maximal.gather import gathered
 from ..model import Model
-from ..rows import sum_into, take
-from .kinds import KINDS, RELATIONS, Row
-from .measured import Group, course, groups_of, numbers, of_links, row_rate, standing, wrapped
+from ..rows import take
 
-NONE = Vec3(0.0, 0.0, 0.0)
-STILL = Motion(NONE, NONE)
+NONE = Force(ZERO, ZERO)
+NOTHING = Vec3(0.0, 0.0, 0.0)
+STILL = Motion(NOTHING, NOTHING)
 
 
 @jax.jit
@@ -40,65 +42,82 @@ def loop_forces(model: Model, q: Array, v: Array, t: Array | float) -> Array:
     placed = place(forest, model, q)
     velocities = forest.by_link([x.V for x in move(forest, placed, v)])
     links: list[int] = []
-    pushes: list[Force] = []
+    wrenches: list[Force] = []
     for group, stand in zip(groups_of(topology), standing(forest, model, placed), strict=True):
         V = tuple(of_links(velocities, ends, STILL) for ends in (group.a, group.b))
-        pull = _pulls(forest, model, group, stand, V, t)
-        for row, size in pull:
-            for side, ends in enumerate((group.a, group.b)):
-                links += ends
-                pushes.append(_push(row, size if side == 0 else -size, (row.x_a, row.x_b)[side], stand.origins[side]))
-    return along_joints(forest, placed, _summed(forest, links, pushes))
+        pulled = pulls(forest, model, group, stand, V, t)
+        if pulled:
+            links += group.a + group.b
+            wrenches += [_full(forest, len(group.loops), side) for side in wrenches_of(pulled, stand.origins)]
+    return along_joints(forest, placed, _summed(forest, links, wrenches))
 
 
-def _pulls(forest: Forest, model: Model, group: Group, stand: Any, V: Any, t: Array) -> list[tuple[Row, Array]]:
+def pulls(forest: Forest, model: Model, group: Group, stand: Any, V: Any, t: Array) -> list[tuple[Row, Array]]:
     """Rows with the multipliers (n, *batch) that springs, limits and penalties put on them."""
-    acts = any(forest.topology.loops[k].acts for k in group.loops)
     pulls = []
-    if acts:
-        spring, ends, alpha, beta = (
-            numbers(forest, x, own, group.loops)
-            for x, own in ((model.loop_spring, 3), (model.loop_limits, 3), (model.loop_stiff, 2), (model.loop_damp, 2))
-        )
+    if any(forest.topology.loops[k].acts for k in group.loops):
+        spring, ends = (numbers(forest, x, 3, group.loops) for x in (model.loop_spring, model.loop_limits))
         for k, row in enumerate(stand.left):
-            turns = int(is_zero(row.f))
             x, rate = row.error, row_rate(row, V, stand.origins)
-            pulls.append((row, _pull(x, rate, spring[..., k, :], ends[..., k, :], alpha[..., turns], beta[..., turns])))
-    if forest.topology.hold == "penalty" and group.kind not in RELATIONS:
-        alpha, beta = (numbers(forest, x, 2, group.loops) for x in (model.loop_stiff, model.loop_damp))
-        goal = course(forest, model, group, t) if KINDS[group.kind].timed else (0.0, 0.0)
-        for k, row in enumerate(stand.rows):
-            turns = int(k >= KINDS[group.kind].shifts)
-            off, rate = row.error - goal[0], row_rate(row, V, stand.origins) - goal[1]
-            off = wrapped(off) if group.kind == "driven_turn" else off
-            pulls.append((row, -(alpha[..., turns] * off + beta[..., turns] * rate)))
+            own = coefficients(forest, model, group, row)
+            pulls.append((row, _pull(x, rate, spring[..., k, :], ends[..., k, :], *own)))
+    for row, off, pace in penalised(forest, model, group, stand, t):
+        alpha, beta = coefficients(forest, model, group, row)
+        pulls.append((row, -(alpha * off + beta * (row_rate(row, V, stand.origins) - pace))))
     return pulls
+
+
+def penalised(forest: Forest, model: Model, group: Group, stand: Any, t: Array) -> list[tuple[Row, Array, Any]]:
+    """Rows that are held by penalty: what they are off, and how fast what they are to keep to changes, (n, *batch)."""
+    if forest.topology.hold != "penalty" or group.kind in RELATIONS:
+        return []
+    goal = course(forest, model, group, t) if KINDS[group.kind].timed else (0.0, 0.0)
+    turn = wrapped if group.kind == "driven_turn" else lambda off: off
+    return [(row, turn(row.error - goal[0]), goal[1]) for row in stand.rows]
+
+
+def coefficients(forest: Forest, model: Model, group: Group, row: Row) -> tuple[Array, Array]:
+    """alpha and beta (n, *batch) of a row: those for shifts, or for turns, which need no force."""
+    arrays = (numbers(forest, x, 2, group.loops) for x in (model.loop_stiff, model.loop_damp))
+    alpha, beta = (x[..., int(is_zero(row.f))] for x in arrays)
+    return alpha, beta
 
 
 @fence
 def _pull(x, rate, spring, ends, alpha, beta):
     stiffness, rest, damping, force = (spring[..., k] for k in range(4))
-    lower, upper = ends[..., 0], ends[..., 1]
-    chi = jnp.minimum(x - jnp.where(x < lower, lower, x), 0) + jnp.maximum(x - jnp.where(x > upper, upper, x), 0)
+    chi = beyond(x, ends)
     limit = jnp.where(chi != 0, alpha * chi + beta * rate, 0)
     return force - stiffness * (x - rest) - damping * rate - limit
 
 
+def beyond(x: Array, ends: Array) -> Array:
+    """chi: how far x is below the lower or above the upper end; 0 between them."""
+    lower, upper = ends[..., 0], ends[..., 1]
+    below, above = x < lower, x > upper
+    return jnp.where(below, x - jnp.where(below, lower, 0), jnp.where(above, x - jnp.where(above, upper, 0), 0))
+
+
 @fence
-def _push(row: Row, size, at, origin):
-    """The wrench about a link's origin that a multiplier puts on it."""
-    f = NONE if is_zero(row.f) else row.f * size
-    moment = NONE if is_zero(row.f) else (at - origin).cross(f)
-    return Force(moment if is_zero(row.m) else moment + row.m * size, f)
+def wrenches_of(pulls, origins) -> tuple[Force, Force]:
+    """What multipliers put on links a and b, about their origins: opposite forces at the rows' points."""
+    on_a = on_b = NONE
+    for row, size in pulls:
+        moment, force = row.m * size, row.f * size
+        on_a = Force(moment + (row.x_a - origins[0]).cross(force), force) + on_a
+        on_b = Force(moment + (row.x_b - origins[1]).cross(force), force) + on_b
+    return on_a, on_b * -1
 
 
-def _summed(forest: Forest, links: list[int], pushes: list[Force]) -> list[Force]:
+def _full(forest: Forest, n: int, F: Force) -> Force:
+    parts = (NOTHING if is_zero(x) else x for x in (F.n, F.f))
+    return jax.tree.map(lambda x: dense(x, (n, *forest.batch), forest.dtype), Force(*parts), is_leaf=is_zero)
+
+
+def _summed(forest: Forest, links: list[int], wrenches: list[Force]) -> list[Force]:
     """The wrenches on each link, one entry a group; those on the world go nowhere."""
-    moving = [k for k, link in enumerate(links) if link >= 0]
-    order = sorted(moving, key=lambda k: links[k])
-    full = jax.tree.map(lambda *x: jnp.concatenate([jnp.broadcast_to(y, (len(y), *forest.batch)) for y in x]), *pushes)
-    rows = [links[k] for k in order]
-    by_link = jax.tree.map(lambda x: sum_into(take(x, order), rows, forest.topology.n_links), full)
+    joined = jax.tree.map(lambda *x: jnp.concatenate(x), *wrenches)
+    by_link = jax.tree.map(lambda x: gathered(x, links, forest.topology.n_links), joined)
     return [
         jax.tree.map(lambda x, g=group: x[g.links[0]] if g.n == 1 else take(x, g.links), by_link)
         for group in forest.groups

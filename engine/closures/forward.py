@@ -4,7 +4,8 @@
     lambda = -(A M^-1 A^T)^+ (A qdd_r + bias)       (67)
     qdd = qdd_r + M^-1 A^T lambda                   (68, 69)
 
-M^-1 A^T comes from the reduced articulated-body passes, with one factorisation for all columns: O(n m) + O(m^3).
+M^-1 A^T comes from the reduced articulated-body passes, with one factorisation for all columns: O(n m) + O(m^3). Where
+every link floats the system is sparse, and is solved as such (`engine/maximal/kkt.py`).
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from ..dynamics.bodies import bias_forces, gravity, inertias
 from ..dynamics.impulse import NONE, respond
 from ..dynamics.kinematics import Placed, move, place
 from ..forest import Forest
+from ..loops.kinds import row_count
+from ..loops.linear import bias, jacobian
+from ..loops.measured import Standing, by_loop, errors, rates, standing
+from ..loops.solve import solve_symmetric
+from ..maximal.kkt import Sparse, apart, sparse
 from ..model import Model, Topology
-from .kinds import row_count
-from .linear import bias, jacobian
-from .measured import Standing, by_loop, errors, rates, standing
-from .solve import solve_symmetric
 
 
 class Constrained(NamedTuple):
@@ -44,12 +46,24 @@ def exact(topology: Topology) -> bool:
     return topology.hold != "penalty" and any(row_count(loop.kind) for loop in topology.loops)
 
 
-class Coupling(NamedTuple):
-    """A (m, nv, *batch), Y = (M^-1 A^T)^T alike, and W = A M^-1 A^T (m, m, *batch)."""
+class Dense(NamedTuple):
+    """A (m, nv, *batch), columns (M^-1 A^T)^T alike, and W = A M^-1 A^T (m, m, *batch)."""
 
     A: Array
-    Y: Array
+    columns: Array
     W: Array
+
+    def along(self, v: Array) -> Array:
+        """A v (m, *batch) of velocities (*batch, nv)."""
+        return (self.A * jnp.moveaxis(v, -1, 0)).sum(1)
+
+    def solve(self, r: Array) -> Array:
+        """x (m, k, *batch) of least norm with W x = r (m, k, *batch)."""
+        return solve_symmetric(self.W, r)
+
+    def answer(self, force: Array) -> Array:
+        """M^-1 A^T force: accelerations (*batch, nv) of multipliers (m, *batch), or velocity changes of impulses."""
+        return jnp.moveaxis((self.columns * force[:, None]).sum(0), 0, -1)
 
 
 @jax.jit
@@ -73,18 +87,20 @@ def _constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array)
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), forest.batch)
     loops = standing(forest, model, placed)
     coupling = couple(forest, model, placed, factors, loops)
-    wrong = bias(forest, model, placed, moving, t) + _along(coupling.A, alone)
+    wrong = bias(forest, model, placed, moving, t) + coupling.along(alone)
     if model.topology.hold == "baumgarte":
         error, rate = errors(forest, model, loops, q, t), rates(forest, model, loops, moving, v, t)
         wrong = wrong + model.baumgarte * (2 * rate + model.baumgarte * error)
-    force = solve_symmetric(coupling.W, -wrong[:, None])[:, 0]
-    return alone + answer(coupling, force), force
+    force = coupling.solve(-wrong[:, None])[:, 0]
+    return alone + coupling.answer(force), force
 
 
 def couple(
     forest: Forest, model: Model, placed: list[Placed], factors: list[Factor], loops: list[Standing]
-) -> Coupling:
+) -> Dense | Sparse:
     """What the rows are to the tree, and the tree to the rows."""
+    if apart(forest.topology):
+        return sparse(forest, factors, loops)
     A = jacobian(forest, model, placed, loops)
     still = [NONE] * len(forest.groups)
 
@@ -93,14 +109,4 @@ def couple(
         return jnp.moveaxis(forest.join_dofs(respond(forest, placed, factors, still, joints)), -1, 0)
 
     Y = jax.vmap(respond_to)(A)
-    return Coupling(A, Y, (A[:, None] * Y).sum(2))
-
-
-def answer(coupling: Coupling, force: Array) -> Array:
-    """M^-1 A^T force: accelerations (*batch, nv) of multipliers (m, *batch), or velocity changes of impulses."""
-    return jnp.moveaxis((coupling.Y * force[:, None]).sum(0), 0, -1)
-
-
-def _along(A: Array, v: Array) -> Array:
-    """A v (m, *batch)."""
-    return (A * jnp.moveaxis(v, -1, 0)).sum(1)
+    return Dense(A, Y, (A[:, None] * Y).sum(2))

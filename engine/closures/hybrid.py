@@ -22,9 +22,9 @@ from .. import results
 from ..constraints.pseudo_inverse import apply, beside, pseudo_inverse, size, times
 from ..dynamics.hybrid import hybrid
 from ..forest import Forest
+from ..loops.linear import closed
 from ..model import Model
 from .inverse import DEPENDENT, Minimize, is_torque, obeyed, part, strain
-from .linear import closed
 
 
 class ConstrainedHybrid(NamedTuple):

@@ -14,10 +14,9 @@ from ..dynamics.aba import factorize
 from ..dynamics.bodies import inertias
 from ..dynamics.kinematics import integrate_q, move, place
 from ..forest import Forest
+from ..loops.measured import errors, rates, standing
 from ..model import Model
-from .forward import answer, couple
-from .measured import errors, rates, standing
-from .solve import solve_symmetric
+from .forward import couple
 
 TURNS = 2  # of Newton's method; a step of order 4 leaves errors that one turn brings to rounding
 
@@ -44,5 +43,5 @@ def corrections(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Arra
     factors = factorize(forest, model, placed, inertias(forest, model, placed))
     coupling = couple(forest, model, placed, factors, loops)
     off = errors(forest, model, loops, q, t), rates(forest, model, loops, move(forest, placed, v), v, t)
-    wrong = solve_symmetric(coupling.W, jnp.stack(off, 1))
-    return answer(coupling, -wrong[:, 0]), answer(coupling, -wrong[:, 1])
+    wrong = coupling.solve(jnp.stack(off, 1))
+    return coupling.answer(-wrong[:, 0]), coupling.answer(-wrong[:, 1])

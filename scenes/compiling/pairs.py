@@ -45,13 +45,14 @@ def pair_table(
 
 
 def _tied(scene: SceneSpec) -> list[tuple[str, str]]:
-    """Links that loops hold in touch, as joints of the tree do, and what rolls on the statics."""
-    apart = ("distance", "spring", "gear", "driven")
-    return [
-        (loop.link_a, loop.link_b)
-        for loop in scene.loops
-        if loop.joint.kind not in apart and ("world" not in (loop.link_a, loop.link_b) or loop.joint.kind == "rolling")
-    ]
+    """Links that loops hold in touch, as joints of the tree do, and what rolls on the statics. Loops are unchecked."""
+    tied = []
+    for loop in scene.loops:
+        kind = getattr(getattr(loop, "joint", None), "kind", None)
+        if kind not in (None, "distance", "spring", "gear", "driven"):
+            ends = loop.link_a, loop.link_b
+            tied += [ends] if "world" not in ends or kind == "rolling" else []
+    return tied
 
 
 def _welds(parents: Sequence[int], joints: Sequence[str]) -> tuple[list[int], list[int]]:

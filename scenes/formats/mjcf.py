@@ -21,6 +21,7 @@ from .from_mjcf.contact import exclusions, read_contact
 from .from_mjcf.ledger import Ledger
 from .from_mjcf.left_out import KINDS, note_left_out
 from .from_mjcf.links import read_links
+from .from_mjcf.loops import read_loops
 from .from_mjcf.motors import read_motors
 from .from_mjcf.shapes import shapes_of, statics_of
 from .report import Imported, ImportReport
@@ -35,8 +36,9 @@ def import_mjcf(
     """The scene of an MJCF file, and what became of everything in the file.
 
     drop: kinds of what Carom has nothing like, to be left out where the file has them; without it, such a file is a
-    FileError that names them. "equality": closures of loops; "tendon"; "actuator"; "gravcomp"; "fluid"; "armature" of
-    free joints; "spring": of free joints, and those that are not linear; "sdf"; "flex"; "plugin"; "pair".
+    FileError that names them. "equality": of tendons, balls and flexes, and curved ones; "tendon"; "actuator";
+    "gravcomp"; "fluid"; "armature" of free joints; "spring": of free joints, and those that are not linear; "sdf";
+    "flex"; "plugin"; "pair".
     keyframe: name or number of the keyframe that the scene starts in; None: where the file puts its bodies.
     """
     path = fspath(path)
@@ -51,6 +53,7 @@ def import_mjcf(
     links, places = read_links(file, drives, lambda b, origin: shapes_of(file, b, origin, contact, ledger), ledger)
     statics, owners = statics_of(file, places, contact, ledger)
     owners |= {b: [places[b].owner] for b in range(file.m.nbody) if file.moves(b)}
+    loops = read_loops(file, places, ledger)
     excluded = exclusions(file, owners, ledger)
     note_left_out(file, ledger)
     if ledger.refused:
@@ -64,7 +67,7 @@ def import_mjcf(
         ledger.note("ignored" if keyframe is None else "taken", f"keyframes: {file.m.nkey}", "", said)
     _note_overlaps(path, file, ledger)
     gravity = np.zeros(3) if "gravity" in file.off else file.m.opt.gravity
-    scene = SceneSpec(gravity, links, statics, contact.rules, excluded)
+    scene = SceneSpec(gravity, links, statics, contact.rules, excluded, loops=loops)
     return Imported(scene, ImportReport(path, ledger.items()))
 
 

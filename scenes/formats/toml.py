@@ -84,6 +84,7 @@ def _keys(scene: SceneSpec, error: SceneError) -> Keys:
         "static": [who(spec, k) for k, spec in enumerate(scene.statics)],
         "pair": [f"pair rule {k}" for k in range(len(scene.pairs))],
         "exclude": [f"exclusion {k}" for k in range(len(scene.exclusions))],
+        "loop": [f"loop {k}" if spec.name is None else f'loop "{spec.name}"' for k, spec in enumerate(scene.loops)],
     }
     keys: Keys = ()
     for key, names in owners.items():

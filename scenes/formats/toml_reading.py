@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from ...collision.shapes import Shape
 from ..joint_specs import Joint, Motor
-from ..spec import BodySpec, LinkSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
+from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
 from . import toml_plain as plain
 from .toml_plain import Place, is_list, suggest
 from .toml_values import NONE, key_of, required, spelled
@@ -17,6 +18,9 @@ Table = Mapping[str, Any]
 
 SHAPES = {kind.kind: kind for kind in Shape.__subclasses__()}
 JOINTS = {kind.kind: kind for kind in Joint.__subclasses__()}
+LOOPS = {kind: made for kind, made in JOINTS.items() if kind != "floating"} | {
+    kind.kind: kind for kind in (Distance, Spring, Rolling, Gear, Driven)
+}
 
 
 def read_scene(table: Table) -> SceneSpec:
@@ -60,10 +64,18 @@ def _chosen(kinds: dict[str, type], table: Table, place: Place) -> Any:
     return _made(kinds[kind], table, Place(place.keys, f"{place.who} ({kind})"), tag="kind")
 
 
-def _joint(key: str, value: Any, place: Place) -> Any:
+def _joint(key: str, value: Any, place: Place, kinds: dict[str, type] = JOINTS) -> Any:
     if not isinstance(value, Mapping):
         place.reject(key, value, 'it must be a table: e.g. joint = { kind = "revolute", axis = [0, 0, 1] }')
-    return _chosen(JOINTS, value, place.inner(key, who=f"{place.who}, joint"))
+    return _chosen(kinds, value, place.inner(key, who=f"{place.who}, joint"))
+
+
+def _loop_joint(key: str, value: Any, place: Place) -> Any:
+    return _joint(key, value, place, LOOPS)
+
+
+def _function(key: str, value: Any, place: Place) -> Any:
+    place.reject(key, value, "a file holds no functions: give rate, amplitude, frequency and phase, or build in Python")
 
 
 def _motor(key: str, value: Any, place: Place) -> Any:
@@ -101,7 +113,8 @@ def _listed(kind_of: Callable[[Table], type]) -> Callable[[str, Any, Place], tup
     return read
 
 
-_NOUNS = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "static", PairSpec: "pair rule"}
+_NOUNS = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "static", PairSpec: "pair rule",
+          LoopSpec: "loop"}  # fmt: skip
 
 
 def _tables(key: str, value: Any, place: Place) -> list[Table]:
@@ -134,9 +147,15 @@ _TYPES = {
         _listed(lambda table: PlaneSpec if table.keys() & {"normal", "offset"} else StaticSpec), "a list of tables"
     ),
     "tuple[PairSpec, ...]": _Type(_listed(lambda _: PairSpec), "a list of tables"),
+    "tuple[LoopSpec, ...]": _Type(_listed(lambda _: LoopSpec), "a list of tables"),
+    "Callable[[Any], Any]": _Type(_function, "nothing"),
     "tuple[tuple[str, str], ...]": _Type(plain.name_pairs, "a list of pairs of names"),
 }
 
 
+_OF_LOOPS = _Type(_loop_joint, "a table with its kind")
+
+
 def _type_of(field: Field[Any]) -> _Type:
-    return _TYPES[str(field.type).removesuffix(" | None")]
+    kind = str(field.type).removesuffix(" | None")
+    return _OF_LOOPS if (field.name, kind) == ("joint", "Any") else _TYPES[kind]

@@ -8,10 +8,12 @@ from typing import Any
 
 from ...collision.shapes import Shape
 from ..joint_specs import Joint, Motor
-from ..spec import BodySpec, LinkSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
+from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
 from .toml_values import WIDTH, broken, key_of, required
 
-TABLES = (BodySpec, LinkSpec, PlaneSpec, StaticSpec, PairSpec, Shape)  # each under a header of its own
+TABLES = (BodySpec, LinkSpec, PlaneSpec, StaticSpec, PairSpec, LoopSpec, Shape)  # each under a header of its own
+JOINTS = (Joint, Distance, Spring, Rolling, Gear, Driven)
 TELLING = ("normal", "kind")  # by these a reader sees what it is: a plane, a motor; written even where usual
 
 
@@ -23,13 +25,13 @@ def to_toml(scene: SceneSpec) -> str:
 def _table(spec: Any, path: str) -> Iterator[str]:
     """Lines of keys with plain values, then the tables inside.  path: of the table, "" for the whole file."""
     inner: list[tuple[str, Any]] = []
-    if isinstance(spec, (Shape, Joint)):
+    if isinstance(spec, (Shape, *JOINTS)):
         yield f'kind = "{spec.kind}"'
     for key, value in _given(spec):
         at = f"{path}.{key}" if path else key
         if isinstance(value, tuple) and value and all(isinstance(item, TABLES) for item in value):
             inner += [(f"[[{at}]]", item) for item in value]
-        elif isinstance(value, (Joint, dict)):
+        elif isinstance(value, (*JOINTS, dict)):
             inner.append((f"[{at}]", value))
         else:
             yield f"{key} = {broken(_tabled(value), WIDTH - len(key) - 3)}"
@@ -51,6 +53,11 @@ def _given(spec: Any) -> Iterator[tuple[str, Any]]:
         if field.name == "source" and not isinstance(value, str):
             vertices, faces = value
             value = {"vertices": vertices, "faces": faces}
+        if callable(value):
+            raise TypeError(
+                f"{field.name} is {value!r}: a function has no place in a TOML file: give rate, amplitude, frequency "
+                "and phase, or keep the scene in Python"
+            )
         yield key_of(field), value
 
 

@@ -39,7 +39,7 @@ def import_urdf(
     *,
     floating: bool = False,
     ground: bool = False,
-    mimic: Literal["refuse", "free", "fixed"] = "refuse",
+    mimic: Literal["gear", "free", "fixed"] = "gear",
     meshes: Literal["hull", "pieces", "none"] = "hull",
     inertias: Literal["refuse", "nearest"] = "refuse",
     self_contact: bool = True,
@@ -51,8 +51,8 @@ def import_urdf(
     floating: the root link is free, as a walking robot's is, and starts at the world's origin. Otherwise it is fixed
     there, as the format means it. A root link that is called "world" is the world.
     ground: with a plane z = 0, named "ground"; a floating robot is set down on it.
-    mimic: joints that follow another one are a reason to refuse the robot; "free" lets each move on its own, "fixed"
-    fixes it where it starts.
+    mimic: joints that follow another one are tied to it by a gear, a loop of the joint's name; "free" lets each move
+    on its own, "fixed" fixes it where it starts.
     meshes: what collides in place of a mesh: its convex hull, convex pieces, or the triangles (FCL backend only).
     inertias: a moving body with an inertia that no body can have (links on fixed joints count with what carries
     them) is a reason to refuse the robot; "nearest" takes the nearest possible one.
@@ -63,7 +63,7 @@ def import_urdf(
 
     A link keeps its name, and a joint is known by the link that it carries. Raises FileError.
     """
-    _check("mimic", mimic, ("refuse", "free", "fixed"))
+    _check("mimic", mimic, ("gear", "free", "fixed"))
     _check("meshes", meshes, ("hull", "pieces", "none"))
     _check("inertias", inertias, ("refuse", "nearest"))
     robot, notes, given = read_xml(path, "robot"), Notes(), dict(q0 or {})
@@ -74,9 +74,11 @@ def import_urdf(
         if name not in joints:
             raise ValueError(f"q0 names joint {name!r}, and {robot.path} has none: {nearest(name, list(joints))}")
     shapes = ShapeReader(notes, package_dirs, meshes, self_contact)
-    links, statics = _links(tree, JointReader(joints, notes, mimic, given), shapes, floating)
+    reader = JointReader(joints, notes, mimic, given)
+    links, statics = _links(tree, reader, shapes, floating)
     nodes = {branch.name: branch.link for branch in tree}
-    scene = SceneSpec(links=sound_masses(links, nodes, notes, inertias), statics=tuple(statics))
+    links = sound_masses(links, nodes, notes, inertias)
+    scene = SceneSpec(links=links, statics=tuple(statics), loops=tuple(reader.gears))
     notes.ignore_unread(robot)
     _refuse(robot, notes)
     scene = _stand(scene, ground, nodes, robot, notes)

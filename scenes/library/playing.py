@@ -92,7 +92,7 @@ class Played:
         """Kinetic and potential energy, (F,) each [J]."""
         import jax
 
-        from ...engine.dynamics.energy import energy
+        from ...engine.closures.energy import energy
         from ...engine.state import State
 
         found = jax.vmap(lambda q, v, t: energy(self.model, State(q, v, t)))(

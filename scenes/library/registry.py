@@ -6,7 +6,23 @@ from difflib import get_close_matches
 from typing import Any
 
 from ..spec import SceneSpec
-from . import balls, billiards, blocks, bodies, chains, figures, heaps, rods, rolling, simbench, wawrzynski
+from . import (
+    balls,
+    billiards,
+    blocks,
+    bodies,
+    chains,
+    figures,
+    five_bar,
+    heaps,
+    linkages,
+    mechanisms,
+    platforms,
+    rods,
+    rolling,
+    simbench,
+    wawrzynski,
+)
 from .facts import Entry
 from .multi import articulated, free, inner, limits, strikes
 
@@ -22,6 +38,10 @@ SCENES: dict[str, Entry] = (
     | blocks.ENTRIES
     | heaps.ENTRIES
     | rods.ENTRIES
+    | linkages.ENTRIES
+    | five_bar.ENTRIES
+    | mechanisms.ENTRIES
+    | platforms.ENTRIES
     | {name: _MULTI[name] for name in sorted(_MULTI)}
     | simbench.ENTRIES
     | wawrzynski.ENTRIES

@@ -20,6 +20,7 @@ from ..spec import SceneSpec
 from .colours import BONE, GROUND, MATERIALS, STATIC, Colour, link_colours, pattern
 from .meshes import Floats, Mesh, ball, box, cylinder, mesh_of, surface_mesh
 
+TIES: dict[str, Colour] = {"distance": BONE, "spring": (0.86, 0.55, 0.2)}
 THIN = 0.03  # of its length: how thick a bone is at least
 
 
@@ -39,6 +40,16 @@ class Drawn(NamedTuple):
     lane: int | None = None
 
 
+class Tie(NamedTuple):
+    """A rod or a spring.  a, b: links, -1 is the world.  at_a, at_b (3,): its ends, in the links' frames [m]."""
+
+    a: int
+    at_a: Floats
+    b: int
+    at_b: Floats
+    colour: Colour
+
+
 class Plane(NamedTuple):
     """The halfspace normal . x <= offset, static.  normal (3,) in W; offset [m]."""
 
@@ -49,7 +60,7 @@ class Plane(NamedTuple):
 
 class Drawing(NamedTuple):
     """names, parents: of the links, as the model orders them.  owners: what every shape of the model is called after:
-    its link, or the static or plane that has it."""
+    its link, or the static or plane that has it.  ties: between links, drawn as lines."""
 
     names: tuple[str, ...]
     parents: tuple[int, ...]
@@ -57,6 +68,7 @@ class Drawing(NamedTuple):
     shapes: list[Drawn]
     planes: list[Plane]
     owners: tuple[str, ...]
+    ties: tuple[Tie, ...] = ()
 
 
 def drawing_of(scene: SceneSpec, model: Model, lanes: Sequence[int] = (0,)) -> Drawing:
@@ -80,7 +92,7 @@ class _Maker:
         for link in sorted(set(range(len(specs))) - {link for _, link, _ in rows}):
             self.add_bones(link, parents)
         owners = tuple(owner for *_, owner in rows)
-        self.drawing = Drawing(self.names, parents, self.meshes, self.shapes, self.planes, owners)
+        self.drawing = Drawing(self.names, parents, self.meshes, self.shapes, self.planes, owners, self.ties())
 
     def add_shape(self, k: int, row: ShapeRow, link: int) -> None:
         colour = self.colours[link] if link >= 0 else MATERIALS.get(row.material or "", STATIC)
@@ -113,6 +125,9 @@ class _Maker:
         """The box of the link's mass and inertia, and bones to it and to the joints that hang on the link."""
         joints = self.number("joint_position", None)
         ends = [joints[child] for child, parent in enumerate(parents) if parent == link]
+        for loop, places in zip(self.model.topology.loops, self.number("loop_position", None), strict=True):
+            if not loop.dofs:
+                ends += [place for end, place in zip((loop.a, loop.b), places, strict=True) if end == link]
         mass, com, inertia = (self.number(name, None)[link] for name in ("mass", "com", "inertia"))
         reach = max([float(np.linalg.norm(end)) for end in (*ends, com)], default=0.0)
         thick = THIN * (reach or 1.0)
@@ -134,6 +149,10 @@ class _Maker:
 
     def add_part(self, link: int, key: Hashable, make: Any, position: Floats, turn: Floats, colour: Colour) -> None:
         self.shapes.append(Drawn(link, self.add_mesh(key, make), position, turn, colour, wire=False))
+
+    def ties(self) -> tuple[Tie, ...]:
+        loops = zip(self.model.topology.loops, self.number("loop_position", None), strict=True)
+        return tuple(Tie(loop.a, at[0], loop.b, at[1], TIES[loop.kind]) for loop, at in loops if loop.kind in TIES)
 
     def varies(self, name: str) -> bool:
         return getattr(self.model, name).ndim > Model.base_ndim(name)

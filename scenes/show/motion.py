@@ -65,7 +65,7 @@ def model_of(recording: Recording) -> Model:
 
 def motion_of(recording: Recording, model: Model, lanes: Sequence[int], every: int = 1) -> Motion:
     """every: take one frame of so many."""
-    from ...engine.dynamics.energy import energy
+    from ...engine.closures.energy import energy
     from ...engine.dynamics.kinematics import fk
     from ...engine.state import State
 
@@ -165,6 +165,7 @@ def extent(drawing: Drawing, position: Floats, quaternion: Floats) -> tuple[Floa
         moving.append(
             (np.minimum(np.quantile(low, 0.02, axis=0), low[0]), np.maximum(np.quantile(high, 0.98, axis=0), high[0]))
         )
+    still += [(at, at) for tie in drawing.ties for link, at in ((tie.a, tie.at_a), (tie.b, tie.at_b)) if link < 0]
     lows, highs = (np.array(x) for x in zip(*moving, strict=True))
     middle = np.median((lows + highs) / 2, axis=0)
     spread = max(float(np.median(np.abs((lows + highs) / 2 - middle).max(1) + (highs - lows).max(1))), 1e-9)

@@ -125,6 +125,10 @@ def _drawn(drawing: Drawing, motion: Motion, block: _Block) -> dict[str, Any]:
             }
             for s in drawing.shapes
         ],
+        "ties": [
+            {"a": tie.a, "p": _short(tie.at_a), "b": tie.b, "q": _short(tie.at_b), "colour": _short(tie.colour)}
+            for tie in drawing.ties
+        ],
         "patches": [_patch(p) for p in ground] or [_patch(_floor(low, high), True)],
         "extent": [_short(corner) for corner in with_patches(ground, low, high)],
     }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...collision.poses import rotation_from_z
+from ...collision.poses import rotation_from_z, rotation_matrix
 from .colours import GROUND, IVORY, Colour
 from .drawing import Drawing, Drawn
 from .meshes import Floats, Ints, Mesh
@@ -90,6 +90,22 @@ class Nodes:
         """All links: position (nl, 3) [m], quaternion (nl, 4)."""
         for handle, p, q in zip(self.links, position, quaternion, strict=True):
             handle.position, handle.wxyz = p, q
+        self._tie(position, quaternion)
+
+    def _tie(self, position: Floats, quaternion: Floats) -> None:
+        """Rods and springs between links, as lines."""
+
+        def place(link: int, at: Floats) -> Floats:
+            return at if link < 0 else position[link] + rotation_matrix(quaternion[link]) @ at
+
+        ties = self.drawing.ties
+        if ties:
+            ends = [(place(tie.a, tie.at_a), place(tie.b, tie.at_b)) for tie in ties]
+            colours = np.array([_bytes(tie.colour) for tie in ties], np.uint8)
+            self.server.scene.add_line_segments(
+                "/ties", np.array(ends, np.float32), np.repeat(colours[:, None], 2, 1), thickness=3.0,
+                thickness_units="screen",
+            )  # fmt: skip
 
     def show(self, lane: int, wireframe: bool) -> None:
         """The shapes of one lane, and whether the wireframe of what collides is there."""

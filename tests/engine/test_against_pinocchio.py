@@ -136,7 +136,7 @@ def test_compiled_as_one_program(recipe, batch):
 
 
 def test_trees_are_what_they_claim():
-    """All joint types, sizes 1 to 40, free and fixed, chains and bushes, one and several trees; those that are run too."""
+    """All joint types, sizes 1 to 40, free and fixed, chains and bushes, one and several trees; and so do those run."""
     assert len(TREES) == 50
     for some in (TREES, [*TREES[::3], TREES[-1]]):
         drawn = [random_topology(np.random.default_rng(r.seed), r) for r in some]

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from carom.engine.closures.linear import closed
+from carom.engine.loops.linear import closed
 from carom.engine.model import Loop, Model, Topology
 from carom.tests.oracles.random_trees import random_model
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from carom.engine.dynamics.passive import motor_forces
+from carom.engine.loops.linear import closed
 from carom.scenes.compile import compile_scene
 from carom.scenes.formats.errors import FileError
 from carom.scenes.formats.from_mjcf.left_out import KINDS
@@ -251,11 +252,61 @@ def test_meshes_and_heightfields_stand_where_they_stood(tmp_path):
     assert compiled(imported.scene)[0].topology.shape_kinds == ("heightfield", "hull")
 
 
+CLOSED = """
+<mujoco>
+  <option><flag contact="disable"/></option>
+  <worldbody>
+    <body name="a" pos="0 0 1" euler="10 20 30"><joint name="i" axis="0 1 0" ref="20"/><joint name="ja" axis="1 0 0"/>
+      <geom size=".1"/><site name="s" pos=".1 .2 .3" euler="40 0 10"/>
+      <body name="b" pos=".5 0 0" euler="0 40 0"><joint name="jb" axis="0 1 0"/><geom size=".1"/></body>
+    </body>
+    <body name="c" pos="1 0 1" euler="0 0 50"><freejoint/><geom size=".1"/><site name="t" pos=".3 .1 0"/></body>
+    <body name="d" pos="2 0 1"><joint name="jd" type="slide" axis="1 0 0" ref=".1"/><geom size=".1"/></body>
+  </worldbody>
+  <equality>
+    <connect name="ball" body1="b" body2="c" anchor=".1 .2 .3"/> <connect body1="a" anchor="0 .1 .2"/>
+    <weld body1="d" body2="c" anchor=".1 .2 .3"/> <weld name="ground" body1="c"/>
+    <joint name="gear" joint1="jd" joint2="i" polycoef="0 .5 0 0 0"/> <joint joint1="jb" polycoef="0 1 0 0 0"/>
+    <weld body1="a" body2="b" active="false"/>
+  </equality>
+</mujoco>
+"""
+
+
+def test_equalities_are_loops(tmp_path):
+    """As MuJoCo's, where all hold: none is off, and their rows span the same of the velocities' space."""
+    imported, m = scene_of(tmp_path, CLOSED)
+    scene, report = imported
+    assert [loop.joint.kind for loop in scene.loops] == ["spherical"] * 2 + ["fixed"] * 2 + ["gear", "driven"]
+    assert scene.loops[4].link_b == "a/i"
+    told = {item.what: item.outcome for item in report.items}
+    assert told["2 x connect: 'ball', 'equality 1'"] == told["joint equality 'gear'"] == "taken"
+    assert [item.why for item in report.of("ignored") if "equality" in item.what] == ["it is not active at the start"]
+    model, state = compiled(scene)
+    found = closed(model, state.q, state.v)
+    m.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    data = mujoco.MjData(m)
+    mujoco.mj_forward(m, data)
+    rows = data.efc_J.reshape(-1, m.nv)[: data.ne] @ velocity_map(m, m.qpos0)
+    assert (len(rows), len(found.A)) == (20, 20)
+    np.testing.assert_allclose(found.error, 0, atol=1e-12)
+    loop = np.repeat(range(6), [3, 3, 6, 6, 1, 1])
+    span = lambda x: x.T @ np.linalg.pinv(x.T)  # noqa: E731
+    for k in range(6):
+        ours, theirs = span(found.A[loop == k]), span(rows[loop == k])
+        np.testing.assert_allclose(ours, theirs, atol=1e-9, err_msg=str(scene.loops[k]))
+
+
 WORLD = "<mujoco>{0}<worldbody>{1}<body name='b'>{2}<geom name='g' size='1'/></body></worldbody>{3}</mujoco>"
 ANOTHER = "<body name='c'><joint name='k'/><geom size='1'/></body>"
 TENDON = "<tendon><fixed name='t' {0}><joint joint='j' coef='1'/></fixed></tendon>"
 REFUSED = {
-    "equality": WORLD.format("", ANOTHER, "<joint name='j'/>", "<equality><joint name='q' joint1='j'/></equality>"),
+    "equality": WORLD.format(
+        "",
+        ANOTHER,
+        "<joint name='j'/>",
+        "<equality><joint name='q' joint1='j' joint2='k' polycoef='0 1 2 0 0'/></equality>",
+    ),
     "tendon": WORLD.format("", "", "<joint name='j'/>", TENDON.format("stiffness='2'")),
     "actuator": WORLD.format(
         "", "", "<joint name='j'/>", TENDON.format("") + "<actuator><position tendon='t' kp='1'/></actuator>"

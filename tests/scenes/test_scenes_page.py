@@ -14,8 +14,9 @@ from carom.scenes.formats.settings import changed, parse_setting, variation_valu
 from carom.scenes.formats.toml import located, parse_toml, read_toml
 from carom.scenes.formats.toml_values import key_of, required, spelled
 from carom.scenes.joint_specs import Joint, Motor
+from carom.scenes.loop_specs import Distance, Driven, Gear, Rolling, Spring
 from carom.scenes.sources import load, save_scene
-from carom.scenes.spec import BodySpec, LinkSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from carom.scenes.spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scenes.md").read_text()
 (EXAMPLE,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
@@ -26,7 +27,7 @@ TABLES = {
     "The scene": SceneSpec, "A free body: `[[body]]`": BodySpec, "A link: `[[body]]` with `[body.joint]`": LinkSpec,
     "Joints: `kind =`": Joint, "Motors: `motor = { kind = ... }`": Motor, "Shapes: `kind =`": Shape,
     "A plane: `[[static]]` with `normal`": PlaneSpec, "Static geometry: `[[static]]` with shapes": StaticSpec,
-    "What happens between materials: `[[pair]]`": PairSpec,
+    "What happens between materials: `[[pair]]`": PairSpec, "Loops: `[[loop]]` with `[loop.joint]`": LoopSpec,
 }  # fmt: skip
 
 
@@ -55,6 +56,15 @@ def test_tables_have_every_kind_and_its_keys(title, base):
     kinds = {kind.kind: {field.name for field in fields(kind)} - shared for kind in base.__subclasses__()}
     found = {kind.strip("`"): set(re.findall(r"`(\w+)`", keys)) for kind, keys, _ in rows(title, "kind")}
     assert found == kinds
+
+
+def test_every_kind_of_loop_is_there():
+    table = rows("Loops: `[[loop]]` with `[loop.joint]`", "kind")
+    found = {kind.strip("`"): set(re.findall(r"`(\w+)`", keys)) for kind, keys, _ in table}
+    kinds = (Distance, Spring, Rolling, Gear, Driven)
+    assert found == {kind.kind: {field.name for field in fields(kind)} - {"function"} for kind in kinds}
+    (text,) = re.findall(r"^```\n(\[\[loop.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+    assert parse_toml(text).loops[0].position_b == (0.8, 0, 0)
 
 
 def test_the_example_compiles():

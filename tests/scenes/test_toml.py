@@ -18,10 +18,12 @@ from carom.scenes.formats.toml import parse_toml, read_toml, to_toml, write_toml
 from carom.scenes.formats.toml_values import WIDTH
 from carom.scenes.joint_specs import Cylindrical, Joint, Motor
 from carom.scenes.library.registry import SCENES
+from carom.scenes.loop_specs import Distance, Driven, Gear, Rolling, Spring
 from carom.scenes.sources import load, save_scene
-from carom.scenes.spec import BodySpec, LinkSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from carom.scenes.spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
 
 SHAPES, JOINTS = Shape.__subclasses__(), Joint.__subclasses__()
+LOOP_JOINTS = [joint for joint in JOINTS if joint.kind != "floating"]
 
 # to the file and back
 
@@ -45,7 +47,8 @@ name = st.text()
 
 def made(kind: type) -> st.SearchStrategy:
     """Any instance of a dataclass, its fields by their annotations: a new field is covered, or fails here."""
-    given = {f.name: OF[str(f.type)] for f in fields(kind)}
+    given = {f.name: OF[f"{kind.__name__}.{f.name}" if kind is LoopSpec and f.name == "joint" else str(f.type)]
+             for f in fields(kind)}  # fmt: skip
     optional = {f.name for f in fields(kind) if f.default is not MISSING}
     required = {key: value for key, value in given.items() if key not in optional}
     return st.fixed_dictionaries(required, optional={key: given[key] for key in optional}).map(lambda kw: kind(**kw))
@@ -76,6 +79,9 @@ OF = {
     "tuple[BodySpec | LinkSpec, ...]": some([BodySpec, LinkSpec], 3),
     "tuple[PlaneSpec | StaticSpec, ...]": some([PlaneSpec, StaticSpec]),
     "tuple[PairSpec, ...]": some([PairSpec]),
+    "tuple[LoopSpec, ...]": some([LoopSpec]),
+    "LoopSpec.joint": one_of([*LOOP_JOINTS, Distance, Spring, Rolling, Gear, Driven]),
+    "Callable[[Any], Any] | None": st.none(),
     "tuple[tuple[str, str], ...]": st.just(()),  # their names must exist: below
 }
 
@@ -99,6 +105,9 @@ def test_special_numbers():
 def test_what_no_file_can_hold():
     with pytest.raises(TypeError, match="has no place in a TOML file"):
         to_toml(SceneSpec(links=(LinkSpec("arm", joint=object()),)))  # pyright: ignore[reportArgumentType]
+
+    with pytest.raises(TypeError, match=r"function is .*a function has no place in a TOML file: give rate"):
+        to_toml(SceneSpec(loops=(LoopSpec("arm", Driven(function=math.sin)),)))
 
 
 def test_as_a_person_would_write_it():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from carom.collision.shapes import Box, Capsule, Cylinder, Mesh, Sphere
+from carom.engine.closures.forward import constrained
 from carom.engine.dynamics.crba import crba
 from carom.engine.dynamics.kinematics import fk
 from carom.engine.dynamics.rnea import rnea
@@ -16,6 +17,8 @@ from carom.scenes.compile import compile_scene
 from carom.scenes.formats.errors import FileError
 from carom.scenes.formats.urdf import import_urdf
 from carom.scenes.joint_specs import Motor
+from carom.scenes.loop_specs import Gear
+from carom.scenes.spec import LoopSpec
 from carom.tests.oracles.on_numpy import on_numpy
 from carom.tests.oracles.random_trees import random_state
 from carom.tests.oracles.robots import UrdfOracle, urdf_files
@@ -175,16 +178,31 @@ HINGE = joint("j", "revolute", "a", "b", LIMIT)
 FOLLOWS = '<limit lower="-9" upper="9" effort="1" velocity="1"/><mimic joint="j" multiplier="2" offset="0.5"/>'
 
 
-def test_mimic_joints_are_refused_or_as_told(tmp_path):
+def test_mimic_joints_are_geared_or_as_told(tmp_path):
     path = written(tmp_path, ARM + HINGE + joint("m", "revolute", "b", "c", FOLLOWS) + "</robot>")
-    with pytest.raises(FileError, match=r'joint "m" \(revolute\): it follows another joint.*mimic="free"'):
-        import_urdf(path)
+    scene, report = import_urdf(path, q0={"j": 0.25})
+    assert scene.loops == (LoopSpec("c", Gear(2.0, 0.5), "b", name="m"),)
+    assert 'joint "m" (revolute), as a gear' in [item.what for item in report.of("taken")]
+    model, state = compile_scene(scene)
+    np.testing.assert_allclose(state.q, [0.25, 1.0])
+    # against Pinocchio's mass matrix: forward dynamics along q_m = 2 q_j + 0.5
+    bare = compile_scene(import_urdf(path, mimic="free").scene)[0]
+    M, b = np.asarray(crba(bare, state.q)), np.asarray(rnea(bare, state.q, state.v, state.v))
+    along = np.array([1.0, 2.0])
+    wanted = -along * (along @ b) / (along @ M @ along)
+    np.testing.assert_allclose(constrained(model, state.q, state.v, 0.0, state.v).acceleration, wanted, rtol=1e-9)
+    with pytest.raises(FileError, match=r'q0 names joint "m", which follows "j": give that one\'s'):
+        import_urdf(path, q0={"m": 0.25})
     for choice, kind, q0 in (("free", "revolute", 2 * 0.25 + 0.5), ("fixed", "fixed", None)):
         scene, report = import_urdf(path, mimic=choice, q0={"j": 0.25})
         assert (scene.links[2].joint.kind, scene.links[2].q0, scene.links[1].q0) == (kind, q0, 0.25)
         assert [item.what for item in report.of("approximated")] == ['joint "m" (revolute)']
     worst, _ = differences(path, mimic="fixed")
     assert max(worst.values()) < TOLERANCE
+    stuck = joint("j", "revolute", "a", "b", '<limit lower="0.5" upper="0.5" effort="1" velocity="1"/>')
+    follower = joint("m", "revolute", "b", "c", FOLLOWS)
+    scene, _ = import_urdf(written(tmp_path, ARM + stuck + follower + "</robot>"))
+    assert (scene.loops, scene.links[2].joint.kind) == ((), "fixed")
 
 
 def test_a_joint_whose_limits_are_equal_is_fixed_there(tmp_path):

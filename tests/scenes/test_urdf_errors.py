@@ -63,7 +63,7 @@ def test_a_file_that_is_not_there(tmp_path):
 
 def test_wrong_options(tmp_path):
     path = written(tmp_path, GOOD)
-    with pytest.raises(ValueError, match="mimic is 'couple'; it must be one of refuse, free, fixed"):
+    with pytest.raises(ValueError, match="mimic is 'couple'; it must be one of gear, free, fixed"):
         import_urdf(path, mimic="couple")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match=r"q0 names joint 'jj'.*did you mean \"j\"\?"):
         import_urdf(path, q0={"jj": 1.0})

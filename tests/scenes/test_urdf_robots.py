@@ -12,7 +12,6 @@ from carom.tests.scenes.test_urdf import TOLERANCE, differences
 # what stands in a refusal -> options to try instead; inertias="nearest" is not among them, it moves otherwise
 REMEDIES: dict[str, dict[str, Any]] = {
     "is fixed: leave floating out": {"floating": False},
-    'mimic="free"': {"mimic": "free"},
 }
 REFUSED = {  # and why
     "alex_description/urdf/alex_psyonic_hands.urdf": 'follows "index_q1", and there is no such joint',

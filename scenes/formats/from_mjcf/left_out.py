@@ -20,7 +20,7 @@ UNSEEN = {
 
 
 def note_left_out(file: Compiled, ledger: Ledger) -> None:
-    _constraints(file, ledger)
+    _tendons(file, ledger)
     _forces(file, ledger)
     _contacts(file, ledger)
     for noun, count in UNSEEN.items():
@@ -30,14 +30,8 @@ def note_left_out(file: Compiled, ledger: Ledger) -> None:
     ledger.note("ignored", "option timestep, integrator, solver; solref, solimp, margin, gap", "", why)
 
 
-def _constraints(file: Compiled, ledger: Ledger) -> None:
+def _tendons(file: Compiled, ledger: Ledger) -> None:
     m = file.m
-    for i in range(m.neq):
-        name = file.name("equality", i)
-        if not m.eq_active0[i] or {"equality", "constraint"} & file.off:
-            ledger.note("ignored", "equality", name, "it is not active at the start")
-        else:
-            ledger.refuse("equality", "equality", name, "Carom's trees have no closures")
     used = set(m.actuator_trnid[m.actuator_trntype == 3, 0].tolist()) if m.nu else set()
     for i in range(m.ntendon):
         fields = ("stiffness", "stiffnesspoly", "damping", "dampingpoly", "frictionloss", "limited", "armature")

@@ -1,15 +1,17 @@
-"""Joints of a URDF: kind, axis, limits, damping, friction and effort, and where each of them starts."""
+"""Joints of a URDF: kind, axis, limits, damping, friction and effort, where each starts, and what it follows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....collision.poses import Array
 from ...joint_specs import Fixed, Floating, Joint, Motor, Planar, Prismatic, Revolute
+from ...loop_specs import Gear
+from ...spec import LoopSpec
 from .frames import Pose, read_origin, shifted, turned
 from .nodes import Node
 from .notes import Notes
@@ -33,13 +35,14 @@ class JointReader:
     """Reads joints one by one.
 
     nodes: all joints by name.  mimic: what becomes of joints that follow another, see `import_urdf`.
-    given: coordinates at the start that the caller gave, by the joint's name.
+    given: coordinates at the start that the caller gave, by the joint's name.  gears: of those that follow another.
     """
 
     nodes: Mapping[str, Node]
     notes: Notes
     mimic: str
     given: Mapping[str, float]
+    gears: list[LoopSpec] = field(default_factory=list)
 
     def read(self, node: Node) -> Placed:
         name, kind, pose = node.text("name"), node.text("type"), read_origin(node)
@@ -71,15 +74,21 @@ class JointReader:
     def _is_fixed(self, node: Node, name: str, start: float, limits: tuple[float, float] | None) -> bool:
         """Whether it does not move in Carom; notes what becomes of the joint."""
         kind, limit, note = node.text("type"), node.first("limit"), self.notes.add
-        if node.first("mimic") is not None:
-            why = "it follows another joint, and nothing couples joints: "
-            if self.mimic == "refuse":
-                note("refused", node, self.what, why + 'give mimic="free" or mimic="fixed"')
-                return True  # there will be no scene
-            what = "free to move on its own" if self.mimic == "free" else f"fixed at {start:.6g}"
-            note("approximated", node, self.what, why + what)
-            return self.mimic == "fixed"
-        if limits is not None and limits[0] == limits[1]:
+        follows = node.first("mimic")
+        if follows is not None:
+            leader = self.nodes[follows.text("joint")]
+            still = self._stops(leader)
+            if self.mimic == "gear" and not still:
+                ends = (x.only("child").text("link") for x in (node, leader))
+                ratio, offset = follows.number("multiplier", 1.0), follows.number("offset", 0.0)
+                self.gears.append(LoopSpec(next(ends), Gear(ratio, offset), next(ends), name=name))
+                note("taken", node, f"{self.what}, as a gear")
+                return False
+            why = "it follows a joint that stands still" if still else "it follows another joint"
+            what = f"fixed at {start:.6g}" if still or self.mimic == "fixed" else "free to move on its own"
+            note("approximated", node, self.what, f"{why}: {what}")
+            return still or self.mimic == "fixed"
+        if limits is not None and self._stops(node):
             note("approximated", node, self.what, f"its limits are both {limits[0]:g}: fixed there")
             return True
         if kind != "continuous" and limits is None:
@@ -90,6 +99,11 @@ class JointReader:
         else:
             note("taken", node, self.what)
         return False
+
+    def _stops(self, node: Node) -> bool:
+        """Whether a joint cannot move for its limits are equal."""
+        limits = self._limits(node)
+        return limits is not None and limits[0] == limits[1]
 
     def _limits(self, node: Node) -> tuple[float, float] | None:
         limit = node.first("limit")
@@ -113,6 +127,8 @@ class JointReader:
         """Coordinate at the start: the caller's, what the joint that it follows makes it, or what is nearest to 0."""
         follows = node.first("mimic")
         if name in self.given:
+            if follows is not None and self.mimic == "gear":
+                node.fail(f'q0 names joint "{name}", which follows "{follows.text("joint")}": give that one\'s')
             return self.given[name]
         value = 0.0
         if follows is not None:
@@ -126,7 +142,7 @@ class JointReader:
                     f'joint "{name}" follows "{leader}", which is fixed or follows another: name what that follows'
                 )
             value = factor * self._start(other, leader) + offset
-            if self.mimic == "fixed":
+            if self.mimic != "free":
                 return value
         limits = self._limits(node)
         return value if limits is None else min(max(value, limits[0]), limits[1])

@@ -84,6 +84,7 @@ class Stage {
           wire[shape.mesh].push(...instance(ink, 0.9));
         }
       }
+      this.ties(lines, poses, shift, ghost);
       if (options.arrows && !ghost) this.arrows(arrows, lane, t, shift, Math.min(this.size, camera.distance));
       if (options.trails !== "off") this.trails(lines, lane, t, shift, ghost, options);
     }
@@ -121,6 +122,14 @@ class Stage {
       const tip = Math.min(6 * thick, 0.4 * length);
       arrows[this.shaft].push(...p, ...q, thick, thick, length - tip, ...ARROW, fade, 0, 1);
       arrows[this.head].push(...add(p, mul(direction, length - tip)), ...q, 2.4 * thick, 2.4 * thick, tip, ...ARROW, fade, 0, 1);
+    }
+  }
+
+  ties(lines, poses, shift, ghost) {
+    const at = (link, p) => add(link < 0 ? p : add(poses[link].p, turned(poses[link].q, p)), shift);
+    for (const { a, p, b, q, colour } of this.scene.ties) {
+      const ink = [...colour, ghost ? GHOST : 1];
+      lines.push(...at(a, p), ...at(b, q), ...ink, ...ink);
     }
   }
 

@@ -99,8 +99,8 @@ def _carried(a_parent: Motion, r: Vec3, c: Motion) -> Motion:
 def _bias(kind: str):
     @fence
     def bias(ends, at, turned, size):
-        def rate(poses, velocities):
-            rows, _ = stand(kind, *poses, at, turned, size)
+        def rate(poses: Any, velocities: Any) -> list[Any]:
+            rows, _ = stand(kind, poses[0], poses[1], at, turned, size)
             return [row_rate(row, velocities, tuple(T.p for T in poses)) for row in rows]
 
         poses, velocities, changes = zip(*ends, strict=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array
-from jax.lax import fori_loop
+from jax.lax import dynamic_index_in_dim, dynamic_update_index_in_dim, fori_loop
 
 from ..algebra.fence import fence
 
@@ -36,40 +36,39 @@ def solve_symmetric(W: Array, r: Array) -> Array:
 
 @fence
 def _factor(W: Array, mu: Array) -> Array:
-    """L and D of W + mu 1 = L D L^T in one array (m, m, *batch): L below the diagonal, 1/D on it."""
-    m, lanes = len(W), (1,) * (W.ndim - 2)
-    number = jnp.arange(m).reshape(m, *lanes)
+    """L and D of W + mu 1 = L D L^T in one array (m, m, *batch): row k holds 1/D_k at k and L's column k behind it."""
+    number = jnp.arange(len(W)).reshape(-1, *(1,) * (W.ndim - 2))
     unit = (number[:, None] == number).astype(W.dtype)
 
     def eliminate(k: Array, L: Array) -> Array:
-        here, later = number == k, number > k
-        column = jnp.where(here, L, 0).sum(1)  # (m, *batch), row k's pivot and what is below it
-        inverse = 1 / jnp.where(here, column, 0).sum(0)
-        scaled = jnp.where(later, column * inverse, 0)
-        L = L - scaled[:, None] * jnp.where(later, column, 0)
-        below = jnp.where(later, scaled, jnp.where(here, inverse, column))
-        return jnp.where(here, below[:, None], L)
+        row = _row(L, k)  # what is left is symmetric: its row is its column
+        inverse = 1 / _row(row, k)
+        later = jnp.where(number > k, row, 0)
+        scaled = later * inverse
+        done = jnp.where(number == k, inverse, scaled)
+        return dynamic_update_index_in_dim(L - scaled[:, None] * later, done, k, 0)
 
-    return fori_loop(0, m, eliminate, W + mu * unit)
+    return fori_loop(0, len(W), eliminate, W + mu * unit)
 
 
 @fence
 def _substitute(L: Array, r: Array) -> Array:
     """(L D L^T)^-1 r"""
-    m, lanes = len(L), (1,) * (L.ndim - 2)
-    number = jnp.arange(m).reshape(m, 1, *lanes)
+    m = len(L)
+    number = jnp.arange(m).reshape(m, *(1,) * (L.ndim - 2))
 
     def forward(k: Array, x: Array) -> Array:
-        column = jnp.where(number[:, 0] == k, L, 0).sum(1)[:, None]
-        own = jnp.where(number == k, x, 0).sum(0)
-        return x - jnp.where(number > k, column * own, 0)
+        return x - jnp.where(number > k, _row(L, k), 0)[:, None] * _row(x, k)
 
     def backward(back: Array, x: Array) -> Array:
         k = m - 1 - back
-        column = jnp.where(number[:, 0] == k, L, 0).sum(1)[:, None]
-        own = (jnp.where(number > k, column * x, 0)).sum(0)
-        return jnp.where(number == k, x - own, x)
+        later = (jnp.where(number > k, _row(L, k), 0)[:, None] * x).sum(0)
+        return x - jnp.where(number == k, 1, 0)[:, None] * later
 
     diagonal = jnp.stack([L[k, k] for k in range(m)])[:, None]
     x = fori_loop(0, m, forward, r) * diagonal
     return fori_loop(0, m, backward, x)
+
+
+def _row(x: Array, k: Array) -> Array:
+    return dynamic_index_in_dim(x, k, 0, keepdims=False)

@@ -125,7 +125,7 @@ def _screw(ends: Ends, pitch: Scalar) -> Rows:
     turn = 2 * jnp.pi * pitch
     off = shift.error - pitch * angle.error
     error = off - turn * jnp.round(off / jnp.where(turn == 0, 1.0, turn))
-    return (Row(error, shift.f, angle.m * pitch, shift.x_a, shift.x_b),)
+    return (Row(error, shift.f, angle.m * -pitch, shift.x_a, shift.x_b),)
 
 
 def _ball(ends: Ends, radius: Scalar) -> Rows:

@@ -1,0 +1,53 @@
+"""Energy of the whole scene: of the links, of joint springs, and of what loops store."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..algebra.fence import fence
+from ..dynamics.energy import Energy
+from ..dynamics.energy import energy as of_tree
+from ..dynamics.kinematics import place
+from ..forest import Forest
+from ..loops.measured import groups_of, numbers, standing
+from ..model import Model
+from ..state import State
+from .forces import beyond, coefficients, penalised
+
+
+@jax.jit
+def energy(model: Model, state: State) -> Energy:
+    """Kinetic and potential energy. Weights have zero potential at the world's origin.
+
+    Loops store that of their springs, limits and constant forces (motors of bodies apart among them), and where they
+    are held by penalty its function (7) of Mikhaylyuk & Strashnov (2013), alpha G^2/2.
+    """
+    alone = of_tree(model, state)
+    if not model.topology.loops:
+        return alone
+    return Energy(alone.kinetic, alone.potential + _stored(model, state))
+
+
+def _stored(model: Model, state: State) -> Array:
+    forest = Forest.of(model, q=state.q, v=state.v)
+    t = jnp.broadcast_to(jnp.asarray(state.t, state.q.dtype), forest.batch)
+    total = jnp.zeros(forest.batch, forest.dtype)
+    stands = standing(forest, model, place(forest, model, state.q))
+    for group, stand in zip(groups_of(forest.topology), stands, strict=True):
+        if any(forest.topology.loops[k].acts for k in group.loops):
+            spring, ends = (numbers(forest, x, 3, group.loops) for x in (model.loop_spring, model.loop_limits))
+            for k, row in enumerate(stand.left):
+                alpha = coefficients(forest, model, group, row)[0]
+                total = total + _held(row.error, spring[..., k, :], ends[..., k, :], alpha).sum(0)
+        for row, off, _ in penalised(forest, model, group, stand, t):
+            total = total + (coefficients(forest, model, group, row)[0] * off * off).sum(0) / 2
+    return total
+
+
+@fence
+def _held(x, spring, ends, alpha):
+    stiffness, rest, _, force = (spring[..., k] for k in range(4))
+    stretch, chi = x - rest, beyond(x, ends)
+    return (stiffness * stretch * stretch + alpha * chi * chi) / 2 - force * x

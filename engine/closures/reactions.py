@@ -1,0 +1,87 @@
+"""What loops do to the links they tie: forces and moments of constraints, springs, limits, gears and drives."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..algebra.fence import fence
+from ..algebra.spatial import Force, Motion
+from ..dynamics.kinematics import Placed, fk, move, place
+from ..dynamics.passive import motor_forces, passive_forces
+from ..dynamics.trees import dof_motions
+from ..forest import Forest
+from ..loops.kinds import RELATIONS
+from ..loops.measured import Group, by_loop, groups_of, of_links, row_loops, standing
+from ..model import Model
+from ..rows import take
+from ..state import State
+from .forces import STILL, loop_forces, pulls, wrenches_of
+from .forward import constrained, exact
+
+
+@jax.jit
+def loop_wrenches(model: Model, state: State, control: Array | None = None) -> Array:
+    """(..., loops, 6) moment about frame a's origin [N m] and force [N] of each loop on its link a, world axes.
+
+    Link b gets the opposite at the same place. A gear or a drive turns, or pushes, link a along its joint.
+    control: (..., nv) what motors are told; None: their targets. Contacts are not felt: they act by impulses, in steps.
+    Where loops repeat each other their forces are not determined: of all that would do, these are the smallest.
+    """
+    q, v, topology = state.q, state.v, model.topology
+    forest = Forest.of(model, q=q, v=v)
+    t = jnp.broadcast_to(jnp.asarray(state.t, q.dtype), forest.batch)
+    placed = place(forest, model, q)
+    velocities = forest.by_link([x.V for x in move(forest, placed, v)])
+    force = _multipliers(model, q, v, t, control)
+    parts = [jnp.zeros((0, 6, *forest.batch), forest.dtype)]
+    for group, stand in zip(groups_of(topology), standing(forest, model, placed), strict=True):
+        own = [force[np.flatnonzero(np.array(row_loops(topology)) == k)] for k in group.loops]
+        sizes = [jnp.stack(rows) for rows in zip(*own, strict=True)]
+        if group.kind in RELATIONS:
+            wrench = _along_joint(forest, placed, group, sizes[0])
+        else:
+            V = tuple(of_links(velocities, ends, STILL) for ends in (group.a, group.b))
+            pulled = [*zip(stand.rows, sizes, strict=False), *pulls(forest, model, group, stand, V, t)]
+            wrench = wrenches_of(pulled, stand.origins)[0]
+        rows = [jnp.broadcast_to(x, (len(group.loops), *forest.batch)) for x in (*wrench.n.xyz, *wrench.f.xyz)]
+        parts.append(jnp.stack(rows, 1))
+    order = np.argsort([k for group in groups_of(topology) for k in group.loops])
+    return _about_frames(model, q, jnp.moveaxis(jnp.concatenate(parts)[order], (0, 1), (-2, -1)))
+
+
+def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | None) -> Array:
+    """(m, *batch) rows as in `measured.py`; zeros where penalty forces stand for them."""
+    tau = passive_forces(model, q, v) + motor_forces(model, q, v, control) + loop_forces(model, q, v, t)
+    if not exact(model.topology):
+        return jnp.zeros((len(row_loops(model.topology)), *tau.shape[:-1]), tau.dtype)
+    force = jnp.moveaxis(constrained(model, q, v, t, tau).force, -1, 0)
+    return force[np.argsort(by_loop(model.topology))]
+
+
+def _along_joint(forest: Forest, placed: list[Placed], group: Group, size: Array) -> Force:
+    """What does the work `size` along a degree of freedom: a moment where it turns, or else a force (n, *batch)."""
+    motions, _ = dof_motions(forest, placed)
+    dofs = [forest.topology.loops[k].dofs[0] for k in group.loops]
+    return _working(jax.tree.map(lambda x: take(x, dofs), motions), size)
+
+
+@fence
+def _working(s: Motion, size: Array) -> Force:
+    turn, shift = s.w.dot(s.w), s.v.dot(s.v)
+    turns = turn > 0
+    moment = jnp.where(turns, size / jnp.where(turns, turn, 1), 0)
+    force = jnp.where(turns, 0, size / jnp.where(turns, 1, shift))
+    return Force(s.w * moment, s.v * force)
+
+
+def _about_frames(model: Model, q: Array, wrenches: Array) -> Array:
+    """Wrenches (..., loops, 6) about links' origins, taken about frames a's."""
+    links = np.array([loop.a for loop in model.topology.loops], int)
+    arm, rotation = model.loop_position[..., 0, :], fk(model, q).rotation
+    turned = (rotation[..., np.maximum(links, 0), :, :] @ arm[..., None])[..., 0]
+    arm = jnp.where((links < 0)[:, None], arm, turned)
+    moment, force = wrenches[..., :3], wrenches[..., 3:]
+    return jnp.concatenate([moment - jnp.cross(arm, force), force], -1)

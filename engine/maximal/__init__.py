@@ -1,0 +1,1 @@
+"""Maximal coordinates: every link a body of its own, every joint a loop."""

@@ -1,0 +1,116 @@
+"""Any model as bodies apart: links float, and the joints of the tree become loops (Featherstone 2008, 3.7).
+
+Each body has its own pose and velocity; what joints leave free is no longer built in but kept, exactly by constraint
+forces or nearly by springs: the penalty joints of Mikhaylyuk & Strashnov (2013), section 4.2, whose coefficients are
+the defaults. Limits are penalties in both (4.3). Springs, dampers and constant motors act along the coordinates that
+the loops measure, angles within half a turn; a control is now what acts on each body.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..algebra.rotation import Quat
+from ..dynamics.kinematics import move, place
+from ..forest import Forest
+from ..model import Loop, Model, Topology
+from ..state import State
+from .frames import positions, quaternions
+from .pulls import DOF_DEFAULTS, acts, coefficients, pulls
+from .refusals import COORDINATES, refusals
+
+
+def bodies_apart(model: Model, state: State, *, hold: str | None = None) -> tuple[Model, State]:
+    """The model with every link floating, and the state it then has; on the host, not under jit.
+
+    hold: "projection", "baumgarte" or "penalty" (see `Topology`), None: as it is. Loops keep their numbers; those of
+    the joints follow, link by link, a the parent and b the link. Raises ValueError for what cannot be carried over.
+    """
+    for refusal in refusals(model):
+        raise ValueError(str(refusal))
+    topology = _topology(model, hold or model.topology.hold)
+    numbers, q, v = _numbers(model, state)
+    return model.replace(topology=topology, **numbers), State(q, v, state.t)
+
+
+def _topology(model: Model, hold: str) -> Topology:
+    old = model.topology
+    loops = [_undriven(old, loop) for loop in old.loops]
+    loops += [Loop(old.joints[i], old.parents[i], i, acts=acts(model, i)) for i in joined(old)]
+    n = old.n_links
+    return replace(old, parents=(-1,) * n, joints=("floating",) * n, loops=tuple(loops), hold=hold)
+
+
+def joined(topology: Topology) -> list[int]:
+    """Links that hang on joints, not free."""
+    return [i for i, joint in enumerate(topology.joints) if joint != "floating"]
+
+
+def _undriven(topology: Topology, loop: Loop) -> Loop:
+    """A driven coordinate of a joint, as a loop that stands beside it."""
+    if loop.kind != "drive":
+        return loop
+    k = loop.dofs[0] - topology.v_start[loop.a]
+    kind = "driven_turn" if COORDINATES[topology.joints[loop.a]][k] else "driven_shift"
+    return Loop(kind, topology.parents[loop.a], loop.a, course=loop.course)
+
+
+@jax.jit
+def _numbers(model: Model, state: State) -> tuple[dict[str, Array], Array, Array]:
+    """The arrays that change, and q (..., 7 nl), v (..., 6 nl)."""
+    old = model.topology
+    n, links = old.n_links, np.array(joined(old), int)
+    frames = {"loop_position": positions(model, links), "loop_quaternion": quaternions(model, links)}
+    axes = model.axis[..., links, :], model.axis2[..., links, :]
+    universal = np.array([old.joints[i] == "universal" for i in links], bool)
+    size = jnp.where(universal, (axes[0] * axes[1]).sum(-1), model.pitch[..., links])
+    new = frames | {"loop_size": size, "loop_course": jnp.zeros((len(links), 5), size.dtype)} | pulls(model, links)
+    numbers = {name: _beside(getattr(model, name), x, name) for name, x in new.items()}
+    # a drive stands where its joint does
+    place_of = {link: len(old.loops) + k for k, link in enumerate(links.tolist())}
+    rows = [place_of[loop.a] if loop.kind == "drive" else k for k, loop in enumerate(old.loops)]
+    rows += list(range(len(old.loops), len(old.loops) + len(links)))
+    for name in frames:
+        numbers[name] = jnp.take(numbers[name], np.array(rows, int), numbers[name].ndim - Model.base_ndim(name))
+    ends = np.array([(loop.a, loop.b) for loop in old.loops] + [(old.parents[i], i) for i in links], int)
+    numbers |= coefficients(model, ends.reshape(-1, 2))
+    numbers |= {
+        "joint_position": jnp.zeros_like(model.joint_position),
+        "joint_quaternion": jnp.zeros_like(model.joint_quaternion) + jnp.array([1.0, 0, 0, 0], size.dtype),
+    }
+    free = np.array([d for i in range(n) if old.joints[i] == "floating" for d in range(*old.v_start[i : i + 2])], int)
+    now = np.array([6 * i + k for i in range(n) if old.joints[i] == "floating" for k in range(6)], int)
+    for name, none in DOF_DEFAULTS.items():
+        value = getattr(model, name)
+        numbers[name] = jnp.full((*value.shape[:-1], 6 * n), none, value.dtype).at[..., now].set(value[..., free])
+    return numbers, *_coordinates(model, state)
+
+
+def _beside(old: Any, new: Array, name: str) -> Array:
+    """The rows of the loops that were there, and those of the joints."""
+    own = Model.base_ndim(name)
+    lead = np.broadcast_shapes(*(x.shape[: x.ndim - own] for x in (old, new)))
+    old, new = (jnp.broadcast_to(x, (*lead, *x.shape[x.ndim - own :])) for x in (old, new))
+    return jnp.concatenate([old, new.astype(old.dtype)], len(lead))
+
+
+def _coordinates(model: Model, state: State) -> tuple[Array, Array]:
+    """Poses (..., 7 nl) and velocities (..., 6 nl) of all links, as of floating ones."""
+    forest = Forest.of(model, q=state.q, v=state.v)
+    placed = place(forest, model, state.q)
+    poses, V = (forest.by_link(x) for x in ([x.pose for x in placed], [x.V for x in move(forest, placed, state.v)]))
+    turn = Quat.from_matrix(poses.R)
+    q = [*poses.p.xyz, turn.w, turn.x, turn.y, turn.z]
+    return tuple(_interleaved(x) for x in (q, [*V.w.xyz, *V.v.xyz]))  # type: ignore[return-value]
+
+
+def _interleaved(components: list[Array]) -> Array:
+    """(*batch, nl k) from components (nl, *batch)."""
+    x = jnp.moveaxis(jnp.stack(components, 1), (0, 1), (-2, -1))
+    return x.reshape(*x.shape[:-2], -1)

@@ -15,12 +15,13 @@ Neither is "right": they are the two limits of how fast a blow travels through b
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, OK
@@ -29,7 +30,7 @@ from .contacts import Contacts
 from .determine import phases
 from .events import Impacts
 from .laws.law import Law
-from .laws.table import impulse
+from .laws.table import reversible_impulse
 from .picking import in_front, picked
 from .rows import Rows, applied, relative
 
@@ -49,11 +50,13 @@ def sequential(
 ) -> Struck:
     """Impacts one at a time, the fastest first; energy (*batch): kinetic, before [J]."""
 
-    def striking(V: Array) -> tuple[Vec3, Array]:
+    def striking(given: Any, V: Array) -> tuple[Vec3, Array]:
+        model, contacts, rows = given
         u = relative(rows, V)
         return u, phases(model, contacts, u.z).impact
 
-    def resolve(carry):
+    def resolve(given: Any, carry: Any) -> Any:
+        _, contacts, rows = given
         k, V, u, now, energy, log = carry
         hit, worst = now.any(0), jnp.argmin(jnp.where(now, u.z, jnp.inf), 0).astype(jnp.int32)
         one, before, mu, e = jax.tree.map(
@@ -61,15 +64,19 @@ def sequential(
         )
         before = jax.tree.map(lambda x: jnp.where(hit, x, 0), before)  # no NaN from lanes at peace
         K = jax.tree.map(lambda x, unit: jnp.where(hit, x, unit), one.K, UNIT)
-        p, code = impulse(law, K, before, mu, e, 0.0)
+        p, code = reversible_impulse(law, K, before, mu, e, 0.0)
         after = before + K @ p
         u0, u1, p0, gained = jax.tree.map(lambda x: x[0], (before, after, p, _work(p, before, after)))
         log = log.with_row(k, hit, Impacts(worst, u0, u1, p0, energy, energy + gained, code[0], log.count))
         V = applied(one, V, p)
-        return k + 1, V, *striking(V), energy + gained, log
+        return k + 1, V, *striking(given, V), energy + gained, log
 
-    start = (jnp.int32(0), V, *striking(V), energy, Impacts.none(min(max_impacts, max_logged), energy[None]))
-    _, V, _, unfinished, _, log = jax.lax.while_loop(lambda x: (x[0] < max_impacts) & x[3].any(), resolve, start)
+    def busy(_: Any, carry: Any) -> Array:
+        return (carry[0] < max_impacts) & carry[3].any()
+
+    given = model, contacts, rows
+    start = (jnp.int32(0), V, *striking(given, V), energy, Impacts.none(min(max_impacts, max_logged), energy[None]))
+    _, V, _, unfinished, _, log = loop(max_impacts, busy, resolve, given, start)
     return Struck(V, log, jnp.where(unfinished.any(0), IMPACTS_CAPPED, OK).astype(jnp.int32))
 
 

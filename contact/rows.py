@@ -7,12 +7,13 @@ section 4.4) and limits (Holck, chapter 4) differ in nothing but which entries o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.fence import available, fence, settled
 from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
 from ..engine.closures.blocks import inverse_inertias
@@ -87,7 +88,7 @@ def _columns(forest: Forest, placed: list, trees: Trees, contacts: Contacts) -> 
     """What each degree of freedom of a contact's trees gives A's point and B's, (C, w, *batch) in the contact frame."""
     motions, at = dof_motions(forest, placed)
     s, origin = (jax.tree.map(lambda x: x[jnp.minimum(trees.dofs, len(x) - 1)], y) for y in (motions, at))
-    free = set(forest.topology.joints) == {"floating"}
+    free = set(forest.topology.joints) == {"floating"} and trees.w == 6  # loops may tie bodies to one tree
 
     def column(link: Array) -> Vec3:
         tree = jnp.minimum(jnp.asarray(trees.of_link)[link], trees.n - 1)
@@ -123,16 +124,35 @@ def _with_limits(trees: Trees, contacts: Contacts, J: Vec3) -> Vec3:
 def _answers(Minv: Array, tree: Array, J: Vec3, active: Array) -> Vec3:
     """M^-1 J^T from M^-1 (T, w, w, *batch). One scene on a CPU: only up to its last active contact, zeros behind."""
     if active.ndim > 1 or len(active) <= FEW or not available():
-        M = picked(Minv, tree, 2)
-        return jax.tree.map(lambda x: (M * x[:, :, None]).sum(3), J)
+        return _all_answers(Minv, tree, J)
     last = jnp.where(active, jnp.arange(1, len(active) + 1, dtype=jnp.int32), 0).max()
+    return _first_answers(Minv, tree, J, last)
 
+
+def _all_answers(Minv: Array, tree: Array, J: Vec3) -> Vec3:
+    M = picked(Minv, tree, 2)
+    return jax.tree.map(lambda x: (M * x[:, :, None]).sum(3), J)
+
+
+@jax.custom_jvp
+def _first_answers(Minv: Array, tree: Array, J: Vec3, last: Array) -> Vec3:
     def answer(n: Array, Y: Vec3) -> Vec3:
         c, side = n // 2, n % 2
         mine = _answer(block(Minv, block(tree, c, side)), jax.tree.map(lambda x: block(x, c, side), J))
         return jax.tree.map(lambda x, y: put(x, y, c, side), Y, mine)
 
     return jax.lax.fori_loop(0, 2 * last, answer, jax.tree.map(jnp.zeros_like, J))
+
+
+def _in_no_loop(primals: Any, tangents: Any) -> tuple[Vec3, Vec3]:
+    """A loop whose length is not known cannot be differentiated in reverse."""
+    *_, J, last = primals
+    first = (jnp.arange(len(J.x)) < last).reshape(-1, 1, 1)
+    _, d = partial_jvp(lambda Minv, tree, J, _: _all_answers(Minv, tree, J), primals, tangents)
+    return _first_answers(*primals), jax.tree.map(lambda x: jnp.where(first, x, 0), d)
+
+
+_first_answers.defjvp(_in_no_loop, symbolic_zeros=True)
 
 
 @fence

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from ..contact.determine import phases, surface_velocity
 from ..contact.resting.models import resting_named
 from ..contact.resting.solve import Midway
 from ..contact.rows import relative, rows_of
+from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import integrate_q
 from ..engine.dynamics.trees import to_blocks, trees_of
@@ -25,18 +27,21 @@ from .schemes import scheme_named
 
 
 class Proposal(NamedTuple):
-    """h: (*batch) [s].  state: at its end.  impulse: (C, *batch) of the resting contacts the step began with, in
-    their frames [N s].  resting: (C, *batch) which those are.  part: (*batch) of the step, after which the first slide
-    stops; 1 if none does.  code: (*batch)."""
+    """h: (*batch) [s].  state: at its end.  spread: (*batch, nv) the joint impulses spread over the step, of resting
+    contacts and from outside; None if there are none [N m s, N s].  impulse: (C, *batch) of the resting contacts the
+    step began with, in their frames [N s].  resting: (C, *batch) which those are.  part: (*batch) of the step, after
+    which the first slide stops; 1 if none does.  code: (*batch)."""
 
     h: Array
     state: State
+    spread: Array | None
     impulse: Vec3
     resting: Array
     part: Array
     code: Array
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
     """The step h (*batch) [s] from an accepted state; fresh lanes stay where they are."""
     ready = lane.ready
@@ -51,7 +56,21 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
     q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((state.q, after.q), (state.v, after.v)))
     after = State(q, v, state.t + h)
     part = _slide_ends(model, resting, contacts.friction, u, held.impulse)
-    return Proposal(h, after, held.impulse, resting, part, held.code)
+    return Proposal(h, after, spread, held.impulse, resting, part, held.code)
+
+
+def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Proposal]:
+    """As it is written, but the step of fresh lanes, 0, would be divided by: they may take any, and go nowhere."""
+
+    def away(model: Model, lane: Lane, h: Array) -> Proposal:
+        step = jnp.where(lane.fresh, 1, h)
+        end = proposal.fun(rules, model, lane, step)
+        return end._replace(h=h, state=State(end.state.q, end.state.v, end.state.t - (step - h)))
+
+    return partial_jvp(away, primals, tangents)
+
+
+proposal.defjvp(_derivative, symbolic_zeros=True)
 
 
 def _midway(model: Model, ready: Ready, h: Array) -> Midway:
@@ -71,7 +90,21 @@ def _slide_ends(model: Model, resting: Array, mu: Array, u: Vec3, p: Vec3) -> Ar
     What sticks at the end needs less than mu p_n; as long as it slid friction was constant, and that part stops it.
     A slide slower than the rest speed is not looked at.
     """
-    slip, used = jnp.sqrt(u.x * u.x + u.y * u.y), jnp.sqrt(p.x * p.x + p.y * p.y)
+    slip, used = jnp.sqrt(u.x * u.x + u.y * u.y), _length(p.x, p.y)
     most = mu * p.z
     stops = resting & (p.z > 0) & (used < most * (1 - 1e-3)) & (slip > model.rest_speed)
     return jnp.where(stops, used / jnp.where(stops, most, 1), 1).min(0, initial=1)
+
+
+@jax.custom_jvp
+def _length(x: Array, y: Array) -> Array:
+    return jnp.sqrt(x * x + y * y)
+
+
+@_length.defjvp
+def _length_changes(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """That of nothing does not change."""
+    (x, y), (dx, dy) = primals, tangents
+    length = _length(x, y)
+    some = length > 0
+    return length, jnp.where(some, x * dx + y * dy, 0) / jnp.where(some, length, 1)

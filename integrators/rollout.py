@@ -85,6 +85,7 @@ def rollout(
     max_contacts: int | None = None,
     max_pairs: int | None = None,
     max_impacts: int = 256,
+    reverse: bool = False,
     devices: int | Sequence[Any] | None = None,
     chunk: int | None = None,
     fuse: bool = False,
@@ -110,6 +111,8 @@ def rollout(
     max_ticks: steps tried after which a lane is given up. None: 1000 a frame.
     max_contacts: room for contacts (None: 8 a link, 4 a ball, at least 32).  max_pairs: for near pairs, see `detect`.
     max_impacts: of one instant, after which what still closes is stopped without bounce, and the code says so.
+    reverse: make room for derivatives in reverse mode (`jax.grad`); forward mode needs none. The run is a loop of just
+        max_ticks turns then, which must be given, and remembers 2 sqrt(max_ticks) of them. See docs/derivatives.md.
     devices: that the lanes are spread over: a list, or so many. None: all that jax has here, if each gets a lane.
     chunk: run so many lanes at a time, and gather what they did into numpy arrays, where memory is short.
     fuse: on a CPU, compile the whole run to one machine function: it takes twice as long to compile, and runs three to
@@ -119,6 +122,10 @@ def rollout(
         `.code`.
     """
     times = frame_times(duration, frame_dt, max_dt)
+    if reverse and max_ticks is None:
+        raise ValueError("rollout: reverse needs max_ticks, the steps to go back through: see .stats.ticks of a run")
+    if reverse and resting == "microcollisions":
+        raise ValueError('rollout: reverse needs resting="solve" or "penalty"; trains of micro-collisions have no end')
     state = batched(model, state)
     limits = has_limits(model)
     rules = Rules(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs, max_impacts)
@@ -130,7 +137,7 @@ def rollout(
     if touching:
         room = min(1024, max(1, 2**20 // max(lanes, 1))) if max_events is None else max_events
         ticks = 1000 * len(times) if max_ticks is None else max_ticks
-        static: tuple[Any, ...] = (rules, orders.functions, room)
+        static: tuple[Any, ...] = (rules, orders.functions, room, max_ticks if reverse else None)
         arguments = (jnp.asarray(max_dt, state.q.dtype), jnp.asarray(ticks, jnp.int32))
         program, fused = _with_contacts, _with_contacts_fused if fuse else None
     else:
@@ -156,11 +163,12 @@ def rollout(
 
 
 def _with(static: tuple[Any, ...], model: Model, state: State, intervals: Array, rows: Any, *bounds: Array) -> Rollout:
-    rules, functions, room = static
+    rules, functions, room, turns = static
     max_dt, max_ticks = bounds
 
     def lanes(model: Model, state: State, rows: Any) -> Any:
-        return run(rules, model, state, intervals, max_dt, told_by(rows, functions), room, max_ticks)
+        most = max_ticks if turns is None else turns
+        return run(rules, model, state, intervals, max_dt, told_by(rows, functions), room, most, turns is not None)
 
     ran = over_lanes(lanes, model, state, rows)
     t, q, v = frames_of(model.topology, ran.record, ran.reached)

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.lax import stop_gradient
 
+from ..engine.algebra import bounded
 from ..engine.algebra.fence import available
 from ..engine.model import Model
 from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, first_code
@@ -43,9 +45,14 @@ def run(
     max_dt: Array,
     told: Told,
     max_events: int,
-    max_ticks: Array,
+    max_ticks: Array | int,
+    reverse: bool = False,
 ) -> Ran:
-    """One scene, or lanes along one axis. max_ticks: () of each lane."""
+    """One scene, or lanes along one axis. max_ticks: () of each lane.
+
+    reverse: a loop that can be differentiated in reverse, max_ticks being a number; the log of impacts then has no
+    derivative.
+    """
     model = rules.paced(model, max_dt)
     first = first_lane(rules, model, state, intervals, told)
     record = Record.new(state, len(intervals) + 1, max_events)
@@ -59,13 +66,23 @@ def run(
         number = lane.clock.frame
         ticked = tick(rules, model, lane, intervals, max_dt, told)
         after = ticked.lane.ready.state
-        record = record.with_frame(number - lane.fresh, after).with_impacts(after.t, ticked.contacts, ticked.impacts)
+        record = record.with_frame(number - lane.fresh, after)
+        struck = after.t, ticked.contacts, ticked.impacts
+        if reverse:
+            frames = record.frames
+            record = stop_gradient(record).with_impacts(*stop_gradient(struck))._replace(frames=frames)
+        else:
+            record = record.with_impacts(*struck)
         return turns + 1, ticked.lane, record
 
     def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
         return one(0, carry) if available() else jax.lax.fori_loop(0, TICKS_A_TURN, one, carry)
 
-    turns, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), first, record))
+    start = (jnp.int32(0), first, record)
+    if reverse:
+        turns, lane, record = bounded.turns(busy, lambda x: one(0, x), start, int(max_ticks))
+    else:
+        turns, lane, record = jax.lax.while_loop(busy, turn, start)
     code = first_code(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
     if max_events:
         code = first_code(code, jnp.where(record.missed > 0, EVENTS_FULL, OK))

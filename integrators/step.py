@@ -15,21 +15,20 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.lax import stop_gradient
 
-from ..collision.detect import detect
 from ..contact.contacts import Contacts
-from ..contact.determine import determine
 from ..contact.events import Impacts
 from ..contact.respond import Response, respond
-from ..contact.rows import rows_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, first_code
 from ..engine.state import State
 from .clock import later, started
 from .lanes import Counts, Lane, Ready, Search, select
-from .prepare import Told, prepared, reach
+from .prepare import Told, prepared
 from .proposal import Proposal, proposal
 from .rules import Rules
+from .sensitivity import seen, seen_in_time
 from .time_control import decide, step_to_try
 
 
@@ -50,20 +49,20 @@ def tick(rules: Rules, model: Model, lane: Lane, intervals: Array, max_dt: Array
     told: (model, state, number of the next frame) -> what acts from outside until the next tick.
     """
     with jax.named_scope("propose"):
-        h = step_to_try(lane, max_dt)
-        tried = proposal(rules, model, lane, h)
-    near, contacts, rows = _seen(rules, model, tried.state)
+        tried = proposal(rules, model, lane, step_to_try(lane, max_dt))
+    tried, (near, contacts, rows) = seen_in_time(rules, model, lane, tried)
     with jax.named_scope("decide"):
         verdict = decide(rules, model, lane, tried, contacts, rows)
         accepted = verdict.accepted & ~lane.done
-        clock, t = later(lane.clock, h, intervals)
+        clock, t = later(lane.clock, tried.h, intervals)
     struck = _struck(rules, model, tried.state, contacts, rows, accepted)
     with jax.named_scope("prepare"):
         after = State(tried.state.q, struck.v, t)
         orders = told(model, after, clock.frame)
         ready = prepared(rules, model, after, near, contacts, rows, orders, max_dt)
+        ready = ready._replace(longest=stop_gradient(ready.longest), touch=stop_gradient(ready.touch))
     code = first_code(lane.code, tried.code, contacts.code, struck.code, verdict.code)
-    counts = lane.counts.plus(accepted, ~lane.done, tried.resting, struck.impacts.count, contacts)
+    counts = lane.counts.plus(accepted, ~lane.done, tried.resting, struck.impacts.count, stop_gradient(contacts))
     lost = ~lane.done & (verdict.code == NOT_FINITE)
     new = Lane(ready, verdict.search, clock, counts, code, clock.frame > len(intervals), jnp.zeros_like(lane.fresh))
     stays = lane._replace(
@@ -76,22 +75,13 @@ def first_lane(rules: Rules, model: Model, state: State, intervals: Array, told:
     """Lanes at their first states; their first tick goes nowhere and looks what is there."""
 
     def look() -> Ready:
-        near, contacts, rows = _seen(rules, model, state)
+        near, contacts, rows = seen(rules, model, state.q)
         return prepared(rules, model, state, near, contacts, rows, told(model, state, no), state.t)
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)
     counts, clock = Counts.none(state.t), started(state.t, intervals)
     return Lane(ready, Search.new(state.t), clock, counts, no, no > 0, no == 0)
-
-
-def _seen(rules: Rules, model: Model, state: State) -> Any:
-    with jax.named_scope("detect"):
-        margin = reach(model)
-        near = detect(model, state.q, margin=jnp.inf if margin is None else margin, max_pairs=rules.max_pairs)
-    with jax.named_scope("determine"):
-        contacts = determine(model, state.q, near, max_contacts=rules.max_contacts, limits=rules.limits)
-        return near, contacts, rows_of(model, state.q, contacts)
 
 
 def _struck(rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, accepted: Array) -> Response:

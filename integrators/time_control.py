@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
+from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
@@ -41,18 +42,19 @@ class Verdict(NamedTuple):
 
 def step_to_try(lane: Lane, max_dt: Array) -> Array:
     """The next step (*batch) [s]."""
-    ready, search = lane.ready, lane.search
     left, rounding = lane.clock.left, 1 - 16 * jnp.finfo(lane.clock.left.dtype).eps
+    longest, touch, high = stop_gradient((lane.ready.longest, lane.ready.touch, lane.search.high))
+    aim, least = lane.search.aim, stop_gradient(_least(lane))
     even = left / jnp.ceil(left * rounding / max_dt)  # as many equal steps as it takes
-    free = jnp.minimum(jnp.minimum(even, ready.longest), ready.touch)
-    free = jnp.where(free >= search.high, search.high / 2, free)  # behind what is too deep there is nothing to see
-    h = jnp.where(jnp.isfinite(search.aim), search.aim, free)
-    h = jnp.maximum(h, _least(lane))
+    free = jnp.minimum(jnp.minimum(even, longest), touch)
+    free = jnp.where(free >= high, high / 2, free)  # behind what is too deep there is nothing to see
+    h = jnp.maximum(jnp.where(jnp.isfinite(aim), aim, free), least)
     return jnp.where(lane.fresh, 0, jnp.where(h >= left * rounding, left, h))
 
 
 def decide(rules: Rules, model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: Rows) -> Verdict:
     """Whether a proposal is accepted. contacts, rows: of its end."""
+    part, (model, lane, tried, contacts, rows) = tried.part, stop_gradient((model, lane, tried, contacts, rows))
     after, h, search = tried.state, tried.h, lane.search
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
     code = jnp.where(finite, OK, NOT_FINITE).astype(jnp.int32)
@@ -77,9 +79,7 @@ def decide(rules: Rules, model: Model, lane: Lane, tried: Proposal, contacts: Co
     deeper = accepted & too_deep & (contacts.gap.min(0, initial=0) < -ENVELOPE * model.gap_band)
     # half the way there, what was too deep is looked at again: another way led to it, and it may no longer be
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
-    rejected = Search(
-        jnp.where(too_deep, h, search.high), jnp.where(too_deep, back, h * tried.part), search.rejected + 1
-    )
+    rejected = Search(jnp.where(too_deep, h, search.high), jnp.where(too_deep, back, h * part), search.rejected + 1)
     new = Search.new(h)._replace(high=ahead)
     search = Search(*(jnp.where(accepted, x, y) for x, y in zip(new, rejected, strict=True)))
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32))

@@ -24,9 +24,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.lax import fori_loop, stop_gradient
 
+from ...engine.algebra.bounded import filled
 from ...engine.algebra.fence import available, fence
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import OK, SOLVER_UNFINISHED
@@ -34,6 +36,7 @@ from ..rows import Rows
 from . import coulomb
 from .alone import solve_alone
 from .elimination import Plan, block, plan, put, solve
+from .implicit import Given, changes
 
 TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity that there is to change
 LOOSE, STILL = (
@@ -121,16 +124,36 @@ def solve_cone(
     """
     if tolerance is None:
         tolerance = TOLERANCE[V.dtype.itemsize]
-    run = functools.partial(_solve, tolerance=tolerance, max_turns=max_turns)
     arguments: Any = (rows, V, target, mu, active)
     if V.ndim == 2:
-        return run(*arguments)
-    # lanes in one axis, some at a time
+        return _searched(tolerance, max_turns, *arguments)
+    # lanes in one axis
     batch = V.shape[2:]
-    lanes = math.prod(batch)
-    flat: Any = jax.tree.map(lambda x: x.reshape(*x.shape[: x.ndim - len(batch)], lanes), arguments)
-    solved = run(*flat) if not available() or lanes <= TILE else _in_tiles(run, flat, lanes)
+    flat: Any = jax.tree.map(lambda x: x.reshape(*x.shape[: x.ndim - len(batch)], math.prod(batch)), arguments)
+    solved = _searched(tolerance, max_turns, *flat)
     return jax.tree.map(lambda x: x.reshape(*x.shape[:-1], *batch), solved)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _searched(tolerance: float, max_turns: int, *arguments: Any) -> Solved:
+    """lanes: none or one axis, some at a time."""
+    run = functools.partial(_solve, tolerance=tolerance, max_turns=max_turns)
+    lanes = arguments[1].shape[2:]
+    return _in_tiles(run, arguments, *lanes) if lanes and available() and lanes[0] > TILE else run(*arguments)
+
+
+def _derivative(tolerance: float, max_turns: int, primals: Any, tangents: Any) -> tuple[Solved, Solved]:
+    """The law holds on, whatever changes (`implicit.py`)."""
+    solved = _searched(tolerance, max_turns, *primals)
+    rows, _, target, mu, active = primals
+    d_rows, dV, d_target, d_mu, _ = filled(tangents, primals)
+    rows, target, mu, d_rows, d_target, d_mu = _clean((rows, target, mu, d_rows, d_target, d_mu), active)
+    _, order = _slots(rows.tree, active, len(dV) - 1)
+    dp, dV = changes(rows, target, mu, Given(d_rows, dV, d_target, d_mu), solved.p, solved.V, order)
+    return solved, Solved(dp, dV, np.zeros(solved.code.shape, jax.dtypes.float0))  # type: ignore[arg-type]
+
+
+_searched.defjvp(_derivative, symbolic_zeros=True)
 
 
 def _in_tiles(run: Any, arguments: Any, lanes: int) -> Solved:
@@ -228,6 +251,8 @@ def _clean(x: Any, active: Array) -> Any:
     lanes = active.shape[1:]
 
     def only(x: Array) -> Array:
+        if x.dtype == jax.dtypes.float0:
+            return x
         return jnp.where(active.reshape(len(active), *(1,) * (x.ndim - active.ndim), *lanes), x, 0)
 
     return jax.tree.map(only, x)

@@ -82,20 +82,18 @@ def _reversible(law: Law, numbers: tuple[Array, ...]) -> tuple[Vec3, Scalar]:
 
 def _derivative(law: Law, primals: Any, tangents: Any) -> Any:
     (numbers,), (d,) = primals, tangents
-    p, code = _reversible(law, numbers)
+    every = list(enumerate(numbers))
     varied = [i for i, x in enumerate(d) if not isinstance(x, jax.custom_derivatives.SymbolicZero)]
 
-    def column(one: Array) -> Vec3:
-        along = tuple(one[varied.index(i)] * jnp.ones_like(x) if i in varied else jnp.zeros_like(x) for i, x in every)
-        bare = lambda *x: impulse(law, Sym3(*x[:6]), Vec3(*x[6:9]), *x[9:])[0]  # noqa: E731
-        return jax.jvp(bare, numbers, along)[1]
+    def bare(*x: Array) -> tuple[Vec3, Scalar]:
+        return impulse(law, Sym3(*x[:6]), Vec3(*x[6:9]), *x[9:])
 
-    every = list(enumerate(numbers))
-    dp = Vec3(*(jnp.zeros_like(x) for x in p.xyz))
-    if varied:
-        columns = jax.vmap(column)(jnp.eye(len(varied), dtype=numbers[0].dtype))
-        for k, i in enumerate(varied):
-            dp = dp + Vec3(*(x[k] * d[i] for x in columns.xyz))
+    def column(one: Array) -> tuple[Vec3, Vec3, Scalar]:
+        along = tuple(one[varied.index(i)] * jnp.ones_like(x) if i in varied else jnp.zeros_like(x) for i, x in every)
+        return jax.jvp(bare, numbers, along, has_aux=True)
+
+    p, columns, code = jax.vmap(column, out_axes=(None, 0, None))(jnp.eye(len(varied), dtype=numbers[0].dtype))
+    dp = Vec3(*(sum(x[k] * d[i] for k, i in enumerate(varied)) for x in columns.xyz))
     return (p, code), (dp, np.zeros(code.shape, jax.dtypes.float0))
 
 

@@ -16,12 +16,13 @@ What touches too slowly to bounce, and what impacts left closing, is stopped at 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.bounded import loop
 from ...engine.algebra.vec3 import Vec3
 from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
@@ -74,18 +75,20 @@ def solve(
     stops = (now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))).any(0)
     touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
 
-    def instant(k: Array, so_far: tuple[Array, Vec3, Array]) -> tuple[Array, Vec3, Array]:
-        V, _, code = so_far
+    def instant(given: Any, so_far: tuple[Array, Array, Vec3, Array]) -> tuple[Array, Array, Vec3, Array]:
+        contacts, rows, midway, change, goal, resting, touching = given
+        k, V, _, code = so_far
         last = k == 1
         here: Rows = jax.tree.map(lambda x, y: jnp.where(last, x, y), midway.rows, rows)
         here = here._replace(drift=here.drift + midway.left * jnp.where(last, 1, 0))
-        active = jnp.where(last, now.resting, touching)
+        active = jnp.where(last, resting, touching)
         start, target = V + jnp.where(last, change, 0), jnp.where(last, goal, 0)
         solved = solve_cone(here, start, target, contacts.friction, active)
         p = jax.tree.map(lambda x: jnp.where(active, x, 0), solved.p)
-        return jnp.where(last, V, solved.V), p, first_code(code, solved.code)
+        return k + 1, jnp.where(last, V, solved.V), p, first_code(code, solved.code)
 
     none = jnp.zeros_like(u_n)
-    start = (V, Vec3(none, none, none), jnp.zeros_like(contacts.code))
-    V, p, code = jax.lax.fori_loop(jnp.where(stops.any(), 0, 1), 2, instant, start)
+    start = (jnp.where(stops.any(), 0, 1), V, Vec3(none, none, none), jnp.zeros_like(contacts.code))
+    given = contacts, rows, midway, change, goal, now.resting, touching
+    _, V, p, code = loop(2, lambda _, x: x[0] < 2, instant, given, start)
     return Rest(from_blocks(trees, V), from_blocks(trees, joint_impulses(midway.rows, p, trees.n + 1)), p, code)

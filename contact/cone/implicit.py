@@ -1,0 +1,97 @@
+"""Derivatives of impulses in Coulomb's cone, by the implicit function theorem: no search is differentiated.
+
+At the solution each contact is open, sticks or slips, and the law around it is linear (`coulomb.linear`). With e the
+change of u at fixed impulses, dp the change of the impulses and W = J Y,
+
+    dp = -D (e + W dp)  +  what friction's own change makes      for all contacts together
+
+where D's compliance is to go to zero: where contacts are redundant W is singular, and only the velocities have a
+derivative. So the system is solved as in `solve.py` for the velocities, (1 + Y D J) dV = Y f, with f what is missing
+yet, and again with what is left: each time it falls by the compliance, 1e-6 (float64) or 3e-4 (float32).
+The linear equations know their transpose, and so does the derivative.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ...engine.algebra.vec3 import Sym3, Vec3
+from ..picking import summed
+from ..rows import Rows, applied, relative
+from . import coulomb
+from .elimination import Plan, solve
+
+ROUNDS = 3
+SOFT = {4: 3e-4, 8: 1e-6}  # by the bytes of a number
+
+
+class Given(NamedTuple):
+    """Changes of the rows, of V before the impulses, of the targets and of friction."""
+
+    rows: Rows
+    V: Array
+    target: Array
+    mu: Array
+
+
+def changes(rows: Rows, target: Array, mu: Array, d: Given, p: Vec3, V: Array, plan: Plan) -> tuple[Vec3, Array]:
+    """Of the impulses p (C, *batch), and of the velocities V (T + 1, w, *batch) after them.
+
+    rows, target, mu, p: of the contacts, zeros where they are not active.  d: what changes.  plan: an order of the
+    trees.
+    """
+    u = relative(rows, V)
+    u = Vec3(u.x, u.y, u.z - target)
+    real = rows.K.zz > 0
+    K = jax.tree.map(lambda k, unit: jnp.where(real, k, unit), rows.K, Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
+    closed, stick = coulomb.behaviour(K, p, u, mu)
+    law = coulomb.linear(K, p, u, mu, (closed, stick), jnp.full(V.shape[2:], SOFT[V.dtype.itemsize], V.dtype))
+    square = p.x * p.x + p.y * p.y
+    slips = closed & ~stick & (square > 0)
+    size = jnp.sqrt(jnp.where(slips, square, 1))
+    x, y = (jnp.where(slips, s / size, 0) for s in (p.x, p.y))  # which way friction points
+
+    answers = functools.partial(_answers, _coupled(rows, law, len(V)), plan)
+    bare = rows._replace(drift=jax.tree.map(jnp.zeros_like, rows.drift))
+    still = jnp.zeros_like(V)
+    V_held = applied(rows._replace(Y=d.rows.Y), d.V, p)  # what changes at fixed impulses
+    e = relative(bare, V_held) + relative(rows._replace(J=d.rows.J, drift=d.rows.drift), V)
+    e = Vec3(e.x, e.y, e.z - d.target)
+    dp = Vec3(*(jnp.zeros_like(p.z),) * 3)
+    for _ in range(ROUNDS):
+        now = law.across(e + relative(bare, applied(rows, still, dp)))
+        most = mu * dp.z + d.mu * p.z
+        left = (jnp.where(stick, 0, most * x - dp.x), jnp.where(stick, 0, most * y - dp.y), jnp.where(closed, 0, -dp.z))
+        f = Vec3(*left) - now
+        dp = dp + f - law.across(relative(bare, answers(applied(rows, still, f))))
+    return dp, applied(rows, V_held, dp)
+
+
+def _coupled(rows: Rows, law: coulomb.Linear, n: int) -> Array:
+    """1 + Y D J in blocks (T + 1, T + 1, w, w, *batch)."""
+    DJ, lanes = law.across(rows.J), rows.tree.shape[2:]
+    x, y, z = (a[:, :, None, :, None] * b[:, None, :, None] for a, b in zip(rows.Y.xyz, DJ.xyz, strict=True))
+    products = x + y + z
+    pair = rows.tree[:, :, None] * n + rows.tree[:, None]
+    w = products.shape[3]
+    H = summed(products.reshape(-1, w, w, *lanes), pair.reshape(-1, *lanes), n * n).reshape(n, n, w, w, *lanes)
+    unit = jnp.eye(n, dtype=H.dtype)[:, :, None, None] * jnp.eye(w, dtype=H.dtype)
+    return H + unit.reshape(n, n, w, w, *(1,) * len(lanes))
+
+
+def _answers(H: Array, plan: Plan, r: Array) -> Array:
+    """x of H x = r, (T + 1, w, *batch), with a transpose."""
+    H = H[plan.tree][:, plan.tree]
+    turned = jnp.swapaxes(jnp.swapaxes(H, 0, 1), 2, 3)
+    x = jax.lax.custom_linear_solve(
+        lambda x: (H * x[None, :, None]).sum((1, 3)),
+        r[plan.tree],
+        lambda _, r: solve(plan, H, r),
+        lambda _, r: solve(plan, turned, r),
+    )
+    return x[plan.rank]

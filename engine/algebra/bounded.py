@@ -1,0 +1,83 @@
+"""Loops that end when they are done, with derivatives in both modes.
+
+JAX cannot go back through a `while_loop`: it would have to keep what every turn began with, and does not know how many
+there are. A loop with a bound is a scan that skips what is left. Two scans, one in the other, keep sqrt(most) states of
+each and compute the rest anew (Griewank and Walther 2008, chapter 12): the loop runs three times, and remembers little.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.custom_derivatives import SymbolicZero
+
+checkpoint = functools.partial(jax.checkpoint, prevent_cse=False)  # type: ignore[attr-defined]  # in scans it need not
+
+
+def turns(busy: Callable[[Any], Array], turn: Callable[[Any], Any], carry: Any, most: int) -> Any:
+    """carry = turn(carry) while busy(carry), a bool (), at most so many times."""
+    few = math.isqrt(max(most - 1, 0)) + 1
+
+    def one(carry: Any, k: Array) -> tuple[Any, None]:
+        return jax.lax.cond((k < most) & busy(carry), turn, lambda x: x, carry), None
+
+    def some(carry: Any, k: Array) -> tuple[Any, None]:
+        inner = lambda x: jax.lax.scan(checkpoint(one), x, k + jnp.arange(few))[0]  # noqa: E731
+        return jax.lax.cond(busy(carry), inner, lambda x: x, carry), None
+
+    return jax.lax.scan(checkpoint(some), carry, jnp.arange(0, most, few))[0]
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def loop(most: int, busy: Callable[[Any, Any], Array], turn: Callable[[Any, Any], Any], given: Any, carry: Any) -> Any:
+    """carry = turn(given, carry) while busy(given, carry), a bool (); it is known to end within `most` turns.
+
+    busy and turn may close over nothing that is differentiated. A `while_loop`, but for its derivatives.
+    """
+    return jax.lax.while_loop(lambda x: busy(given, x), lambda x: turn(given, x), carry)
+
+
+def _derivative(most: int, busy: Any, turn: Any, primals: Any, tangents: Any) -> Any:
+    def bounded(given: Any, carry: Any) -> Any:
+        return turns(lambda x: busy(given, x), lambda x: turn(given, x), carry, most)
+
+    return partial_jvp(bounded, primals, tangents)
+
+
+loop.defjvp(_derivative, symbolic_zeros=True)
+
+
+def partial_jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """`jax.jvp` in a rule with symbolic zeros: along what varies only."""
+    leaves, tree = jax.tree.flatten(primals)
+    slopes = jax.tree.leaves(tangents, is_leaf=is_zero)
+    varied = [k for k, d in enumerate(slopes) if not is_zero(d)]
+
+    def along(*own: Array) -> Any:
+        new = dict(zip(varied, own, strict=True))
+        return f(*jax.tree.unflatten(tree, [new.get(k, x) for k, x in enumerate(leaves)]))
+
+    return jax.jvp(along, [leaves[k] for k in varied], [slopes[k] for k in varied])
+
+
+def is_zero(d: Any) -> bool:
+    """Whether a tangent is known to be zero, as those of whole numbers are."""
+    return isinstance(d, SymbolicZero) or getattr(d, "dtype", None) == jax.dtypes.float0
+
+
+def filled(tangents: Any, primals: Any) -> Any:
+    """Tangents with zeros written out; those of whole numbers stay what they are."""
+
+    def fill(d: Any, x: Array) -> Any:
+        if not is_zero(d):
+            return d
+        return jnp.zeros_like(x) if jnp.issubdtype(x.dtype, jnp.floating) else np.zeros(x.shape, jax.dtypes.float0)
+
+    return jax.tree.map(fill, tangents, primals, is_leaf=is_zero)

@@ -74,6 +74,7 @@ class Live:
         self._start = Standing(self.model, Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start))
         longest = self.dt if max_dt is None else _positive("max_dt", max_dt)
         limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
+        limits |= not self.model.topology.pairs  # where nothing can touch, a step looks at limits, be there none
         rules = Rules(scheme, time_control, law, impacts, "solve", limits, max_contacts, max_pairs)
         self._stepper = Stepper(self.model, rules, self._start.spares, max_events, longest, max_ticks, fuse)
         self._bodies = Bodies.of(spec, self.model.topology)

@@ -97,7 +97,7 @@ def hammer() -> Any:
     b = carom.SceneBuilder(gravity=(0, 0, -G))
     b.add_plane(normal=(1, 0, 0), offset=-0.3, friction=0.3, restitution=0.6)
     b.add_link(
-        "rod", joint=carom.Revolute((0, 1, 0)), position=(0, 0, 1), mass=1.3, com=(0, 0, -0.5), q0=-0.1,
+        "rod", joint=carom.Revolute((0, 1, 0)), position=(0, 0, 1), mass=1.3, com=(0, 0, -0.5), q0=-0.6,
         inertia=(0.1, 0.1, 0.01), shapes=[carom.Sphere(0.1, position=(0, 0, -0.8))], friction=0.3, restitution=0.6,
     )  # fmt: skip
     model, state = carom.compile_scene(b)
@@ -109,7 +109,7 @@ def hammer() -> Any:
         )  # fmt: skip
         return changed, carom.State(x[:1], x[1:2], state.t)
 
-    return given, [-0.1, -0.2, 1.3, -0.8, 0.1], 1.6, 2
+    return given, [-0.6, -0.2, 1.3, -0.8, 0.1], 1.6, 1
 
 
 def balls() -> Any:

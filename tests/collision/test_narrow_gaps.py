@@ -29,9 +29,15 @@ ROUND = {"cylinder", "ellipsoid"}
 CONVEX = [names for names in PAIRS if names[0] != "heightfield"]
 # seconds to compile, each, and close to the sphere's and the box's
 HARD = {("heightfield", "cylinder"), ("heightfield", "ellipsoid")}
-EACH = pytest.mark.parametrize(
-    "names", [pytest.param(n, marks=pytest.mark.slow) if n in HARD else n for n in PAIRS], ids="-".join
-)
+
+
+def each(pairs):
+    return pytest.mark.parametrize(
+        "names", [pytest.param(n, marks=pytest.mark.slow) if n in HARD else n for n in pairs], ids="-".join
+    )
+
+
+EACH, EACH_FIELD = each(PAIRS), each([n for n in PAIRS if n[0] == "heightfield"])
 EACH_CONVEX = pytest.mark.parametrize("names", CONVEX, ids="-".join)
 # 300 placements take minutes in all: they are for the slow half (1000 and more were played when this was written)
 MANY = pytest.param("random", 300, marks=pytest.mark.slow, id="random-300")
@@ -156,7 +162,7 @@ def test_mujoco_agrees(names, which, count):
 
 
 @WHICH
-@pytest.mark.parametrize("names", [n for n in PAIRS if n[0] == "heightfield"], ids="-".join)
+@EACH_FIELD
 def test_gap_over_a_heightfield_is_that_of_the_nearest_column(names, which, count):
     s = sample(names, which, count)
     got, near = first(s, "gap"), s.gaps <= SEEN

@@ -18,7 +18,7 @@ from carom.collision.proximities import Proximities
 from .minkowski import Array, columns_gap, gap
 from .placements import CELL, GRID, HULLS, STATIC, Placement, degenerate_placements, kind_of, random_placements
 
-BATCH = 48  # placements a call: all calls alike, so that a pair compiles once
+BATCH = 32  # placements a call: all calls alike, so that a pair compiles once
 
 # as large as a placement's may be: what a heightfield looks at is chosen from these sizes when the scene is compiled
 _SHAPES: dict[str, Any] = {

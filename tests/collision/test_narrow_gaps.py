@@ -27,8 +27,12 @@ SEEN = min(CELL) / 2  # [m] up to which a heightfield's gap is exact
 
 ROUND = {"cylinder", "ellipsoid"}
 CONVEX = [names for names in PAIRS if names[0] != "heightfield"]
-# seconds to compile, each, and close to the sphere's and the box's
-HARD = {("heightfield", "cylinder"), ("heightfield", "ellipsoid")}
+# seconds to compile, each, and close to others: for the slow half
+HARD = {
+    ("heightfield", "cylinder"), ("heightfield", "ellipsoid"), ("capsule", "cylinder"), ("box", "cylinder"),
+    ("cylinder", "hull"), ("cylinder", "ellipsoid"), ("box", "ellipsoid"), ("capsule", "ellipsoid"),
+    ("ellipsoid", "hull"),
+}  # fmt: skip
 
 
 def each(pairs):
@@ -38,7 +42,7 @@ def each(pairs):
 
 
 EACH, EACH_FIELD = each(PAIRS), each([n for n in PAIRS if n[0] == "heightfield"])
-EACH_CONVEX = pytest.mark.parametrize("names", CONVEX, ids="-".join)
+EACH_CONVEX = each(CONVEX)
 # 300 placements take minutes in all: they are for the slow half (1000 and more were played when this was written)
 MANY = pytest.param("random", 300, marks=pytest.mark.slow, id="random-300")
 RANDOM = pytest.mark.parametrize(("which", "count"), [("random", BATCH), MANY])
@@ -150,7 +154,7 @@ def test_fcl_agrees(names, which, count):
 
 
 @RANDOM
-@pytest.mark.parametrize("names", [n for n in PAIRS if set(n) <= set(mujoco_gap.GEOMS)], ids="-".join)
+@each([n for n in PAIRS if set(n) <= set(mujoco_gap.GEOMS)])
 def test_mujoco_agrees(names, which, count):
     # nor is MuJoCo of degenerate ones: of coaxial cylinders and capsules its depth is 7e-5 m off
     s = sample(names, which, count)

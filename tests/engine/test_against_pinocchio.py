@@ -127,7 +127,7 @@ def test_tree_in_single_precision(recipe):
 @pytest.mark.parametrize(
     ("recipe", "batch"),
     [
-        pytest.param(Recipe(101, 9, branch=0.0), (2, 1), id="chain of all inner joints"),
+        pytest.param(Recipe(101, 9, branch=0.0), (2, 1), id="chain of all inner joints", marks=pytest.mark.slow),
         pytest.param(Recipe(102, 5, floating=True, branch=1.0), (), id="free tree, one state"),
     ],
 )

@@ -150,6 +150,7 @@ def test_what_does_not_move_costs_nothing():
     assert by_tau < 0.7 * by_v
 
 
+@pytest.mark.slow
 def test_compiled_in_tiles_and_batched_parameters():
     """One program over a batch, larger than a tile and no multiple of it, in f32 too; parameters a lane."""
     recipe, lanes = Recipe(4, 1, joints=("universal",)), 2060

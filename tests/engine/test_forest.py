@@ -79,7 +79,10 @@ def stacked(lanes):
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *lanes)
 
 
-@pytest.mark.parametrize("batch", [(), (LANES,)], ids=["one state", "a state for each lane"])
+@pytest.mark.parametrize(
+    "batch",
+    [pytest.param((), marks=pytest.mark.slow, id="one state"), pytest.param((LANES,), id="a state for each lane")],
+)
 def test_all_parameters_per_lane(batch):
     """A leading axis on every parameter at once gives what a loop over models gives."""
     rng, model, q, v, x = drawn(batch=batch)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
+from jax.lax import stop_gradient
 
 from ..collision.bounds import inradius
 from ..collision.broad import ALL_PAIRS
@@ -37,19 +38,27 @@ def prepared(
 ) -> Ready:
     """near, contacts, rows: what was found at `state`, whose velocities have been through their impacts."""
     dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
-    longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
-    if rules.time_control != "fixed":
-        likely = rules.time_control == "likely"
-        if model.topology.pairs:
-            longest = longest_step(model, state, near, control=told.motors, forces=told.forces, likely=likely)
-        margin = reach(model)
-        if margin is not None:
-            unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces, likely=likely)
-            longest = jnp.minimum(longest, unseen)
-        touch = touch_time(model, state.q, state.v, dv, near, rules.limits)
+    longest, touch = _how_far(rules, *stop_gradient((model, state, near, told, dv)))  # a choice has no derivative
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
     course = course._replace(b=shared(model, contacts, course.b))
     return Ready(state, contacts, rows, course, told, dv, longest, touch)
+
+
+def _how_far(
+    rules: Rules, model: Model, state: State, near: Proximities, told: Drive, dv: Array
+) -> tuple[Array, Array]:
+    """The longest step (*batch) that passes through nothing unseen, and when something is expected to touch [s]."""
+    longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
+    if rules.time_control == "fixed":
+        return longest, touch
+    likely = rules.time_control == "likely"
+    if model.topology.pairs:
+        longest = longest_step(model, state, near, control=told.motors, forces=told.forces, likely=likely)
+    margin = reach(model)
+    if margin is not None:
+        unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces, likely=likely)
+        longest = jnp.minimum(longest, unseen)
+    return longest, touch_time(model, state.q, state.v, dv, near, rules.limits)
 
 
 def reach(model: Model) -> Any:

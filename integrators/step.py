@@ -60,7 +60,6 @@ def tick(rules: Rules, model: Model, lane: Lane, intervals: Array, max_dt: Array
         after = State(tried.state.q, struck.v, t)
         orders = told(model, after, clock.frame)
         ready = prepared(rules, model, after, near, contacts, rows, orders, max_dt)
-        ready = ready._replace(longest=stop_gradient(ready.longest), touch=stop_gradient(ready.touch))
     code = first_code(lane.code, tried.code, contacts.code, struck.code, verdict.code)
     counts = lane.counts.plus(accepted, ~lane.done, tried.resting, struck.impacts.count, stop_gradient(contacts))
     lost = ~lane.done & (verdict.code == NOT_FINITE)

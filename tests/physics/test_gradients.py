@@ -178,8 +178,7 @@ def test_of_a_sliding_box() -> None:
 
 
 def test_too_few_ticks_are_said() -> None:
-    """A run that has not reached its end has a code that says so, and a finite derivative of where it got."""
-    ball("float64")
-    slope, (code, *_) = jax.grad(functools.partial(fallen, reverse=True, max_ticks=9), has_aux=True)(jnp.asarray(START))
-    assert int(code) == results.TICKS_CAPPED
-    assert np.isfinite(slope).all()
+    """A run that has not reached its end has a code that says so, and ends where it got."""
+    height, (code, _, ticks) = fallen(jnp.asarray(START), reverse=True, max_ticks=9)
+    assert (int(code), int(ticks)) == (results.TICKS_CAPPED, 9)
+    assert RADIUS < float(height) < START[0] + RADIUS

@@ -31,9 +31,8 @@ from jax import Array
 from ..collision.narrow import KERNELS, ordered
 from ..collision.posed import shapes_at
 from ..engine.algebra.fence import fence
-from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Mat3, Vec3
-from ..engine.dynamics.kinematics import AT_REST, move, place
+from ..engine.dynamics.kinematics import carry, move, place
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model, Topology
@@ -174,19 +173,11 @@ def _link_motions(model: Model, q: Array, v: Array, contacts: Contacts) -> _Link
     forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
     placed = place(forest, model, q)
     moving = move(forest, placed, v)
-    accelerations: list[Motion] = []
-    for g, x in enumerate(moving):  # as in `rnea`, without joint accelerations and gravity
-        accelerations.append(_carried(forest.from_parents(g, accelerations, AT_REST), placed[g].r, x.c))
     each = [
         _LinkMotion(x.pose.p, y.V.w, y.V.v, z.w, z.v + y.V.w.cross(y.V.v))
-        for x, y, z in zip(placed, moving, accelerations, strict=True)
+        for x, y, z in zip(placed, moving, carry(forest, placed, moving), strict=True)
     ]
     return forest.by_link(each)
-
-
-@fence
-def _carried(a_parent: Motion, r: Vec3, c: Any) -> Motion:
-    return (a_parent.at(r) + c).filled()
 
 
 def _of(links: _LinkMotion, link: Array) -> _LinkMotion:

@@ -14,21 +14,18 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..algebra.fence import fence
-from ..algebra.spatial import Force, Motion
-from ..algebra.vec3 import Vec3
+from ..algebra.spatial import Force
 from ..algebra.zero import ZERO, dense, is_zero
 from ..dynamics.kinematics import move, place
 from ..dynamics.wrenches import along_joints
 from ..forest import Forest
 from ..loops.kinds import KINDS, RELATIONS, Row
-from ..loops.measured import Group, course, groups_of, numbers, of_links, row_rate, standing, wrapped
+from ..loops.measured import STILL, Group, course, groups_of, numbers, of_links, row_rate, standing, wrapped
 from ..maximal.gather import gathered
 from ..model import Model
 from ..rows import take
 
 NONE = Force(ZERO, ZERO)
-NOTHING = Vec3(0.0, 0.0, 0.0)
-STILL = Motion(NOTHING, NOTHING)
 
 
 @jax.jit
@@ -54,17 +51,17 @@ def loop_forces(model: Model, q: Array, v: Array, t: Array | float) -> Array:
 
 def pulls(forest: Forest, model: Model, group: Group, stand: Any, V: Any, t: Array) -> list[tuple[Row, Array]]:
     """Rows with the multipliers (n, *batch) that springs, limits and penalties put on them."""
-    pulls = []
+    found = []
     if any(forest.topology.loops[k].acts for k in group.loops):
         spring, ends = (numbers(forest, x, 3, group.loops) for x in (model.loop_spring, model.loop_limits))
         for k, row in enumerate(stand.left):
             x, rate = row.error, row_rate(row, V, stand.origins)
             own = coefficients(forest, model, group, row)
-            pulls.append((row, _pull(x, rate, spring[..., k, :], ends[..., k, :], *own)))
+            found.append((row, _pull(x, rate, spring[..., k, :], ends[..., k, :], *own)))
     for row, off, pace in penalised(forest, model, group, stand, t):
         alpha, beta = coefficients(forest, model, group, row)
-        pulls.append((row, -(alpha * off + beta * (row_rate(row, V, stand.origins) - pace))))
-    return pulls
+        found.append((row, -(alpha * off + beta * (row_rate(row, V, stand.origins) - pace))))
+    return found
 
 
 def penalised(forest: Forest, model: Model, group: Group, stand: Any, t: Array) -> list[tuple[Row, Array, Any]]:
@@ -110,7 +107,7 @@ def wrenches_of(pulls, origins) -> tuple[Force, Force]:
 
 
 def _full(forest: Forest, n: int, F: Force) -> Force:
-    parts = (NOTHING if is_zero(x) else x for x in (F.n, F.f))
+    parts = (STILL.v if is_zero(x) else x for x in (F.n, F.f))
     return jax.tree.map(lambda x: dense(x, (n, *forest.batch), forest.dtype), Force(*parts), is_leaf=is_zero)
 
 

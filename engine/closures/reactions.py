@@ -14,11 +14,11 @@ from ..dynamics.passive import motor_forces, passive_forces
 from ..dynamics.trees import dof_motions
 from ..forest import Forest
 from ..loops.kinds import RELATIONS
-from ..loops.measured import Group, by_loop, groups_of, of_links, row_loops, standing
+from ..loops.measured import STILL, Group, by_loop, groups_of, of_links, row_loops, standing
 from ..model import Model
 from ..rows import take
 from ..state import State
-from .forces import STILL, loop_forces, pulls, wrenches_of
+from .forces import loop_forces, pulls, wrenches_of
 from .forward import constrained, exact
 
 

@@ -105,6 +105,19 @@ def move(forest: Forest, placed: list[Placed], v: Array) -> list[Moving]:
     return moving
 
 
+def carry(forest: Forest, placed: list[Placed], moving: list[Moving]) -> list[Motion]:
+    """Accelerations of the links that joint accelerations and gravity have no part in, from the roots outwards."""
+    carried: list[Motion] = []
+    for g, x in enumerate(moving):
+        carried.append(_carried(forest.from_parents(g, carried, AT_REST), placed[g].r, x.c))
+    return carried
+
+
+@fence
+def _carried(a_parent: Motion, r: Vec3, c: Any) -> Motion:
+    return (a_parent.at(r) + c).filled()
+
+
 class Poses(NamedTuple):
     """Poses of all links, in link order.
 

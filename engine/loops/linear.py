@@ -14,7 +14,7 @@ from ..algebra.fence import fence
 from ..algebra.spatial import Motion, Transform
 from ..algebra.vec3 import Vec3, skew
 from ..algebra.zero import is_zero
-from ..dynamics.kinematics import AT_REST, Moving, Placed, move, place
+from ..dynamics.kinematics import Moving, Placed, carry, move, place
 from ..dynamics.trees import dof_motions
 from ..forest import Forest
 from ..model import Model, Topology
@@ -69,12 +69,8 @@ def bias(forest: Forest, model: Model, placed: list[Placed], moving: list[Moving
     A kind's rows are differentiated along the motion of the two links they join, of which all is known: the rest of
     the tree need not be.
     """
-    accelerations: list[Motion] = []
-    for g in range(len(moving)):
-        a_parent = forest.from_parents(g, accelerations, AT_REST)
-        accelerations.append(_carried(a_parent, placed[g].r, moving[g].c))
     poses, velocities = (forest.by_link(x) for x in ([x.pose for x in placed], [x.V for x in moving]))
-    changes = forest.by_link(accelerations)
+    changes = forest.by_link(carry(forest, placed, moving))
     found = []
     for group in groups_of(forest.topology):
         values: list[Any] = [0.0] * row_count(group.kind)
@@ -88,11 +84,6 @@ def bias(forest: Forest, model: Model, placed: list[Placed], moving: list[Moving
             values = [values[0] - change]
         found += [jnp.broadcast_to(x, (len(group.loops), *forest.batch)) for x in values]
     return jnp.concatenate([jnp.zeros((0, *forest.batch), forest.dtype), *found])
-
-
-@fence
-def _carried(a_parent: Motion, r: Vec3, c: Motion) -> Motion:
-    return (a_parent.at(r) + c).filled()
 
 
 @functools.cache

@@ -24,7 +24,7 @@ def solve_symmetric(W: Array, r: Array) -> Array:
     m = len(W)
     if not m:
         return r
-    mean = sum(W[k, k] for k in range(m)) / m
+    mean = _diagonal(W).mean(0)
     mu = jnp.where(mean > 0, mean, 1) * SMALL[W.dtype.itemsize]
     factor = _factor(W, mu)
 
@@ -65,9 +65,14 @@ def _substitute(L: Array, r: Array) -> Array:
         later = (jnp.where(number > k, _row(L, k), 0)[:, None] * x).sum(0)
         return x - jnp.where(number == k, 1, 0)[:, None] * later
 
-    diagonal = jnp.stack([L[k, k] for k in range(m)])[:, None]
-    x = fori_loop(0, m, forward, r) * diagonal
+    x = fori_loop(0, m, forward, r) * _diagonal(L)[:, None]
     return fori_loop(0, m, backward, x)
+
+
+def _diagonal(x: Array) -> Array:
+    """(m, *batch) of x (m, m, *batch)."""
+    number = jnp.arange(len(x)).reshape(-1, *(1,) * (x.ndim - 2))
+    return jnp.where(number[:, None] == number, x, 0).sum(1)
 
 
 def _row(x: Array, k: Array) -> Array:

@@ -39,7 +39,7 @@ def _draw_one(axes: Any, reading: Reading) -> None:
         if np.nanmax(np.abs(layer)) > worth:
             axes.fill_between(t, bottom, bottom + layer, color=color, alpha=0.75, linewidth=0, label=name)
         bottom = bottom + layer
-    for name, color, layer in (("taken by sliding\nand dampers", RED, rest > 0), ("put in", GREEN, rest < 0)):
+    for name, color, layer in (("taken by sliding,\ndampers, motors", RED, rest > 0), ("put in", GREEN, rest < 0)):
         if np.nanmax(np.abs(rest[layer]), initial=0.0) > worth:
             axes.fill_between(t, bottom, start, where=layer, color=color, alpha=0.55, linewidth=0, label=name)
     axes.axhline(start, color=INK, linewidth=1, linestyle=(0, (4, 2)), label="at the start")
@@ -47,7 +47,7 @@ def _draw_one(axes: Any, reading: Reading) -> None:
     axes.set_ylim(0, max(start, float(np.nanmax(bottom))) * 1.04 or 1)
     last = np.flatnonzero(np.isfinite(rest))[-1]
     parts = (("left", start - ledger.impacts[0, last] - rest[last]), ("to impacts", ledger.impacts[0, last]),
-             ("to sliding and dampers", rest[last]))  # fmt: skip
+             ("to sliding, dampers, motors", rest[last]))  # fmt: skip
     said = ", ".join(f"{100 * part / start:.3g} % {name}" for name, part in parts if abs(part) > worth)
     dress(axes, f"Energy: {said}" if start > 0 else "Energy", "time [s]", "energy [J]", grid="y")
 
@@ -58,6 +58,6 @@ def _draw_batch(axes: Any, reading: Reading) -> None:
     fan(axes, t, ledger.total - floor, BLUE, "total,\nabove its lowest")
     fan(axes, t, ledger.impacts, ORANGE, "taken by impacts")
     if np.nanmax(np.abs(ledger.rest)) > WORTH * ledger.scale:
-        fan(axes, t, ledger.rest, RED, "taken by sliding\nand dampers")
+        fan(axes, t, ledger.rest, RED, "taken by sliding,\ndampers, motors")
     axes.set_xlim(t[0], t[-1])
     dress(axes, f"Energy of {reading.lanes} lanes: median, middle half and nine tenths", "time [s]", "energy [J]")

@@ -1,0 +1,59 @@
+"""Chains by angles: places from the angles of the joints and back. Exact both ways; lengths cannot drift this way."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..algebra.vec2 import Vec2
+from .accelerations import instant, joint_angles, joint_rates
+from .links import shifted
+from .model import OPEN, Chain, ChainState
+
+
+def chain_state(
+    model: Chain, angle: Array, rate: Array, *, base: Array | None = None, base_rate: Array | None = None
+) -> ChainState:
+    """The state at these angles and rates of the joints (..., n - 1) [rad, rad/s], nothing stuck or shut, at t = 0.
+
+    Angles are those of `Chain.lower`: the first from the x axis, each other from the link before it.
+    base, base_rate: (..., 2) place and velocity of joint 0 [m, m/s]; None: the origin, at rest.
+    """
+    angle, rate = jnp.asarray(angle), jnp.asarray(rate)
+    if angle.shape[-1] != model.n - 1 or rate.shape[-1] != model.n - 1:
+        raise ValueError(
+            f"chain_state: angle {angle.shape} and rate {rate.shape} must have {model.n - 1} numbers, one for each "
+            f"link of {model.n} joints"
+        )
+    batch = jnp.broadcast_shapes(angle.shape[:-1], rate.shape[:-1])
+    start = jnp.zeros(2, angle.dtype) if base is None else jnp.asarray(base)
+    start_rate = jnp.zeros(2, angle.dtype) if base_rate is None else jnp.asarray(base_rate)
+    phi, omega = jnp.cumsum(angle, -1), jnp.cumsum(rate, -1)
+    r = jnp.stack([jnp.cos(phi), jnp.sin(phi)], -1)
+    across = jnp.stack([-r[..., 1], r[..., 0]], -1)
+    length = model.length[..., None]
+
+    def places(first: Array, steps: Array) -> Array:
+        first = jnp.broadcast_to(first, (*batch, 2))[..., None, :]
+        steps = jnp.broadcast_to(steps, (*batch, *steps.shape[-2:]))
+        return jnp.concatenate([first, first + jnp.cumsum(steps, -2)], -2)
+
+    x, v = places(start, length * r), places(start_rate, length * omega[..., None] * across)
+    none = jnp.zeros((*batch, model.n), jnp.int32)
+    return ChainState(x, v, jnp.zeros(batch, x.dtype), none - 1, none + OPEN)
+
+
+def chain_angles(model: Chain, state: ChainState) -> tuple[Array, Array]:
+    """Angles of the joints in (-pi, pi] and their rates, (..., n - 1) each [rad, rad/s]."""
+    link = instant(model, state).links
+    return tuple(jnp.moveaxis(a[:-1], 0, -1) for a in (joint_angles(link), joint_rates(link)))  # type: ignore
+
+
+def chain_angular(model: Chain, state: ChainState, a: Array) -> Array:
+    """alpha^z (..., n - 1): accelerations of the angles that the joints' accelerations a (..., n, 2) make (13).
+
+    Of links whose length keeps: where it does not, 2 l' omega/l is not counted.
+    """
+    L, moved = instant(model, state).links.L, Vec2.of(a)
+    alpha = L.dot(shifted(moved, 1) - moved)
+    return jnp.moveaxis((alpha - shifted(alpha, -1))[:-1], 0, -1)

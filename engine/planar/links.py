@@ -1,0 +1,130 @@
+"""A chain's links at an instant, and the forces on its joints from outside: Wawrzynski (2005), sections 2 to 4, and the
+correction of section 12.2 of what rounding and finite steps make of their lengths.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from ..algebra.vec2 import Vec2
+from .model import Chain, ChainDrive
+
+
+class Rows(NamedTuple):
+    """A chain as a kernel reads it: leaves (n, *batch), grounds (g, *batch); see `Chain`. there: whether there is such
+    a joint.  linked: whether a link leads from it to the next."""
+
+    mass: Array
+    length: Array
+    gravity: Vec2
+    there: Array
+    linked: Array
+    guided: Array
+    line: Vec2
+    active: Array
+    lower: Array
+    upper: Array
+    roll: Array
+    drag: Array
+    ground: Vec2
+    normal: Vec2
+
+
+class Links(NamedTuple):
+    """Of the link behind each joint, zero where there is none, (n, *batch).
+
+    r: unit vector along it.  L: r*/l.  l: its length as it is [m].  rate: r . (v_(i+1) - v_i) [m/s].
+    omega: its rate of turning [rad/s].  across: (3), the square of the velocity across it over l [m/s^2].
+    """
+
+    r: Vec2
+    L: Vec2
+    l: Array
+    rate: Array
+    omega: Array
+    across: Array
+
+
+def rows_of(chain: Chain, batch: tuple[int, ...]) -> Rows:
+    def rows(a: Array) -> Array:
+        return jnp.moveaxis(jnp.broadcast_to(a, (*batch, a.shape[-1])), -1, 0)
+
+    def vectors(a: Array) -> Vec2:
+        return Vec2.of(jnp.broadcast_to(a, (*batch, *a.shape[-2:])))
+
+    n = chain.n
+    number = jnp.arange(n).reshape(n, *(1 for _ in batch))
+    there, linked = number < chain.joints, number < chain.joints - 1
+    length = jnp.concatenate([rows(chain.length), jnp.ones((1, *batch), chain.length.dtype)])
+    return Rows(
+        jnp.where(there, rows(chain.mass), 1),
+        jnp.where(linked, length, 1),
+        Vec2(chain.gravity[..., 0], chain.gravity[..., 1]),
+        jnp.broadcast_to(there, (n, *batch)),
+        jnp.broadcast_to(linked, (n, *batch)),
+        rows(chain.guided) & there,
+        only(there, vectors(chain.line)),
+        rows(chain.active) & linked,
+        jnp.where(linked, rows(chain.lower), -jnp.inf),
+        jnp.where(linked, rows(chain.upper), jnp.inf),
+        jnp.where(linked, rows(chain.roll), 0),
+        jnp.where(there, rows(chain.drag), 0),
+        vectors(chain.ground),
+        vectors(chain.normal),
+    )
+
+
+def only(yes: Array, v: Vec2) -> Vec2:
+    """v where yes, else zero, whatever stands there."""
+    return Vec2(jnp.where(yes, v.x, 0), jnp.where(yes, v.y, 0))
+
+
+def shifted(x: Any, by: int) -> Any:
+    """(n, ...) row i is x's row i + by, zero outside."""
+    if isinstance(x, Vec2):
+        return Vec2(shifted(x.x, by), shifted(x.y, by))
+    none = jnp.zeros_like(x[:1])
+    return jnp.concatenate([x[1:], none] if by > 0 else [none, x[:-1]])
+
+
+def links(chain: Rows, x: Vec2, v: Vec2) -> Links:
+    """x, v: of all joints, zero where there is none."""
+    d, w = only(chain.linked, shifted(x, 1) - x), only(chain.linked, shifted(v, 1) - v)
+    square = jnp.where(chain.linked, d.dot(d), 1)
+    l = jnp.sqrt(square)
+    r = d * (1 / l)
+    omega = d.cross(w) / square
+    return Links(r, r.left * (1 / l), l, r.dot(w), omega, omega**2 * l)
+
+
+def stretch(chain: Rows, links: Links, settle: Array | float) -> Array:
+    """e of (3), and what leads a link back to its length with the time constant `settle` [s], infinite for never: (33).
+
+    Departure: (3) takes the whole difference of velocities; what is along the link is an error, and counts in (33).
+    """
+    error = jnp.where(chain.linked, links.l - chain.length, 0)
+    return links.across + error / settle**2 + 2 * links.rate / settle
+
+
+def outside(chain: Rows, links: Links, v: Vec2, drive: ChainDrive, batch: tuple[int, ...]) -> Vec2:
+    """F^e: gravity (4.1), torques (4.2), rolling and quadratic drag (4.3), and the forces that are given [N]."""
+    torque = -chain.roll * (links.omega - shifted(links.omega, -1))
+    if drive.torque is not None:
+        given = jnp.moveaxis(jnp.broadcast_to(drive.torque, (*batch, len(chain.mass))), -1, 0)
+        torque = torque + jnp.where(chain.linked, given, 0)
+    turned = links.L * torque  # what the torque does to the joint after it; before it the same of the link before
+    before = shifted(links.L, -1) * torque
+    speed = jnp.sqrt(jnp.where(v.dot(v) > 0, v.dot(v), 1))
+    force = shifted(turned, -1) + shifted(before, 1) - turned - before - v * (chain.drag * speed)
+    force = force + Vec2(chain.gravity.x * chain.mass, chain.gravity.y * chain.mass)
+    return force if drive.force is None else force + given_rows(drive.force, chain, batch)
+
+
+def given_rows(a: Array | None, chain: Rows, batch: tuple[int, ...]) -> Vec2:
+    """Vectors (..., n, 2) that are given for each joint; None is zero."""
+    if a is None:
+        return Vec2(jnp.zeros_like(chain.mass), jnp.zeros_like(chain.mass))
+    return only(chain.there, Vec2.of(jnp.broadcast_to(a, (*batch, len(chain.mass), 2))))

@@ -1,0 +1,87 @@
+"""Chain, ChainState: point masses on rigid links in a plane; what does not change while time passes, and what does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+from jax import Array
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Chain:
+    """n joints, each a point mass, and the n - 1 massless rigid links between them. A batch adds one leading axis.
+
+    The numbers of joints and of grounds are static; all else is data, and may differ from lane to lane.
+
+    mass: (..., n) [kg].  length: (..., n - 1) of the links [m].  gravity: (..., 2) [m/s^2].
+    joints: (...) how many of the n there are, int; the rest are room.
+    guided: (..., n) whether a joint's acceleration is given from outside: its own, 0 if nobody says.
+    line: (..., n, 2) unit normal of the line a joint is bound to; zero where it is bound to none.
+    active: (..., n) whether the angular acceleration of a joint is given from outside.
+    lower, upper: (..., n) the least and the largest angle of a joint [rad]; infinite for none. The angle of joint i is
+        that from link i - 1 to link i, of joint 0 that from the x axis to link 0; the last joint has none.
+    roll: (..., n) k_omega: torque against the rate of the angle [N m s].  drag: (..., n) k_v: force against the
+        velocity, of its square [kg/m].
+    ground: (..., g, 2) a point of each straight ground [m].  normal: (..., g, 2) its unit normal, to the free side.
+    """
+
+    mass: Array
+    length: Array
+    gravity: Array
+    joints: Array
+    guided: Array
+    line: Array
+    active: Array
+    lower: Array
+    upper: Array
+    roll: Array
+    drag: Array
+    ground: Array
+    normal: Array
+
+    @property
+    def n(self) -> int:
+        """Joints there is room for."""
+        return self.mass.shape[-1]
+
+    def replace(self, **changes: Any) -> Chain:
+        return replace(self, **changes)
+
+
+OPEN = 0  # `ChainState.shut` of a joint whose angle is between its limits
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ChainState:
+    """What a rollback must restore. A batch adds one leading axis.
+
+    x: (..., n, 2) places of the joints [m].  v: (..., n, 2) velocities [m/s].  t: (...) [s].
+    stuck: (..., n) number of the ground a joint sticks in, -1 for none.
+    shut: (..., n) 1 where a joint is held at its upper limit, -1 at its lower, 0 where it is open.
+    """
+
+    x: Array
+    v: Array
+    t: Array
+    stuck: Array
+    shut: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ChainDrive:
+    """What acts from outside. None is nothing. A batch adds one leading axis to every field.
+
+    torque: (..., n) of each joint's motor, from link i - 1 on link i; of joint 0 from the world [N m].
+    force: (..., n, 2) on each joint [N].  acceleration: (..., n, 2) of guided joints [m/s^2].
+    angular: (..., n) of active joints [rad/s^2].
+    """
+
+    torque: Array | None = None
+    force: Array | None = None
+    acceleration: Array | None = None
+    angular: Array | None = None

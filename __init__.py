@@ -57,6 +57,18 @@ _HOME = {
     "state_hash": "integrators.snapshots",
     "model_hash": "integrators.snapshots",
     "Live": "scenes.live.world",
+    # planar chains
+    "Chain": "engine.planar.model",
+    "ChainState": "engine.planar.model",
+    "ChainDrive": "engine.planar.model",
+    "chain_state": "engine.planar.angles",
+    "chain_angles": "engine.planar.angles",
+    "chain_angular": "engine.planar.angles",
+    "chain_accelerations": "engine.planar.accelerations",
+    "chain_impulses": "engine.planar.accelerations",
+    "chain_energy": "engine.planar.energy",
+    "chain_momentum": "engine.planar.energy",
+    "chain_rollout": "integrators.planar.rollout",
     # keep what came of it
     "record": "scenes.running",
     "replay": "scenes.replaying",
@@ -123,8 +135,19 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.dynamics.wrenches import joint_wrenches as joint_wrenches
     from .engine.loops.linear import closed as closed
     from .engine.model import Model as Model
+    from .engine.planar.accelerations import chain_accelerations as chain_accelerations
+    from .engine.planar.accelerations import chain_impulses as chain_impulses
+    from .engine.planar.angles import chain_angles as chain_angles
+    from .engine.planar.angles import chain_angular as chain_angular
+    from .engine.planar.angles import chain_state as chain_state
+    from .engine.planar.energy import chain_energy as chain_energy
+    from .engine.planar.energy import chain_momentum as chain_momentum
+    from .engine.planar.model import Chain as Chain
+    from .engine.planar.model import ChainDrive as ChainDrive
+    from .engine.planar.model import ChainState as ChainState
     from .engine.state import State as State
     from .integrators.advance import step as step
+    from .integrators.planar.rollout import chain_rollout as chain_rollout
     from .integrators.rollout import rollout as rollout
     from .integrators.rollout import tile as tile
     from .integrators.snapshots import model_hash as model_hash

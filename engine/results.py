@@ -22,6 +22,8 @@ TICKS_CAPPED = 9
 EVENTS_FULL = 10
 MOTORS_TOO_FEW = 11
 LOOPS_FORBID = 12
+CHAIN_HELD = 13
+CHAIN_ROUGH = 14
 
 MESSAGES = {
     OK: "finished",
@@ -72,6 +74,15 @@ MESSAGES = {
     LOOPS_FORBID: (
         "the accelerations break the loops, A a + bias is not 0: give fewer of them, take q and v that satisfy the "
         "loops, or raise tolerance"
+    ),
+    CHAIN_HELD: (
+        "joints of a chain let go and caught again without end, at one instant or faster and faster, and were kept "
+        "where they were (scraping, rattling): see scrapes and rattles in stats; a joint that should slide can be "
+        "bound to a line instead"
+    ),
+    CHAIN_ROUGH: (
+        "accelerations of a chain changed too much even within the shortest step: three joints in a line between two "
+        "that are held, or forces that jump, are the usual causes; raise tolerance, or settle"
     ),
 }
 

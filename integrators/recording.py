@@ -48,7 +48,7 @@ class Record(NamedTuple):
 
     def with_frame(self, number: Array, state: State) -> Record:
         """The state in slot `number` (*batch), or in the last one."""
-        return self._replace(frames=_put(self.frames, jnp.minimum(number, self.frames.shape[-2] - 1), _frame(state)))
+        return self._replace(frames=put(self.frames, jnp.minimum(number, self.frames.shape[-2] - 1), _frame(state)))
 
     def with_impacts(self, t: Array, contacts: Contacts, impacts: Impacts) -> Record:
         """The impacts of an instant, at the time t (*batch)."""
@@ -67,7 +67,7 @@ class Record(NamedTuple):
             wholes = _joined((x.bodies, x.pair, x.dof, x.code), t)
             real = k < logged
             at = jnp.where(real, record.written, room)
-            floats, wholes = _put(record.floats, at, floats), _put(record.wholes, at, wholes)
+            floats, wholes = put(record.floats, at, floats), put(record.wholes, at, wholes)
             return record._replace(floats=floats, wholes=wholes, written=record.written + real)
 
         record = jax.lax.fori_loop(0, logged.max(), write, self)
@@ -132,7 +132,7 @@ def _joined(columns: Any, t: Array) -> Array:
     return jnp.concatenate([x[..., None] if x.ndim == t.ndim else x for x in columns], -1)
 
 
-def _put(rows: Array, at: Array, row: Array) -> Array:
+def put(rows: Array, at: Array, row: Array) -> Array:
     """rows (*batch, S, n) with row (*batch, n) in slot at (*batch); nothing changes where that is S."""
     if at.ndim and not available():
         return rows.at[jnp.arange(len(at)), at].set(row.astype(rows.dtype), mode="drop")

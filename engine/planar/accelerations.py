@@ -12,7 +12,7 @@ from jax import Array
 from ..algebra.vec2 import Sym2, Vec2
 from . import active, chain
 from .chain import Motion
-from .links import Links, Rows, given_rows, links, only, outside, rows_of, shifted, stretch
+from .links import DriveRows, Links, Rows, drive_rows, links, only, outside, rows_of, shifted, stretch
 from .model import OPEN, Chain, ChainDrive, ChainState
 
 
@@ -30,19 +30,33 @@ class ChainMotion(NamedTuple):
     torque: Array
 
 
-class Instant(NamedTuple):
-    """The rows of `chain` and what is known of a state: x, v (zero where no joint is), links, and F^e or zero."""
+class Posture(NamedTuple):
+    """A state as kernels read it, leaves (n, *batch): see `ChainState`."""
 
-    rows: Rows
     x: Vec2
     v: Vec2
-    links: Links
+    stuck: Array
+    shut: Array
 
 
-def instant(model: Chain, state: ChainState) -> Instant:
-    rows = rows_of(model, state.t.shape)
+class Demand(NamedTuple):
+    """What an instant asks for. hold: a^w of joints that are held.  F: F^e.  e: of each link, (3).  alpha: of angles
+    that are held."""
+
+    hold: Vec2
+    F: Vec2
+    e: Array
+    alpha: Array
+
+
+def posture_of(rows: Rows, state: ChainState) -> Posture:
     x, v = (only(rows.there, Vec2.of(a)) for a in (state.x, state.v))
-    return Instant(rows, x, v, links(rows, x, v))
+    return Posture(x, v, jnp.moveaxis(state.stuck, -1, 0), jnp.moveaxis(state.shut, -1, 0))
+
+
+def state_of(posture: Posture, t: Array) -> ChainState:
+    stuck, shut = (jnp.moveaxis(a, 0, -1) for a in (posture.stuck, posture.shut))
+    return ChainState(posture.x.array, posture.v.array, t, stuck, shut)
 
 
 def turns(model: Chain) -> bool:
@@ -53,65 +67,41 @@ def turns(model: Chain) -> bool:
     return bool(model.active.any() or jnp.isfinite(model.lower).any() or jnp.isfinite(model.upper).any())
 
 
-def solve(
-    now: Instant, held: Array, hold: Vec2, F: Vec2, e: Array, shut: Array, alpha: Array, turning: bool
-) -> tuple[Motion, Vec2]:
-    """Accelerations, and the reactions of what holds joints.
+def pull(rows: Rows, link: Links, now: Posture, drive: DriveRows, settle: Array | float) -> Demand:
+    """Accelerations under forces, with what is stuck and shut held where it is."""
+    guided = rows.guided & (now.stuck < 0)
+    alpha = jnp.where(now.shut != OPEN, back_to_limit(rows, link, now.shut, settle), drive.angular)
+    hold, F = only(guided, drive.acceleration), outside(rows, link, now.v, drive)
+    return Demand(hold, F, stretch(rows, link, settle), alpha)
 
-    held: (n, *batch) joints whose acceleration is `hold`.  F: F^e.  e: of each link.  shut: joints whose angular
-    acceleration is alpha.
+
+def stop(rows: Rows, link: Links, now: Posture) -> Demand:
+    """Z1: all that is stuck or shut comes to a stop within no time. What is guided or driven keeps its velocity.
+
+    Departure: not e = 0, which would keep how fast a link stretches by error: it is taken off. The velocities left are
+    then the nearest that all links allow, and a stop never adds energy.
     """
-    rows, _, _, link = now
-    over = jnp.where(rows.there & ~held, 1 / rows.mass, 0)
-    W = (Sym2(jnp.ones_like(over), jnp.ones_like(over), jnp.zeros_like(over)) - Sym2.outer(rows.line)) * over
-    u = W @ F + only(held, hold)
-    rounding = 1024 * jnp.finfo(over.dtype).eps
+    none = jnp.zeros_like(rows.mass)
+    alpha = jnp.where(now.shut != OPEN, -joint_rates(link), 0)
+    return Demand(only(now.stuck >= 0, -now.v), Vec2(none, none), link.rate, alpha)
+
+
+def solve(rows: Rows, link: Links, now: Posture, asked: Demand, turning: bool) -> tuple[Motion, Vec2]:
+    """Accelerations, and the reactions of what holds joints. turning: False where no angle is ever held."""
+    held = rows.guided | (now.stuck >= 0)
     light = jnp.where(rows.there, 1 / rows.mass, 0)
-    pair = light + shifted(light, 1)
-    joints = chain.Joint(link.r, W, u, e, rounding * pair)
+    free = jnp.where(held, 0, light)
+    W = (Sym2(jnp.ones_like(free), jnp.ones_like(free), jnp.zeros_like(free)) - Sym2.outer(rows.line)) * free
+    u = W @ asked.F + asked.hold
+    pair = 1024 * jnp.finfo(free.dtype).eps * (light + shifted(light, 1))
+    joints = chain.Joint(link.r, W, u, asked.e, pair)
     if turning:
         square = link.L.dot(link.L) * pair
-        least = rounding * (square + shifted(square, -1))
-        moved = active.motion(joints, active.Turning(link.L, shut, alpha, least))
+        shut = rows.active | (now.shut != OPEN)
+        moved = active.motion(joints, active.Turning(link.L, shut, asked.alpha, square + shifted(square, -1)))
     else:
         moved = chain.motion(joints)
-    return moved, moved.a * rows.mass - F - moved.F + shifted(moved.F, 1)
-
-
-def accelerations(
-    now: Instant, state: ChainState, drive: ChainDrive, settle: Array | float, turning: bool
-) -> tuple[Motion, Vec2]:
-    """With what sticks and what is shut held where it is."""
-    rows, _, v, link = now
-    batch = state.t.shape
-    stuck, shut = flags(state)
-    held = rows.guided | stuck
-    given = jnp.zeros_like(rows.mass)
-    if drive.angular is not None:
-        given = jnp.moveaxis(jnp.broadcast_to(drive.angular, (*batch, len(rows.mass))), -1, 0)
-    alpha = jnp.where(shut != OPEN, back_to_limit(now, shut, settle), jnp.where(rows.active, given, 0))
-    hold = only(rows.guided & ~stuck, given_rows(drive.acceleration, rows, batch))
-    F, e = outside(rows, link, v, drive, batch), stretch(rows, link, settle)
-    return solve(now, held, hold, F, e, rows.active | (shut != OPEN), alpha, turning)
-
-
-def impulses(now: Instant, state: ChainState, turning: bool) -> tuple[Motion, Vec2]:
-    """Z1 to Z3: changes of velocity when all that is stuck or shut in `state` comes to a stop within no time.
-
-    What is guided or driven from outside keeps its velocity.
-    """
-    rows, _, v, link = now
-    stuck, shut = flags(state)
-    none = jnp.zeros_like(rows.mass)
-    alpha = jnp.where(shut != OPEN, -joint_rates(link), 0)
-    return solve(
-        now, rows.guided | stuck, only(stuck, -v), Vec2(none, none), none, rows.active | (shut != OPEN), alpha, turning
-    )
-
-
-def flags(state: ChainState) -> tuple[Array, Array]:
-    """stuck and shut, (n, *batch)."""
-    return jnp.moveaxis(state.stuck >= 0, -1, 0), jnp.moveaxis(state.shut, -1, 0)
+    return moved, moved.a * rows.mass - asked.F - moved.F + shifted(moved.F, 1)
 
 
 def joint_rates(link: Links) -> Array:
@@ -131,15 +121,11 @@ def joint_angles(link: Links) -> Array:
     return jnp.arctan2(earlier.cross(link.r), earlier.dot(link.r))
 
 
-def back_to_limit(now: Instant, shut: Array, settle: Array | float) -> Array:
+def back_to_limit(rows: Rows, link: Links, shut: Array, settle: Array | float) -> Array:
     """Angular acceleration that leads a shut joint back to its limit, (33) [rad/s^2]."""
-    limit = jnp.where(shut > 0, now.rows.upper, now.rows.lower)
-    error = jnp.where(shut != OPEN, joint_angles(now.links) - limit, 0)
-    return -error / settle**2 - 2 * joint_rates(now.links) / settle
-
-
-def arrays(moved: Motion, reaction: Vec2) -> ChainMotion:
-    return ChainMotion(moved.a.array, moved.F.array, reaction.array, jnp.moveaxis(moved.torque, 0, -1))
+    limit = jnp.where(shut > 0, rows.upper, rows.lower)
+    error = jnp.where(shut != OPEN, joint_angles(link) - limit, 0)
+    return -error / settle**2 - 2 * joint_rates(link) / settle
 
 
 def chain_accelerations(
@@ -150,9 +136,20 @@ def chain_accelerations(
     settle: time constant with which links that are too long or too short, and angles beside the limits that hold them,
     are led back [s].
     """
-    return arrays(*accelerations(instant(model, state), state, drive or ChainDrive(), settle, turns(model)))
+    rows = rows_of(model, state.t.shape)
+    now = posture_of(rows, state)
+    link = links(rows, now.x, now.v)
+    asked = pull(rows, link, now, drive_rows(rows, drive or ChainDrive()), settle)
+    return _arrays(*solve(rows, link, now, asked, turns(model)))
 
 
 def chain_impulses(model: Chain, state: ChainState) -> ChainMotion:
     """What stops all that is stuck or shut, without bounce: changes of velocity [m/s], impulses [N s, N m s]."""
-    return arrays(*impulses(instant(model, state), state, turns(model)))
+    rows = rows_of(model, state.t.shape)
+    now = posture_of(rows, state)
+    link = links(rows, now.x, now.v)
+    return _arrays(*solve(rows, link, now, stop(rows, link, now), turns(model)))
+
+
+def _arrays(moved: Motion, reaction: Vec2) -> ChainMotion:
+    return ChainMotion(moved.a.array, moved.F.array, reaction.array, jnp.moveaxis(moved.torque, 0, -1))

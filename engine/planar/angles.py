@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..algebra.vec2 import Vec2
-from .accelerations import instant, joint_angles, joint_rates
-from .links import shifted
+from .accelerations import joint_angles, joint_rates, posture_of
+from .links import Links, links, rows_of, shifted
 from .model import OPEN, Chain, ChainState
 
 
@@ -45,7 +45,7 @@ def chain_state(
 
 def chain_angles(model: Chain, state: ChainState) -> tuple[Array, Array]:
     """Angles of the joints in (-pi, pi] and their rates, (..., n - 1) each [rad, rad/s]."""
-    link = instant(model, state).links
+    link = _links(model, state)
     return tuple(jnp.moveaxis(a[:-1], 0, -1) for a in (joint_angles(link), joint_rates(link)))  # type: ignore
 
 
@@ -54,6 +54,12 @@ def chain_angular(model: Chain, state: ChainState, a: Array) -> Array:
 
     Of links whose length keeps: where it does not, 2 l' omega/l is not counted.
     """
-    L, moved = instant(model, state).links.L, Vec2.of(a)
+    L, moved = _links(model, state).L, Vec2.of(a)
     alpha = L.dot(shifted(moved, 1) - moved)
     return jnp.moveaxis((alpha - shifted(alpha, -1))[:-1], 0, -1)
+
+
+def _links(model: Chain, state: ChainState) -> Links:
+    rows = rows_of(model, state.t.shape)
+    now = posture_of(rows, state)
+    return links(rows, now.x, now.v)

@@ -109,22 +109,38 @@ def stretch(chain: Rows, links: Links, settle: Array | float) -> Array:
     return links.across + error / settle**2 + 2 * links.rate / settle
 
 
-def outside(chain: Rows, links: Links, v: Vec2, drive: ChainDrive, batch: tuple[int, ...]) -> Vec2:
+class DriveRows(NamedTuple):
+    """A ChainDrive as a kernel reads it, leaves (n, *batch), zero where nothing acts."""
+
+    torque: Array
+    force: Vec2
+    acceleration: Vec2
+    angular: Array
+
+
+def drive_rows(rows: Rows, drive: ChainDrive) -> DriveRows:
+    none, batch = jnp.zeros_like(rows.mass), rows.mass.shape[1:]
+
+    def numbers(a: Array | None) -> Array:
+        if a is None:
+            return none
+        return jnp.where(rows.linked, jnp.moveaxis(jnp.broadcast_to(a, (*batch, len(none))), -1, 0), 0)
+
+    def vectors(a: Array | None) -> Vec2:
+        if a is None:
+            return Vec2(none, none)
+        return only(rows.there, Vec2.of(jnp.broadcast_to(a, (*batch, len(none), 2))))
+
+    return DriveRows(numbers(drive.torque), vectors(drive.force), vectors(drive.acceleration), numbers(drive.angular))
+
+
+def outside(chain: Rows, links: Links, v: Vec2, drive: DriveRows) -> Vec2:
     """F^e: gravity (4.1), torques (4.2), rolling and quadratic drag (4.3), and the forces that are given [N]."""
-    torque = -chain.roll * (links.omega - shifted(links.omega, -1))
-    if drive.torque is not None:
-        given = jnp.moveaxis(jnp.broadcast_to(drive.torque, (*batch, len(chain.mass))), -1, 0)
-        torque = torque + jnp.where(chain.linked, given, 0)
+    torque = drive.torque - chain.roll * (links.omega - shifted(links.omega, -1))
     turned = links.L * torque  # what the torque does to the joint after it; before it the same of the link before
     before = shifted(links.L, -1) * torque
-    speed = jnp.sqrt(jnp.where(v.dot(v) > 0, v.dot(v), 1))
-    force = shifted(turned, -1) + shifted(before, 1) - turned - before - v * (chain.drag * speed)
-    force = force + Vec2(chain.gravity.x * chain.mass, chain.gravity.y * chain.mass)
-    return force if drive.force is None else force + given_rows(drive.force, chain, batch)
-
-
-def given_rows(a: Array | None, chain: Rows, batch: tuple[int, ...]) -> Vec2:
-    """Vectors (..., n, 2) that are given for each joint; None is zero."""
-    if a is None:
-        return Vec2(jnp.zeros_like(chain.mass), jnp.zeros_like(chain.mass))
-    return only(chain.there, Vec2.of(jnp.broadcast_to(a, (*batch, len(chain.mass), 2))))
+    square = v.dot(v)
+    speed = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
+    weight = Vec2(chain.gravity.x * chain.mass, chain.gravity.y * chain.mass)
+    drag = v * (chain.drag * speed)
+    return drive.force + weight - drag + shifted(turned, -1) + shifted(before, 1) - turned - before

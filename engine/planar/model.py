@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import jax
@@ -46,6 +47,12 @@ class Chain:
     def n(self) -> int:
         """Joints there is room for."""
         return self.mass.shape[-1]
+
+    def axes(self) -> Iterator[tuple[str, Any, int]]:
+        """Each field's name, value, and how many axes it has without lanes."""
+        own = {"gravity": 1, "joints": 0, "line": 2, "ground": 2, "normal": 2}
+        for f in fields(self):
+            yield f.name, getattr(self, f.name), own.get(f.name, 1)
 
     def replace(self, **changes: Any) -> Chain:
         return replace(self, **changes)

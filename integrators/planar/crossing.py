@@ -1,0 +1,138 @@
+"""When a joint runs into a ground, or an angle into its limit: Wawrzynski (2005), sections 7.1 and 12.1.
+
+Accelerations are constant on the way, so a joint's way is a parabola and the time of its impact a root of a quadratic.
+Departure: it is found before the step is made, from where the step begins, instead of after it and from its end; the
+parabola is the same. An angle is no parabola: the report's root is where a search for the true one begins.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from ...engine.algebra.vec2 import Vec2
+from ...engine.planar.accelerations import Posture
+from ...engine.planar.links import Links, Rows, only, shifted
+from ...engine.planar.model import OPEN
+from .lane import Holds
+
+CORRECTIONS = 4  # of an angle's time, each with twice the digits
+
+
+class Crossings(NamedTuple):
+    """at: times from now [s], infinite for never.  ground: the ground each joint meets.  side: the limit each angle
+    meets, 1 or -1.  lost: (*batch) whether an angle passes its limit within the step at an unknown time."""
+
+    at: Holds
+    ground: Array
+    side: Array
+    lost: Array
+
+
+def falling(gap: Array, rate: Array, a: Array) -> Array:
+    """The first time from now on at which gap + rate t + a t^2/2 is zero and decreases; 0 where gap is below zero and
+    does not grow, infinite for never."""
+    gap = jnp.maximum(gap, 0)
+    square = rate**2 - 2 * a * gap
+    root = jnp.sqrt(jnp.where(square > 0, square, 0))
+    towards, bent = rate < 0, a < 0
+    down = 2 * gap / jnp.where(towards, root - rate, 1)
+    over = (rate + root) / jnp.where(bent, -a, 1)
+    t = jnp.where(towards, down, jnp.where(bent, over, jnp.inf))
+    return jnp.where(square >= 0, t, jnp.inf)
+
+
+def grounds(rows: Rows, now: Posture, a: Vec2) -> tuple[Array, Array]:
+    """When each joint meets a ground [s], and which."""
+    at = jnp.full(rows.mass.shape, jnp.inf, rows.mass.dtype)
+    number = jnp.full(rows.mass.shape, -1, jnp.int32)
+    may = rows.there & ~rows.guided & (now.stuck < 0)
+    for k in range(len(rows.ground.x)):
+        z0, z = rows.ground[k], rows.normal[k]
+        t = jnp.where(may, falling((now.x - z0).dot(z), now.v.dot(z), a.dot(z)), jnp.inf)
+        at, number = jnp.where(t < at, t, at), jnp.where(t < at, k, number)
+    return at, number
+
+
+def later(now: Posture, a: Vec2, h: Array) -> Posture:
+    """After h (*batch) of these accelerations (section 3, step 3)."""
+    return now._replace(x=now.x + now.v * h + a * (0.5 * h**2), v=now.v + a * h)
+
+
+class Way(NamedTuple):
+    """A vector d + w t + c t^2/2, (n, *batch)."""
+
+    d: Vec2
+    w: Vec2
+    c: Vec2
+
+    def at(self, t: Array) -> tuple[Vec2, Vec2]:
+        """It, and its rate, each row at its own time t."""
+        return self.d + self.w * t + self.c * (0.5 * t**2), self.w + self.c * t
+
+    def before(self, world: float) -> Way:
+        """Of the row before each; of the first (world, 0)."""
+        d, w, c = (shifted(x, -1) for x in self)
+        return Way(Vec2(d.x.at[0].set(world), d.y), w, c)
+
+
+def bends(rows: Rows, now: Posture, a: Vec2) -> tuple[Way, Way]:
+    """The links before and behind each joint; before joint 0 the x axis."""
+    behind = Way(*(only(rows.linked, shifted(x, 1) - x) for x in (now.x, now.v, a)))
+    return behind.before(1.0), behind
+
+
+def angle(ways: tuple[Way, Way], t: Array) -> tuple[Array, Array]:
+    """Each joint's angle in (-pi, pi] and its rate, each at its own time t [rad, rad/s]."""
+    (d, w), (e, u) = (way.at(t) for way in ways)
+    square = tuple(jnp.where(x.dot(x) > 0, x.dot(x), 1) for x in (d, e))
+    return jnp.arctan2(d.cross(e), d.dot(e)), e.cross(u) / square[1] - d.cross(w) / square[0]
+
+
+def past(limit: Array, side: int, angle: Array) -> Array:
+    """How far each angle is beyond a limit, in [-pi, pi] [rad]; -pi where there is none."""
+    bounded = jnp.isfinite(limit)
+    over = angle - jnp.where(bounded, limit, 0)
+    return jnp.where(bounded, side * (over - 2 * jnp.pi * jnp.round(over / (2 * jnp.pi))), -jnp.pi)
+
+
+def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Array, Array, Array]:
+    """When each angle meets a limit within h (*batch) [s], which side, and whether some time was not found."""
+    ways = bends(rows, now, a)
+    zero = jnp.zeros_like(rows.mass)
+    (first, rate), last = angle(ways, zero), angle(ways, zero + h)[0]
+    turned = link.L.dot(shifted(a, 1) - a)
+    alpha = turned - shifted(turned, -1)
+    at, side, lost = zero + jnp.inf, jnp.zeros(zero.shape, jnp.int32), zero > 0
+    rounding = 1e3 * jnp.finfo(zero.dtype).eps
+    for sign, limit in ((1, rows.upper), (-1, rows.lower)):
+        start, end = past(limit, sign, first), past(limit, sign, last)
+        level = jnp.maximum(start, 0)  # an angle that was held may stand beyond its limit by a rounding
+        near = (now.shut == OPEN) & (start > -jnp.pi / 2)
+        beyond = near & (end > level) & (end < jnp.pi / 2)
+        guess = falling(-start, -sign * rate, -sign * alpha)
+        t = jnp.minimum(guess, h)
+        for _ in range(CORRECTIONS):
+            there, closing = angle(ways, t)
+            closing = sign * closing
+            over = jnp.where(closing > 0, past(limit, sign, there) - level, 0)
+            t = jnp.clip(t - over / jnp.where(closing > 0, closing, 1), 0, h)
+        there, closing = angle(ways, t)
+        met = (jnp.abs(past(limit, sign, there) - level) < rounding) & (sign * closing >= 0)
+        found = near & ((guess <= 0) | (met & (beyond | (guess <= h))))
+        t = jnp.where(found, jnp.where(guess <= 0, 0, t), jnp.inf)
+        at, side = jnp.minimum(t, at), jnp.where(t < at, sign, side)
+        lost = lost | (beyond & ~found)
+    return at, side, lost.any(0)
+
+
+def crossings(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array, turning: bool) -> Crossings:
+    """What is met first within h (*batch) is in here; what is met later may be."""
+    at, ground = grounds(rows, now, a)
+    if not turning:
+        never, none = jnp.full_like(at, jnp.inf), jnp.zeros_like(ground)
+        return Crossings(Holds(at, never), ground, none, none[0] > 0)
+    shut_at, side, lost = limits(rows, now, a, link, h)
+    return Crossings(Holds(at, shut_at), ground, side, lost)

@@ -1,0 +1,136 @@
+"""What a run of chains leaves: the states at its frames, and a row for every stop, in buffers of fixed size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...engine.algebra.vec2 import Vec2
+from ...engine.planar.links import Rows
+from ..recording import put
+from .lane import Lane
+from .tick import Struck
+
+COLUMNS = (1, 1, 1, 1, 2, 2, 1, 1, 1)  # of `ChainEvents`, in its order
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ChainEvents:
+    """The stops of a run in their order; arrays (..., E), of which the first `count` rows are real.
+
+    t: (..., E) [s].  joint: (..., E) that struck, the first if several did at once.  limit: (..., E) 0 where it struck
+    a ground, 1 where its angle struck the upper limit, -1 the lower.  struck: (..., E) how many did at once.
+    velocity: (..., E, 2) of the joint before [m/s]; at a limit the rate of its angle and 0 [rad/s].
+    impulse: (..., E, 2) of all grounds, guides and lines together [N s]: what the chain's momentum changed by.
+    moment: (..., E) the same of the angular momentum about the origin [N m s].
+    energy_before, energy_after: (..., E) kinetic energy [J].
+    count: (...) rows that are real.  missed: (...) stops for which there was no row.
+    """
+
+    t: Array
+    joint: Array
+    limit: Array
+    struck: Array
+    velocity: Array
+    impulse: Array
+    moment: Array
+    energy_before: Array
+    energy_after: Array
+    count: Array
+    missed: Array
+
+
+class Record(NamedTuple):
+    """frames: (*batch, F, 6 n + 1), x, v, stuck, shut and t of each.  rows: (*batch, E, 11) the stops.
+    written, missed: (*batch)."""
+
+    frames: Array
+    rows: Array
+    written: Array
+    missed: Array
+
+
+def new_record(lane: Lane, frames: int, max_events: int) -> Record:
+    """Room for so many; the first frame is the state."""
+    batch, row = lane.t.shape, frame_row(lane)
+    blank = jnp.full((*batch, frames, row.shape[-1]), jnp.nan, row.dtype).at[..., 0, :].set(row)
+    none = jnp.zeros(batch, jnp.int32)
+    return Record(blank, jnp.zeros((*batch, max_events, sum(COLUMNS)), row.dtype), none, none)
+
+
+def frame_row(lane: Lane) -> Array:
+    """(*batch, 6 n + 1)"""
+    x, v, stuck, shut = lane.now
+    columns = [x.x, x.y, v.x, v.y, stuck.astype(x.x.dtype), shut.astype(x.x.dtype), lane.t[None]]
+    return jnp.moveaxis(jnp.concatenate(columns), 0, -1)
+
+
+def recorded(record: Record, rows: Rows, was: Lane, lane: Lane, struck: Struck) -> Record:
+    """After a tick. A frame is written when it is reached, and again when what struck at that very time has stopped."""
+    slots, room = record.frames.shape[-2], record.rows.shape[-2]
+    written = (lane.clock.frame > was.clock.frame) | lane.at_frame
+    frames = put(record.frames, jnp.where(written, lane.clock.frame - 1, slots), frame_row(lane))
+    at = jnp.where(struck.yes, jnp.minimum(record.written, room), room)
+    logged = struck.yes & (at < room)
+    put_rows = put(record.rows, at, event_row(rows, lane, struck)) if room else record.rows
+    return Record(frames, put_rows, record.written + logged, record.missed + (struck.yes & ~logged))
+
+
+def event_row(rows: Rows, lane: Lane, struck: Struck) -> Array:
+    """(*batch, 11)"""
+    which, p, n = struck.which, struck.p, len(rows.mass)
+    number = jnp.arange(n).reshape(n, *(1 for _ in lane.t.shape))
+    joint = jnp.where(which.stuck | which.shut, number, n).min(0)
+    mine = number == joint
+    at_ground = (which.stuck & mine).any(0)
+    limit = jnp.where(at_ground, 0, (mine * p.tried.shut).sum(0))
+    rate = (mine * p.link.omega).sum(0) - (jnp.roll(mine, -1, 0) * p.link.omega).sum(0)
+    before = Vec2((mine * struck.before.x).sum(0), (mine * struck.before.y).sum(0))
+    by_world = p.moved.torque[0]  # a torque from outside, where joint 0 is held at a limit
+    columns = [
+        lane.t,
+        joint.astype(lane.t.dtype),
+        limit.astype(lane.t.dtype),
+        which.number().astype(lane.t.dtype),
+        jnp.where(at_ground, before.x, rate),
+        jnp.where(at_ground, before.y, 0),
+        p.reaction.x.sum(0),
+        p.reaction.y.sum(0),
+        p.tried.x.cross(p.reaction).sum(0) + by_world,
+        kinetic(rows, struck.before),
+        kinetic(rows, struck.after),
+    ]
+    return jnp.stack(columns, -1)
+
+
+def kinetic(rows: Rows, v: Vec2) -> Array:
+    return 0.5 * (rows.mass * v.dot(v)).sum(0)
+
+
+def frames_of(record: Record, n: int) -> dict[str, Any]:
+    """t, x, v, stuck, shut of the frames; NaN (and -1, 0) in those that a lane did not reach."""
+    *numbers, t = (record.frames[..., k * n : (k + 1) * n] for k in range(7))
+    x, y, u, w, stuck, shut = numbers
+    lost = jnp.isnan(t)
+    return {
+        "t": t[..., 0],
+        "x": jnp.stack([x, y], -1),
+        "v": jnp.stack([u, w], -1),
+        "stuck": jnp.where(lost, -1, stuck).astype(jnp.int32),
+        "shut": jnp.where(lost, 0, shut).astype(jnp.int32),
+    }
+
+
+def events_of(record: Record) -> ChainEvents:
+    columns = jnp.split(record.rows, np.cumsum(COLUMNS)[:-1], -1)
+    t, joint, limit, struck, velocity, impulse, moment, before, after = (
+        x[..., 0] if x.shape[-1] == 1 else x for x in columns
+    )
+    joint, limit, struck = (x.astype(jnp.int32) for x in (joint, limit, struck))
+    return ChainEvents(t, joint, limit, struck, velocity, impulse, moment, before, after, record.written, record.missed)

@@ -1,0 +1,214 @@
+"""Rollouts of planar chains: a state, or a batch of states, run forward, with every stop at its exact time."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...engine import results
+from ...engine.planar.accelerations import state_of, turns
+from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
+from ...engine.planar.model import Chain, ChainDrive, ChainState
+from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, first_code
+from ..rollout import frame_times
+from .lane import Lane, first_lane
+from .proposal import Bounds
+from .record import ChainEvents, Record, events_of, frames_of, new_record, recorded
+from .tick import ChainRules, tick
+
+SCHEMES = ("average", "constant")
+FIELDS = {"torque": 1, "force": 2, "acceleration": 2, "angular": 1}  # of ChainDrive, and their axes
+
+ChainControl = ChainDrive | Callable[[Chain, ChainState, Array], ChainDrive]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ChainStats:
+    """Of every lane (...): what a run took.
+
+    ticks: solves of the recursion.  halvings: steps tried again half as long.  impacts: stops.  releases: joints and
+    angles that let go.  scrapes, rattles: of what would let go without end, how often something was kept instead, at
+    one instant or faster and faster.  rough: shortest steps that were still too long.  stretch: the largest error of a
+    link's length, as a part of it.
+    """
+
+    ticks: Array
+    halvings: Array
+    impacts: Array
+    releases: Array
+    scrapes: Array
+    rattles: Array
+    rough: Array
+    stretch: Array
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ChainRollout:
+    """What a rollout of a chain recorded; a batch adds one leading axis to every field.
+
+    t: (frames,) [s].  x, v: (frames, n, 2) [m, m/s].  stuck, shut: (frames, n), see `ChainState`. The first frame is
+    the state the rollout began with; frames that a lane did not reach are NaN.
+    events: every stop.  code: () result code.  stats: what it took.  state: the last state.
+    """
+
+    t: Array
+    x: Array
+    v: Array
+    stuck: Array
+    shut: Array
+    events: ChainEvents
+    code: Array
+    stats: ChainStats
+    state: ChainState
+
+
+def chain_rollout(
+    model: Chain,
+    state: ChainState,
+    *,
+    duration: float,
+    frame_dt: float = 1 / 60,
+    max_dt: float = 1 / 240,
+    control: ChainControl | None = None,
+    scheme: str = "average",
+    settle: float | None = None,
+    tolerance: float = 1.0,
+    max_events: int = 256,
+    max_ticks: int | None = None,
+    throw: bool = True,
+) -> ChainRollout:
+    """Run a planar chain, or a batch of chains, for `duration` seconds.
+
+    state: one chain, or a batch with one leading axis (`carom.tile`).  Any field of the model may be batched too.
+    frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides.
+    max_dt: longest step [s]. Stops are located in time whatever it is.
+    control: what acts from outside: a ChainDrive for the whole run; one whose fields have a row for each interval
+        between frames, (frames - 1, ..., n); or a function (model, state, t) -> ChainDrive called every step.
+    scheme: "average", a step's velocity takes the mean of the accelerations at its ends (order two); "constant", those
+        at its beginning, as the report has it (order one).
+    settle: time constant with which links that rounding and finite steps have stretched, and angles at their limits,
+        are led back [s]. None: 5 max_dt, as the report proposes.
+    tolerance: a step is halved when a change of acceleration in it would change a velocity by more [m/s].
+    max_events: room for so many stops a lane in the log.  max_ticks: solves after which a lane is given up; None: 1000
+        a frame, and 20 for each of its longest steps.
+    throw: raise if a lane fails, warn where one is less exact than it should be; else, and always inside jit, look at
+        `.code`.
+    """
+    if scheme not in SCHEMES:
+        raise ValueError(f"chain_rollout: scheme is {scheme!r}; it must be one of {', '.join(SCHEMES)}")
+    settle = 5 * max_dt if settle is None else settle
+    for name, value in (("settle", settle), ("tolerance", tolerance)):
+        if not value > 0:
+            raise ValueError(f"chain_rollout: {name} is {value!r}; it must be positive")
+    times = frame_times(duration, frame_dt, max_dt)
+    state = broadcast(model, state)
+    intervals = np.diff(times)
+    intervals[np.isclose(intervals, frame_dt, rtol=1e-9, atol=0)] = frame_dt
+    function = control if callable(control) else None
+    rows = ChainDrive() if control is None or callable(control) else per_interval(control, len(intervals), state)
+    steps = math.ceil(frame_dt / max_dt)
+    ticks = (1000 + 20 * steps) * len(times) if max_ticks is None else max_ticks
+    dtype = state.x.dtype
+    bounds = Bounds(*(jnp.asarray(b, dtype) for b in (max_dt, settle, tolerance)))
+    rules = ChainRules(scheme, turns(model))
+    result = _run(rules, function, max_events, model, state, jnp.asarray(intervals, dtype), rows, bounds, ticks)
+    if throw and not isinstance(result.code, jax.core.Tracer):
+        results.raise_for(result.code, jnp.nanmax(result.t, -1))
+    return result
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _run(
+    rules: ChainRules,
+    function: Any,
+    max_events: int,
+    model: Chain,
+    state: ChainState,
+    intervals: Array,
+    told: ChainDrive,
+    bounds: Bounds,
+    max_ticks: Array,
+) -> ChainRollout:
+    rows = rows_of(model, state.t.shape)
+    start = first_lane(rows, state, intervals, bounds.max_dt)
+    record = new_record(start, len(intervals) + 1, max_events)
+
+    def busy(carry: tuple[Array, Lane, Record]) -> Array:
+        ticks, lane, _ = carry
+        return (ticks < max_ticks) & ~lane.done.all()
+
+    def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
+        ticks, lane, record = carry
+        drive = driven(rows, model, lane, function, told)
+        after, struck = tick(rules, rows, lane, drive, bounds, intervals)
+        return ticks + 1, after, recorded(record, rows, lane, after, struck)
+
+    _, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), start, record))
+    code = first_code(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
+    code = first_code(code, jnp.where(record.missed > 0, EVENTS_FULL, OK)) if max_events else code
+    last = state_of(lane.now, lane.t)
+    stats = ChainStats(*lane.counts)
+    return ChainRollout(**frames_of(record, model.n), events=events_of(record), code=code, stats=stats, state=last)
+
+
+def driven(rows: Rows, model: Chain, lane: Lane, function: Any, told: ChainDrive) -> DriveRows:
+    """What acts until the next state."""
+    if function is not None:
+        return drive_rows(rows, function(model, state_of(lane.now, lane.t), lane.t))
+    picked = {}
+    for name, axes in FIELDS.items():
+        x = getattr(told, name)
+        if x is not None:
+            number = jnp.clip(lane.clock.frame - 1, 0, len(x) - 1)
+            of_lane = x.ndim == 1 + lane.t.ndim + axes and number.ndim
+            picked[name] = x[number, jnp.arange(len(number))] if of_lane else x[number]
+    return drive_rows(rows, ChainDrive(**picked))
+
+
+def per_interval(control: ChainDrive, intervals: int, state: ChainState) -> ChainDrive:
+    """Fields (intervals, ..., n) or (intervals, ..., n, 2) from what a user gives."""
+    lanes, n, found = state.t.shape, state.x.shape[-2], {}
+    for name, axes in FIELDS.items():
+        given = getattr(control, name)
+        if given is None:
+            continue
+        x, own = jnp.asarray(given, state.x.dtype), (n, 2)[:axes]
+        constant = [own, *([(*lanes, *own)] if lanes and lanes[0] != intervals else [])]
+        if x.shape in constant:
+            x = jnp.broadcast_to(x, (intervals, *x.shape))
+        if x.shape not in ((intervals, *own), (intervals, *lanes, *own)):
+            raise ValueError(
+                f"chain_rollout: control.{name} has shape {x.shape}; give {own} for a constant, or one row for each "
+                f"of the {intervals} intervals between frames: {(intervals, *own)}"
+                + (f" or {(intervals, *lanes, *own)}" if lanes else "")
+            )
+        found[name] = x
+    return ChainDrive(**found)
+
+
+def broadcast(model: Chain, state: ChainState) -> ChainState:
+    """The state with one lane for each lane of the model."""
+    own = {name: np.ndim(value) - axes for name, value, axes in model.axes()}
+    lanes = [np.shape(getattr(model, name))[:extra] for name, extra in own.items()]
+    batch = jnp.broadcast_shapes(state.t.shape, state.x.shape[:-2], *lanes)
+    if len(batch) > 1:
+        raise ValueError(f"chain_rollout: a batch has one axis of lanes, this has {len(batch)}: {batch}")
+    n = model.n
+    return ChainState(
+        jnp.broadcast_to(state.x, (*batch, n, 2)),
+        jnp.broadcast_to(state.v, (*batch, n, 2)),
+        jnp.broadcast_to(state.t, batch),
+        jnp.broadcast_to(state.stuck, (*batch, n)),
+        jnp.broadcast_to(state.shut, (*batch, n)),
+    )

@@ -1,0 +1,159 @@
+"""One tick of a planar chain: one solve of its recursion, whatever it is for.
+
+A step whose accelerations change too much on the way is not taken: the lane stays where it is and tries half of it
+(section 12.2, "going back"). Whenever something that holds would have to pull, it lets go, and the next tick solves
+anew.
+
+Departure: a step's velocity takes the mean of the accelerations at both its ends. They are known, and the order is two
+instead of one; the report takes those at its beginning (`scheme="constant"`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from ...engine.algebra.vec2 import Vec2
+from ...engine.planar.accelerations import Posture, joint_rates
+from ...engine.planar.links import DriveRows, Rows
+from ...engine.results import CHAIN_HELD, CHAIN_ROUGH, NOT_FINITE, OK, first_code
+from ..clock import later
+from .holding import Letting, changed, letting_go
+from .lane import Counts, Holds, Lane, select
+from .proposal import Bounds, Proposal, proposal
+
+SHORTEST = 2.0**-20  # of the longest step
+QUIET = 0.25  # of the longest step
+
+
+class ChainRules(NamedTuple):
+    """Static. scheme: "average" | "constant".  turning: whether angles may ever be held."""
+
+    scheme: str
+    turning: bool
+
+
+class Verdict(NamedTuple):
+    """All (*batch). accepted: whether the lane goes where it tried.  stopped: whether a stop was made.
+    back: whether half the step is tried next.  rough: whether a step was too long for its accelerations.
+    jump: the change of velocity that their change would have made [m/s].  finite: whether all numbers are."""
+
+    accepted: Array
+    stopped: Array
+    back: Array
+    rough: Array
+    jump: Array
+    finite: Array
+
+
+class Struck(NamedTuple):
+    """A stop that was felt, where yes (*batch). which: what struck.  before, after: velocities.  p: see `Proposal`."""
+
+    yes: Array
+    which: Holds
+    before: Vec2
+    after: Vec2
+    p: Proposal
+
+
+def tick(
+    rules: ChainRules, rows: Rows, lane: Lane, drive: DriveRows, bounds: Bounds, intervals: Array
+) -> tuple[Lane, Struck]:
+    """The lane a tick later, and the stop that was made."""
+    p = proposal(rows, lane, drive, bounds, rules.turning)
+    letting = letting_go(rows, lane, p)
+    verdict = decide(lane, p, letting, bounds)
+    after = moved(rules, lane, p, letting, verdict)
+    new = kept_time(lane, p, letting, verdict, after, bounds, intervals)
+    new = select(verdict.accepted, new, lane._replace(h=jnp.where(verdict.back, shorter(p.h, bounds), lane.h)))
+    struck = Struck(verdict.stopped & felt(lane, p), lane.striking, lane.now.v, after.v, p)
+    new = counted(rows, lane, new, p, letting, verdict, struck)
+    over = (new.clock.frame > len(intervals)) & ~new.striking.any()
+    new = new._replace(done=lane.done | over | ~verdict.finite)
+    return new, struck
+
+
+def decide(lane: Lane, p: Proposal, letting: Letting, bounds: Bounds) -> Verdict:
+    """Whether accelerations kept close enough to what the step took them for."""
+    change = p.moved.a - lane.a
+    jump = jnp.sqrt(change.dot(change).max(0)) * p.h
+    rough = p.stepping & ((jump > bounds.tolerance) | p.meets.lost)
+    back = rough & (p.h > bounds.max_dt * SHORTEST)
+    finite = (jnp.isfinite(p.moved.a.x) & jnp.isfinite(p.moved.a.y)).all(0) | lane.done
+    accepted = ~back & finite & ~lane.done
+    stopped = accepted & p.stopping & ~letting.loose.any()
+    return Verdict(accepted, stopped, back, rough, jump, finite)
+
+
+def moved(rules: ChainRules, lane: Lane, p: Proposal, letting: Letting, verdict: Verdict) -> Posture:
+    """The state at the end: after a step, or after a stop."""
+    v = p.tried.v
+    if rules.scheme == "average":
+        v = v + (p.moved.a - lane.a) * (0.5 * p.h)
+    v = select(verdict.stopped, v + p.moved.a, v)
+    return changed(p.tried._replace(v=v), letting.loose, p)
+
+
+def kept_time(
+    lane: Lane, p: Proposal, letting: Letting, verdict: Verdict, after: Posture, bounds: Bounds, intervals: Array
+) -> Lane:
+    """The lane that stands there."""
+    clock, t = select(p.stepping, later(lane.clock, p.h, intervals), (lane.clock, lane.t))
+    framed = clock.frame > lane.clock.frame
+    at_frame = framed | (lane.at_frame & p.stopping)
+    eventful = p.catching.any()
+    quiet = framed | (at_frame & verdict.stopped) | (~eventful & (p.h >= QUIET * bounds.max_dt))
+    longer = jnp.where(verdict.jump < bounds.tolerance / 4, 2 * p.h, p.h)
+    h = jnp.where(p.stepping & ~eventful, jnp.minimum(jnp.maximum(longer, lane.h), bounds.max_dt), lane.h)
+    return lane._replace(
+        now=after,
+        a=p.moved.a,
+        known=~(p.stopping | letting.loose.any() | eventful | framed),
+        h=jnp.where(framed, bounds.max_dt, h),
+        striking=lane.striking.only(~verdict.stopped) | p.catching,
+        let_go=letting.let_go.only(~quiet),
+        moved=jnp.where(quiet, 0, lane.moved + p.h),
+        clock=clock,
+        t=t,
+        at_frame=at_frame,
+    )
+
+
+def shorter(h: Array, bounds: Bounds) -> Array:
+    return jnp.maximum(h / 2, bounds.max_dt * SHORTEST)
+
+
+def felt(lane: Lane, p: Proposal) -> Array:
+    """(*batch) whether what struck had moved, beyond rounding: what lies still may be caught again."""
+    v, least = p.tried.v, jnp.finfo(p.h.dtype).eps
+    square = v.dot(v)
+    turned = (joint_rates(p.link) * p.link.l) ** 2
+    struck = jnp.maximum(jnp.where(lane.striking.stuck, square, 0), jnp.where(lane.striking.shut, turned, 0))
+    return struck.max(0) > least * square.max(0)
+
+
+def counted(rows: Rows, lane: Lane, new: Lane, p: Proposal, letting: Letting, verdict: Verdict, struck: Struck) -> Lane:
+    """With what the tick did added up."""
+    busy, c = ~lane.done, lane.counts
+    kept = jnp.where(verdict.accepted, letting.kept, 0)
+    rough = verdict.rough & ~verdict.back
+    stretch = jnp.where(rows.linked, jnp.abs(p.link.l / rows.length - 1), 0).max(0)
+    counts = Counts(
+        c.ticks + busy,
+        c.halvings + verdict.back,
+        c.impacts + struck.yes,
+        c.releases + jnp.where(verdict.accepted, letting.loose.number(), 0),
+        c.scrapes + jnp.where(lane.moved > 0, 0, kept),
+        c.rattles + jnp.where(lane.moved > 0, kept, 0),
+        c.rough + rough,
+        jnp.where(verdict.accepted, jnp.maximum(stretch, c.stretch), c.stretch),
+    )
+    told = first_code(
+        lane.code,
+        jnp.where(verdict.finite, OK, NOT_FINITE),
+        jnp.where(kept > 0, CHAIN_HELD, OK),
+        jnp.where(rough, CHAIN_ROUGH, OK),
+    )
+    return new._replace(counts=counts, code=told)

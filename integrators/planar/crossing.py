@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.fence import fence
 from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Posture
 from ...engine.planar.links import Links, Rows, only, shifted
@@ -84,6 +86,7 @@ def bends(rows: Rows, now: Posture, a: Vec2) -> tuple[Way, Way]:
     return behind.before(1.0), behind
 
 
+@fence
 def angle(ways: tuple[Way, Way], t: Array) -> tuple[Array, Array]:
     """Each joint's angle in (-pi, pi] and its rate, each at its own time t [rad, rad/s]."""
     (d, w), (e, u) = (way.at(t) for way in ways)
@@ -98,6 +101,14 @@ def past(limit: Array, side: int, angle: Array) -> Array:
     return jnp.where(bounded, side * (over - 2 * jnp.pi * jnp.round(over / (2 * jnp.pi))), -jnp.pi)
 
 
+@fence
+def corrected(angle: Array, rate: Array, t: Array, h: Array, limit: Array, level: Array, side: int) -> Array:
+    """A time at which the angle is nearer to `level` beyond its limit, in [0, h]: Newton's."""
+    closing = side * rate
+    over = jnp.where(closing > 0, past(limit, side, angle) - level, 0)
+    return jnp.clip(t - over / jnp.where(closing > 0, closing, 1), 0, h)
+
+
 def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Array, Array, Array]:
     """When each angle meets a limit within h (*batch) [s], which side, and whether some time was not found."""
     ways = bends(rows, now, a)
@@ -106,26 +117,28 @@ def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Ar
     turned = link.L.dot(shifted(a, 1) - a)
     alpha = turned - shifted(turned, -1)
     at, side, lost = zero + jnp.inf, jnp.zeros(zero.shape, jnp.int32), zero > 0
-    rounding = 1e3 * jnp.finfo(zero.dtype).eps
     for sign, limit in ((1, rows.upper), (-1, rows.lower)):
         start, end = past(limit, sign, first), past(limit, sign, last)
         level = jnp.maximum(start, 0)  # an angle that was held may stand beyond its limit by a rounding
         near = (now.shut == OPEN) & (start > -jnp.pi / 2)
         beyond = near & (end > level) & (end < jnp.pi / 2)
-        guess = falling(-start, -sign * rate, -sign * alpha)
-        t = jnp.minimum(guess, h)
-        for _ in range(CORRECTIONS):
-            there, closing = angle(ways, t)
-            closing = sign * closing
-            over = jnp.where(closing > 0, past(limit, sign, there) - level, 0)
-            t = jnp.clip(t - over / jnp.where(closing > 0, closing, 1), 0, h)
-        there, closing = angle(ways, t)
-        met = (jnp.abs(past(limit, sign, there) - level) < rounding) & (sign * closing >= 0)
-        found = near & ((guess <= 0) | (met & (beyond | (guess <= h))))
-        t = jnp.where(found, jnp.where(guess <= 0, 0, t), jnp.inf)
+        guess = jnp.where(near, falling(-start, -sign * rate, -sign * alpha), jnp.inf)
+        sought = beyond | (guess <= h)
+        t = jax.lax.cond(sought.any(), searched, lambda *x: x[1], ways, guess, h, limit, level, sign)
+        t = jnp.where(sought, jnp.where(guess <= 0, 0, t), jnp.inf)
         at, side = jnp.minimum(t, at), jnp.where(t < at, sign, side)
-        lost = lost | (beyond & ~found)
+        lost = lost | (beyond & ~jnp.isfinite(t))
     return at, side, lost.any(0)
+
+
+def searched(ways: tuple[Way, Way], guess: Array, h: Array, limit: Array, level: Array, side: int) -> Array:
+    """The time in [0, h] at which each angle is `level` beyond its limit, infinite where it was not found (Newton)."""
+    t = jnp.minimum(guess, h)
+    for _ in range(CORRECTIONS):
+        t = corrected(*angle(ways, t), t, h, limit, level, side)
+    there, rate = angle(ways, t)
+    near = jnp.abs(past(limit, side, there) - level) < 1e3 * jnp.finfo(t.dtype).eps
+    return jnp.where(near & (side * rate >= 0), t, jnp.inf)
 
 
 def crossings(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array, turning: bool) -> Crossings:

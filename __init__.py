@@ -38,6 +38,9 @@ _HOME = {
     "import_urdf": "scenes.formats.urdf",
     "import_mjcf": "scenes.formats.mjcf",
     "FileError": "scenes.formats.errors",
+    "ChainSpec": "scenes.chains.spec",
+    "ChainJoint": "scenes.chains.spec",
+    "Ground": "scenes.chains.spec",
     # compile it
     "compile_scene": "scenes.compile",
     "SceneError": "scenes.compiling.check",
@@ -57,6 +60,9 @@ _HOME = {
     "state_hash": "integrators.snapshots",
     "model_hash": "integrators.snapshots",
     "Live": "scenes.live.world",
+    # tasks for learners
+    "make_env": "scenes.envs.registry",
+    "register_envs": "scenes.envs.registration",
     # planar chains
     "Chain": "engine.planar.model",
     "ChainState": "engine.planar.model",
@@ -66,9 +72,14 @@ _HOME = {
     "chain_angular": "engine.planar.angles",
     "chain_accelerations": "engine.planar.accelerations",
     "chain_impulses": "engine.planar.accelerations",
+    "chain_force_jacobian": "engine.planar.sensitivity",
+    "chain_torque_jacobian": "engine.planar.sensitivity",
+    "chain_torques": "engine.planar.sensitivity",
     "chain_energy": "engine.planar.energy",
     "chain_momentum": "engine.planar.energy",
     "chain_rollout": "integrators.planar.rollout",
+    "stack_chains": "scenes.chains.batch",
+    "chain_twin": "scenes.chains.twin",
     # keep what came of it
     "record": "scenes.running",
     "replay": "scenes.replaying",
@@ -145,6 +156,9 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.planar.model import Chain as Chain
     from .engine.planar.model import ChainDrive as ChainDrive
     from .engine.planar.model import ChainState as ChainState
+    from .engine.planar.sensitivity import chain_force_jacobian as chain_force_jacobian
+    from .engine.planar.sensitivity import chain_torque_jacobian as chain_torque_jacobian
+    from .engine.planar.sensitivity import chain_torques as chain_torques
     from .engine.state import State as State
     from .integrators.advance import step as step
     from .integrators.planar.rollout import chain_rollout as chain_rollout
@@ -153,8 +167,15 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .integrators.snapshots import model_hash as model_hash
     from .integrators.snapshots import state_hash as state_hash
     from .scenes.builder import SceneBuilder as SceneBuilder
+    from .scenes.chains.batch import stack_chains as stack_chains
+    from .scenes.chains.spec import ChainJoint as ChainJoint
+    from .scenes.chains.spec import ChainSpec as ChainSpec
+    from .scenes.chains.spec import Ground as Ground
+    from .scenes.chains.twin import chain_twin as chain_twin
     from .scenes.compile import compile_scene as compile_scene
     from .scenes.compiling.check import SceneError as SceneError
+    from .scenes.envs.registration import register_envs as register_envs
+    from .scenes.envs.registry import make_env as make_env
     from .scenes.formats.errors import FileError as FileError
     from .scenes.formats.mjcf import import_mjcf as import_mjcf
     from .scenes.formats.recording import Recording as Recording

@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-ROUNDS = {"dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1}
+ROUNDS = {"dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60}
+LANES = {"contact": 1024, "planar": 256}  # planar: all numbers of the longest chains stay in the cache
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,10 +19,13 @@ def main(arguments: list[str] | None = None) -> int:
         "collision: pairs against FCL, broad phase, whole scenes; "
         "contact: impacts by law, what an impact adds to a step, a stack of boxes against MuJoCo and rapier3d; "
         "step: whole runs of an arm, a stack, a break of pool balls and a ragdoll against MuJoCo and rapier3d; "
-        "live: frames of games, their median and the slowest of a hundred"
+        "live: frames of games, their median and the slowest of a hundred; "
+        "planar: chains of 4 to 256 joints against the general tree and Pinocchio"
     )
     parser.add_argument("suite", choices=list(ROUNDS), help=suites)
-    parser.add_argument("--lanes", type=int, help="states in the batch (default 4096; contact 1024; step 1 and 1024)")
+    parser.add_argument(
+        "--lanes", type=int, help="states in the batch (default 4096; contact 1024; planar 256; step 1 and 1024)"
+    )
     parser.add_argument(
         "--pairs", type=int, default=100_000, help="collision: placements of a pair, an even number (default 100000)"
     )
@@ -39,7 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--duration", type=float, help="step: simulated seconds (default 1 to 3, by scene)")
     parser.add_argument("--no-peers", action="store_true", help="step: Carom alone")
     parser.add_argument("--profile", action="store_true", help="step: where the time of a tick goes")
-    parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 3 to 15, by suite)")
+    parser.add_argument("--plot", metavar="PATH", help="planar: draw time over joints, .svg or .png")
+    parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 1 to 60, by suite)")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="gpu: without peers")
     options = parser.parse_args(arguments)
     for name in ("pairs", "impacts"):
@@ -47,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         if count < 2 or count % 2:
             parser.error(f"--{name} is {count}; it must be even, half of them for each CPU device")
     rounds = options.rounds or ROUNDS[options.suite]
-    lanes = options.lanes or (1024 if options.suite == "contact" else 4096)
+    lanes = options.lanes or LANES.get(options.suite, 4096)
 
     import jax
 
@@ -62,6 +67,10 @@ def main(arguments: list[str] | None = None) -> int:
         from . import live
 
         return live.suite([name for name in live.SCENES if options.scene in name], options.frames)
+    if options.suite == "planar":
+        from . import planar
+
+        return planar.cpu(lanes, rounds, options.plot)
     if options.device == "gpu":
         from . import accelerator
 

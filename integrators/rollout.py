@@ -121,6 +121,9 @@ def rollout(
     throw: raise if a lane fails, warn where one is less exact than it should be; else, and always inside jit, look at
         `.code`.
     """
+    if not isinstance(model, Model):
+        given = type(model).__name__
+        raise TypeError(f"rollout: takes the Model of a scene, not {given}; for a chain use chain_rollout")
     times = frame_times(duration, frame_dt, max_dt)
     if reverse and max_ticks is None:
         raise ValueError("rollout: reverse needs max_ticks, the steps to go back through: see .stats.ticks of a run")

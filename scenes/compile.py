@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,8 @@ from ..collision.mass import MassProperties
 from ..collision.poses import Array, rotation_matrix
 from ..engine.model import Model, Topology
 from ..engine.state import State
+from .chains.compile import compile_chain
+from .chains.spec import ChainSpec
 from .compiling import check
 from .compiling.coordinates import checked_coordinates, in_coordinates
 from .compiling.inertia import link_mass
@@ -31,6 +33,9 @@ from .compiling.windows import windows
 from .joint_specs import Floating
 from .spec import BodySpec, LinkSpec, SceneSpec
 
+if TYPE_CHECKING:
+    from ..engine.planar.model import Chain, ChainState
+
 GAP_BAND = {"float32": 1e-5, "float64": 1e-9}  # [m] how near is touching, in scenes of a metre
 STANDARD_GRAVITY = 9.81  # [m/s^2] for the rest speed of scenes without gravity
 
@@ -40,8 +45,13 @@ DOF_FIELDS = (
 )  # fmt: skip
 
 
-def compile_scene(scene: Any, dtype: Any = None, *, coordinates: str = "reduced") -> tuple[Model, State]:
-    """Check a SceneSpec (or SceneBuilder) and turn it into a model and the state at t = 0.
+@overload
+def compile_scene(scene: ChainSpec, dtype: Any = None) -> tuple[Chain, ChainState]: ...
+@overload
+def compile_scene(scene: Any, dtype: Any = None, *, coordinates: str = "reduced") -> tuple[Model, State]: ...
+def compile_scene(scene: Any, dtype: Any = None, *, coordinates: str = "reduced") -> tuple[Any, Any]:
+    """Check a SceneSpec (or SceneBuilder) and turn it into a model and the state at t = 0: a Model and a State; of a
+    ChainSpec a Chain and a ChainState.
 
     dtype: float32 or float64; None: float64 where jax's x64 mode is on, else float32.
     coordinates: "reduced": those that the joints leave; "maximal": every link is a body of its own, with its pose in q
@@ -52,8 +62,13 @@ def compile_scene(scene: Any, dtype: Any = None, *, coordinates: str = "reduced"
     """
     kind, form = _checked_dtype(dtype), checked_coordinates(coordinates)
     spec = scene.build() if hasattr(scene, "build") else scene
+    if isinstance(spec, ChainSpec):
+        if form != "reduced":
+            fix = "leave it out"
+            check.reject("compile_scene", "coordinates", coordinates, f"chains are by the places of joints: {fix}")
+        return compile_chain(spec, kind)
     if not isinstance(spec, SceneSpec):
-        fix = "give a SceneSpec, a SceneBuilder, or carom.load(name or path)"
+        fix = "give a SceneSpec, a SceneBuilder, or carom.load(name or path); of a chain a ChainSpec"
         check.reject("compile_scene", "scene", scene, f"it must be the description of a scene: {fix}")
     gravity = check.numbers("scene", "gravity", spec.gravity, (3,), "m/s^2")
     specs, parents = sort_links(spec)

@@ -39,11 +39,14 @@ class Replay:
 def replay(recording: Recording, progress: Told | None = None) -> Replay:
     """Compiles the scene of a recording again, runs it from its first frame on in the same pieces, and compares.
 
-    Raises ValueError where it cannot be run: control or forces that were a function, or double precision without x64.
+    Raises ValueError where it cannot be run: control or forces that were a function, planar chains, of which there is
+    the twin alone, or double precision without x64.
     """
     from ..integrators.snapshots import model_hash
     from .formats.provenance import DECISIVE, provenance
 
+    if chain := recording.provenance.get("chain"):
+        raise ValueError(f"{recording.title} cannot be replayed: it is of a {chain}; run the chain again, and compare")
     for name in DRIVES:
         if isinstance(given := recording.keywords.get(name), dict):
             raise ValueError(f"{recording.title} cannot be replayed: its {name} was a function, {given['function']}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .chains.spec import ChainSpec
 from .formats.recording import Recording
 from .formats.recording_file import read_recording
 from .formats.recording_parts import Part, joined
@@ -41,7 +42,7 @@ Told = Callable[[Progress], None]
 
 
 def record(
-    scene: SceneSpec,
+    scene: SceneSpec | ChainSpec,
     path: str | PathLike[str] | None = None,
     *,
     title: str = "scene",
@@ -60,7 +61,10 @@ def record(
     piece: intervals between frames that are run at once; None: a few, by the device.  progress: called after each.
     A lane that fails is NaN from then on, and its code says why; the run ends when none is left. A run that is
     interrupted (Ctrl-C) leaves a file of what there is.
+    A planar chain is run alone and at once, with the keywords of `carom.chain_rollout`; the recording is its twin's.
     """
+    if isinstance(scene, ChainSpec):
+        return _record_chain(scene, path, lanes, variations, {"title": title, "dtype": dtype, **keywords}, progress)
     model, state, varied = compiled_lanes(scene, lanes, variations or {}, dtype)
     times = _times(keywords)
     size = _even(len(times) - 1, piece or _default_piece())
@@ -74,6 +78,21 @@ def record(
         for result in results:
             writer.append(result)
     return read_recording(path)
+
+
+def _record_chain(
+    spec: ChainSpec, path: Any, lanes: int | None, variations: Any, keywords: dict[str, Any], progress: Told | None
+) -> Recording:
+    from .chains.running import record_chain
+
+    if lanes is not None or variations:
+        raise ValueError(
+            "record: a planar chain is run alone; of batches see carom.stack_chains and carom.chain_rollout"
+        )
+    recording = record_chain(spec, path, **keywords)
+    if progress is not None:
+        progress(Progress(float(np.nanmax(recording.t)), float(keywords["duration"]), int(recording.events.count)))
+    return recording
 
 
 def pieces(model: Model, state: State, keywords: Mapping[str, Any], size: int) -> Iterator[Any]:

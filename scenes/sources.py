@@ -8,25 +8,34 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from .builder import SceneBuilder
 from .formats.errors import FileError
 from .formats.report import Imported
-from .library.registry import SCENES, library_scene
+from .library.registry import CHAINS, SCENES, library_scene
 from .spec import SceneSpec
 
+if TYPE_CHECKING:
+    from .chains.spec import ChainSpec
+    from .library.planar_chains import ChainName
 
-def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec:
+
+@overload
+def load(source: ChainName, **parameters: Any) -> ChainSpec: ...
+@overload
+def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec: ...
+def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec | ChainSpec:
     """A scene of the library by its name, e.g. load("chain", n=4), or from a file: .toml, .urdf, or MJCF's .xml.
 
+    Returns a SceneSpec; of the library's planar chains, e.g. load("dropped_chain"), a ChainSpec.
     parameters: keywords of the function that builds the library's scene; `carom list` shows the names. For robots those
     of `carom.import_urdf` and `carom.import_mjcf`, which also report what became of everything in the file; here there
     is a warning where something could not be taken as it stands.
     Raises FileError, with the line of what is wrong, and ValueError for a name that the library has not.
     """
     path = os.fspath(source)
-    if path in SCENES:
+    if path in SCENES or path in CHAINS:
         return library_scene(path, **parameters)
     suffix = Path(path).suffix.lower()
     if suffix not in _READERS and not os.path.exists(path) and os.path.basename(path) == path:
@@ -48,7 +57,7 @@ def save_scene(scene: SceneSpec | SceneBuilder, path: str | PathLike[str]) -> No
 
 
 def _hint(path: str) -> str:
-    near = get_close_matches(Path(path).stem, SCENES, n=1)
+    near = get_close_matches(Path(path).stem, SCENES | CHAINS, n=1)
     here = f"give a path that is absolute, or relative to {os.getcwd()!r}"
     return f": the library has a scene {near[0]!r}, without a suffix" if near else f": {here}"
 

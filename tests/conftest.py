@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,15 +43,43 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("carom")
 
 
-@pytest.hookimpl(tryfirst=True)
+# a minute or more: first, or at the end a worker would wait for them
+LONGEST = (
+    "test_of_a_ball_after_three_bounces[reverse-float64-1e-09]", "test_code_of_a_page[derivatives]",
+    "test_forty_windows", "test_every_robot_moves_as_in_pinocchio_or_is_refused_with_a_reason",
+    "test_code_of_the_tour", "test_scenes_keep_their_promises[ragdoll]", "test_other_commands_work",
+)  # fmt: skip
+TOGETHER = ("test_gradients.py", "test_pool_break.py")  # slow tests that share a program
+PAIR = re.compile(r".*/test_narrow_(?:gaps|laws)\.py::\w+\[([a-z]+-[a-z]+)\b.*\]")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker for all slow tests of a pair of shapes (`--dist loadgroup`): their sample takes half a minute. And the
-    longest test first."""
-    for item in items:
-        given: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-        if "names" in given and item.get_closest_marker("slow"):
-            item.add_marker(pytest.mark.xdist_group("-".join(given["names"])))
-    items.sort(key=lambda item: item.name != "test_commands_work")  # the longest first: at the end a worker would wait
+    """The longest tests first."""
+    items.sort(key=lambda item: LONGEST.index(item.name) if item.name in LONGEST else len(LONGEST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """What shares programs goes to one worker: all tests of a pair of shapes, and of a file; slow tests (`--dist
+    loadgroup`) one by one, but for some files.
+
+    Not by marks `xdist_group`, which xdist 3.8 writes into names where pytest 9.2 does not look.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    dist = config.getvalue("dist")
+    if dist not in ("load", "loadgroup"):
+        return None
+    config.option.loadscopereorder = False
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            if pair := PAIR.fullmatch(nodeid):
+                return pair[1]
+            file = nodeid.partition("::")[0]
+            return file if dist == "load" or file.endswith(TOGETHER) else nodeid
+
+    return Together(config, log)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ..algebra.vec2 import Sym2, Vec2
@@ -64,7 +65,8 @@ def turns(model: Chain) -> bool:
     given = (model.active, model.lower, model.upper)
     if any(isinstance(x, jax.core.Tracer) for x in given):
         return True
-    return bool(model.active.any() or jnp.isfinite(model.lower).any() or jnp.isfinite(model.upper).any())
+    active, lower, upper = (np.asarray(x) for x in given)  # within jit, jnp would make tracers of what is known
+    return bool(active.any() or np.isfinite(lower).any() or np.isfinite(upper).any())
 
 
 def pull(rows: Rows, link: Links, now: Posture, drive: DriveRows, settle: Array | float) -> Demand:
@@ -86,22 +88,25 @@ def stop(rows: Rows, link: Links, now: Posture) -> Demand:
     return Demand(only(now.stuck >= 0, -now.v), Vec2(none, none), link.rate, alpha)
 
 
+def mobility(rows: Rows, now: Posture) -> tuple[Sym2, Array]:
+    """W and `least` of `chain.Joint`."""
+    light = jnp.where(rows.there, 1 / rows.mass, 0)
+    one, none = jnp.ones_like(light), jnp.zeros_like(light)
+    W = (Sym2(one, one, none) - Sym2.outer(rows.line)) * jnp.where(rows.guided | (now.stuck >= 0), 0, light)
+    return W, 1024 * jnp.finfo(light.dtype).eps * (light + shifted(light, 1))
+
+
 def solve(rows: Rows, link: Links, now: Posture, asked: Demand, turning: bool) -> tuple[Motion, Vec2]:
     """Accelerations, and the reactions of what holds joints. turning: False where no angle is ever held."""
-    held = rows.guided | (now.stuck >= 0)
-    light = jnp.where(rows.there, 1 / rows.mass, 0)
-    free = jnp.where(held, 0, light)
-    W = (Sym2(jnp.ones_like(free), jnp.ones_like(free), jnp.zeros_like(free)) - Sym2.outer(rows.line)) * free
-    u = W @ asked.F + asked.hold
-    pair = 1024 * jnp.finfo(free.dtype).eps * (light + shifted(light, 1))
-    joints = chain.Joint(link.r, W, u, asked.e, pair)
+    W, least = mobility(rows, now)
+    joints = chain.Joint(link.r, W, W @ asked.F + asked.hold, asked.e, least)
     if turning:
-        square = link.L.dot(link.L) * pair
+        square = link.L.dot(link.L) * least
         shut = rows.active | (now.shut != OPEN)
         moved = active.motion(joints, active.Turning(link.L, shut, asked.alpha, square + shifted(square, -1)))
     else:
         moved = chain.motion(joints)
-    return moved, moved.a * rows.mass - asked.F - moved.F + shifted(moved.F, 1)
+    return moved, only(rows.there, moved.a * rows.mass - asked.F - moved.F + shifted(moved.F, 1))
 
 
 def joint_rates(link: Links) -> Array:
@@ -118,13 +123,21 @@ def before(link: Links) -> Vec2:
 def joint_angles(link: Links) -> Array:
     """theta_i in (-pi, pi] [rad]."""
     earlier = before(link)
-    return jnp.arctan2(earlier.cross(link.r), earlier.dot(link.r))
+    there = link.r.dot(link.r) > 0  # at (0, 0), of the last joint, arctan2 has no derivative
+    return jnp.arctan2(earlier.cross(link.r), jnp.where(there, earlier.dot(link.r), 1))
+
+
+def about_middle(rows: Rows, angle: Array) -> Array:
+    """Angles within half a turn of the middle between their limits: continuous where they may be [rad]."""
+    ends = jnp.maximum(rows.lower, -jnp.pi), jnp.minimum(rows.upper, jnp.pi)
+    middle = 0.5 * (ends[0] + ends[1])
+    return angle - 2 * jnp.pi * jnp.round((angle - middle) / (2 * jnp.pi))
 
 
 def back_to_limit(rows: Rows, link: Links, shut: Array, settle: Array | float) -> Array:
     """Angular acceleration that leads a shut joint back to its limit, (33) [rad/s^2]."""
     limit = jnp.where(shut > 0, rows.upper, rows.lower)
-    error = jnp.where(shut != OPEN, joint_angles(link) - limit, 0)
+    error = jnp.where(shut != OPEN, about_middle(rows, joint_angles(link)) - limit, 0)
     return -error / settle**2 - 2 * joint_rates(link) / settle
 
 

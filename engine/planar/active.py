@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..algebra.vec2 import Sym2, Vec2
-from .chain import Joint, Motion, turn, unless_small
+from .chain import Joint, Motion, unless_small
 
 
 class Turning(NamedTuple):
@@ -109,7 +109,7 @@ def inwards(joints: Joint, turning: Turning) -> tuple[Answer, Passed]:
     nowhere = Vec2(none, none)
     beyond = Answer(Sym2(none, none, none), nowhere, nowhere, none, none)
     outside = Turning(nowhere, jnp.zeros(none.shape, bool), none, none)
-    return lax.scan(one, (beyond, outside), (joints, turning), reverse=True, unroll=turn(joints))[1]
+    return lax.scan(one, (beyond, outside), (joints, turning), reverse=True)[1]
 
 
 def form(a: Vec2, b: Vec2, G11: Array, G12: Array, G22: Array) -> Sym2:
@@ -131,7 +131,7 @@ def outwards(joints: Joint, turning: Turning, answers: Answer, passed: Passed) -
     q_w, q = answers.q_w[0], answers.q[0]
     tau = jnp.where(turning.active[0], (turning.alpha[0] - q) * unless_small(q_w, turning.least[0]), 0)
     rows = (joints.W, answers, passed)
-    _, (a, F, torque) = lax.scan(one, (Vec2(none, none), tau), rows, unroll=turn(joints))
+    _, (a, F, torque) = lax.scan(one, (Vec2(none, none), tau), rows)
     return Motion(a, F, torque)
 
 

@@ -7,7 +7,7 @@ from jax import Array
 
 from ..algebra.vec2 import Vec2
 from .accelerations import joint_angles, joint_rates, posture_of
-from .links import Links, links, rows_of, shifted
+from .links import Links, Rows, links, only, rows_of, shifted
 from .model import OPEN, Chain, ChainState
 
 
@@ -45,8 +45,9 @@ def chain_state(
 
 def chain_angles(model: Chain, state: ChainState) -> tuple[Array, Array]:
     """Angles of the joints in (-pi, pi] and their rates, (..., n - 1) each [rad, rad/s]."""
-    link = _links(model, state)
-    return tuple(jnp.moveaxis(a[:-1], 0, -1) for a in (joint_angles(link), joint_rates(link)))  # type: ignore
+    rows, link = _links(model, state)
+    angle, rate = (jnp.where(rows.linked, a, 0)[:-1] for a in (joint_angles(link), joint_rates(link)))
+    return jnp.moveaxis(angle, 0, -1), jnp.moveaxis(rate, 0, -1)
 
 
 def chain_angular(model: Chain, state: ChainState, a: Array) -> Array:
@@ -54,12 +55,13 @@ def chain_angular(model: Chain, state: ChainState, a: Array) -> Array:
 
     Of links whose length keeps: where it does not, 2 l' omega/l is not counted.
     """
-    L, moved = _links(model, state).L, Vec2.of(a)
-    alpha = L.dot(shifted(moved, 1) - moved)
-    return jnp.moveaxis((alpha - shifted(alpha, -1))[:-1], 0, -1)
+    (rows, link), moved = _links(model, state), Vec2.of(a)
+    moved = only(rows.there, moved)
+    alpha = link.L.dot(shifted(moved, 1) - moved)
+    return jnp.moveaxis(jnp.where(rows.linked, alpha - shifted(alpha, -1), 0)[:-1], 0, -1)
 
 
-def _links(model: Chain, state: ChainState) -> Links:
+def _links(model: Chain, state: ChainState) -> tuple[Rows, Links]:
     rows = rows_of(model, state.t.shape)
     now = posture_of(rows, state)
-    return links(rows, now.x, now.v)
+    return rows, links(rows, now.x, now.v)

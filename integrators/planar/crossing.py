@@ -7,7 +7,7 @@ parabola is the same. An angle is no parabola: the report's root is where a sear
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from jax import Array
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.vec2 import Vec2
-from ...engine.planar.accelerations import Posture
+from ...engine.planar.accelerations import Posture, about_middle
 from ...engine.planar.links import Links, Rows, only, shifted
 from ...engine.planar.model import OPEN
 from .lane import Holds
@@ -94,18 +94,16 @@ def angle(ways: tuple[Way, Way], t: Array) -> tuple[Array, Array]:
     return jnp.arctan2(d.cross(e), d.dot(e)), e.cross(u) / square[1] - d.cross(w) / square[0]
 
 
-def past(limit: Array, side: int, angle: Array) -> Array:
-    """How far each angle is beyond a limit, in [-pi, pi] [rad]; -pi where there is none."""
-    bounded = jnp.isfinite(limit)
-    over = angle - jnp.where(bounded, limit, 0)
-    return jnp.where(bounded, side * (over - 2 * jnp.pi * jnp.round(over / (2 * jnp.pi))), -jnp.pi)
+def past(rows: Rows, side: Any, angle: Array) -> Array:
+    """How far each angle is beyond its upper (1) or lower (-1) limit [rad]; minus infinity where there is none."""
+    return side * (about_middle(rows, angle) - jnp.where(side > 0, rows.upper, rows.lower))
 
 
 @fence
-def corrected(angle: Array, rate: Array, t: Array, h: Array, limit: Array, level: Array, side: int) -> Array:
+def corrected(angle: Array, rate: Array, t: Array, h: Array, rows: Rows, level: Array, side: Any) -> Array:
     """A time at which the angle is nearer to `level` beyond its limit, in [0, h]: Newton's."""
     closing = side * rate
-    over = jnp.where(closing > 0, past(limit, side, angle) - level, 0)
+    over = jnp.where(closing > 0, past(rows, side, angle) - level, 0)
     return jnp.clip(t - over / jnp.where(closing > 0, closing, 1), 0, h)
 
 
@@ -117,27 +115,27 @@ def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Ar
     turned = link.L.dot(shifted(a, 1) - a)
     alpha = turned - shifted(turned, -1)
     at, side, lost = zero + jnp.inf, jnp.zeros(zero.shape, jnp.int32), zero > 0
-    for sign, limit in ((1, rows.upper), (-1, rows.lower)):
-        start, end = past(limit, sign, first), past(limit, sign, last)
+    for sign in (1, -1):
+        start, end = past(rows, sign, first), past(rows, sign, last)
         level = jnp.maximum(start, 0)  # an angle that was held may stand beyond its limit by a rounding
-        near = (now.shut == OPEN) & (start > -jnp.pi / 2)
-        beyond = near & (end > level) & (end < jnp.pi / 2)
+        near = (now.shut == OPEN) & (jnp.abs(start) < jnp.pi / 2)
+        beyond = near & (end > level)
         guess = jnp.where(near, falling(-start, -sign * rate, -sign * alpha), jnp.inf)
         sought = beyond | (guess <= h)
-        t = jax.lax.cond(sought.any(), searched, lambda *x: x[1], ways, guess, h, limit, level, sign)
+        t = jax.lax.cond(sought.any(), searched, lambda *x: x[1], ways, guess, h, rows, level, sign)
         t = jnp.where(sought, jnp.where(guess <= 0, 0, t), jnp.inf)
         at, side = jnp.minimum(t, at), jnp.where(t < at, sign, side)
         lost = lost | (beyond & ~jnp.isfinite(t))
     return at, side, lost.any(0)
 
 
-def searched(ways: tuple[Way, Way], guess: Array, h: Array, limit: Array, level: Array, side: int) -> Array:
+def searched(ways: tuple[Way, Way], guess: Array, h: Array, rows: Rows, level: Array, side: Any) -> Array:
     """The time in [0, h] at which each angle is `level` beyond its limit, infinite where it was not found (Newton)."""
     t = jnp.minimum(guess, h)
     for _ in range(CORRECTIONS):
-        t = corrected(*angle(ways, t), t, h, limit, level, side)
+        t = corrected(*angle(ways, t), t, h, rows, level, side)
     there, rate = angle(ways, t)
-    near = jnp.abs(past(limit, side, there) - level) < 1e3 * jnp.finfo(t.dtype).eps
+    near = jnp.abs(past(rows, side, there) - level) < 1e3 * jnp.finfo(t.dtype).eps
     return jnp.where(near & (side * rate >= 0), t, jnp.inf)
 
 

@@ -11,12 +11,13 @@ import numpy as np
 from jax import Array
 
 from ...engine.algebra.vec2 import Vec2
+from ...engine.planar.accelerations import joint_rates
 from ...engine.planar.links import Rows
 from ..recording import put
 from .lane import Lane
 from .tick import Struck
 
-COLUMNS = (1, 1, 1, 1, 2, 2, 1, 1, 1)  # of `ChainEvents`, in its order
+COLUMNS = (1, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1)  # of `ChainEvents`, in its order
 
 
 @jax.tree_util.register_dataclass
@@ -25,8 +26,10 @@ class ChainEvents:
     """The stops of a run in their order; arrays (..., E), of which the first `count` rows are real.
 
     t: (..., E) [s].  joint: (..., E) that struck, the first if several did at once.  limit: (..., E) 0 where it struck
-    a ground, 1 where its angle struck the upper limit, -1 the lower.  struck: (..., E) how many did at once.
+    a ground, 1 where its angle struck the upper limit, -1 the lower.  ground: (..., E) its number, -1 at a limit.
+    struck: (..., E) how many did at once.  place: (..., E, 2) of the joint [m].
     velocity: (..., E, 2) of the joint before [m/s]; at a limit the rate of its angle and 0 [rad/s].
+    push: (..., E, 2) of its ground on the joint [N s]; at a limit what turns its link, and 0 [N m s].
     impulse: (..., E, 2) of all grounds, guides and lines together [N s]: what the chain's momentum changed by.
     moment: (..., E) the same of the angular momentum about the origin [N m s].
     energy_before, energy_after: (..., E) kinetic energy [J].
@@ -36,8 +39,11 @@ class ChainEvents:
     t: Array
     joint: Array
     limit: Array
+    ground: Array
     struck: Array
+    place: Array
     velocity: Array
+    push: Array
     impulse: Array
     moment: Array
     energy_before: Array
@@ -47,7 +53,7 @@ class ChainEvents:
 
 
 class Record(NamedTuple):
-    """frames: (*batch, F, 6 n + 1), x, v, stuck, shut and t of each.  rows: (*batch, E, 11) the stops.
+    """frames: (*batch, F, 6 n + 1), x, v, stuck, shut and t of each.  rows: (*batch, E, 16) the stops.
     written, missed: (*batch)."""
 
     frames: Array
@@ -83,23 +89,33 @@ def recorded(record: Record, rows: Rows, was: Lane, lane: Lane, struck: Struck) 
 
 
 def event_row(rows: Rows, lane: Lane, struck: Struck) -> Array:
-    """(*batch, 11)"""
+    """(*batch, 16)"""
     which, p, n = struck.which, struck.p, len(rows.mass)
     number = jnp.arange(n).reshape(n, *(1 for _ in lane.t.shape))
     joint = jnp.where(which.stuck | which.shut, number, n).min(0)
     mine = number == joint
     at_ground = (which.stuck & mine).any(0)
-    limit = jnp.where(at_ground, 0, (mine * p.tried.shut).sum(0))
-    rate = (mine * p.link.omega).sum(0) - (jnp.roll(mine, -1, 0) * p.link.omega).sum(0)
-    before = Vec2((mine * struck.before.x).sum(0), (mine * struck.before.y).sum(0))
+
+    def of(a: Array) -> Array:
+        return jnp.where(mine, a, 0).sum(0)
+
+    limit = jnp.where(at_ground, 0, of(p.tried.shut))
+    ground = jnp.where(at_ground, of(p.tried.stuck), -1)
+    rate = of(joint_rates(p.link))
+    before, place, push = (Vec2(of(a.x), of(a.y)) for a in (struck.before, p.tried.x, p.reaction))
     by_world = p.moved.torque[0]  # a torque from outside, where joint 0 is held at a limit
     columns = [
         lane.t,
         joint.astype(lane.t.dtype),
         limit.astype(lane.t.dtype),
+        ground.astype(lane.t.dtype),
         which.number().astype(lane.t.dtype),
+        place.x,
+        place.y,
         jnp.where(at_ground, before.x, rate),
         jnp.where(at_ground, before.y, 0),
+        jnp.where(at_ground, push.x, of(p.moved.torque)),
+        jnp.where(at_ground, push.y, 0),
         p.reaction.x.sum(0),
         p.reaction.y.sum(0),
         p.tried.x.cross(p.reaction).sum(0) + by_world,
@@ -129,8 +145,11 @@ def frames_of(record: Record, n: int) -> dict[str, Any]:
 
 def events_of(record: Record) -> ChainEvents:
     columns = jnp.split(record.rows, np.cumsum(COLUMNS)[:-1], -1)
-    t, joint, limit, struck, velocity, impulse, moment, before, after = (
+    t, *names, place, velocity, push, impulse, moment, before, after = (
         x[..., 0] if x.shape[-1] == 1 else x for x in columns
     )
-    joint, limit, struck = (x.astype(jnp.int32) for x in (joint, limit, struck))
-    return ChainEvents(t, joint, limit, struck, velocity, impulse, moment, before, after, record.written, record.missed)
+    joint, limit, ground, struck = (x.astype(jnp.int32) for x in names)
+    return ChainEvents(
+        t, joint, limit, ground, struck, place, velocity, push, impulse, moment, before, after, record.written,
+        record.missed,
+    )  # fmt: skip

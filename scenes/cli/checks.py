@@ -26,12 +26,12 @@ def check(
     Exits with 1 where a fact does not hold.  For example: carom check bouncing_ball multi_04
     """
     from ..library.playing import outcomes
-    from ..library.registry import SCENES, library_entry
+    from ..library.registry import CHAINS, SCENES, library_entry
 
     if everything == bool(scenes):
         raise typer.BadParameter("name some scenes, or give --all")
     precision(dtype)
-    names = [name for name, entry in SCENES.items() if entry.facts] if everything else list(scenes or ())
+    names = [name for name, entry in (SCENES | CHAINS).items() if entry.facts] if everything else list(scenes or ())
     entries = {name: library_entry(name) for name in names}
     held = total = 0
     told: list[dict[str, Any]] = []

@@ -20,23 +20,30 @@ if TYPE_CHECKING:
 @app.command("list")
 def list_scenes(as_json: Json = False) -> None:
     """List the scenes of the library, one line each."""
-    from ..library.registry import SCENES
+    from ..library.registry import CHAINS, SCENES
 
+    known = SCENES | CHAINS
     if as_json:
-        emit([{"name": name, "description": e.description, "facts": len(e.facts)} for name, e in SCENES.items()])
+        emit([{"name": name, "description": e.description, "facts": len(e.facts)} for name, e in known.items()])
         return
-    table("", "", rows=((name, entry.description) for name, entry in SCENES.items()))
+    table("", "", rows=((name, entry.description) for name, entry in known.items()))
 
 
 @app.command()
 def info(scene: SceneName, robot: Robot = None, as_json: Json = False) -> None:
     """Describe a scene: its links, joints and degrees of freedom, how they are grouped, which shapes may touch, and
-    for how many near pairs collision detection has room. Of a robot's file, also what was taken from it."""
+    for how many near pairs collision detection has room. Of a robot's file, also what was taken from it. Of a planar
+    chain its joints and grounds."""
     from ...integrators.snapshots import model_hash
+    from ..chains.spec import ChainSpec
     from ..compile import compile_scene
+    from .chains import tell_chain
 
     precision("f64")
     found = opened(scene, robot)
+    if isinstance(found.spec, ChainSpec):
+        tell_chain(found.name, found.spec, as_json)
+        return
     with blamed(scene):
         model, _ = compile_scene(found.spec)
     topology = model.topology

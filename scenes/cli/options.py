@@ -16,7 +16,6 @@ from .output import note
 
 if TYPE_CHECKING:
     from ..formats.report import ImportReport
-    from ..spec import SceneSpec
 
 SceneName = Annotated[
     str, typer.Argument(metavar="SCENE", help="a scene of the library (`carom list`), or a .toml, .urdf or .xml file")
@@ -34,10 +33,11 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON document, for
 
 @dataclass(frozen=True)
 class Opened:
-    """name: short, of the scene.  keywords: of a rollout, as it is usually played.  report: of an import."""
+    """name: short, of the scene.  spec: a SceneSpec or a ChainSpec.  keywords: of a rollout, as it is usually played.
+    report: of an import."""
 
     name: str
-    spec: SceneSpec
+    spec: Any
     keywords: dict[str, Any] = field(default_factory=dict)
     report: ImportReport | None = None
 
@@ -48,12 +48,12 @@ def opened(source: str, robot: Sequence[str] | None = None) -> Opened:
     robot: what `--robot` says.
     """
     from ..library.facts import Play
-    from ..library.registry import SCENES
+    from ..library.registry import CHAINS, SCENES, library_entry
     from ..sources import load
 
-    if source in SCENES and not robot:
-        play = SCENES[source].play
-        return Opened(source, SCENES[source].build(**play.parameters), play.keywords)
+    if (source in SCENES or source in CHAINS) and not robot:
+        entry = library_entry(source)
+        return Opened(source, entry.build(**entry.play.parameters), entry.play.keywords)
     path, report = Path(source), None
     suffix = path.suffix.lower() if path.is_file() else ""
     if suffix == ".urdf":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .chains import chain_stats, print_chain_stats
 from .output import say, table
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def summary(name: str, recording: Recording, told: Told, dtype: str) -> dict[str
         "energy": [
             {"t": float(t[k]), "kinetic": float(kinetic[k]), "potential": float(potential[k])} for k in chosen
         ],
+        "chain": chain_stats(recording.stats),
         "codes": np.atleast_1d(recording.code).tolist(), "model_hash": recording.model_hash,
         "seconds_to_first_piece": round(told.first, 3), "seconds_after": round(told.seconds, 3), "rate": told.rate,
     }  # fmt: skip
@@ -56,10 +58,13 @@ def print_summary(result: dict[str, Any]) -> None:
     if lanes is not None:
         by = sorted(result["impacts_by_lane"])
         say(f"{lanes} lanes (energies: of lane 0); impacts in a lane: {by[0]} to {by[-1]}, median {by[len(by) // 2]}")
-    say(
-        f"{result['impacts']} impacts{when}; {result['ticks']} steps, {result['rollbacks']} of them taken back; "
-        f"{result['resting']} times a contact rested; overlap at most {result['max_penetration']:.2g}"
-    )
+    steps = f"{result['impacts']} impacts{when}; {result['ticks']} steps, {result['rollbacks']} of them taken back"
+    if result["chain"]:
+        say(steps)
+        print_chain_stats(result["chain"])
+    else:
+        rests = f"{result['resting']} times a contact rested; overlap at most {result['max_penetration']:.2g}"
+        say(f"{steps}; {rests}")
     rate = ""
     if result["rate"]:
         unit = "s" if lanes is None else "lane-seconds"

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...collision.plain import plain
+from ..chains.spec import refuse_chain
 from ..spec import PairSpec, SceneSpec
 from .toml_plain import Place, suggest
 from .toml_reading import read_field
@@ -30,6 +31,7 @@ def changed(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
     value: as the field's, or as a file has it (tables for joints and shapes); checked for its type. None: the default
     of a field that may be None. Raises ValueError where the path leads nowhere.
     """
+    refuse_chain(scene, path)
     return _changed(scene, path.split("."), plain(value), path)
 
 

@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..chains.spec import refuse_chain
 from ..compiling.check import SceneError
 from ..compiling.order import who
 from ..spec import SceneSpec
@@ -57,6 +58,7 @@ def write_toml(scene: SceneSpec, path: FilePath) -> None:
     def placed(source: str) -> str:
         return source if os.path.isabs(source) else Path(os.path.relpath(source, folder)).as_posix()
 
+    refuse_chain(scene, "TOML")
     text = to_toml(_with_paths(scene, placed))
     try:
         with replacing(path) as file:

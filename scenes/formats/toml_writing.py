@@ -7,6 +7,7 @@ from dataclasses import Field, fields
 from typing import Any
 
 from ...collision.shapes import Shape
+from ..chains.spec import refuse_chain
 from ..joint_specs import Joint, Motor
 from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
 from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
@@ -19,6 +20,7 @@ TELLING = ("normal", "kind")  # by these a reader sees what it is: a plane, a mo
 
 def to_toml(scene: SceneSpec) -> str:
     """The text; `parse_toml` makes an equal scene of it. Raises a TypeError where a field holds no plain data."""
+    refuse_chain(scene, "TOML")
     return "\n".join(_table(scene, "")).strip("\n") + "\n"
 
 

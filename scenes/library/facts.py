@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..chains.spec import ChainSpec
     from ..spec import SceneSpec
 
-Measure = Callable[[Any], Any]  # a number from a `playing.Played`
+Measure = Callable[[Any], Any]  # a number from a `playing.Played`, or a `playing_chains.PlayedChain`
 
 
 @dataclass(frozen=True)
@@ -68,18 +69,42 @@ class Play:
 
 
 @dataclass(frozen=True)
+class ChainPlay:
+    """One way to play a planar chain, fields as in `Play`.  drive: fields of a constant `ChainDrive`."""
+
+    facts: tuple[Fact, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    duration: float = 2.0
+    frame_dt: float = 1 / 60
+    max_dt: float = 1 / 240
+    drive: Mapping[str, Any] = field(default_factory=dict)
+    rough: bool = False
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """Those of `carom.chain_rollout`; a drive as plain data, see `chains.running`."""
+        told = {"duration": self.duration, "frame_dt": self.frame_dt, "max_dt": self.max_dt}
+        return told | ({"control": dict(self.drive)} if self.drive else {})
+
+    @property
+    def title(self) -> str:
+        """What tells this play from the others of its chain."""
+        return ", ".join(f"{name}={_short(value)}" for name, value in self.parameters.items())
+
+
+@dataclass(frozen=True)
 class Entry:
     """build: makes the scene; its keywords are the scene's parameters.  description: one line.
 
     plays: how it is played, the usual way first.
     """
 
-    build: Callable[..., SceneSpec]
+    build: Callable[..., Any]
     description: str
-    plays: tuple[Play, ...] = (Play(),)
+    plays: tuple[Play | ChainPlay, ...] = (Play(),)
 
     @property
-    def play(self) -> Play:
+    def play(self) -> Play | ChainPlay:
         """The usual way."""
         return self.plays[0]
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from ...collision.poses import Array, rotation_matrix
 from ..spec import SceneSpec
-from .facts import Entry, Fact, Play
+from .facts import ChainPlay, Entry, Fact, Play
+from .playing_chains import play_chain
 
 
 @dataclass(frozen=True)
@@ -169,12 +170,14 @@ def _grave(code: int) -> int:
     return code if code in GRAVE else 0
 
 
-def play(entry: Entry, way: Play, dtype: Any = None) -> Played:
-    """Builds, compiles and runs a scene; whether the run is well its code says."""
+def play(entry: Entry, way: Play | ChainPlay, dtype: Any = None) -> Any:
+    """Builds, compiles and runs a scene; whether the run is well its code says. A Played, or a PlayedChain."""
+    if isinstance(way, ChainPlay):
+        return play_chain(entry, way, dtype)
     from ...integrators.rollout import rollout
     from ..compile import compile_scene
 
-    spec = entry.build(**way.parameters)
+    spec: Any = entry.build(**way.parameters)
     model, state = compile_scene(spec, dtype)
     return Played(spec, model, state, rollout(model, state, **way.keywords, throw=False))
 
@@ -182,7 +185,7 @@ def play(entry: Entry, way: Play, dtype: Any = None) -> Played:
 class Checked(NamedTuple):
     """A play, what became of its facts and of WELL, and in words what was not well with the run, if anything."""
 
-    play: Play
+    play: Play | ChainPlay
     outcomes: list[Outcome]
     failure: str
 
@@ -199,7 +202,7 @@ def outcomes(entry: Entry, dtype: Any = None) -> Iterator[Checked]:
         yield Checked(way, found, "" if code == OK else MESSAGES[code])
 
 
-def _measured(fact: Fact, played: Played) -> float:
+def _measured(fact: Fact, played: Any) -> float:
     try:
         return float(fact.measure(played))
     except (IndexError, ValueError):  # an impact that did not come

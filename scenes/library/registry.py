@@ -1,11 +1,13 @@
-"""The library by name: what `carom.load("name")`, `carom list` and `carom check` look up. One file a family."""
+"""The library by name: what `carom.load("name")`, `carom list` and `carom check` look up. One file a family.
+
+Planar chains stand in a table of their own: what takes scenes need not take them.
+"""
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 from typing import Any
 
-from ..spec import SceneSpec
 from . import (
     balls,
     billiards,
@@ -15,8 +17,10 @@ from . import (
     figures,
     five_bar,
     heaps,
+    hopper,
     linkages,
     mechanisms,
+    planar_chains,
     platforms,
     rods,
     rolling,
@@ -45,18 +49,22 @@ SCENES: dict[str, Entry] = (
     | {name: _MULTI[name] for name in sorted(_MULTI)}
     | simbench.ENTRIES
     | wawrzynski.ENTRIES
+    | hopper.ENTRIES
 )
 
+CHAINS: dict[str, Entry] = {**planar_chains.ENTRIES}
 
-def library_scene(name: str, **parameters: Any) -> SceneSpec:
-    """A scene of the library, e.g. library_scene("chain", n=4, free=True)."""
+
+def library_scene(name: str, **parameters: Any) -> Any:
+    """A scene of the library, e.g. library_scene("chain", n=4, free=True): a SceneSpec, or a ChainSpec."""
     return library_entry(name).build(**parameters)
 
 
 def library_entry(name: str) -> Entry:
     """A scene's entry, or an error that suggests a name."""
-    if name not in SCENES:
-        near = get_close_matches(name, SCENES, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the library has {', '.join(SCENES)}"
+    known = SCENES | CHAINS
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the library has {', '.join(known)}"
         raise ValueError(f"no scene named {name!r}: {hint}")
-    return SCENES[name]
+    return known[name]

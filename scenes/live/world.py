@@ -18,6 +18,7 @@ from ...engine import results
 from ...engine.state import State
 from ...integrators.rules import Rules
 from ...integrators.snapshots import model_hash, state_hash
+from ..chains.spec import ChainSpec, refuse_chain
 from ..compile import compile_scene
 from ..sources import load
 from ..spec import SceneSpec
@@ -67,7 +68,9 @@ class Live:
         fuse: bool = False,
         warm: bool = True,
     ) -> None:
-        spec = scene if isinstance(scene, SceneSpec) else scene.build() if hasattr(scene, "build") else load(scene)
+        made = isinstance(scene, (SceneSpec, ChainSpec))
+        spec: Any = scene if made else scene.build() if hasattr(scene, "build") else load(scene)
+        refuse_chain(spec, "Live")
         spec, names = with_spares(spec, pool or {})
         self.dt = _positive("dt", dt)
         self.model, start = compile_scene(spec, dtype=dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..chains.spec import refuse_chain
 from ..formats.recording import Recording
 from ..library.registry import SCENES
 from ..sources import load
@@ -27,7 +28,10 @@ def recorded(scene: Any, *, title: str = "", dtype: Any = None, **keywords: Any)
 
 def described(scene: Any, title: str, keywords: dict[str, Any]) -> tuple[SceneSpec, str, dict[str, Any]]:
     """A scene as plain data, its title, and the keywords with those of the library."""
+    usual: dict[str, Any] = {}
     if isinstance(scene, str):
         usual = SCENES[scene].play.keywords if scene in SCENES else {}
-        return load(scene), title or scene, {**usual, **keywords}
-    return (scene.build() if hasattr(scene, "build") else scene), title or "scene", keywords
+        scene, title = load(scene), title or scene
+    spec = scene.build() if hasattr(scene, "build") else scene
+    refuse_chain(spec, title or "scene")
+    return spec, title or "scene", {**usual, **keywords}

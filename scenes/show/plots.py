@@ -58,7 +58,8 @@ def plot_run(recording: Recording, path: Target = None) -> Figure:
     reading = Reading(recording)
     panels = [energy, motion]
     if len(reading.impacts.t):
-        panels += [events, cone if reading.impacts.p_t.any() else phase]
+        sticking = "chain" in recording.provenance  # there is no cone
+        panels += [events, cone if reading.impacts.p_t.any() and not sticking else phase]
     elif phase.most_telling(reading) is not None:
         panels += [phase]
     rows = (len(panels) + 1) // 2

@@ -80,6 +80,7 @@ def test_impacts_are_checked():
     assert [name for name, result in wrong.items() if check_impacts("stronge", "f64", case, result).fine] == []
 
 
+@pytest.mark.slow
 def test_step_bench_of_an_arm():
     run = bench("step", "--scene", "Euler", "--lanes", "2", "--duration", "0.02", "--dtype", "f64")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: a lane failed
@@ -89,9 +90,7 @@ def test_step_bench_of_an_arm():
 
 
 @pytest.mark.slow
-def test_step_bench_and_its_profile_of_a_stack():
-    run = bench("step", "--scene", "stack", "--lanes", "1", "--duration", "0.05", "--dtype", "f64")
-    assert run.returncode == 0, run.stdout + run.stderr  # not 0: a box moved
+def test_profile_of_the_step_of_a_stack():
     run = bench("step", "--scene", "stack", "--lanes", "1", "--dtype", "f64", "--profile")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: the stages do not do what the tick does
     assert "all: the tick" in run.stdout

@@ -31,7 +31,7 @@ CONVEX = [names for names in PAIRS if names[0] != "heightfield"]
 HARD = {
     ("heightfield", "cylinder"), ("heightfield", "ellipsoid"), ("capsule", "cylinder"), ("box", "cylinder"),
     ("cylinder", "hull"), ("cylinder", "ellipsoid"), ("box", "ellipsoid"), ("capsule", "ellipsoid"),
-    ("ellipsoid", "hull"),
+    ("ellipsoid", "hull"), ("cylinder", "cylinder"),
 }  # fmt: skip
 
 

@@ -25,13 +25,13 @@ ROUND = {"cylinder", "ellipsoid"}
 # one of each family: what compiles a pair anew asks these, and all others in the slow half
 FAMILIES = {
     ("plane", "box"), ("heightfield", "sphere"), ("sphere", "box"), ("capsule", "capsule"), ("box", "box"),
-    ("sphere", "cylinder"), ("ellipsoid", "ellipsoid"), ("hull", "hull"),
+    ("ellipsoid", "ellipsoid"), ("hull", "hull"),
 }  # fmt: skip
 # seconds to compile, each, and close to others: for the slow half
 HARD = {
     ("heightfield", "cylinder"), ("heightfield", "ellipsoid"), ("capsule", "cylinder"), ("box", "cylinder"),
     ("cylinder", "hull"), ("cylinder", "ellipsoid"), ("box", "ellipsoid"), ("capsule", "ellipsoid"),
-    ("ellipsoid", "hull"),
+    ("ellipsoid", "hull"), ("cylinder", "cylinder"),
 }  # fmt: skip
 EACH = pytest.mark.parametrize(
     "names", [pytest.param(n, marks=pytest.mark.slow) if n in HARD else n for n in PAIRS], ids="-".join
@@ -86,9 +86,9 @@ def test_rigid_motion_of_both_keeps_the_gap(names, reach, bound):
     s.demand("normal", np.linalg.norm(turned - s.rows.normal[:, 0], axis=-1), slack, gap=s.rows.gap[:, 0])
 
 
-def _sweep(names, seed: int, steps: int) -> tuple[Sample, np.ndarray]:
+def _sweep(names, steps: int) -> tuple[Sample, np.ndarray]:
     """B passes through A on a straight line while it turns; how far its points move in each step, at most [m]."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     p = random_placement(rng, "deep", names, pair_scene(names).points)
     away = rng.normal(size=3)
     if p.a.kind in STATIC:  # over the ground, not past its border
@@ -101,7 +101,7 @@ def _sweep(names, seed: int, steps: int) -> tuple[Sample, np.ndarray]:
     for t in time:
         q = Rotation.from_rotvec(axis * t) * Rotation.from_quat(p.b.quaternion, scalar_first=True)
         b = replace(p.b, position=p.b.position + away * t, quaternion=q.as_quat(scalar_first=True))
-        track.append(Placement(f"sweep {seed} at {t:.4f}", p.a, b))
+        track.append(Placement(f"sweep at {t:.4f}", p.a, b))
     radius = np.linalg.norm(p.b.points, axis=1).max() if p.b.kind == "hull" else np.linalg.norm(p.b.size)
     radius = radius + p.b.size[0] if p.b.kind == "capsule" else radius
     step = (time[1] - time[0]) * (3.0 + 1.5 * radius)
@@ -109,10 +109,9 @@ def _sweep(names, seed: int, steps: int) -> tuple[Sample, np.ndarray]:
     return Sample(names, track, rows, np.full(steps, np.nan)), np.full(steps, step)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @EACH
-def test_gap_is_continuous_through_contact(names, seed):
-    s, step = _sweep(names, seed, 1000 if names[0] not in STATIC else 500)
+def test_gap_is_continuous_through_contact(names):
+    s, step = _sweep(names, 1000 if names[0] not in STATIC else 500)
     gap = s.rows.gap[:, 0]
     assert gap.max() > 0.2 > -0.01 > gap.min(), "the sweep must pass through contact"
     jump = np.append(abs(np.diff(gap)), 0.0)

@@ -288,7 +288,7 @@ TREES = {  # topologies, and which links' joints have forces of their own
     "driven": (drawn(64, 4, joints=("revolute", "cylindrical", "planar", "screw")), (0, 1, 2, 3)),
     "floating, driven": (drawn(65, 4, roots=2, floating=True, joints=("revolute", "universal")), (2, 3)),
 }
-QUICK = "pendulum, branching and floating"
+QUICK = "floating, driven"
 
 
 @jax.jit

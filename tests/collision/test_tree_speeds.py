@@ -50,7 +50,10 @@ def drawn(recipe: Recipe, rotors: bool) -> tuple[np.random.Generator, Model, Sta
     return rng, model, State(jnp.asarray(q), jnp.asarray(v), jnp.zeros(POSES))
 
 
-@pytest.mark.parametrize(("recipe", "rotors"), TREES, ids=str)
+CASES = [pytest.param(*case, marks=pytest.mark.slow if case[0].links == 10 else ()) for case in TREES]
+
+
+@pytest.mark.parametrize(("recipe", "rotors"), CASES, ids=str)
 def test_no_point_and_no_joint_is_faster(recipe, rotors):
     rng, model, state = drawn(recipe, rotors)
     topology = model.topology

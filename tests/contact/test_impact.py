@@ -67,8 +67,8 @@ def all_at_once(masses, e):
     return v + J.T @ p / m
 
 
-MASSES = [(1.0,) * 5, (1.0,) * 7, (3.0, 1.0, 0.5, 2.0, 1.0), (1.0, 2.0)]
-SLOWLY = [pytest.param(m, marks=pytest.mark.slow) for m in MASSES]
+MASSES = [(1.0,) * 5, (3.0, 1.0, 0.5, 2.0, 1.0), (1.0, 2.0)]
+FIVE = [pytest.param(m, marks=pytest.mark.slow) for m in MASSES[:2]]
 
 
 @pytest.mark.parametrize("e", [1.0, 0.5, 0.0])
@@ -92,7 +92,7 @@ def test_cradle_one_by_one(masses, e):
 
 
 @pytest.mark.parametrize("e", [1.0, 0.5, 0.0])
-@pytest.mark.parametrize("masses", [(1.0,) * 3, *SLOWLY], ids=str)
+@pytest.mark.parametrize("masses", [(1.0,) * 3, *FIVE], ids=str)
 def test_cradle_all_at_once(masses, e):
     model, state = cradle(masses, e)
     v, events, code, slowest = strike(model, state, impacts="simultaneous")
@@ -107,9 +107,8 @@ def test_cradle_all_at_once(masses, e):
 
 
 @pytest.mark.parametrize(
-    "e", [pytest.param(1.0, marks=pytest.mark.slow), 0.5, pytest.param(0.0, marks=pytest.mark.slow)]
+    ("count", "e"), [(5, 0.5), *(pytest.param(*row, marks=pytest.mark.slow) for row in ((5, 1.0), (5, 0.0), (7, 0.5)))]
 )
-@pytest.mark.parametrize("count", [5, pytest.param(7, marks=pytest.mark.slow)])
 def test_cradle_with_gaps(count, e):
     """0.1 mm apart, stepped: a blow passes ball by ball, whichever way several impacts at once are resolved.
 
@@ -129,8 +128,8 @@ def test_cradle_with_gaps(count, e):
 
 
 def test_capped_cradle_is_ended_together():
-    """Seven plastic balls and room for three impacts: v/7 each, and the code says so."""
-    model, state = cradle((1.0,) * 7, 0.0)
+    """Five plastic balls and room for three impacts: the code says so."""
+    model, state = cradle((1.0,) * 5, 0.0)
     v, events, code, slowest = strike(model, state, max_impacts=3)
     assert code == IMPACTS_CAPPED
     assert events.count == 3
@@ -253,7 +252,8 @@ def heap():
     return model, carom.State(states.q, jnp.asarray(v), states.t)
 
 
-@pytest.mark.parametrize("impacts", [pytest.param("sequential", marks=pytest.mark.slow), "simultaneous"])
+@pytest.mark.slow
+@BOTH
 def test_heaps_never_gain_energy_and_end_apart(impacts):
     """Whatever e in [0, 1] and mu in [0, 2]; and every impact's energy follows from its impulse."""
     model, states = heap()

@@ -24,7 +24,7 @@ EXACT = 1e-9  # accelerations in f64, of their size
 CLOSED = 1e-13  # [m, rad] errors of bodies that were placed where their tree is
 SINGLE = 5e-3  # accelerations in f32: W's condition is about 1e4
 SOFT = 0.05  # [m] the same by penalty at ten times the paper's coefficients: what swings is long where joints give way
-STRUCK = 1e-4  # [m] the same through some thirty impacts, each found to its band: 6e-6 seen
+STRUCK = 1e-4  # [m] the same through some dozen impacts, each found to its band: 6e-6 seen
 LATE = 0.12  # [m] by penalty, whose joints hand on an impact late: 0.062 of 2.4 m seen
 DEEP = 1e-4  # [m] the deepest overlap: 1e-6 seen, 2e-5 by penalty
 RUN = 1e-8  # [m] after a second of rk4 at 1e-3 s, both forms: what is left of order 4, grown by the motion
@@ -90,20 +90,22 @@ def agree(model: Model, rng: np.random.Generator, dtype, tolerance: float) -> No
     np.testing.assert_allclose(found, wanted, rtol=0, atol=tolerance * abs(np.asarray(wanted)).max())
 
 
-def test_accelerations_are_those_of_the_tree():
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(np.float64, EXACT), pytest.param(np.float32, SINGLE, marks=pytest.mark.slow)]
+)
+def test_accelerations_are_those_of_the_tree(dtype, tolerance):
     rng = np.random.default_rng(1)
-    agree(tree(rng, *FEW), rng, np.float64, EXACT)
+    agree(tree(rng, *FEW), rng, dtype, tolerance)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, EXACT), (np.float32, SINGLE)])
-def test_accelerations_of_every_joint(dtype, tolerance):
+def test_accelerations_of_every_joint():
     """All joints, one of them driven, and a rod from tree to tree."""
     rng = np.random.default_rng(2)
     first = Topology((), ALL[1], ALL[0]).v_start
     loops = Loop("drive", 9, -1, (first[9], -1), course=jnp.sin), Loop("distance", 3, 8)
     model = tree(rng, *ALL, *loops)
-    agree(model, rng, dtype, tolerance)
+    agree(model, rng, np.float64, EXACT)
 
 
 @pytest.mark.slow
@@ -165,12 +167,12 @@ def test_runs_agree(scene):
 
 @pytest.mark.slow
 def test_a_chain_falls_on_a_floor():
-    """Eight balls on hinges strike the floor: as the tree's do, and by penalty nearly so."""
+    """Four balls on hinges strike the floor: as the tree's do, and by penalty nearly so."""
     ways = {}
     for form in ("reduced", "maximal", "penalty"):
         b = carom.SceneBuilder()
         b.add_plane(friction=0.4)
-        for k in range(8):
+        for k in range(4):
             joint = carom.Revolute((0, 1, 0)) if k else carom.Floating()
             place: Any = (
                 {"position": (0.3, 0, 0)} if k else {"position": (0, 0, 0.7), "quaternion": (0.995, 0, 0.0999, 0)}
@@ -182,7 +184,7 @@ def test_a_chain_falls_on_a_floor():
         model, state = carom.compile_scene(b, coordinates=form)
         result = carom.rollout(model, state, duration=0.4, frame_dt=0.05, max_dt=2e-3)
         assert float(result.stats.max_penetration) < DEEP
-        assert int(result.stats.impacts) > 20
+        assert int(result.stats.impacts) > 10
         ways[form] = np.asarray(fk(model, result.q).position)
     np.testing.assert_allclose(ways["maximal"], ways["reduced"], rtol=0, atol=STRUCK)
     np.testing.assert_allclose(ways["penalty"], ways["reduced"], rtol=0, atol=LATE)

@@ -1,6 +1,7 @@
 """Planar chains in time: exact times of stops, momentum, limits, release, order, lanes, runs in pieces."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -73,6 +74,8 @@ def test_one_end_strikes():
     along = speed * np.sin(np.pi / 3)  # what the link stops of the upper mass
     upper = along * np.array([np.cos(np.pi / 3), np.sin(np.pi / 3)])
     np.testing.assert_allclose(result.events.impulse[0], [upper[0], speed + upper[1]], rtol=EXACT)
+    np.testing.assert_allclose(result.events.push[0], result.events.impulse[0], rtol=EXACT)
+    np.testing.assert_allclose(result.events.place[0], 0, atol=1e-12)
 
 
 def test_momentum_changes_by_what_the_log_says():
@@ -112,6 +115,18 @@ def test_a_limit_is_met_and_left():
     # kept by the stop: angular momentum about the fixed joint
     L = [chain_momentum(model, replace(state, x=result.x[k], v=result.v[k]))[1] for k in (0, 30)]
     np.testing.assert_allclose(L[0], L[1], rtol=2e-4)  # by steps of 1/240 s
+
+
+def test_wide_limits():
+    """More than three quarters of a turn apart: what is near one is not beyond the other."""
+    model = chain(2, guided=(0,), limits={0: (-2.56, 2.56)}, gravity=0.0, grounds=(), normals=())
+    torque = ChainDrive(torque=jnp.array([-0.1, 0, 0, 0]))
+    result = carom.chain_rollout(model, start(model, -2.4, rates=(-2.0,)), duration=0.5, control=torque)
+    assert int(result.events.count) == 1
+    np.testing.assert_array_equal(result.events.limit[0], -1)
+    omega = np.sqrt(4 + 2 * 0.1 / 0.25 * 0.16)  # of the work of the torque, I = 0.25
+    np.testing.assert_allclose(result.events.push[0], [0.25 * omega, 0], rtol=1e-3)  # by steps of 1/240 s
+    np.testing.assert_allclose(carom.chain_angles(model, result.state)[0][0], -2.56, atol=1e-6)
 
 
 def test_time_of_a_limit_does_not_hang_on_steps():
@@ -164,7 +179,7 @@ def test_pieces_are_the_whole():
     model = chain(N, length=0.3, limits={1: (-0.5, 0.5), 2: (-0.4, 0.6)})
     state = start(model, 0.5, 0.3, -0.3, rates=(1.0, -2.0, 0.5), base=(0, 0.3))
     torque = np.random.default_rng(0).normal(size=(24, N))
-    run = dict(frame_dt=1 / 60, throw=False)
+    run: dict[str, Any] = dict(frame_dt=1 / 60, throw=False)
 
     def drive(rows):
         return ChainDrive(torque=jnp.asarray(rows))
@@ -224,6 +239,11 @@ def test_bad_input_is_told(wrong, words):
     model = chain(2)
     with pytest.raises(ValueError, match=words):
         carom.chain_rollout(model, start(model, 0.0, base=(0, 1.0)), **{"duration": 0.1, **wrong})
+
+
+def test_rollout_sends_chains_on():
+    with pytest.raises(TypeError, match="chain_rollout"):
+        carom.rollout(chain(2), None, duration=1.0)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_lane_that_fails_says_so():

@@ -1,9 +1,8 @@
-"""The step with contacts: lanes, readouts, codes; what it does is tested in tests/physics and tests/contact."""
+"""The step with contacts: readouts, codes; what it does is tested in tests/physics and tests/contact."""
 
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -70,36 +69,3 @@ def test_impact_in_a_step():
     real = slice(0, int(events.count))
     np.testing.assert_allclose(events.energy_before[0], 0.25)
     np.testing.assert_array_equal(events.energy_before[real][1:], events.energy_after[real][:-1])
-
-
-@pytest.mark.slow
-def test_lanes_are_single_scenes():
-    """A ball that strikes in one lane and not in the others; every lane is what it is alone."""
-    model, state = scene()
-    height = jnp.array([2.1, 2.2, 3.0])
-    states = carom.tile(state, 3)
-    states = carom.State(states.q.at[:, 16].set(height), states.v, states.t)
-    after, events, pushed, code = stepped(model, states)
-    assert code.tolist() == [OK] * 3
-    assert (events.count > 0).tolist() == [True, False, False]
-    for k in range(3):
-        one, _, impulses, _ = stepped(model, jax.tree.map(lambda x, k=k: x[k], states))
-        np.testing.assert_allclose(after.q[k], one.q, atol=1e-11)
-        np.testing.assert_allclose(after.v[k], one.v, atol=1e-9)
-        np.testing.assert_allclose(pushed.link[k], impulses.link, atol=1e-9)
-
-
-@pytest.mark.slow
-def test_derivative_through_contacts():
-    """Forward mode through detection, impact and rest, against differences: how the ball's mass moves everything."""
-    model, state = scene()
-
-    def end(scale):
-        mass = model.mass.at[2].multiply(scale)
-        return stepped(model.replace(mass=mass), state)[0].v
-
-    value, slope = jax.jvp(end, (1.0,), (1.0,))
-    assert np.isfinite(value).all()
-    assert np.isfinite(slope).all()
-    differences = (end(1 + 1e-5) - end(1 - 1e-5)) / 2e-5
-    np.testing.assert_allclose(slope, differences, atol=1e-5)

@@ -200,7 +200,7 @@ def farthest(s: Solid, n: Array) -> Array:
     """The point of the solid farthest along a unit direction (3,), or the middle of them [m]."""
     if s.kind == "heightfield":
         return s.points[np.argmax(s.points @ n)]
-    corners, L, ball = s.parts()
+    corners, L, ball = s.parts
     along = corners @ n
     point = corners[along > along.max() - 1e-9].mean(0) + ball * n
     width = 0.0 if L is None else np.linalg.norm(L.T @ n)

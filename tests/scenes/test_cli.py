@@ -21,7 +21,7 @@ from carom.scenes.compile import compile_scene
 from carom.scenes.formats.recording_file import read_recording, write_recording
 from carom.scenes.library.balls import bouncing_ball
 from carom.scenes.library.facts import Entry, Fact, Play
-from carom.scenes.library.registry import SCENES
+from carom.scenes.library.registry import CHAINS, SCENES
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -33,7 +33,8 @@ def test_list_has_one_line_for_each_scene() -> None:
     code, output = run("list")
     lines = [line.split(maxsplit=1) for line in output.splitlines()]
     assert code == 0
-    assert [(name, text.strip()) for name, text in lines] == [(name, e.description) for name, e in SCENES.items()]
+    known = SCENES | CHAINS
+    assert [(name, text.strip()) for name, text in lines] == [(name, e.description) for name, e in known.items()]
 
 
 @pytest.mark.parametrize("scene", SCENES)

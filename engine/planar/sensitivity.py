@@ -1,0 +1,139 @@
+"""How forces and torques change the accelerations of a planar chain, and the torques that give joints the angular
+accelerations asked for. Wawrzynski (2005), section 8: one back-propagation of O(n) a row.
+
+Active and shut joints turn freely here: section 8 belongs to part I. With them, differentiate `chain_accelerations` by
+`ChainDrive.force`.
+
+Departures:
+- step 1 says B_i, which the report never defines: da_i/dF^d_i is A_i, by (1);
+- db_(k-1)/db_k is C_(k-1)^T. The report has C_(k-1), the same of free and guided joints but not of joints on a line,
+  where C = r r^T (I - s s^T)/(...) is not symmetric;
+- dd_(k-1)/db_k, which step 4 needs and nothing gives, is -H_(k-1), by (7);
+- what is propagated is the derivative of any sum of weights . a_i. A row of da/dF^e has a weight at joint i; one of
+  d alpha^z/d tau has weights at three joints, by (13), so that 8.1 takes O(n) a row too.
+Transposed, as written here, the steps are the recursion with the weights as forces: da_i/dF_j = (da_j/dF_i)^T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ..algebra.vec2 import Sym2, Vec2
+from . import chain
+from .accelerations import Posture, mobility, posture_of, pull, solve
+from .links import Links, Rows, drive_rows, links, only, rows_of, shifted
+from .model import Chain, ChainDrive, ChainState
+
+
+class Factors(NamedTuple):
+    """Of all joints, leaves (n, *batch): C = H W."""
+
+    W: Sym2
+    A: Sym2
+    H: Sym2
+
+
+def read(model: Chain, state: ChainState) -> tuple[Rows, Posture, Links]:
+    rows = rows_of(model, state.t.shape)
+    now = posture_of(rows, state)
+    return rows, now, links(rows, now.x, now.v)
+
+
+def factors(rows: Rows, now: Posture, link: Links) -> Factors:
+    W, least = mobility(rows, now)
+    none = jnp.zeros_like(least)
+    answers, passed = chain.inwards(chain.Joint(link.r, W, Vec2(none, none), none, least))
+    return Factors(W, answers.A, passed.H)
+
+
+def backwards(factors: Factors, weight: Vec2) -> Vec2:
+    """Derivatives of the sum of all weight_i . a_i by F^e, leaves (n, rows, *batch), as weight's: steps 1 to 5."""
+
+    def inwards(dF: Vec2, row: tuple[Factors, Vec2]) -> tuple[Vec2, tuple[Vec2, Vec2]]:
+        (W, A, H), own = row
+        by_d = W @ (H @ dF)  # C_k^T da/dd_k, and da/dd_k = da/dF_(k+1): step 3
+        return by_d + A @ own, (by_d, dF)  # da/dF_k: steps 1 and 2
+
+    def outwards(db: Vec2, row: tuple[Factors, Vec2, Vec2, Vec2]) -> tuple[Vec2, Vec2]:
+        (W, A, H), own, by_d, dd = row
+        db = db + own  # [k = i]
+        return H @ (W @ db - dd), by_d + A @ db  # step 4 for k + 1, step 5 for k
+
+    zero = jnp.zeros_like(weight.x[0] * factors.W.xx[0])
+    none = Vec2(zero, zero)
+    _, (by_d, dd) = lax.scan(inwards, none, (factors, weight), reverse=True)
+    return lax.scan(outwards, none, (factors, weight, by_d, dd))[1]
+
+
+def angular(rows: Rows, link: Links, a: Vec2) -> Array:
+    """alpha^z of every joint (n, rows, *batch) that accelerations a (n, rows, *batch) make (13); 0 of the last."""
+    alpha = link.L[:, None].dot(shifted(a, 1) - a)
+    return jnp.where(rows.linked[:, None], alpha - shifted(alpha, -1), 0)
+
+
+def by_torques(factors: Factors, rows: Rows, link: Links, joints: Array) -> Array:
+    """d alpha^z_i/d tau_j [i, j, *batch] of the joints numbered (m,): 8.1, both its sums over three joints by (13)."""
+    L, before = link.L[:, None], shifted(link.L, -1)[:, None]
+    later = jnp.arange(len(link.l))[:, None] - joints
+    later = later.reshape(*later.shape, *(1,) * (link.l.ndim - 1))
+    weight = L * (later == -1) - (L + before) * (later == 0) + before * (later == 1)
+    by_force = backwards(factors, only(rows.linked[joints], weight))
+    return jnp.swapaxes(angular(rows, link, by_force)[joints], 0, 1)
+
+
+def numbered(n: int, joints: Sequence[int]) -> Array:
+    wrong = [j for j in joints if not 0 <= j < n]
+    if wrong:
+        raise ValueError(f"joints {wrong} are not among 0 to {n - 1}, those of this chain that can be asked for")
+    return jnp.array(joints, int)
+
+
+def chain_force_jacobian(model: Chain, state: ChainState, i: int | None = None) -> Array:
+    """da_i/dF_j of one joint i by the forces on all joints j: (..., j, component of a_i, of F_j), in O(n) [1/kg].
+
+    Without i of all joints, (..., i, j, component of a_i, of F_j), in O(n^2).
+    """
+    chosen = numbered(model.n, range(model.n) if i is None else [i])
+    lanes = (1,) * state.t.ndim
+    own = (jnp.arange(model.n)[:, None] == chosen).reshape(model.n, -1, 1, *lanes).astype(state.x.dtype)
+    x, y = jnp.eye(2, dtype=own.dtype).reshape(2, 2, *lanes)
+    # leaves (j, i, component of a_i, *batch)
+    by_force = backwards(factors(*read(model, state)), Vec2(own * x, own * y))
+    blocks = jnp.moveaxis(jnp.stack([by_force.x, by_force.y], 3), (1, 0, 2, 3), (-4, -3, -2, -1))
+    return blocks if i is None else blocks[..., 0, :, :, :]
+
+
+def chain_torque_jacobian(model: Chain, state: ChainState, joints: Sequence[int] | None = None) -> Array:
+    """d alpha^z_i/d tau_j (..., m, m) of the joints numbered, of all n - 1 if none are (8.1) [1/(kg m^2)]."""
+    rows, now, link = read(model, state)
+    chosen = numbered(model.n - 1, range(model.n - 1) if joints is None else joints)
+    return jnp.moveaxis(by_torques(factors(rows, now, link), rows, link, chosen), (0, 1), (-2, -1))
+
+
+def chain_torques(
+    model: Chain,
+    state: ChainState,
+    joints: Sequence[int],
+    angular_accelerations: Array,
+    drive: ChainDrive | None = None,
+    *,
+    settle: float = float("inf"),
+) -> Array:
+    """Torques (..., n) to add to the drive's, so that the angles of these joints have these accelerations (8.2) [N m].
+
+    joints: m numbers.  angular_accelerations: (..., m) [rad/s^2].  What no torques can bring about they come as near to
+    as they can, by the least torques. Costs O(n m + m^3); `Chain.active` does the same in O(n).
+    """
+    (rows, now, link), chosen = read(model, state), numbered(model.n - 1, joints)
+    asked = pull(rows, link, now, drive_rows(rows, drive or ChainDrive()), settle)
+    moved, _ = solve(rows, link, now, asked, turning=False)  # step 1
+    alpha = angular(rows, link, Vec2(moved.a.x[:, None], moved.a.y[:, None]))[chosen, 0]
+    short = jnp.asarray(angular_accelerations) - jnp.moveaxis(alpha, 0, -1)
+    by_torque = jnp.moveaxis(by_torques(factors(rows, now, link), rows, link, chosen), (0, 1), (-2, -1))  # step 2
+    rounding = 1024 * jnp.finfo(short.dtype).eps
+    torque = jnp.einsum("...ij,...j", jnp.linalg.pinv(by_torque, rtol=rounding, hermitian=True), short)  # step 3
+    return jnp.zeros((*torque.shape[:-1], model.n), torque.dtype).at[..., chosen].set(torque)

@@ -1,0 +1,1 @@
+"""Planar chains as plain data, their compilation, and their twins: the same chains as scenes of links and joints."""

@@ -1,0 +1,1 @@
+"""Control environments: tasks for learners, thousands side by side."""

@@ -1,0 +1,142 @@
+"""How a task's coordinates get through one control period: three ways to their accelerations, one RK4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from ...engine.algebra.fence import fence, one_function
+from ...engine.dynamics.aba import aba
+from ...engine.dynamics.passive import passive_forces
+from ...engine.planar.accelerations import chain_accelerations
+from ...engine.planar.angles import chain_angular, chain_state
+from ...engine.planar.model import Chain, ChainDrive
+from ..compile import compile_scene
+from ..spec import SceneSpec
+from .closed_forms import Accelerate, Components, Rods, closed_form
+from .task import Advance
+
+MANY = 1 << 14  # lanes; with more, an operation is worth two threads, which one machine function cannot have
+
+Factory = Callable[[Any], Accelerate]  # dtype -> accelerations
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """An engine without events: `substeps` of RK4 in each period dt [s], the push held.
+
+    whole: compile up to MANY lanes to one machine function. (Not of one coordinate: its loop is one already, and an
+    operation that is alone in a fence would be split over threads.)
+    """
+
+    accelerations: Factory
+    dt: float
+    substeps: int
+    whole: bool = False
+
+    def __call__(self, dtype: Any) -> Advance:
+        accelerate, h = fence(self.accelerations(dtype)), self.dt / self.substeps
+
+        def substep(u: Components, at: tuple[Components, Components]) -> tuple[Components, Components]:
+            return classical(lambda q, v: accelerate(q, v, u), *at, h)
+
+        @jax.jit
+        def period(q: Components, v: Components, u: Components) -> tuple[Components, Components]:
+            return lax.fori_loop(0, self.substeps, lambda _, at: substep(u, at), (q, v))
+
+        def advance(q: Array, v: Array, push: Array) -> tuple[Array, Array]:
+            moved = period(components(q), components(v), components(push.astype(dtype)))
+            if self.whole and q.shape[-1] > 1 and prod(q.shape[:-1]) <= MANY:
+                moved = one_function(moved)
+            q_next, v_next = (jnp.stack(x, -1) for x in moved)
+            return q_next, v_next
+
+        return advance
+
+
+def components(x: Array) -> Components:
+    return tuple(x[..., i] for i in range(x.shape[-1]))
+
+
+def classical(
+    accelerate: Callable[[Components, Components], Components], q: Components, v: Components, h: float
+) -> tuple[Components, Components]:
+    """One step of the classical Runge-Kutta method of order 4 for q'' = a(q, q')."""
+
+    def along(x: Components, slope: Components, by: float) -> Components:
+        return jax.tree.map(lambda a, b: a + by * b, x, slope)
+
+    a1 = accelerate(q, v)
+    v2 = along(v, a1, h / 2)
+    a2 = accelerate(along(q, v, h / 2), v2)
+    v3 = along(v, a2, h / 2)
+    a3 = accelerate(along(q, v2, h / 2), v3)
+    v4 = along(v, a3, h)
+    a4 = accelerate(along(q, v3, h), v4)
+
+    def mean(x: Components, *slopes: Components) -> Components:
+        return jax.tree.map(lambda x, a, b, c, d: x + h / 6 * (a + 2 * b + 2 * c + d), x, *slopes)
+
+    return mean(q, v, v2, v3, v4), mean(v, a1, a2, a3, a4)
+
+
+def smooth(dt: float, substeps: int, **ways: Factory) -> dict[str, Smooth]:
+    """Engines by name."""
+    return {name: Smooth(way, dt, substeps, whole=name == "closed") for name, way in ways.items()}
+
+
+def closed(rods: Rods) -> Factory:
+    """By closed forms: the fastest."""
+    return lambda dtype: closed_form(rods)
+
+
+def planar(rods: Rods) -> Factory:
+    """By Wawrzynski's recursion of planar chains, whose masses are points: all at the ends of their links."""
+    n = len(rods.mass)
+    if rods.cart is not None or rods.centre != rods.length or any(rods.inertia):
+        raise ValueError(f"planar: point masses at the ends of links on a fixed pivot, not {rods}")
+    sign, first = (-1.0, np.pi / 2) if rods.upright else (1.0, 0.0)  # angles of chains are from the horizontal
+
+    def build(dtype: Any) -> Accelerate:
+        def accelerate(q: Components, v: Components, push: Components) -> Components:
+            numbers = lambda *x: jnp.array(x, dtype)  # noqa: E731
+            none = jnp.zeros(n + 1, dtype)
+            chain = Chain(
+                mass=numbers(1.0, *rods.mass), length=numbers(*rods.length), gravity=numbers(0.0, -rods.gravity),
+                joints=jnp.array(n + 1), guided=jnp.arange(n + 1) == 0, line=jnp.zeros((n + 1, 2), dtype),
+                active=none > 0, lower=none - jnp.inf, upper=none + jnp.inf, roll=none, drag=none,
+                ground=jnp.zeros((0, 2), dtype), normal=jnp.zeros((0, 2), dtype),
+            )  # fmt: skip
+            angle, rate, torque = (sign * jnp.stack(x, -1) for x in (q, v, push))
+            at = chain_state(chain, angle.at[..., 0].add(first), rate)
+            drive = ChainDrive(torque=jnp.concatenate([torque, jnp.zeros_like(torque[..., :1])], -1))
+            moved = chain_accelerations(chain, at, drive)
+            return components(sign * chain_angular(chain, at, moved.a))
+
+        return accelerate
+
+    return build
+
+
+def tree(scene: SceneSpec, loss: tuple[float, ...] | None = None) -> Factory:
+    """By the articulated-body algorithm on a scene, with its joints' friction; loss: instead of theirs."""
+
+    def build(dtype: Any) -> Accelerate:
+        model, _ = compile_scene(scene, dtype=dtype)
+        if loss is not None:
+            model = model.replace(loss=jnp.array(loss, model.loss.dtype))
+
+        def accelerate(q: Components, v: Components, push: Components) -> Components:
+            angles, rates = jnp.stack(q, -1), jnp.stack(v, -1)
+            return components(aba(model, angles, rates, jnp.stack(push, -1) + passive_forces(model, angles, rates)))
+
+        return accelerate
+
+    return build

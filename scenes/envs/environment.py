@@ -1,0 +1,118 @@
+"""Environment: a task that is played, one lane or thousands, as pure jitted functions.
+
+env = carom.make_env("cart_pole")
+state, observation = env.reset(jax.random.split(jax.random.key(0), 4096))
+state, observation, reward, terminated, truncated = env.step(state, actions)
+state, observation = env.restarted(state, observation, terminated | truncated)
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from .starts import split
+from .task import Discrete, Task
+
+
+class EnvState(NamedTuple):
+    """All that an episode is. q: (..., nq), v: (..., nv), steps: (...) int32 taken, key: (...) of the next episode."""
+
+    q: Array
+    v: Array
+    steps: Array
+    key: Array
+
+
+class Step(NamedTuple):
+    """What `Environment.step` gives: reward (...), terminated and truncated (...) bool."""
+
+    state: EnvState
+    observation: Array
+    reward: Array
+    terminated: Array
+    truncated: Array
+
+
+class Environment:
+    """A task in one engine. `reset`, `step` and `restarted` are jitted, and may be used inside jit, scan and vmap."""
+
+    def __init__(self, task: Task, engine: str | None = None, dtype: Any = None) -> None:
+        self.task = task
+        self.engine = next(iter(task.engines)) if engine is None else engine
+        if self.engine not in task.engines:
+            near = get_close_matches(self.engine, task.engines, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(task.engines)}"
+            raise ValueError(f"{task.name} has no engine {engine!r}: {hint}")
+        self.dtype = precision(dtype)
+        self._advance = task.engines[self.engine](self.dtype)
+        self.reset = jax.jit(self._reset)
+        self.step = jax.jit(self._step)
+        self.restarted = jax.jit(self._restarted)
+
+    def _reset(self, key: Array) -> tuple[EnvState, Array]:
+        """The beginning of an episode for every key, (...) -> state and observation (..., k)."""
+        if not (isinstance(key, Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)):
+            raise TypeError(f"reset takes a key, or an array of keys one a lane, as of jax.random.key: not {key!r}")
+        return self._begun(key)
+
+    def _begun(self, key: Array) -> tuple[EnvState, Array]:
+        pair = split(key)
+        q, v = self.task.start(pair[..., 1])
+        q, v = q.astype(self.dtype), v.astype(self.dtype)
+        return EnvState(q, v, jnp.zeros(key.shape, jnp.int32), pair[..., 0]), self.task.observe(q, v)
+
+    def _step(self, state: EnvState, action: Array) -> Step:
+        """One control period later. An episode that has ended goes on, until it is restarted."""
+        task, (q, v, steps, key) = self.task, state
+        push = task.push(self._checked(action, steps.shape))
+        q_next, v_next = self._advance(q, v, push)
+        steps = steps + 1
+        return Step(
+            EnvState(q_next, v_next, steps, key),
+            task.observe(q_next, v_next),
+            task.reward(q, v, push, q_next, v_next),
+            task.ended(q_next, v_next),
+            steps >= task.max_steps,
+        )
+
+    def _restarted(self, state: EnvState, observation: Array, done: Array) -> tuple[EnvState, Array]:
+        """The same, where done (...) an episode newly begun."""
+
+        def begin() -> tuple[EnvState, Array]:
+            new = self._begun(state.key)
+            return jax.tree.map(lambda a, b: jnp.where(_like(done, a), a, b), new, (state, observation))
+
+        return jax.lax.cond(done.any(), begin, lambda: (state, observation))
+
+    def _checked(self, action: Any, lanes: tuple[int, ...]) -> Array:
+        action, space = jnp.asarray(action), self.task.actions
+        if action.shape != (*lanes, *space.shape):
+            raise ValueError(
+                f"{self.task.name}: actions of shape {action.shape}, for {space} and lanes {lanes} they must have "
+                f"shape {(*lanes, *space.shape)}"
+            )
+        if isinstance(space, Discrete):
+            if not jnp.issubdtype(action.dtype, jnp.integer):
+                raise TypeError(f"{self.task.name}: actions are integers below {space.n}, not {action.dtype}")
+            return action
+        return action.astype(self.dtype)
+
+
+def precision(dtype: Any) -> Any:
+    """The dtype that is asked for, or jax's own."""
+    found = jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
+    if found not in (jnp.float32, jnp.float64):
+        raise ValueError(f"dtype {found}: environments are computed in float32 or float64")
+    if found == jnp.float64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+        raise ValueError("dtype float64 needs jax in double precision: jax.config.update('jax_enable_x64', True)")
+    return found
+
+
+def _like(done: Array, x: Array) -> Array:
+    """done (...) as wide as x (..., k)."""
+    return done.reshape(done.shape + (1,) * (x.ndim - done.ndim))

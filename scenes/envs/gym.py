@@ -1,0 +1,183 @@
+"""Tasks as gymnasium's environments: one lane, or many as one batch. The only file that imports gymnasium.
+
+Importing it makes the environments known to gymnasium, which may do that itself:
+gymnasium.make("carom.scenes.envs.gym:carom/CartPole-v0").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .registration import register_envs
+from .rows import Lanes
+from .task import Box, Discrete, Task
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+    from gymnasium.vector import AutoresetMode, VectorEnv
+    from gymnasium.vector.utils import batch_space
+except ImportError as error:
+    raise ImportError(
+        "environments for gymnasium: gymnasium 1.1 or later is not installed: pip install 'carom[rl]'"
+    ) from error
+
+SHOWN = 16  # lanes that a vector environment draws at most
+
+
+def register(id: str, name: str, max_steps: int) -> None:
+    """Makes the environment `name` known to gymnasium, if it is not."""
+    if id not in gymnasium.registry:
+        gymnasium.register(
+            id,
+            entry_point=f"{__name__}:CaromEnv",
+            vector_entry_point=f"{__name__}:CaromVectorEnv",
+            max_episode_steps=max_steps,
+            kwargs={"name": name},
+        )
+
+
+class CaromEnv(gymnasium.Env):
+    """One lane of the environment `name`, in NumPy.
+
+    engine, dtype, parameters: as `carom.make_env` takes them.  Observations are float32.
+    A seed given to `reset` is all that this and later episodes depend on; modulo 2^32.
+    Episodes are truncated as the task says, or as gymnasium.make is told: what it makes has a TimeLimit.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
+
+    def __init__(
+        self, name: str, *, engine: str | None = None, dtype: Any = None, render_mode: str | None = None,
+        **parameters: Any,
+    ) -> None:  # fmt: skip
+        self._lanes = Lanes(name, (), engine=engine, dtype=dtype, parameters=parameters)
+        self._steps = 0
+        self.render_mode = _render_mode(render_mode)
+        self.metadata = _metadata(self._lanes.task)
+        self.observation_space, self.action_space = _spaces(self._lanes.task)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._steps = 0
+        return self._lanes.begin([seed], np.True_, self.np_random), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        observation, reward, ended = self._lanes.step(action)
+        self._steps += 1
+        truncated = self.spec is None and self._steps >= self._lanes.task.max_steps
+        return observation, float(reward), bool(ended), truncated, {}
+
+    def render(self) -> np.ndarray | None:
+        """(H, W, 3) uint8; None without render_mode="rgb_array"."""
+        return None if self.render_mode is None else self._lanes.pictures(1)[0]
+
+
+class CaromVectorEnv(VectorEnv):
+    """`num_envs` lanes of the environment `name`, stepped as one batch; NumPy in, NumPy out.
+
+    Lane k does what a CaromEnv does that is seeded alike: reset(seed=s) seeds it with s + k, a list says each lane's.
+    autoreset_mode: as of gymnasium.vector.AutoresetMode. Lanes that have ended begin again with the next step, whose
+        action they ignore ("NextStep"), in the same step, with infos["final_obs"] ("SameStep"), or when
+        reset(options={"reset_mask": (num_envs,) bool}) says so ("Disabled").
+    max_episode_steps: None for the task's.  render: frames of the first 16 lanes.  The others: as of CaromEnv.
+    """
+
+    def __init__(
+        self, name: str, num_envs: int = 1, *, autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        max_episode_steps: int | None = None, engine: str | None = None, dtype: Any = None,
+        render_mode: str | None = None, **parameters: Any,
+    ) -> None:  # fmt: skip
+        if num_envs < 1 or (max_episode_steps is not None and max_episode_steps < 1):
+            raise ValueError(
+                f"{name}: num_envs {num_envs} and max_episode_steps {max_episode_steps} must be at least 1"
+            )
+        self._lanes = Lanes(name, (num_envs,), engine=engine, dtype=dtype, parameters=parameters)
+        self._limit = max_episode_steps or self._lanes.task.max_steps
+        self._steps = np.zeros(num_envs, np.int64)
+        self._done = np.zeros(num_envs, bool)
+        self._mode = AutoresetMode(autoreset_mode)
+        self.num_envs = num_envs
+        self.render_mode = _render_mode(render_mode)
+        self.metadata = {**_metadata(self._lanes.task), "autoreset_mode": self._mode}
+        self.single_observation_space, self.single_action_space = _spaces(self._lanes.task)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        seeds: list[int | None]
+        if seed is None or isinstance(seed, int | np.integer):
+            super().reset(seed=seed if seed is None else int(seed))
+            seeds = [seed if seed is None else int(seed) + k for k in range(self.num_envs)]
+        else:
+            seeds = list(seed)
+        if len(seeds) != self.num_envs:
+            raise ValueError(f"{len(seeds)} seeds for {self.num_envs} lanes: one each, or one number for all")
+        again = self._mask((options or {}).get("reset_mask"))
+        observation = self._lanes.begin(seeds, again, self.np_random)
+        self._steps[again] = 0
+        self._done &= ~again
+        return observation, {}
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        again = self._done
+        if self._mode is AutoresetMode.DISABLED and again.any():
+            raise ValueError(
+                f"lanes {np.flatnonzero(again)} have ended: reset(options={{'reset_mask': ...}}) them first"
+            )
+        observation, reward, ended = self._lanes.step(actions, again)
+        self._steps = np.where(again, 0, self._steps + 1)
+        truncated = self._steps >= self._limit
+        self._done = ended | truncated
+        if self._mode is not AutoresetMode.SAME_STEP or not self._done.any():
+            return observation, reward, ended, truncated, {}
+        done, self._done = self._done, np.zeros_like(self._done)
+        self._steps[done] = 0
+        last = np.full(self.num_envs, None, object)
+        for k in np.flatnonzero(done):
+            last[k] = observation[k]
+        infos = {"final_obs": last, "_final_obs": done, "final_info": {}, "_final_info": done.copy()}
+        return self._lanes.begin([None] * self.num_envs, done, self.np_random), reward, ended, truncated, infos
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """(H, W, 3) uint8 of each of the first lanes; None without render_mode="rgb_array"."""
+        return None if self.render_mode is None else self._lanes.pictures(SHOWN)
+
+    def _mask(self, mask: Any) -> np.ndarray:
+        """(num_envs,) bool of the lanes to reset."""
+        if mask is None:
+            return np.ones(self.num_envs, bool)
+        if not (isinstance(mask, np.ndarray) and mask.dtype == bool and mask.shape == (self.num_envs,) and mask.any()):
+            raise ValueError(f"reset_mask must be ({self.num_envs},) bool, true somewhere: not {mask!r}")
+        return mask
+
+
+def _spaces(task: Task) -> tuple[spaces.Space, spaces.Space]:
+    """Of observations and of actions."""
+    return _space(task.observations), _space(task.actions)
+
+
+def _space(space: Box | Discrete) -> spaces.Space:
+    if isinstance(space, Discrete):
+        return spaces.Discrete(space.n)
+    return spaces.Box(np.array(space.low, np.float32), np.array(space.high, np.float32), dtype=np.float32)
+
+
+def _metadata(task: Task) -> dict[str, Any]:
+    return {"render_modes": ["rgb_array"], "render_fps": max(1, round(1 / task.dt))}
+
+
+def _render_mode(mode: str | None) -> str | None:
+    if mode not in (None, "rgb_array"):
+        raise ValueError(f"render_mode is 'rgb_array' or None, not {mode!r}; gymnasium.make knows 'human' besides")
+    return mode
+
+
+register_envs()

@@ -1,0 +1,24 @@
+"""What the environments are called at gymnasium, which is imported only when somebody asks for it."""
+
+from __future__ import annotations
+
+# id -> the environment's name here, and after how many steps gymnasium.make truncates its episodes
+ENVS = {
+    "carom/Pendulum-v0": ("pendulum", 400),
+    "carom/Acrobot-v0": ("acrobot", 500),
+    "carom/WeightLifter-v0": ("weightlifter", 500),
+    "carom/CartPole-v0": ("cart_pole", 500),
+    "carom/CartPoleSwingUp-v0": ("cart_pole_swing_up", 500),
+    "carom/CartDoublePendulum-v0": ("cart_double_pendulum", 500),
+    "carom/CartTriplePendulum-v0": ("cart_triple_pendulum", 1000),
+    "carom/Hopper-v0": ("hopper", 600),
+}
+
+
+def register_envs() -> tuple[str, ...]:
+    """Makes all environments known to gymnasium.make and gymnasium.make_vec; their ids."""
+    from .gym import register
+
+    for id, (name, max_steps) in ENVS.items():
+        register(id, name, max_steps)
+    return tuple(ENVS)

@@ -1,0 +1,77 @@
+"""Task: what there is to control, as plain functions of arrays. `Environment` plays it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jax import Array
+
+Advance = Callable[[Array, Array, Array], tuple[Array, Array]]
+Segment = tuple[float, float, float, float, float, tuple[float, float, float]]
+Sketch = Callable[[np.ndarray], list[Segment]]
+
+
+@dataclass(frozen=True)
+class Box:
+    """Vectors between two bounds, numbers each; infinite for none."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    @staticmethod
+    def of(*bounds: float) -> Box:
+        """Symmetric: from -bound to bound."""
+        return Box(tuple(-b for b in bounds), bounds)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one member, without lanes."""
+        return (len(self.low),)
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """The numbers 0 to n - 1."""
+
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One control task. Its functions take arrays with any leading lane axes, and are traced.
+
+    q: (..., nq), v: (..., nv), in the coordinates of the task's scene.
+
+    dt: the control period [s].  max_steps: of one episode; then it is truncated.
+    start: key -> (q, v) of a new episode.
+    observe: (q, v) -> (..., k).
+    push: action -> what acts for one period, (..., nv) forces along the coordinates [N, N m]; actions beyond their box
+        are clipped to it.
+    reward: (q, v, push, q_next, v_next) -> (...).
+    ended: (q, v) -> (...) whether the episode ends here, failed or achieved.
+    engines: name -> factory(dtype) -> advance(q, v, push) -> (q, v) one control period later. The first is the default.
+    sketch: (nq,) of one lane, NumPy -> what to draw: (x0, y0, x1, y1, radius, (red, green, blue)) [m], colours 0 to 1.
+    window: what of the plane is drawn, (x_min, x_max, y_min, y_max) [m].
+    """
+
+    name: str
+    description: str
+    dt: float
+    max_steps: int
+    actions: Box | Discrete
+    observations: Box
+    start: Callable[[Array], tuple[Array, Array]]
+    observe: Callable[[Array, Array], Array]
+    push: Callable[[Array], Array]
+    reward: Callable[[Array, Array, Array, Array, Array], Array]
+    ended: Callable[[Array, Array], Array]
+    engines: Mapping[str, Callable[[Any], Advance]]
+    sketch: Sketch
+    window: tuple[float, float, float, float]

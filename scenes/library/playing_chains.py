@@ -1,0 +1,65 @@
+"""Plays planar chains of the library, for `playing.py`. What needs jax is imported inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...collision.poses import Array
+from ..chains.spec import ChainSpec
+from .facts import ChainPlay, Entry
+
+
+@dataclass(frozen=True)
+class PlayedChain:
+    """A chain that was played, F frames, as facts read it: numpy arrays."""
+
+    spec: ChainSpec
+    model: Any
+    state: Any
+    result: Any
+
+    @cached_property
+    def x(self) -> Array:
+        """(F, n, 2) places of the joints [m]."""
+        return np.asarray(self.result.x)
+
+    @cached_property
+    def v(self) -> Array:
+        """(F, n, 2) velocities [m/s]."""
+        return np.asarray(self.result.v)
+
+    @cached_property
+    def speed(self) -> Array:
+        """(F, n) of the joints [m/s]."""
+        return np.linalg.norm(self.v, axis=-1)
+
+    @cached_property
+    def energy(self) -> Array:
+        """(F,) kinetic and potential [J]."""
+        import jax.numpy as jnp
+
+        from ...engine.planar.energy import chain_energy
+
+        result = self.result
+        frames = replace(result.state, x=result.x, v=result.v, t=result.t, stuck=result.stuck, shut=result.shut)
+        return np.asarray(jnp.add(*chain_energy(self.model, frames)))
+
+    def event(self, name: str) -> Array:
+        """A field of the log of stops, its real rows."""
+        return np.asarray(getattr(self.result.events, name))[: int(self.result.events.count)]
+
+
+def play_chain(entry: Entry, way: ChainPlay, dtype: Any = None) -> PlayedChain:
+    """Builds, compiles and runs a chain; whether the run is well its code says."""
+    from ...integrators.planar.rollout import chain_rollout
+    from ..chains.running import drive_of
+    from ..compile import compile_scene
+
+    spec: Any = entry.build(**way.parameters)
+    model, state = compile_scene(spec, dtype)
+    keywords: dict[str, Any] = way.keywords | {"control": drive_of(way.drive, state.x.dtype)}
+    return PlayedChain(spec, model, state, chain_rollout(model, state, **keywords, throw=False))

@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ..chains.spec import ChainSpec
-    from ..spec import SceneSpec
+from typing import Any
 
 Measure = Callable[[Any], Any]  # a number from a `playing.Played`, or a `playing_chains.PlayedChain`
 

@@ -89,7 +89,7 @@ def test_energy_is_kept(name: str) -> None:
 
     @jax.jit
     def played(q: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
-        end = jax.lax.fori_loop(0, task.max_steps, lambda _, at: period(*at, v), (q, v))
+        end = jax.lax.fori_loop(0, task.max_steps, lambda _, at: period(at[0], at[1], v), (q, v))
         return energy(q, v), energy(*end)
 
     before, after = played(q, v)

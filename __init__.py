@@ -62,6 +62,7 @@ _HOME = {
     "Live": "scenes.live.world",
     # tasks for learners
     "make_env": "scenes.envs.registry",
+    "Environment": "scenes.envs.environment",
     "register_envs": "scenes.envs.registration",
     # planar chains
     "Chain": "engine.planar.model",
@@ -174,6 +175,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.chains.twin import chain_twin as chain_twin
     from .scenes.compile import compile_scene as compile_scene
     from .scenes.compiling.check import SceneError as SceneError
+    from .scenes.envs.environment import Environment as Environment
     from .scenes.envs.registration import register_envs as register_envs
     from .scenes.envs.registry import make_env as make_env
     from .scenes.formats.errors import FileError as FileError

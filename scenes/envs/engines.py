@@ -17,7 +17,8 @@ from ...engine.dynamics.aba import aba
 from ...engine.dynamics.passive import passive_forces
 from ...engine.planar.accelerations import chain_accelerations
 from ...engine.planar.angles import chain_angular, chain_state
-from ...engine.planar.model import Chain, ChainDrive
+from ...engine.planar.model import ChainDrive
+from ..chains.spec import ChainSpec
 from ..compile import compile_scene
 from ..spec import SceneSpec
 from .closed_forms import Accelerate, Components, Rods, closed_form
@@ -99,21 +100,16 @@ def closed(rods: Rods) -> Factory:
 
 def planar(rods: Rods) -> Factory:
     """By Wawrzynski's recursion of planar chains, whose masses are points: all at the ends of their links."""
-    n = len(rods.mass)
     if rods.cart is not None or rods.centre != rods.length or any(rods.inertia):
         raise ValueError(f"planar: point masses at the ends of links on a fixed pivot, not {rods}")
     sign, first = (-1.0, np.pi / 2) if rods.upright else (1.0, 0.0)  # angles of chains are from the horizontal
 
+    spec = ChainSpec.of(rods.length, (1.0, *rods.mass), gravity=(0.0, -rods.gravity)).with_joint(0, guided=True)
+
     def build(dtype: Any) -> Accelerate:
+        chain, _ = compile_scene(spec, dtype)
+
         def accelerate(q: Components, v: Components, push: Components) -> Components:
-            numbers = lambda *x: jnp.array(x, dtype)  # noqa: E731
-            none = jnp.zeros(n + 1, dtype)
-            chain = Chain(
-                mass=numbers(1.0, *rods.mass), length=numbers(*rods.length), gravity=numbers(0.0, -rods.gravity),
-                joints=jnp.array(n + 1), guided=jnp.arange(n + 1) == 0, line=jnp.zeros((n + 1, 2), dtype),
-                active=none > 0, lower=none - jnp.inf, upper=none + jnp.inf, roll=none, drag=none,
-                ground=jnp.zeros((0, 2), dtype), normal=jnp.zeros((0, 2), dtype),
-            )  # fmt: skip
             angle, rate, torque = (sign * jnp.stack(x, -1) for x in (q, v, push))
             at = chain_state(chain, angle.at[..., 0].add(first), rate)
             drive = ChainDrive(torque=jnp.concatenate([torque, jnp.zeros_like(torque[..., :1])], -1))

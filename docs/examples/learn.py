@@ -18,6 +18,7 @@ import carom
 
 HIDDEN, EPISODES, ELITE = 8, 16, 8  # units; episodes of each policy in a generation; one policy in so many is good
 FRESH = 1000  # episodes on trial
+TASKS = ("cart_pole", "pendulum", "cart_pole_swing_up", "cart_double_pendulum", "cart_triple_pendulum", "hopper")
 UPRIGHT = {"pendulum": 0, "cart_pole_swing_up": 2}  # which number observed is the cosine of the angle from the top
 HELD = 50  # steps at the end that it must be within 0.3 rad, there; elsewhere no episode may end early
 
@@ -123,7 +124,7 @@ def film(school: School, learner: Learner, path: str) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("task", choices=["pendulum", "cart_pole", "cart_pole_swing_up", "cart_double_pendulum"])
+    parser.add_argument("task", choices=TASKS)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--lanes", type=int, default=1024)
     parser.add_argument("--seed", type=int, default=0)

@@ -56,10 +56,14 @@ class Holds(NamedTuple):
         return self.stuck.sum(0, dtype=jnp.int32) + self.shut.sum(0, dtype=jnp.int32)
 
 
-class Counts(NamedTuple):
-    """All (*batch): ticks in which the lane was not done; of these steps halved; impacts; holds that let go; holds kept
-    against the forces, where nothing had moved since the last quiet step (scraping) and where something had (rattling);
-    steps at the least length that were still too long; the largest relative error of a link's length."""
+class ChainStats(NamedTuple):
+    """Of every lane (*batch): what a run took.
+
+    ticks: solves of the recursion.  halvings: steps tried again half as long.  impacts: stops.  releases: joints and
+    angles that let go.  scrapes, rattles: of what would let go without end, how often something was kept instead, at
+    one instant or faster and faster.  rough: shortest steps that were still too long.  stretch: the largest error of a
+    link's length, as a part of it.
+    """
 
     ticks: Array
     halvings: Array
@@ -87,7 +91,7 @@ class Lane(NamedTuple):
     clock: Clock
     t: Array
     at_frame: Array
-    counts: Counts
+    stats: ChainStats
     code: Array
     done: Array
 
@@ -107,7 +111,7 @@ def first_lane(rows: Rows, state: ChainState, intervals: Array, max_dt: Array) -
         started(state.t, intervals),
         state.t,
         none > 0,
-        Counts(none, none, none, none, none, none, none, zero),
+        ChainStats(none, none, none, none, none, none, none, zero),
         none,
         none > 0,
     )

@@ -20,7 +20,7 @@ from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
 from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, first_code
 from ..rollout import frame_times
-from .lane import Lane, first_lane
+from .lane import ChainStats, Lane, first_lane
 from .proposal import Bounds
 from .record import ChainEvents, Record, events_of, frames_of, new_record, recorded
 from .tick import ChainRules, tick
@@ -29,27 +29,6 @@ SCHEMES = ("average", "constant")
 FIELDS = {"torque": 1, "force": 2, "acceleration": 2, "angular": 1}  # of ChainDrive, and their axes
 
 ChainControl = ChainDrive | Callable[[Chain, ChainState, Array], ChainDrive]
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class ChainStats:
-    """Of every lane (...): what a run took.
-
-    ticks: solves of the recursion.  halvings: steps tried again half as long.  impacts: stops.  releases: joints and
-    angles that let go.  scrapes, rattles: of what would let go without end, how often something was kept instead, at
-    one instant or faster and faster.  rough: shortest steps that were still too long.  stretch: the largest error of a
-    link's length, as a part of it.
-    """
-
-    ticks: Array
-    halvings: Array
-    impacts: Array
-    releases: Array
-    scrapes: Array
-    rattles: Array
-    rough: Array
-    stretch: Array
 
 
 @jax.tree_util.register_dataclass
@@ -158,8 +137,7 @@ def _run(
     code = first_code(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
     code = first_code(code, jnp.where(record.missed > 0, EVENTS_FULL, OK)) if max_events else code
     last = state_of(lane.now, lane.t)
-    stats = ChainStats(*lane.counts)
-    return ChainRollout(**frames_of(record, model.n), events=events_of(record), code=code, stats=stats, state=last)
+    return ChainRollout(**frames_of(record, model.n), events=events_of(record), code=code, stats=lane.stats, state=last)
 
 
 def driven(rows: Rows, model: Chain, lane: Lane, function: Any, told: ChainDrive) -> DriveRows:

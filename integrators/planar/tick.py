@@ -21,7 +21,7 @@ from ...engine.planar.links import DriveRows, Rows
 from ...engine.results import CHAIN_HELD, CHAIN_ROUGH, NOT_FINITE, OK, first_code
 from ..clock import later
 from .holding import Letting, changed, letting_go
-from .lane import Counts, Holds, Lane, select
+from .lane import ChainStats, Holds, Lane, select
 from .proposal import Bounds, Proposal, proposal
 
 SHORTEST = 2.0**-20  # of the longest step
@@ -136,11 +136,11 @@ def felt(lane: Lane, p: Proposal) -> Array:
 
 def counted(rows: Rows, lane: Lane, new: Lane, p: Proposal, letting: Letting, verdict: Verdict, struck: Struck) -> Lane:
     """With what the tick did added up."""
-    busy, c = ~lane.done, lane.counts
+    busy, c = ~lane.done, lane.stats
     kept = jnp.where(verdict.accepted, letting.kept, 0)
     rough = verdict.rough & ~verdict.back
     stretch = jnp.where(rows.linked, jnp.abs(p.link.l / rows.length - 1), 0).max(0)
-    counts = Counts(
+    stats = ChainStats(
         c.ticks + busy,
         c.halvings + verdict.back,
         c.impacts + struck.yes,
@@ -156,4 +156,4 @@ def counted(rows: Rows, lane: Lane, new: Lane, p: Proposal, letting: Letting, ve
         jnp.where(kept > 0, CHAIN_HELD, OK),
         jnp.where(rough, CHAIN_ROUGH, OK),
     )
-    return new._replace(counts=counts, code=told)
+    return new._replace(stats=stats, code=told)

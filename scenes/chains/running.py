@@ -80,7 +80,7 @@ def recording_of_chain(spec: ChainSpec, result: ChainRollout, *, title: str, key
     q, rates = twin_coordinates(x, v)
     q[:, 2:] = np.unwrap(q[:, 2:], axis=0)
     model = compile_scene(twin, x.dtype)[0]
-    told = {name: np.asarray(number) for name, number in vars(result.stats).items()}
+    told = {name: np.asarray(number) for name, number in result.stats._asdict().items()}
     stats = {"rollbacks": told["halvings"], "resting": told["impacts"] * 0, "max_penetration": x[0, 0, 0] * 0}
     return Recording(
         twin, title, np.asarray(result.t), q, rates, _events(spec, model, result), np.asarray(result.code),

@@ -42,7 +42,7 @@ ISSUE = [f"multi_{k:02}" for k in range(1, 15)] + [
     "chain_of_blocks", "rimless_wheel", "kane_pendulum", "painleve_rod", "tippe_top", "stack", "pyramid", "ragdoll",
     "simbench_rolling", "simbench_bouncing", "simbench_666", "bullet_and_plate", "billiard_stroke", "falling_ladder",
     "rod_drop", "n_four_bar", "andrews_squeezer", "four_bar", "slider_crank", "bennett", "peaucellier", "swing",
-    "hexapod", "gear_pair", "rolling_disc", "rolling_ball", "five_bar",
+    "hexapod", "gear_pair", "rolling_disc", "rolling_ball", "five_bar", "hopper",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-ROUNDS = {"dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60}
+ROUNDS = {"dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60, "envs": 5}
 LANES = {"contact": 1024, "planar": 256}  # planar: all numbers of the longest chains stay in the cache
 
 
@@ -20,7 +20,8 @@ def main(arguments: list[str] | None = None) -> int:
         "contact: impacts by law, what an impact adds to a step, a stack of boxes against MuJoCo and rapier3d; "
         "step: whole runs of an arm, a stack, a break of pool balls and a ragdoll against MuJoCo and rapier3d; "
         "live: frames of games, their median and the slowest of a hundred; "
-        "planar: chains of 4 to 256 joints against the general tree and Pinocchio"
+        "planar: chains of 4 to 256 joints against the general tree and Pinocchio; "
+        "envs: control environments against gymnasium's"
     )
     parser.add_argument("suite", choices=list(ROUNDS), help=suites)
     parser.add_argument(
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     only = (
         "dynamics, derivatives: scenes, collision: pairs, broad phase or scenes with this in the name; "
-        "contact: laws, ball or stack"
+        "contact: laws, ball or stack; envs: tasks"
     )
     parser.add_argument("--only", default="", metavar="TEXT", help=only)
     parser.add_argument("--scene", default="", metavar="TEXT", help="step, live: scenes with this in the name")
@@ -71,6 +72,10 @@ def main(arguments: list[str] | None = None) -> int:
         from . import planar
 
         return planar.cpu(lanes, rounds, options.plot)
+    if options.suite == "envs":
+        from . import envs
+
+        return envs.cpu(rounds, options.only)
     if options.device == "gpu":
         from . import accelerator
 

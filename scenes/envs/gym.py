@@ -1,8 +1,4 @@
-"""Tasks as gymnasium's environments: one lane, or many as one batch. The only file that imports gymnasium.
-
-Importing it makes the environments known to gymnasium, which may do that itself:
-gymnasium.make("carom.scenes.envs.gym:carom/CartPole-v0").
-"""
+"""Tasks as gymnasium's environments: one lane, or many as one batch. The only file that imports gymnasium."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from .registration import register_envs
 from .rows import Lanes
 from .task import Box, Discrete, Task
 
@@ -179,5 +174,3 @@ def _render_mode(mode: str | None) -> str | None:
         raise ValueError(f"render_mode is 'rgb_array' or None, not {mode!r}; gymnasium.make knows 'human' besides")
     return mode
 
-
-register_envs()

@@ -31,6 +31,8 @@ QUICK = ("carom/Pendulum-v0", "carom/CartPole-v0")  # to compile
 SINGLE = 1e-6  # rounding of observations to float32; episodes are short
 ON_PURPOSE = ("minimum value is -infinity", "maximum value is infinity", "symmetric and normalized space")
 
+register_envs()
+
 
 @pytest.mark.parametrize("id", [id if id in QUICK else pytest.param(id, marks=pytest.mark.slow) for id in ENVS])
 def test_gymnasium_finds_nothing_wrong(id: str) -> None:
@@ -260,6 +262,6 @@ def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.slow
 def test_an_id_alone_is_enough() -> None:
-    program = "import gymnasium; print(gymnasium.make('carom.scenes.envs.gym:carom/CartPole-v0').unwrapped)"
+    program = "import gymnasium; print(gymnasium.make('carom.scenes.envs.registered:carom/CartPole-v0').unwrapped)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
     assert "CaromEnv<carom/CartPole-v0>" in done.stdout, done.stderr

@@ -1,0 +1,178 @@
+"""Environments: their steps a second beside gymnasium's classic control, by one lane and by thousands.
+
+All ways of a task take actions drawn beforehand, alike and with the same generator, and begin episodes anew when they end.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import carom
+from carom.scenes.envs.environment import Environment, EnvState
+from carom.scenes.envs.task import Box, Discrete
+
+from .dynamics import STYLE
+from .timing import in_turn
+
+LANES = (1, 256, 4096)
+STEPS, FEW = 100, 4  # of a call; where each lane is stepped by Python
+AGREEMENT = 1e-9  # of the engines after STEPS steps, f64, relative to the largest coordinate or rate
+PEERS = {"cart_pole": "CartPole-v1", "acrobot": "Acrobot-v1", "pendulum": "Pendulum-v1"}
+IDS = {"cart_pole": "carom/CartPole-v0", "acrobot": "carom/Acrobot-v0", "pendulum": "carom/Pendulum-v0"}
+VECTORISED = ("cart_pole",)  # of which gymnasium has an array form of its own
+OTHERS = {"cart_pole": "tree", "hopper": "tree"}  # timed without peers: name -> engine
+
+SCAN, STEP, OURS = "carom, one scan", "carom, step by step", "carom by gymnasium"
+THEIRS, ARRAYS = "gymnasium", "gymnasium, as arrays"
+
+
+class Way(NamedTuple):
+    """steps: that `call` takes of every lane."""
+
+    steps: int
+    call: Callable[[], Any]
+
+
+def cpu(rounds: int, only: str) -> int:
+    """Print a table for each task that `only` names; the exit status says whether the engines agreed."""
+    console = Console(width=120)
+    agreed = True
+    for name in (name for name in PEERS if only in name):
+        difference = apart(name)
+        agreed &= difference < AGREEMENT
+        console.log(f"{name}: its engines differ by {difference:.0e} after {STEPS} steps, f64")
+        rates = {lanes: measured(ways(name, lanes), lanes, rounds) for lanes in LANES}
+        console.print(_table(f"{name} beside gymnasium's {PEERS[name]}: steps a second", rates))
+    for name, engine in OTHERS.items():
+        if only in name:
+            rates = {lanes: measured(functional(name, lanes, engine), lanes, rounds) for lanes in LANES[:2]}
+            console.print(_table(f"{name}, engine {engine}: steps a second", rates))
+    if not agreed:
+        console.print("[red]the engines differ: the figures above are worth nothing")
+    return 0 if agreed else 1
+
+
+def measured(ways: dict[str, Way], lanes: int, rounds: int) -> dict[str, float]:
+    """Steps a second of the best round: other work on the machine only adds."""
+    timed = in_turn({name: way.call for name, way in ways.items()}, rounds)
+    return {name: lanes * way.steps / timed[name].best for name, way in ways.items()}
+
+
+def ways(name: str, lanes: int) -> dict[str, Way]:
+    """All there are for a task with a peer."""
+    import gymnasium
+
+    carom.register_envs()
+    found = functional(name, lanes, None)
+    if lanes == 1:
+        found[OURS] = one(gymnasium.make(IDS[name], dtype="float32"))
+        found[THEIRS] = one(gymnasium.make(PEERS[name]))
+        return found
+    found[OURS] = many(gymnasium.make_vec(IDS[name], lanes, dtype="float32"), STEPS)
+    found[THEIRS] = many(gymnasium.make_vec(PEERS[name], lanes, vectorization_mode="sync"), FEW)
+    if name in VECTORISED:
+        found[ARRAYS] = many(gymnasium.make_vec(PEERS[name], lanes, vectorization_mode="vector_entry_point"), STEPS)
+    return found
+
+
+def functional(name: str, lanes: int, engine: str | None) -> dict[str, Way]:
+    """`env.step` and `env.restarted`, called once a step, and in one jitted scan; f32, as users have it."""
+    env = carom.make_env(name, engine=engine, dtype="float32")
+    key = jax.random.key(0)
+    begun = env.reset(key if lanes == 1 else jax.random.split(key, lanes))
+    actions = jnp.asarray(drawn(env.task.actions, STEPS, lanes))
+    apart = list(actions)
+    scan = jax.jit(lambda now: jax.lax.scan(lambda now, action: turn(env, now, action), now, actions))
+
+    def step_by_step() -> Any:
+        now = begun
+        for action in apart:
+            now, _ = turn(env, now, action)
+        return now
+
+    return {SCAN: Way(STEPS, lambda: scan(begun)), STEP: Way(STEPS, step_by_step)}
+
+
+def turn(env: Environment, now: tuple[EnvState, jax.Array], action: jax.Array) -> tuple[Any, jax.Array]:
+    state, observation, reward, terminated, truncated = env.step(now[0], action)
+    return env.restarted(state, observation, terminated | truncated), reward
+
+
+def one(env: Any) -> Way:
+    """A gymnasium.Env, as it is used: reset by the caller."""
+    space = env.action_space
+    actions = list(drawn(space_of(space), STEPS, 1))
+    env.reset(seed=0)
+
+    def call() -> None:
+        for action in actions:
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset()
+
+    return Way(STEPS, call)
+
+
+def many(envs: Any, steps: int) -> Way:
+    """A gymnasium.vector.VectorEnv, which resets by itself."""
+    actions = itertools.cycle(drawn(space_of(envs.single_action_space), STEPS, envs.num_envs))
+    envs.reset(seed=0)
+
+    def call() -> None:
+        for action in itertools.islice(actions, steps):
+            envs.step(action)
+
+    return Way(steps, call)
+
+
+def space_of(space: Any) -> Box | Discrete:
+    """gymnasium's space as ours."""
+    return Discrete(int(space.n)) if hasattr(space, "n") else Box(tuple(space.low), tuple(space.high))
+
+
+def drawn(space: Box | Discrete, steps: int, lanes: int) -> np.ndarray:
+    """Actions (steps, lanes, ...), or (steps, ...) of one lane."""
+    rng, shape = np.random.default_rng(1), (steps,) if lanes == 1 else (steps, lanes)
+    if isinstance(space, Discrete):
+        return rng.integers(space.n, size=shape)
+    return rng.uniform(space.low, space.high, (*shape, len(space.low))).astype(np.float32)
+
+
+def apart(name: str) -> float:
+    """How far the engines of a task get apart."""
+    ends = []
+    for engine in carom.make_env(name).task.engines:
+        env = carom.make_env(name, engine=engine, dtype="float64")
+        state, _ = env.reset(jax.random.split(jax.random.key(0), 4))
+        for action in drawn(env.task.actions, STEPS, 4):
+            state, *_ = env.step(state, jnp.asarray(action))
+        ends.append(np.concatenate([state.q, state.v], -1))
+    return max(float(np.abs(end - ends[0]).max() / np.abs(ends[0]).max()) for end in ends)
+
+
+def _table(title: str, rates: dict[int, dict[str, float]]) -> Table:
+    table = Table(**STYLE, title=title)
+    for column in ("", *(f"{lanes} lane{'s' * (lanes > 1)}" for lanes in rates)):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in _rows(rates):
+        table.add_row(*row)
+    return table
+
+
+def _rows(rates: dict[int, dict[str, float]]) -> Iterator[list[str]]:
+    """A row a way, and how many times as fast ours are as the fastest of gymnasium's."""
+    names = list(dict.fromkeys(name for found in rates.values() for name in found))
+    for name in names:
+        yield [name, *(f"{found[name]:,.0f}" if name in found else "" for found in rates.values())]
+    for name in (SCAN, STEP, OURS):
+        if name in names and THEIRS in names:
+            best = [max(found.get(THEIRS, 0), found.get(ARRAYS, 0)) for found in rates.values()]
+            yield [f"{name} / gymnasium's best", *(f"{f[name] / b:.2g}" for f, b in zip(rates.values(), best, strict=True))]

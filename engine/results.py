@@ -65,7 +65,8 @@ MESSAGES = {
     ),
     EVENTS_FULL: (
         "more impacts happened than the event log has room for, and the last ones were left out (the motion is "
-        "complete): raise max_events to the number in events.count, or give max_events=0 for no log"
+        "complete): raise max_events to the number in events.count, or give max_events=0 for no log; of one instant "
+        "the first 64 are logged, however much room there is"
     ),
     MOTORS_TOO_FEW: (
         "the accelerations need forces where there is no motor, see residual: mark more degrees of freedom as "

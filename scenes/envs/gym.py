@@ -173,4 +173,3 @@ def _render_mode(mode: str | None) -> str | None:
     if mode not in (None, "rgb_array"):
         raise ValueError(f"render_mode is 'rgb_array' or None, not {mode!r}; gymnasium.make knows 'human' besides")
     return mode
-

@@ -175,3 +175,10 @@ def test_accelerator_part_of_contact_runs_without_what_a_gpu_machine_may_lack():
     run = bare(f"sys.exit(run.main({arguments}))")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: the law is broken
     assert run.stdout.count("cone_projection ") == 6  # two precisions, three sizes
+
+
+@pytest.mark.slow
+def test_envs_bench_and_its_engines_agree():
+    run = bench("envs", "--only", "pendulum")
+    assert run.returncode == 0, run.stdout + run.stderr  # not 0: the engines differ
+    assert run.stdout.count("gymnasium's best") == 3

@@ -14,7 +14,7 @@ from scipy.linalg import solve_discrete_are
 import carom
 from carom.engine.state import State
 from carom.scenes.envs.engines import Smooth, closed, planar
-from carom.scenes.envs.environment import Environment
+from carom.scenes.envs.environment import AT_ONCE, Environment
 from carom.scenes.envs.registry import TASKS, make_env
 from carom.scenes.envs.sin_cos import sin_cos
 from carom.scenes.envs.task import Box
@@ -324,6 +324,20 @@ def test_lanes_are_single_environments(env: Environment) -> None:
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b.reshape(a.shape), rtol=0, atol=1e-13), both, paired)
     jax.tree.map(lambda a, *b: np.testing.assert_allclose(a, np.stack(b), rtol=0, atol=1e-13), both, *alone)
     assert (both[-2].steps == np.where(done, 0, 1)).all()
+
+
+@pytest.mark.parametrize("one_in", [1, 3, 100])
+def test_many_lanes_restart_as_few_do(env: Environment, one_in: int) -> None:
+    """Of many, those that are done are begun some at a time; and what goes on can be differentiated."""
+    few = AT_ONCE // 2
+    state, seen = env.reset(jax.random.split(jax.random.key(9), (5, few)))
+    done = (jnp.arange(5 * few) % one_in == 0).reshape(5, few)
+    many = _plain(env.restarted(state, seen, done))
+    for row in range(5):
+        expected = _plain(env.restarted(*jax.tree.map(lambda x, row=row: x[row], (state, seen)), done[row]))
+        jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda x, row=row: x[row], many), expected)
+    slope = jax.grad(lambda q: env.restarted(state._replace(q=q), seen, done)[0].q.sum())(state.q)
+    np.testing.assert_array_equal(slope, np.broadcast_to(~np.asarray(done)[..., None], slope.shape))
 
 
 def _plain(tree: Any) -> Any:

@@ -55,6 +55,13 @@ def posture_of(rows: Rows, state: ChainState) -> Posture:
     return Posture(x, v, jnp.moveaxis(state.stuck, -1, 0), jnp.moveaxis(state.shut, -1, 0))
 
 
+def read(model: Chain, state: ChainState) -> tuple[Rows, Posture, Links]:
+    """A chain and its state as kernels read them."""
+    rows = rows_of(model, state.t.shape)
+    now = posture_of(rows, state)
+    return rows, now, links(rows, now.x, now.v)
+
+
 def state_of(posture: Posture, t: Array) -> ChainState:
     stuck, shut = (jnp.moveaxis(a, 0, -1) for a in (posture.stuck, posture.shut))
     return ChainState(posture.x.array, posture.v.array, t, stuck, shut)
@@ -114,6 +121,12 @@ def joint_rates(link: Links) -> Array:
     return link.omega - shifted(link.omega, -1)
 
 
+def joint_alpha(L: Vec2, a: Vec2) -> Array:
+    """alpha^z of (13), from L of each link and accelerations of joints [rad/s^2]."""
+    alpha = L.dot(shifted(a, 1) - a)
+    return alpha - shifted(alpha, -1)
+
+
 def before(link: Links) -> Vec2:
     """r_(i-1): of the link before each joint; of the world, the x axis, before joint 0."""
     r = shifted(link.r, -1)
@@ -149,18 +162,14 @@ def chain_accelerations(
     settle: time constant with which links that are too long or too short, and angles beside the limits that hold them,
     are led back [s].
     """
-    rows = rows_of(model, state.t.shape)
-    now = posture_of(rows, state)
-    link = links(rows, now.x, now.v)
+    rows, now, link = read(model, state)
     asked = pull(rows, link, now, drive_rows(rows, drive or ChainDrive()), settle)
     return _arrays(*solve(rows, link, now, asked, turns(model)))
 
 
 def chain_impulses(model: Chain, state: ChainState) -> ChainMotion:
     """What stops all that is stuck or shut, without bounce: changes of velocity [m/s], impulses [N s, N m s]."""
-    rows = rows_of(model, state.t.shape)
-    now = posture_of(rows, state)
-    link = links(rows, now.x, now.v)
+    rows, now, link = read(model, state)
     return _arrays(*solve(rows, link, now, stop(rows, link, now), turns(model)))
 
 

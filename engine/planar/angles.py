@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..algebra.vec2 import Vec2
-from .accelerations import joint_angles, joint_rates, posture_of
-from .links import Links, Rows, links, only, rows_of, shifted
+from .accelerations import joint_alpha, joint_angles, joint_rates, read
+from .links import only
 from .model import OPEN, Chain, ChainState
 
 
@@ -45,7 +45,7 @@ def chain_state(
 
 def chain_angles(model: Chain, state: ChainState) -> tuple[Array, Array]:
     """Angles of the joints in (-pi, pi] and their rates, (..., n - 1) each [rad, rad/s]."""
-    rows, link = _links(model, state)
+    rows, _, link = read(model, state)
     angle, rate = (jnp.where(rows.linked, a, 0)[:-1] for a in (joint_angles(link), joint_rates(link)))
     return jnp.moveaxis(angle, 0, -1), jnp.moveaxis(rate, 0, -1)
 
@@ -55,13 +55,6 @@ def chain_angular(model: Chain, state: ChainState, a: Array) -> Array:
 
     Of links whose length keeps: where it does not, 2 l' omega/l is not counted.
     """
-    (rows, link), moved = _links(model, state), Vec2.of(a)
-    moved = only(rows.there, moved)
-    alpha = link.L.dot(shifted(moved, 1) - moved)
-    return jnp.moveaxis(jnp.where(rows.linked, alpha - shifted(alpha, -1), 0)[:-1], 0, -1)
-
-
-def _links(model: Chain, state: ChainState) -> tuple[Rows, Links]:
-    rows = rows_of(model, state.t.shape)
-    now = posture_of(rows, state)
-    return rows, links(rows, now.x, now.v)
+    rows, _, link = read(model, state)
+    alpha = joint_alpha(link.L, only(rows.there, Vec2.of(a)))
+    return jnp.moveaxis(jnp.where(rows.linked, alpha, 0)[:-1], 0, -1)

@@ -24,8 +24,8 @@ from jax import Array, lax
 
 from ..algebra.vec2 import Sym2, Vec2
 from . import chain
-from .accelerations import Posture, mobility, posture_of, pull, solve
-from .links import Links, Rows, drive_rows, links, only, rows_of, shifted
+from .accelerations import Posture, joint_alpha, mobility, pull, read, solve
+from .links import Links, Rows, drive_rows, only, shifted
 from .model import Chain, ChainDrive, ChainState
 
 
@@ -35,12 +35,6 @@ class Factors(NamedTuple):
     W: Sym2
     A: Sym2
     H: Sym2
-
-
-def read(model: Chain, state: ChainState) -> tuple[Rows, Posture, Links]:
-    rows = rows_of(model, state.t.shape)
-    now = posture_of(rows, state)
-    return rows, now, links(rows, now.x, now.v)
 
 
 def factors(rows: Rows, now: Posture, link: Links) -> Factors:
@@ -71,8 +65,7 @@ def backwards(factors: Factors, weight: Vec2) -> Vec2:
 
 def angular(rows: Rows, link: Links, a: Vec2) -> Array:
     """alpha^z of every joint (n, rows, *batch) that accelerations a (n, rows, *batch) make (13); 0 of the last."""
-    alpha = link.L[:, None].dot(shifted(a, 1) - a)
-    return jnp.where(rows.linked[:, None], alpha - shifted(alpha, -1), 0)
+    return jnp.where(rows.linked[:, None], joint_alpha(link.L[:, None], a), 0)
 
 
 def by_torques(factors: Factors, rows: Rows, link: Links, joints: Array) -> Array:

@@ -15,7 +15,7 @@ from jax import Array
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.vec2 import Vec2
-from ...engine.planar.accelerations import Posture, about_middle
+from ...engine.planar.accelerations import Posture, about_middle, joint_alpha
 from ...engine.planar.links import Links, Rows, only, shifted
 from ...engine.planar.model import OPEN
 from .lane import Holds
@@ -112,8 +112,7 @@ def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Ar
     ways = bends(rows, now, a)
     zero = jnp.zeros_like(rows.mass)
     (first, rate), last = angle(ways, zero), angle(ways, zero + h)[0]
-    turned = link.L.dot(shifted(a, 1) - a)
-    alpha = turned - shifted(turned, -1)
+    alpha = joint_alpha(link.L, a)
     at, side, lost = zero + jnp.inf, jnp.zeros(zero.shape, jnp.int32), zero > 0
     for sign in (1, -1):
         start, end = past(rows, sign, first), past(rows, sign, last)

@@ -10,7 +10,7 @@ import pytest
 
 import carom
 from carom.engine.planar.energy import chain_momentum
-from carom.engine.planar.model import Chain, ChainDrive, ChainState
+from carom.engine.planar.model import Chain, ChainDrive
 from carom.engine.results import SimulationWarning
 
 G = 9.81
@@ -41,8 +41,8 @@ def start(model, *first, rates=(), base=(0.0, 0.0), base_rate=(0.0, 0.0)):
     )
 
 
-def last(result, name, k=-1):
-    return np.asarray(getattr(result.events, name))[int(result.events.count) + k if k < 0 else k]
+def last(result, name):
+    return np.asarray(getattr(result.events, name))[int(result.events.count) - 1]
 
 
 def test_a_stick_falls_flat():
@@ -252,6 +252,5 @@ def test_a_lane_that_fails_says_so():
     with pytest.raises(carom.engine.results.SimulationError, match="max_ticks"):
         carom.chain_rollout(model, state, duration=1.0, max_ticks=3)
     bad = replace(state, v=state.v.at[0, 0].set(jnp.nan))
-    assert isinstance(bad, ChainState)
     with pytest.raises(carom.engine.results.SimulationError, match="not finite"):
         carom.chain_rollout(model, bad, duration=1.0)

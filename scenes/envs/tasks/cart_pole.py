@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import radians
+from typing import Any
 
 import jax.numpy as jnp
 
 from ...library.wawrzynski import cart_pole as scene
 from ..closed_forms import Rods
-from ..engines import Smooth, closed, smooth, tree
+from ..engines import closed, smooth, tree
 from ..task import Box, Discrete, Task
 from .carts import along, cart_task
 
@@ -25,8 +26,11 @@ def rods(friction: bool) -> Rods:
     )  # fmt: skip
 
 
-def engines(friction: bool) -> dict[str, Smooth]:
-    return smooth(PERIOD, 2, closed=closed(rods(friction)), tree=tree(scene(friction=friction)))
+def common(friction: bool) -> dict[str, Any]:
+    """What both tasks share, of `cart_task`."""
+    own = rods(friction)
+    ways = smooth(PERIOD, 2, closed=closed(own), tree=tree(scene(friction=friction)))
+    return {"rods": own, "engines": ways, "dt": PERIOD, "max_steps": 500, "start": 0.05}
 
 
 def cart_pole(*, friction: bool = True) -> Task:
@@ -38,14 +42,10 @@ def cart_pole(*, friction: bool = True) -> Task:
     return cart_task(
         "cart_pole",
         "keep a pole upright on a cart",
-        rods=rods(friction),
-        engines=engines(friction),
-        dt=PERIOD,
-        max_steps=500,
         actions=Discrete(2),
         force=lambda action: jnp.where(action > 0, FORCE, -FORCE),
-        start=0.05,
         tilt=radians(12),
+        **common(friction),
     )
 
 
@@ -58,11 +58,7 @@ def cart_pole_swing_up(*, friction: bool = True) -> Task:
     return cart_task(
         "cart_pole_swing_up",
         "swing a pole up on a cart",
-        rods=rods(friction),
-        engines=engines(friction),
-        dt=PERIOD,
-        max_steps=500,
         actions=force,
         force=along(force),
-        start=0.05,
+        **common(friction),
     )

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, overload
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -27,6 +26,7 @@ from .compiling.joint_rows import JointRow, joint_row, start_q, start_v
 from .compiling.loop_rows import no_loops, with_loops
 from .compiling.order import parent_name, sort_links, who
 from .compiling.pairs import pair_table
+from .compiling.precision import checked_dtype
 from .compiling.shape_rows import ShapeRow, shape_rows
 from .compiling.tree_mass import check_tree
 from .compiling.windows import windows
@@ -60,7 +60,7 @@ def compile_scene(scene: Any, dtype: Any = None, *, coordinates: str = "reduced"
     Quaternions whose length is within 1e-3 of one are normalised, others rejected; axes and normals may have
     any length but zero. Raises SceneError (a ValueError) that names the body, the field, the value and the fix.
     """
-    kind, form = _checked_dtype(dtype), checked_coordinates(coordinates)
+    kind, form = checked_dtype("compile_scene", dtype), checked_coordinates(coordinates)
     spec = scene.build() if hasattr(scene, "build") else scene
     if isinstance(spec, ChainSpec):
         if form != "reduced":
@@ -100,22 +100,6 @@ def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
     else:
         speed = check.non_negative("scene", "rest_speed", spec.rest_speed, unit="m/s")
     return {"gap_band": jnp.asarray(band, kind), "rest_speed": jnp.asarray(speed, kind)}
-
-
-def _checked_dtype(dtype: Any) -> Any:
-    wide = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
-    if dtype is None:
-        return jnp.float64 if wide else jnp.float32
-    try:
-        name = np.dtype(dtype).name
-    except TypeError:
-        name = ""
-    if name not in ("float32", "float64"):
-        check.reject("compile_scene", "dtype", dtype, "it must be float32 or float64: leave it out for jax's choice")
-    if name == "float64" and not wide:
-        fix = 'call jax.config.update("jax_enable_x64", True) before any array is made, or set JAX_ENABLE_X64=1'
-        check.reject("compile_scene", "dtype", name, f"jax's x64 mode is off: {fix}")
-    return np.dtype(name)
 
 
 @dataclass(frozen=True)

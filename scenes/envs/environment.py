@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..compiling.precision import checked_dtype
 from .starts import split
 from .task import Discrete, Task
 
@@ -50,7 +51,7 @@ class Environment:
             near = get_close_matches(self.engine, task.engines, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(task.engines)}"
             raise ValueError(f"{task.name} has no engine {engine!r}: {hint}")
-        self.dtype = precision(dtype)
+        self.dtype = checked_dtype("make_env", dtype)
         self._advance = task.engines[self.engine](self.dtype)
         self.reset = jax.jit(self._reset)
         self.step = jax.jit(self._step)
@@ -122,16 +123,6 @@ class Environment:
                 raise TypeError(f"{self.task.name}: actions are integers below {space.n}, not {action.dtype}")
             return action
         return action.astype(self.dtype)
-
-
-def precision(dtype: Any) -> Any:
-    """The dtype that is asked for, or jax's own."""
-    found = jnp.result_type(float) if dtype is None else jnp.dtype(dtype)
-    if found not in (jnp.float32, jnp.float64):
-        raise ValueError(f"dtype {found}: environments are computed in float32 or float64")
-    if found == jnp.float64 and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
-        raise ValueError("dtype float64 needs jax in double precision: jax.config.update('jax_enable_x64', True)")
-    return found
 
 
 def _like(done: Array, x: Array) -> Array:

@@ -7,7 +7,8 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
-from .environment import Environment, precision
+from ..compiling.precision import checked_dtype
+from .environment import Environment
 from .task import Task
 from .tasks.acrobot import acrobot
 from .tasks.cart_pendulums import cart_double_pendulum, cart_triple_pendulum
@@ -37,7 +38,7 @@ def make_env(name: str, *, engine: str | None = None, dtype: Any = None, **param
         near = get_close_matches(name, TASKS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(TASKS)}"
         raise ValueError(f"no environment named {name!r}: {hint}")
-    return _made(name, engine, precision(dtype), **parameters)
+    return _made(name, engine, checked_dtype("make_env", dtype), **parameters)
 
 
 @cache

@@ -62,6 +62,8 @@ def hopper(
         DOWN, limits=(-STROKE, 0.0), restitution=0.2, stiffness=STIFFNESS, rest=PRELOAD, damping=damping,
         motor=Motor(effort=THRUST),
     )  # fmt: skip
+    foot = Sphere(FOOT, position=(0.0, 0.0, -LEG))
+    rod = Capsule(FOOT / 2, LEG / 4, position=(0.0, 0.0, -0.75 * LEG), mask=0)  # is seen, and touches nothing
     b.add_link(
         "shank",
         "thigh",
@@ -69,7 +71,7 @@ def hopper(
         mass=SHANK,
         com=(0.0, 0.0, -0.45),
         inertia=(0.004, 0.004, 0.001),
-        shapes=[Sphere(FOOT, position=(0.0, 0.0, -LEG))],
+        shapes=[foot, rod],
         q0=leg,
         friction=friction,
     )

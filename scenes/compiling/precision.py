@@ -1,0 +1,27 @@
+"""The precision that is asked for, or jax's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import check
+
+
+def checked_dtype(where: str, dtype: Any) -> Any:
+    """float32 or float64.  where: who was asked."""
+    wide = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
+    if dtype is None:
+        return np.dtype("float64" if wide else "float32")
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = ""
+    if name not in ("float32", "float64"):
+        check.reject(where, "dtype", dtype, "it must be float32 or float64: leave it out for jax's choice")
+    if name == "float64" and not wide:
+        fix = 'call jax.config.update("jax_enable_x64", True) before any array is made, or set JAX_ENABLE_X64=1'
+        check.reject(where, "dtype", name, f"jax's x64 mode is off: {fix}")
+    return np.dtype(name)

@@ -1,0 +1,34 @@
+"""A jaxpr of one lane, compiled: all steps in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import machine
+from .emit.program import Program
+from .graph import Graph
+from .liveness import prune
+from .order import arrange
+from .plan import Plan
+from .rules import translate
+from .rules.table import size_of
+from .types import type_of
+
+
+def compiled_text(closed: Any, shared: Sequence[bool] | None = None) -> tuple[str, Program]:
+    """LLVM's text of a closed jaxpr. shared: of each argument, whether lanes share it."""
+    graph = Graph()
+    args = [graph.top.input(size_of(v.aval), type_of(v.aval.dtype)) for v in closed.jaxpr.invars]
+    consts = [graph.const(np.asarray(c)) for c in closed.consts]
+    graph.top.results = translate(graph, closed.jaxpr, consts, args)
+    regions = prune(graph.top)
+    for region in regions:
+        arrange(region)
+    program = Program(graph, shared or [False] * len(args), Plan(graph.top, regions))
+    return program.module.text(), program
+
+
+__all__ = ["compiled_text", "machine"]

@@ -1,0 +1,1 @@
+"""Emission: from clusters and nodes to the text of LLVM's language."""

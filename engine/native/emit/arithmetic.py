@@ -1,0 +1,288 @@
+"""Elementwise operations as instructions, of vectors of any width.
+
+No operation is contracted or reordered: what is computed is what is written, on every machine, in vectors of every width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..types import BOOL, F32, F64, I32, I64, Type, Unsupported, literal, vector
+from .function import Function
+
+Operands = list[tuple[Type, str]]
+Emitter = Callable[[Function, int, Type, Operands, Any], str]
+OPERATIONS: dict[str, Emitter] = {}
+
+
+def operation(*names: str) -> Callable[[Emitter], Emitter]:
+    def enter(emitter: Emitter) -> Emitter:
+        OPERATIONS.update(dict.fromkeys(names, emitter))
+        return emitter
+
+    return enter
+
+
+def apply(f: Function, op: str, width: int, type: Type, operands: Operands, param: Any = None) -> str:
+    """op: as the table knows it."""
+    if op not in OPERATIONS:
+        raise Unsupported(f"the operation {op}")
+    return OPERATIONS[op](f, width, type, operands, (op, param))
+
+
+def simple(f: Function, op: str, width: int, type: Type, *xs: str) -> str:
+    """An operation whose operands are all of the result's type."""
+    return apply(f, op, width, type, [(type, x) for x in xs])
+
+
+def intrinsic(f: Function, name: str, width: int, type: Type, *xs: str) -> str:
+    T = vector(type, width)
+    full = f"llvm.{name}.{'' if width == 1 else f'v{width}'}{type.suffix}"
+    return f.call(T, full, [(T, x) for x in xs])
+
+
+def compare(f: Function, how: str, width: int, type: Type, x: str, y: str) -> str:
+    """how: eq ne lt le gt ge; what is compared with a NaN is not, and is not equal."""
+    if type.kind == "f":
+        return f.let(f"fcmp {'une' if how == 'ne' else 'o' + how} {vector(type, width)} {x}, {y}")
+    sign = "" if how in ("eq", "ne") else "s" if type.kind == "i" else "u"
+    return f.let(f"icmp {sign}{how} {vector(type, width)} {x}, {y}")
+
+
+def choose(f: Function, width: int, type: Type, which: str, yes: str, no: str) -> str:
+    T = vector(type, width)
+    return f.let(f"select {vector(BOOL, width)} {which}, {T} {yes}, {T} {no}")
+
+
+def number(f: Function, width: int, type: Type, x: Any) -> str:
+    return f.splat(type, width, literal(type, x))
+
+
+@operation("copy")
+def _copy(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    return xs[0][1]
+
+
+@operation("add", "sub", "mul")
+def _ring(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    (_, x), (_, y) = xs
+    if type.kind == "b":  # as XLA has it: or, exclusive or, and
+        return f.let(f"{ {'add': 'or', 'sub': 'xor', 'mul': 'and'}[p[0]]} {vector(type, width)} {x}, {y}")
+    return f.let(f"{'f' if type.kind == 'f' else ''}{p[0]} {vector(type, width)} {x}, {y}")
+
+
+@operation("square")
+def _square(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    return simple(f, "mul", width, type, xs[0][1], xs[0][1])
+
+
+@operation("div", "rem")
+def _divide(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    (_, x), (_, y) = xs
+    T, op = vector(type, width), p[0]
+    if type.kind == "f":
+        return f.let(f"fdiv {T} {x}, {y}") if op == "div" else library(f, "fmod", width, type, [x, y])
+    # division by 0 gives -1 and the remainder x; the smallest number by -1 gives itself and 0
+    one, zero, minus = (number(f, width, type, k) for k in (1, 0, -1 if type.kind == "i" else (1 << type.bits) - 1))
+    by_zero = compare(f, "eq", width, type, y, zero)
+    safe = choose(f, width, type, by_zero, one, y)
+    by_minus = compare(f, "eq", width, type, y, minus) if type.kind == "i" else None
+    if by_minus:
+        safe = choose(f, width, type, by_minus, one, safe)
+    made = f.let(f"{'s' if type.kind == 'i' else 'u'}{op} {T} {x}, {safe}")
+    if by_minus:
+        other = f.let(f"sub {T} {zero}, {x}") if op == "div" else zero
+        made = choose(f, width, type, by_minus, other, made)
+    return choose(f, width, type, by_zero, minus if op == "div" else x, made)
+
+
+@operation("neg")
+def _negate(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    T = vector(type, width)
+    return f.let(f"fneg {T} {xs[0][1]}") if type.kind == "f" else f.let(f"sub {T} zeroinitializer, {xs[0][1]}") if width > 1 else f.let(f"sub {T} 0, {xs[0][1]}")
+
+
+@operation("abs")
+def _absolute(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    x = xs[0][1]
+    if type.kind == "f":
+        return intrinsic(f, "fabs", width, type, x)
+    if type.kind != "i":
+        return x
+    below = compare(f, "lt", width, type, x, number(f, width, type, 0))
+    return choose(f, width, type, below, simple(f, "neg", width, type, x), x)
+
+
+@operation("max", "min")
+def _extreme(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    (_, x), (_, y) = xs
+    if type.kind == "b":
+        return f.let(f"{'or' if p[0] == 'max' else 'and'} {vector(type, width)} {x}, {y}")
+    if type.kind == "f":  # a NaN wins, and -0 is less than +0
+        return intrinsic(f, f"{p[0]}imum", width, type, x, y)
+    return choose(f, width, type, compare(f, "gt" if p[0] == "max" else "lt", width, type, x, y), x, y)
+
+
+@operation("clamp")
+def _clamp(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    low, x, high = (x for _, x in xs)
+    return simple(f, "min", width, type, simple(f, "max", width, type, low, x), high)
+
+
+@operation("sqrt", "floor", "ceil")
+def _rounded(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    return intrinsic(f, p[0], width, type, xs[0][1])
+
+
+@operation("rsqrt")
+def _rsqrt(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    root = intrinsic(f, "sqrt", width, type, xs[0][1])
+    return f.let(f"fdiv {vector(type, width)} {number(f, width, type, 1)}, {root}")
+
+
+@operation("round")
+def _round(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    return intrinsic(f, "roundeven" if p[1] == 1 else "round", width, type, xs[0][1])
+
+
+@operation("integer_pow")
+def _power(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    exponent, base, made = abs(p[1]), xs[0][1], None
+    while exponent:
+        if exponent & 1:
+            made = base if made is None else simple(f, "mul", width, type, made, base)
+        exponent >>= 1
+        if exponent:
+            base = simple(f, "mul", width, type, base, base)
+    made = made or number(f, width, type, 1)
+    return made if p[1] >= 0 else f.let(f"fdiv {vector(type, width)} {number(f, width, type, 1)}, {made}")
+
+
+@operation("sign")
+def _sign(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    x, zero = xs[0][1], number(f, width, type, 0)
+    above = compare(f, "gt", width, type, x, zero)
+    rest = x
+    if type.kind != "u":
+        below = compare(f, "lt", width, type, x, zero)
+        rest = choose(f, width, type, below, number(f, width, type, -1), x)
+    return choose(f, width, type, above, number(f, width, type, 1), rest)
+
+
+@operation("and", "or", "xor")
+def _bitwise(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    return f.let(f"{p[0]} {vector(type, width)} {xs[0][1]}, {xs[1][1]}")
+
+
+@operation("not")
+def _not(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    return f.let(f"xor {vector(type, width)} {xs[0][1]}, {number(f, width, type, 1 if type.kind == 'b' else -1)}")
+
+
+@operation("shift_left", "shift_right_logical", "shift_right_arithmetic")
+def _shift(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    """By more than there are bits: nothing is left, or the sign."""
+    (_, x), (_, y) = xs
+    T = vector(type, width)
+    most = number(f, width, type, type.bits - 1)
+    far = f.let(f"icmp ugt {T} {y}, {most}")
+    by = choose(f, width, type, far, most, y)
+    op = {"shift_left": "shl", "shift_right_logical": "lshr", "shift_right_arithmetic": "ashr"}[p[0]]
+    made = f.let(f"{op} {T} {x}, {by}")
+    return made if op == "ashr" else choose(f, width, type, far, number(f, width, type, 0), made)
+
+
+@operation("eq", "ne", "lt", "le", "gt", "ge")
+def _compare(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    return compare(f, p[0], width, xs[0][0], xs[0][1], xs[1][1])
+
+
+@operation("lt_to", "le_to", "eq_to")
+def _total_order(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    """-NaN < -inf < ... < -0 < +0 < ... < inf < NaN: the bits of floats, as integers, with those below 0 turned round."""
+    t, (x, y) = xs[0][0], (x for _, x in xs)
+    if t.kind == "f":
+        I, T = (I64 if t is F64 else I32), vector(t, width)
+        turned = []
+        for value in (x, y):
+            bits = f.let(f"bitcast {T} {value} to {vector(I, width)}")
+            sign = simple(f, "shift_right_arithmetic", width, I, bits, number(f, width, I, I.bits - 1))
+            low = simple(f, "and", width, I, sign, number(f, width, I, (1 << (I.bits - 1)) - 1))
+            turned.append(simple(f, "xor", width, I, bits, low))
+        t, (x, y) = I, turned
+    return compare(f, p[0][:2], width, t, x, y)
+
+
+@operation("select_n")
+def _select(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    (t, which), *cases = xs
+    if t.kind == "b":
+        return choose(f, width, type, which, cases[1][1], cases[0][1])
+    made = cases[-1][1]
+    for k in range(len(cases) - 2, -1, -1):
+        here = f.let(f"icmp sle {vector(t, width)} {which}, {number(f, width, t, k)}")
+        made = choose(f, width, type, here, cases[k][1], made)
+    return made
+
+
+@operation("is_finite")
+def _is_finite(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    t, x = xs[0]
+    if t.kind != "f":
+        return number(f, width, BOOL, True)
+    return compare(f, "lt", width, t, intrinsic(f, "fabs", width, t, x), number(f, width, t, float("inf")))
+
+
+@operation("bitcast_convert_type")
+def _bitcast(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    t, x = xs[0]
+    return x if t.llvm == type.llvm else f.let(f"bitcast {vector(t, width)} {x} to {vector(type, width)}")
+
+
+@operation("convert_element_type")
+def convert(f: Function, width: int, type: Type, xs: Operands, _: Any = None) -> str:
+    t, x = xs[0]
+    S, T = vector(t, width), vector(type, width)
+    if t == type or (t.kind != "f" and type.kind in "iu" and t.bits == type.bits):
+        return x
+    if type.kind == "b":
+        return compare(f, "ne", width, t, x, number(f, width, t, 0))
+    if type.kind == "f":
+        if t.kind == "f":
+            return f.let(f"{'fpext' if type is F64 else 'fptrunc'} {S} {x} to {T}")
+        return f.let(f"{'sitofp' if t.kind == 'i' else 'uitofp'} {S} {x} to {T}")
+    if t.kind == "f":  # what is out of range becomes the nearest, and NaN 0
+        wide = lambda u: f"{'' if width == 1 else f'v{width}'}{u.suffix}"  # noqa: E731
+        name = f"llvm.fpto{'s' if type.kind == 'i' else 'u'}i.sat.{wide(type)}.{wide(t)}"
+        return f.call(T, name, [(S, x)])
+    if type.bits < t.bits:
+        return f.let(f"trunc {S} {x} to {T}")
+    return f.let(f"{'sext' if t.kind == 'i' else 'zext'} {S} {x} to {T}")
+
+
+@operation("sin", "cos", "tan", "asin", "acos", "atan", "exp", "exp2", "log", "log1p", "expm1", "tanh", "sinh", "cosh", "cbrt", "erf", "atan2")
+def _library(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    return library(f, p[0], width, type, [x for _, x in xs])
+
+
+@operation("pow")
+def _pow(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+    (_, x), (t, y) = xs
+    return library(f, "pow", width, type, [x, y if t == type else convert(f, width, type, [(t, y)])])
+
+
+def library(f: Function, name: str, width: int, type: Type, xs: list[str]) -> str:
+    """A function of C's mathematics library, element by element."""
+    if type not in (F64, F32):
+        raise Unsupported(f"{name} of {type.name}")
+    name += "f" if type is F32 else ""
+    out, parts = "poison", []
+    for k in range(width):
+        args = [(type.llvm, f.extract(type, width, x, k)) for x in xs]
+        parts.append(f.call(type.llvm, name, args, "#1"))
+    if width == 1:
+        return parts[0]
+    for k, x in enumerate(parts):
+        out = f.let(f"insertelement {vector(type, width)} {out}, {type.llvm} {x}, i32 {k}")
+    return out

@@ -1,0 +1,201 @@
+"""The text of one function in LLVM's language, and what is known in which of its registers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..types import Type, literal, vector
+
+
+class Module:
+    """What functions share: declarations, tables of constants, names."""
+
+    def __init__(self) -> None:
+        self.declarations: dict[str, str] = {}
+        self.functions: list[str] = []
+        self.labels = itertools.count()
+        self._tables: dict[bytes, int] = {}
+        self._data = bytearray()
+
+    def table(self, data: Any, padding: int = 16) -> int:
+        """Where a constant array is in @tables [bytes]; vectors may read beyond its end."""
+        raw = data.tobytes()
+        key = data.dtype.str.encode() + raw
+        if key not in self._tables:
+            self._data += bytes(-len(self._data) % 64)
+            self._tables[key] = len(self._data)
+            self._data += raw + data[-1:].tobytes() * padding
+        return self._tables[key]
+
+    def text(self) -> str:
+        data = bytes(self._data) or bytes(1)
+        escaped = "".join([f"\\{b:02X}" for b in data])
+        tables = f'@tables = internal constant [{len(data)} x i8] c"{escaped}", align 64'
+        return "\n".join([tables, *self.functions, *self.declarations.values(), ATTRIBUTES])
+
+
+ATTRIBUTES = """attributes #0 = { nounwind noinline "prefer-vector-width"="512" "min-legal-vector-width"="512" }
+attributes #1 = { nounwind memory(none) willreturn }"""
+
+
+class Function:
+    """A function `void name(ptr %A)`: %A is the arena."""
+
+    def __init__(self, module: Module, name: str, number: int, linkage: str = "internal ") -> None:
+        self.module, self.name, self.number, self.linkage = module, name, number, linkage
+        self.lines: list[str] = []
+        self.block = "entry"
+        self._count = itertools.count()
+        self._known: list[dict[Any, str]] = [{}]
+
+    # instructions
+
+    def let(self, text: str) -> str:
+        register = f"%v{next(self._count)}"
+        self.lines.append(f"  {register} = {text}")
+        return register
+
+    def do(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def begin(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def call(self, result: str, name: str, args: Sequence[tuple[str, str]], attributes: str = "") -> str:
+        """args: (type, value)."""
+        declared = f"declare {result} @{name}({', '.join(t for t, _ in args)}) {attributes}"
+        self.module.declarations.setdefault(name, declared)
+        return self.let(f"call {result} @{name}({', '.join(f'{t} {x}' for t, x in args)})")
+
+    def phi(self, type: str) -> tuple[str, Callable[[Sequence[tuple[str, str]]], None]]:
+        """A register that is set by where control comes from, and the function that says how: (value, block), ..."""
+        register, at = f"%v{next(self._count)}", len(self.lines)
+        self.lines.append("")
+
+        def joined(ways: Sequence[tuple[str, str]]) -> None:
+            pairs = ", ".join(f"[ {x}, %{block} ]" for x, block in ways)
+            self.lines[at] = f"  {register} = phi {type} {pairs}"
+
+        return register, joined
+
+    def close(self) -> None:
+        self.do("ret void")
+        head = f"define {self.linkage}void @{self.name}(ptr noalias align 64 %A) #0 {{\nentry:"
+        self.module.functions.append("\n".join([head, *self.lines, "}"]))
+
+    # what is known
+
+    def known(self, key: Any) -> str | None:
+        for scope in reversed(self._known):
+            if key in scope:
+                return scope[key]
+        return None
+
+    def keep(self, key: Any, register: str) -> str:
+        self._known[-1][key] = register
+        return register
+
+    def scope_open(self) -> None:
+        """What becomes known from here on is forgotten at `scope_close`: other ways of control do not come through here."""
+        self._known.append({})
+
+    def scope_close(self) -> None:
+        self._known.pop()
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        self.scope_open()
+        yield
+        self.scope_close()
+
+    # memory and vectors
+
+    def pointer(self, base: str, type: Type | None = None, index: str | int = 0, bytes: int = 0) -> str:
+        """base + bytes + index * size of an element."""
+        if isinstance(index, int):
+            bytes, index = bytes + index * (type.bytes if type else 1), ""
+        if bytes:
+            base = self.let(f"getelementptr inbounds i8, ptr {base}, i64 {bytes}")
+        if index:
+            assert type is not None
+            base = self.let(f"getelementptr inbounds {type.stored}, ptr {base}, i64 {index}")
+        return base
+
+    def load(self, type: Type, width: int, pointer: str, align: int = 0) -> str:
+        x = self.let(f"load {vector(type, width, True)}, ptr {pointer}, align {align or type.bytes}")
+        if type.kind == "b":
+            x = self.let(f"trunc {vector(type, width, True)} {x} to {vector(type, width)}")
+        return x
+
+    def store(self, type: Type, width: int, x: str, pointer: str, exact: int | None = None, align: int = 0) -> None:
+        """exact: only so many elements are written."""
+        if type.kind == "b":
+            x = self.let(f"zext {vector(type, width)} {x} to {vector(type, width, True)}")
+        stored = vector(type, width, True)
+        if exact is None or exact == width:
+            return self.do(f"store {stored} {x}, ptr {pointer}, align {align or type.bytes}")
+        done = 0
+        while done < exact:  # in pieces that are powers of two
+            n = 1 << ((exact - done).bit_length() - 1)
+            if n == 1:
+                part = self.let(f"extractelement {stored} {x}, i32 {done}")
+            else:
+                part = self.let(f"shufflevector {stored} {x}, {stored} poison, {mask(range(done, done + n))}")
+            self.do(f"store {vector(type, n, True)} {part}, ptr {self.pointer(pointer, type, done)}, align {type.bytes}")
+            done += n
+
+    def splat(self, type: Type, width: int, x: str) -> str:
+        if width == 1:
+            return x
+        if not x.startswith("%"):
+            return f"<{', '.join([f'{type.llvm} {x}'] * width)}>"
+        one = self.let(f"insertelement {vector(type, width)} poison, {type.llvm} {x}, i32 0")
+        return self.let(f"shufflevector {vector(type, width)} {one}, {vector(type, width)} poison, <{width} x i32> zeroinitializer")
+
+    def extract(self, type: Type, width: int, x: str, k: int) -> str:
+        return x if width == 1 else self.let(f"extractelement {vector(type, width)} {x}, i32 {k}")
+
+    def shuffle(self, type: Type, width: int, x: str, y: str, picks: Sequence[int]) -> str:
+        """Elements of x and y, one behind the other; -1 for any. The result has len(picks) elements, a power of two."""
+        if width == 1:
+            return x if len(picks) == 1 else self.splat(type, len(picks), x)
+        T = vector(type, width)
+        if len(picks) == 1:
+            return self.extract(type, width, x, picks[0]) if picks[0] < width else self.extract(type, width, y, picks[0] - width)
+        return self.let(f"shufflevector {T} {x}, {T} {y}, {mask(picks)}")
+
+    # loops
+
+    def counted(self, count: int | str, step: int, turn: Callable[..., Any], carry: Sequence[tuple[str, str]] = ()) -> list[str]:
+        """turn(i, *carry) -> next carry, for i = 0, step, ... below count, which is not 0. carry: (type, first value)."""
+        label, before = f"turn{next(self.module.labels)}", self.block
+        self.do(f"br label %{label}")
+        self.begin(label)
+        i, set_i = self.phi("i64")
+        phis = [self.phi(t) for t, _ in carry]
+        with self.scope():
+            after = turn(i, *(register for register, _ in phis)) or ()
+        more = self.let(f"add nuw nsw i64 {i}, {step}")
+        again = self.let(f"icmp ult i64 {more}, {count}")
+        set_i([("0", before), (more, self.block)])
+        for (_, joined), (_, first), x in zip(phis, carry, after, strict=True):
+            joined([(first, before), (x, self.block)])
+        self.do(f"br i1 {again}, label %{label}, label %{label}.end")
+        self.begin(f"{label}.end")
+        return list(after)
+
+
+def mask(picks: Sequence[int] | range) -> str:
+    return f"<{len(picks)} x i32> <{', '.join('i32 poison' if k < 0 else f'i32 {k}' for k in picks)}>"
+
+
+def constant(type: Type, elements: Sequence[Any], width: int) -> str:
+    """A vector of constants, poison behind the last."""
+    if width == 1:
+        return literal(type, elements[0])
+    written = [f"{type.llvm} {literal(type, x)}" for x in elements]
+    return f"<{', '.join(written + [f'{type.llvm} poison'] * (width - len(written)))}>"

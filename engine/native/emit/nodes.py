@@ -1,0 +1,237 @@
+"""Nodes without bodies: joins, updates, reductions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..graph import Node, Value
+from ..plan import SMALL
+from ..rules.reductions import neutral
+from ..types import BOOL, I32, I64, Type, literal, vector
+from .arithmetic import choose, compare, simple
+from .clusters import offset
+from .function import Function
+from .reading import WHOLE, Strip, element_at, pointer_to, power_of_two, read, table_pointer
+from .writing import lanes_for, prepare, write_at
+
+
+def finish(f: Function, value: Value, x: str) -> None:
+    """A small result that is in a register."""
+    f.keep((value.id, WHOLE), x)
+    if value.stored:
+        f.store(value.type, power_of_two(value.size), x, pointer_to(f, value))
+
+
+def emit_join(f: Function, node: Node, program: Any) -> None:
+    (made,), (_, _, targets) = node.results, node.param
+    program.place(made)
+    start = pointer_to(f, made)
+    for value, places in zip(node.args, targets, strict=True):
+        write_at(f, value, start, places)
+
+
+def emit_empty(f: Function, node: Node, program: Any) -> None:
+    (made,) = node.results
+    if made.size <= SMALL:
+        if made.stored:
+            program.place(made)
+        zero = literal(made.type, 0)
+        f.keep((made.id, WHOLE), f.splat(made.type, power_of_two(made.size), zero))
+    else:
+        program.place(made)
+
+
+def emit_put(f: Function, node: Node, program: Any) -> None:
+    """An update of a block: in place, where nothing reads the old array any more."""
+    (array, update, *indices), (made,), (table, terms) = node.args, node.results, node.param
+    inside = indices.pop() if node.op == "put_if" else None
+    program.take_over(f, array, made, node)
+    moved = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in indices], terms)
+    start = pointer_to(f, made)
+    if moved:
+        start = f.let(f"getelementptr inbounds {made.type.stored}, ptr {start}, i32 {moved}")
+    if inside is None:
+        return write_at(f, update, start, table)
+    label = f"put{next(f.module.labels)}"
+    f.do(f"br i1 {read(f, inside, WHOLE)}, label %{label}, label %{label}.end")
+    f.begin(label)
+    with f.scope():
+        write_at(f, update, start, table)
+    f.do(f"br label %{label}.end")
+    f.begin(f"{label}.end")
+
+
+def emit_scatter(f: Function, node: Node, program: Any) -> None:
+    """Updates one after another, each at a place of its own."""
+    (array, updates, *indices), (made,), (table, terms, combine, drop) = node.args, node.results, node.param
+    program.take_over(f, array, made, node)
+    start, type = pointer_to(f, made), made.type
+
+    def one(k: str) -> None:
+        numbers = [(a.type, element_at(f, a, k) if a.op != "const" or not a.uniform else literal(a.type, a.param[0])) for a in indices]
+        place = f.load(I32, 1, table_pointer(f, I32, table.astype(np.int32), k))
+        inside = None
+        if drop:
+            for (t, x), (_, most) in zip(numbers, terms, strict=True):
+                checks = [("le", most)] if t.kind == "u" else [("ge", 0), ("le", most)]
+                for how, bound in checks:
+                    good = compare(f, how, 1, t, x, str(bound))
+                    inside = good if inside is None else simple(f, "and", 1, BOOL, inside, good)
+        place = simple(f, "add", 1, I32, place, offset(f, 1, numbers, terms) or "0")
+        target = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {place}")
+        old = f.load(type, 1, target)
+        new = element_at(f, updates, k)
+        new = new if combine == "set" else simple(f, combine, 1, type, old, new)
+        f.store(type, 1, choose(f, 1, type, inside, new, old) if inside else new, target)
+
+    f.counted(updates.size, 1, one)
+
+
+# reductions
+
+
+def halves(f: Function, op: str, type: Type, x: str, width: int) -> str:
+    """All elements of a vector: pairs of halves, until one is left."""
+    while width > 1:
+        half = width // 2
+        low = f.shuffle(type, width, x, "poison", range(half))
+        high = f.shuffle(type, width, x, "poison", range(half, width))
+        x, width = simple(f, op, half, type, low, high), half
+    return x
+
+
+def masked(f: Function, op: str, type: Type, x: str, width: int, count: int) -> str:
+    """With what changes nothing behind the first `count` elements."""
+    if count == width:
+        return x
+    rest = f.splat(type, width, literal(type, neutral(op, type)))
+    return f.shuffle(type, width, x, rest, [k if k < count else width + k for k in range(width)])
+
+
+def emit_fold(f: Function, node: Node, program: Any) -> None:
+    """One result from many terms: strip by strip into a vector, whose elements then are folded."""
+    (value,), (made,), op = node.args, node.results, node.param
+    type, count, width = value.type, value.size, lanes_for([value])
+    full = count // width * width
+    prepare(f, [value], width)
+    nothing = f.splat(type, width, literal(type, neutral(op, type)))
+    x = nothing
+    if full:
+        turn = lambda i, sum: [simple(f, op, width, type, sum, read(f, value, Strip(i, width)))]  # noqa: E731
+        (x,) = f.counted(full, width, turn, [(vector(type, width), nothing)])
+    if full < count:
+        last = masked(f, op, type, read(f, value, Strip(str(full), width)), width, count - full)
+        x = simple(f, op, width, type, x, last)
+    program.place_if_stored(made)
+    finish(f, made, halves(f, op, type, x, width))
+
+
+def emit_reduce(f: Function, node: Node, program: Any) -> None:
+    """Many results, each of many terms (terms, results)."""
+    (value,), (made,), (op, terms) = node.args, node.results, node.param
+    type, width = value.type, lanes_for([value])
+    count, size = terms.shape
+    program.place(made)
+    out = pointer_to(f, made)
+    nothing = literal(type, neutral(op, type))
+    if (np.diff(terms, axis=1) == 1).all():  # side by side: a vector of results at a time
+
+        def strip(i: str) -> None:
+            def turn(k: str, sum: str) -> list[str]:
+                first = f.load(I32, 1, table_pointer(f, I32, terms[:, 0].astype(np.int32), k))
+                row = f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value, i)}, i32 {first}")
+                return [simple(f, op, width, type, sum, f.load(type, width, row))]
+
+            (x,) = f.counted(count, 1, turn, [(vector(type, width), f.splat(type, width, nothing))])
+            f.store(type, width, x, f.pointer(out, type, i))
+
+        f.counted(size, width, strip)
+    elif (np.diff(terms, axis=0) == 1).all():  # each over neighbours
+
+        def one(j: str) -> None:
+            first = f.load(I32, 1, table_pointer(f, I32, terms[0].astype(np.int32), j))
+            row = f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {first}")
+            full, x = count // width * width, f.splat(type, width, nothing)
+            if full:
+                turn = lambda k, sum: [simple(f, op, width, type, sum, f.load(type, width, f.pointer(row, type, k)))]  # noqa: E731
+                (x,) = f.counted(full, width, turn, [(vector(type, width), x)])
+            if full < count:
+                last = f.load(type, width, f.pointer(row, type, full))
+                x = simple(f, op, width, type, x, masked(f, op, type, last, width, count - full))
+            f.store(type, 1, halves(f, op, type, x, width), f.pointer(out, type, j))
+
+        f.counted(size, 1, one)
+    else:
+
+        def scattered(j: str) -> None:
+            first = f.let(f"mul i64 {j}, {count}")
+
+            def turn(k: str, sum: str) -> list[str]:
+                at = f.let(f"add i64 {first}, {k}")
+                place = f.load(I32, 1, table_pointer(f, I32, terms.T.astype(np.int32), at))
+                x = f.load(type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}"))
+                return [simple(f, op, 1, type, sum, x)]
+
+            (x,) = f.counted(count, 1, turn, [(type.llvm, nothing)])
+            f.store(type, 1, x, f.pointer(out, type, j))
+
+        f.counted(size, 1, scattered)
+
+
+def emit_extreme(f: Function, node: Node, program: Any) -> None:
+    """argmax and argmin: the first, and a NaN before all."""
+    (value,), (made,), (most, terms) = node.args, node.results, node.param
+    type, (count, size) = value.type, terms.shape
+    program.place(made)
+    table = terms.T.astype(np.int32)
+
+    def one(j: str) -> None:
+        first = f.let(f"mul i64 {j}, {count}")
+
+        def look(k: str) -> str:
+            place = f.load(I32, 1, table_pointer(f, I32, table, f.let(f"add i64 {first}, {k}")))
+            return f.load(type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}"))
+
+        def turn(k: str, best: str, at: str) -> list[str]:
+            x = look(k)
+            better = compare(f, "gt" if most else "lt", 1, type, x, best)
+            if type.kind == "f":
+                nan = f.let(f"fcmp uno {type.llvm} {x}, {x}")
+                sound = f.let(f"fcmp ord {type.llvm} {best}, {best}")
+                better = f.let(f"or i1 {better}, {f.let(f'and i1 {nan}, {sound}')}")
+            return [choose(f, 1, type, better, x, best), choose(f, 1, I64, better, k, at)]
+
+        _, at = f.counted(count, 1, turn, [(type.llvm, look("0")), ("i64", "0")])
+        at = at if made.type.bytes == 8 else f.let(f"trunc i64 {at} to {made.type.llvm}")
+        f.store(made.type, 1, at, pointer_to(f, made, j))
+
+    f.counted(size, 1, one)
+
+
+def emit_running(f: Function, node: Node, program: Any) -> None:
+    (value,), (made,), (op, lines) = node.args, node.results, node.param
+    type, (size, count) = value.type, lines.shape
+    program.place(made)
+    table = lines.astype(np.int32)
+
+    def one(j: str) -> None:
+        first = f.let(f"mul i64 {j}, {count}")
+
+        def turn(k: str, sum: str) -> list[str]:
+            place = f.load(I32, 1, table_pointer(f, I32, table, f.let(f"add i64 {first}, {k}")))
+            x = f.load(type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}"))
+            x = simple(f, op, 1, type, sum, x)
+            f.store(type, 1, x, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, made)}, i32 {place}"))
+            return [x]
+
+        f.counted(count, 1, turn, [(type.llvm, literal(type, neutral(op, type)))])
+
+    f.counted(size, 1, one)
+
+
+EMITTERS = {
+    "join": emit_join, "empty": emit_empty, "put": emit_put, "put_if": emit_put, "scatter": emit_scatter,
+    "fold": emit_fold, "reduce": emit_reduce, "extreme": emit_extreme, "running": emit_running,
+}  # fmt: skip

@@ -1,0 +1,305 @@
+"""A whole program: functions, slots, loops and branches.
+
+A loop's carry has one slot for the whole loop, or is a register. It takes over the slot of what it starts from if nothing
+reads that any more, its updates write in place, and what a body hands on is copied only where it did not end up in the
+carry's slot by itself. So with a branch's results.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ..arena import Arena, Slot
+from ..graph import Graph, Node, Region, Value
+from ..order import Cluster
+from ..plan import END, SMALL, Plan
+from ..types import vector
+from .arithmetic import compare
+from .clusters import emit_cluster, kept_within
+from .function import Function, Module
+from .nodes import EMITTERS
+from .reading import WHOLE, pointer_to, power_of_two, read
+from .writing import write
+
+TWICE = 100  # operations: so short a test is written before the loop and at its end
+
+
+class Program:
+    """text: LLVM's. inputs, outputs: where they are in the arena [bytes]. arena: its size."""
+
+    def __init__(self, graph: Graph, shared: Sequence[bool], plan: Plan) -> None:
+        """shared: of each input, whether it stays as it is for the next lane."""
+        self.module, self.plan, self._arena = Module(), plan, Arena()
+        self._dying: dict[Region, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
+        for value, fixed in zip(graph.top.inputs, shared, strict=True):
+            value.slot = self._arena.take(value, fixed)
+            if not fixed:
+                value.slot.owners += 0
+                self._will_die(value)
+        outputs = [self._arena.take(value, True) for value in graph.top.results]
+        main = Function(self.module, "lane", plan.main, "")
+        self._run(main, graph.top)
+        for value, slot in zip(graph.top.results, outputs, strict=True):
+            if value.size:
+                write(main, value, main.pointer("%A", None, 0, slot.offset), exact=False)
+        main.close()
+        self.inputs = [value.slot.offset for value in self._inputs_of(graph)]
+        self.outputs = [slot.offset for slot in outputs]
+        self.arena = self._arena.top + 256
+
+    def _inputs_of(self, graph: Graph) -> Sequence[Value]:
+        return graph.top.inputs
+
+    # slots
+
+    def place(self, value: Value) -> None:
+        """A slot for a value that is made now: that of the carry or result it will be handed on as, if it is free."""
+        slot = self._wanted(value)
+        if slot is not None and slot.holders == slot.owners:
+            slot.holders += 1
+            value.slot = slot
+        else:
+            value.slot = self._arena.take(value)
+        self._will_die(value)
+
+    def place_if_stored(self, value: Value) -> None:
+        if value.stored or value.size > SMALL:
+            self.place(value)
+
+    def take_over(self, f: Function, old: Value, new: Value, node: Node, write_old: bool = True) -> None:
+        """A slot for `new` that holds `old` to begin with: the same slot, if this node is the last to read it."""
+        if self._ends_at(old, node) and sum(a.base is old for a in node.args) == 1 and old not in node.outside:
+            new.slot = old.slot
+            if old.region is node.region:  # one holder for the other
+                self._dying[node.region][node.index].remove(old)
+            else:
+                new.slot.holders += 1
+            self._will_die(new)
+            return
+        self.place(new)
+        if write_old and not (old.op == "result" and old.param.op == "empty"):
+            write(f, old, pointer_to(f, new), exact=False)
+
+    def _wanted(self, value: Value) -> Slot | None:
+        region = value.region
+        if region is None or region.owner is None or sum(r.base is value for r in region.results) != 1:
+            return None
+        if value not in region.results or region is region.owner.regions[0] and region.owner.op == "loop":
+            return None
+        if region.owner.op == "loop" and region is not region.owner.regions[2]:
+            return None
+        slot = region.owner.results[region.results.index(value)].slot
+        return slot
+
+    def _ends_at(self, value: Value, node: Node) -> bool:
+        """Whether its memory may be written over from this node on."""
+        if value.op in ("view", "const") or value.slot is None or value.slot.fixed:
+            return False
+        region = node.region
+        while self.plan.last[region].get(value) == node.index:
+            if region is value.region:
+                return True
+            if region.owner is None or region.owner.op != "cond":
+                return False
+            node, region = region.owner, region.owner.region
+        return False
+
+    def _will_die(self, value: Value) -> None:
+        assert value.region is not None
+        last = self.plan.last[value.region].get(value, -1)
+        self._dying[value.region][last].append(value)
+
+    def _bury(self, region: Region, upto: int) -> None:
+        """Gives back the slots of values that no later part reads."""
+        waiting = self._dying[region]
+        for last in [k for k in waiting if k <= upto]:
+            for value in waiting.pop(last):
+                self._arena.drop(value.slot)
+
+    # regions
+
+    def _run(self, f: Function, region: Region) -> None:
+        """All parts in their order: here, or in functions of their own that are called from here."""
+        self._bury(region, -1) if region.owner is None else None
+        inner: Function | None = None
+        for part in region.order:
+            if inner is not None and inner.number != part.function:
+                inner.close()
+                inner = None
+            if part.function != f.number and inner is None:
+                name = f"part{part.function}"
+                f.do(f"call void @{name}(ptr %A)")
+                inner = Function(self.module, name, part.function)
+            self._part(inner or f, part)
+            self._bury(region, part.index)
+        if inner is not None:
+            inner.close()
+
+    def _part(self, f: Function, part: Node | Cluster) -> None:
+        if isinstance(part, Cluster):
+            emit_cluster(f, part, self.place)
+        elif part.op == "loop":
+            self._loop(f, part)
+        elif part.op == "cond":
+            self._cond(f, part)
+        else:
+            EMITTERS[part.op](f, part, self)
+
+    def _hand_on(self, f: Function, values: Sequence[Value], results: Sequence[Value]) -> list[str | None]:
+        """Copies values to the slots of what they become, as if all at once. The registers of small ones."""
+        registers = [read(f, v, WHOLE) if v.size and v.size <= SMALL else None for v in values]
+        slots = {id(r.slot) for r in results if r.slot is not None}
+        copies: list[tuple[Value, Value]] = []
+        aside: list[Value] = []
+        for value, result in zip(values, results, strict=True):
+            base = value.base
+            if value.size <= SMALL or (value is base and value.slot is result.slot and base.op != "const"):
+                continue
+            if base.op != "const" and id(base.slot) in slots:  # its place may be written to before it is read
+                kept = Value("input", value.size, value.type, (), None, None)
+                kept.slot = self._arena.take(kept)
+                write(f, value, pointer_to(f, kept), exact=False)
+                aside.append(kept)
+                value = kept
+            copies.append((value, result))
+        for value, result in copies:
+            write(f, value, pointer_to(f, result), exact=False)
+        for value, result, x in zip(values, results, registers, strict=True):
+            if x is not None and result.slot is not None:
+                f.store(value.type, power_of_two(value.size), x, pointer_to(f, result))
+        for kept in aside:
+            self._arena.drop(kept.slot)
+        return registers
+
+    def _loop(self, f: Function, node: Node) -> None:
+        before, test, body = node.regions
+        results = node.results
+        for start, result, inner, tested in zip(node.args, results, body.inputs, test.inputs, strict=True):
+            if result.size > SMALL or result.stored or inner.stored or tested.stored:
+                self.take_over(f, start, result, node)
+                slot = result.slot
+                slot.owners += 2  # the result, and the loop itself
+                slot.holders += 2  # the loop, and the carry while the body reads it
+                inner.slot = tested.slot = slot
+                self._will_die(inner)
+        first = [read(f, v, WHOLE) if 0 < v.size <= SMALL else None for v in node.args]
+        label = f"loop{next(self.module.labels)}"
+        short = test.weight <= TWICE and all(p.function == f.number for p in test.order)
+        entry = f.block
+        if short and node.param is None:
+            self._test(f, test, first, f"{label}.before", f"{label}.end")
+            entry = f.block
+            f.begin(f"{label}.before")
+        f.scope_open()
+        self._run(f, before)
+        came = f.block
+        f.do(f"br label %{label}")
+        f.begin(label)
+        phis = [f.phi(vector(v.type, power_of_two(v.size))) if x is not None else None for v, x in zip(results, first, strict=True)]
+        carry = [p[0] if p else None for p in phis]
+        with f.scope():
+            if not short:
+                self._test(f, test, carry, f"{label}.body", f"{label}.end")
+                tested_at = f.block
+                f.begin(f"{label}.body")
+            self._bind(f, body, carry)
+            self._bury(body, -1)
+            self._run(f, body)
+            after = self._hand_on(f, body.results, results)
+            self._bury(body, END)
+            if short:
+                again = self._test(f, test, after, label, f"{label}.end")
+            else:
+                again = f.block
+                f.do(f"br label %{label}")
+        for phi, x, y in zip(phis, first, after, strict=True):
+            if phi:
+                assert x is not None and y is not None
+                phi[1]([(x, came), (y, again)])
+        f.scope_close()
+        self._bury(before, END)
+        f.begin(f"{label}.end")
+        for k, value in enumerate(results):
+            if carry[k] is None:
+                continue
+            if not short:
+                f.keep((value.id, WHOLE), carry[k])
+            elif node.param is not None:
+                f.keep((value.id, WHOLE), after[k])
+            else:
+                register, joined = f.phi(vector(value.type, power_of_two(value.size)))
+                joined([(first[k], entry), (after[k], again)])
+                f.keep((value.id, WHOLE), register)
+        for value in results:
+            if value.slot is not None:
+                value.slot.owners -= 2
+                self._arena.drop(value.slot)
+
+    def _bind(self, f: Function, region: Region, registers: Sequence[str | None]) -> None:
+        for value, x in zip(region.inputs, registers, strict=True):
+            if x is not None:
+                f.keep((value.id, WHOLE), x)
+
+    def _test(self, f: Function, test: Region, carry: Sequence[str | None], yes: str, no: str) -> str:
+        """Branches to `yes` if the loop goes on. The block it does so from."""
+        with f.scope():
+            self._bind(f, test, carry)
+            self._run(f, test)
+            again = read(f, test.results[0], WHOLE)
+            self._bury(test, END)
+        f.do(f"br i1 {again}, label %{yes}, label %{no}")
+        return f.block
+
+    def _cond(self, f: Function, node: Node) -> None:
+        which, (chosen,) = node.args[0], node.args
+        for k, result in enumerate(node.results):
+            if result.size > SMALL or result.stored:
+                self._branch_slot(node, k, result)
+                result.slot.owners += 1
+        label, count = f"branch{next(self.module.labels)}", len(node.regions)
+        x = read(f, chosen, WHOLE)
+        if which.type.kind == "b":
+            f.do(f"br i1 {x}, label %{label}.1, label %{label}.0")
+        else:
+            x = kept_within(f, 1, which.type, x, count - 1)
+            others = " ".join(f"i32 {k}, label %{label}.{k}" for k in range(1, count))
+            f.do(f"switch i32 {x}, label %{label}.0 [ {others} ]")
+        ways: list[tuple[list[str | None], str]] = []
+        for k, region in enumerate(node.regions):
+            f.begin(f"{label}.{k}")
+            with f.scope():
+                self._run(f, region)
+                registers = self._hand_on(f, region.results, node.results)
+                self._bury(region, END)
+            ways.append((registers, f.block))
+            f.do(f"br label %{label}.end")
+        f.begin(f"{label}.end")
+        for k, result in enumerate(node.results):
+            if 0 < result.size <= SMALL:
+                register, joined = f.phi(vector(result.type, power_of_two(result.size)))
+                joined([(registers[k] or "", block) for registers, block in ways])
+                f.keep((result.id, WHOLE), register)
+        for result in node.results:
+            if result.slot is not None:
+                result.slot.owners -= 1
+
+    def _branch_slot(self, node: Node, k: int, result: Value) -> None:
+        """The slot of what a branch hands on as it was, if nobody else reads that; or a new one."""
+        for region in node.regions:
+            value = region.results[k]
+            passed = sum(v.base is value for r in node.regions for v in r.results)
+            alone = all(r.results[j].base is not value for r in node.regions for j in range(len(r.results)) if j != k)
+            if value.region is not region and value.size > SMALL and passed and alone and self._ends_with(value, node):
+                result.slot = value.slot
+                result.slot.holders += 1
+                self._will_die(result)
+                return
+        self.place(result)
+
+    def _ends_with(self, value: Value, node: Node) -> bool:
+        """Whether nothing behind this branch reads a value, so that it may be written over where it is not handed on."""
+        return self._ends_at(value, node)
+
+
+__all__ = ["Cluster", "Program", "compare"]

@@ -1,0 +1,228 @@
+"""Reading values into registers, at a position: the whole of a small one, or where a loop stands.
+
+What is in a register already is not read again. A view is read where it looks: neighbours as one vector, one element for
+all as a splat, a pattern within one or two vectors as a shuffle, and anything else through a table of places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..graph import Value
+from ..plan import SMALL
+from ..types import BOOL, I32, Type, literal, vector
+from .function import Function, constant
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All of a small value, in a vector of the next power of two."""
+
+    def width(self, size: int) -> int:
+        return power_of_two(size)
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Elements i, i + 1, ... of a long one. i: a register, or a number."""
+
+    i: str
+    wide: int
+
+    def width(self, _: int) -> int:
+        return self.wide
+
+
+@dataclass(frozen=True)
+class Row:
+    """Elements of a long one that is read in rows of `length`: `column`, column + 1, ... of row r, which begins at
+    element `first`. A register each; column may be a number."""
+
+    length: int
+    r: str
+    first: str
+    column: str
+    wide: int
+
+    def width(self, _: int) -> int:
+        return self.wide
+
+
+Position = Whole | Strip | Row
+WHOLE = Whole()
+
+
+def power_of_two(n: int) -> int:
+    return 1 << max(0, n - 1).bit_length()
+
+
+def pointer_to(f: Function, value: Value, index: str | int = 0) -> str:
+    """Where an element of a stored value or of a constant is."""
+    if value.op == "const":
+        return f.pointer("@tables", value.type, index, f.module.table(value.param))
+    assert value.slot is not None, f"{value.op} of {value.size} has no place in memory"
+    return f.pointer("%A", value.type, index, value.slot.offset)
+
+
+def read(f: Function, value: Value, at: Position) -> str:
+    width, type = at.width(value.size), value.type
+    if value.op == "const" and value.uniform:
+        return f.splat(type, width, literal(type, value.param[0]))
+    if value.op == "const" and isinstance(at, Whole):
+        return constant(type, value.param, width)
+    if value.uniform:
+        key: Any = (value.id, "all", width)
+        x = f.known(key)
+        return x or f.keep(key, f.splat(type, width, element(f, value.base, _place(value, 0))))
+    key = (value.id, at)
+    x = f.known(key)
+    if x is None:
+        x = f.keep(key, _look(f, value, at) if value.op == "view" else _load(f, value, at, width))
+    return x
+
+
+def element(f: Function, value: Value, k: int) -> str:
+    """One element of an array that is no view."""
+    if value.op == "const":
+        return literal(value.type, value.param[k])
+    known = f.known((value.id, WHOLE))
+    if value.size == 1 and known:
+        return known
+    key = (value.id, "element", k)
+    x = f.known(key)
+    if x:
+        return x
+    if known:
+        return f.keep(key, f.extract(value.type, power_of_two(value.size), known, k))
+    return f.keep(key, f.load(value.type, 1, pointer_to(f, value, k)))
+
+
+def element_at(f: Function, value: Value, i: str) -> str:
+    """Element i, a register, of a stored value, of a constant, or of a view of these."""
+    base = value.base
+    if value is base:
+        place: str = i
+    else:
+        place = _affine(f, value.param, i) or f.let(f"sext i32 {_from_table(f, value.param, i, 1)} to i64")
+    return f.load(value.type, 1, pointer_to(f, base, place))
+
+
+def _place(value: Value, k: int) -> int:
+    return int(value.param[k]) if value.op == "view" else k
+
+
+def _load(f: Function, value: Value, at: Position, width: int) -> str:
+    if isinstance(at, Whole):
+        return f.load(value.type, width, pointer_to(f, value))
+    if isinstance(at, Strip):
+        return f.load(value.type, width, pointer_to(f, value, at.i))
+    start = f.pointer(pointer_to(f, value, at.first), value.type, _index(at.column))
+    return f.load(value.type, width, start)
+
+
+def _index(x: str) -> str | int:
+    return x if x.startswith("%") else int(x)
+
+
+def _look(f: Function, view: Value, at: Position) -> str:
+    base, places, width = view.base, view.param, at.width(view.size)
+    if isinstance(at, Whole):
+        return _look_at_all(f, view, width)
+    if isinstance(at, Strip) and view.start is not None:
+        return f.load(view.type, width, f.pointer(pointer_to(f, base, _index(at.i)), view.type, view.start))
+    if isinstance(at, Row):
+        kind = row_kind(view, at.length)
+        if kind:
+            start = row_start(f, view, at)
+            if kind == "line":
+                return f.load(view.type, width, f.pointer(start, view.type, _index(at.column)))
+            key = (view.id, "row", at.r, width)
+            x = f.known(key)
+            return x or f.keep(key, f.splat(view.type, width, f.load(view.type, 1, start)))
+        i = f.let(f"add i64 {at.first}, {at.column}")
+    else:
+        i = at.i
+    return gather(f, base, _from_table(f, places, i, width), width)
+
+
+def _look_at_all(f: Function, view: Value, width: int) -> str:
+    base, places, type = view.base, view.param, view.type
+    known = f.known((base.id, WHOLE))
+    picks = [*(int(k) for k in places), *[-1] * (width - len(places))]
+    if known:
+        return f.shuffle(type, power_of_two(base.size), known, "poison", picks)
+    if view.start is not None:
+        return f.load(type, width, pointer_to(f, base, view.start))
+    low, high = int(places.min()), int(places.max())
+    span = power_of_two(high - low + 1)
+    if span <= SMALL and low + span <= base.size + SMALL:
+        near = f.load(type, span, pointer_to(f, base, low))
+        return f.shuffle(type, span, near, "poison", [k - low if k >= 0 else -1 for k in picks])
+    if len(places) <= 4 or base.op == "const":
+        x = "poison"
+        for k, place in enumerate(places):
+            x = f.let(f"insertelement {vector(type, width)} {x}, {type.llvm} {element(f, base, int(place))}, i32 {k}")
+        return x
+    return gather(f, base, _from_table(f, places, "0", width), width)
+
+
+def gather(f: Function, array: Value, places: str, width: int, start: str | None = None) -> str:
+    """The elements at places, a vector of i32, counted from `start` [a pointer] or the array's own."""
+    type, start = array.type, start or pointer_to(f, array)
+    if width == 1:
+        return f.load(type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {places}"))
+    pointers = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, <{width} x i32> {places}")
+    stored = vector(type, width, True)
+    suffix = "i8" if type.kind == "b" else type.suffix
+    args = [
+        (f"<{width} x ptr>", pointers), ("i32", str(type.bytes)),
+        (f"<{width} x i1>", f"<{', '.join(['i1 true'] * width)}>"), (stored, "poison"),
+    ]  # fmt: skip
+    x = f.call(stored, f"llvm.masked.gather.v{width}{suffix}.v{width}p0", args)
+    return f.let(f"trunc {stored} {x} to {vector(BOOL, width)}") if type.kind == "b" else x
+
+
+def _from_table(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
+    """Elements i, i + 1, ... of a constant table of int32."""
+    start = f.module.table(numbers.astype(np.int32))
+    return f.load(I32, width, f.pointer("@tables", I32, _index(i), start))
+
+
+def _affine(f: Function, numbers: np.ndarray, i: str) -> str | None:
+    """numbers[i] as a + b i, if they are such a line."""
+    first = int(numbers[0])
+    step = int(numbers[1]) - first if len(numbers) > 1 else 0
+    if not (numbers == first + step * np.arange(len(numbers))).all():
+        return None
+    x = i if step == 1 else f.let(f"mul i64 {i}, {step}")
+    return x if first == 0 else f.let(f"add i64 {x}, {first}")
+
+
+_KINDS: dict[tuple[int, int], str] = {}
+
+
+def row_kind(view: Value, length: int) -> str:
+    """How places run along the rows of this length: a "line" of neighbours, all the "same", or "" for neither."""
+    key = (view.id, length)
+    if key not in _KINDS:
+        steps = np.diff(view.param.reshape(-1, length), axis=1)
+        _KINDS[key] = "line" if (steps == 1).all() else "same" if not steps.any() else ""
+    return _KINDS[key]
+
+
+def row_start(f: Function, view: Value, at: Row) -> str:
+    """Where the row begins, in memory."""
+    key = (view.id, "start", at.r)
+    x = f.known(key)
+    if x:
+        return x
+    firsts = view.param.reshape(-1, at.length)[:, 0]
+    place = _affine(f, firsts, at.r) or f.let(f"sext i32 {_from_table(f, firsts, at.r, 1)} to i64")
+    return f.keep(key, pointer_to(f, view.base, place))
+
+
+def table_pointer(f: Function, type: Type, data: np.ndarray, i: str | int = 0) -> str:
+    return f.pointer("@tables", type, i, f.module.table(data))

@@ -1,0 +1,69 @@
+"""Writing values to memory: exactly their elements, to neighbouring places or to places of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..graph import Value
+from ..plan import SMALL
+from ..types import I32
+from .function import Function
+from .reading import WHOLE, Strip, _affine, element, element_at, power_of_two, read
+
+
+def lanes_for(values: Sequence[Value]) -> int:
+    """How many elements a vector has where these meet: 64 bytes of the widest."""
+    return 8 if any(v.type.bytes == 8 for v in values) else 16
+
+
+def write(f: Function, value: Value, pointer: str, exact: bool = True) -> None:
+    """All elements, one behind the other. exact: what lies behind stays as it is."""
+    type, size = value.type, value.size
+    if size <= SMALL:
+        width = power_of_two(size)
+        return f.store(type, width, read(f, value, WHOLE), pointer, size if exact else None)
+    width = lanes_for([value])
+    full = size // width * width if exact else size
+    prepare(f, [value], width)
+    if full:
+        f.counted(
+            full, width, lambda i: f.store(type, width, read(f, value, Strip(i, width)), f.pointer(pointer, type, i))
+        )
+    if full < size:
+        rest = f.pointer(pointer, type, full)
+        f.store(type, width, read(f, value, Strip(str(full), width)), rest, size - full)
+
+
+def write_at(f: Function, value: Value, pointer: str, places: np.ndarray) -> None:
+    """Element k to places[k]."""
+    type, size = value.type, value.size
+    first = int(places[0])
+    if (places == first + np.arange(size)).all():
+        return write(f, value, f.pointer(pointer, type, first))
+    if size <= SMALL:
+        x, width = read(f, value, WHOLE), power_of_two(size)
+        for k, place in enumerate(places):
+            f.store(type, 1, f.extract(type, width, x, k), f.pointer(pointer, type, int(place)))
+        return
+    if value.uniform:
+        x = element(f, value.base, int(value.param[0])) if value.op == "view" else read(f, value, Strip("0", 1))
+
+    def one(i: str) -> None:
+        place = _affine(f, places, i)
+        if place is None:
+            table = f.module.table(places.astype(np.int32))
+            place = f.let(f"sext i32 {f.load(I32, 1, f.pointer('@tables', I32, i, table))} to i64")
+        y = x if value.uniform else element_at(f, value, i)
+        f.store(type, 1, y, f.pointer(pointer, type, place))
+
+    f.counted(size, 1, one)
+
+
+def prepare(f: Function, values: Sequence[Value], *widths: int) -> None:
+    """Reads what is the same in every turn of a loop, before the loop."""
+    for value in values:
+        if value.uniform and value.op != "const":
+            for width in widths:
+                read(f, value, Strip("0", width))

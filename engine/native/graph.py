@@ -1,0 +1,195 @@
+"""The program of a lane as a graph: values that are flat arrays, and regions, the bodies of loops and branches.
+
+A value has a size and a type and no shape: a slice, a transpose, a broadcast is a *view*, a table of places in another
+value, composed when the graph is built and never stored. What is computed element by element is a value of its own
+(`op` names the operation); what is not (loops, branches, reductions, updates) is a `Node` with results.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .types import BOOL, Type, type_of
+
+_numbers = itertools.count()
+
+
+class Value:
+    """op: "input" of a region, "const", "view", "result" of a node, "open" (see `Graph`), or an elementwise operation.
+
+    args: values it is computed from.  param: a constant's data, a view's places, an operation's parameter, a result's
+    node.  region: where it is computed; None for constants.
+    """
+
+    __slots__ = (
+        "args", "cluster", "id", "last", "live", "op", "param", "region", "size", "slot", "stage", "start", "stored", "type",
+        "uniform",
+    )  # fmt: skip
+
+    def __init__(
+        self, op: str, size: int, type: Type, args: Sequence[Value] = (), param: Any = None, region: Region | None = None
+    ) -> None:
+        self.op, self.size, self.type, self.args, self.param, self.region = op, int(size), type, tuple(args), param, region
+        self.id = next(_numbers)
+        self.live = self.stored = False  # whether anything needs it; whether it must be in memory
+        self.stage, self.last = 0, -1  # its turn in the region; the last node of the region that reads it
+        self.cluster: Any = None  # the cluster or node that computes it
+        self.slot: Any = None  # where in the arena
+        self.uniform, self.start = self._pattern()
+
+    @property
+    def base(self) -> Value:
+        """What a view looks at; else the value itself."""
+        return self.args[0] if self.op == "view" else self
+
+    def _pattern(self) -> tuple[bool, int | None]:
+        """Whether every element is the same one; of a view of neighbours, in their order, the first one's place."""
+        if self.op == "const":
+            flat = self.param
+            return flat.size > 0 and flat.tobytes() == flat[:1].tobytes() * flat.size, 0
+        if self.op != "view":
+            return self.size == 1, 0
+        places = self.param
+        if not places.size:
+            return False, 0
+        steps = places - places[0]
+        return not steps.any(), int(places[0]) if (steps == np.arange(len(steps))).all() else None
+
+
+class Region:
+    """A body of straight-line code.  items: elementwise values and nodes, in an order that can be computed.
+
+    inputs: values that the owner sets before each run.  results: what the owner takes away.
+    loop: whether it belongs to a loop, so that what does not change may be computed before it (in `before`).
+    """
+
+    def __init__(self, parent: Region | None, owner: Node | None = None, before: Region | None = None) -> None:
+        self.parent, self.owner, self.before = parent, owner, before
+        self.depth = 0 if parent is None else parent.depth + 1
+        self.items: list[Value | Node] = []
+        self.inputs: list[Value] = []
+        self.results: list[Value] = []
+        self.known: dict[Any, Value] = {}  # what has been computed here, by what it is
+        self.order: list[Any] = []  # clusters and nodes, see `order.py`
+        self.weight = 0
+
+    def input(self, size: int, type: Type) -> Value:
+        value = Value("input", size, type, (), None, self)
+        self.inputs.append(value)
+        return value
+
+
+class Node:
+    """What is no elementwise operation.  op: names its emitter.  args: values it reads.  regions: its bodies.
+    outside: values of outer regions that the bodies read."""
+
+    def __init__(self, op: str, args: Sequence[Value], param: Any, region: Region) -> None:
+        self.op, self.args, self.param, self.region = op, list(args), param, region
+        self.regions: list[Region] = []
+        self.results: list[Value] = []
+        self.outside: set[Value] = set()
+        self.live = False
+        self.stage, self.index, self.weight, self.function = 0, -1, 0, -1
+        self.id = next(_numbers)
+
+    def result(self, size: int, type: Type) -> Value:
+        value = Value("result", size, type, (), self, self.region)
+        value.cluster = self
+        self.results.append(value)
+        return value
+
+
+class Graph:
+    """Builds a graph, region by region, and keeps it small on the way: equal values are one value, views of views are
+    views, and operations move out of the loops that do not change their arguments."""
+
+    def __init__(self) -> None:
+        self.top = self.region = Region(None)
+        self.constants: dict[Any, Value] = {}
+        self.views: dict[Any, Value] = {}
+
+    # values
+
+    def const(self, x: Any) -> Value:
+        x = np.ascontiguousarray(x)
+        key = (x.dtype.str, x.size, x.tobytes())
+        if key not in self.constants:
+            self.constants[key] = Value("const", x.size, type_of(x.dtype), (), x.reshape(-1))
+        return self.constants[key]
+
+    def view(self, value: Value, places: Any) -> Value:
+        """The elements at these places, in their order."""
+        places = np.asarray(places, np.int32).reshape(-1)
+        if value.op == "view":
+            places, value = value.param[places], value.args[0]
+        if value.op == "const":
+            return self.const(value.param[places])
+        if value.op == "build" and places.size and (places == places[0]).all():
+            return self.view(value.args[places[0]], np.zeros(places.size, int))
+        if value.op == "result" and value.param.op == "join" and places.size:
+            pieces, at, _ = value.param.param
+            mine = pieces[places]
+            if (mine == mine[0]).all():
+                return self.view(value.param.args[mine[0]], at[places])
+        if value.size == places.size and (places == np.arange(value.size)).all():
+            return value
+        key = (value.id, places.tobytes())
+        if key not in self.views:
+            self.views[key] = Value("view", places.size, value.type, (value,), places, value.region)
+        return self.views[key]
+
+    def compute(self, op: str, size: int, type: Type, args: Sequence[Value], param: Any = None, key: Any = None) -> Value:
+        """An elementwise operation. key: what stands for the parameter where it cannot be hashed."""
+        known = (op, size, type.name, tuple(a.id for a in args), param if key is None else key)
+        region: Region | None = self.region
+        while region is not None:
+            if known in region.known:
+                return region.known[known]
+            region = region.parent
+        region = self._earliest(args)
+        value = region.known[known] = Value(op, size, type, args, param, region)
+        region.items.append(value)
+        return value
+
+    def _earliest(self, args: Sequence[Value]) -> Region:
+        """The outermost region that these can be computed in: before loops, but not out of branches."""
+        deepest = max((a.region.depth for a in args if a.region is not None), default=0)
+        region = self.region
+        while region.before is not None and deepest <= region.before.depth:
+            region = region.before
+        return region
+
+    def node(self, op: str, args: Sequence[Value], param: Any = None) -> Node:
+        node = Node(op, args, param, self.region)
+        self.region.items.append(node)
+        return node
+
+    def whole(self, value: Value) -> Value:
+        """The same as an array of its own, no view."""
+        return self.compute("copy", value.size, value.type, (value,)) if value.op == "view" else value
+
+    def select(self, which: Value, no: Value, yes: Value) -> Value:
+        if which.op == "const" and which.uniform:
+            return yes if which.param[0] else no
+        return no if no is yes else self.compute("select_n", no.size, no.type, (which, no, yes))
+
+    def inside(self, node: Node, before: Region | None, build: Callable[[Region], None]) -> Region:
+        """A new region of a node, built by `build`. before: where a loop's constants are computed; None for branches."""
+        outer = self.region
+        self.region = Region(before if before is not None else outer, node, before)
+        node.regions.append(self.region)
+        build(self.region)
+        made, self.region = self.region, outer
+        return made
+
+
+def splat(graph: Graph, x: Any, size: int, type: Type) -> Value:
+    return graph.const(np.full(size, x, type.dtype))
+
+
+def is_true(value: Value) -> bool:
+    return value.type is BOOL and value.op == "const" and bool(value.param.all())

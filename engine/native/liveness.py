@@ -1,0 +1,92 @@
+"""What of a graph is needed at all: from its results backwards, carries of loops and results of branches one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .graph import Node, Region, Value
+
+
+def prune(top: Region) -> list[Region]:
+    """Leaves out what nothing needs. All regions that remain, outer ones first."""
+    _mark(top)
+    regions = list(_regions(top))
+    for region in regions:
+        region.items = [x for x in region.items if x.live]
+        for node in region.items:
+            if isinstance(node, Node) and node.op in ("loop", "cond"):
+                _trim(node)
+    for region in reversed(regions):
+        _outside(region)
+    return regions
+
+
+def _mark(top: Region) -> None:
+    waiting: list[Value] = []
+
+    def demand(value: Value) -> None:
+        value = value.base
+        if value.op != "const" and not value.live:
+            value.live = True
+            waiting.append(value)
+
+    for value in top.results:
+        demand(value)
+    while waiting:
+        value = waiting.pop()
+        if value.op == "input" and value.region is not None and value.region.owner is not None:
+            demand(value.region.owner.results[value.region.inputs.index(value)])
+        if value.op == "result":
+            node: Node = value.param
+            k = node.results.index(value)
+            if node.op == "loop":
+                _, test, body = node.regions
+                for needed in (node.args[k], body.results[k], test.results[0]):
+                    demand(needed)
+            elif node.op == "cond":
+                demand(node.args[0])
+                for region in node.regions:
+                    demand(region.results[k])
+            else:
+                for a in node.args:
+                    demand(a)
+            node.live = True
+        for a in value.args:
+            demand(a)
+
+
+def _regions(region: Region) -> Iterator[Region]:
+    yield region
+    for node in region.items:
+        if isinstance(node, Node) and node.live:
+            for inner in node.regions:
+                yield from _regions(inner)
+
+
+def _trim(node: Node) -> None:
+    """Without the carries and results that are not needed."""
+    kept = [k for k, value in enumerate(node.results) if value.live]
+    node.results = [node.results[k] for k in kept]
+    if node.op == "loop":
+        _, test, body = node.regions
+        node.args = [node.args[k] for k in kept]
+        test.inputs, body.inputs = ([r.inputs[k] for k in kept] for r in (test, body))
+        body.results = [body.results[k] for k in kept]
+    else:
+        for region in node.regions:
+            region.results = [region.results[k] for k in kept]
+
+
+def reads(item: Value | Node) -> list[Value]:
+    return list(item.args) + (list(item.outside) if isinstance(item, Node) else [])
+
+
+def _outside(region: Region) -> None:
+    """Tells the owner what its bodies read from outside."""
+    if region.owner is None:
+        return
+    home = region.owner.region
+    for value in [a for x in region.items for a in reads(x)] + region.results:
+        value = value.base
+        if value.region is not None and value.region.depth <= home.depth:
+            region.owner.outside.add(value)

@@ -1,0 +1,66 @@
+"""From LLVM's text to machine code, through llvmlite."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+from typing import Any
+
+LEVEL = 2
+
+
+@functools.cache
+def llvm() -> Any:
+    import llvmlite.binding as binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    library = ctypes.CDLL(ctypes.util.find_library("m"))
+    for name in _MATHEMATICS:
+        for one in (name, name + "f"):
+            binding.add_symbol(one, ctypes.cast(getattr(library, one), ctypes.c_void_p).value)
+    return binding
+
+
+_MATHEMATICS = (
+    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "exp", "exp2", "log", "log1p", "expm1", "tanh", "sinh", "cosh",
+    "cbrt", "pow", "fmod", "erf",
+)  # fmt: skip
+
+
+def target(cpu: str | None = None, features: str | None = None, level: int = LEVEL) -> Any:
+    """The machine that code is made for: this one by default."""
+    binding = llvm()
+    return binding.Target.from_default_triple().create_target_machine(
+        cpu=binding.get_host_cpu_name() if cpu is None else cpu,
+        features=binding.get_host_cpu_features().flatten() if features is None else features,
+        opt=level, codemodel="jitdefault", reloc="static",
+    )  # fmt: skip
+
+
+def assemble(text: str, machine: Any, level: int = LEVEL) -> bytes:
+    """Object code."""
+    binding = llvm()
+    module = binding.parse_assembly(text)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    options = binding.create_pipeline_tuning_options(speed_level=level)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = options.loop_interleaving = False
+    builder = binding.create_pass_builder(machine, options)
+    if level:
+        builder.getModulePassManager().run(module, builder)
+    return machine.emit_object(module)
+
+
+class Loaded:
+    """Object code in memory, ready to be called. Keep it as long as anything may call it."""
+
+    def __init__(self, code: bytes) -> None:
+        binding = llvm()
+        empty = binding.parse_assembly("")
+        self._engine = binding.create_mcjit_compiler(empty, target())
+        self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        return self._engine.get_function_address(name)

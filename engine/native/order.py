@@ -1,0 +1,71 @@
+"""The order of a region: elementwise operations of one size that can share a loop become a cluster.
+
+An operation's stage is the first at which all it reads is there. What it reads at its own place, from the same loop,
+may be of the same stage; what it reads otherwise is of an earlier one. Then each moves to the latest stage that those
+who read it allow, so that what is made is used soon, from registers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from .graph import Node, Region, Value
+from .liveness import reads
+
+MEMORY = ("gather", "window")  # operations whose first argument is read at other places than their own
+
+
+class Cluster:
+    """Elementwise operations of one size in one region."""
+
+    def __init__(self, size: int, values: list[Value], region: Region) -> None:
+        self.size, self.values, self.region = size, values, region
+        self.index, self.function, self.weight = -1, -1, 0
+
+
+def arrange(region: Region) -> None:
+    readers: dict[Value, list[tuple[Value | Node, bool]]] = defaultdict(list)
+    for item in region.items:
+        stage = 0
+        for value, same in _dependencies(item):
+            source = value.base
+            if source.region is region and source.op not in ("input", "const"):
+                same = same and source.op != "result"
+                stage = max(stage, source.stage if same else source.stage + 1)
+                readers[source].append((item, same))
+        _set_stage(item, stage)
+    kept = {value.base for value in region.results}
+    for item in reversed(region.items):
+        if isinstance(item, Value) and item not in kept and item in readers:
+            latest = min(reader.stage if same else reader.stage - 1 for reader, same in readers[item])
+            item.stage = max(item.stage, latest)
+    groups: dict[tuple[int, int, int], list[Value | Node]] = defaultdict(list)
+    for item in region.items:
+        key = (item.stage, 1, item.id) if isinstance(item, Node) else (item.stage, 0, item.size)
+        groups[key].append(item)
+    for (_, is_node, size), items in sorted(groups.items(), key=lambda group: group[0][:2]):
+        if is_node:
+            part: Node | Cluster = items[0]  # type: ignore[assignment]
+        else:
+            part = Cluster(size, items, region)  # type: ignore[arg-type]
+            for value in part.values:
+                value.cluster = part
+        part.index = len(region.order)
+        region.order.append(part)
+
+
+def _set_stage(item: Value | Node, stage: int) -> None:
+    item.stage = stage
+    if isinstance(item, Node):
+        for value in item.results:
+            value.stage = stage
+
+
+def _dependencies(item: Value | Node) -> list[tuple[Value, bool]]:
+    """What it reads, and whether only at its own place."""
+    if isinstance(item, Node):
+        return [(value, False) for value in reads(item)]
+    return [
+        (a, item.op != "build" and a.op != "view" and a.size == item.size and not (item.op in MEMORY and k == 0))
+        for k, a in enumerate(item.args)
+    ]

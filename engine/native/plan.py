@@ -1,0 +1,112 @@
+"""Which function each part of the program is compiled in, which values must be in memory, and until when.
+
+LLVM's time grows faster than a function's length, so a long region is cut into functions of bounded weight, and a loop or
+branch too heavy for one keeps its skeleton where it stands. Between functions values pass through memory; within one,
+small values stay in registers.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from .graph import Node, Region, Value
+from .order import MEMORY, Cluster
+
+SMALL = 16  # elements: so many are one register, of a vector type; more are an array in memory
+LIMIT = 700  # operations a function
+END = 1 << 60  # later than every part of a region
+
+
+class Plan:
+    def __init__(self, top: Region, regions: list[Region]) -> None:
+        self._numbers = itertools.count()
+        self.main = next(self._numbers)
+        self.functions: dict[Region, int] = {}
+        self.last: dict[Region, dict[Value, int]] = {region: {} for region in regions}
+        _weigh(top)
+        self._cut(top, self.main)
+        for region in regions:
+            for part in region.order:
+                self._reads(part)
+            function = self.functions[region]
+            for value in region.results:
+                self._use(value, region, END, function, None)
+
+    def _all_in(self, region: Region, function: int) -> None:
+        self.functions[region] = function
+        for part in region.order:
+            part.function = function
+            if isinstance(part, Node):
+                for inner in part.regions:
+                    self._all_in(inner, function)
+
+    def _cut(self, region: Region, function: int) -> None:
+        if region.weight <= LIMIT:
+            return self._all_in(region, function)
+        self.functions[region], group, room = function, -1, 0
+        for part in region.order:
+            if part.weight > LIMIT and isinstance(part, Node) and part.regions:
+                part.function, group = function, -1
+                for inner in part.regions:
+                    self._cut(inner, function)
+                continue
+            if group < 0 or room < part.weight:
+                group, room = next(self._numbers), LIMIT
+            room -= part.weight
+            part.function = group
+            if isinstance(part, Node):
+                for inner in part.regions:
+                    self._all_in(inner, group)
+
+    def _reads(self, part: Node | Cluster) -> None:
+        if isinstance(part, Cluster):
+            for value in part.values:
+                for k, a in enumerate(value.args):
+                    self._use(a, part.region, part.index, part.function, part, value.op in MEMORY and k == 0)
+            return
+        for k, a in enumerate(part.args):
+            # whole arrays are read from memory by these, and what a join takes apart is read element by element
+            memory = part.op in ("reduce", "extreme", "running", "scatter") or (part.op in ("put", "put_if") and k == 0)
+            self._use(a, part.region, part.index, part.function, part, memory)
+
+    def _use(
+        self, value: Value, region: Region, index: int, function: int, part: Node | Cluster | None, memory: bool = False
+    ) -> None:
+        base = value.base
+        if base.op == "const":
+            return
+        here: Region | None = region
+        while here is not None:
+            seen = self.last[here]
+            seen[base] = max(seen.get(base, -1), index)
+            if here is base.region:
+                break
+            if here.before is not None and here.owner is not None and here.owner.regions[0] is base.region:
+                seen = self.last[base.region]  # computed before the loop, read in it: there until it ends
+                seen[base] = END
+                break
+            assert here.owner is not None
+            index, here = here.owner.index, here.owner.region
+        if memory or self._home(base) != function or base.size > SMALL:
+            own = isinstance(part, Cluster) and base.cluster is part and value is base and not memory
+            base.stored = base.stored or not own
+        elif value is not base and value.size > SMALL and not value.uniform:
+            base.stored = True
+
+    def _home(self, value: Value) -> int:
+        """The function in which it is in a register."""
+        if value.op == "input":
+            assert value.region is not None
+            return self.functions[value.region] if value.region.owner is not None else -1
+        return value.cluster.function
+
+
+def _weigh(region: Region) -> None:
+    for part in region.order:
+        if isinstance(part, Cluster):
+            part.weight = len(part.values)
+        else:
+            for inner in part.regions:
+                _weigh(inner)
+            part.weight = 4 * max(1, len(part.args)) + sum(r.weight + 3 * len(r.results) for r in part.regions)
+    region.weight = sum(part.weight for part in region.order)

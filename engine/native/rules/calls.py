@@ -1,0 +1,20 @@
+"""Calls are opened up: a lane's program is one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..graph import Graph, Value
+from .table import rule, translate, translate_closed
+
+_BODIES = {
+    "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat": "jaxpr",
+    "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "native": "jaxpr",
+}  # fmt: skip
+
+
+@rule(*_BODIES)
+def _call(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    body = equation.params[_BODIES[equation.primitive.name]]
+    return translate_closed(graph, body, ins) if hasattr(body, "consts") else translate(graph, body, (), ins)

@@ -1,0 +1,103 @@
+"""Loops and branches.
+
+Every loop is one node, "loop": its `before` computes what stays the same, its test says whether to go on, its body
+makes the next carry. A scan is a loop with a counter, which reads a row of each input a turn and writes a row of each output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..graph import Graph, Node, Region, Value, splat
+from ..types import BOOL, I32
+from .indexing import put, window
+from .table import rule, translate_closed
+
+Body = Callable[[Sequence[Value]], Sequence[Value]]
+
+
+def loop(graph: Graph, start: Sequence[Value], test: Body, body: Body, turns: int | None = None) -> list[Value]:
+    """The carry when `test` (of one bool) says no. turns: how many there are, where that is known."""
+    node = Node("loop", start, turns, graph.region)
+    outer = graph.region
+    before = Region(outer, node, outer.before)
+    node.regions.append(before)
+    for code in (test, body):
+
+        def build(region: Region, code: Body = code) -> None:
+            carry = [region.input(x.size, x.type) for x in start]
+            region.results = list(code(carry))
+
+        graph.inside(node, before, build)
+    outer.items.append(node)
+    return [node.result(x.size, x.type) for x in start]
+
+
+@rule("while")
+def _while(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    p = equation.params
+    n, m = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    return loop(
+        graph, ins[m:],
+        lambda carry: translate_closed(graph, p["cond_jaxpr"], [*ins[:n], *carry]),
+        lambda carry: translate_closed(graph, p["body_jaxpr"], [*ins[n:m], *carry]),
+    )  # fmt: skip
+
+
+@rule("scan")
+def _scan(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    p = equation.params
+    n, m, length = p["num_consts"], p["num_consts"] + p["num_carry"], p["length"]
+    outs = [x.aval for x in equation.outvars[p["num_carry"] :]]
+    none = graph.const(np.zeros((), np.int32))
+    if length == 0:
+        return [*ins[n:m], *(graph.const(np.zeros(0, x.dtype)) for x in outs)]
+
+    def test(carry: Sequence[Value]) -> Sequence[Value]:
+        return [graph.compute("lt", 1, BOOL, (carry[0], splat(graph, length, 1, I32)))]
+
+    def body(carry: Sequence[Value]) -> Sequence[Value]:
+        turn = graph.compute("add", 1, I32, (carry[0], splat(graph, 1, 1, I32)))
+        row = graph.compute("sub", 1, I32, (splat(graph, length - 1, 1, I32), carry[0])) if p["reverse"] else carry[0]
+        rows = []
+        for x, var in zip(ins[m:], equation.invars[m:], strict=True):
+            shape = var.aval.shape
+            rows.append(window(graph, x, shape, [row, *[none] * (len(shape) - 1)], (1, *shape[1:])))
+        made = translate_closed(graph, p["jaxpr"], [*ins[:n], *carry[1 : 1 + m - n], *rows])
+        written = []
+        for old, new, aval in zip(carry[1 + m - n :], made[m - n :], outs, strict=True):
+            starts = [row, *[none] * (len(aval.shape) - 1)]
+            written.append(put(graph, old, aval.shape, new, (1, *aval.shape[1:]), starts))
+        return [turn, *made[: m - n], *written]
+
+    # what is written row by row is not set before
+    empty = [graph.node("empty", ()).result(int(np.prod(x.shape, dtype=int)), _type(x)) for x in outs]
+    return loop(graph, [none, *ins[n:m], *empty], test, body, length)[1:]
+
+
+def _type(aval: Any) -> Any:
+    from ..types import type_of
+
+    return type_of(aval.dtype)
+
+
+@rule("cond")
+def _cond(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    branches = equation.params["branches"]
+    if ins[0].op == "const":
+        which = int(np.clip(ins[0].param[0], 0, len(branches) - 1))
+        return translate_closed(graph, branches[which], ins[1:])
+    node = Node("cond", [ins[0]], None, graph.region)
+    outer = graph.region
+    for branch in branches:
+
+        def build(region: Region, branch: Any = branch) -> None:
+            region.results = translate_closed(graph, branch, ins[1:])
+
+        graph.inside(node, None, build)
+    outer.items.append(node)
+    avals = [x.aval for x in equation.outvars]
+    return [node.result(int(np.prod(x.shape, dtype=int)), _type(x)) for x in avals]

@@ -1,0 +1,66 @@
+"""What is computed element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..graph import Graph, Value, splat
+from ..types import BOOL, Unsupported, type_of
+from .table import places, rule, size_of
+
+# what is computed when the program is compiled, if its arguments are constants: what numpy rounds as machines do
+_FOLDED = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "max": np.maximum, "min": np.minimum,
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+    "and": np.bitwise_and, "or": np.bitwise_or, "not": np.invert,
+    "select_n": lambda which, no, yes: np.where(which, yes, no), "convert_element_type": lambda x: x,
+}  # fmt: skip
+
+
+@rule(
+    "add", "sub", "mul", "div", "rem", "neg", "abs", "max", "min", "sqrt", "rsqrt", "sin", "cos", "tan", "atan2", "acos",
+    "asin", "atan", "exp", "exp2", "log", "log1p", "expm1", "tanh", "sinh", "cosh", "cbrt", "pow", "integer_pow", "square",
+    "sign", "floor", "ceil", "round", "and", "or", "xor", "not", "eq", "ne", "lt", "le", "gt", "ge", "lt_to", "le_to",
+    "eq_to", "is_finite", "convert_element_type", "clamp", "select_n", "shift_left", "shift_right_logical",
+    "shift_right_arithmetic", "bitcast_convert_type", "erf",
+)  # fmt: skip
+def elementwise(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    name, p, out = equation.primitive.name, equation.params, equation.outvars[0].aval
+    size, type = size_of(out), type_of(out.dtype)
+    if size == 0:
+        return [graph.const(np.zeros(0, out.dtype))]
+    if name == "convert_element_type" and ins[0].type == type:
+        return ins
+    if name == "bitcast_convert_type" and ins[0].type.bytes != type.bytes:
+        raise Unsupported("bitcast_convert_type between types of different size")
+    avals = [x.aval for x in equation.invars]
+    args = [x if x.size == size else graph.view(x, np.broadcast_to(places(a), out.shape)) for x, a in zip(ins, avals, strict=True)]
+    if name == "select_n" and len(args) == 3 and args[0].type == BOOL:
+        if all(a.op == "const" for a in args):
+            return [graph.const(np.where(args[0].param, args[2].param, args[1].param))]
+        return [graph.select(*args)]
+    if name in _FOLDED and all(a.op == "const" for a in args) and (name != "select_n"):
+        with np.errstate(all="ignore"):
+            return [graph.const(_FOLDED[name](*(a.param for a in args)).astype(out.dtype))]
+    extra = {"integer_pow": "y", "round": "rounding_method"}.get(name)
+    return [graph.compute(name, size, type, args, int(p[extra]) if extra else None)]
+
+
+@rule("nextafter")
+def _nextafter(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    raise Unsupported("nextafter")
+
+
+def unary(graph: Graph, op: str, x: Value) -> Value:
+    return graph.compute(op, x.size, BOOL if op == "is_finite" else x.type, (x,))
+
+
+def binary(graph: Graph, op: str, x: Value, y: Value) -> Value:
+    type = BOOL if op in ("lt", "le", "gt", "ge", "eq", "ne") else x.type
+    return graph.compute(op, x.size, type, (x, y))
+
+
+__all__ = ["binary", "elementwise", "splat", "unary"]

@@ -1,0 +1,119 @@
+"""Shapes: what only moves elements is a view, and what puts arrays together is a `join`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..graph import Graph, Value
+from .table import places, rule
+
+BUILT = 16  # so few elements are put together in a register
+
+
+@rule("reshape", "squeeze", "expand_dims", "stop_gradient", "copy", "copy_p", "device_put", "optimization_barrier", "reduce_precision")
+def _same(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    return ins
+
+
+@rule("broadcast_in_dim")
+def _broadcast(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    out, aval = equation.outvars[0].aval, equation.invars[0].aval
+    shape = [1] * len(out.shape)
+    for d, n in zip(equation.params["broadcast_dimensions"], aval.shape, strict=True):
+        shape[d] = n
+    return [graph.view(ins[0], np.broadcast_to(places(aval).reshape(shape), out.shape))]
+
+
+@rule("slice")
+def _slice(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    p, aval = equation.params, equation.invars[0].aval
+    steps = p["strides"] or (1,) * len(aval.shape)
+    cut = tuple(slice(*x) for x in zip(p["start_indices"], p["limit_indices"], steps, strict=True))
+    return [graph.view(ins[0], places(aval)[cut])]
+
+
+@rule("transpose")
+def _transpose(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    return [graph.view(ins[0], places(equation.invars[0].aval).transpose(equation.params["permutation"]))]
+
+
+@rule("rev")
+def _reverse(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    return [graph.view(ins[0], np.flip(places(equation.invars[0].aval), equation.params["dimensions"]))]
+
+
+@rule("iota")
+def _iota(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    out, d = equation.outvars[0].aval, equation.params["dimension"]
+    along = np.arange(out.shape[d]).reshape([-1 if k == d else 1 for k in range(len(out.shape))])
+    return [graph.const(np.broadcast_to(along, out.shape).astype(out.dtype))]
+
+
+@rule("split")
+def _split(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    cuts = np.cumsum(equation.params["sizes"])[:-1]
+    return [graph.view(ins[0], x) for x in np.split(places(equation.invars[0].aval), cuts, equation.params["axis"])]
+
+
+@rule("unstack")
+def _unstack(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    return [graph.view(ins[0], x) for x in np.moveaxis(places(equation.invars[0].aval), equation.params["axis"], 0)]
+
+
+@rule("tile")
+def _tile(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    return [graph.view(ins[0], np.tile(places(equation.invars[0].aval), equation.params["reps"]))]
+
+
+@rule("concatenate", "stack")
+def _concatenate(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    stack = equation.primitive.name == "stack"
+    axis = equation.params["axis" if stack else "dimension"]
+    arrays = [np.expand_dims(places(x.aval), axis) if stack else places(x.aval) for x in equation.invars]
+    pieces = np.concatenate([np.full(x.shape, k) for k, x in enumerate(arrays)], axis)
+    return [join(graph, ins, pieces, np.concatenate(arrays, axis))]
+
+
+@rule("pad")
+def _pad(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    out, config = equation.outvars[0].aval, equation.params["padding_config"]
+    at, pieces, here = places(equation.invars[0].aval), np.ones(out.shape, int), np.zeros(out.shape, int)
+    target, source = [], []
+    for n, m, (low, _, inner) in zip(at.shape, out.shape, config, strict=True):
+        where = low + np.arange(n) * (inner + 1)
+        kept = (where >= 0) & (where < m)
+        target.append(where[kept])
+        source.append(np.arange(n)[kept])
+    pieces[np.ix_(*target)] = 0
+    here[np.ix_(*target)] = at[np.ix_(*source)]
+    return [join(graph, ins, pieces, here)]
+
+
+def join(graph: Graph, ins: Sequence[Value], pieces: np.ndarray, at: np.ndarray) -> Value:
+    """Element k is element at[k] of ins[pieces[k]]."""
+    pieces, at, type = pieces.reshape(-1), at.reshape(-1), ins[0].type
+    used = [k for k in range(len(ins)) if (pieces == k).any()]
+    if not used:
+        return graph.const(np.zeros(0, type.dtype))
+    if all(ins[k].op == "const" for k in used):
+        data = np.zeros(len(pieces), type.dtype)
+        for k in used:
+            data[pieces == k] = ins[k].param[at[pieces == k]]
+        return graph.const(data)
+    if len({ins[k].base for k in used}) == 1:  # one array's elements in another order
+        place = np.zeros(len(pieces), int)
+        for k in used:
+            mine = pieces == k
+            place[mine] = ins[k].param[at[mine]] if ins[k].op == "view" else at[mine]
+        return graph.view(ins[used[0]].base, place)
+    if len(pieces) <= BUILT:
+        return graph.compute("build", len(pieces), type, [graph.view(ins[k], [j]) for k, j in zip(pieces, at, strict=True)])
+    targets = [np.flatnonzero(pieces == k) for k in used]
+    args = [graph.view(ins[k], at[mine]) for k, mine in zip(used, targets, strict=True)]
+    piece, place = np.zeros(len(pieces), int), np.zeros(len(pieces), int)
+    for k, mine in enumerate(targets):
+        piece[mine], place[mine] = k, np.arange(len(mine))
+    return graph.node("join", args, (piece, place, targets)).result(len(pieces), type)

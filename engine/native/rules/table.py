@@ -1,0 +1,66 @@
+"""The table of rules: how each of jax's primitives becomes values of the graph.
+
+A rule takes the graph, the equation and the values it reads, and returns those it makes. A family of rules is a file
+beside this one. What is not in the table, this compiler does not translate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from jax.extend import core as jex
+
+from ..graph import Graph, Value
+from ..types import Unsupported
+
+Rule = Callable[[Graph, Any, list[Value]], Sequence[Value]]
+RULES: dict[str, Rule] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    def enter(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return enter
+
+
+def translate(graph: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[Value]) -> list[Value]:
+    """The results of a jaxpr, its equations added to the graph."""
+    known: dict[Any, Value] = dict(zip(jaxpr.constvars, consts, strict=True))
+    known.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(x: Any) -> Value:
+        return graph.const(np.asarray(x.val, x.aval.dtype)) if isinstance(x, jex.Literal) else known[x]
+
+    for equation in jaxpr.eqns:
+        name = equation.primitive.name
+        if name not in RULES:
+            raise Unsupported(f"the primitive {name}")
+        made = RULES[name](graph, equation, [read(x) for x in equation.invars])
+        known.update(zip(equation.outvars, made, strict=True))
+    return [read(x) for x in jaxpr.outvars]
+
+
+def translate_closed(graph: Graph, closed: Any, args: Sequence[Value]) -> list[Value]:
+    return translate(graph, closed.jaxpr, [graph.const(np.asarray(c)) for c in closed.consts], args)
+
+
+def size_of(aval: Any) -> int:
+    return int(np.prod(aval.shape, dtype=int))
+
+
+def places(aval: Any) -> np.ndarray:
+    """Each element's own place, in the array's shape: what is done to it by numpy is done to a view."""
+    return np.arange(size_of(aval)).reshape(aval.shape)
+
+
+def strides_of(shape: Sequence[int]) -> list[int]:
+    return [int(np.prod(shape[k + 1 :], dtype=int)) for k in range(len(shape))]
+
+
+def coordinates(shape: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """Of every element, in their order, where it is along each axis."""
+    return np.unravel_index(np.arange(int(np.prod(shape, dtype=int))), tuple(shape)) if shape else ()

@@ -12,15 +12,19 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..engine import results
+from ..engine.algebra.fence import available
 from ..engine.model import Model
+from ..engine.native.primitive import Open
 from ..engine.state import State
+from .clock import Frames
 from .control import Control, Orders, held, told_by
 from .free import run_free
 from .lane_map import over_lanes
 from .motion.forces import Drive
+from .recording import Record
 from .rollout import batched, has_limits
 from .rules import Rules
-from .run import run
+from .run import opened, run, run_lane
 
 MOST_TICKS = 100_000
 
@@ -57,12 +61,13 @@ def step(
     nv = model.topology.nv
     motors, pushes = held("control", control, nv, state), held("forces", forces, nv, state)
     rows, functions = Orders.of(motors, pushes, 1, nv, state)
-    interval, longest = jnp.asarray(dt, state.q.dtype).reshape(1), jnp.asarray(max_dt, state.q.dtype)
+    interval, longest = jnp.asarray(dt, state.q.dtype), jnp.asarray(max_dt, state.q.dtype)
+    frames = Frames(interval, interval, jnp.int32(1))
     given = isinstance(dt, (int, float)) and isinstance(max_dt, (int, float))
     if given and not model.topology.pairs and not rules.limits:
-        after, code = _flown(rules.scheme, functions, math.ceil(dt / max_dt - 1e-9), model, state, interval, rows)
+        after, code = _flown(rules.scheme, functions, math.ceil(dt / max_dt - 1e-9), model, state, frames, rows)
     else:
-        after, code = _advanced(rules, functions, model, state, interval, longest, rows)
+        after, code = _advanced(rules, functions, model, state, frames, longest, rows)
     if throw and not any(isinstance(x, jax.core.Tracer) for x in (code, after.t)):
         results.raise_for(code, after.t)
     return after
@@ -70,20 +75,27 @@ def step(
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _advanced(
-    rules: Rules, functions: Drive, model: Model, state: State, interval: Array, max_dt: Array, rows: Any
+    rules: Rules, functions: Drive, model: Model, state: State, frames: Frames, max_dt: Array, rows: Any
 ) -> tuple[State, Array]:
-    def lanes(model: Model, state: State, rows: Any) -> tuple[State, Array]:
-        ran = run(rules, model, state, interval, max_dt, told_by(rows, functions), 0, jnp.int32(MOST_TICKS))
+    most = jnp.int32(MOST_TICKS)
+
+    def native(model: Model, state: State, rows: Any, record: Record) -> tuple[State, Array]:
+        told = jax.tree.map(Open, rows)
+        ran = run_lane((rules, functions), model, state, told, opened(record), frames, max_dt, most)
         return ran.state, ran.code
 
-    return over_lanes(lanes, model, state, rows)
+    record = Record.new(state, 1, 0)
+    if available():
+        return over_lanes(native, model, state, rows, record)
+    ran = run(rules, model, state, frames, max_dt, told_by(rows, functions), record, most)
+    return ran.state, ran.code
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _flown(
-    scheme: str, functions: Drive, substeps: int, model: Model, state: State, interval: Array, rows: Any
+    scheme: str, functions: Drive, substeps: int, model: Model, state: State, frames: Frames, rows: Any
 ) -> tuple[State, Array]:
     """Where nothing can touch."""
-    after, _ = run_free(scheme, model, state, interval, told_by(rows, functions), max(1, substeps))
+    after, _ = run_free(scheme, model, state, frames, 1, told_by(rows, functions), max(1, substeps))
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
     return after, jnp.where(finite, results.OK, results.NOT_FINITE)

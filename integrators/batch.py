@@ -9,11 +9,9 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding
@@ -25,28 +23,17 @@ from .lane_map import lane_axes
 LANE = "lane"  # the axis of the mesh
 PATIENCE = 2.0  # [s] after which a run in chunks says how far it is
 
-Program = Callable[..., Any]  # (static, model, state, intervals, rows, *bounds) -> results, lanes first
+Program = Callable[..., Any]  # (static, model, state, frames, rows, *bounds) -> results, lanes first
 
 
-def run_batch(
-    here: Callable[..., Any],
-    program: Program,
-    static: Any,
-    devices: Any,
-    chunk: int | None,
-    fuse: bool,
-    *numbers: Any,
-) -> Any:
-    """program(static, *numbers) of lanes along one axis, on some devices, some lanes at a time. here(*numbers) is the
-    same on the one device that the numbers are on. fuse: that is one machine function, of which each device gets its
-    own, for it cannot be part of a larger program."""
+def run_batch(program: Program, static: Any, devices: Any, chunk: int | None, *numbers: Any) -> Any:
+    """program(static, *numbers) of lanes along one axis, on some devices, some lanes at a time."""
     state = numbers[1]
     if chunk is not None and not state.t.is_fully_addressable:
         raise ValueError("rollout: chunk is for lanes of one process; these are spread over several")
     chosen = devices_for(devices, state)
     same = len(chosen) == 1 and {*chosen} == state.t.devices()
-    spread = functools.partial(apart, here) if fuse else functools.partial(over_devices, program, static)
-    run = here if same else functools.partial(spread, chosen)
+    run = functools.partial(program, static) if same else functools.partial(over_devices, program, static, chosen)
     return run(*numbers) if chunk is None else in_chunks(run, chunk, len(chosen), *numbers)
 
 
@@ -76,18 +63,6 @@ def over_devices(program: Program, static: Any, devices: Sequence[Any], *numbers
     placed = jax.tree.unflatten(tree, jax.device_put(leaves, where))
     ran = _sharded(program, static, mesh, axes, *placed)
     return ran if each * len(devices) == lanes else jax.tree.map(lambda x: x[:lanes], ran)
-
-
-def apart(here: Callable[..., Any], devices: Sequence[Any], *numbers: Any) -> Any:
-    """here(*numbers) with equally many lanes on every device, a program of its own on each."""
-    lanes, axes = numbers[1].t.shape[0], _axes(*numbers)
-    each = -(-lanes // len(devices))
-    shares = (_chosen(numbers, axes, range(k * each, (k + 1) * each)) for k in range(len(devices)))
-    placed = [jax.device_put(share, device) for share, device in zip(shares, devices, strict=True)]
-    with ThreadPoolExecutor(len(devices)) as pool:  # a program on a CPU may keep the thread that calls it
-        parts = list(pool.map(lambda share: jax.block_until_ready(here(*share)), placed))
-    gathered = [jax.device_put(part, devices[0]) for part in parts]
-    return jax.tree.map(lambda *x: jnp.concatenate(x)[:lanes], *gathered)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
@@ -131,10 +106,10 @@ def at_hand(*arrays: Any) -> list[np.ndarray]:
     ]  # fmt: skip
 
 
-def _axes(model: Any, state: State, intervals: Array, rows: Any, *bounds: Array) -> tuple[int, ...]:
+def _axes(model: Any, state: State, frames: Any, rows: Any, *bounds: Array) -> tuple[int, ...]:
     """For each leaf of the numbers, the axis its lanes are along; -1 for none."""
     own, first, told = lane_axes(model, state, rows)
-    return tuple(jax.tree.leaves((own, first, -1, told, (-1,) * len(bounds))))
+    return tuple(jax.tree.leaves((own, first, (-1,) * len(frames), told, (-1,) * len(bounds))))
 
 
 def _chosen(numbers: Any, axes: tuple[int, ...], lanes: range) -> Any:

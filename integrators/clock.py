@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+
+
+class Frames(NamedTuple):
+    """When frames are recorded: `count` of them follow the first state, `dt` apart, the last one after `last`. All (),
+    in seconds, numbers that a program is given: it is the same program whatever they are."""
+
+    dt: Array
+    last: Array
+    count: Array
+
+    @staticmethod
+    def of(intervals: Sequence[float] | np.ndarray, dtype: Any) -> Frames:
+        """From the times between frames, which are equal, but the last may be shorter."""
+        dt, last = (jnp.asarray(float(intervals[k]), dtype) for k in (0, -1))
+        return Frames(dt, last, jnp.asarray(len(intervals), jnp.int32))
+
+    def interval(self, k: Array | int) -> Array:
+        """From frame k to the next [s]."""
+        return jnp.where(k >= self.count - 1, self.last, self.dt)
 
 
 class Clock(NamedTuple):
@@ -17,19 +38,17 @@ class Clock(NamedTuple):
     frame: Array
 
 
-def started(t: Array, intervals: Array) -> Clock:
-    """At the time t (*batch), before the first of the frames that follow each other by intervals (frames,) [s]."""
-    first = jnp.broadcast_to(intervals[0], t.shape).astype(t.dtype)
+def started(t: Array, frames: Frames) -> Clock:
+    """At the time t (*batch), before the first of the frames."""
+    first = jnp.broadcast_to(frames.interval(0), t.shape).astype(t.dtype)
     return Clock(first, t + first, jnp.ones(t.shape, jnp.int32))
 
 
-def later(clock: Clock, h: Array, intervals: Array) -> tuple[Clock, Array]:
+def later(clock: Clock, h: Array, frames: Frames) -> tuple[Clock, Array]:
     """After a step h (*batch): the clock, and the time. Behind the last frame nothing is left."""
     left = clock.left - h
     reached = left <= 0
-    row = jnp.minimum(clock.frame, len(intervals) - 1)
-    more = clock.frame < len(intervals)
-    next_one = jnp.where(more, intervals[row], 0).astype(left.dtype)
+    next_one = jnp.where(clock.frame < frames.count, frames.interval(clock.frame), 0).astype(left.dtype)
     t = jnp.where(reached, clock.due, clock.due - left)
     new = Clock(
         jnp.where(reached, next_one, left),

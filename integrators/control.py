@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -68,10 +69,14 @@ def told_by(rows: Drive, functions: Drive) -> Told:
                 return jnp.broadcast_to(function(model, state, state.t), (*batch, nv))
             if rows is None:
                 return None
-            number = jnp.clip(frame - 1, 0, len(rows) - 1)
-            if rows.ndim == 3 and jnp.ndim(number):
-                return rows[number, jnp.arange(len(number))]
-            return jnp.broadcast_to(rows[number], (*batch, nv))
+            if rows.ndim == 3 and jnp.ndim(frame):
+                return rows[jnp.clip(frame - 1, 0, len(rows) - 1), jnp.arange(len(frame))]
+            if jnp.ndim(frame):
+                return jnp.broadcast_to(rows[jnp.clip(frame - 1, 0, len(rows) - 1)], (*batch, nv))
+            row = jax.lax.dynamic_index_in_dim(
+                rows, frame - 1, keepdims=False
+            )  # the first and last are as far as it goes
+            return jnp.broadcast_to(row, (*batch, nv))
 
         return Drive(*(one(x, f) for x, f in zip(rows, functions, strict=True)))
 

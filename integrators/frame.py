@@ -17,6 +17,7 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Model
 from ..engine.results import EVENTS_FULL, OK, first_code
 from ..engine.state import State
+from .clock import Frames
 from .lanes import Lane
 from .motion.forces import Drive
 from .recording import Events, Record, events_of
@@ -62,7 +63,7 @@ def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Dri
     bounds: () how long the frame is [s], the longest step [s], the most ticks.
     """
     (rules, most_impacts, most_steps), (dt, max_dt, max_ticks) = static, bounds
-    model, interval = rules.paced(model, max_dt), dt.reshape(1)
+    model, interval = rules.paced(model, max_dt), Frames(dt, dt, jnp.int32(1))
     told = lambda *_: drive  # noqa: E731
     start = first_lane(rules, model, state, interval, told)
     nothing = _touching(start.ready.contacts, start.ready.contacts.active)

@@ -10,21 +10,22 @@ from jax import Array
 
 from ..engine.model import Model
 from ..engine.state import State
+from .clock import Frames
 from .prepare import Told
 from .schemes import scheme_named
 
 
 def run_free(
-    scheme: str, model: Model, state: State, intervals: Array, told: Told, substeps: int
+    scheme: str, model: Model, state: State, frames: Frames, count: int, told: Told, substeps: int
 ) -> tuple[State, tuple[Array, Array, Array]]:
     """The last state, and t (*batch, F), q (*batch, F, nq), v (*batch, F, nv) of all frames.
 
-    intervals: (frames,) [s], each cut into so many equal steps.
+    count: of the frames after the first; from each to the next there are so many equal steps.
     """
     move = scheme_named(scheme)
 
     def frame(state: State, inputs: Any) -> tuple[State, State]:
-        number, dt = inputs
+        number, dt = inputs, frames.interval(inputs - 1)
         h = dt / substeps
 
         def substep(_: int, state: State) -> State:
@@ -35,7 +36,7 @@ def run_free(
         state = State(moved.q, moved.v, state.t + dt)  # not the sum of many steps
         return state, state
 
-    final, later = jax.lax.scan(frame, state, (jnp.arange(1, len(intervals) + 1), intervals))
+    final, later = jax.lax.scan(frame, state, jnp.arange(1, count + 1))
     lanes = state.t.ndim
     recorded = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, later)
     return final, tuple(jnp.moveaxis(x, 0, lanes) for x in (recorded.t, recorded.q, recorded.v))  # type: ignore[return-value]

@@ -1,10 +1,8 @@
-"""Lanes one after another on a CPU, side by side elsewhere.
+"""Lanes one by one where a core runs them, side by side elsewhere.
 
 A core gains nothing from lanes side by side here: they would wait for each other at every loop and branch of
 a tick (what bounces in one lane is skipped in none), and a scene's own contacts and links fill its vector units. One
-at a time, each ends when it is done, and is computed exactly as a single scene is. (16 billiard balls, one core: 57 us
-a tick one by one, 230 us a tick and lane for 32 side by side, both as one machine function.) On a GPU all lanes run
-side by side.
+by one, each ends when it is done, and is computed exactly as a single scene is. On a GPU all lanes run side by side.
 """
 
 from __future__ import annotations
@@ -21,11 +19,25 @@ from ..engine.state import State
 from .motion.forces import Drive
 
 
-def over_lanes(run: Callable[..., Any], model: Model, state: State, rows: Drive) -> Any:
-    """run(model, state, rows) of one scene or of all lanes; every result has its lanes first.
+def over_lanes(run: Callable[..., Any], model: Model, state: State, rows: Drive, *own: Any) -> Any:
+    """run(model, state, rows, *own) of one scene or of every lane; every result has its lanes first.
 
-    rows: of motors and forces, (frames, nv) or (frames, lanes, nv).
+    rows: of motors and forces, (frames, nv) or (frames, lanes, nv).  own: what else every lane has its own of, lanes
+    first, and numbers () that all share.
     """
+    if not state.t.ndim:
+        return run(model, state, rows, *own)
+    arrays, tree = jax.tree.flatten((model, state, rows, *own))
+    axes = jax.tree.leaves((*lane_axes(model, state, rows), jax.tree.map(lambda x: 0 if jnp.ndim(x) else -1, own)))
+
+    def one(arrays: Any) -> Any:
+        return run(*jax.tree.unflatten(tree, arrays))
+
+    return jax.vmap(one, in_axes=([None if axis < 0 else axis for axis in axes],))(arrays)
+
+
+def one_by_one(run: Callable[..., Any], model: Model, state: State, rows: Drive) -> Any:
+    """`over_lanes` where run is no program of its own, but part of XLA's."""
     if not state.t.ndim or not available():
         return run(model, state, rows)
     arrays, tree = jax.tree.flatten((model, state, rows))

@@ -26,34 +26,40 @@ WHOLES = (2, 1, 1, 1)  # bodies, pair, dof, code
 
 class Record(NamedTuple):
     """frames: (*batch, F, nq + nv + 1), q, v and t of each.  floats: (*batch, E, 18) and wholes: (*batch, E, 5), the
-    events.  written: (*batch) how many of these rows are real.  missed: (*batch) events there was no row for."""
+    events.  written: (*batch) how many of these rows are real.  missed: (*batch) events there was no row for.
+    room: () F and E as numbers: a program may be given arrays of any length, and does not ask them."""
 
     frames: Array
     floats: Array
     wholes: Array
     written: Array
     missed: Array
+    room: tuple[Array, Array]
 
     @staticmethod
     def new(state: State, frames: int, max_events: int) -> Record:
-        """Room for so many; the first frame is the state."""
+        """Room for so many."""
         batch, dtype = state.t.shape, state.q.dtype
-        row = _frame(state)
-        blank = jnp.zeros((*batch, frames, row.shape[-1]), dtype)
-        blank = blank.at[..., 0, :].set(row) if frames else blank
+        blank = jnp.zeros((*batch, frames, state.q.shape[-1] + state.v.shape[-1] + 1), dtype)
         floats = jnp.zeros((*batch, max_events, sum(FLOATS)), dtype)
         wholes = jnp.full((*batch, max_events, sum(WHOLES)), -1, jnp.int32)
         none = jnp.zeros(batch, jnp.int32)
-        return Record(blank, floats, wholes, none, none)
+        return Record(blank, floats, wholes, none, none, (jnp.int32(frames), jnp.int32(max_events)))
+
+    @property
+    def logs(self) -> bool:
+        """Whether there is room for any event."""
+        return self.floats.shape[-2] > 0
 
     def with_frame(self, number: Array, state: State) -> Record:
         """The state in slot `number` (*batch), or in the last one."""
-        return self._replace(frames=put(self.frames, jnp.minimum(number, self.frames.shape[-2] - 1), _frame(state)))
+        room = self.room[0]
+        return self._replace(frames=put(self.frames, jnp.minimum(number, room - 1), _frame(state), room))
 
     def with_impacts(self, t: Array, contacts: Contacts, impacts: Impacts) -> Record:
         """The impacts of an instant, at the time t (*batch)."""
-        room = self.floats.shape[-2]
-        if not room:
+        room = self.room[1]
+        if not self.logs:
             return self._replace(missed=self.missed + impacts.count)
         rows = impacts._replace(count=None)  # type: ignore[arg-type]
         logged = jnp.minimum(jnp.minimum(impacts.count, len(impacts.contact)), room - self.written)
@@ -67,7 +73,7 @@ class Record(NamedTuple):
             wholes = _joined((x.bodies, x.pair, x.dof, x.code), t)
             real = k < logged
             at = jnp.where(real, record.written, room)
-            floats, wholes = put(record.floats, at, floats), put(record.wholes, at, wholes)
+            floats, wholes = put(record.floats, at, floats, room), put(record.wholes, at, wholes, room)
             return record._replace(floats=floats, wholes=wholes, written=record.written + real)
 
         record = jax.lax.fori_loop(0, logged.max(), write, self)
@@ -132,11 +138,10 @@ def _joined(columns: Any, t: Array) -> Array:
     return jnp.concatenate([x[..., None] if x.ndim == t.ndim else x for x in columns], -1)
 
 
-def put(rows: Array, at: Array, row: Array) -> Array:
-    """rows (*batch, S, n) with row (*batch, n) in slot at (*batch); nothing changes where that is S."""
+def put(rows: Array, at: Array, row: Array, room: Array) -> Array:
+    """rows (*batch, S, n) with row (*batch, n) in slot at (*batch); nothing changes where that is S. room: () S."""
     if at.ndim and not available():
         return rows.at[jnp.arange(len(at)), at].set(row.astype(rows.dtype), mode="drop")
-    room = rows.shape[-2]
 
     def one(rows: Array, lane: tuple[Array, ...], at: Array, row: Array) -> Array:
         place = (*lane, jnp.minimum(at, room - 1).astype(jnp.int32), jnp.int32(0))

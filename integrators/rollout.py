@@ -15,18 +15,20 @@ import numpy as np
 from jax import Array
 
 from ..engine import results
-from ..engine.algebra.fence import available, whole
+from ..engine.algebra.fence import available
 from ..engine.forest import Forest
 from ..engine.model import Model
+from ..engine.native.primitive import Open
 from ..engine.state import State
 from .batch import at_hand, run_batch
+from .clock import Frames
 from .control import Control, Orders, told_by
 from .free import run_free
-from .lane_map import over_lanes
+from .lane_map import one_by_one, over_lanes
 from .motion.forces import Drive
 from .recording import Events, Record, events_of, frames_of
 from .rules import Rules
-from .run import run
+from .run import Ran, closed, opened, run, run_lane
 
 
 @jax.tree_util.register_dataclass
@@ -88,7 +90,6 @@ def rollout(
     reverse: bool = False,
     devices: int | Sequence[Any] | None = None,
     chunk: int | None = None,
-    fuse: bool = False,
     throw: bool = True,
 ) -> Rollout:
     """Run a scene, or a batch of scenes, for `duration` seconds.
@@ -115,9 +116,6 @@ def rollout(
         max_ticks turns then, which must be given, and remembers 2 sqrt(max_ticks) of them. See docs/derivatives.md.
     devices: that the lanes are spread over: a list, or so many. None: all that jax has here, if each gets a lane.
     chunk: run so many lanes at a time, and gather what they did into numpy arrays, where memory is short.
-    fuse: on a CPU, compile the whole run to one machine function: it takes twice as long to compile, and runs three to
-        eight times faster. Not every scene can be; one that cannot runs as without it, at best: the compiler has been
-        seen to crash. Without contacts a single scene always is.
     throw: raise if a lane fails, warn where one is less exact than it should be; else, and always inside jit, look at
         `.code`.
     """
@@ -132,82 +130,67 @@ def rollout(
     state = batched(model, state)
     limits = has_limits(model)
     rules = Rules(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs, max_impacts)
-    intervals = np.diff(times)  # and what rounding makes of equal ones is taken back: T + T is 2 T, bit by bit
-    intervals[np.isclose(intervals, frame_dt, rtol=1e-9, atol=0)] = frame_dt
-    orders = Orders.of(control, forces, len(intervals), model.topology.nv, state)
-    touching = bool(model.topology.pairs) or rules.limits
-    lanes = state.t.size
-    if touching:
-        room = min(1024, max(1, 2**20 // max(lanes, 1))) if max_events is None else max_events
+    frames = Frames.of(intervals_of(times, frame_dt), state.q.dtype)
+    orders = Orders.of(control, forces, len(times) - 1, model.topology.nv, state)
+    static: tuple[Any, ...]
+    if model.topology.pairs or rules.limits:
+        room = min(1024, max(1, 2**20 // max(state.t.size, 1))) if max_events is None else max_events
         ticks = 1000 * len(times) if max_ticks is None else max_ticks
-        static: tuple[Any, ...] = (rules, orders.functions, room, max_ticks if reverse else None)
-        arguments = (jnp.asarray(max_dt, state.q.dtype), jnp.asarray(ticks, jnp.int32))
-        program, fused = _with_contacts, _with_contacts_fused if fuse else None
+        program, static = _with_contacts, (rules, orders.functions, len(times), room, max_ticks if reverse else None)
+        bounds = (jnp.asarray(max_dt, state.q.dtype), jnp.asarray(ticks, jnp.int32))
     else:
-        static = (rules, orders.functions, max(1, math.ceil(frame_dt / max_dt - 1e-9)))
-        arguments = ()
-        program, fused = _without_contacts, _without_contacts_fused if fuse or not state.t.ndim else None
-    numbers = (model, state, jnp.asarray(intervals, state.q.dtype), orders.rows, *arguments)
+        substeps = max(1, math.ceil(frame_dt / max_dt - 1e-9))
+        program, static, bounds = _without_contacts, (rules, orders.functions, len(times), substeps), ()
+    numbers = (model, state, frames, orders.rows, *bounds)
     inside_jit = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(numbers))
-    if inside_jit or orders.functions != Drive():
-        here = functools.partial(program, static)
-    else:
-        here = functools.partial(_fastest, program, fused, static)
     if inside_jit and not (devices is None and chunk is None):
         raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
     if inside_jit or state.t.ndim != 1:
-        result = here(*numbers)
+        result = program(static, *numbers)
     else:
-        result = run_batch(here, program, static, devices, chunk, fuse, *numbers)
+        result = run_batch(program, static, devices, chunk, *numbers)
     if throw and not inside_jit:
         well = jnp.isfinite(result.q).all(-1) & jnp.isfinite(result.v).all(-1)
         results.raise_for(*at_hand(result.code, jnp.where(well, result.t, result.t[..., :1]).max(-1)))
     return result
 
 
-def _with(static: tuple[Any, ...], model: Model, state: State, intervals: Array, rows: Any, *bounds: Array) -> Rollout:
-    rules, functions, room, turns = static
-    max_dt, max_ticks = bounds
+@functools.partial(jax.jit, static_argnums=0)
+def _with_contacts(
+    static: tuple[Any, ...], model: Model, state: State, frames: Frames, rows: Drive, max_dt: Array, max_ticks: Array
+) -> Rollout:
+    rules, functions, slots, room, turns = static
+    record = Record.new(state, slots, room)
 
-    def lanes(model: Model, state: State, rows: Any) -> Any:
-        most = max_ticks if turns is None else turns
-        return run(rules, model, state, intervals, max_dt, told_by(rows, functions), room, most, turns is not None)
+    def native(model: Model, state: State, rows: Drive, record: Record) -> Ran:
+        told, log = jax.tree.map(Open, rows), opened(record)
+        ran = run_lane((rules, functions), model, state, told, log, frames, max_dt, max_ticks)
+        return ran._replace(record=closed(ran.record))
 
-    ran = over_lanes(lanes, model, state, rows)
+    def reversible(model: Model, state: State, rows: Drive) -> Ran:
+        record, most = Record.new(state, slots, room), max_ticks if turns is None else turns
+        return run(rules, model, state, frames, max_dt, told_by(rows, functions), record, most, turns is not None)
+
+    if turns is None and available():
+        ran = over_lanes(native, model, state, rows, record)
+    else:
+        ran = one_by_one(reversible, model, state, rows)
     t, q, v = frames_of(model.topology, ran.record, ran.reached)
     counts, turns = ran.counts, jnp.maximum(ran.turns, 1)
     stats = Stats(counts.ticks, counts.rollbacks, counts.impacts, counts.resting, counts.depth, counts.ticks / turns)
     return Rollout(t, q, v, events_of(ran.record, rules.law), ran.code, stats, ran.state)
 
 
-def _without(static: tuple[Any, ...], model: Model, state: State, intervals: Array, rows: Any) -> Rollout:
-    rules, functions, substeps = static
-    final, (t, q, v) = run_free(rules.scheme, model, state, intervals, told_by(rows, functions), substeps)
+@functools.partial(jax.jit, static_argnums=0)
+def _without_contacts(static: tuple[Any, ...], model: Model, state: State, frames: Frames, rows: Drive) -> Rollout:
+    rules, functions, slots, substeps = static
+    final, (t, q, v) = run_free(rules.scheme, model, state, frames, slots - 1, told_by(rows, functions), substeps)
     well = jnp.isfinite(q).all(-1) & jnp.isfinite(v).all(-1)
     code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE).astype(jnp.int32)
     none = jnp.zeros(state.t.shape, jnp.int32)
-    stats = Stats(none + len(intervals) * substeps, none, none, none, jnp.zeros_like(state.t), jnp.ones_like(state.t))
+    ticks = none + (slots - 1) * substeps
+    stats = Stats(ticks, none, none, none, jnp.zeros_like(state.t), jnp.ones_like(state.t))
     return Rollout(t, q, v, events_of(Record.new(state, 0, 0), rules.law), code, stats, final)
-
-
-_with_contacts = jax.jit(_with, static_argnums=0)
-_without_contacts = jax.jit(_without, static_argnums=0)
-_with_contacts_fused = whole(_with)
-_without_contacts_fused = whole(_without)
-
-
-def _fastest(program: Any, fused: Any, static: Any, model: Model, state: State, *numbers: Any) -> Rollout:
-    """The program, as one machine function where that is wanted and the compiler can do it."""
-    key = (static, model.topology, state.q.dtype, state.q.shape, jax.tree.map(jnp.shape, numbers))
-    if fused and available() and key not in _IN_PIECES:
-        try:
-            return fused(static, model, state, *numbers)
-        except jax.errors.JaxRuntimeError:
-            _IN_PIECES.add(key)
-    return program(static, model, state, *numbers)
-
-
-_IN_PIECES: set[Any] = set()  # programs that did not compile to one function
 
 
 def has_limits(model: Model) -> bool:
@@ -225,6 +208,13 @@ def frame_times(duration: float, frame_dt: float, max_dt: float) -> np.ndarray:
     frames = math.floor(duration / frame_dt + 1e-9)
     times = np.arange(frames + 1) * frame_dt
     return times if frames and duration - times[-1] < 1e-9 * duration else np.append(times, duration)
+
+
+def intervals_of(times: np.ndarray, frame_dt: float) -> np.ndarray:
+    """Between frames [s]; what rounding makes of equal ones is taken back: T + T is 2 T, bit by bit."""
+    intervals = np.diff(times)
+    intervals[np.isclose(intervals, frame_dt, rtol=1e-9, atol=0)] = frame_dt
+    return intervals
 
 
 def batched(model: Model, state: State) -> State:

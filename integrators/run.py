@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -15,9 +16,13 @@ from jax.lax import stop_gradient
 from ..engine.algebra import bounded
 from ..engine.algebra.fence import available
 from ..engine.model import Model
+from ..engine.native.primitive import Open, OpenRecord, native
 from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, first_code
 from ..engine.state import State
+from .clock import Frames
+from .control import told_by
 from .lanes import Counts, Lane
+from .motion.forces import Drive
 from .prepare import Told
 from .recording import Record
 from .rules import Rules
@@ -41,21 +46,21 @@ def run(
     rules: Rules,
     model: Model,
     state: State,
-    intervals: Array,
+    frames: Frames,
     max_dt: Array,
     told: Told,
-    max_events: int,
+    record: Record,
     max_ticks: Array | int,
     reverse: bool = False,
 ) -> Ran:
-    """One scene, or lanes along one axis. max_ticks: () of each lane.
+    """One scene, or lanes along one axis. record: a new one. max_ticks: () of each lane.
 
     reverse: a loop that can be differentiated in reverse, max_ticks being a number; the log of impacts then has no
     derivative.
     """
     model = rules.paced(model, max_dt)
-    first = first_lane(rules, model, state, intervals, told)
-    record = Record.new(state, len(intervals) + 1, max_events)
+    first = first_lane(rules, model, state, frames, told)
+    record = record.with_frame(jnp.zeros(state.t.shape, jnp.int32), state)
 
     def busy(carry: tuple[Array, Lane, Record]) -> Array:
         turns, lane, _ = carry
@@ -64,13 +69,13 @@ def run(
     def one(_: Any, carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
         turns, lane, record = carry
         number = lane.clock.frame
-        ticked = tick(rules, model, lane, intervals, max_dt, told)
+        ticked = tick(rules, model, lane, frames, max_dt, told)
         after = ticked.lane.ready.state
         record = record.with_frame(number - lane.fresh, after)
         struck = after.t, ticked.contacts, ticked.impacts
         if reverse:
-            frames = record.frames
-            record = stop_gradient(record).with_impacts(*stop_gradient(struck))._replace(frames=frames)
+            kept = record.frames
+            record = stop_gradient(record).with_impacts(*stop_gradient(struck))._replace(frames=kept)
         else:
             record = record.with_impacts(*struck)
         return turns + 1, ticked.lane, record
@@ -84,6 +89,40 @@ def run(
     else:
         turns, lane, record = jax.lax.while_loop(busy, turn, start)
     code = first_code(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
-    if max_events:
+    if record.logs:
         code = first_code(code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
     return Ran(lane.ready.state, code, lane.counts, lane.clock.frame, record, turns)
+
+
+@functools.partial(native, apart=True)
+def run_lane(
+    static: tuple[Rules, Drive],
+    model: Model,
+    state: State,
+    rows: Drive,
+    record: Record,
+    frames: Frames,
+    max_dt: Array,
+    max_ticks: Array,
+) -> Ran:
+    """`run` of one scene, as a program of its own, whatever the number of frames and the room for events.
+
+    static: rules, and what is told by functions.  rows: what is told from frame to frame.  These and record: as
+    `opened` makes them, and so is the result's record."""
+    rules, functions = static
+    record, rows = closed(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
+    ran = run(rules, model, state, frames, max_dt, told_by(rows, functions), record, max_ticks)
+    return ran._replace(record=opened(ran.record))
+
+
+def opened(record: Record) -> Record:
+    """With arrays of any length."""
+    frames, floats, wholes = (OpenRecord(x) for x in (record.frames, record.floats, record.wholes))
+    return record._replace(
+        frames=frames, floats=floats if record.logs else record.floats, wholes=wholes if record.logs else record.wholes
+    )
+
+
+def closed(record: Record) -> Record:
+    """`opened`, undone."""
+    return jax.tree.map(lambda x: x.array if isinstance(x, Open) else x, record, is_leaf=lambda x: isinstance(x, Open))

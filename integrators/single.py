@@ -18,6 +18,7 @@ from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.results import first_code
 from ..engine.state import State
+from .clock import Frames
 from .motion.forces import Drive, Step
 from .proposal import proposal
 from .rules import Rules
@@ -57,8 +58,9 @@ def single_step(
     h = jnp.broadcast_to(jnp.asarray(h, state.q.dtype), Forest.of(model, q=state.q, v=state.v).batch)
     model = rules.paced(model, h)
     drive = Drive(control, forces)
-    lane = first_lane(rules, model, state, h[None], lambda *_: drive)
-    looked = tick(rules, model, lane, h[None], h, lambda *_: drive)
+    frames = Frames(h, h, jnp.int32(1))
+    lane = first_lane(rules, model, state, frames, lambda *_: drive)
+    looked = tick(rules, model, lane, frames, h, lambda *_: drive)
     tried = proposal(rules, model, looked.lane, h)
     code = first_code(looked.lane.code, tried.code)
     return Stepped(tried.state, looked.contacts, looked.impacts, tried.impulse, code)

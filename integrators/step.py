@@ -23,7 +23,7 @@ from ..contact.respond import Response, respond
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, first_code
 from ..engine.state import State
-from .clock import later, started
+from .clock import Frames, later, started
 from .lanes import Counts, Lane, Ready, Search, select
 from .prepare import Told, prepared
 from .proposal import Proposal, proposal
@@ -42,10 +42,10 @@ class Ticked(NamedTuple):
     tried: Proposal
 
 
-def tick(rules: Rules, model: Model, lane: Lane, intervals: Array, max_dt: Array, told: Told) -> Ticked:
+def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, told: Told) -> Ticked:
     """One proposal of every lane, accepted or not.
 
-    intervals: (frames,) from each frame to the next, max_dt: () or (*batch), the longest step [s].
+    max_dt: () or (*batch), the longest step [s].
     told: (model, state, number of the next frame) -> what acts from outside until the next tick.
     """
     with jax.named_scope("propose"):
@@ -54,7 +54,7 @@ def tick(rules: Rules, model: Model, lane: Lane, intervals: Array, max_dt: Array
     with jax.named_scope("decide"):
         verdict = decide(rules, model, lane, tried, contacts, rows)
         accepted = verdict.accepted & ~lane.done
-        clock, t = later(lane.clock, tried.h, intervals)
+        clock, t = later(lane.clock, tried.h, frames)
     struck = _struck(rules, model, tried.state, contacts, rows, accepted)
     with jax.named_scope("prepare"):
         after = State(tried.state.q, struck.v, t)
@@ -63,14 +63,14 @@ def tick(rules: Rules, model: Model, lane: Lane, intervals: Array, max_dt: Array
     code = first_code(lane.code, tried.code, contacts.code, struck.code, verdict.code)
     counts = lane.counts.plus(accepted, ~lane.done, tried.resting, struck.impacts.count, stop_gradient(contacts))
     lost = ~lane.done & (verdict.code == NOT_FINITE)
-    new = Lane(ready, verdict.search, clock, counts, code, clock.frame > len(intervals), jnp.zeros_like(lane.fresh))
+    new = Lane(ready, verdict.search, clock, counts, code, clock.frame > frames.count, jnp.zeros_like(lane.fresh))
     stays = lane._replace(
         search=verdict.search, counts=counts, code=jnp.where(lost, code, lane.code), done=lane.done | lost
     )
     return Ticked(select(accepted, new, stays), contacts, struck.impacts, tried)
 
 
-def first_lane(rules: Rules, model: Model, state: State, intervals: Array, told: Told) -> Lane:
+def first_lane(rules: Rules, model: Model, state: State, frames: Frames, told: Told) -> Lane:
     """Lanes at their first states; their first tick goes nowhere and looks what is there."""
 
     def look() -> Ready:
@@ -79,7 +79,7 @@ def first_lane(rules: Rules, model: Model, state: State, intervals: Array, told:
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)
-    counts, clock = Counts.none(state.t), started(state.t, intervals)
+    counts, clock = Counts.none(state.t), started(state.t, frames)
     return Lane(ready, Search.new(state.t), clock, counts, no, no > 0, no == 0)
 
 

@@ -40,6 +40,10 @@ class Arena:
         size = -(-(value.size + PADDING) * value.type.bytes // LINE) * LINE
         return Slot(self._lines(size), size, fixed)
 
+    def take_open(self) -> Slot:
+        """For where an open array begins, and how many rows it has."""
+        return Slot(self._lines(LINE), LINE, True)
+
     def drop(self, slot: Slot) -> None:
         slot.holders -= 1
         assert slot.holders >= 0, "a slot is given back twice"

@@ -18,16 +18,18 @@ from .rules.table import size_of
 from .types import type_of
 
 
-def compiled_text(closed: Any, shared: Sequence[bool] | None = None) -> tuple[str, Program]:
-    """LLVM's text of a closed jaxpr. shared: of each argument, whether lanes share it."""
+def compiled_text(closed: Any, opens: Sequence[int]) -> tuple[str, Program]:
+    """LLVM's text of a closed jaxpr. opens: of each argument, whether it is an open array."""
     graph = Graph()
-    args = [graph.top.input(size_of(v.aval), type_of(v.aval.dtype)) for v in closed.jaxpr.invars]
+    for k, (var, is_open) in enumerate(zip(closed.jaxpr.invars, opens, strict=True)):
+        graph.top.input(size_of(var.aval), type_of(var.aval.dtype), k if is_open else None)
+    args = list(graph.top.inputs)
     consts = [graph.const(np.asarray(c)) for c in closed.consts]
     graph.top.results = translate(graph, closed.jaxpr, consts, args)
     regions = prune(graph.top)
     for region in regions:
         arrange(region)
-    program = Program(graph, shared or [False] * len(args), Plan(graph.top, regions))
+    program = Program(graph, [True] * len(args), Plan(graph.top, regions))
     return program.module.text(), program
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .types import BOOL, Type, type_of
+from .types import BOOL, Type, Unsupported, type_of
 
 _numbers = itertools.count()
+MEMORY = ("gather", "window")  # operations whose first argument is read at other places than their own
 
 
 class Value:
@@ -26,19 +27,33 @@ class Value:
     """
 
     __slots__ = (
-        "args", "cluster", "id", "last", "live", "op", "param", "region", "size", "slot", "stage", "start", "stored", "type",
-        "uniform",
+        "args", "cluster", "id", "last", "live", "op", "open", "param", "region", "size", "slot", "stage", "start", "stored",
+        "type", "uniform",
     )  # fmt: skip
 
     def __init__(
-        self, op: str, size: int, type: Type, args: Sequence[Value] = (), param: Any = None, region: Region | None = None
+        self,
+        op: str,
+        size: int,
+        type: Type,
+        args: Sequence[Value] = (),
+        param: Any = None,
+        region: Region | None = None,
     ) -> None:
-        self.op, self.size, self.type, self.args, self.param, self.region = op, int(size), type, tuple(args), param, region
+        self.op, self.size, self.type, self.args, self.param, self.region = (
+            op,
+            int(size),
+            type,
+            tuple(args),
+            param,
+            region,
+        )
         self.id = next(_numbers)
         self.live = self.stored = False  # whether anything needs it; whether it must be in memory
         self.stage, self.last = 0, -1  # its turn in the region; the last node of the region that reads it
         self.cluster: Any = None  # the cluster or node that computes it
         self.slot: Any = None  # where in the arena
+        self.open: int | None = None  # of an array of any length, see `Graph`: the argument that it was
         self.uniform, self.start = self._pattern()
 
     @property
@@ -77,8 +92,9 @@ class Region:
         self.order: list[Any] = []  # clusters and nodes, see `order.py`
         self.weight = 0
 
-    def input(self, size: int, type: Type) -> Value:
+    def input(self, size: int, type: Type, open: int | None = None) -> Value:
         value = Value("input", size, type, (), None, self)
+        value.open = open
         self.inputs.append(value)
         return value
 
@@ -96,8 +112,9 @@ class Node:
         self.stage, self.index, self.weight, self.function = 0, -1, 0, -1
         self.id = next(_numbers)
 
-    def result(self, size: int, type: Type) -> Value:
+    def result(self, size: int, type: Type, open: int | None = None) -> Value:
         value = Value("result", size, type, (), self, self.region)
+        value.open = open
         value.cluster = self
         self.results.append(value)
         return value
@@ -105,7 +122,12 @@ class Node:
 
 class Graph:
     """Builds a graph, region by region, and keeps it small on the way: equal values are one value, views of views are
-    views, and operations move out of the loops that do not change their arguments."""
+    views, and operations move out of the loops that do not change their arguments.
+
+    An argument may be *open*: an array of rows, of which the program does not know how many there are. It stays where the
+    caller has it. Rows of it are read and written at places that the program works out, and it is handed from loop to
+    loop; nothing else is done to it, and it is never copied.
+    """
 
     def __init__(self) -> None:
         self.top = self.region = Region(None)
@@ -137,13 +159,19 @@ class Graph:
                 return self.view(value.param.args[mine[0]], at[places])
         if value.size == places.size and (places == np.arange(value.size)).all():
             return value
+        if value.open is not None:
+            raise Unsupported("a part of an open array, other than rows at places worked out")
         key = (value.id, places.tobytes())
         if key not in self.views:
             self.views[key] = Value("view", places.size, value.type, (value,), places, value.region)
         return self.views[key]
 
-    def compute(self, op: str, size: int, type: Type, args: Sequence[Value], param: Any = None, key: Any = None) -> Value:
+    def compute(
+        self, op: str, size: int, type: Type, args: Sequence[Value], param: Any = None, key: Any = None
+    ) -> Value:
         """An elementwise operation. key: what stands for the parameter where it cannot be hashed."""
+        if any(a.open is not None for a in args[op in MEMORY :]):
+            raise Unsupported(f"{op} of an open array")
         known = (op, size, type.name, tuple(a.id for a in args), param if key is None else key)
         region: Region | None = self.region
         while region is not None:

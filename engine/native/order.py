@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from .graph import Node, Region, Value
+from .graph import MEMORY, Node, Region, Value
 from .liveness import reads
-
-MEMORY = ("gather", "window")  # operations whose first argument is read at other places than their own
 
 
 class Cluster:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 
-from .graph import Node, Region, Value
-from .order import MEMORY, Cluster
+from .graph import MEMORY, Node, Region, Value
+from .order import Cluster
 
 SMALL = 16  # elements: so many are one register, of a vector type; more are an array in memory
 LIMIT = 700  # operations a function

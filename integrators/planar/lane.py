@@ -12,7 +12,7 @@ from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Posture, posture_of
 from ...engine.planar.links import Rows
 from ...engine.planar.model import ChainState
-from ..clock import Clock, started
+from ..clock import Clock, Frames, started
 
 
 class Holds(NamedTuple):
@@ -96,7 +96,7 @@ class Lane(NamedTuple):
     done: Array
 
 
-def first_lane(rows: Rows, state: ChainState, intervals: Array, max_dt: Array) -> Lane:
+def first_lane(rows: Rows, state: ChainState, frames: Frames, max_dt: Array) -> Lane:
     now = posture_of(rows, state)
     none, zero = jnp.zeros(state.t.shape, jnp.int32), jnp.zeros_like(state.t)
     nothing, nowhere = jnp.zeros_like(rows.mass), jnp.zeros(rows.mass.shape, jnp.int32)
@@ -108,7 +108,7 @@ def first_lane(rows: Rows, state: ChainState, intervals: Array, max_dt: Array) -
         Holds(nowhere > 0, nowhere > 0),
         Holds(nowhere, nowhere),
         zero,
-        started(state.t, intervals),
+        started(state.t, frames),
         state.t,
         none > 0,
         ChainStats(none, none, none, none, none, none, none, zero),

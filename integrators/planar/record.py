@@ -81,10 +81,10 @@ def recorded(record: Record, rows: Rows, was: Lane, lane: Lane, struck: Struck) 
     """After a tick. A frame is written when it is reached, and again when what struck at that very time has stopped."""
     slots, room = record.frames.shape[-2], record.rows.shape[-2]
     written = (lane.clock.frame > was.clock.frame) | lane.at_frame
-    frames = put(record.frames, jnp.where(written, lane.clock.frame - 1, slots), frame_row(lane))
+    frames = put(record.frames, jnp.where(written, lane.clock.frame - 1, slots), frame_row(lane), slots)
     at = jnp.where(struck.yes, jnp.minimum(record.written, room), room)
     logged = struck.yes & (at < room)
-    put_rows = put(record.rows, at, event_row(rows, lane, struck)) if room else record.rows
+    put_rows = put(record.rows, at, event_row(rows, lane, struck), room) if room else record.rows
     return Record(frames, put_rows, record.written + logged, record.missed + (struck.yes & ~logged))
 
 

@@ -19,7 +19,8 @@ from ...engine.planar.accelerations import state_of, turns
 from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
 from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, first_code
-from ..rollout import frame_times
+from ..clock import Frames
+from ..rollout import frame_times, intervals_of
 from .lane import ChainStats, Lane, first_lane
 from .proposal import Bounds
 from .record import ChainEvents, Record, events_of, frames_of, new_record, recorded
@@ -92,36 +93,36 @@ def chain_rollout(
             raise ValueError(f"chain_rollout: {name} is {value!r}; it must be positive")
     times = frame_times(duration, frame_dt, max_dt)
     state = broadcast(model, state)
-    intervals = np.diff(times)
-    intervals[np.isclose(intervals, frame_dt, rtol=1e-9, atol=0)] = frame_dt
     function = control if callable(control) else None
-    rows = ChainDrive() if control is None or callable(control) else per_interval(control, len(intervals), state)
+    rows = ChainDrive() if control is None or callable(control) else per_interval(control, len(times) - 1, state)
     steps = math.ceil(frame_dt / max_dt)
     ticks = (1000 + 20 * steps) * len(times) if max_ticks is None else max_ticks
     dtype = state.x.dtype
     bounds = Bounds(*(jnp.asarray(b, dtype) for b in (max_dt, settle, tolerance)))
     rules = ChainRules(scheme, turns(model))
-    result = _run(rules, function, max_events, model, state, jnp.asarray(intervals, dtype), rows, bounds, ticks)
+    frames = Frames.of(intervals_of(times, frame_dt), dtype)
+    result = _run(rules, function, len(times), max_events, model, state, frames, rows, bounds, ticks)
     if throw and not isinstance(result.code, jax.core.Tracer):
         results.raise_for(result.code, jnp.nanmax(result.t, -1))
     return result
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _run(
     rules: ChainRules,
     function: Any,
+    slots: int,
     max_events: int,
     model: Chain,
     state: ChainState,
-    intervals: Array,
+    frames: Frames,
     told: ChainDrive,
     bounds: Bounds,
     max_ticks: Array,
 ) -> ChainRollout:
     rows = rows_of(model, state.t.shape)
-    start = first_lane(rows, state, intervals, bounds.max_dt)
-    record = new_record(start, len(intervals) + 1, max_events)
+    start = first_lane(rows, state, frames, bounds.max_dt)
+    record = new_record(start, slots, max_events)
 
     def busy(carry: tuple[Array, Lane, Record]) -> Array:
         ticks, lane, _ = carry
@@ -130,7 +131,7 @@ def _run(
     def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
         ticks, lane, record = carry
         drive = driven(rows, model, lane, function, told)
-        after, struck = tick(rules, rows, lane, drive, bounds, intervals)
+        after, struck = tick(rules, rows, lane, drive, bounds, frames)
         return ticks + 1, after, recorded(record, rows, lane, after, struck)
 
     _, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), start, record))

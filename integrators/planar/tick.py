@@ -19,7 +19,7 @@ from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Posture, joint_rates
 from ...engine.planar.links import DriveRows, Rows
 from ...engine.results import CHAIN_HELD, CHAIN_ROUGH, NOT_FINITE, OK, first_code
-from ..clock import later
+from ..clock import Frames, later
 from .holding import Letting, changed, letting_go
 from .lane import ChainStats, Holds, Lane, select
 from .proposal import Bounds, Proposal, proposal
@@ -59,18 +59,18 @@ class Struck(NamedTuple):
 
 
 def tick(
-    rules: ChainRules, rows: Rows, lane: Lane, drive: DriveRows, bounds: Bounds, intervals: Array
+    rules: ChainRules, rows: Rows, lane: Lane, drive: DriveRows, bounds: Bounds, frames: Frames
 ) -> tuple[Lane, Struck]:
     """The lane a tick later, and the stop that was made."""
     p = proposal(rows, lane, drive, bounds, rules.turning)
     letting = letting_go(rows, lane, p)
     verdict = decide(lane, p, letting, bounds)
     after = moved(rules, lane, p, letting, verdict)
-    new = kept_time(lane, p, letting, verdict, after, bounds, intervals)
+    new = kept_time(lane, p, letting, verdict, after, bounds, frames)
     new = select(verdict.accepted, new, lane._replace(h=jnp.where(verdict.back, shorter(p.h, bounds), lane.h)))
     struck = Struck(verdict.stopped & felt(lane, p), lane.striking, lane.now.v, after.v, p)
     new = counted(rows, lane, new, p, letting, verdict, struck)
-    over = (new.clock.frame > len(intervals)) & ~new.striking.any()
+    over = (new.clock.frame > frames.count) & ~new.striking.any()
     new = new._replace(done=lane.done | over | ~verdict.finite)
     return new, struck
 
@@ -97,10 +97,10 @@ def moved(rules: ChainRules, lane: Lane, p: Proposal, letting: Letting, verdict:
 
 
 def kept_time(
-    lane: Lane, p: Proposal, letting: Letting, verdict: Verdict, after: Posture, bounds: Bounds, intervals: Array
+    lane: Lane, p: Proposal, letting: Letting, verdict: Verdict, after: Posture, bounds: Bounds, frames: Frames
 ) -> Lane:
     """The lane that stands there."""
-    clock, t = select(p.stepping, later(lane.clock, p.h, intervals), (lane.clock, lane.t))
+    clock, t = select(p.stepping, later(lane.clock, p.h, frames), (lane.clock, lane.t))
     framed = clock.frame > lane.clock.frame
     at_frame = framed | (lane.at_frame & p.stopping)
     eventful = p.catching.any()

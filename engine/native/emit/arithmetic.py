@@ -68,7 +68,7 @@ def _copy(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
 def _ring(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
     (_, x), (_, y) = xs
     if type.kind == "b":  # as XLA has it: or, exclusive or, and
-        return f.let(f"{ {'add': 'or', 'sub': 'xor', 'mul': 'and'}[p[0]]} {vector(type, width)} {x}, {y}")
+        return f.let(f"{ {'add': 'or', 'sub': 'xor', 'mul': 'and'}[p[0]] } {vector(type, width)} {x}, {y}")
     return f.let(f"{'f' if type.kind == 'f' else ''}{p[0]} {vector(type, width)} {x}, {y}")
 
 
@@ -100,7 +100,13 @@ def _divide(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
 @operation("neg")
 def _negate(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
     T = vector(type, width)
-    return f.let(f"fneg {T} {xs[0][1]}") if type.kind == "f" else f.let(f"sub {T} zeroinitializer, {xs[0][1]}") if width > 1 else f.let(f"sub {T} 0, {xs[0][1]}")
+    return (
+        f.let(f"fneg {T} {xs[0][1]}")
+        if type.kind == "f"
+        else f.let(f"sub {T} zeroinitializer, {xs[0][1]}")
+        if width > 1
+        else f.let(f"sub {T} 0, {xs[0][1]}")
+    )
 
 
 @operation("abs")
@@ -261,7 +267,25 @@ def convert(f: Function, width: int, type: Type, xs: Operands, _: Any = None) ->
     return f.let(f"{'sext' if t.kind == 'i' else 'zext'} {S} {x} to {T}")
 
 
-@operation("sin", "cos", "tan", "asin", "acos", "atan", "exp", "exp2", "log", "log1p", "expm1", "tanh", "sinh", "cosh", "cbrt", "erf", "atan2")
+@operation(
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "exp",
+    "exp2",
+    "log",
+    "log1p",
+    "expm1",
+    "tanh",
+    "sinh",
+    "cosh",
+    "cbrt",
+    "erf",
+    "atan2",
+)
 def _library(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
     return library(f, p[0], width, type, [x for _, x in xs])
 

@@ -9,13 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..graph import Value
-from ..order import MEMORY, Cluster
+from ..graph import MEMORY, Value
+from ..order import Cluster
 from ..plan import SMALL
 from ..types import I32, Type, vector
 from .arithmetic import apply, simple
 from .function import Function
-from .reading import WHOLE, Position, Row, Strip, element, gather, pointer_to, power_of_two, read, row_kind, row_start, table_pointer
+from .reading import (
+    WHOLE,
+    Position,
+    Row,
+    Strip,
+    element,
+    gather,
+    open_rows,
+    pointer_to,
+    power_of_two,
+    read,
+    row_kind,
+    row_start,
+    table_pointer,
+)
 from .writing import lanes_for, prepare
 
 GATHER = 14  # what an element by a table of places costs, in operations on a vector
@@ -53,7 +67,9 @@ def emit_cluster(f: Function, cluster: Cluster, place: Callable[[Value], None]) 
     rest = length % width
     tail = max(2, power_of_two(rest)) if rest else 0
     unrolled = length <= 2 * width
-    prepare(f, args, *({tail, width} if unrolled and length > width and tail else {tail or width} if unrolled else {width}))
+    prepare(
+        f, args, *({tail, width} if unrolled and length > width and tail else {tail or width} if unrolled else {width})
+    )
 
     def row(r: str) -> None:
         first = f.let(f"mul i64 {r}, {length}")
@@ -62,7 +78,10 @@ def emit_cluster(f: Function, cluster: Cluster, place: Callable[[Value], None]) 
                 row_start(f, a, Row(length, r, first, "0", width))
         if unrolled:
             for j in range(0, length, width):
-                turn(Row(length, r, first, str(j), width if length - j >= width else tail), f.let(f"add i64 {first}, {j}"))
+                turn(
+                    Row(length, r, first, str(j), width if length - j >= width else tail),
+                    f.let(f"add i64 {first}, {j}"),
+                )
         else:
             f.counted(length, width, lambda j: turn(Row(length, r, first, j, width), f.let(f"add i64 {first}, {j}")))
 
@@ -92,7 +111,11 @@ def compute(f: Function, value: Value, at: Position) -> str:
         x = "poison"
         for k, a in enumerate(value.args):
             one = element(f, a.base, int(a.param[0]) if a.op == "view" else 0)
-            x = f.let(f"insertelement {vector(value.type, width)} {x}, {value.type.llvm} {one}, i32 {k}") if width > 1 else one
+            x = (
+                f.let(f"insertelement {vector(value.type, width)} {x}, {value.type.llvm} {one}, i32 {k}")
+                if width > 1
+                else one
+            )
         return x
     if value.op == "window":
         return _window(f, value, at, width)
@@ -101,12 +124,14 @@ def compute(f: Function, value: Value, at: Position) -> str:
     return apply(f, value.op, width, value.type, [(a.type, read(f, a, at)) for a in value.args], value.param)
 
 
-def kept_within(f: Function, width: int, type: Type, x: str, most: int) -> str:
-    """An index as i32, no less than 0 and no more than `most`."""
+def kept_within(f: Function, width: int, type: Type, x: str, most: int | str) -> str:
+    """An index as i32, no less than 0 and no more than `most` [a register of i64, or a number]."""
     if type.kind == "u" or type.bytes < 4:
         wide = type if type.bytes >= 4 else I32
         x = x if wide is type else apply(f, "convert_element_type", width, I32, [(type, x)])
         type = wide
+    if isinstance(most, str) and type.bytes < 8:
+        most = f.let(f"trunc i64 {most} to {type.llvm}")
     zero, top = (f.splat(type, width, str(k)) for k in (0, most))
     if type.kind != "u":
         x = simple(f, "max", width, type, x, zero)
@@ -114,11 +139,20 @@ def kept_within(f: Function, width: int, type: Type, x: str, most: int) -> str:
     return x if type.bytes == 4 else f.let(f"trunc {vector(type, width)} {x} to {vector(I32, width)}")
 
 
-def offset(f: Function, width: int, indices: list[tuple[Type, str]], terms: tuple[tuple[int, int], ...]) -> str | None:
-    """The sum of indices times strides, in i32."""
+def offset(
+    f: Function,
+    width: int,
+    indices: list[tuple[Type, str]],
+    terms: tuple[tuple[int, int], ...],
+    array: Value | None = None,
+) -> str | None:
+    """The sum of indices times strides, in i32. array: which it is an offset in, if that may be open."""
     total = None
     for (type, x), (stride, most) in zip(indices, terms, strict=True):
-        x = kept_within(f, width, type, x, most)
+        if most < 0 and array is not None:
+            x = kept_within(f, width, type, x, f.let(f"add i64 {open_rows(f, array)}, {most}"))
+        else:
+            x = kept_within(f, width, type, x, most)
         if stride != 1:
             x = simple(f, "mul", width, I32, x, f.splat(I32, width, str(stride)))
         total = x if total is None else simple(f, "add", width, I32, total, x)
@@ -130,7 +164,7 @@ def _window_start(f: Function, value: Value) -> str:
     array, (table, terms) = value.args[0], value.param
     start = f.known((value.id, "start"))
     if start is None:
-        moved = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in value.args[1:]], terms)
+        moved = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in value.args[1:]], terms, array)
         first = pointer_to(f, array, int(table[0]))
         start = f.let(f"getelementptr inbounds {array.type.stored}, ptr {first}, i32 {moved}")
         f.keep((value.id, "start"), start)

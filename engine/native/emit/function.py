@@ -145,7 +145,9 @@ class Function:
                 part = self.let(f"extractelement {stored} {x}, i32 {done}")
             else:
                 part = self.let(f"shufflevector {stored} {x}, {stored} poison, {mask(range(done, done + n))}")
-            self.do(f"store {vector(type, n, True)} {part}, ptr {self.pointer(pointer, type, done)}, align {type.bytes}")
+            self.do(
+                f"store {vector(type, n, True)} {part}, ptr {self.pointer(pointer, type, done)}, align {type.bytes}"
+            )
             done += n
 
     def splat(self, type: Type, width: int, x: str) -> str:
@@ -154,7 +156,9 @@ class Function:
         if not x.startswith("%"):
             return f"<{', '.join([f'{type.llvm} {x}'] * width)}>"
         one = self.let(f"insertelement {vector(type, width)} poison, {type.llvm} {x}, i32 0")
-        return self.let(f"shufflevector {vector(type, width)} {one}, {vector(type, width)} poison, <{width} x i32> zeroinitializer")
+        return self.let(
+            f"shufflevector {vector(type, width)} {one}, {vector(type, width)} poison, <{width} x i32> zeroinitializer"
+        )
 
     def extract(self, type: Type, width: int, x: str, k: int) -> str:
         return x if width == 1 else self.let(f"extractelement {vector(type, width)} {x}, i32 {k}")
@@ -165,12 +169,18 @@ class Function:
             return x if len(picks) == 1 else self.splat(type, len(picks), x)
         T = vector(type, width)
         if len(picks) == 1:
-            return self.extract(type, width, x, picks[0]) if picks[0] < width else self.extract(type, width, y, picks[0] - width)
+            return (
+                self.extract(type, width, x, picks[0])
+                if picks[0] < width
+                else self.extract(type, width, y, picks[0] - width)
+            )
         return self.let(f"shufflevector {T} {x}, {T} {y}, {mask(picks)}")
 
     # loops
 
-    def counted(self, count: int | str, step: int, turn: Callable[..., Any], carry: Sequence[tuple[str, str]] = ()) -> list[str]:
+    def counted(
+        self, count: int | str, step: int, turn: Callable[..., Any], carry: Sequence[tuple[str, str]] = ()
+    ) -> list[str]:
         """turn(i, *carry) -> next carry, for i = 0, step, ... below count, which is not 0. carry: (type, first value)."""
         label, before = f"turn{next(self.module.labels)}", self.block
         self.do(f"br label %{label}")

@@ -48,7 +48,7 @@ def emit_put(f: Function, node: Node, program: Any) -> None:
     (array, update, *indices), (made,), (table, terms) = node.args, node.results, node.param
     inside = indices.pop() if node.op == "put_if" else None
     program.take_over(f, array, made, node)
-    moved = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in indices], terms)
+    moved = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in indices], terms, made)
     start = pointer_to(f, made)
     if moved:
         start = f.let(f"getelementptr inbounds {made.type.stored}, ptr {start}, i32 {moved}")
@@ -70,7 +70,10 @@ def emit_scatter(f: Function, node: Node, program: Any) -> None:
     start, type = pointer_to(f, made), made.type
 
     def one(k: str) -> None:
-        numbers = [(a.type, element_at(f, a, k) if a.op != "const" or not a.uniform else literal(a.type, a.param[0])) for a in indices]
+        numbers = [
+            (a.type, element_at(f, a, k) if a.op != "const" or not a.uniform else literal(a.type, a.param[0]))
+            for a in indices
+        ]
         place = f.load(I32, 1, table_pointer(f, I32, table.astype(np.int32), k))
         inside = None
         if drop:
@@ -171,7 +174,9 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
             def turn(k: str, sum: str) -> list[str]:
                 at = f.let(f"add i64 {first}, {k}")
                 place = f.load(I32, 1, table_pointer(f, I32, terms.T.astype(np.int32), at))
-                x = f.load(type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}"))
+                x = f.load(
+                    type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}")
+                )
                 return [simple(f, op, 1, type, sum, x)]
 
             (x,) = f.counted(count, 1, turn, [(type.llvm, nothing)])
@@ -192,7 +197,9 @@ def emit_extreme(f: Function, node: Node, program: Any) -> None:
 
         def look(k: str) -> str:
             place = f.load(I32, 1, table_pointer(f, I32, table, f.let(f"add i64 {first}, {k}")))
-            return f.load(type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}"))
+            return f.load(
+                type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}")
+            )
 
         def turn(k: str, best: str, at: str) -> list[str]:
             x = look(k)

@@ -14,7 +14,7 @@ from ..arena import Arena, Slot
 from ..graph import Graph, Node, Region, Value
 from ..order import Cluster
 from ..plan import END, SMALL, Plan
-from ..types import vector
+from ..types import Unsupported, vector
 from .arithmetic import compare
 from .clusters import emit_cluster, kept_within
 from .function import Function, Module
@@ -26,30 +26,31 @@ TWICE = 100  # operations: so short a test is written before the loop and at its
 
 
 class Program:
-    """text: LLVM's. inputs, outputs: where they are in the arena [bytes]. arena: its size."""
+    """module: the text.  inputs, outputs: where they are in the arena [bytes]; None for open ones.  opens: for
+    each result, which open argument it is.  arena: its size.  weight: how many
+    operations it is long.  loops: whether there are loops in it."""
 
     def __init__(self, graph: Graph, shared: Sequence[bool], plan: Plan) -> None:
         """shared: of each input, whether it stays as it is for the next lane."""
         self.module, self.plan, self._arena = Module(), plan, Arena()
         self._dying: dict[Region, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
         for value, fixed in zip(graph.top.inputs, shared, strict=True):
-            value.slot = self._arena.take(value, fixed)
-            if not fixed:
-                value.slot.owners += 0
+            value.slot = self._arena.take(value, fixed) if value.open is None else self._arena.take_open()
+            if not fixed or value.open is not None:
                 self._will_die(value)
-        outputs = [self._arena.take(value, True) for value in graph.top.results]
-        main = Function(self.module, "lane", plan.main, "")
+        outputs = [self._arena.take(v, True) if v.open is None else None for v in graph.top.results]
+        main = Function(self.module, "lane", plan.main)
         self._run(main, graph.top)
         for value, slot in zip(graph.top.results, outputs, strict=True):
-            if value.size:
+            if value.size and slot is not None:
                 write(main, value, main.pointer("%A", None, 0, slot.offset), exact=False)
         main.close()
-        self.inputs = [value.slot.offset for value in self._inputs_of(graph)]
-        self.outputs = [slot.offset for slot in outputs]
+        self.inputs = [value.slot.offset for value in graph.top.inputs]
+        self.outputs = [None if slot is None else slot.offset for slot in outputs]
+        self.opens = [value.open for value in graph.top.results]
         self.arena = self._arena.top + 256
-
-    def _inputs_of(self, graph: Graph) -> Sequence[Value]:
-        return graph.top.inputs
+        self.weight = graph.top.weight
+        self.loops = any(isinstance(part, Node) and part.op == "loop" for part in graph.top.order)
 
     # slots
 
@@ -77,6 +78,8 @@ class Program:
                 new.slot.holders += 1
             self._will_die(new)
             return
+        if old.open is not None:
+            raise Unsupported("an open array that is read after it was changed")
         self.place(new)
         if write_old and not (old.op == "result" and old.param.op == "empty"):
             write(f, old, pointer_to(f, new), exact=False)
@@ -85,7 +88,7 @@ class Program:
         region = value.region
         if region is None or region.owner is None or sum(r.base is value for r in region.results) != 1:
             return None
-        if value not in region.results or region is region.owner.regions[0] and region.owner.op == "loop":
+        if value not in region.results or (region is region.owner.regions[0] and region.owner.op == "loop"):
             return None
         if region.owner.op == "loop" and region is not region.owner.regions[2]:
             return None
@@ -94,7 +97,7 @@ class Program:
 
     def _ends_at(self, value: Value, node: Node) -> bool:
         """Whether its memory may be written over from this node on."""
-        if value.op in ("view", "const") or value.slot is None or value.slot.fixed:
+        if value.op in ("view", "const") or value.slot is None or (value.slot.fixed and value.open is None):
             return False
         region = node.region
         while self.plan.last[region].get(value) == node.index:
@@ -196,7 +199,10 @@ class Program:
         came = f.block
         f.do(f"br label %{label}")
         f.begin(label)
-        phis = [f.phi(vector(v.type, power_of_two(v.size))) if x is not None else None for v, x in zip(results, first, strict=True)]
+        phis = [
+            f.phi(vector(v.type, power_of_two(v.size))) if x is not None else None
+            for v, x in zip(results, first, strict=True)
+        ]
         carry = [p[0] if p else None for p in phis]
         with f.scope():
             if not short:

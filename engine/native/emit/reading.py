@@ -64,7 +64,21 @@ def pointer_to(f: Function, value: Value, index: str | int = 0) -> str:
     if value.op == "const":
         return f.pointer("@tables", value.type, index, f.module.table(value.param))
     assert value.slot is not None, f"{value.op} of {value.size} has no place in memory"
+    if value.open is not None:
+        return f.pointer(_open_part(f, value, 0, "ptr"), value.type, index)
     return f.pointer("%A", value.type, index, value.slot.offset)
+
+
+def open_rows(f: Function, value: Value) -> str:
+    """How many rows an open array has, i64."""
+    return _open_part(f, value, 8, "i64")
+
+
+def _open_part(f: Function, value: Value, byte: int, type: str) -> str:
+    """In the arena stand where it begins and how many rows it has."""
+    key = ("open", value.slot.offset, byte)
+    x = f.known(key)
+    return x or f.keep(key, f.let(f"load {type}, ptr {f.pointer('%A', None, 0, value.slot.offset + byte)}, align 8"))
 
 
 def read(f: Function, value: Value, at: Position) -> str:

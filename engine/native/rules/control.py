@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Node, Region, Value, splat
-from ..types import BOOL, I32
+from ..types import BOOL, I32, Unsupported, type_of
 from .indexing import put, window
-from .table import rule, translate_closed
+from .table import rule, size_of, translate_closed
 
 Body = Callable[[Sequence[Value]], Sequence[Value]]
 
@@ -25,15 +25,17 @@ def loop(graph: Graph, start: Sequence[Value], test: Body, body: Body, turns: in
     outer = graph.region
     before = Region(outer, node, outer.before)
     node.regions.append(before)
-    for code in (test, body):
+    for code, home in ((test, outer), (body, before)):  # the test runs once at least, the body perhaps not
 
         def build(region: Region, code: Body = code) -> None:
-            carry = [region.input(x.size, x.type) for x in start]
+            carry = [region.input(x.size, x.type, x.open) for x in start]
             region.results = list(code(carry))
 
-        graph.inside(node, before, build)
+        graph.inside(node, home, build)
     outer.items.append(node)
-    return [node.result(x.size, x.type) for x in start]
+    if any(x.open != y.open for x, y in zip(start, node.regions[2].results, strict=True)):
+        raise Unsupported("a loop that takes one open array for another")
+    return [node.result(x.size, x.type, x.open) for x in start]
 
 
 @rule("while")
@@ -74,14 +76,8 @@ def _scan(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
         return [turn, *made[: m - n], *written]
 
     # what is written row by row is not set before
-    empty = [graph.node("empty", ()).result(int(np.prod(x.shape, dtype=int)), _type(x)) for x in outs]
+    empty = [graph.node("empty", ()).result(size_of(x), type_of(x.dtype)) for x in outs]
     return loop(graph, [none, *ins[n:m], *empty], test, body, length)[1:]
-
-
-def _type(aval: Any) -> Any:
-    from ..types import type_of
-
-    return type_of(aval.dtype)
 
 
 @rule("cond")
@@ -99,5 +95,10 @@ def _cond(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
         graph.inside(node, None, build)
     outer.items.append(node)
-    avals = [x.aval for x in equation.outvars]
-    return [node.result(int(np.prod(x.shape, dtype=int)), _type(x)) for x in avals]
+    made = []
+    for k, var in enumerate(equation.outvars):
+        opens = {region.results[k].open for region in node.regions}
+        if len(opens) > 1:
+            raise Unsupported("branches that end with different open arrays")
+        made.append(node.result(size_of(var.aval), type_of(var.aval.dtype), opens.pop()))
+    return made

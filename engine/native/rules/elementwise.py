@@ -37,7 +37,10 @@ def elementwise(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
     if name == "bitcast_convert_type" and ins[0].type.bytes != type.bytes:
         raise Unsupported("bitcast_convert_type between types of different size")
     avals = [x.aval for x in equation.invars]
-    args = [x if x.size == size else graph.view(x, np.broadcast_to(places(a), out.shape)) for x, a in zip(ins, avals, strict=True)]
+    args = [
+        x if x.size == size else graph.view(x, np.broadcast_to(places(a), out.shape))
+        for x, a in zip(ins, avals, strict=True)
+    ]
     if name == "select_n" and len(args) == 3 and args[0].type == BOOL:
         if all(a.op == "const" for a in args):
             return [graph.const(np.where(args[0].param, args[2].param, args[1].param))]
@@ -49,9 +52,9 @@ def elementwise(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
     return [graph.compute(name, size, type, args, int(p[extra]) if extra else None)]
 
 
-@rule("nextafter")
-def _nextafter(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    raise Unsupported("nextafter")
+@rule("add_any")
+def _add(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    return [binary(graph, "add", *ins)]
 
 
 def unary(graph: Graph, op: str, x: Value) -> Value:

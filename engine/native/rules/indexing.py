@@ -1,7 +1,8 @@
 """Reading and writing at places that are known only when the program runs.
 
 A place is a sum: a table known beforehand, and for each index its value, kept within its bounds, times a stride.
-`terms` lists (stride, the largest index) of each index.
+`terms` lists (stride, the largest index) of each index; of the rows of an open array, less what is below 0 than the
+number of its rows.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from jax.lax import GatherScatterMode
 
 from ..graph import Graph, Value, splat
-from ..types import BOOL, Type, type_of
+from ..types import BOOL, Type, Unsupported, type_of
 from .table import coordinates, rule, size_of, strides_of
 
 Terms = tuple[tuple[int, int], ...]
@@ -31,8 +32,11 @@ def window(graph: Graph, array: Value, shape: Sequence[int], starts: Sequence[Va
     if not table.size:
         return graph.const(np.zeros(0, array.type.dtype))
     terms, args = [], []
-    for start, stride, full, part in zip(starts, strides_of(shape), shape, sizes, strict=True):
-        if start.op == "const":
+    for k, (start, stride, full, part) in enumerate(zip(starts, strides_of(shape), shape, sizes, strict=True)):
+        if array.open is not None and k == 0:
+            args.append(start)
+            terms.append((stride, -part))
+        elif start.op == "const":
             table = table + int(np.clip(start.param[0], 0, full - part)) * stride
         elif full != part:
             args.append(start)
@@ -48,22 +52,27 @@ def _dynamic_update_slice(graph: Graph, equation: Any, ins: list[Value]) -> Sequ
     return [put(graph, ins[0], array.shape, ins[1], update.shape, ins[2:])]
 
 
-def put(graph: Graph, array: Value, shape: Sequence[int], update: Value, sizes: Sequence[int], starts: Sequence[Value]) -> Value:
+def put(
+    graph: Graph, array: Value, shape: Sequence[int], update: Value, sizes: Sequence[int], starts: Sequence[Value]
+) -> Value:
     """The array with `update` written over the block that starts at `starts`."""
     if not update.size:
         return array
     table = np.arange(array.size).reshape(shape)[tuple(slice(0, n) for n in sizes)].reshape(-1)
     terms, args = [], []
-    for start, stride, full, part in zip(starts, strides_of(shape), shape, sizes, strict=True):
-        if full != part:
+    for k, (start, stride, full, part) in enumerate(zip(starts, strides_of(shape), shape, sizes, strict=True)):
+        if array.open is not None and k == 0:
+            args.append(start)
+            terms.append((stride, -part))
+        elif full != part:
             args.append(start)
             terms.append((stride, full - part))
     if not args:
         return update
-    if update.size == 1 and array.size <= ONE_BY_ONE:
+    if array.open is None and update.size == 1 and array.size <= ONE_BY_ONE:
         return _put_in_register(graph, array, update, args, tuple(terms))
     node = graph.node("put", [array, update, *args], (table, tuple(terms)))
-    return node.result(array.size, array.type)
+    return node.result(array.size, array.type, array.open)
 
 
 def _put_in_register(graph: Graph, array: Value, update: Value, args: Sequence[Value], terms: Terms) -> Value:
@@ -85,6 +94,8 @@ def _put_in_register(graph: Graph, array: Value, update: Value, args: Sequence[V
 def _gather(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     p, (array, index), out = equation.params, (x.aval for x in equation.invars), equation.outvars[0].aval
     d, sizes, mode = p["dimension_numbers"], p["slice_sizes"], p["mode"]
+    if ins[0].open is not None:
+        raise Unsupported("a gather from an open array")
     if not size_of(out):
         return [graph.const(np.zeros(0, out.dtype))]
     strides = strides_of(array.shape)
@@ -96,12 +107,22 @@ def _gather(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
         table += full[along] * strides[k]
     for k, along in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
         table += leading[along] * strides[k]
-    args, terms = _indices(graph, ins[1], index.shape, leading, table.size, d.start_index_map, strides, array.shape, sizes)
+    args, terms = _indices(
+        graph, ins[1], index.shape, leading, table.size, d.start_index_map, strides, array.shape, sizes
+    )
     fill = mode in (GatherScatterMode.FILL_OR_DROP, "fill")
     type = ins[0].type
     empty = p.get("fill_value")
     if empty is None:
-        empty = np.nan if type.kind == "f" else True if type.kind == "b" else np.iinfo(type.dtype).min if type.kind == "i" else np.iinfo(type.dtype).max
+        empty = (
+            np.nan
+            if type.kind == "f"
+            else True
+            if type.kind == "b"
+            else np.iinfo(type.dtype).min
+            if type.kind == "i"
+            else np.iinfo(type.dtype).max
+        )
     if all(a.op == "const" for a in args):
         inside = np.ones(table.size, bool)
         for a, (stride, most) in zip(args, terms, strict=True):
@@ -119,7 +140,14 @@ def _gather(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     return [made]
 
 
-_COMBINED = {"scatter": "set", "scatter_add": "add", "scatter-add": "add", "scatter_mul": "mul", "scatter_min": "min", "scatter_max": "max"}
+_COMBINED = {
+    "scatter": "set",
+    "scatter_add": "add",
+    "scatter-add": "add",
+    "scatter_mul": "mul",
+    "scatter_min": "min",
+    "scatter_max": "max",
+}
 
 
 @rule(*_COMBINED)
@@ -128,6 +156,8 @@ def _scatter(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     d = p["dimension_numbers"]
     if not updates.size:
         return [ins[0]]
+    if ins[0].open is not None:
+        raise Unsupported("a scatter into an open array")
     strides = strides_of(array.shape)
     full = coordinates(updates.shape)
     leading = [full[k] for k in range(len(updates.shape)) if k not in d.update_window_dims]
@@ -139,10 +169,12 @@ def _scatter(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
         sizes[k] = updates.shape[along]
     for k, along in zip(d.operand_batching_dims, d.scatter_indices_batching_dims, strict=True):
         table += leading[along] * strides[k]
-    args, terms = _indices(graph, ins[1], index.shape, leading, table.size, d.scatter_dims_to_operand_dims, strides, array.shape, sizes)
+    args, terms = _indices(
+        graph, ins[1], index.shape, leading, table.size, d.scatter_dims_to_operand_dims, strides, array.shape, sizes
+    )
     drop = p["mode"] not in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS)
     combine = _COMBINED[equation.primitive.name]
-    if combine == "set" and leading == [] or all(a.uniform for a in args) and combine == "set":
+    if (combine == "set" and leading == []) or (all(a.uniform for a in args) and combine == "set"):
         starts, terms = [graph.view(a, [0]) for a in args], terms
         node = graph.node("put", [ins[0], ins[2], *starts], (table, terms))
         made = node.result(ins[0].size, ins[0].type)
@@ -175,6 +207,8 @@ def _within(graph: Graph, args: Sequence[Value], terms: Terms) -> Value:
     return inside
 
 
-def _at_run_time(graph: Graph, op: str, array: Value, args: Sequence[Value], table: np.ndarray, terms: Terms, type: Type) -> Value:
+def _at_run_time(
+    graph: Graph, op: str, array: Value, args: Sequence[Value], table: np.ndarray, terms: Terms, type: Type
+) -> Value:
     key = (table.tobytes(), terms)
     return graph.compute(op, table.size, type, (graph.whole(array), *args), (table, terms), key)

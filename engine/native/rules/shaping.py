@@ -13,7 +13,17 @@ from .table import places, rule
 BUILT = 16  # so few elements are put together in a register
 
 
-@rule("reshape", "squeeze", "expand_dims", "stop_gradient", "copy", "copy_p", "device_put", "optimization_barrier", "reduce_precision")
+@rule(
+    "reshape",
+    "squeeze",
+    "expand_dims",
+    "stop_gradient",
+    "copy",
+    "copy_p",
+    "device_put",
+    "optimization_barrier",
+    "reduce_precision",
+)
 def _same(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     return ins
 
@@ -110,7 +120,9 @@ def join(graph: Graph, ins: Sequence[Value], pieces: np.ndarray, at: np.ndarray)
             place[mine] = ins[k].param[at[mine]] if ins[k].op == "view" else at[mine]
         return graph.view(ins[used[0]].base, place)
     if len(pieces) <= BUILT:
-        return graph.compute("build", len(pieces), type, [graph.view(ins[k], [j]) for k, j in zip(pieces, at, strict=True)])
+        return graph.compute(
+            "build", len(pieces), type, [graph.view(ins[k], [j]) for k, j in zip(pieces, at, strict=True)]
+        )
     targets = [np.flatnonzero(pieces == k) for k in used]
     args = [graph.view(ins[k], at[mine]) for k, mine in zip(used, targets, strict=True)]
     piece, place = np.zeros(len(pieces), int), np.zeros(len(pieces), int)

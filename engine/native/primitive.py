@@ -1,0 +1,297 @@
+"""`native(function)`: a lane's program as a primitive of jax.
+
+On a CPU it is lowered to one call of machine code made from its jaxpr; under `vmap` that call loops over lanes. What this
+compiler does not translate, other platforms, and machines without llvmlite get XLA's lowering of the same
+jaxpr. In forward mode the differentiated jaxpr is a program of its own; in reverse mode jax sees the function itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.interpreters import partial_eval as pe
+
+from .code import Code, code_of
+from .handler import HEAD, POISON
+from .types import Unsupported
+
+ROWS = 10007  # of an open array while a program is traced: so many as nothing else has
+log = logging.getLogger("carom.native")
+_within: ContextVar[bool] = ContextVar("within a native program", default=False)
+
+
+class Program:
+    """A function of arrays, traced for their shapes. function: of flat arrays, to a flat list. avals: of one lane;
+    of open arrays, with ROWS rows. open: of each, 0 if it is none, 1 if it is read, 2 if it is also written, and
+    then it is a result too: all of these in the same order."""
+
+    def __init__(
+        self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None
+    ) -> None:
+        self.name, self.function, self.avals, self.open, self.key = name, function, tuple(avals), tuple(open), key
+        self._derivatives: dict[tuple[bool, ...], Program] = {}
+        self.primal: Program | None = (
+            None  # of a derivative: whose; its results come first, and no tangent changes them
+        )
+
+    @functools.cached_property
+    def closed(self) -> Any:
+        def inside(*leaves: Any) -> list[Any]:
+            token = _within.set(True)
+            try:
+                return self.function(*leaves)
+            finally:
+                _within.reset(token)
+
+        return jax.make_jaxpr(inside)(*self.avals)
+
+    @functools.cached_property
+    def code(self) -> Code | None:
+        """Machine code; None where there is none, which is said once a program."""
+        try:
+            return code_of(self)
+        except (Unsupported, ImportError) as why:
+            log.warning("%s runs as XLA's program: %s", self.name, why)
+            return None
+
+    @functools.cached_property
+    def results(self) -> tuple[Any, ...]:
+        """Of one lane; of open arrays, with ROWS rows."""
+        return tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.closed.out_avals)
+
+    def results_of(self, avals: Sequence[Any], batched: tuple[bool, ...]) -> list[Any]:
+        """Of all lanes of these arguments."""
+        lanes = _lanes(avals, batched)
+        lead = () if lanes is None else (lanes,)
+        rows = iter(
+            a.shape[1 if yes else 0] for a, yes, open in zip(avals, batched, self.open, strict=True) if open == 2
+        )
+        made = []
+        for x in self.results:
+            shape = (next(rows), *x.shape[1:]) if x.shape[:1] == (ROWS,) else x.shape
+            made.append(jax.core.ShapedArray((*lead, *shape), x.dtype))
+        return made
+
+    def plain(self, *leaves: Any) -> list[Any]:
+        """The same, as jax sees it."""
+        return self.function(*leaves)
+
+    def derivative(self, varying: tuple[bool, ...]) -> Program:
+        """(arguments, tangents of those that vary) -> (results, the tangents of those that are not whole numbers)."""
+        if varying not in self._derivatives:
+            given = [(a, is_open) for a, is_open, yes in zip(self.avals, self.open, varying, strict=True) if yes]
+
+            def function(*leaves: Any) -> list[Any]:
+                primals, some = leaves[: len(self.avals)], iter(leaves[len(self.avals) :])
+                tangents = [next(some) if yes else _no_tangent(x) for x, yes in zip(primals, varying, strict=True)]
+                out, dots = jax.jvp(self.function, primals, tuple(tangents))
+                return [*out, *(d for x, d in zip(out, dots, strict=True) if _differentiable(x))]
+
+            key = self.key and f"{self.key}+{''.join('01'[yes] for yes in varying)}"
+            avals, opens = (*self.avals, *(a for a, _ in given)), (*self.open, *(yes for _, yes in given))
+            made = Program(f"the derivative of {self.name}", function, avals, opens, key)
+            made.primal = self
+            self._derivatives[varying] = made
+        return self._derivatives[varying]
+
+
+def _differentiable(x: Any) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.inexact)
+
+
+def _no_tangent(x: Any) -> Any:
+    return np.zeros(x.shape, x.dtype if _differentiable(x) else jax.dtypes.float0)
+
+
+native_p = Primitive("native")
+native_p.multiple_results = True
+
+
+def _lanes(avals: Sequence[Any], batched: tuple[bool, ...]) -> int | None:
+    return next((a.shape[0] for a, yes in zip(avals, batched, strict=True) if yes), None)
+
+
+@native_p.def_abstract_eval
+def _abstract(*avals: Any, program: Program, batched: tuple[bool, ...]) -> list[Any]:
+    return program.results_of(avals, batched)
+
+
+@native_p.def_impl
+def _run(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
+    return _compiled(program, batched)(*args)
+
+
+@functools.lru_cache(4096)
+def _compiled(program: Program, batched: tuple[bool, ...]) -> Any:
+    return jax.jit(lambda *args: native_p.bind(*args, program=program, batched=batched))
+
+
+def _as_jax(*args: Any, program: Program, batched: tuple[bool, ...]) -> list[Any]:
+    if not any(batched):
+        return program.plain(*args)
+    return jax.vmap(program.plain, in_axes=[0 if yes else None for yes in batched])(*args)
+
+
+def _called(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
+    code = program.code
+    if code is None:
+        return _as_jax(*args, program=program, batched=batched)
+
+    def bytes_of(array: Any, is_lanes: bool = True) -> int:
+        return int(np.prod(array.shape[is_lanes:], dtype=np.int64)) * array.dtype.itemsize
+
+    lanes, kinds = _lanes(args, batched), program.results_of(args, batched)
+    strides = [bytes_of(a) if yes else 0 for a, yes in zip(args, batched, strict=True)]
+    strides += [bytes_of(x, lanes is not None) for x in kinds]
+    rows = [
+        a.shape[1 if yes else 0] if is_open else 0 for a, yes, is_open in zip(args, batched, program.open, strict=True)
+    ]
+    flags = POISON if os.environ.get("CAROM_NATIVE_POISON") else 0
+    layout = np.array([1 if lanes is None else lanes, flags, code.grain, *strides, *rows], np.int64)
+    assert len(layout) == HEAD + len(strides) + len(rows)
+    aliases = {1 + k: j for j, k in enumerate(code.opens) if k is not None}
+    # as int32, for jax without 64 bits would cut its numbers off
+    call = jax.ffi.ffi_call(code.register(), kinds, input_output_aliases=aliases)
+    return call(layout.view(np.int32), *args)
+
+
+mlir.register_lowering(native_p, mlir.lower_fun(_as_jax, multiple_results=True))
+mlir.register_lowering(native_p, mlir.lower_fun(_called, multiple_results=True), platform="cpu")
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program, batched: tuple[bool, ...]) -> Any:
+    # what is written into an open array may vary, whether it does so before or not
+    varying = tuple(
+        not isinstance(t, ad.Zero) or (open == 2 and _differentiable(x))
+        for t, x, open in zip(tangents, primals, program.open, strict=True)
+    )
+    given = [ad.instantiate_zeros(t) for t, yes in zip(tangents, varying, strict=True) if yes]
+    if any(isinstance(t, pe.JaxprTracer) for t in given):  # to be transposed: jax must see what it is
+        whole = [t if yes else _no_tangent(p) for p, t, yes in zip(primals, tangents, varying, strict=True)]
+        plain = jax.jit(functools.partial(_as_jax, program=program, batched=batched))
+        return jax.jvp(plain, tuple(primals), tuple(whole))
+    derived = program.derivative(varying)
+    lanes = batched + tuple(b for b, yes in zip(batched, varying, strict=True) if yes)
+    out = native_p.bind(*primals, *given, program=derived, batched=lanes)
+    made, dots = out[: len(program.results)], iter(out[len(program.results) :])
+    return made, [next(dots) if _differentiable(x) else ad.Zero(jax.typeof(x).to_tangent_aval()) for x in made]
+
+
+ad.primitive_jvps[native_p] = _jvp
+
+
+def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batched: tuple[bool, ...]) -> Any:
+    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+    inner = _lanes(
+        [
+            x if d is None else jax.ShapeDtypeStruct(np.delete(x.shape, d), x.dtype)
+            for x, d in zip(args, dims, strict=True)
+        ],
+        batched,
+    )
+    moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    mapped = [d is not None for d in dims]
+    for k, open in enumerate(program.open):  # what is written belongs to one lane
+        if open == 2 and not mapped[k]:
+            moved[k], mapped[k] = jnp.broadcast_to(moved[k], (size, *moved[k].shape)), True
+    if inner is None:
+        out = native_p.bind(*moved, program=program, batched=tuple(mapped))
+        return _unmapped(program, mapped, out)
+    flat = []
+    for x, outer, own in zip(moved, mapped, batched, strict=True):  # two axes of lanes as one
+        if outer or own:
+            x = x if outer else x[None]
+            x = x if own else x[:, None]
+            x = jnp.broadcast_to(x, (size, inner, *x.shape[2:])).reshape(size * inner, *x.shape[2:])
+        flat.append(x)
+    both = tuple(a or b for a, b in zip(mapped, batched, strict=True))
+    out = native_p.bind(*flat, program=program, batched=both)
+    return _unmapped(program, mapped, [x.reshape(size, inner, *x.shape[1:]) for x in out])
+
+
+def _unmapped(program: Program, mapped: list[bool], out: list[Any]) -> tuple[list[Any], list[int | None]]:
+    """Results and their axes of lanes: where only tangents differ, a derivative's first results are of all lanes."""
+    primal = program.primal
+    same = 0 if primal is None or any(mapped[: len(primal.avals)]) else len(primal.results)
+    return [x[0] if k < same else x for k, x in enumerate(out)], [None if k < same else 0 for k in range(len(out))]
+
+
+batching.primitive_batchers[native_p] = _batch
+
+
+@jax.tree_util.register_pytree_node_class
+class Open:
+    """An argument that is an array of rows, (rows, ...), whose number a program need not know. It sees the array, and must
+    not ask how long it is."""
+
+    written = 1
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def tree_flatten(self) -> tuple[tuple[Any], None]:
+        return (self.array,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: Sequence[Any]) -> Open:
+        return cls(children[0])
+
+
+@jax.tree_util.register_pytree_node_class
+class OpenRecord(Open):
+    """An open array that the program writes rows of, and returns in one of these."""
+
+    written = 2
+
+
+def _open_leaves(args: Any) -> list[int]:
+    """How each leaf is open."""
+    is_open = lambda x: isinstance(x, Open)  # noqa: E731
+    marks = jax.tree.map(lambda x: jax.tree.map(lambda _: x.written, x) if is_open(x) else 0, args, is_leaf=is_open)
+    return jax.tree.leaves(marks)
+
+
+def native(function: Callable[..., Any], apart: bool = False) -> Callable[..., Any]:
+    """function(static, *args), static hashable and args pytrees of arrays, compiled to machine code where that can be.
+
+    Arrays in `Open` may be of any length: all lengths share one program.
+    apart: where it runs as XLA's program on a CPU, lanes run one after another there too.
+    """
+    programs: dict[Any, tuple[Program, Any]] = {}
+
+    @functools.wraps(function)
+    def call(static: Any, *args: Any) -> Any:
+        if _within.get():
+            return function(static, *args)
+        leaves, tree = jax.tree.flatten(args)
+        leaves, opens = [jnp.asarray(x) for x in leaves], tuple(_open_leaves(args))
+        avals = tuple(
+            jax.ShapeDtypeStruct((ROWS, *x.shape[1:]) if is_open else x.shape, x.dtype)
+            for x, is_open in zip(leaves, opens, strict=True)
+        )
+        key = (static, tree, opens, tuple((a.shape, a.dtype) for a in avals), jax.config.jax_enable_x64)
+        if key not in programs:
+            shape: dict[str, Any] = {}
+
+            def flat(*leaves: Any) -> list[Any]:
+                out, shape["tree"] = jax.tree.flatten(function(static, *jax.tree.unflatten(tree, leaves)))
+                return out
+
+            program = Program(function.__qualname__, flat, avals, opens, None)
+            _ = program.closed
+            programs[key] = program, shape["tree"]
+        program, out_tree = programs[key]
+        out = native_p.bind(*leaves, program=program, batched=(False,) * len(leaves))
+        return jax.tree.unflatten(out_tree, out)
+
+    return call

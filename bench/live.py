@@ -19,7 +19,7 @@ FRAMES, AGAIN = 2000, 8  # of a run; that a game with rollback plays again in on
 BUDGET = 1e3 / 60  # [ms] a frame
 
 
-def suite(scenes: list[str], frames: int = FRAMES, fuse: bool = False) -> int:
+def suite(scenes: list[str], frames: int = FRAMES) -> int:
     """Print a line for each scene; the exit status: whether nothing was compiled after the start."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -30,13 +30,13 @@ def suite(scenes: list[str], frames: int = FRAMES, fuse: bool = False) -> int:
             compiled.append(event)
 
     jax.monitoring.register_event_duration_secs_listener(told)
-    print(f"{frames} frames of 1/60 s, one core, f32{', fused' if fuse else ''}; milliseconds")
+    print(f"{frames} frames of 1/60 s, one core, f32; milliseconds")
     columns = ("start s", "p50", "p99", "most", "late %", "8 again", "behind", "compiled")
     print(f"{'scene':>12}", *(f"{x:>8}" for x in columns))
     quiet = True
     for name in scenes:
         begin = perf_counter()
-        world = Live(name, dtype="float32", fuse=fuse, **SCENES[name])
+        world = Live(name, dtype="float32", **SCENES[name])
         start, before = perf_counter() - begin, len(compiled)
         times, saves, behind = np.empty(frames), [], 0.0
         for k in range(frames):

@@ -17,7 +17,7 @@ from carom.contact.respond import respond
 from carom.contact.rows import rows_of
 from carom.engine.model import Model
 from carom.engine.state import State
-from carom.integrators.clock import later
+from carom.integrators.clock import Frames, later
 from carom.integrators.lanes import Lane, select
 from carom.integrators.motion.forces import Drive
 from carom.integrators.prepare import prepared, reach
@@ -60,8 +60,8 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
     def rows(model: Any, propose: Any, determine: Any) -> Any:
         return rows_of(model, propose.state.q, determine)
 
-    def verdict(model: Any, lane: Any, intervals: Any, propose: Any, determine: Any, rows: Any) -> Any:
-        return decide(rules, model, lane, propose, determine, rows), *later(lane.clock, propose.h, intervals)
+    def verdict(model: Any, lane: Any, frames: Any, propose: Any, determine: Any, rows: Any) -> Any:
+        return decide(rules, model, lane, propose, determine, rows), *later(lane.clock, propose.h, frames)
 
     def strike(model: Any, lane: Any, propose: Any, determine: Any, rows: Any, decide: Any) -> Any:
         here = determine._replace(active=determine.active & decide[0].accepted & ~lane.done)
@@ -108,18 +108,18 @@ def _scene(name: str, case: Case, lanes: int, label: str, rounds: int) -> bool:
     dtype = state.q.dtype
     max_dt = jnp.asarray(case.max_dt, dtype)
     model = rules.paced(model, max_dt)
-    intervals = jnp.full(1 + round(case.duration / FRAME), FRAME, dtype)
+    frames = Frames.of([FRAME] * (1 + round(case.duration / FRAME)), dtype)
     whole = functools.partial(_tick, rules)
-    lane = first_lane(rules, model, state, intervals, _untold)
-    ticked, seconds = compile_seconds(whole, model, lane, intervals, max_dt)
+    lane = first_lane(rules, model, state, frames, _untold)
+    ticked, seconds = compile_seconds(whole, model, lane, frames, max_dt)
     turns = 0
     while float(jnp.mean(lane.ready.state.t)) < case.middle and turns < PATIENCE:
-        lane, turns = ticked(model, lane, intervals, max_dt), turns + 1
+        lane, turns = ticked(model, lane, frames, max_dt), turns + 1
     known: list[dict[str, Any]] = []
     for _ in range(TICKS):
         record = Record.new(lane.ready.state, FRAMES, EVENTS)
-        known.append({"model": model, "lane": lane, "intervals": intervals, "max_dt": max_dt, "record": record})
-        lane = ticked(model, lane, intervals, max_dt)
+        known.append({"model": model, "lane": lane, "frames": frames, "max_dt": max_dt, "record": record})
+        lane = ticked(model, lane, frames, max_dt)
     compiling, calls, idle = {"all: the tick": seconds}, {}, {}
     for stage, function in stages(rules).items():
         given = [tuple(x[name] for name in signature(function).parameters) for x in known]
@@ -128,7 +128,7 @@ def _scene(name: str, case: Case, lanes: int, label: str, rounds: int) -> bool:
         idle[stage] = functools.partial(_each, jax.jit(lambda *_: 0).lower(*given[0]).compile(), given)
         for x, arguments in zip(known, given, strict=True):
             x[stage] = run(*arguments)
-    everything = [(model, x["lane"], intervals, max_dt) for x in known]
+    everything = [(model, x["lane"], frames, max_dt) for x in known]
     calls["all: the tick"] = functools.partial(_each, ticked, everything)
     agree = _agree(calls["all: the tick"](), known)
     us = {stage: t.median * 1e6 / TICKS for stage, t in in_turn(calls, rounds).items()}
@@ -152,8 +152,8 @@ def _rules(case: Case, model: Model) -> Rules:
     return Rules(told["scheme"], law=told["law"], impacts=told["impacts"], limits=has_limits(model))
 
 
-def _tick(rules: Rules, model: Model, lane: Lane, intervals: Any, max_dt: Any) -> Lane:
-    return tick(rules, model, lane, intervals, max_dt, _untold).lane
+def _tick(rules: Rules, model: Model, lane: Lane, frames: Any, max_dt: Any) -> Lane:
+    return tick(rules, model, lane, frames, max_dt, _untold).lane
 
 
 def _each(run: Any, given: list[tuple[Any, ...]]) -> list[Any]:

@@ -31,7 +31,7 @@ class Case:
     parameters: of the scene.  changes: parameters of the model.  vary: (rng, lanes, q, v) -> q (lanes, nq), v
     (lanes, nv), another state in each lane.  steps: of the peers [s].  integrator: MuJoCo's.
     quality: names of QUALITIES that say something here.  worst: of Carom's f32 and f64, the first of them at most.
-    middle: a time in the midst of it, for the profile [s].  fuse: whether the run is one machine function.
+    middle: a time in the midst of it, for the profile [s].
     """
 
     scene: str
@@ -46,7 +46,6 @@ class Case:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, float] = field(default_factory=dict)
     middle: float = 0.0
-    fuse: bool = False
 
     def compiled(self, dtype: Any) -> tuple[Model, State]:
         model, state = carom.compile_scene(library_entry(self.scene).build(**self.parameters), dtype=dtype)
@@ -57,7 +56,7 @@ class Case:
         """Of `carom.rollout`: as the scene is usually played, frames apart; nothing is logged, as by the peers."""
         usual = library_entry(self.scene).play.keywords
         return {**usual, "duration": self.duration, "frame_dt": FRAME, "max_dt": self.max_dt, "scheme": self.scheme,
-                "max_events": 0, "fuse": self.fuse}  # fmt: skip
+                "max_events": 0}  # fmt: skip
 
     def states(self, state: State, lanes: int, seed: int = 0) -> State:
         """A state for each lane. The first is the same however many there are."""
@@ -116,9 +115,9 @@ CASES: dict[str, Case] = {
         "pool_break", 3.0, _struck, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-8}, middle=0.4,
         steps={"MuJoCo": 1e-3, "rapier3d": STEP},
     ),
-    "pool_break, fused": Case(  # what rolls and slides on the flat needs no short steps
+    "pool_break, long steps": Case(  # what rolls and slides on the flat needs no short steps
         "pool_break", 3.0, _struck, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-8}, middle=0.4,
-        steps={"MuJoCo": 1e-3, "rapier3d": STEP}, max_dt=1 / 60, fuse=True,
+        steps={"MuJoCo": 1e-3, "rapier3d": STEP}, max_dt=1 / 60,
     ),
     "ragdoll": Case(
         "ragdoll", 2.0, _spun, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-6}, middle=0.8,

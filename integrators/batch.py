@@ -109,7 +109,8 @@ def at_hand(*arrays: Any) -> list[np.ndarray]:
 def _axes(model: Any, state: State, frames: Any, rows: Any, *bounds: Array) -> tuple[int, ...]:
     """For each leaf of the numbers, the axis its lanes are along; -1 for none."""
     own, first, told = lane_axes(model, state, rows)
-    return tuple(jax.tree.leaves((own, first, (-1,) * len(frames), told, (-1,) * len(bounds))))
+    shared = jax.tree.map(lambda _: -1, (frames, bounds))
+    return tuple(jax.tree.leaves((own, first, shared[0], told, shared[1])))
 
 
 def _chosen(numbers: Any, axes: tuple[int, ...], lanes: range) -> Any:

@@ -101,11 +101,10 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=300)
     parser.add_argument("--scene", default="ragdoll")
     parser.add_argument("--bodies", nargs=2, default=("left_hand", "right_hand"))
-    parser.add_argument("--fuse", action="store_true", help="one machine function: minutes to compile")
     options = parser.parse_args()
     there, back = Network(seed=1), Network(seed=2)
-    first = carom.Live(options.scene, fuse=options.fuse)
-    second = carom.Live(options.scene, fuse=options.fuse)  # the same program: nothing is compiled again
+    first = carom.Live(options.scene)
+    second = carom.Live(options.scene)  # the same program: nothing is compiled again
     bodies = tuple(options.bodies)
     peers = Peer(first, bodies, 0, back, there), Peer(second, bodies, 1, there, back)
     players = Player(seed=10), Player(seed=11)

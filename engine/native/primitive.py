@@ -7,7 +7,9 @@ jaxpr. In forward mode the differentiated jaxpr is a program of its own; in reve
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -21,8 +23,10 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
 
-from .code import Code, code_of
+from . import cache, structure
+from .code import Code, compiled
 from .handler import HEAD, POISON
+from .key import program_key
 from .types import Unsupported
 
 ROWS = 10007  # of an open array while a program is traced: so many as nothing else has
@@ -39,6 +43,7 @@ class Program:
         self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None
     ) -> None:
         self.name, self.function, self.avals, self.open, self.key = name, function, tuple(avals), tuple(open), key
+        self.tree: Any = None  # of what the function returns
         self._derivatives: dict[tuple[bool, ...], Program] = {}
         self.primal: Program | None = (
             None  # of a derivative: whose; its results come first, and no tangent changes them
@@ -59,10 +64,27 @@ class Program:
     def code(self) -> Code | None:
         """Machine code; None where there is none, which is said once a program."""
         try:
-            return code_of(self)
+            code = compiled(self.closed, self.open, self.key is None)
         except (Unsupported, ImportError) as why:
             log.warning("%s runs as XLA's program: %s", self.name, why)
             return None
+        if self.key is not None:
+            shapes = [(x.shape, x.dtype.name) for x in self.results]
+            with contextlib.suppress(structure.Foreign):
+                more = {"results": shapes, "tree": None if self.tree is None else structure.written(self.tree)}
+                cache.store(self.key, {**code.description(), **more}, code.object_code)
+        return code
+
+    def recall(self) -> bool:
+        """Takes code, results and tree from the cache, if they are there."""
+        found = None if self.key is None else cache.find(self.key)
+        if found is None:
+            return False
+        known, code = found
+        self.results = tuple(jax.ShapeDtypeStruct(tuple(shape), np.dtype(name)) for shape, name in known["results"])
+        self.tree = None if known["tree"] is None else structure.read(known["tree"])
+        self.code = Code(code, known["grain"], known["opens"])
+        return True
 
     @functools.cached_property
     def results(self) -> tuple[Any, ...]:
@@ -97,10 +119,11 @@ class Program:
                 out, dots = jax.jvp(self.function, primals, tuple(tangents))
                 return [*out, *(d for x, d in zip(out, dots, strict=True) if _differentiable(x))]
 
-            key = self.key and f"{self.key}+{''.join('01'[yes] for yes in varying)}"
+            key = self.key and hashlib.sha256(f"{self.key} {varying}".encode()).hexdigest()
             avals, opens = (*self.avals, *(a for a, _ in given)), (*self.open, *(yes for _, yes in given))
             made = Program(f"the derivative of {self.name}", function, avals, opens, key)
             made.primal = self
+            made.recall()
             self._derivatives[varying] = made
         return self._derivatives[varying]
 
@@ -267,7 +290,7 @@ def native(function: Callable[..., Any], apart: bool = False) -> Callable[..., A
     Arrays in `Open` may be of any length: all lengths share one program.
     apart: where it runs as XLA's program on a CPU, lanes run one after another there too.
     """
-    programs: dict[Any, tuple[Program, Any]] = {}
+    programs: dict[Any, Program] = {}
 
     @functools.wraps(function)
     def call(static: Any, *args: Any) -> Any:
@@ -287,11 +310,13 @@ def native(function: Callable[..., Any], apart: bool = False) -> Callable[..., A
                 out, shape["tree"] = jax.tree.flatten(function(static, *jax.tree.unflatten(tree, leaves)))
                 return out
 
-            program = Program(function.__qualname__, flat, avals, opens, None)
-            _ = program.closed
-            programs[key] = program, shape["tree"]
-        program, out_tree = programs[key]
+            program = Program(function.__qualname__, flat, avals, opens, program_key(function, static, args))
+            if not program.recall():
+                _ = program.closed
+                program.tree = shape["tree"]
+            programs[key] = program
+        program = programs[key]
         out = native_p.bind(*leaves, program=program, batched=(False,) * len(leaves))
-        return jax.tree.unflatten(out_tree, out)
+        return jax.tree.unflatten(program.tree, out)
 
     return call

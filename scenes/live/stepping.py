@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -9,11 +10,11 @@ import numpy as np
 
 from ...collision.poses import Array
 from ...contact.determine import default_capacity
-from ...engine.algebra.fence import available, whole
 from ...engine.closures.blocks import velocity_changes
 from ...engine.dynamics.rnea import rnea
 from ...engine.dynamics.wrenches import joint_forces
 from ...engine.model import Model
+from ...engine.native.primitive import native
 from ...engine.state import State
 from ...integrators.frame import Frame, frame
 from ...integrators.motion.forces import Drive
@@ -28,7 +29,7 @@ class Stepper:
     """Of one model. Arrays in and out are numpy's; a state is q, v, t without its spare bodies having moved."""
 
     def __init__(
-        self, model: Model, rules: Rules, spares: Spares, max_events: int, max_dt: float, max_ticks: int, fuse: bool
+        self, model: Model, rules: Rules, spares: Spares, max_events: int, max_dt: float, max_ticks: int
     ) -> None:
         if max_ticks < 1:
             raise ValueError(f"max_ticks is {max_ticks}; it must be at least 1: a frame of no tick goes nowhere")
@@ -36,7 +37,6 @@ class Stepper:
         rows = default_capacity(model.topology) if rules.max_contacts is None else rules.max_contacts
         self._static = (rules, max_events, max(2, min(STEPS, ROWS // rows)))
         self._bounds = np.asarray(max_dt, self._dtype), np.asarray(max_ticks, np.int32)
-        self._fuse = fuse and available()
         still = np.zeros(model.topology.nv, self._dtype)
         self._weights = np.asarray(rnea(model, np.asarray(spares.parked, self._dtype), still, still))
 
@@ -47,7 +47,7 @@ class Stepper:
         dofs, coordinates = waits[:, 2, None] + np.arange(6), waits[:, 1, None] + np.arange(7)
         held[dofs] = self._weights[dofs]
         given = (x.astype(self._dtype) for x in (wrenches, motors, held, np.asarray(dt)))
-        done: Frame = jax.device_get(self._run(self._static, self._model, state, *given, *self._bounds))
+        done: Frame = jax.device_get(_advance(self._static, self._model, state, *given, *self._bounds))
         q: Any = np.array(done.state.q)
         v: Any = np.array(done.state.v)
         q[coordinates], v[dofs] = self._spares.parked[coordinates], 0
@@ -57,21 +57,11 @@ class Stepper:
         """Change of the velocities (nv,) when links are struck by wrenches (nl, 6) [N m s, N s] at once."""
         return np.asarray(velocity_changes(self._model, q, wrenches.astype(self._dtype)))
 
-    def _run(self, *numbers: Any) -> Frame:
-        if self._fuse:
-            try:
-                return _fused(*numbers)
-            except jax.errors.JaxRuntimeError:  # not every scene can be
-                self._fuse = False
-        return _in_pieces(*numbers)
 
-
+@functools.partial(native, apart=True)
 def _advance(
     static: Any, model: Model, state: State, wrenches: Any, motors: Any, held: Any, dt: Any, *bounds: Any
 ) -> Frame:
     forces = joint_forces(model, state.q, wrenches) + held
     return frame(static, model, state, Drive(motors, forces), dt, *bounds)
 
-
-_in_pieces = jax.jit(_advance, static_argnums=0)
-_fused = whole(_advance)

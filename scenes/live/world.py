@@ -44,7 +44,6 @@ class Live:
     probes: shapes such as `overlap` will be asked with.
     scheme, law, impacts, time_control, max_contacts, max_pairs: as in `carom.rollout`.
     max_events: impacts that there is room for in a frame.
-    fuse: on a CPU, compile a frame to one machine function: minutes at the start, for shorter frames.
     warm: compile all of it now, so that nothing is compiled later.
     """
 
@@ -65,7 +64,6 @@ class Live:
         max_pairs: int | None = None,
         max_events: int = 1024,
         dtype: Any = None,
-        fuse: bool = False,
         warm: bool = True,
     ) -> None:
         made = isinstance(scene, (SceneSpec, ChainSpec))
@@ -79,7 +77,7 @@ class Live:
         limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
         limits |= not self.model.topology.pairs  # where nothing can touch, a step looks at limits, be there none
         rules = Rules(scheme, time_control, law, impacts, "solve", limits, max_contacts, max_pairs)
-        self._stepper = Stepper(self.model, rules, self._start.spares, max_events, longest, max_ticks, fuse)
+        self._stepper = Stepper(self.model, rules, self._start.spares, max_events, longest, max_ticks)
         self._bodies = Bodies.of(spec, self.model.topology)
         self._questions = Questions(spec, self.model, self._bodies)
         self._mark = model_hash(self.model)

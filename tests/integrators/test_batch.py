@@ -220,21 +220,3 @@ if __name__ == "__main__":
         on_two_devices()
     else:
         in_two_processes(int(sys.argv[2]), sys.argv[3])
-
-
-@pytest.mark.parametrize("devices", [1, 2, 3])
-def test_programs_apart_get_equal_shares(devices: int) -> None:
-    """Every lane once and in order, whatever divides them."""
-    model, states, pushes = sliders()
-    shares = []
-
-    def here(model: Any, state: Any, intervals: Any, rows: Any) -> Any:
-        shares.append(len(state.t))
-        return model.mass[:, 0], state.v, jnp.moveaxis(rows, 1, 0)
-
-    numbers = (model, states, jnp.full(3, 0.1), pushes)
-    mass, v, rows = batch.apart(here, jax.devices()[:1] * devices, *numbers)
-    assert shares == [-(-LANES // devices)] * devices
-    np.testing.assert_array_equal(mass, model.mass[:, 0])
-    np.testing.assert_array_equal(v, states.v)
-    np.testing.assert_array_equal(rows, jnp.moveaxis(pushes, 1, 0))

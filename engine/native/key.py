@@ -1,0 +1,119 @@
+"""What a program's machine code hangs on, as a digest that can be had without tracing it.
+
+The package's own source, the versions of what compiles it, the processor, the program's name and what is static in it,
+and of its arguments shapes and types, never numbers. What has no lasting name (a user's function, for one) has
+no key: then the text that was compiled is the key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import hashlib
+import importlib.metadata
+import types
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOORS = ("engine", "collision", "contact", "integrators", "scenes")
+
+
+class Nameless(Exception):
+    """It has no lasting name."""
+
+
+def program_key(function: Any, static: Any, args: Any) -> str | None:
+    """None: there is no key."""
+    digest = hashlib.sha256(surroundings().encode())
+    try:
+        _static(digest, function)
+        _static(digest, static)
+        _argument(digest, args)
+    except Nameless:
+        return None
+    return digest.hexdigest()
+
+
+def text_key(text: str) -> str:
+    return hashlib.sha256((surroundings() + text).encode()).hexdigest()
+
+
+def surroundings() -> str:
+    return f"{_built()} {jax.config.jax_enable_x64} {jax.config.jax_numpy_dtype_promotion}"  # pyright: ignore
+
+
+@functools.cache
+def _built() -> str:
+    """The source, the versions and the processor."""
+    from .machine import llvm
+
+    digest = hashlib.sha256()
+    for path in sorted(p for floor in FLOORS for p in (ROOT / floor).rglob("*.py")):
+        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
+    versions = [importlib.metadata.version(name) for name in ("jax", "jaxlib", "llvmlite", "numpy")]
+    binding = llvm()
+    cpu = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
+    return f"{digest.hexdigest()} {versions} {cpu}"
+
+
+def _static(digest: Any, x: Any) -> None:
+    """Its content."""
+    if x is None or isinstance(x, bool | int | float | complex | str | bytes):
+        digest.update(f"{type(x).__name__} {x!r};".encode())
+    elif isinstance(x, np.ndarray | np.generic):
+        x = np.asarray(x)
+        digest.update(f"array {x.dtype.str} {x.shape};".encode() + x.tobytes())
+    elif isinstance(x, enum.Enum | np.dtype):
+        digest.update(f"{type(x).__qualname__} {x};".encode())
+    elif isinstance(x, tuple | list):
+        digest.update(f"{type(x).__qualname__} {len(x)};".encode())
+        for one in x:
+            _static(digest, one)
+    elif isinstance(x, dict):
+        digest.update(f"dict {len(x)};".encode())
+        for name in sorted(x):
+            _static(digest, (name, x[name]))
+    elif dataclasses.is_dataclass(x) and not isinstance(x, type):
+        digest.update(f"{type(x).__module__}:{type(x).__qualname__};".encode())
+        for field in dataclasses.fields(x):
+            _static(digest, (field.name, getattr(x, field.name)))
+    elif isinstance(x, functools.partial):
+        _static(digest, ("partial", x.func, x.args, x.keywords))
+    elif isinstance(x, types.FunctionType | type) and _ours(x):
+        digest.update(f"{x.__module__}:{x.__qualname__};".encode())
+    else:
+        raise Nameless(repr(x))
+
+
+def _ours(x: Any) -> bool:
+    """Whether it is a function or class of this package's own, found by its name."""
+    return x.__module__.split(".")[0] == __name__.split(".")[0] and "<" not in x.__qualname__
+
+
+def _argument(digest: Any, x: Any) -> None:
+    """Its shape and type; of what is static in it, the content."""
+    from .primitive import Open
+
+    if isinstance(x, Open):
+        digest.update(f"open {x.written} {x.array.dtype} {x.array.shape[1:]};".encode())
+    elif hasattr(x, "shape") and hasattr(x, "dtype"):
+        digest.update(f"{x.dtype} {x.shape};".encode())
+    elif isinstance(x, bool | int | float):
+        digest.update(f"{type(x).__name__};".encode())
+    elif isinstance(x, tuple | list):
+        digest.update(f"{type(x).__qualname__} {len(x)};".encode())
+        for one in x:
+            _argument(digest, one)
+    elif dataclasses.is_dataclass(x) and not isinstance(x, type):
+        digest.update(f"{type(x).__module__}:{type(x).__qualname__};".encode())
+        for field in dataclasses.fields(x):
+            (_static if field.metadata.get("static") else _argument)(digest, getattr(x, field.name))
+    elif x is None:
+        digest.update(b"none;")
+    else:
+        raise Nameless(repr(x))

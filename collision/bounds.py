@@ -19,6 +19,7 @@ from jax import Array
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Model, Topology
+from ..engine.native.surface import compiled
 from ..engine.rows import take
 
 
@@ -67,6 +68,12 @@ def bounding_spheres(model: Model) -> Ball:
             parts.append((shapes, jnp.stack([center.x, center.y, center.z, radius], -1)))
     joined = _in_order(parts, model, 4)
     return Ball(joined[..., :3], joined[..., 3])
+
+
+@compiled
+def bounding_radii(model: Model) -> Array:
+    """Radii (..., ns) of the `bounding_spheres` [m], for the host."""
+    return bounding_spheres(model).radius
 
 
 def inradius(model: Model) -> Array:

@@ -150,8 +150,9 @@ def rollout(
     else:
         result = run_batch(program, static, devices, chunk, *numbers)
     if throw and not inside_jit:
-        well = jnp.isfinite(result.q).all(-1) & jnp.isfinite(result.v).all(-1)
-        results.raise_for(*at_hand(result.code, jnp.where(well, result.t, result.t[..., :1]).max(-1)))
+        code, t, q, v = at_hand(result.code, result.t, result.q, result.v)  # by numpy: there is nothing to compile
+        well = np.isfinite(q).all(-1) & np.isfinite(v).all(-1)
+        results.raise_for(code, np.where(well, t, t[..., :1]).max(-1))
     return result
 
 

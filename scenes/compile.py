@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import jax.numpy as jnp
 import numpy as np
 
-from ..collision.bounds import bounding_spheres
+from ..collision.bounds import bounding_radii
 from ..collision.mass import MassProperties
 from ..collision.poses import Array, rotation_matrix
 from ..engine.model import Model, Topology
@@ -90,7 +90,7 @@ def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
     """gap_band () and rest_speed () of the model, as given or by their defaults."""
     kind, moving = model.gravity.dtype, np.array(model.topology.shape_links, int) >= 0
     if spec.gap_band is None:
-        radius = np.asarray(bounding_spheres(model).radius)[moving].max(initial=1.0)
+        radius = np.asarray(bounding_radii(model))[moving].max(initial=1.0)
         band = GAP_BAND[kind.name] * radius
     else:
         band = check.positive("scene", "gap_band", spec.gap_band, unit="m")

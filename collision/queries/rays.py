@@ -16,6 +16,7 @@ from jax import Array
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Vec3
 from ...engine.model import Model, Topology
+from ...engine.native.surface import compiled
 from ..geometry.near import length_and_direction
 from ..posed import Shapes, chosen, shapes_at
 from .spans import SPANS, first_crossing
@@ -39,7 +40,7 @@ class RayHits(NamedTuple):
     normal: Any
 
 
-@jax.jit
+@compiled
 def cast_rays(
     model: Model,
     q: Array,

@@ -6,7 +6,6 @@ together; `trees_of` counts them as one.
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -20,6 +19,7 @@ from ..forest import Forest
 from ..loops.measured import standing
 from ..maximal.kkt import Sparse
 from ..model import Model
+from ..native.surface import compiled
 from .forward import Dense, couple, exact
 
 
@@ -34,7 +34,7 @@ def inverse_inertias(forest: Forest, model: Model, placed: list[Placed]) -> Arra
     return blocks - (Y[:, :, None] * held[:, None]).sum(3)
 
 
-@jax.jit
+@compiled
 def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
     """Change of the joint velocities (..., nv) when all links are struck at once and loops hold.
 

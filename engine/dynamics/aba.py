@@ -28,6 +28,7 @@ from ..algebra.zero import ZERO, is_zero
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
+from ..native.surface import lanewise
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .kinematics import AT_REST, Moving, Placed, move, place
 from .rnea import rnea_change
@@ -201,7 +202,7 @@ def solve(
     return qdd
 
 
-@jax.jit
+@lanewise
 def aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
     """Joint accelerations (..., nv) from joint forces tau (..., nv): M qdd + b = tau.
 

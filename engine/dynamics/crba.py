@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -22,6 +21,7 @@ from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model, Topology
+from ..native.surface import lanewise
 from .bodies import hand_inwards, inertias
 from .kinematics import Placed, place
 
@@ -46,7 +46,7 @@ def composites(forest: Forest, placed: list[Placed], bodies: list[RigidInertia])
     return Ic
 
 
-@jax.jit
+@lanewise
 def crba(model: Model, q: Array) -> Array:
     """The inertia matrix M (..., nv, nv), armature included, at the coordinates q (..., nq)."""
     forest = Forest.of(model, q=q)

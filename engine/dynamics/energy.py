@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -12,6 +11,7 @@ from ..algebra.fence import fence
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..model import Model
+from ..native.surface import compiled
 from ..state import State
 from .bodies import inertias
 from .kinematics import move, place
@@ -52,7 +52,7 @@ def _momentum(body, V, p):
     return L.f.x, L.f.y, L.f.z, L.n.x, L.n.y, L.n.z
 
 
-@jax.jit
+@compiled
 def energy(model: Model, state: State) -> Energy:
     """Kinetic and potential energy. Weights have zero potential at the world's origin."""
     q, v = state.q, state.v
@@ -71,7 +71,7 @@ def energy(model: Model, state: State) -> Energy:
     )
 
 
-@jax.jit
+@compiled
 def momentum(model: Model, state: State, about: Array | tuple = (0.0, 0.0, 0.0)) -> Momentum:
     """Linear momentum, and angular momentum about a point (..., 3) of the world, of all links together.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -20,6 +19,7 @@ from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
+from ..native.surface import lanewise
 from .aba import Columns, Factor, factorize
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .kinematics import AT_REST, Placed, move, place
@@ -66,7 +66,7 @@ def _accelerate(joint: str):
     return accelerate
 
 
-@jax.jit
+@lanewise
 def hybrid(model: Model, q: Array, v: Array, given: Array, values: Array) -> Hybrid:
     """Solve M a + b = tau where `values` holds a_i if given_i, else tau_i; returns all of both.
 

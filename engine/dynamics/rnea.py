@@ -18,6 +18,7 @@ from ..algebra.spatial import Motion
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
+from ..native.surface import lanewise
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .kinematics import move, place
 
@@ -53,7 +54,7 @@ def _inward(joint: str):
     return project
 
 
-@jax.jit
+@lanewise
 def rnea(model: Model, q: Array, v: Array, a: Array) -> Array:
     """Joint forces tau (..., nv) that give the accelerations a (..., nv): tau = M a + b.
 

@@ -21,6 +21,7 @@ from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
+from ..native.surface import compiled
 from .aba import factorize
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .impulse import respond
@@ -39,7 +40,7 @@ def _along(joint: str):
     return along
 
 
-@jax.jit
+@compiled
 def joint_forces(model: Model, q: Array, wrenches: Array) -> Array:
     """Forces along the degrees of freedom (..., nv) [N m, N] of wrenches on all links.
 
@@ -73,7 +74,7 @@ def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
     return forest.join_dofs(respond(forest, placed, factors, _on_links(forest, wrenches), joints))
 
 
-@jax.jit
+@compiled
 def joint_wrenches(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None = None) -> Array:
     """What each joint transmits to its link (..., nl, 6) for the accelerations a: its motor's and its bearings' part.
 

@@ -109,6 +109,10 @@ def _argument(digest: Any, x: Any) -> None:
         digest.update(f"{type(x).__qualname__} {len(x)};".encode())
         for one in x:
             _argument(digest, one)
+    elif isinstance(x, dict):
+        digest.update(f"dict {sorted(x)};".encode())
+        for name in sorted(x):
+            _argument(digest, x[name])
     elif dataclasses.is_dataclass(x) and not isinstance(x, type):
         digest.update(f"{type(x).__module__}:{type(x).__qualname__};".encode())
         for field in dataclasses.fields(x):

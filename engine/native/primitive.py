@@ -292,10 +292,8 @@ def native(function: Callable[..., Any], apart: bool = False) -> Callable[..., A
     """
     programs: dict[Any, Program] = {}
 
-    @functools.wraps(function)
-    def call(static: Any, *args: Any) -> Any:
-        if _within.get():
-            return function(static, *args)
+    def part(static: Any, *args: Any) -> Any:
+        """As a part of a program that jax traces."""
         leaves, tree = jax.tree.flatten(args)
         leaves, opens = [jnp.asarray(x) for x in leaves], tuple(_open_leaves(args))
         avals = tuple(
@@ -318,5 +316,14 @@ def native(function: Callable[..., Any], apart: bool = False) -> Callable[..., A
         program = programs[key]
         out = native_p.bind(*leaves, program=program, batched=(False,) * len(leaves))
         return jax.tree.unflatten(program.tree, out)
+
+    alone = jax.jit(part, static_argnums=0)
+
+    @functools.wraps(function)
+    def call(static: Any, *args: Any) -> Any:
+        if _within.get():
+            return function(static, *args)
+        traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(args))
+        return part(static, *args) if traced else alone(static, *args)
 
     return call

@@ -56,11 +56,7 @@ class Questions:
         return RayHits(*joined)
 
     def _cast(self, q: Any, o: Array, d: Array, most: float, among: Array) -> RayHits:
-        arguments = (self._model, q, o, d)
-        bounds = {"max_distance": np.asarray(most, q.dtype), "among": among}
-        if "rays" not in self._programs:
-            self._programs["rays"] = cast_rays.lower(*arguments, **bounds).compile()
-        return self._programs["rays"](*arguments, **bounds)
+        return cast_rays(self._model, q, o, d, max_distance=np.asarray(most, q.dtype), among=among)
 
     def hit(self, hits: RayHits, k: int) -> Hit | None:
         """One of them."""

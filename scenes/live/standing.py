@@ -19,6 +19,7 @@ from ...engine.algebra.vec3 import Mat3
 from ...engine.dynamics.kinematics import move, place
 from ...engine.forest import Forest
 from ...engine.model import Model
+from ...engine.native.surface import compiled
 from ...engine.state import State
 from .pool import PoolError, Spares
 
@@ -31,7 +32,7 @@ class Places(NamedTuple):
     velocity: Any
 
 
-@jax.jit
+@compiled
 def places(model: Model, q: jax.Array, v: jax.Array) -> Places:
     """Where all links are, and how they move: q (nq,), v (nv,)."""
     forest = Forest.of(model, q=q, v=v)

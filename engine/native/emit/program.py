@@ -207,7 +207,6 @@ class Program:
         with f.scope():
             if not short:
                 self._test(f, test, carry, f"{label}.body", f"{label}.end")
-                tested_at = f.block
                 f.begin(f"{label}.body")
             self._bind(f, body, carry)
             self._bury(body, -1)

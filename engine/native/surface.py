@@ -1,0 +1,101 @@
+"""Functions that people call with arrays, as machine code: `compiled` for one call as it stands, `lanewise` for batches.
+
+Called with arrays they run as programs of their own. Called inside a program that is being traced (a user's `jit`, `vmap`
+or `grad`, or another native program) they are a part of that.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+
+from .primitive import native
+
+VECTOR = 64  # bytes: so many lanes run side by side as a vector of this size holds
+
+
+def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) -> Callable[..., Any]:
+    """As `jax.jit`, but machine code where it is called with arrays. Keyword arguments are static, if they are named so."""
+    plain = jax.jit(function, static_argnames=tuple(static_argnames))
+
+    def body(static: tuple[tuple[str, Any], ...], args: Any, named: Any) -> Any:
+        return function(*args, **named, **dict(static))
+
+    body.__module__, body.__qualname__ = function.__module__, function.__qualname__
+    program = native(body)
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        if _traced((args, named)):
+            return plain(*args, **named)
+        static = tuple((name, named.pop(name)) for name in static_argnames if name in named)
+        return program(static, args, named)
+
+    call.lower = plain.lower  # type: ignore[attr-defined]
+    return call
+
+
+def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """function(model, *arrays (..., n)) -> arrays that begin with the same axes of lanes.
+
+    Called with arrays, lanes run in blocks of as many as a vector holds: operations are of a whole block. A lane alone
+    runs as a block too, so that it is computed the same.
+    """
+    plain = jax.jit(function)
+
+    def body(static: tuple[()], model: Any, arrays: Any) -> Any:
+        return function(model, *arrays)
+
+    body.__module__, body.__qualname__ = function.__module__, function.__qualname__
+    program = native(body)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def in_blocks(lanes: tuple[int, ...], model: Any, arrays: Any) -> Any:
+        count, dtype = math.prod(lanes), arrays[0].dtype
+        wide = VECTOR // np.dtype(dtype).itemsize
+        blocks = -(-count // wide)
+
+        def cut(x: Any, own: int) -> Any:
+            x = jnp.broadcast_to(x, (*lanes, *x.shape[x.ndim - own :])).reshape(count, *x.shape[x.ndim - own :])
+            rest = jnp.broadcast_to(x[-1:], (blocks * wide - count, *x.shape[1:]))
+            return jnp.concatenate([x, rest]).reshape(blocks, wide, *x.shape[1:])
+
+        parameters = {name: x for name, x in vars(model).items() if hasattr(x, "ndim")}
+        own = {name: x for name, x in parameters.items() if x.ndim > type(model).base_ndim(name)}
+        varied = {name: cut(x, type(model).base_ndim(name)) for name, x in own.items()}
+
+        def block(varied: Any, arrays: Any) -> Any:
+            return program((), model.replace(**varied), arrays)
+
+        made = jax.vmap(block)(varied, tuple(cut(x, 1) for x in arrays))
+        return jax.tree.map(lambda x: x.reshape(blocks * wide, *x.shape[2:])[:count].reshape(*lanes, *x.shape[2:]), made)
+
+    @functools.wraps(function)
+    def call(model: Any, *arrays: Any) -> Any:
+        if _traced((model, arrays)) or jax.default_backend() != "cpu":
+            return plain(model, *arrays)
+        given = tuple(x if isinstance(x, jax.Array) else jnp.asarray(x) for x in arrays)
+        lanes = np.broadcast_shapes(_lanes_of(model), *(x.shape[:-1] for x in given))
+        return in_blocks(lanes, model, given)
+
+    call.lower = plain.lower  # type: ignore[attr-defined]
+    return call
+
+
+def _lanes_of(model: Any) -> tuple[int, ...]:
+    base = type(model).base_ndim
+    return np.broadcast_shapes(
+        *(x.shape[: x.ndim - base(name)] for name, x in vars(model).items() if hasattr(x, "ndim") and x.ndim > base(name))
+    )
+
+
+def _traced(arguments: Any) -> bool:
+    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(arguments))
+

@@ -321,7 +321,7 @@ def native(function: Callable[..., Any], apart: bool = False) -> Callable[..., A
 
     @functools.wraps(function)
     def call(static: Any, *args: Any) -> Any:
-        if _within.get():
+        if _within.get() or jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
             return function(static, *args)
         traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(args))
         return part(static, *args) if traced else alone(static, *args)

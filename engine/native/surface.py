@@ -97,5 +97,8 @@ def _lanes_of(model: Any) -> tuple[int, ...]:
 
 
 def _traced(arguments: Any) -> bool:
+    """Whether it is called inside a program, or to be run operation by operation."""
+    if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
+        return True
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(arguments))
 

@@ -47,11 +47,18 @@ def test_code_of_the_readme(tmp_path: Path) -> None:
     assert batch.startswith("(1000, 61, 7) ")
 
 
+LONG = {"derivatives"}  # three minutes, nearly all of it compiling
 WITH_CODE = [page.stem for page in PAGES if blocks("python", page.read_text())]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", sorted({*WITH_CODE} - ELSEWHERE - {"tour"}))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.exhaustive) if page in LONG else page
+        for page in sorted({*WITH_CODE} - ELSEWHERE - {"tour"})
+    ],
+)
 def test_code_of_a_page(page: str, tmp_path: Path) -> None:
     assert outcome((ROOT / "docs" / f"{page}.md").read_text(), tmp_path)
 

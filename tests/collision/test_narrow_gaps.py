@@ -43,8 +43,8 @@ def each(pairs):
 
 EACH, EACH_FIELD = each(PAIRS), each([n for n in PAIRS if n[0] == "heightfield"])
 EACH_CONVEX = each(CONVEX)
-# 192 placements take minutes in all: they are for the slow half (1000 and more were played when this was written)
-MANY = pytest.param("random", 192, marks=pytest.mark.slow, id="random-192")
+# 192 placements take minutes in all (1000 and more were played when this was written)
+MANY = pytest.param("random", 192, marks=pytest.mark.exhaustive, id="random-192")
 RANDOM = pytest.mark.parametrize(("which", "count"), [("random", BATCH), MANY])
 WHICH = pytest.mark.parametrize(("which", "count"), [("random", BATCH), ("degenerate", 0), MANY])
 

@@ -31,7 +31,7 @@ if jax.__version_info__[:2] == (0, 10):  # XLA aborts on flags that it does not 
 
 jax.config.update("jax_enable_x64", True)  # here only: what runs outside chooses for itself
 
-LARGE = 2 << 30  # bytes of a worker's memory
+LARGE = 3 << 29  # bytes of a worker's memory
 
 hypothesis.settings.register_profile(
     "carom",
@@ -82,9 +82,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Together(config, log)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _room_for_the_next_module() -> Iterator[None]:
-    """A worker's memory would grow to many gigabytes: of what was freed and kept, and of compiled programs."""
+@pytest.fixture(autouse=True)
+def _room_for_the_next_test() -> Iterator[None]:
+    """A worker's memory would grow to many gigabytes: of what was freed and kept, and of compiled programs.
+
+    What is still needed of these comes back from the cache on disk.
+    """
     yield
     for step in (gc.collect, jax.clear_caches):
         if _resident() < LARGE:

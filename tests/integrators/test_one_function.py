@@ -79,7 +79,7 @@ def counted(monkeypatch, name):
 
 
 @cpu_only
-@pytest.mark.slow  # compiles twice as long as in pieces
+@pytest.mark.exhaustive  # compiles twice as long as in pieces
 def test_a_run_with_contacts_is_one_function_if_asked(monkeypatch):
     """`fuse`: the same events and states, of a single scene and of lanes; without it no one asks the compiler."""
     model, state = slider()

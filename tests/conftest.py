@@ -48,6 +48,7 @@ LONGEST = (
     "test_of_a_ball_after_three_bounces[reverse-float64-1e-09]", "test_code_of_a_page[derivatives]",
     "test_forty_windows", "test_every_robot_moves_as_in_pinocchio_or_is_refused_with_a_reason",
     "test_code_of_the_tour", "test_scenes_keep_their_promises[ragdoll]", "test_other_commands_work",
+    "test_two_processes", "test_of_a_ball_after_three_bounces[forward-float64-1e-09]",
 )  # fmt: skip
 TOGETHER = ("test_gradients.py", "test_pool_break.py")  # slow tests that share a program
 PAIR = re.compile(r".*/test_narrow_(?:gaps|laws)\.py::\w+\[([a-z]+-[a-z]+)\b.*\]")

@@ -254,7 +254,7 @@ def heap():
 
 
 @pytest.mark.slow
-@BOTH
+@pytest.mark.parametrize("impacts", ["sequential", pytest.param("simultaneous", marks=pytest.mark.exhaustive)])
 def test_heaps_never_gain_energy_and_end_apart(impacts):
     """Whatever e in [0, 1] and mu in [0, 2]; and every impact's energy follows from its impulse."""
     model, states = heap()

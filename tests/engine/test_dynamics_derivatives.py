@@ -34,9 +34,10 @@ TREES = [
 ]
 
 
-def quick(first, *others):
-    """The first in the default run, the others in the slow one."""
-    return [first, *(pytest.param(recipe, marks=pytest.mark.slow) for recipe in others)]
+def quick(first, second, *others):
+    """The first in the default run, the second in the slow one, the others by hand."""
+    marked = [pytest.param(recipe, marks=pytest.mark.exhaustive) for recipe in others]
+    return [first, pytest.param(second, marks=pytest.mark.slow), *marked]
 
 
 @pytest.fixture(autouse=True)

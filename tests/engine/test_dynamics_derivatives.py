@@ -111,7 +111,7 @@ def test_against_pinocchio(recipe):
 
 
 @pytest.mark.parametrize("recipe", quick(Recipe(643, 1, joints=("universal",)), EVERY), ids=str)
-@pytest.mark.parametrize("at", ["zero", pytest.param("random", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("at", ["zero", pytest.param("random", marks=pytest.mark.exhaustive)])
 def test_jvp_and_grad(recipe, at):
     """`jax.jvp` along a motion is the Jacobians times it; `jax.grad` is its transpose. No NaN where angles vanish."""
     rng, model, q, v, x = drawn(recipe)

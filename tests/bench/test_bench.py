@@ -47,7 +47,7 @@ def test_contact_bench_runs_and_agrees_with_a_law():
     assert len(re.findall(r"^ *stronge +f(?:32|64) .* yes *$", run.stdout, re.M)) == 2  # two precisions
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_contact_bench_runs_and_its_stack_stands():
     run = bench("contact", "--only", "stack", "--lanes", "4")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: a stack falls
@@ -89,7 +89,7 @@ def test_step_bench_of_an_arm():
     assert "RK4" not in run.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_profile_of_the_step_of_a_stack():
     run = bench("step", "--scene", "stack", "--lanes", "1", "--dtype", "f64", "--profile")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: the stages do not do what the tick does
@@ -162,14 +162,14 @@ def test_accelerator_part_runs_without_what_a_gpu_machine_may_lack():
     assert "f64" in run.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_step_suite_runs_without_what_a_gpu_machine_may_lack():
     run = bare("sys.exit(run.main('step --device gpu --scene Euler --lanes 2 --duration 0.02 --rounds 1'.split()))")
     assert run.returncode == 0, run.stdout + run.stderr
     assert len(re.findall(r"^ *2 +f(?:32|64) .* yes$", run.stdout, re.M)) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_accelerator_part_of_contact_runs_without_what_a_gpu_machine_may_lack():
     arguments = "['contact', '--device', 'gpu', '--impacts', '64', '--rounds', '1', '--only', 'cone_projection']"
     run = bare(f"sys.exit(run.main({arguments}))")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from carom.tests.collision.pairs import each
 from carom.tests.oracles import fcl_gap, mujoco_gap
 from carom.tests.oracles.minkowski import separation
 from carom.tests.oracles.pair_scene import BATCH, Sample, sample
@@ -27,24 +28,10 @@ SEEN = min(CELL) / 2  # [m] up to which a heightfield's gap is exact
 
 ROUND = {"cylinder", "ellipsoid"}
 CONVEX = [names for names in PAIRS if names[0] != "heightfield"]
-# seconds to compile, each, and close to others: for the slow half
-HARD = {
-    ("heightfield", "cylinder"), ("heightfield", "ellipsoid"), ("capsule", "cylinder"), ("box", "cylinder"),
-    ("cylinder", "hull"), ("cylinder", "ellipsoid"), ("box", "ellipsoid"), ("capsule", "ellipsoid"),
-    ("ellipsoid", "hull"), ("cylinder", "cylinder"),
-}  # fmt: skip
-
-
-def each(pairs):
-    return pytest.mark.parametrize(
-        "names", [pytest.param(n, marks=pytest.mark.slow) if n in HARD else n for n in pairs], ids="-".join
-    )
-
-
 EACH, EACH_FIELD = each(PAIRS), each([n for n in PAIRS if n[0] == "heightfield"])
 EACH_CONVEX = each(CONVEX)
-# 192 placements take minutes in all: they are for the slow half (1000 and more were played when this was written)
-MANY = pytest.param("random", 192, marks=pytest.mark.slow, id="random-192")
+# 192 placements take minutes in all (1000 and more were played when this was written)
+MANY = pytest.param("random", 192, marks=pytest.mark.exhaustive, id="random-192")
 RANDOM = pytest.mark.parametrize(("which", "count"), [("random", BATCH), MANY])
 WHICH = pytest.mark.parametrize(("which", "count"), [("random", BATCH), ("degenerate", 0), MANY])
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import carom
+from carom.tests.collision.pairs import FAMILIES, each, one_of_each_family
 from carom.tests.oracles.minkowski import Solid
 from carom.tests.oracles.pair_scene import BATCH, Sample, filled, pair_scene, sample
 from carom.tests.oracles.placements import CELL, PAIRS, STATIC, Placement, random_placement
@@ -22,28 +23,8 @@ SEARCHED_SLOPE = 2e-5  # as the normals are, a little more than ANGLE, and times
 SINGLE = 1e-5  # of size, in single precision
 
 ROUND = {"cylinder", "ellipsoid"}
-# one of each family: what compiles a pair anew asks these, and all others in the slow half
-FAMILIES = {
-    ("plane", "box"), ("heightfield", "sphere"), ("sphere", "box"), ("capsule", "capsule"), ("box", "box"),
-    ("ellipsoid", "ellipsoid"), ("hull", "hull"),
-}  # fmt: skip
-# seconds to compile, each, and close to others: for the slow half
-HARD = {
-    ("heightfield", "cylinder"), ("heightfield", "ellipsoid"), ("capsule", "cylinder"), ("box", "cylinder"),
-    ("cylinder", "hull"), ("cylinder", "ellipsoid"), ("box", "ellipsoid"), ("capsule", "ellipsoid"),
-    ("ellipsoid", "hull"), ("cylinder", "cylinder"),
-}  # fmt: skip
-EACH = pytest.mark.parametrize(
-    "names", [pytest.param(n, marks=pytest.mark.slow) if n in HARD else n for n in PAIRS], ids="-".join
-)
-
-
-def _some(pairs):
-    marked = [n if n in FAMILIES else pytest.param(n, marks=pytest.mark.slow) for n in pairs]
-    return pytest.mark.parametrize("names", marked, ids="-".join)
-
-
-SOME, SOME_FREE = _some(PAIRS), _some([n for n in PAIRS if n[0] not in STATIC])
+EACH = each(PAIRS)
+SOME, SOME_FREE = one_of_each_family(PAIRS), one_of_each_family([n for n in PAIRS if n[0] not in STATIC])
 
 
 def tolerance(names) -> float:

@@ -117,7 +117,9 @@ def test_an_overhanging_block_stands_on_what_the_faces_share(names):
 
 
 @pytest.mark.parametrize("ground", ["plane", "box"])
-@pytest.mark.parametrize("sides", [pytest.param(n, marks=pytest.mark.slow if n in (6, 12) else ()) for n in PRISMS])
+@pytest.mark.parametrize(
+    "sides", [pytest.param(n, marks=pytest.mark.exhaustive if n in (6, 12) else ()) for n in PRISMS]
+)
 def test_a_prism_on_its_face_loses_no_area(ground, sides):
     names, rng, placements = (ground, f"prism{sides}"), np.random.default_rng(sides), []
     points = pair_scene(names).points[1]

@@ -305,7 +305,7 @@ def flown(model, state, intervals):
 
 
 @pytest.mark.parametrize(
-    "name", [name if name == QUICK else pytest.param(name, marks=pytest.mark.slow) for name in TREES]
+    "name", [name if name == QUICK else pytest.param(name, marks=pytest.mark.exhaustive) for name in TREES]
 )
 def test_trees_never_touch_before(name):
     topology, driven = TREES[name]

@@ -107,7 +107,8 @@ def test_cradle_all_at_once(masses, e):
 
 
 @pytest.mark.parametrize(
-    ("count", "e"), [(5, 0.5), *(pytest.param(*row, marks=pytest.mark.slow) for row in ((5, 1.0), (5, 0.0), (7, 0.5)))]
+    ("count", "e"),
+    [(5, 0.5), *(pytest.param(*row, marks=pytest.mark.exhaustive) for row in ((5, 1.0), (5, 0.0), (7, 0.5)))],
 )
 def test_cradle_with_gaps(count, e):
     """0.1 mm apart, stepped: a blow passes ball by ball, whichever way several impacts at once are resolved.
@@ -182,7 +183,7 @@ def test_kane_pendulum(law, e, ratio):
 
 
 @pytest.mark.parametrize(
-    "recipe", [Recipe(601, 7, branch=0.4), pytest.param(Recipe(602, 9, roots=3), marks=pytest.mark.slow)], ids=str
+    "recipe", [Recipe(601, 7, branch=0.4), pytest.param(Recipe(602, 9, roots=3), marks=pytest.mark.exhaustive)], ids=str
 )
 def test_limit_of_a_random_tree(recipe):
     """4.7: dqd = M^-1 e_j lambda, lambda = -(1 + e) qd_j / (M^-1)_jj, dT = -(1 - e^2) qd_j^2 / (2 (M^-1)_jj)."""
@@ -253,7 +254,7 @@ def heap():
 
 
 @pytest.mark.slow
-@BOTH
+@pytest.mark.parametrize("impacts", ["sequential", pytest.param("simultaneous", marks=pytest.mark.exhaustive)])
 def test_heaps_never_gain_energy_and_end_apart(impacts):
     """Whatever e in [0, 1] and mu in [0, 2]; and every impact's energy follows from its impulse."""
     model, states = heap()
@@ -278,7 +279,7 @@ def test_heaps_never_gain_energy_and_end_apart(impacts):
         assert (tangential <= np.where(real, mu * events.impulse[..., 2], 0) + 1e-9).all()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_lane_is_a_single_scene():
     model, states = heap()
     v, events, _, _ = strike(model, states)

@@ -18,9 +18,8 @@ CUBE = np.array([[3.04, -0.9, 1.5], [-0.9, 4, 0.9], [1.5, 0.9, 3.04]])
 U = np.array([0.3, -0.2, -1])
 STEP = 1e-6  # of central differences: their error is STEP^2 times the third derivative, and 1e-16 / STEP
 DIFFERENCES = 2e-7  # of derivatives of size 10, third derivatives of size 1e4
-SLOW = pytest.mark.slow  # to compile
 EVERY_LAW = pytest.mark.parametrize(
-    "law", [pytest.param(law, marks=SLOW) if law in ("newton", "poisson") else law for law in LAWS]
+    "law", [pytest.param(law, marks=pytest.mark.exhaustive) if law in ("newton", "poisson") else law for law in LAWS]
 )
 
 
@@ -91,7 +90,9 @@ def test_the_tangents_may_be_turned():
     assert (np.linalg.norm(error, axis=1) <= 1e-10 * np.linalg.norm(u, axis=1)).all()
 
 
-@pytest.mark.parametrize("law", ["stronge", pytest.param("poisson", marks=SLOW), pytest.param("newton", marks=SLOW)])
+@pytest.mark.parametrize(
+    "law", ["stronge", *(pytest.param(law, marks=pytest.mark.exhaustive) for law in ("poisson", "newton"))]
+)
 def test_single_precision_is_good_to_1e_4(law):
     K, u, mu, e = (x.astype(np.float32) for x in random_impacts(5000, np.random.default_rng(706)))
     got, exact = resolved(K, u, mu, e, law, np.float32), resolved(K, u, mu, e, law)
@@ -167,7 +168,7 @@ def test_forward_derivatives_are_finite_where_the_formulas_are_not(law):
         assert np.isfinite(got[sound]).all()
 
 
-@pytest.mark.parametrize("law", [pytest.param("stronge", marks=SLOW), "chatterjee_ruina"])
+@pytest.mark.parametrize("law", [pytest.param("stronge", marks=pytest.mark.exhaustive), "chatterjee_ruina"])
 def test_reverse_derivatives_are_the_forward_ones(law):
     """And finite beside awkward lanes; `resolve_impact` differentiated forwards has the same Jacobian."""
     numbers = awkward()

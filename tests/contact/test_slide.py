@@ -177,7 +177,7 @@ def test_painleve_rod_is_stopped_by_an_impulse():
         ("stronge", np.float64),
         ("stronge", np.float32),
         *(
-            pytest.param(law, dtype, marks=pytest.mark.slow)
+            pytest.param(law, dtype, marks=pytest.mark.exhaustive)
             for law in ("newton", "poisson")
             for dtype in (float, np.float32)
         ),

@@ -30,7 +30,7 @@ SLOW = [TREES[-1], *LONG]
 # quaternion, which costs it some digits (1e-12 seen)
 TOLERANCE = 1e-9
 STATES = 2
-CASES = [pytest.param(r, id=str(r), marks=pytest.mark.slow if r in SLOW else ()) for r in TREES + LONG]
+CASES = [pytest.param(r, id=str(r), marks=pytest.mark.exhaustive if r in SLOW else ()) for r in TREES + LONG]
 
 
 @pytest.mark.parametrize("recipe", CASES)

@@ -41,12 +41,14 @@ STATES = 2  # of every tree, as one batch
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
 
 
-def every(k: int, slow: int = 1) -> list:
-    """Each k-th tree of the smallest third in the default run; of all others each slow-th, and the largest, in the slow
-    one: what a tree costs grows with its links."""
+def every(k: int, seldom: int) -> list:
+    """Each k-th tree of the smallest third in the default run; one of the middle in the slow one; of all others each
+    seldom-th, and the largest, by hand: what a tree costs grows with its links."""
+    last, slow = len(TREES) - 1, len(TREES) // 2
     quick = {*range(0, len(TREES) // 3, k)}
-    chosen = sorted({*quick, *range(0, len(TREES), slow), len(TREES) - 1})
-    return [pytest.param(TREES[i], marks=() if i in quick else pytest.mark.slow, id=str(TREES[i])) for i in chosen]
+    marks = {**dict.fromkeys(quick, ()), slow: pytest.mark.slow}
+    chosen = sorted({*marks, *range(0, len(TREES), seldom), last})
+    return [pytest.param(TREES[i], marks=marks.get(i, pytest.mark.exhaustive), id=str(TREES[i])) for i in chosen]
 
 
 def ours(model, q, v, x, center, points, links) -> dict:
@@ -112,13 +114,13 @@ def compare(recipe: Recipe, dtype: str, batch: tuple[int, ...], call=lambda f, *
     assert {name: e for name, e in worst.items() if not e < TOLERANCE[dtype]} == {}
 
 
-@pytest.mark.parametrize("recipe", every(6, slow=4))
+@pytest.mark.parametrize("recipe", every(6, seldom=4))
 def test_tree_in_double_precision(recipe):
     with jax.disable_jit():
         compare(recipe, "float64", (STATES,))
 
 
-@pytest.mark.parametrize("recipe", every(15, slow=9))
+@pytest.mark.parametrize("recipe", every(15, seldom=9))
 def test_tree_in_single_precision(recipe):
     with jax.disable_jit():
         compare(recipe, "float32", (STATES,))

@@ -105,7 +105,7 @@ def test_a_tree_without_loops():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("kind", [jnp.float32, pytest.param(jnp.float64, marks=pytest.mark.exhaustive)])
 def test_compiled_lanes(moving, kind):
     """Choices as lanes of one compiled program, in both widths."""
     model, q, v, a = moving

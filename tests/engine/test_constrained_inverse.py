@@ -203,7 +203,7 @@ def test_derivative(moving, least_torque):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("kind", [jnp.float32, pytest.param(jnp.float64, marks=pytest.mark.exhaustive)])
 def test_compiled_lanes(moving, kind):
     """Batches of states, masses and choices of motors in one compiled program, in both widths."""
     model, q, v, a, *_ = moving

@@ -60,12 +60,13 @@ def flat(tree):
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
 
-# the others in the slow run: they are made of the same stages
+# the others by hand, but for one: they are made of the same stages
 QUICK = {(name, "zero") for name in ("aba", "energy", "passive_forces", "integrate_q")}
 
 
 def case(*which):
-    return pytest.param(*which, marks=() if which in QUICK else pytest.mark.slow)
+    mark = pytest.mark.slow if which == ("aba", "random") else pytest.mark.exhaustive
+    return pytest.param(*which, marks=() if which in QUICK else mark)
 
 
 @pytest.mark.parametrize(("name", "at"), [case(name, at) for name in FUNCTIONS for at in ("zero", "random")])
@@ -99,7 +100,7 @@ def test_derivative_of_losses_at_rest():
     assert np.allclose(rate, -model.damping - model.loss / LOSS_SPEED, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["aba", "energy", pytest.param("passive_forces", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["aba", "energy", pytest.param("passive_forces", marks=pytest.mark.exhaustive)])
 def test_derivative_by_the_parameters(name):
     """All parameters of the links and joints moved at once: for identification and design."""
     rng, model, *state = drawn("zero")

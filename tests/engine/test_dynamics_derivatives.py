@@ -34,9 +34,10 @@ TREES = [
 ]
 
 
-def quick(first, *others):
-    """The first in the default run, the others in the slow one."""
-    return [first, *(pytest.param(recipe, marks=pytest.mark.slow) for recipe in others)]
+def quick(first, second, *others):
+    """The first in the default run, the second in the slow one, the others by hand."""
+    marked = [pytest.param(recipe, marks=pytest.mark.exhaustive) for recipe in others]
+    return [first, pytest.param(second, marks=pytest.mark.slow), *marked]
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +111,7 @@ def test_against_pinocchio(recipe):
 
 
 @pytest.mark.parametrize("recipe", quick(Recipe(643, 1, joints=("universal",)), EVERY), ids=str)
-@pytest.mark.parametrize("at", ["zero", pytest.param("random", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("at", ["zero", pytest.param("random", marks=pytest.mark.exhaustive)])
 def test_jvp_and_grad(recipe, at):
     """`jax.jvp` along a motion is the Jacobians times it; `jax.grad` is its transpose. No NaN where angles vanish."""
     rng, model, q, v, x = drawn(recipe)

@@ -81,7 +81,10 @@ def stacked(lanes):
 
 @pytest.mark.parametrize(
     "batch",
-    [pytest.param((), marks=pytest.mark.slow, id="one state"), pytest.param((LANES,), id="a state for each lane")],
+    [
+        pytest.param((), marks=pytest.mark.exhaustive, id="one state"),
+        pytest.param((LANES,), id="a state for each lane"),
+    ],
 )
 def test_all_parameters_per_lane(batch):
     """A leading axis on every parameter at once gives what a loop over models gives."""

@@ -99,7 +99,7 @@ def compare(model: Model, q, v, tau, *, force: float = ACCELERATION, acceleratio
         np.testing.assert_allclose(push, least, rtol=0, atol=force * abs(least).max())
 
 
-@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.exhaustive)])
 def test_any_graph(dtype):
     rng = np.random.default_rng(7)
     model = jax.tree.map(lambda x: jnp.asarray(x, dtype), bodies(rng, 5, GRAPH))

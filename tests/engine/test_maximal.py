@@ -91,7 +91,7 @@ def agree(model: Model, rng: np.random.Generator, dtype, tolerance: float) -> No
 
 
 @pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(np.float64, EXACT), pytest.param(np.float32, SINGLE, marks=pytest.mark.slow)]
+    ("dtype", "tolerance"), [(np.float64, EXACT), pytest.param(np.float32, SINGLE, marks=pytest.mark.exhaustive)]
 )
 def test_accelerations_are_those_of_the_tree(dtype, tolerance):
     rng = np.random.default_rng(1)

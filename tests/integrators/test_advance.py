@@ -64,7 +64,7 @@ def bounced(h: np.ndarray, t: float, e: float) -> np.ndarray:
     return np.stack([RADIUS + e * e * u * rest - G * rest * rest / 2, e * e * u - G * rest], -1)
 
 
-@pytest.mark.slow  # compiles for 20 s
+@pytest.mark.exhaustive  # compiles for a minute; test_gradients has three bounces
 def test_derivatives_through_two_bounces() -> None:
     """In jit, in vmap, forward: height and speed at 1 s by the height of the fall, against the formula's own slope.
 

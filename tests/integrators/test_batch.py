@@ -143,7 +143,7 @@ def run_here(*arguments: str, flags: str | None = None) -> subprocess.Popen[str]
     return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_devices() -> None:
     """The code that users get: in this small scene all bits are the same there (not in every scene is that so)."""
     child = run_here("devices", flags="")

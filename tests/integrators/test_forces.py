@@ -39,7 +39,7 @@ def box(dtype: Any) -> tuple[carom.Model, carom.State, jnp.ndarray]:
     return model, carom.State(jnp.asarray(q, dtype), jnp.asarray(v, dtype), t), jnp.asarray(wrench, dtype)
 
 
-@pytest.fixture(scope="module", params=["float64", pytest.param("float32", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["float64", pytest.param("float32", marks=pytest.mark.exhaustive)])
 def run(request) -> tuple[float, dict[str, tuple[np.ndarray, ...]]]:
     """The tolerance, and of each lane t, place and velocity of the centre of mass."""
     model, states, wrench = box(request.param)

@@ -36,7 +36,7 @@ def stepped(model, state):
     return after.state, contact_events(after.contacts, after.impacts), pushed, after.code
 
 
-@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.exhaustive), np.float64])
 def test_readout_balances_forces(dtype):
     """What rests is carried: impulses on each link are its weight times h, of each pair those of the links above it."""
     model, state = scene(dtype)

@@ -92,7 +92,7 @@ def test_twice_the_time_is_one_time_after_the_other() -> None:
 # -- lanes, order -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lane_against_single_run() -> None:
     """3. To rounding, which four bounces multiply."""
     for k in (0, LANES - 1):

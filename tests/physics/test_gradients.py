@@ -90,7 +90,11 @@ def slopes(mode: str, dtype: str) -> Any:
 
 @pytest.mark.parametrize(
     ("mode", "dtype", "tolerance"),
-    [("forward", "float64", 1e-9), ("reverse", "float64", 1e-9), ("forward", "float32", 2e-4)],  # f32: 1e-5 m of gap
+    [
+        ("forward", "float64", 1e-9),
+        pytest.param("reverse", "float64", 1e-9, marks=pytest.mark.exhaustive),
+        pytest.param("forward", "float32", 2e-4, marks=pytest.mark.exhaustive),  # 1e-5 m of gap
+    ],
 )
 def test_of_a_ball_after_three_bounces(mode: str, dtype: str, tolerance: float) -> None:
     """By the height, the speeds, e and mu: what the formula says."""
@@ -104,6 +108,7 @@ def test_of_a_ball_after_three_bounces(mode: str, dtype: str, tolerance: float) 
     np.testing.assert_allclose(slope, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.exhaustive
 def test_of_a_ball_that_slips_and_rolls() -> None:
     """Without an impact, and forward and reverse are the same number."""
     x = jnp.asarray(PUSHED)
@@ -117,6 +122,7 @@ def test_of_a_ball_that_slips_and_rolls() -> None:
     np.testing.assert_allclose(reverse, ACROSS @ forward, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.exhaustive
 def test_too_few_ticks_are_said() -> None:
     """A run that has not reached its end has a code that says so, and ends where it got: so many bounces cost more."""
     _, (place, (code, _, ticks)) = slopes("reverse", "float64")(jnp.array([0.001, 0.0, 1.0, 0.99, 0.0]))
@@ -173,6 +179,7 @@ def balls() -> Any:
     return given, [0.4, 0.05, -3.0, 1.0, 1.0], 0.45, 3, [(slice(None), slice(None))]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scene", [rods, balls])
 def test_against_differences(scene: Any) -> None:
     """In forward mode, by the start and by parameters of the model."""
@@ -197,6 +204,7 @@ def test_against_differences(scene: Any) -> None:
         assert off.max() <= 1e-6 * np.abs(expected[ends, own]).max()
 
 
+@pytest.mark.exhaustive
 def test_of_a_sliding_box() -> None:
     """It slides on four corners and stops: x = v^2 / (2 mu g).
 

@@ -160,7 +160,7 @@ def test_errors_that_are_fed_back_stay_small():
     assert off[500:].max() < 10 * off[:500].max()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_forty_windows():
     """A02 with 81 bars and 200 constraints, of which 80 are independent and one half is lost twice a turn."""
     model, state = carom.compile_scene(library_scene("n_four_bar", windows=40))

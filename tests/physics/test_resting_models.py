@@ -50,7 +50,7 @@ def test_sliding_ball_begins_to_roll(resting):
     np.testing.assert_allclose([u, 0.1 * w], 0.3 * 5 / 7, rtol=0.05 if resting == "microcollisions" else 2e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_microcollisions_on_a_slope_creep_a_little():
     """A box within its cone: held by p = -2 K^-1 u, its creep over 1 s is bounded, and it is not what `solve` does."""
     a = np.radians(10)

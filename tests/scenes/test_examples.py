@@ -26,7 +26,7 @@ def test_two_peers_end_in_the_same_world() -> None:
     assert int(re.findall(r"(\d+) rollbacks", said)[0]) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_game_plays_by_itself_and_draws(tmp_path: Path) -> None:
     pytest.importorskip("pygame")
     picture = tmp_path / "marbles.png"

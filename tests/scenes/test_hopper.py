@@ -215,7 +215,7 @@ def hops() -> Any:
     return lambda speed: tuple(np.asarray(x) for x in run(speed))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_lanes_of_vmap_are_lanes() -> None:
     env = make_env("hopper")
     state, _ = env.reset(jax.random.split(jax.random.key(0), 2))

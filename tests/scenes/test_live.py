@@ -29,6 +29,11 @@ def scene() -> carom.SceneBuilder:
     return b
 
 
+@pytest.fixture(autouse=True)
+def _room_for_the_next_test() -> None:
+    """Not here: what is cleared between tests would be compiled after the warm-up."""
+
+
 @pytest.fixture(scope="module")
 def made() -> Live:
     def told(event: str, duration_secs: float, **_: Any) -> None:
@@ -280,7 +285,7 @@ def test_worlds_that_cannot_be_are_refused() -> None:
         Live(scene(), max_ticks=0, warm=False)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_thousand_frames_of_a_break_compile_nothing() -> None:
     """In single precision, with all that a game asks; and the balls stay on the table."""
     world = Live("pool_break", dtype="float32", probes=[PROBE])

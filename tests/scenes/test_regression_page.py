@@ -25,7 +25,7 @@ def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=500)
 
 
-@pytest.mark.slow  # four programs
+@pytest.mark.exhaustive  # four programs
 def test_code_runs_and_prints_what_the_page_says(tmp_path):
     (tmp_path / "page.py").write_text("\n".join(of("python")))
     result = run(sys.executable, "page.py", cwd=tmp_path)

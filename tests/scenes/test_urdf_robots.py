@@ -40,7 +40,7 @@ def outcome(path: Path) -> tuple[str, float | None]:
             return f"{dofs} dofs, {chosen}", max(worst.values())
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")  # of meshes: hulls that leave something out, files that are not in the package
 def test_every_robot_moves_as_in_pinocchio_or_is_refused_with_a_reason(tmp_path):
     found = {name: outcome(path) for name, path in urdf_files().items()}

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import machine
 from .emit.program import Program
+from .fusion import fuse
 from .graph import Graph
 from .liveness import prune
 from .order import arrange
@@ -28,6 +29,7 @@ def compiled_text(closed: Any, opens: Sequence[int]) -> tuple[str, Program]:
     graph.top.results = translate(graph, closed.jaxpr, consts, args)
     regions = prune(graph.top)
     for region in regions:
+        fuse(region)
         arrange(region)
     program = Program(graph, [True] * len(args), Plan(graph.top, regions))
     return program.module.text(), program

@@ -27,7 +27,7 @@ class Value:
     """
 
     __slots__ = (
-        "args", "cluster", "id", "last", "live", "op", "open", "param", "region", "size", "slot", "stage", "start", "stored",
+        "args", "cluster", "id", "inline", "last", "live", "op", "open", "param", "region", "size", "slot", "stage", "start", "stored",
         "type", "uniform",
     )  # fmt: skip
 
@@ -50,6 +50,7 @@ class Value:
         )
         self.id = next(_numbers)
         self.live = self.stored = False  # whether anything needs it; whether it must be in memory
+        self.inline = False  # whether it is computed where it is read, see `fusion.py`
         self.stage, self.last = 0, -1  # its turn in the region; the last node of the region that reads it
         self.cluster: Any = None  # the cluster or node that computes it
         self.slot: Any = None  # where in the arena
@@ -101,13 +102,17 @@ class Region:
 
 class Node:
     """What is no elementwise operation.  op: names its emitter.  args: values it reads.  regions: its bodies.
-    outside: values of outer regions that the bodies read."""
+    outside: values of outer regions that the bodies read.
+    source: an argument that is computed within the node, see `fusion.py`; inner: by these operations, from these leaves."""
 
     def __init__(self, op: str, args: Sequence[Value], param: Any, region: Region) -> None:
         self.op, self.args, self.param, self.region = op, list(args), param, region
         self.regions: list[Region] = []
         self.results: list[Value] = []
         self.outside: set[Value] = set()
+        self.source: Value | None = None
+        self.inner: list[Value] = []
+        self.leaves: list[Value] = []
         self.live = False
         self.stage, self.index, self.weight, self.function = 0, -1, 0, -1
         self.id = next(_numbers)

@@ -78,7 +78,7 @@ def _trim(node: Node) -> None:
 
 
 def reads(item: Value | Node) -> list[Value]:
-    return list(item.args) + (list(item.outside) if isinstance(item, Node) else [])
+    return [*item.args, *item.leaves, *item.outside] if isinstance(item, Node) else list(item.args)
 
 
 def _outside(region: Region) -> None:

@@ -64,6 +64,10 @@ class Plan:
                 for k, a in enumerate(value.args):
                     self._use(a, part.region, part.index, part.function, part, value.op in MEMORY and k == 0)
             return
+        for value in part.inner:
+            for k, a in enumerate(value.args):
+                if not a.inline:
+                    self._use(a, part.region, part.index, part.function, part, value.op in MEMORY and k == 0)
         for k, a in enumerate(part.args):
             # whole arrays are read from memory by these, and what a join takes apart is read element by element
             memory = part.op in ("reduce", "extreme", "running", "scatter") or (part.op in ("put", "put_if") and k == 0)
@@ -108,5 +112,7 @@ def _weigh(region: Region) -> None:
         else:
             for inner in part.regions:
                 _weigh(inner)
-            part.weight = 4 * max(1, len(part.args)) + sum(r.weight + 3 * len(r.results) for r in part.regions)
+            part.weight = (
+                4 * max(1, len(part.args)) + len(part.inner) + sum(r.weight + 3 * len(r.results) for r in part.regions)
+            )
     region.weight = sum(part.weight for part in region.order)

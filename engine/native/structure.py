@@ -42,7 +42,11 @@ def _write(x: Any) -> Any:
         static = {f.name: getattr(x, f.name) for f in dataclasses.fields(x) if f.metadata.get("static")}
         if not all(isinstance(one, str | int | float | bool | None) for one in static.values()):
             raise Foreign(kind)
-        return [kind, {f.name: _write(getattr(x, f.name)) for f in dataclasses.fields(x) if f.name not in static}, static]
+        return [
+            kind,
+            {f.name: _write(getattr(x, f.name)) for f in dataclasses.fields(x) if f.name not in static},
+            static,
+        ]
     if hasattr(x, "tree_flatten"):
         return [kind, _write(x.tree_flatten()[0])]
     raise Foreign(kind)

@@ -75,7 +75,9 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
             return program((), model.replace(**varied), arrays)
 
         made = jax.vmap(block)(varied, tuple(cut(x, 1) for x in arrays))
-        return jax.tree.map(lambda x: x.reshape(blocks * wide, *x.shape[2:])[:count].reshape(*lanes, *x.shape[2:]), made)
+        return jax.tree.map(
+            lambda x: x.reshape(blocks * wide, *x.shape[2:])[:count].reshape(*lanes, *x.shape[2:]), made
+        )
 
     @functools.wraps(function)
     def call(model: Any, *arrays: Any) -> Any:
@@ -92,7 +94,11 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
 def _lanes_of(model: Any) -> tuple[int, ...]:
     base = type(model).base_ndim
     return np.broadcast_shapes(
-        *(x.shape[: x.ndim - base(name)] for name, x in vars(model).items() if hasattr(x, "ndim") and x.ndim > base(name))
+        *(
+            x.shape[: x.ndim - base(name)]
+            for name, x in vars(model).items()
+            if hasattr(x, "ndim") and x.ndim > base(name)
+        )
     )
 
 
@@ -101,4 +107,3 @@ def _traced(arguments: Any) -> bool:
     if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
         return True
     return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(arguments))
-

@@ -125,9 +125,10 @@ def _extreme(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
     (_, x), (_, y) = xs
     if type.kind == "b":
         return f.let(f"{'or' if p[0] == 'max' else 'and'} {vector(type, width)} {x}, {y}")
-    if type.kind == "f":  # a NaN wins, and -0 is less than +0
-        return intrinsic(f, f"{p[0]}imum", width, type, x, y)
-    return choose(f, width, type, compare(f, "gt" if p[0] == "max" else "lt", width, type, x, y), x, y)
+    first = compare(f, "gt" if p[0] == "max" else "lt", width, type, x, y)
+    if type.kind == "f":  # a NaN wins; of +0 and -0 the second is taken, where XLA takes +0 for the larger
+        first = f.let(f"or {vector(BOOL, width)} {first}, {f.let(f'fcmp uno {vector(type, width)} {x}, {x}')}")
+    return choose(f, width, type, first, x, y)
 
 
 @operation("clamp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from ..plan import SMALL
 from ..rules.reductions import neutral
 from ..types import BOOL, I32, I64, Type, literal, vector
 from .arithmetic import choose, compare, simple
-from .clusters import offset
+from .clusters import over_strips
 from .function import Function
-from .reading import WHOLE, Strip, element_at, pointer_to, power_of_two, read, table_pointer
+from .reading import WHOLE, Position, Row, Strip, element_at, offset, pointer_to, power_of_two, read, table_pointer
 from .writing import lanes_for, prepare, write_at
 
 
@@ -45,13 +46,22 @@ def emit_empty(f: Function, node: Node, program: Any) -> None:
 
 def emit_put(f: Function, node: Node, program: Any) -> None:
     """An update of a block: in place, where nothing reads the old array any more."""
-    (array, update, *indices), (made,), (table, terms) = node.args, node.results, node.param
+    (made,), (table, terms) = node.results, node.param
+    array, *indices = node.args
+    update = node.source or indices.pop(0)
     inside = indices.pop() if node.op == "put_if" else None
     program.take_over(f, array, made, node)
     moved = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in indices], terms, made)
     start = pointer_to(f, made)
     if moved:
         start = f.let(f"getelementptr inbounds {made.type.stored}, ptr {start}, i32 {moved}")
+    if node.source is not None:
+        type, start = update.type, f.pointer(start, update.type, int(table[0]))
+
+        def turn(at: Position, i: str, count: int) -> None:
+            f.store(type, at.width(0), read(f, update, at), f.pointer(start, type, i), count)
+
+        return over_strips(f, update.size, node.inner, turn, exact=True)
     if inside is None:
         return write_at(f, update, start, table)
     label = f"put{next(f.module.labels)}"
@@ -115,55 +125,63 @@ def masked(f: Function, op: str, type: Type, x: str, width: int, count: int) -> 
 
 def emit_fold(f: Function, node: Node, program: Any) -> None:
     """One result from many terms: strip by strip into a vector, whose elements then are folded."""
-    (value,), (made,), op = node.args, node.results, node.param
-    type, count, width = value.type, value.size, lanes_for([value])
-    full = count // width * width
-    prepare(f, [value], width)
-    nothing = f.splat(type, width, literal(type, neutral(op, type)))
-    x = nothing
-    if full:
-        turn = lambda i, sum: [simple(f, op, width, type, sum, read(f, value, Strip(i, width)))]  # noqa: E731
-        (x,) = f.counted(full, width, turn, [(vector(type, width), nothing)])
-    if full < count:
-        last = masked(f, op, type, read(f, value, Strip(str(full), width)), width, count - full)
-        x = simple(f, op, width, type, x, last)
+    value, (made,), op = node.source or node.args[0], node.results, node.param
+    prepare(f, node.leaves or [value], _width(node, value))
     program.place_if_stored(made)
-    finish(f, made, halves(f, op, type, x, width))
+    finish(f, made, _folded(f, op, value, value.size, _width(node, value), lambda k, width: Strip(k, width)))
+
+
+def _width(node: Node, value: Value) -> int:
+    return lanes_for([value, *node.inner, *node.leaves])
+
+
+def _folded(
+    f: Function, op: str, value: Value, count: int, width: int, place: Callable[[str, int], Position], unroll: int = 4
+) -> str:
+    """The fold of `count` neighbours. place: from the number of the first, the position of a strip."""
+    type, full = value.type, count // width * width
+    x = f.splat(type, width, literal(type, neutral(op, type)))
+
+    def turn(k: str, sum: str) -> list[str]:
+        return [simple(f, op, width, type, sum, read(f, value, place(k, width)))]
+
+    if full > unroll * width:
+        (x,) = f.counted(full, width, turn, [(vector(type, width), x)])
+    else:
+        for k in range(0, full, width):
+            (x,) = turn(str(k), x)
+    if full < count:
+        last = read(f, value, place(str(full), width))
+        x = simple(f, op, width, type, x, masked(f, op, type, last, width, count - full))
+    return halves(f, op, type, x, width)
 
 
 def emit_reduce(f: Function, node: Node, program: Any) -> None:
     """Many results, each of many terms (terms, results)."""
-    (value,), (made,), (op, terms) = node.args, node.results, node.param
-    type, width = value.type, lanes_for([value])
+    value, (made,), (op, terms) = node.source or node.args[0], node.results, node.param
+    type, width = value.type, _width(node, value)
     count, size = terms.shape
     program.place(made)
     out = pointer_to(f, made)
     nothing = literal(type, neutral(op, type))
-    if (np.diff(terms, axis=1) == 1).all():  # side by side: a vector of results at a time
+    prepare(f, node.leaves, width)
+    if np.array_equal(terms, np.arange(terms.size).reshape(terms.shape)):  # rows: a vector of results at a time
 
         def strip(i: str) -> None:
             def turn(k: str, sum: str) -> list[str]:
-                first = f.load(I32, 1, table_pointer(f, I32, terms[:, 0].astype(np.int32), k))
-                row = f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value, i)}, i32 {first}")
-                return [simple(f, op, width, type, sum, f.load(type, width, row))]
+                at = Row(size, k, f.let(f"mul i64 {k}, {size}"), i, width)
+                return [simple(f, op, width, type, sum, read(f, value, at))]
 
             (x,) = f.counted(count, 1, turn, [(vector(type, width), f.splat(type, width, nothing))])
             f.store(type, width, x, f.pointer(out, type, i))
 
         f.counted(size, width, strip)
-    elif (np.diff(terms, axis=0) == 1).all():  # each over neighbours
+    elif np.array_equal(terms.T, np.arange(terms.size).reshape(size, count)):  # each over its row
 
         def one(j: str) -> None:
-            first = f.load(I32, 1, table_pointer(f, I32, terms[0].astype(np.int32), j))
-            row = f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {first}")
-            full, x = count // width * width, f.splat(type, width, nothing)
-            if full:
-                turn = lambda k, sum: [simple(f, op, width, type, sum, f.load(type, width, f.pointer(row, type, k)))]  # noqa: E731
-                (x,) = f.counted(full, width, turn, [(vector(type, width), x)])
-            if full < count:
-                last = f.load(type, width, f.pointer(row, type, full))
-                x = simple(f, op, width, type, x, masked(f, op, type, last, width, count - full))
-            f.store(type, 1, halves(f, op, type, x, width), f.pointer(out, type, j))
+            first = f.let(f"mul i64 {j}, {count}")
+            x = _folded(f, op, value, count, width, lambda k, width: Row(count, j, first, k, width))
+            f.store(type, 1, x, f.pointer(out, type, j))
 
         f.counted(size, 1, one)
     else:

@@ -14,6 +14,7 @@ import numpy as np
 from ..graph import Value
 from ..plan import SMALL
 from ..types import BOOL, I32, Type, literal, vector
+from .arithmetic import apply, simple
 from .function import Function, constant
 
 
@@ -93,6 +94,8 @@ def read(f: Function, value: Value, at: Position) -> str:
         return x or f.keep(key, f.splat(type, width, element(f, value.base, _place(value, 0))))
     key = (value.id, at)
     x = f.known(key)
+    if x is None and value.inline:
+        x = f.keep(key, compute(f, value, at))
     if x is None:
         x = f.keep(key, _look(f, value, at) if value.op == "view" else _load(f, value, at, width))
     return x
@@ -240,3 +243,95 @@ def row_start(f: Function, view: Value, at: Row) -> str:
 
 def table_pointer(f: Function, type: Type, data: np.ndarray, i: str | int = 0) -> str:
     return f.pointer("@tables", type, i, f.module.table(data))
+
+
+def compute(f: Function, value: Value, at: Position) -> str:
+    width = at.width(value.size)
+    if value.op == "build":
+        x = "poison"
+        for k, a in enumerate(value.args):
+            one = element(f, a.base, int(a.param[0]) if a.op == "view" else 0)
+            x = (
+                f.let(f"insertelement {vector(value.type, width)} {x}, {value.type.llvm} {one}, i32 {k}")
+                if width > 1
+                else one
+            )
+        return x
+    if value.op == "window":
+        return _window(f, value, at, width)
+    if value.op == "gather":
+        return _gather(f, value, at, width)
+    return apply(f, value.op, width, value.type, [(a.type, read(f, a, at)) for a in value.args], value.param)
+
+
+def kept_within(f: Function, width: int, type: Type, x: str, most: int | str) -> str:
+    """An index as i32, no less than 0 and no more than `most` [a register of i64, or a number]."""
+    if type.kind == "u" or type.bytes < 4:
+        wide = type if type.bytes >= 4 else I32
+        x = x if wide is type else apply(f, "convert_element_type", width, I32, [(type, x)])
+        type = wide
+    if isinstance(most, str) and type.bytes < 8:
+        most = f.let(f"trunc i64 {most} to {type.llvm}")
+    zero, top = (f.splat(type, width, str(k)) for k in (0, most))
+    if type.kind != "u":
+        x = simple(f, "max", width, type, x, zero)
+    x = simple(f, "min", width, type, x, top)
+    return x if type.bytes == 4 else f.let(f"trunc {vector(type, width)} {x} to {vector(I32, width)}")
+
+
+def offset(
+    f: Function,
+    width: int,
+    indices: list[tuple[Type, str]],
+    terms: tuple[tuple[int, int], ...],
+    array: Value | None = None,
+) -> str | None:
+    """The sum of indices times strides, in i32. array: which it is an offset in, if that may be open."""
+    total = None
+    for (type, x), (stride, most) in zip(indices, terms, strict=True):
+        if most < 0 and array is not None:
+            x = kept_within(f, width, type, x, f.let(f"add i64 {open_rows(f, array)}, {most}"))
+        else:
+            x = kept_within(f, width, type, x, most)
+        if stride != 1:
+            x = simple(f, "mul", width, I32, x, f.splat(I32, width, str(stride)))
+        total = x if total is None else simple(f, "add", width, I32, total, x)
+    return total
+
+
+def window_start(f: Function, value: Value) -> str:
+    """Where a window begins, in memory."""
+    array, (table, terms) = value.args[0], value.param
+    start = f.known((value.id, "start"))
+    if start is None:
+        moved = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in value.args[1:]], terms, array)
+        first = pointer_to(f, array, int(table[0]))
+        start = f.let(f"getelementptr inbounds {array.type.stored}, ptr {first}, i32 {moved}")
+        f.keep((value.id, "start"), start)
+    return start
+
+
+def _window(f: Function, value: Value, at: Position, width: int) -> str:
+    """A pattern of places, moved by an offset that is the same for all."""
+    array, (table, _), start = value.args[0], value.param, window_start(f, value)
+    pattern = table - table[0]
+    if value.size == 1:
+        return f.load(value.type, 1, start)
+    if not pattern.any():
+        return f.splat(value.type, width, f.load(value.type, 1, start))
+    i: str | int = 0 if at is WHOLE else at.i if isinstance(at, Strip) else f.let(f"add i64 {at.first}, {at.column}")  # type: ignore[union-attr]
+    if (pattern == range(len(pattern))).all():
+        return f.load(value.type, width, f.pointer(start, value.type, i))
+    places = f.load(I32, width, table_pointer(f, I32, pattern.astype("int32"), i))
+    return gather(f, array, places, width, start)
+
+
+def _gather(f: Function, value: Value, at: Position, width: int) -> str:
+    array, (table, terms) = value.args[0], value.param
+    moved = offset(f, width, [(a.type, read(f, a, at)) for a in value.args[1:]], terms)
+    assert moved is not None
+    if (table == table[0]).all():
+        return gather(f, array, moved, width, pointer_to(f, array, int(table[0])))
+    i: str | int = 0 if at is WHOLE else at.i if isinstance(at, Strip) else f.let(f"add i64 {at.first}, {at.column}")  # type: ignore[union-attr]
+    places = f.load(I32, width, table_pointer(f, I32, table.astype("int32"), i))
+    return gather(f, array, simple(f, "add", width, I32, moved, places), width)

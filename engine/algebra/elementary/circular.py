@@ -13,19 +13,22 @@ Parts = tuple[Array, Array]
 
 
 def sin(x: Array) -> Array:
-    """The sine; see `_sine_and_cosine` for how large x may be."""
+    """The sine, to 0.79 ulp (float32: 0.77); see `_sine_and_cosine` for how large x may be."""
     k, sine, cosine = _sine_and_cosine(x)
     return with_sign(select(_odd(k), lax.add(*cosine), lax.add(*sine)), (k << _to_sign(x)) ^ bits_of(x))
 
 
 def cos(x: Array) -> Array:
-    """The cosine; see `_sine_and_cosine` for how large x may be."""
+    """The cosine, to 0.78 ulp (0.78); see `_sine_and_cosine` for how large x may be."""
     k, sine, cosine = _sine_and_cosine(x)
     return with_sign(select(_odd(k), lax.add(*sine), lax.add(*cosine)), (k + 1) << _to_sign(x))
 
 
 def tan(x: Array) -> Array:
-    """The tangent, with what sine and cosine were rounded by; see `_sine_and_cosine` for how large x may be."""
+    """The tangent, with what sine and cosine were rounded by, to 1.5 ulp (1.5).
+
+    See `_sine_and_cosine` for how large x may be.
+    """
     k, sine, cosine = _sine_and_cosine(x)
     odd = _odd(k)
     (over, more), (under, less) = _rounded(*sine), _rounded(*cosine)
@@ -76,7 +79,7 @@ def _sine_and_cosine(x: Array) -> tuple[Array, Parts, Parts]:
 
 
 def atan(x: Array) -> Array:
-    """The arctangent."""
+    """The arctangent, to 0.94 ulp (0.89)."""
     a = lax.abs(x)
     steep = a > 1
     over, under = select(steep, number(1.0, x), a), select(steep, a, 1.0)
@@ -90,7 +93,7 @@ def atan2(y: Array, x: Array) -> Array:
     """The angle of the point (x, y), from -pi to pi, zeros' signs heeded.
 
     The rounding errors of a quotient are found by multiplying back, in exact products of halves (Dekker 1971), and
-    their effect is added.
+    their effect is added: it is right to 0.88 ulp (0.93).
     """
     f = format_of(x)
     a, b = lax.abs(y), lax.abs(x)
@@ -140,14 +143,14 @@ def _from_right_angles(high: Array, low: Array, quarters: Array) -> Array:
 
 
 def asin(x: Array) -> Array:
-    """The arcsine. Beyond 1/2 it is pi/2 less twice that of sqrt((1 - x) / 2)."""
+    """The arcsine. Beyond 1/2 it is pi/2 less twice that of sqrt((1 - x) / 2). To 0.67 ulp (0.67)."""
     small, head, tail = _arcsine_parts(lax.abs(x))
     quarters = select(small, number(0.0, x), 1.0)
     return with_sign(_from_right_angles(head, tail, quarters), bits_of(x))
 
 
 def acos(x: Array) -> Array:
-    """The arccosine: pi/2 less the arcsine; beyond 1/2 twice an arcsine, or pi less that."""
+    """The arccosine: pi/2 less the arcsine; beyond 1/2 twice an arcsine, or pi less that. To 0.64 ulp (0.66)."""
     small, head, tail = _arcsine_parts(lax.abs(x))
     below = x < 0
     flip = small & ~below

@@ -23,7 +23,7 @@ from .parts import (
 
 
 def exp(x: Array) -> Array:
-    """e^x."""
+    """e^x, to 0.83 ulp (float32: 0.85)."""
     f = format_of(x)
     _, k, high, tail = _reduced(x)
     y = select(x <= f.exp_most, scaled(1 + (high + tail), k), x + math.inf)
@@ -31,7 +31,7 @@ def exp(x: Array) -> Array:
 
 
 def exp2(x: Array) -> Array:
-    """2^x."""
+    """2^x, to 0.84 ulp (0.83)."""
     n, k = nearest(x)
     rest = x - n
     high = chop(rest)
@@ -40,7 +40,7 @@ def exp2(x: Array) -> Array:
 
 
 def expm1(x: Array) -> Array:
-    """e^x - 1."""
+    """e^x - 1, to 0.92 ulp (0.90)."""
     f = format_of(x)
     y = select(x <= f.exp_most, _grown(select(x < -60, -60.0, x))[0], x + math.inf)
     return select(lax.abs(x) < 2.0 ** -(f.bits + 2), x, y)
@@ -83,12 +83,12 @@ def _grown(x: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def sinh(x: Array) -> Array:
-    """The hyperbolic sine."""
+    """The hyperbolic sine, to 1.4 ulp (1.5)."""
     return with_sign(_hyperbolic(lax.abs(x), -1), bits_of(x))
 
 
 def cosh(x: Array) -> Array:
-    """The hyperbolic cosine."""
+    """The hyperbolic cosine, to 1.1 ulp (1.1)."""
     return _hyperbolic(lax.abs(x), 1)
 
 
@@ -108,7 +108,7 @@ def _hyperbolic(a: Array, sign: int) -> Array:
 
 
 def tanh(x: Array) -> Array:
-    """The hyperbolic tangent, t = e / (e + 2), e = e^2x - 1; near 0 it is better had as (e - e t) / 2."""
+    """The hyperbolic tangent, t = e / (e + 2), e = e^2x - 1; near 0 it is better had as (e - e t) / 2. To 2 ulp (2)."""
     a = lax.abs(x)
     e, n, high, tail = _grown(2 * select(a > 22, 22.0, a))
     t = e / (e + 2)
@@ -116,12 +116,12 @@ def tanh(x: Array) -> Array:
 
 
 def log(x: Array) -> Array:
-    """The natural logarithm."""
+    """The natural logarithm, to 0.78 ulp (0.80)."""
     return _edges_of_log(x, x, _log(x, None))
 
 
 def log1p(x: Array) -> Array:
-    """The natural logarithm of u = 1 + x. What u was rounded by, over u, is added to that of u."""
+    """The natural logarithm of u = 1 + x. What u was rounded by, over u, is added to that of u. To 0.81 ulp (0.83)."""
     u = 1 + x
     v = u - x
     error = (x - (u - v)) + (1 - v)
@@ -153,7 +153,7 @@ def _log(x: Array, more: Array | None) -> Array:
 
 def cbrt(x: Array) -> Array:
     """The cube root: a polynomial, made better twice by Halley's method, the second time from a chopped number,
-    whose square is exact."""
+    whose square is exact. To 0.67 ulp (0.78)."""
     f = format_of(x)
     a = lax.abs(x)
     k, m = exponent_and_fraction(a)
@@ -170,7 +170,8 @@ def cbrt(x: Array) -> Array:
 def power(x: Array, y: Array) -> Array:
     """x^y, y of x's type or of whole numbers; special cases as in IEEE 754's pow.
 
-    It is 2^(y log2 |x|), the logarithm and the product in two parts (Muller, section 11.2 of the first edition).
+    It is 2^(y log2 |x|), the logarithm and the product in two parts (Muller, Elementary Functions, on x^y), to 1.2 ulp
+    (0.87).
     """
     f = format_of(x)
     if jnp.issubdtype(y.dtype, jnp.integer):
@@ -187,15 +188,15 @@ def power(x: Array, y: Array) -> Array:
     bounded = select(y > most, most, select(y < -most, -most, y))
     y_high = chop(bounded)
     high, low = y_high * log_high, (bounded - y_high) * log_high + bounded * log_low
-    extreme = select(a < f.least, -math.inf, a) * y
-    exponent = select((a >= f.least) & (a < math.inf), high + low, extreme)
-    n, k = nearest(exponent)
+    n, k = nearest(high + low)
     rest = high - n
     sum = rest + low
     head = chop(sum)
     made = scaled(_near_one(head, low - (head - rest)), k)
-    made = select(exponent < f.bias + 1, made, math.inf)
-    made = select(exponent < 1 - f.bias, 0.0, made)
+    extreme = select(a < f.least, -math.inf, a) * y
+    above = select((a >= f.least) & (a < math.inf), (high - (f.bias + 1)) + low, extreme)  # what is infinite
+    made = select(above < 0, made, math.inf)
+    made = select(above < -2 * f.bias, 0.0, made)
     below = x <= -f.least
     made = select(odd & (bits_of(x) < 0), -made, made)
     nowhere = (x != x) | (y != y) | (below & ~whole & (a < math.inf))

@@ -25,7 +25,7 @@ def _elementary(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
     size = size_of(out)
     if size == 0:
         return [graph.const(np.zeros(0, out.dtype))]
-    jaxpr = _traced(name, tuple(x.aval.dtype for x in equation.invars))
+    jaxpr = _traced(name, tuple(np.dtype(x.aval.dtype) for x in equation.invars))
     known = dict(zip(jaxpr.invars, spread(graph, equation, ins), strict=True))
     for step in jaxpr.eqns:
         args = [

@@ -8,7 +8,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend import core as jex
 
 from ...algebra.elementary import FUNCTIONS
 from ..graph import Graph, Value
@@ -28,10 +27,7 @@ def _elementary(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
     jaxpr = _traced(name, tuple(np.dtype(x.aval.dtype) for x in equation.invars))
     known = dict(zip(jaxpr.invars, spread(graph, equation, ins), strict=True))
     for step in jaxpr.eqns:
-        args = [
-            graph.const(np.full(size, x.val, x.aval.dtype)) if isinstance(x, jex.Literal) else known[x]
-            for x in step.invars
-        ]
+        args = [graph.const(np.full(size, x.val, x.aval.dtype)) if hasattr(x, "val") else known[x] for x in step.invars]
         (made,) = step.outvars
         known[made] = computed(graph, step.primitive.name, step.params, made.aval.dtype, size, args)
     return [known[jaxpr.outvars[0]]]

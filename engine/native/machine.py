@@ -23,10 +23,7 @@ def llvm() -> Any:
     return binding
 
 
-_MATHEMATICS = (
-    "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "exp", "exp2", "log", "log1p", "expm1", "tanh", "sinh", "cosh",
-    "cbrt", "pow", "fmod", "erf",
-)  # fmt: skip
+_MATHEMATICS = ("fmod", "erf")
 
 
 def target(cpu: str | None = None, features: str | None = None, level: int = LEVEL) -> Any:

@@ -268,33 +268,9 @@ def convert(f: Function, width: int, type: Type, xs: Operands, _: Any = None) ->
     return f.let(f"{'sext' if t.kind == 'i' else 'zext'} {S} {x} to {T}")
 
 
-@operation(
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "exp",
-    "exp2",
-    "log",
-    "log1p",
-    "expm1",
-    "tanh",
-    "sinh",
-    "cosh",
-    "cbrt",
-    "erf",
-    "atan2",
-)
-def _library(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
+@operation("erf")
+def _erf(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
     return library(f, p[0], width, type, [x for _, x in xs])
-
-
-@operation("pow")
-def _pow(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
-    (_, x), (t, y) = xs
-    return library(f, "pow", width, type, [x, y if t == type else convert(f, width, type, [(t, y)])])
 
 
 def library(f: Function, name: str, width: int, type: Type, xs: list[str]) -> str:

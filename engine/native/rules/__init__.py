@@ -1,6 +1,14 @@
 """Rules: jax's primitives, family by family."""
 
-from . import calls, control, elementwise, indexing, reductions, shaping  # noqa: F401  they enter their rules in the table
+from . import (  # noqa: F401  they enter their rules in the table
+    calls,
+    control,
+    elementary,
+    elementwise,
+    indexing,
+    reductions,
+    shaping,
+)
 from .table import RULES, translate, translate_closed
 
 __all__ = ["RULES", "translate", "translate_closed"]

@@ -21,35 +21,45 @@ _FOLDED = {
 
 
 @rule(
-    "add", "sub", "mul", "div", "rem", "neg", "abs", "max", "min", "sqrt", "rsqrt", "sin", "cos", "tan", "atan2", "acos",
-    "asin", "atan", "exp", "exp2", "log", "log1p", "expm1", "tanh", "sinh", "cosh", "cbrt", "pow", "integer_pow", "square",
-    "sign", "floor", "ceil", "round", "and", "or", "xor", "not", "eq", "ne", "lt", "le", "gt", "ge", "lt_to", "le_to",
-    "eq_to", "is_finite", "convert_element_type", "clamp", "select_n", "shift_left", "shift_right_logical",
+    "add", "sub", "mul", "div", "rem", "neg", "abs", "max", "min", "sqrt", "rsqrt", "integer_pow", "square", "sign",
+    "floor", "ceil", "round", "and", "or", "xor", "not", "eq", "ne", "lt", "le", "gt", "ge", "lt_to", "le_to", "eq_to",
+    "is_finite", "convert_element_type", "clamp", "select_n", "shift_left", "shift_right_logical",
     "shift_right_arithmetic", "bitcast_convert_type", "erf",
 )  # fmt: skip
 def elementwise(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    name, p, out = equation.primitive.name, equation.params, equation.outvars[0].aval
-    size, type = size_of(out), type_of(out.dtype)
-    if size == 0:
+    out = equation.outvars[0].aval
+    if size_of(out) == 0:
         return [graph.const(np.zeros(0, out.dtype))]
-    if name == "convert_element_type" and ins[0].type == type:
-        return ins
-    if name == "bitcast_convert_type" and ins[0].type.bytes != type.bytes:
-        raise Unsupported("bitcast_convert_type between types of different size")
-    avals = [x.aval for x in equation.invars]
-    args = [
+    args = spread(graph, equation, ins)
+    return [computed(graph, equation.primitive.name, equation.params, out.dtype, size_of(out), args)]
+
+
+def spread(graph: Graph, equation: Any, ins: list[Value]) -> list[Value]:
+    """The arguments, each as many as there are results."""
+    out, avals = equation.outvars[0].aval, [x.aval for x in equation.invars]
+    size = size_of(out)
+    return [
         x if x.size == size else graph.view(x, np.broadcast_to(places(a), out.shape))
         for x, a in zip(ins, avals, strict=True)
     ]
+
+
+def computed(graph: Graph, name: str, p: Any, dtype: Any, size: int, args: list[Value]) -> Value:
+    """One operation on arguments that are all of this size. name, p: of jax's primitive."""
+    type = type_of(dtype)
+    if name == "convert_element_type" and args[0].type == type:
+        return args[0]
+    if name == "bitcast_convert_type" and args[0].type.bytes != type.bytes:
+        raise Unsupported("bitcast_convert_type between types of different size")
     if name == "select_n" and len(args) == 3 and args[0].type == BOOL:
         if all(a.op == "const" for a in args):
-            return [graph.const(np.where(args[0].param, args[2].param, args[1].param))]
-        return [graph.select(*args)]
+            return graph.const(np.where(args[0].param, args[2].param, args[1].param))
+        return graph.select(*args)
     if name in _FOLDED and all(a.op == "const" for a in args) and (name != "select_n"):
         with np.errstate(all="ignore"):
-            return [graph.const(_FOLDED[name](*(a.param for a in args)).astype(out.dtype))]
+            return graph.const(_FOLDED[name](*(a.param for a in args)).astype(dtype))
     extra = {"integer_pow": "y", "round": "rounding_method"}.get(name)
-    return [graph.compute(name, size, type, args, int(p[extra]) if extra else None)]
+    return graph.compute(name, size, type, args, int(p[extra]) if extra else None)
 
 
 @rule("add_any")
@@ -66,4 +76,4 @@ def binary(graph: Graph, op: str, x: Value, y: Value) -> Value:
     return graph.compute(op, x.size, type, (x, y))
 
 
-__all__ = ["binary", "elementwise", "splat", "unary"]
+__all__ = ["binary", "computed", "elementwise", "splat", "spread", "unary"]

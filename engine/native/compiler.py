@@ -29,7 +29,7 @@ def compiled_text(closed: Any, opens: Sequence[int]) -> tuple[str, Program]:
     graph.top.results = translate(graph, closed.jaxpr, consts, args)
     regions = prune(graph.top)
     for region in regions:
-        fuse(region)
+        fuse(graph, region)
         arrange(region)
     program = Program(graph, [True] * len(args), Plan(graph.top, regions))
     return program.module.text(), program

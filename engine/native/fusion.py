@@ -9,14 +9,15 @@ from collections import Counter
 
 import numpy as np
 
-from .graph import MEMORY, Node, Region, Value
+from .graph import MEMORY, Graph, Node, Region, Value
 from .liveness import reads
+from .patterns import row_kind
 from .plan import SMALL
 
 MOST = 24  # operations that move into a node
 
 
-def fuse(region: Region) -> None:
+def fuse(graph: Graph, region: Region) -> None:
     """Moves values into the nodes of a region that read them."""
     uses = Counter(a.base for item in region.items for a in reads(item))
     uses.update(2 * [v.base for v in region.results])
@@ -25,8 +26,7 @@ def fuse(region: Region) -> None:
         if isinstance(node, Node) and node.op in _SOURCES:
             source = node.args[_SOURCES[node.op]]
             inner = _expression(source, node, uses)
-            if inner and _fits(node, source, inner):
-                _move(node, source, inner)
+            if inner and _FITS[node.op](graph, node, source, inner):
                 moved.update(inner)
     region.items = [x for x in region.items if x not in moved]
 
@@ -60,20 +60,48 @@ def _leaves(inner: list[Value]) -> list[Value]:
     return list({a.id: a for value in inner for a in value.args if a not in known}.values())
 
 
-def _fits(node: Node, source: Value, inner: list[Value]) -> bool:
-    if node.op == "put":
-        return _in_place(node, inner)
-    if node.op == "fold":  # in strips, from its first element to its last
-        return all(a.uniform or a.start is not None for a in _leaves(inner))
-    count, size = node.param[1].shape
-    rows = np.arange(source.size)
-    return source.size == count * size and (
-        np.array_equal(node.param[1].reshape(-1), rows) or np.array_equal(node.param[1].T.reshape(-1), rows)
-    )
+def _into_fold(_: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
+    """In strips, from its first element to its last."""
+    if any(a.start is None and not a.uniform for a in _leaves(inner)):
+        return False
+    _move(node, source, inner)
+    return True
 
 
-def _in_place(node: Node, inner: list[Value]) -> bool:
-    """Whether an update may be computed while it is written: what it reads of the array is what it writes over."""
+def _into_reduce(graph: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
+    """In the order of the results, term after term, or in that of the terms, result after result: whichever lets views
+    be read in rows."""
+    op, terms = node.param
+    if source.size != terms.size:
+        return False
+    count, size = terms.shape
+    for order, by_results in ((terms, True), (terms.T, False)):
+        places = order.reshape(-1)
+        views = [graph.view(a, places) for a in _leaves(inner) if not a.uniform]
+        views = [v for v in views if v.op == "view" and not v.uniform and v.start is None]
+        lengths = [n for n in range(size, 2, -1) if size % n == 0] if by_results else [count]
+        length = next((n for n in lengths if all(row_kind(v, n) for v in views)), 0)
+        if length:
+            again = _reordered(graph, inner, places)
+            node.length, straight = length, np.arange(terms.size)
+            node.param = op, straight.reshape(count, size) if by_results else straight.reshape(size, count).T
+            _move(node, source, again)
+            return True
+    return False
+
+
+def _reordered(graph: Graph, inner: list[Value], places: np.ndarray) -> list[Value]:
+    """The same operations for elements in another order."""
+    made: dict[Value, Value] = {}
+    for value in inner:
+        args = [made.get(a) or (a if a.uniform else graph.view(a, places)) for a in value.args]
+        made[value] = Value(value.op, value.size, value.type, args, value.param, value.region)
+        made[value].live = True
+    return list(made.values())
+
+
+def _into_put(_: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
+    """While it is written: what it reads of the array must be what it writes over."""
     array, _, *indices = node.args
     table, terms = node.param
     if (table != table[0] + np.arange(len(table))).any():
@@ -83,16 +111,17 @@ def _in_place(node: Node, inner: list[Value]) -> bool:
             same = list(value.args[1:]) == indices and value.param[1] == terms and np.array_equal(value.param[0], table)
             if not same:
                 return False
-        elif value.op == "window" and value.args[0].base is array.base:
+        elif any(a.base is array.base for a in value.args):
             return False
-    return not any(a.base is array.base for a in _leaves(inner) if a is not array) and not any(
-        a is array for value in inner if value.op != "window" for a in value.args
-    )
+    _move(node, source, inner)
+    return True
+
+
+_FITS = {"reduce": _into_reduce, "fold": _into_fold, "put": _into_put}
 
 
 def _move(node: Node, source: Value, inner: list[Value]) -> None:
-    node.source = source
-    node.inner = inner
+    node.source, node.inner = inner[-1], inner
     for value in inner:
         value.inline = True
     array = node.args[0] if node.op == "put" else None

@@ -103,7 +103,8 @@ class Region:
 class Node:
     """What is no elementwise operation.  op: names its emitter.  args: values it reads.  regions: its bodies.
     outside: values of outer regions that the bodies read.
-    source: an argument that is computed within the node, see `fusion.py`; inner: by these operations, from these leaves."""
+    source: an argument that is computed within the node, see `fusion.py`; inner: by these operations, from these
+    leaves; length: of the rows it is cut into."""
 
     def __init__(self, op: str, args: Sequence[Value], param: Any, region: Region) -> None:
         self.op, self.args, self.param, self.region = op, list(args), param, region
@@ -113,6 +114,7 @@ class Node:
         self.source: Value | None = None
         self.inner: list[Value] = []
         self.leaves: list[Value] = []
+        self.length = 0
         self.live = False
         self.stage, self.index, self.weight, self.function = 0, -1, 0, -1
         self.id = next(_numbers)

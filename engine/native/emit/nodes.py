@@ -166,16 +166,23 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
     nothing = literal(type, neutral(op, type))
     prepare(f, node.leaves, width)
     if np.array_equal(terms, np.arange(terms.size).reshape(terms.shape)):  # rows: a vector of results at a time
+        length = node.length or size
+        rows = size // length
 
-        def strip(i: str) -> None:
-            def turn(k: str, sum: str) -> list[str]:
-                at = Row(size, k, f.let(f"mul i64 {k}, {size}"), i, width)
-                return [simple(f, op, width, type, sum, read(f, value, at))]
+        def row(part: str) -> None:
+            def strip(i: str) -> None:
+                def turn(k: str, sum: str) -> list[str]:
+                    r = f.let(f"add i64 {f.let(f'mul i64 {k}, {rows}')}, {part}")
+                    at = Row(length, r, f.let(f"mul i64 {r}, {length}"), i, width)
+                    return [simple(f, op, width, type, sum, read(f, value, at))]
 
-            (x,) = f.counted(count, 1, turn, [(vector(type, width), f.splat(type, width, nothing))])
-            f.store(type, width, x, f.pointer(out, type, i))
+                (x,) = f.counted(count, 1, turn, [(vector(type, width), f.splat(type, width, nothing))])
+                place = f.let(f"add i64 {f.let(f'mul i64 {part}, {length}')}, {i}")
+                f.store(type, width, x, f.pointer(out, type, place))
 
-        f.counted(size, width, strip)
+            f.counted(length, width, strip)
+
+        f.counted(rows, 1, row)
     elif np.array_equal(terms.T, np.arange(terms.size).reshape(size, count)):  # each over its row
 
         def one(j: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Value
+from ..patterns import row_kind
 from ..plan import SMALL
 from ..types import BOOL, I32, Type, literal, vector
 from .arithmetic import apply, simple
@@ -216,18 +217,6 @@ def _affine(f: Function, numbers: np.ndarray, i: str) -> str | None:
         return None
     x = i if step == 1 else f.let(f"mul i64 {i}, {step}")
     return x if first == 0 else f.let(f"add i64 {x}, {first}")
-
-
-_KINDS: dict[tuple[int, int], str] = {}
-
-
-def row_kind(view: Value, length: int) -> str:
-    """How places run along the rows of this length: a "line" of neighbours, all the "same", or "" for neither."""
-    key = (view.id, length)
-    if key not in _KINDS:
-        steps = np.diff(view.param.reshape(-1, length), axis=1)
-        _KINDS[key] = "line" if (steps == 1).all() else "same" if not steps.any() else ""
-    return _KINDS[key]
 
 
 def row_start(f: Function, view: Value, at: Row) -> str:

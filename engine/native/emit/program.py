@@ -99,6 +99,9 @@ class Program:
         """Whether its memory may be written over from this node on."""
         if value.op in ("view", "const") or value.slot is None or (value.slot.fixed and value.open is None):
             return False
+        home = value.region
+        if value.op == "input" and home is not None and home.owner is not None and home is not home.owner.regions[2]:
+            return False  # what a loop's test is asked about, its body reads too
         region = node.region
         while self.plan.last[region].get(value) == node.index:
             if region is value.region:

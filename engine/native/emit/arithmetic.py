@@ -84,6 +84,7 @@ def _divide(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
     if type.kind == "f":
         return f.let(f"fdiv {T} {x}, {y}") if op == "div" else library(f, "fmod", width, type, [x, y])
     # division by 0 gives -1 and the remainder x; the smallest number by -1 gives itself and 0
+    y = f.freeze(type, width, y)
     one, zero, minus = (number(f, width, type, k) for k in (1, 0, -1 if type.kind == "i" else (1 << type.bits) - 1))
     by_zero = compare(f, "eq", width, type, y, zero)
     safe = choose(f, width, type, by_zero, one, y)

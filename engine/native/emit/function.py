@@ -160,6 +160,10 @@ class Function:
             f"shufflevector {vector(type, width)} {one}, {vector(type, width)} poison, <{width} x i32> zeroinitializer"
         )
 
+    def freeze(self, type: Type, width: int, x: str) -> str:
+        """x, with numbers behind the last element of a small array too: there is none to divide by or to look at."""
+        return x if width == 1 else self.let(f"freeze {vector(type, width)} {x}")
+
     def extract(self, type: Type, width: int, x: str, k: int) -> str:
         return x if width == 1 else self.let(f"extractelement {vector(type, width)} {x}, i32 {k}")
 

@@ -255,6 +255,7 @@ def compute(f: Function, value: Value, at: Position) -> str:
 
 def kept_within(f: Function, width: int, type: Type, x: str, most: int | str) -> str:
     """An index as i32, no less than 0 and no more than `most` [a register of i64, or a number]."""
+    x = f.freeze(type, width, x)
     if type.kind == "u" or type.bytes < 4:
         wide = type if type.bytes >= 4 else I32
         x = x if wide is type else apply(f, "convert_element_type", width, I32, [(type, x)])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Value, splat
-from ..types import BOOL, Unsupported, type_of
+from ..types import BOOL, Type, Unsupported, type_of
 from .table import places, rule, size_of
 
 # what is computed when the program is compiled, if its arguments are constants: what numpy rounds as machines do
@@ -55,11 +55,19 @@ def computed(graph: Graph, name: str, p: Any, dtype: Any, size: int, args: list[
         if all(a.op == "const" for a in args):
             return graph.const(np.where(args[0].param, args[2].param, args[1].param))
         return graph.select(*args)
-    if name in _FOLDED and all(a.op == "const" for a in args) and (name != "select_n"):
+    if name in _FOLDED and all(a.op == "const" for a in args) and name != "select_n" and _foldable(name, args, type):
         with np.errstate(all="ignore"):
             return graph.const(_FOLDED[name](*(a.param for a in args)).astype(dtype))
     extra = {"integer_pow": "y", "round": "rounding_method"}.get(name)
     return graph.compute(name, size, type, args, int(p[extra]) if extra else None)
+
+
+def _foldable(name: str, args: Sequence[Value], type: Type) -> bool:
+    """Floats that no whole number of the type is near, numpy converts to anything."""
+    if name != "convert_element_type" or args[0].type.kind != "f" or type.kind not in "iu":
+        return True
+    x, limits = args[0].param, np.iinfo(type.dtype)
+    return bool(((x >= limits.min) & (x < limits.max)).all())
 
 
 @rule("add_any")

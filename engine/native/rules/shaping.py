@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Value
+from ..types import F32, F64, Unsupported
 from .table import places, rule
 
 BUILT = 16  # so few elements are put together in a register
@@ -22,10 +23,21 @@ BUILT = 16  # so few elements are put together in a register
     "copy_p",
     "device_put",
     "optimization_barrier",
-    "reduce_precision",
 )
 def _same(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     return ins
+
+
+@rule("reduce_precision")
+def _reduce_precision(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    x, bits = ins[0], (equation.params["exponent_bits"], equation.params["mantissa_bits"])
+    own = np.finfo(x.type.dtype)
+    if bits[0] >= own.iexp and bits[1] >= own.nmant:
+        return ins
+    if x.type is not F64 or bits != (8, 23):
+        raise Unsupported(f"reduce_precision of {x.type.name} to {bits} bits")
+    rounded = graph.compute("convert_element_type", x.size, F32, (x,))
+    return [graph.compute("convert_element_type", x.size, F64, (rounded,))]
 
 
 @rule("broadcast_in_dim")

@@ -142,11 +142,10 @@ def _gather(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 _COMBINED = {
     "scatter": "set",
-    "scatter_add": "add",
     "scatter-add": "add",
-    "scatter_mul": "mul",
-    "scatter_min": "min",
-    "scatter_max": "max",
+    "scatter-mul": "mul",
+    "scatter-min": "min",
+    "scatter-max": "max",
 }
 
 

@@ -85,10 +85,10 @@ def _extreme(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 def _running(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     op = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}[equation.primitive.name]
     at = np.moveaxis(places(equation.invars[0].aval), equation.params["axis"], -1)
+    if not at.size:
+        return ins
     lines = at.reshape(-1, at.shape[-1])
     lines = lines[:, ::-1] if equation.params["reverse"] else lines
-    if not lines.size:
-        return ins
     return [graph.node("running", [graph.whole(ins[0])], (op, lines)).result(ins[0].size, ins[0].type)]
 
 

@@ -18,7 +18,7 @@ from ..engine.native.primitive import Open
 from ..engine.state import State
 from .clock import Frames
 from .control import Control, Orders, held, told_by
-from .free import run_free
+from .free import fly, run_free
 from .lane_map import over_lanes
 from .motion.forces import Drive
 from .recording import Record
@@ -65,7 +65,9 @@ def step(
     frames = Frames(interval, interval, jnp.int32(1))
     given = isinstance(dt, (int, float)) and isinstance(max_dt, (int, float))
     if given and not model.topology.pairs and not rules.limits:
-        after, code = _flown(rules.scheme, functions, math.ceil(dt / max_dt - 1e-9), model, state, frames, rows)
+        alone = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((model, state, rows)))
+        steps = max(1, math.ceil(dt / max_dt - 1e-9))
+        after, code = _flown((rules.scheme, functions, steps, alone), model, state, frames, rows)
     else:
         after, code = _advanced(rules, functions, model, state, frames, longest, rows)
     if throw and not any(isinstance(x, jax.core.Tracer) for x in (code, after.t)):
@@ -91,11 +93,13 @@ def _advanced(
     return ran.state, ran.code
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _flown(
-    scheme: str, functions: Drive, substeps: int, model: Model, state: State, frames: Frames, rows: Any
-) -> tuple[State, Array]:
+@functools.partial(jax.jit, static_argnums=0)
+def _flown(static: Any, model: Model, state: State, frames: Frames, rows: Any) -> tuple[State, Array]:
     """Where nothing can touch."""
-    after, _ = run_free(scheme, model, state, frames, 1, told_by(rows, functions), max(1, substeps))
+    scheme, functions, substeps, alone = static
+    if alone and functions == Drive() and available():
+        after, _ = fly(scheme, model, state, frames, 1, rows, substeps)
+    else:
+        after, _ = run_free(scheme, model, state, frames, 1, told_by(rows, functions), substeps)
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
     return after, jnp.where(finite, results.OK, results.NOT_FINITE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -9,8 +10,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..engine.model import Model
+from ..engine.native.primitive import Open, OpenRecord, native
+from ..engine.native.surface import VECTOR
 from ..engine.state import State
 from .clock import Frames
+from .control import told_by
+from .motion.forces import Drive
 from .prepare import Told
 from .schemes import scheme_named
 
@@ -40,3 +45,78 @@ def run_free(
     lanes = state.t.ndim
     recorded = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, later)
     return final, tuple(jnp.moveaxis(x, 0, lanes) for x in (recorded.t, recorded.q, recorded.v))  # type: ignore[return-value]
+
+
+@native
+def _block(
+    scheme: str, model: Model, state: State, rows: Drive, log: OpenRecord, frames: Frames, substeps: Array
+) -> tuple[State, OpenRecord]:
+    """The lanes of a block (W,), whatever the number of frames and steps.
+
+    rows: what is told from frame to frame, in `Open`.  log: (F, W, nq + nv + 1).
+    """
+    told = told_by(jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open)), Drive())
+    move = scheme_named(scheme)
+
+    def write(log: Array, k: Array, state: State) -> Array:
+        row = jnp.concatenate([state.q, state.v, state.t[:, None]], -1)
+        return jax.lax.dynamic_update_slice(log, row[None], (k, jnp.int32(0), jnp.int32(0)))
+
+    def turn(carry: tuple[Array, State, Array]) -> tuple[Array, State, Array]:
+        k, state, log = carry
+        dt = frames.interval(k)
+        h = dt / substeps
+
+        def substep(_: Array, state: State) -> State:
+            drive = told(model, state, k + 1)
+            return move(model, state, h, drive.motors, drive.impulses(h))
+
+        moved = jax.lax.fori_loop(0, substeps, substep, state)
+        state = State(moved.q, moved.v, state.t + dt)  # not the sum of many steps
+        return k + 1, state, write(log, k + 1, state)
+
+    start = jnp.int32(0), state, write(log.array, jnp.int32(0), state)
+    _, final, log = jax.lax.while_loop(lambda carry: carry[0] < frames.count, turn, start)
+    return final, OpenRecord(log)
+
+
+def fly(
+    scheme: str, model: Model, state: State, frames: Frames, count: int, rows: Drive, substeps: int
+) -> tuple[State, tuple[Array, Array, Array]]:
+    """`run_free` as machine code: lanes in blocks of as many as a vector holds, and one scene as a block of equal ones,
+    so that it is computed the same alone and in a batch."""
+    lanes = state.t.shape
+    wide = VECTOR // state.q.dtype.itemsize
+    blocks = -(-math.prod(lanes) // wide)
+
+    def cut(x: Array, axis: int) -> Array:
+        """(..., lanes, ...) as (blocks, ..., W, ...)."""
+        x = x if lanes else jnp.expand_dims(x, axis)
+        rest = jax.lax.slice_in_dim(x, x.shape[axis] - 1, None, axis=axis)
+        shape = list(x.shape)
+        shape[axis] = blocks * wide - x.shape[axis]
+        x = jnp.concatenate([x, jnp.broadcast_to(rest, shape)], axis)
+        return jnp.moveaxis(x.reshape(*x.shape[:axis], blocks, wide, *x.shape[axis + 1 :]), axis, 0)
+
+    own = {name: cut(x, 0) for name, x in vars(model).items() if name != "topology" and x.ndim > Model.base_ndim(name)}
+    states = jax.tree.map(lambda x: cut(x, 0), state)
+    shared = jax.tree.map(lambda x: x if x.ndim < 3 else None, rows)
+    varied = jax.tree.map(lambda x: cut(x, 1) if x.ndim == 3 else None, rows)
+    width = state.q.shape[-1] + state.v.shape[-1] + 1
+    log = jnp.zeros((blocks, count + 1, wide, width), state.q.dtype)
+
+    def one(own: Any, state: State, varied: Drive, log: Array) -> tuple[State, Array]:
+        told = Drive(*(Open(a if b is None else b) if (a is not None or b is not None) else None
+                       for a, b in zip(shared, varied, strict=True)))  # fmt: skip
+        final, kept = _block(scheme, model.replace(**own), state, told, OpenRecord(log), frames, jnp.int32(substeps))
+        return final, kept.array
+
+    final, log = jax.vmap(one)(own, states, varied, log)
+
+    def joined(x: Array) -> Array:
+        x = x.reshape(blocks * wide, *x.shape[2:])[: math.prod(lanes)]
+        return x.reshape(*lanes, *x.shape[1:])
+
+    log = joined(jnp.moveaxis(log, 2, 1))  # (*lanes, F, width)
+    q, v, t = jnp.split(log, (state.q.shape[-1], width - 1), -1)
+    return jax.tree.map(joined, final), (t[..., 0], q, v)

@@ -23,7 +23,7 @@ from ..engine.state import State
 from .batch import at_hand, run_batch
 from .clock import Frames
 from .control import Control, Orders, told_by
-from .free import run_free
+from .free import fly, run_free
 from .lane_map import one_by_one, over_lanes
 from .motion.forces import Drive
 from .recording import Events, Record, events_of, frames_of
@@ -140,7 +140,8 @@ def rollout(
         bounds = (jnp.asarray(max_dt, state.q.dtype), jnp.asarray(ticks, jnp.int32))
     else:
         substeps = max(1, math.ceil(frame_dt / max_dt - 1e-9))
-        program, static, bounds = _without_contacts, (rules, orders.functions, len(times), substeps), ()
+        alone = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((model, state, orders.rows)))
+        program, static, bounds = _without_contacts, (rules, orders.functions, len(times), substeps, alone), ()
     numbers = (model, state, frames, orders.rows, *bounds)
     inside_jit = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(numbers))
     if inside_jit and not (devices is None and chunk is None):
@@ -184,8 +185,11 @@ def _with_contacts(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _without_contacts(static: tuple[Any, ...], model: Model, state: State, frames: Frames, rows: Drive) -> Rollout:
-    rules, functions, slots, substeps = static
-    final, (t, q, v) = run_free(rules.scheme, model, state, frames, slots - 1, told_by(rows, functions), substeps)
+    rules, functions, slots, substeps, alone = static
+    if alone and functions == Drive() and available():
+        final, (t, q, v) = fly(rules.scheme, model, state, frames, slots - 1, rows, substeps)
+    else:
+        final, (t, q, v) = run_free(rules.scheme, model, state, frames, slots - 1, told_by(rows, functions), substeps)
     well = jnp.isfinite(q).all(-1) & jnp.isfinite(v).all(-1)
     code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE).astype(jnp.int32)
     none = jnp.zeros(state.t.shape, jnp.int32)

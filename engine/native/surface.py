@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -56,8 +57,9 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
     body.__module__, body.__qualname__ = function.__module__, function.__qualname__
     program = native(body)
 
-    @functools.partial(jax.jit, static_argnums=0)
-    def in_blocks(lanes: tuple[int, ...], model: Any, arrays: Any) -> Any:
+    @jax.jit
+    def in_blocks(model: Any, *arrays: Any) -> Any:
+        lanes = np.broadcast_shapes(_lanes_of(model), *(x.shape[:-1] for x in arrays))
         count, dtype = math.prod(lanes), arrays[0].dtype
         wide = VECTOR // np.dtype(dtype).itemsize
         blocks = -(-count // wide)
@@ -81,11 +83,9 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(model: Any, *arrays: Any) -> Any:
-        if _traced((model, arrays)) or jax.default_backend() != "cpu":
+        if _traced(arrays) or _model_traced(model) or jax.default_backend() != "cpu":
             return plain(model, *arrays)
-        given = tuple(x if isinstance(x, jax.Array) else jnp.asarray(x) for x in arrays)
-        lanes = np.broadcast_shapes(_lanes_of(model), *(x.shape[:-1] for x in given))
-        return in_blocks(lanes, model, given)
+        return in_blocks(model, *arrays)
 
     call.lower = plain.lower  # type: ignore[attr-defined]
     return call
@@ -100,6 +100,21 @@ def _lanes_of(model: Any) -> tuple[int, ...]:
             if hasattr(x, "ndim") and x.ndim > base(name)
         )
     )
+
+
+_concrete: dict[
+    int, weakref.ref[Any]
+] = {}  # models of which it is known, by their ids: looking takes as long as a call
+
+
+def _model_traced(model: Any) -> bool:
+    seen = _concrete.get(id(model))
+    if seen is not None and seen() is model:
+        return False
+    if _traced(model):
+        return True
+    _concrete[id(model)] = weakref.ref(model, lambda _, key=id(model): _concrete.pop(key, None))
+    return False
 
 
 def _traced(arguments: Any) -> bool:

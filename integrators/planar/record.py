@@ -13,6 +13,7 @@ from jax import Array
 from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import joint_rates
 from ...engine.planar.links import Rows
+from ...engine.planar.model import ChainState
 from ..recording import put
 from .lane import Lane
 from .tick import Struck
@@ -54,20 +55,33 @@ class ChainEvents:
 
 class Record(NamedTuple):
     """frames: (*batch, F, 6 n + 1), x, v, stuck, shut and t of each.  rows: (*batch, E, 16) the stops.
-    written, missed: (*batch)."""
+    written, missed: (*batch).  room: () F and E as numbers, see `integrators.recording`."""
 
     frames: Array
     rows: Array
     written: Array
     missed: Array
+    room: tuple[Array, Array]
+
+    @property
+    def logs(self) -> bool:
+        """Whether there is room for any stop."""
+        return self.rows.shape[-2] > 0
 
 
-def new_record(lane: Lane, frames: int, max_events: int) -> Record:
-    """Room for so many; the first frame is the state."""
-    batch, row = lane.t.shape, frame_row(lane)
-    blank = jnp.full((*batch, frames, row.shape[-1]), jnp.nan, row.dtype).at[..., 0, :].set(row)
+def new_record(state: ChainState, frames: int, max_events: int) -> Record:
+    """Room for so many."""
+    batch, dtype = state.t.shape, state.x.dtype
+    blank = jnp.full((*batch, frames, 6 * state.x.shape[-2] + 1), jnp.nan, dtype)
     none = jnp.zeros(batch, jnp.int32)
-    return Record(blank, jnp.zeros((*batch, max_events, sum(COLUMNS)), row.dtype), none, none)
+    room = jnp.int32(frames), jnp.int32(max_events)
+    return Record(blank, jnp.zeros((*batch, max_events, sum(COLUMNS)), dtype), none, none, room)
+
+
+def begun(record: Record, lane: Lane) -> Record:
+    """With the lane's state as the first frame."""
+    first = jnp.zeros(lane.t.shape, jnp.int32)
+    return record._replace(frames=put(record.frames, first, frame_row(lane), record.room[0]))
 
 
 def frame_row(lane: Lane) -> Array:
@@ -79,13 +93,13 @@ def frame_row(lane: Lane) -> Array:
 
 def recorded(record: Record, rows: Rows, was: Lane, lane: Lane, struck: Struck) -> Record:
     """After a tick. A frame is written when it is reached, and again when what struck at that very time has stopped."""
-    slots, room = record.frames.shape[-2], record.rows.shape[-2]
+    slots, room = record.room
     written = (lane.clock.frame > was.clock.frame) | lane.at_frame
     frames = put(record.frames, jnp.where(written, lane.clock.frame - 1, slots), frame_row(lane), slots)
     at = jnp.where(struck.yes, jnp.minimum(record.written, room), room)
     logged = struck.yes & (at < room)
-    put_rows = put(record.rows, at, event_row(rows, lane, struck), room) if room else record.rows
-    return Record(frames, put_rows, record.written + logged, record.missed + (struck.yes & ~logged))
+    put_rows = put(record.rows, at, event_row(rows, lane, struck), room) if record.logs else record.rows
+    return Record(frames, put_rows, record.written + logged, record.missed + (struck.yes & ~logged), record.room)
 
 
 def event_row(rows: Rows, lane: Lane, struck: Struck) -> Array:

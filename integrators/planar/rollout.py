@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.core
@@ -15,6 +15,8 @@ import numpy as np
 from jax import Array
 
 from ...engine import results
+from ...engine.algebra.fence import available
+from ...engine.native.primitive import Open, OpenRecord, native
 from ...engine.planar.accelerations import state_of, turns
 from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
@@ -23,7 +25,7 @@ from ..clock import Frames
 from ..rollout import frame_times, intervals_of
 from .lane import ChainStats, Lane, first_lane
 from .proposal import Bounds
-from .record import ChainEvents, Record, events_of, frames_of, new_record, recorded
+from .record import ChainEvents, Record, begun, events_of, frames_of, new_record, recorded
 from .tick import ChainRules, tick
 
 SCHEMES = ("average", "constant")
@@ -120,9 +122,41 @@ def _run(
     bounds: Bounds,
     max_ticks: Array,
 ) -> ChainRollout:
+    record = new_record(state, slots, max_events)
+    if available():
+        ran = _over_lanes((rules, function), model, state, told, record, frames, bounds, max_ticks)
+    else:
+        ran = run_chain(rules, function, model, state, told, record, frames, bounds, max_ticks)
+    lane, record = ran
+    code = first_code(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
+    code = first_code(code, jnp.where(record.missed > 0, EVENTS_FULL, OK)) if max_events else code
+    named = frames_of(record, model.n)
+    return ChainRollout(**named, events=events_of(record), code=code, stats=lane.stats, state=lane.state)
+
+
+class Ended(NamedTuple):
+    """A lane at its end."""
+
+    state: ChainState
+    stats: ChainStats
+    code: Array
+    done: Array
+
+
+def run_chain(
+    rules: ChainRules,
+    function: Any,
+    model: Chain,
+    state: ChainState,
+    told: ChainDrive,
+    record: Record,
+    frames: Frames,
+    bounds: Bounds,
+    max_ticks: Array,
+) -> tuple[Ended, Record]:
+    """One chain, or lanes along one axis, until all are done. record: a new one."""
     rows = rows_of(model, state.t.shape)
     start = first_lane(rows, state, frames, bounds.max_dt)
-    record = new_record(start, slots, max_events)
 
     def busy(carry: tuple[Array, Lane, Record]) -> Array:
         ticks, lane, _ = carry
@@ -134,11 +168,48 @@ def _run(
         after, struck = tick(rules, rows, lane, drive, bounds, frames)
         return ticks + 1, after, recorded(record, rows, lane, after, struck)
 
-    _, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), start, record))
-    code = first_code(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
-    code = first_code(code, jnp.where(record.missed > 0, EVENTS_FULL, OK)) if max_events else code
-    last = state_of(lane.now, lane.t)
-    return ChainRollout(**frames_of(record, model.n), events=events_of(record), code=code, stats=lane.stats, state=last)
+    _, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), start, begun(record, start)))
+    return Ended(state_of(lane.now, lane.t), lane.stats, lane.code, lane.done), record
+
+
+@functools.partial(native, apart=True)
+def _lane(
+    static: tuple[ChainRules, Any], model: Chain, state: ChainState, told: ChainDrive, record: Record, *bounds: Any
+) -> tuple[Ended, Record]:
+    """`run_chain` of one chain, as a program of its own; told and record with arrays of any length."""
+    told, record = (jax.tree.map(_array, x, is_leaf=_is_open) for x in (told, record))
+    ended, record = run_chain(*static, model, state, told, record, *bounds)
+    return ended, _opened(record)
+
+
+def _over_lanes(
+    static: Any, model: Chain, state: ChainState, told: ChainDrive, record: Record, *bounds: Any
+) -> tuple[Ended, Record]:
+    def one(model: Chain, state: ChainState, told: ChainDrive, record: Record) -> tuple[Ended, Record]:
+        ended, record = _lane(static, model, state, jax.tree.map(Open, told), _opened(record), *bounds)
+        return ended, jax.tree.map(_array, record, is_leaf=_is_open)
+
+    if not state.t.ndim:
+        return one(model, state, told, record)
+    leaves, tree = jax.tree.flatten((model, state, told, record))
+    axes = [0 if np.ndim(value) > own else None for _, value, own in model.axes()]
+    axes += [0] * len(jax.tree.leaves(state))
+    axes += [1 if x.ndim == 2 + FIELDS[k] else None for k, x in vars(told).items() if x is not None]
+    axes += [0 if jnp.ndim(x) else None for x in jax.tree.leaves(record)]
+    return jax.vmap(lambda leaves: one(*jax.tree.unflatten(tree, leaves)), in_axes=(axes,))(leaves)
+
+
+def _opened(record: Record) -> Record:
+    rows = OpenRecord(record.rows) if record.logs else record.rows
+    return record._replace(frames=OpenRecord(record.frames), rows=rows)  # type: ignore[arg-type]
+
+
+def _is_open(x: Any) -> bool:
+    return isinstance(x, Open)
+
+
+def _array(x: Any) -> Any:
+    return x.array if isinstance(x, Open) else x
 
 
 def driven(rows: Rows, model: Chain, lane: Lane, function: Any, told: ChainDrive) -> DriveRows:
@@ -149,8 +220,12 @@ def driven(rows: Rows, model: Chain, lane: Lane, function: Any, told: ChainDrive
     for name, axes in FIELDS.items():
         x = getattr(told, name)
         if x is not None:
-            number = jnp.clip(lane.clock.frame - 1, 0, len(x) - 1)
-            of_lane = x.ndim == 1 + lane.t.ndim + axes and number.ndim
+            frame = lane.clock.frame
+            if not frame.ndim:
+                picked[name] = jax.lax.dynamic_index_in_dim(x, frame - 1, keepdims=False)
+                continue
+            number = jnp.clip(frame - 1, 0, len(x) - 1)
+            of_lane = x.ndim == 1 + lane.t.ndim + axes
             picked[name] = x[number, jnp.arange(len(number))] if of_lane else x[number]
     return drive_rows(rows, ChainDrive(**picked))
 

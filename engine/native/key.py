@@ -12,6 +12,7 @@ import enum
 import functools
 import hashlib
 import importlib.metadata
+import os
 import types
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,8 @@ def text_key(text: str) -> str:
 
 
 def surroundings() -> str:
-    return f"{_built()} {jax.config.jax_enable_x64} {jax.config.jax_numpy_dtype_promotion}"  # pyright: ignore
+    checked = bool(os.environ.get("CAROM_NATIVE_CHECK"))
+    return f"{_built()} {checked} {jax.config.jax_enable_x64} {jax.config.jax_numpy_dtype_promotion}"  # pyright: ignore
 
 
 @functools.cache

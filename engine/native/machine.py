@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import functools
+import os
 from typing import Any
 
 LEVEL = 2
@@ -20,8 +21,12 @@ def llvm() -> Any:
     for name in _MATHEMATICS:
         for one in (name, name + "f"):
             binding.add_symbol(one, ctypes.cast(getattr(library, one), ctypes.c_void_p).value)
+    binding.add_symbol("carom_native_outside", ctypes.cast(_outside, ctypes.c_void_p).value)
     return binding
 
+
+OUTSIDE: list[tuple[int, int]] = []  # of code made with CAROM_NATIVE_CHECK: values, and how far from their first byte
+_outside = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(lambda value, far: OUTSIDE.append((value, far)))
 
 _MATHEMATICS = ("fmod", "erf")
 
@@ -40,6 +45,8 @@ def assemble(text: str, machine: Any, level: int = LEVEL) -> bytes:
     """Object code."""
     binding = llvm()
     module = binding.parse_assembly(text)
+    if os.environ.get("CAROM_NATIVE_CHECK"):
+        module.verify()
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     options = binding.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = options.loop_interleaving = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ class Module:
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.labels = itertools.count()
+        self.checked = bool(os.environ.get("CAROM_NATIVE_CHECK"))  # see `reading.watched` and `Program._bury`
         self._tables: dict[bytes, int] = {}
         self._data = bytearray()
 

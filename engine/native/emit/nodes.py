@@ -14,7 +14,19 @@ from ..types import BOOL, I32, I64, Type, literal, vector
 from .arithmetic import choose, compare, simple
 from .clusters import over_strips
 from .function import Function
-from .reading import WHOLE, Position, Row, Strip, element_at, offset, pointer_to, power_of_two, read, table_pointer
+from .reading import (
+    WHOLE,
+    Position,
+    Row,
+    Strip,
+    element_at,
+    offset,
+    pointer_to,
+    power_of_two,
+    read,
+    table_pointer,
+    watched,
+)
 from .writing import lanes_for, prepare, write_at
 
 
@@ -55,6 +67,8 @@ def emit_put(f: Function, node: Node, program: Any) -> None:
     start = pointer_to(f, made)
     if moved:
         start = f.let(f"getelementptr inbounds {made.type.stored}, ptr {start}, i32 {moved}")
+        for place in (table.min(), table.max()) if f.module.checked else ():
+            watched(f, made, f.pointer(start, made.type, int(place)))
     if node.source is not None:
         type, start = update.type, f.pointer(start, update.type, int(table[0]))
 
@@ -94,7 +108,7 @@ def emit_scatter(f: Function, node: Node, program: Any) -> None:
                     inside = good if inside is None else simple(f, "and", 1, BOOL, inside, good)
         place = simple(f, "add", 1, I32, place, offset(f, 1, numbers, terms) or "0")
         target = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {place}")
-        old = f.load(type, 1, target)
+        old = f.load(type, 1, watched(f, made, target))
         new = element_at(f, updates, k)
         new = new if combine == "set" else simple(f, combine, 1, type, old, new)
         f.store(type, 1, choose(f, 1, type, inside, new, old) if inside else new, target)

@@ -116,18 +116,23 @@ class Program:
         last = self.plan.last[value.region].get(value, -1)
         self._dying[value.region][last].append(value)
 
-    def _bury(self, region: Region, upto: int) -> None:
-        """Gives back the slots of values that no later part reads."""
+    def _bury(self, f: Function, region: Region, upto: int) -> None:
+        """Gives back the slots of values that no later part reads. With CAROM_NATIVE_CHECK, they are filled with NaN."""
         waiting = self._dying[region]
         for last in [k for k in waiting if k <= upto]:
             for value in waiting.pop(last):
-                self._arena.drop(value.slot)
+                slot = value.slot
+                self._arena.drop(slot)
+                unread = slot.holders == 0 or (slot.holders == slot.owners and last != END)
+                if f.module.checked and unread and not slot.fixed:
+                    start = f.pointer("%A", None, 0, slot.offset)
+                    f.do(f"call void @llvm.memset.p0.i64(ptr {start}, i8 -1, i64 {slot.size}, i1 false)")
 
     # regions
 
     def _run(self, f: Function, region: Region) -> None:
         """All parts in their order: here, or in functions of their own that are called from here."""
-        self._bury(region, -1) if region.owner is None else None
+        self._bury(f, region, -1) if region.owner is None else None
         inner: Function | None = None
         for part in region.order:
             if inner is not None and inner.number != part.function:
@@ -138,7 +143,7 @@ class Program:
                 f.do(f"call void @{name}(ptr %A)")
                 inner = Function(self.module, name, part.function)
             self._part(inner or f, part)
-            self._bury(region, part.index)
+            self._bury(inner or f, region, part.index)
         if inner is not None:
             inner.close()
 
@@ -212,10 +217,10 @@ class Program:
                 self._test(f, test, carry, f"{label}.body", f"{label}.end")
                 f.begin(f"{label}.body")
             self._bind(f, body, carry)
-            self._bury(body, -1)
+            self._bury(f, body, -1)
             self._run(f, body)
             after = self._hand_on(f, body.results, results)
-            self._bury(body, END)
+            self._bury(f, body, END)
             if short:
                 again = self._test(f, test, after, label, f"{label}.end")
             else:
@@ -226,7 +231,6 @@ class Program:
                 assert x is not None and y is not None
                 phi[1]([(x, came), (y, again)])
         f.scope_close()
-        self._bury(before, END)
         f.begin(f"{label}.end")
         for k, value in enumerate(results):
             if carry[k] is None:
@@ -239,6 +243,7 @@ class Program:
                 register, joined = f.phi(vector(value.type, power_of_two(value.size)))
                 joined([(first[k], entry), (after[k], again)])
                 f.keep((value.id, WHOLE), register)
+        self._bury(f, before, END)
         for value in results:
             if value.slot is not None:
                 value.slot.owners -= 2
@@ -255,7 +260,7 @@ class Program:
             self._bind(f, test, carry)
             self._run(f, test)
             again = read(f, test.results[0], WHOLE)
-            self._bury(test, END)
+            self._bury(f, test, END)
         f.do(f"br i1 {again}, label %{yes}, label %{no}")
         return f.block
 
@@ -279,7 +284,7 @@ class Program:
             with f.scope():
                 self._run(f, region)
                 registers = self._hand_on(f, region.results, node.results)
-                self._bury(region, END)
+                self._bury(f, region, END)
             ways.append((registers, f.block))
             f.do(f"br label %{label}.end")
         f.begin(f"{label}.end")

@@ -14,7 +14,7 @@ import numpy as np
 from ..graph import Value
 from ..patterns import row_kind
 from ..plan import SMALL
-from ..types import BOOL, I32, Type, literal, vector
+from ..types import BOOL, I32, I64, Type, literal, vector
 from .arithmetic import apply, simple
 from .function import Function, constant
 
@@ -64,11 +64,36 @@ def power_of_two(n: int) -> int:
 def pointer_to(f: Function, value: Value, index: str | int = 0) -> str:
     """Where an element of a stored value or of a constant is."""
     if value.op == "const":
-        return f.pointer("@tables", value.type, index, f.module.table(value.param))
-    assert value.slot is not None, f"{value.op} of {value.size} has no place in memory"
-    if value.open is not None:
-        return f.pointer(_open_part(f, value, 0, "ptr"), value.type, index)
-    return f.pointer("%A", value.type, index, value.slot.offset)
+        pointer = f.pointer("@tables", value.type, index, f.module.table(value.param))
+    else:
+        assert value.slot is not None, f"{value.op} of {value.size} has no place in memory"
+        if value.open is not None:
+            pointer = f.pointer(_open_part(f, value, 0, "ptr"), value.type, index)
+        else:
+            pointer = f.pointer("%A", value.type, index, value.slot.offset)
+    return pointer if isinstance(index, int) else watched(f, value, pointer)
+
+
+def watched(f: Function, value: Value, pointer: str, width: int = 1) -> str:
+    """A pointer, or a vector of them, to computed places in an array. With CAROM_NATIVE_CHECK, those that are not in it
+    are told of when the program runs (`machine.OUTSIDE`)."""
+    if not f.module.checked or value.open is not None:
+        return pointer
+    T, B = ("i64", "i1") if width == 1 else (f"<{width} x i64>", f"<{width} x i1>")
+    first = f.let(f"ptrtoint ptr {pointer_to(f, value)} to i64")
+    here = f.let(f"ptrtoint {'ptr' if width == 1 else f'<{width} x ptr>'} {pointer} to {T}")
+    far = f.let(f"sub {T} {here}, {f.splat(I64, width, first)}")
+    beyond = f.let(f"icmp uge {T} {far}, {f.splat(I64, width, str(value.size * value.type.bytes))}")
+    if width > 1:
+        beyond = f.call("i1", f"llvm.vector.reduce.or.v{width}i1", [(B, beyond)])
+    label = f"outside{next(f.module.labels)}"
+    f.do(f"br i1 {beyond}, label %{label}, label %{label}.end")
+    f.begin(label)
+    f.module.declarations.setdefault("carom_native_outside", "declare void @carom_native_outside(i64, i64)")
+    f.do(f"call void @carom_native_outside(i64 {value.id}, i64 {f.extract(I64, width, far, 0)})")
+    f.do(f"br label %{label}.end")
+    f.begin(f"{label}.end")
+    return pointer
 
 
 def open_rows(f: Function, value: Value) -> str:
@@ -191,8 +216,10 @@ def gather(f: Function, array: Value, places: str, width: int, start: str | None
     """The elements at places, a vector of i32, counted from `start` [a pointer] or the array's own."""
     type, start = array.type, start or pointer_to(f, array)
     if width == 1:
-        return f.load(type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {places}"))
+        one = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {places}")
+        return f.load(type, 1, watched(f, array, one))
     pointers = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, <{width} x i32> {places}")
+    watched(f, array, pointers, width)
     stored = vector(type, width, True)
     suffix = "i8" if type.kind == "b" else type.suffix
     args = [
@@ -296,7 +323,7 @@ def window_start(f: Function, value: Value) -> str:
     if start is None:
         moved = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in value.args[1:]], terms, array)
         first = pointer_to(f, array, int(table[0]))
-        start = f.let(f"getelementptr inbounds {array.type.stored}, ptr {first}, i32 {moved}")
+        start = watched(f, array, f.let(f"getelementptr inbounds {array.type.stored}, ptr {first}, i32 {moved}"))
         f.keep((value.id, "start"), start)
     return start
 
@@ -311,7 +338,7 @@ def _window(f: Function, value: Value, at: Position, width: int) -> str:
         return f.splat(value.type, width, f.load(value.type, 1, start))
     i: str | int = 0 if at is WHOLE else at.i if isinstance(at, Strip) else f.let(f"add i64 {at.first}, {at.column}")  # type: ignore[union-attr]
     if (pattern == range(len(pattern))).all():
-        return f.load(value.type, width, f.pointer(start, value.type, i))
+        return f.load(value.type, width, watched(f, array, f.pointer(start, value.type, i)))
     places = f.load(I32, width, table_pointer(f, I32, pattern.astype("int32"), i))
     return gather(f, array, places, width, start)
 

@@ -36,9 +36,14 @@ def _no_fallback() -> Iterator[None]:
 
 
 class Native:
-    """A function compiled once: how it answers with and without poison, lane by lane or all lanes in one call."""
+    """A function compiled once: how it answers with and without poison, lane by lane or all lanes in one call.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    checked: it tells what it looks at outside of its arrays (`machine.OUTSIDE`), and dead arrays are filled with NaN.
+    """
+
+    def __init__(self, function: Callable[..., Any], checked: bool = False) -> None:
+        self._surroundings = {"CAROM_CACHE": "off", **({"CAROM_NATIVE_CHECK": "1"} if checked else {})}
+
         @native
         def program(_: None, *args: Any) -> Any:
             return function(*args)
@@ -52,12 +57,15 @@ class Native:
             run = lambda *args: self._program(None, *args)  # noqa: E731
             return (run if lanes is None else jax.vmap(run, in_axes=tuple(lanes)))(*args)
 
-        with _no_fallback(), mock.patch.dict("os.environ", {"CAROM_NATIVE_POISON": "1"} if poison else {}):
+        asked = {"CAROM_NATIVE_POISON": "1"} if poison else {}
+        with _no_fallback(), mock.patch.dict("os.environ", {**self._surroundings, **asked}):
             return leaves(jax.jit(once)(*args))
 
     def derivative(self, args: Sequence[Any], dots: Sequence[Any]) -> list[np.ndarray]:
-        with _no_fallback():
-            return leaves(jax.jit(lambda a, d: jax.jvp(lambda *x: self._program(None, *x), a, d))(tuple(args), tuple(dots)))
+        with _no_fallback(), mock.patch.dict("os.environ", self._surroundings):
+            return leaves(
+                jax.jit(lambda a, d: jax.jvp(lambda *x: self._program(None, *x), a, d))(tuple(args), tuple(dots))
+            )
 
 
 def xla(function: Callable[..., Any], *args: Any) -> list[np.ndarray]:

@@ -74,7 +74,9 @@ class Source:
             shape.insert(self.count(0, len(shape)), self.pick(fits))
         return tuple(shape)
 
-    def array(self, shape: Sequence[int], dtype: str, special: bool = True, low: float = -8, high: float = 8) -> np.ndarray:
+    def array(
+        self, shape: Sequence[int], dtype: str, special: bool = True, low: float = -8, high: float = 8
+    ) -> np.ndarray:
         kind, shape = np.dtype(dtype).kind, tuple(shape)
         if kind == "b":
             return self.random.random(shape) < 0.5
@@ -101,7 +103,10 @@ class Source:
         return np.where(self.random.random(tuple(shape)) < 0.05, far, x)
 
 
-Maker = Callable[[Source, str], tuple[Callable[..., Any], Sequence[np.ndarray]] | tuple[Callable[..., Any], Sequence[np.ndarray], float]]
+Maker = Callable[
+    [Source, str],
+    tuple[Callable[..., Any], Sequence[np.ndarray]] | tuple[Callable[..., Any], Sequence[np.ndarray], float],
+]
 MAKERS: dict[str, Maker] = {}
 
 
@@ -124,20 +129,66 @@ def cases(draw: Callable[[Any], Any], name: str) -> Case:
 # element by element
 
 _OF = {
-    "add": NUMBERS, "sub": NUMBERS, "mul": NUMBERS, "div": NUMBERS, "rem": NUMBERS, "max": ALL, "min": ALL,
-    "and": (*INTS, "bool"), "or": (*INTS, "bool"), "xor": (*INTS, "bool"), "eq": ALL, "ne": ALL, "lt": ALL, "le": ALL,
-    "gt": ALL, "ge": ALL, "lt_to": NUMBERS, "le_to": NUMBERS, "eq_to": NUMBERS,
-    "shift_left": (*INTS, *SMALL_INTS), "shift_right_logical": (*INTS, *SMALL_INTS), "shift_right_arithmetic": (*INTS, *SMALL_INTS),
-    "neg": (*FLOATS, *INTS), "abs": (*FLOATS, *SIGNED), "sign": NUMBERS, "not": (*INTS, "bool"), "square": NUMBERS, "is_finite": FLOATS,
-    "floor": FLOATS, "ceil": FLOATS, "sqrt": FLOATS, "rsqrt": FLOATS,
-}  # fmt: skip
+    "add": NUMBERS,
+    "sub": NUMBERS,
+    "mul": NUMBERS,
+    "div": NUMBERS,
+    "rem": NUMBERS,
+    "max": ALL,
+    "min": ALL,
+    "and": (*INTS, "bool"),
+    "or": (*INTS, "bool"),
+    "xor": (*INTS, "bool"),
+    "eq": ALL,
+    "ne": ALL,
+    "lt": ALL,
+    "le": ALL,
+    "gt": ALL,
+    "ge": ALL,
+    "lt_to": NUMBERS,
+    "le_to": NUMBERS,
+    "eq_to": NUMBERS,
+    "shift_left": (*INTS, *SMALL_INTS),
+    "shift_right_logical": (*INTS, *SMALL_INTS),
+    "shift_right_arithmetic": (*INTS, *SMALL_INTS),
+    "neg": (*FLOATS, *INTS),
+    "abs": (*FLOATS, *SIGNED),
+    "sign": NUMBERS,
+    "not": (*INTS, "bool"),
+    "square": NUMBERS,
+    "is_finite": FLOATS,
+    "floor": FLOATS,
+    "ceil": FLOATS,
+    "sqrt": FLOATS,
+    "rsqrt": FLOATS,
+}
 _LAX = {
-    "and": lax.bitwise_and, "or": lax.bitwise_or, "xor": lax.bitwise_xor, "not": lax.bitwise_not,
-}  # fmt: skip
+    "and": lax.bitwise_and,
+    "or": lax.bitwise_or,
+    "xor": lax.bitwise_xor,
+    "not": lax.bitwise_not,
+}
 _BINARY = (
-    "add", "sub", "mul", "div", "rem", "max", "min", "and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge",
-    "shift_left", "shift_right_logical", "shift_right_arithmetic",
-)  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "rem",
+    "max",
+    "min",
+    "and",
+    "or",
+    "xor",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "shift_left",
+    "shift_right_logical",
+    "shift_right_arithmetic",
+)
 
 
 @makes(*_BINARY)
@@ -155,13 +206,21 @@ def _binary(source: Source, name: str) -> Any:
         swap = False
     if name.startswith("shift") and swap:
         args = args[::-1]
-    return lambda x, y: operation(*jnp.broadcast_arrays(x, y)), args, 1e-15 if name == "div" else 0.0  # XLA's is by 1 / y
+    return (
+        lambda x, y: operation(*jnp.broadcast_arrays(x, y)),
+        args,
+        1e-15 if name == "div" else 0.0,
+    )  # XLA's is by 1 / y
 
 
 @makes("lt_to", "le_to", "eq_to")
 def _total_order(source: Source, name: str) -> Any:
     shape, dtype = source.shape(), source.pick(_OF[name])
-    bind = {"lt_to": lax.lt_to_p, "le_to": lax.le_to_p, "eq_to": lax.eq_to_p} if hasattr(lax, "lt_to_p") else _total_orders()
+    bind = (
+        {"lt_to": lax.lt_to_p, "le_to": lax.le_to_p, "eq_to": lax.eq_to_p}
+        if hasattr(lax, "lt_to_p")
+        else _total_orders()
+    )
     return lambda x, y: bind[name].bind(x, y), [source.array(shape, dtype), source.array(shape, dtype)]
 
 
@@ -182,9 +241,23 @@ _WITHIN = {"asin": 1.0, "acos": 1.0, "sinh": 8.0, "cosh": 8.0, "log1p": 8.0}
 
 
 @makes(
-    "sin", "cos", "tan", "atan", "asin", "acos", "exp", "exp2", "log", "log1p", "expm1", "tanh", "sinh", "cosh", "cbrt",
+    "sin",
+    "cos",
+    "tan",
+    "atan",
+    "asin",
+    "acos",
+    "exp",
+    "exp2",
+    "log",
+    "log1p",
+    "expm1",
+    "tanh",
+    "sinh",
+    "cosh",
+    "cbrt",
     "erf",
-)  # fmt: skip
+)
 def _library(source: Source, name: str) -> Any:
     x = source.array(source.shape(), source.pick(FLOATS), low=-_WITHIN.get(name, 8), high=_WITHIN.get(name, 8))
     return getattr(lax, name), [_ordinary(x, 1e30 if name in ("sin", "cos", "tan") else np.inf)], 1e-12
@@ -253,7 +326,13 @@ def _reduce_precision(source: Source, _: str) -> Any:
 
 @makes("bitcast_convert_type")
 def _bitcast(source: Source, _: str) -> Any:
-    pairs = [("float64", "int64"), ("float32", "int32"), ("float32", "uint32"), ("int32", "uint32"), ("int64", "float64")]
+    pairs = [
+        ("float64", "int64"),
+        ("float32", "int32"),
+        ("float32", "uint32"),
+        ("int32", "uint32"),
+        ("int64", "float64"),
+    ]
     old, new = source.pick(pairs)
     x = source.array(source.shape(), old)
     if np.dtype(old).kind == "f":  # a NaN has many bits
@@ -278,10 +357,15 @@ def _same(source: Source, name: str) -> Any:
     if name == "squeeze":
         shape = (1, *shape, 1)
     functions = {
-        "reshape": lambda x: x.reshape(x.shape[::-1]), "squeeze": lambda x: lax.squeeze(x, (0,)), "copy": jnp.copy, "copy_p": jnp.copy,
-        "expand_dims": lambda x: lax.expand_dims(x, (0,)), "device_put": jax.device_put, "stop_gradient": lax.stop_gradient,
+        "reshape": lambda x: x.reshape(x.shape[::-1]),
+        "squeeze": lambda x: lax.squeeze(x, (0,)),
+        "copy": jnp.copy,
+        "copy_p": jnp.copy,
+        "expand_dims": lambda x: lax.expand_dims(x, (0,)),
+        "device_put": jax.device_put,
+        "stop_gradient": lax.stop_gradient,
         "optimization_barrier": lax.optimization_barrier,
-    }  # fmt: skip
+    }
     return functions[name], [source.array(shape, dtype)]
 
 
@@ -297,7 +381,7 @@ def _broadcast(source: Source, _: str) -> Any:
 def _slice(source: Source, _: str) -> Any:
     shape = source.shape(1)
     starts = [source.count(0, n - 1) for n in shape]
-    stops = [source.count(a + (not source.count(0, 9) == 0), n) for a, n in zip(starts, shape, strict=True)]
+    stops = [source.count(a + (source.count(0, 9) != 0), n) for a, n in zip(starts, shape, strict=True)]
     steps = [source.count(1, 3) for _ in shape]
     return lambda x: lax.slice(x, starts, stops, steps), [source.array(shape, source.pick(ALL))]
 
@@ -343,7 +427,9 @@ def _unstack(source: Source, _: str) -> Any:
 def _tile(source: Source, _: str) -> Any:
     shape = source.shape(1, 2)
     times = [source.count(0 if source.count(0, 9) == 0 else 1, 3) for _ in shape]
-    return lambda x: lax.tile(x, times) if hasattr(lax, "tile") else jnp.tile(x, times), [source.array(shape, source.pick(ALL))]
+    return lambda x: lax.tile(x, times) if hasattr(lax, "tile") else jnp.tile(x, times), [
+        source.array(shape, source.pick(ALL))
+    ]
 
 
 @makes("concatenate", "stack")
@@ -394,7 +480,9 @@ def _reduce(source: Source, name: str) -> Any:
     x = source.array(shape, dtype)
     if np.dtype(dtype).kind == "f" and name in ("reduce_sum", "reduce_prod"):
         x = np.where(np.abs(x) > 1e30, np.where(np.isinf(x), x, x.dtype.type(1)), x)
-        x = np.where(np.isfinite(x) & (name == "reduce_prod"), x.dtype.type(1) + (x > 0) - (x < -4) / 2, x).astype(dtype)
+        x = np.where(np.isfinite(x) & (name == "reduce_prod"), x.dtype.type(1) + (x > 0) - (x < -4) / 2, x).astype(
+            dtype
+        )
     primitive = getattr(inside, f"{name}_p")
     return lambda x: _bound(primitive, x, axes), [x]
 
@@ -432,7 +520,10 @@ def _dot(source: Source, _: str) -> Any:
         contracted = (source.pick((0, 5, 16, 17, 40)),)
     left, right = (tuple(source.pick((1, 3, 6)) for _ in range(source.count(0, 1))) for _ in range(2))
     dtype = source.pick((*FLOATS, "int32"))
-    x, y = source.array((*batch, *left, *contracted), dtype, False), source.array((*batch, *contracted, *right), dtype, False)
+    x, y = (
+        source.array((*batch, *left, *contracted), dtype, False),
+        source.array((*batch, *contracted, *right), dtype, False),
+    )
     n, m, k = len(batch), len(left), len(contracted)
     dims = ((tuple(range(n + m, n + m + k)), tuple(range(n, n + k))), (tuple(range(n)),) * 2)
     return lambda x, y: lax.dot_general(x, y, dims), [x, y]
@@ -494,13 +585,16 @@ def _gather(source: Source, _: str) -> Any:
     return (
         lambda x, i: lax.gather(x, i, dims, sizes, mode=mode, fill_value=fill),
         [source.array(shape, dtype), index],
-    )  # fmt: skip
+    )
 
 
 _SCATTERS = {
-    "scatter": lax.scatter, "scatter-add": lax.scatter_add, "scatter-mul": lax.scatter_mul, "scatter-min": lax.scatter_min,
+    "scatter": lax.scatter,
+    "scatter-add": lax.scatter_add,
+    "scatter-mul": lax.scatter_mul,
+    "scatter-min": lax.scatter_min,
     "scatter-max": lax.scatter_max,
-}  # fmt: skip
+}
 
 
 @makes(*_SCATTERS)
@@ -538,25 +632,36 @@ def _body(x: Any, y: Any) -> Any:
     return x * 2 + jnp.flip(y), y - x
 
 
-@makes("jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint", "custom_jvp_call", "custom_vjp_call", "native")
+@makes(
+    "jit", "pjit", "closed_call", "core_call", "remat2", "checkpoint", "custom_jvp_call", "custom_vjp_call", "native"
+)
 def _call(source: Source, name: str) -> Any:
     shape = source.shape()
     calls: dict[str, Callable[..., Any]] = {
-        "remat2": jax.checkpoint(_body), "checkpoint": jax.checkpoint(_body), "custom_jvp_call": jax.custom_jvp(_body),
+        "remat2": jax.checkpoint(_body),
+        "checkpoint": jax.checkpoint(_body),
+        "custom_jvp_call": jax.custom_jvp(_body),
         "custom_vjp_call": jax.custom_vjp(_body),
         "native": lambda x, y: native(lambda _, *args: _body(*args))(None, x, y),
-    }  # fmt: skip
+    }
     if name == "custom_jvp_call":
         calls[name].defjvp(lambda primals, tangents: (_body(*primals), _body(*tangents)))  # type: ignore[attr-defined]
     if name == "custom_vjp_call":
         calls[name].defvjp(lambda x, y: (_body(x, y), None), lambda _, dots: dots)  # type: ignore[attr-defined]
-    return calls.get(name, jax.jit(_body)), [source.array(shape, "float64", False), source.array(shape, "float64", False)]
+    return calls.get(name, jax.jit(_body)), [
+        source.array(shape, "float64", False),
+        source.array(shape, "float64", False),
+    ]
 
 
 @makes("while", "scan", "cond")
 def _control(source: Source, name: str) -> Any:
     shape = source.shape()
-    args = [source.array(shape, "float64", False), source.array(shape, "float64", False), source.array((), "int32", False)]
+    args = [
+        source.array(shape, "float64", False),
+        source.array(shape, "float64", False),
+        source.array((), "int32", False),
+    ]
     count, reverse = source.count(0, 5), source.flag()
     bodies: dict[str, Callable[..., Any]] = {
         "while": lambda x, y, n: lax.while_loop(lambda c: c[2] < 3, lambda c: (*_body(*c[:2]), c[2] + 1), (x, y, n)),

@@ -1,7 +1,7 @@
 """Random programs: mixes of what is computed, looked at, updated, put together, in loops within branches within loops.
 
 A program is a function of its seed: numbers are drawn while jax traces it, from a new generator in each body, so that
-every trace of a seed makes the same program. Floats are whole numbers that are kept small, so that sums are exact in any
+every trace of a seed makes the same program. Floats are whole numbers, kept small, so that sums are exact in any
 order and two compilers must agree to the last bit.
 """
 
@@ -15,7 +15,23 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-SHAPES = ((), (1,), (3,), (8,), (16,), (17,), (24,), (33,), (3, 5), (3, 8), (5, 5), (4, 9), (2, 3, 4), (10, 10), (3, 40))
+SHAPES = (
+    (),
+    (1,),
+    (3,),
+    (8,),
+    (16,),
+    (17,),
+    (24,),
+    (33,),
+    (3, 5),
+    (3, 8),
+    (5, 5),
+    (4, 9),
+    (2, 3, 4),
+    (10, 10),
+    (3, 40),
+)
 INPUTS = ((24,), (5, 5), (3,), ())
 TURNS = (0, 0, 1, 2, 3, 5)
 
@@ -97,9 +113,15 @@ class _Body:
 
     def statement(self) -> None:
         straight = [
-            (self.arithmetic, 4), (self.view, 3), (self.look_up, 2), (self.update, 4), (self.reduce, 2), (self.join, 2), (self.whole, 1),
+            (self.arithmetic, 4),
+            (self.view, 3),
+            (self.look_up, 2),
+            (self.update, 4),
+            (self.reduce, 2),
+            (self.join, 2),
+            (self.whole, 1),
             (self.invariant, 1),
-        ]  # fmt: skip
+        ]
         blocks = [(self.repeat, 2), (self.scan, 2), (self.until, 2), (self.branch, 3)] if self.nested else []
         names, weights = zip(*straight, *blocks, strict=True)
         self.one([name for name, weight in zip(names, weights, strict=True) for _ in range(weight)])()
@@ -110,23 +132,45 @@ class _Body:
     def arithmetic(self) -> None:
         x = self.value()
         y = self.of_shape(x.shape)
-        z = [lambda: x + y, lambda: small(x * y), lambda: jnp.maximum(x, y), lambda: jnp.minimum(x, -y), lambda: jnp.where(x > y, x, y + 1),
-             lambda: x - y, lambda: jnp.abs(x) - y, lambda: jnp.floor(x * 0.5), lambda: -x]  # fmt: skip
+        z = [
+            lambda: x + y,
+            lambda: small(x * y),
+            lambda: jnp.maximum(x, y),
+            lambda: jnp.minimum(x, -y),
+            lambda: jnp.where(x > y, x, y + 1),
+            lambda: x - y,
+            lambda: jnp.abs(x) - y,
+            lambda: jnp.floor(x * 0.5),
+            lambda: -x,
+        ]
         self.add(small(self.one(z)()))
 
     def whole(self) -> None:
         """Through 32-bit integers, bools and single floats."""
         x = self.value()
         k = x.astype(jnp.int32)
-        y = [lambda: k // 3, lambda: k % 5, lambda: k << 1, lambda: k ^ 5, lambda: (k > 3) & (k < 9), lambda: x.astype(jnp.float32) * 2,
-             lambda: lax.div(k, self.of_shape(x.shape).astype(jnp.int32)), lambda: k.astype(jnp.int8)]  # fmt: skip
+        y = [
+            lambda: k // 3,
+            lambda: k % 5,
+            lambda: k << 1,
+            lambda: k ^ 5,
+            lambda: (k > 3) & (k < 9),
+            lambda: x.astype(jnp.float32) * 2,
+            lambda: lax.div(k, self.of_shape(x.shape).astype(jnp.int32)),
+            lambda: k.astype(jnp.int8),
+        ]
         self.add(small(self.one(y)().astype(float)))
 
     def view(self) -> None:
         x = self.value()
         shape = self.one(SHAPES)
-        views = [lambda: jnp.flip(x), lambda: x.T, lambda: self.fitted(x, shape), lambda: jnp.broadcast_to(x, (3, *x.shape))[1:],
-                 lambda: x.reshape(-1)[:: int(self.random.integers(1, 4))]]  # fmt: skip
+        views = [
+            lambda: jnp.flip(x),
+            lambda: x.T,
+            lambda: self.fitted(x, shape),
+            lambda: jnp.broadcast_to(x, (3, *x.shape))[1:],
+            lambda: x.reshape(-1)[:: int(self.random.integers(1, 4))],
+        ]
         y = self.one(views)()
         self.add(y if y.size <= 200 and self.chance(0.8) else self.fitted(y, shape))
 
@@ -141,7 +185,11 @@ class _Body:
             lambda: lax.dynamic_slice(flat, (self.index((), flat.size),), (n,)),
             lambda: lax.dynamic_slice(flat, (self.index((), flat.size),), (n,)),
             lambda: flat[jnp.clip(self.index((), flat.size), 0, flat.size - 1)],
-            lambda: x.at[self.index(self.one([(), (3,), (17,)]), x.shape[0])].get(mode=mode, fill_value=2.0) if x.ndim else x,
+            lambda: (
+                x.at[self.index(self.one([(), (3,), (17,)]), x.shape[0])].get(mode=mode, fill_value=2.0)
+                if x.ndim
+                else x
+            ),
         ]
         y = self.one(which)()
         self.add(y if y.size <= 200 else self.fitted(y, shape))
@@ -167,19 +215,30 @@ class _Body:
             lambda: flat.at[self.index((), flat.size)].set(self.of_shape(()), mode=mode),
             lambda: flat.at[self.index((n,), flat.size)].add(self.of_shape((n,)), mode=mode),
             lambda: flat.at[self.index((n,), flat.size)].set(flat[::-1][:n], mode=mode),
-            lambda: flat.at[: n].set(self.of_shape((n,))),
+            lambda: flat.at[:n].set(self.of_shape((n,))),
             lambda: flat.at[self.index((n,), flat.size)].max(self.of_shape((n,)), mode=mode),
             lambda: x.at[self.index((), x.shape[0])].set(self.of_shape(x.shape[1:]), mode=mode) if x.ndim else x + 1,
-            lambda: x.at[..., self.index((), x.shape[-1])].set(self.of_shape(x.shape[:-1]), mode=mode) if x.ndim else x + 1,
-        ]  # fmt: skip
-        return small(self.one(ways)().reshape(x.shape)) if self.chance(0.3) else self.one(ways)().reshape(x.shape)
+            lambda: (
+                x.at[..., self.index((), x.shape[-1])].set(self.of_shape(x.shape[:-1]), mode=mode) if x.ndim else x + 1
+            ),
+        ]
+        # the barrier is for XLA, whose simplifier ends the process when it meets some scatters turned round
+        y = lax.optimization_barrier(self.one(ways)()).reshape(x.shape)
+        return small(y) if self.chance(0.3) else y
 
     def reduce(self) -> None:
         x = self.value()
         axis = None if x.ndim == 0 or self.chance(0.4) else int(self.random.integers(x.ndim))
-        ways = [lambda: jnp.sum(x, axis), lambda: jnp.max(x, axis), lambda: jnp.min(x, axis), lambda: jnp.argmax(x, axis).astype(float),
-                lambda: jnp.any(x > 5, axis).astype(float), lambda: jnp.cumsum(x.reshape(-1)), lambda: lax.cummax(x.reshape(-1), reverse=True),
-                lambda: self.product(x)]  # fmt: skip
+        ways = [
+            lambda: jnp.sum(x, axis),
+            lambda: jnp.max(x, axis),
+            lambda: jnp.min(x, axis),
+            lambda: jnp.argmax(x, axis).astype(float),
+            lambda: jnp.any(x > 5, axis).astype(float),
+            lambda: jnp.cumsum(x.reshape(-1)),
+            lambda: lax.cummax(x.reshape(-1), reverse=True),
+            lambda: self.product(x),
+        ]
         self.add(small(self.one(ways)()))
 
     def product(self, x: Any) -> Any:
@@ -266,12 +325,19 @@ class _Body:
     def scan(self) -> None:
         seed, statements = self._parameters()
         length, reverse = self.one(TURNS), self.chance(0.5)
-        rows = [self.of_shape((length, *self.one(((), (3,), (17,), (2, 9))))) for _ in range(int(self.random.integers(0, 3)))]
+        rows = [
+            self.of_shape((length, *self.one(((), (3,), (17,), (2, 9)))))
+            for _ in range(int(self.random.integers(0, 3)))
+        ]
 
         def body(carry: list[Any], row: list[Any]) -> tuple[list[Any], list[Any]]:
             inner = self.inner([*row, *carry], seed, statements)
             after = inner.handed_on(carry)
-            out = [inner.value(), inner.of_shape(inner.one(((), (3,), (17,)))), *([after[0]] if inner.chance(0.5) else [])]
+            out = [
+                inner.value(),
+                inner.of_shape(inner.one(((), (3,), (17,)))),
+                *([after[0]] if inner.chance(0.5) else []),
+            ]
             return after, out
 
         after, out = lax.scan(body, self.carry(), rows, length=length, reverse=reverse)

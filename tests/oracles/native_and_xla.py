@@ -21,7 +21,7 @@ class Refused(AssertionError):
 
 
 @contextlib.contextmanager
-def _no_fallback() -> Iterator[None]:
+def no_fallback() -> Iterator[None]:
     def refuse(record: logging.LogRecord) -> None:
         raise Refused(record.getMessage())
 
@@ -58,11 +58,11 @@ class Native:
             return (run if lanes is None else jax.vmap(run, in_axes=tuple(lanes)))(*args)
 
         asked = {"CAROM_NATIVE_POISON": "1"} if poison else {}
-        with _no_fallback(), mock.patch.dict("os.environ", {**self._surroundings, **asked}):
+        with no_fallback(), mock.patch.dict("os.environ", {**self._surroundings, **asked}):
             return leaves(jax.jit(once)(*args))
 
     def derivative(self, args: Sequence[Any], dots: Sequence[Any]) -> list[np.ndarray]:
-        with _no_fallback(), mock.patch.dict("os.environ", self._surroundings):
+        with no_fallback(), mock.patch.dict("os.environ", self._surroundings):
             return leaves(
                 jax.jit(lambda a, d: jax.jvp(lambda *x: self._program(None, *x), a, d))(tuple(args), tuple(dots))
             )

@@ -1,0 +1,64 @@
+"""What the random programs found, as small as it can be."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from carom.tests.oracles.native_and_xla import Native, Refused, assert_close, xla
+
+X = np.arange(40.0)
+
+
+def same(function, *args) -> None:
+    for mine, theirs in zip(Native(function)(*args, poison=True), xla(function, *args), strict=True):
+        assert_close(mine, theirs, 0.0)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda c: lax.dynamic_update_slice(c, 100 * c[5:8], (c[0].astype(int),)),
+        lambda c: lax.cond(c[1] > 3, lambda: c, lambda: 20 * c),
+        lambda c: lax.fori_loop(0, c[0].astype(int) + 2, lambda _, x: 2 * x, c),
+    ],
+    ids=["update", "branch", "loop"],
+)
+def test_what_a_loop_is_asked_does_not_change_its_carry(ask) -> None:
+    """The body reads what the test wrote over."""
+    same(lambda x: lax.while_loop(lambda c: jnp.sum(ask(c)) < 5000, lambda c: c + 1, x), X)
+
+
+@pytest.mark.parametrize("size", [3, 5, 7, 9, 15])
+def test_division_of_arrays_that_fill_no_vector(size: int) -> None:
+    """Behind their last element there is nothing to divide by."""
+    x, y = np.arange(10, 10 + size, dtype=np.int32), np.arange(1, size + 1, dtype=np.int32)
+    same(lambda x: (lax.div(x, jnp.asarray(y)), lax.rem(x, jnp.asarray(y)), x // jnp.flip(x)), x)
+
+
+@pytest.mark.parametrize("size", [3, 5, 7, 9, 15])
+def test_places_of_arrays_that_fill_no_vector(size: int) -> None:
+    """Behind their last element there is nowhere to look."""
+    at = np.arange(size, dtype=np.int32)
+    same(lambda x, i: x.at[jnp.flip(i) * 2].get(mode="clip"), X, at)
+
+
+def test_constants_out_of_range() -> None:
+    """They are converted when the program is compiled, by the same rule as when it runs."""
+    odd = np.array([np.nan, 1e20, -1e20, np.inf, 300.0, -1.0])
+    same(
+        lambda x: [lax.convert_element_type(odd, kind) + x.astype(kind) for kind in ("int32", "int64", "uint8")],
+        np.int32(0),
+    )
+
+
+def test_fewer_bits_are_fewer_or_refused() -> None:
+    x = np.linspace(0, 1, 20)
+    same(lambda x: lax.reduce_precision(x, 8, 23), x)
+    with pytest.raises(Refused):
+        Native(lambda x: lax.reduce_precision(x, 8, 7))(x)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+def test_running_sums_of_nothing(shape: tuple[int, ...]) -> None:
+    same(lambda x: (lax.cumsum(x, 0), lax.cummax(x, len(shape) - 1)), np.zeros(shape))

@@ -338,9 +338,24 @@ def _window(f: Function, value: Value, at: Position, width: int) -> str:
         return f.splat(value.type, width, f.load(value.type, 1, start))
     i: str | int = 0 if at is WHOLE else at.i if isinstance(at, Strip) else f.let(f"add i64 {at.first}, {at.column}")  # type: ignore[union-attr]
     if (pattern == range(len(pattern))).all():
+        if array.open is not None:
+            return _load_some(f, value, width, f.pointer(start, value.type, i), i)
         return f.load(value.type, width, watched(f, array, f.pointer(start, value.type, i)))
     places = f.load(I32, width, table_pointer(f, I32, pattern.astype("int32"), i))
     return gather(f, array, places, width, start)
+
+
+def _load_some(f: Function, value: Value, width: int, pointer: str, i: str | int) -> str:
+    """Elements i, i + 1, ... of a value, and nothing of what is behind its last: it may be nobody's memory."""
+    if isinstance(i, int) and i + width <= value.size:
+        return f.load(value.type, width, pointer)
+    steps = f"<{', '.join(f'i64 {k}' for k in range(width))}>"
+    here = f.let(f"add <{width} x i64> {steps}, {f.splat(I64, width, str(i))}")
+    there = f.let(f"icmp ult <{width} x i64> {here}, {f.splat(I64, width, str(value.size))}")
+    stored, bits = vector(value.type, width, True), "i8" if value.type.kind == "b" else value.type.suffix
+    args = [("ptr", pointer), ("i32", str(value.type.bytes)), (f"<{width} x i1>", there), (stored, "zeroinitializer")]
+    x = f.call(stored, f"llvm.masked.load.v{width}{bits}.p0", args)
+    return f.let(f"trunc {stored} {x} to {vector(BOOL, width)}") if value.type.kind == "b" else x
 
 
 def _gather(f: Function, value: Value, at: Position, width: int) -> str:

@@ -67,6 +67,7 @@ class _Body:
 
     def __init__(self, random: np.random.Generator, pool: list[Any], nested: int) -> None:
         self.random, self.pool, self.nested = random, pool, nested
+        self.start: list[Any] = []  # of the last loop or branch
 
     # choices
 
@@ -262,6 +263,8 @@ class _Body:
         """Another body: what it is given comes last, so it is chosen first; it sees what is outside, too."""
         random = np.random.default_rng(seed)
         outside = [self.pool[k] for k in random.integers(0, len(self.pool), 3)]
+        if random.random() < 0.5:  # what a loop started from, beside what has become of it
+            outside += self.start
         body = _Body(random, [*outside, *values], self.nested - 1)
         if not any(x.dtype == jnp.float64 for x in body.pool):
             body.pool.insert(0, jnp.float64(3.0))
@@ -280,6 +283,9 @@ class _Body:
             made.append(jnp.full(self.one(SHAPES), 2.0))
         if self.chance(0.3):
             made.append(jnp.asarray(self.of_shape(self.one([(17,), (24,), (4, 9)]))))
+        if self.chance(0.4):  # made for this alone: nobody reads it afterwards
+            made.append(jnp.cumsum(made[-1].reshape(-1)) % 32)
+        self.start = made
         return made
 
     def handed_on(self, carry: Sequence[Any]) -> list[Any]:

@@ -25,9 +25,14 @@ for name, value in SHARED.items():
     jax.config.update(name, value)
 
 # Tests compile more than they run: XLA's older emitters without LLVM's optimisations compile three times as
-# fast. Set XLA_FLAGS (empty, for the code users get) and this stays out of the way, as CI does for its slow half.
+# fast, and our own compiler six times as fast. Set XLA_FLAGS (empty, for the code users get) and this stays out of
+# the way, as CI does for its last stage.
+FAST = "0" if os.environ.get("XLA_FLAGS") is None else "2"
 if jax.__version_info__[:2] == (0, 10):  # XLA aborts on flags that it does not know
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0")
+
+os.environ.setdefault("CAROM_NATIVE_LEVEL", FAST)
+os.environ.setdefault("CAROM_CACHE", str(Path(__file__).parents[1] / ".cache" / "native"))
 
 jax.config.update("jax_enable_x64", True)  # here only: what runs outside chooses for itself
 

@@ -20,6 +20,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from .machine import level
+
 ROOT = Path(__file__).resolve().parents[2]
 FLOORS = ("engine", "collision", "contact", "integrators", "scenes")
 
@@ -45,7 +47,7 @@ def text_key(text: str) -> str:
 
 
 def surroundings() -> str:
-    checked = bool(os.environ.get("CAROM_NATIVE_CHECK"))
+    checked = bool(os.environ.get("CAROM_NATIVE_CHECK")), level()
     return f"{_built()} {checked} {jax.config.jax_enable_x64} {jax.config.jax_numpy_dtype_promotion}"  # pyright: ignore
 
 

@@ -64,4 +64,3 @@ def _advance(
 ) -> Frame:
     forces = joint_forces(model, state.q, wrenches) + held
     return frame(static, model, state, Drive(motors, forces), dt, *bounds)
-

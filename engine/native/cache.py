@@ -1,10 +1,10 @@
 """Machine code on disk: compiled once, for every process to come.
 
-`~/.cache/carom/native` (or `$XDG_CACHE_HOME/carom/native`, or `$CAROM_CACHE`) holds a file for each program, named by its key. A file
-begins with a digest of all that follows, its key included: one that was cut off, changed, or put under another name
-is not run, nor one that somebody else could have written. Files are written beside and moved into place, so two
-processes do not disturb each other and a process that is killed leaves nothing half written. Beyond MOST bytes, those
-that were used longest ago go. `CAROM_CACHE=off` does without.
+`~/.cache/carom/native` (or `$XDG_CACHE_HOME/carom/native`, or `$CAROM_CACHE`) holds a file for each program, named by
+its key. A file begins with a digest of all that follows, its key included: one that was cut off, changed, or put under
+another name is not run, nor one that somebody else could have written. Files are written beside and moved into place,
+so two processes do not disturb each other and a process that is killed leaves nothing half written. Beyond MOST bytes,
+those that were used longest ago go. `CAROM_CACHE=off` does without.
 """
 
 from __future__ import annotations

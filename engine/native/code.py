@@ -21,8 +21,8 @@ _numbers = itertools.count()
 
 @dataclasses.dataclass
 class Code:
-    """object_code: as LLVM wrote it.  grain: how many lanes a thread takes at a time.  opens: for each result, which open
-    argument it is, or None."""
+    """object_code: as LLVM wrote it.  grain: how many lanes a thread takes at a time.  opens: for each result, which
+    open argument it is, or None."""
 
     object_code: bytes
     grain: int
@@ -45,7 +45,7 @@ class Code:
 
 
 def compiled(closed: Any, open: Any, keep: bool) -> Code:
-    """The code of a closed jaxpr. keep: in the cache, by its text, from where it comes if the same was compiled before."""
+    """The code of a closed jaxpr. keep: in the cache by its text, from where it comes if it was compiled before."""
     text, made = compiled_text(closed, open)
     machine = target()
     sizes = lambda avals: [int(np.prod(a.shape, dtype=int)) * a.dtype.itemsize for a in avals]  # noqa: E731

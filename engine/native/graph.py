@@ -27,8 +27,8 @@ class Value:
     """
 
     __slots__ = (
-        "args", "cluster", "id", "inline", "last", "live", "op", "open", "param", "region", "size", "slot", "stage", "start", "stored",
-        "type", "uniform",
+        "args", "cluster", "id", "inline", "last", "live", "op", "open", "param", "region", "size", "slot", "stage",
+        "start", "stored", "type", "uniform",
     )  # fmt: skip
 
     def __init__(
@@ -131,9 +131,9 @@ class Graph:
     """Builds a graph, region by region, and keeps it small on the way: equal values are one value, views of views are
     views, and operations move out of the loops that do not change their arguments.
 
-    An argument may be *open*: an array of rows, of which the program does not know how many there are. It stays where the
-    caller has it. Rows of it are read and written at places that the program works out, and it is handed from loop to
-    loop; nothing else is done to it, and it is never copied.
+    An argument may be *open*: an array of rows, of which the program does not know how many there are. It stays where
+    the caller has it. Rows of it are read and written at places that the program works out, and it is handed from loop
+    to loop; nothing else is done to it, and it is never copied.
     """
 
     def __init__(self) -> None:
@@ -213,7 +213,7 @@ class Graph:
         return no if no is yes else self.compute("select_n", no.size, no.type, (which, no, yes))
 
     def inside(self, node: Node, before: Region | None, build: Callable[[Region], None]) -> Region:
-        """A new region of a node, built by `build`. before: where a loop's constants are computed; None for branches."""
+        """A new region of a node. before: where a loop's constants are computed; None for branches."""
         outer = self.region
         self.region = Region(before if before is not None else outer, node, before)
         node.regions.append(self.region)

@@ -1,7 +1,7 @@
 """The function that XLA calls: lanes one after another, on as many threads as there is work for.
 
-XLA's foreign function interface hands over a call frame, `struct XLA_FFI_CallFrame` of xla/ffi/api/c_api.h, whose layout
-is stable; the numbers below are offsets in bytes into it and what it points to. The first argument is ours:
+XLA's foreign function interface hands over a call frame, `struct XLA_FFI_CallFrame` of xla/ffi/api/c_api.h, whose
+layout is stable; the numbers below are offsets in bytes into it and what it points to. The first argument is ours:
 `layout`, an int64 array: lanes, flags, grain, then for each argument and each result how far it is from one lane's to
 the next's (0: all lanes share it), then for each argument how many rows it has, if it is open.
 
@@ -102,8 +102,10 @@ def _flush_to_zero(triple: str) -> tuple[list[str], list[str]]:
     """Denormals count as 0, as in XLA's own code. (instructions before, after)"""
     if triple.startswith("x86_64"):
         return [
-            "  %old = alloca i32", "  %new = alloca i32", "  call void @llvm.x86.sse.stmxcsr(ptr %old)", "  %was = load i32, ptr %old",
-            "  %flushing = or i32 %was, 32832", "  store i32 %flushing, ptr %new", "  call void @llvm.x86.sse.ldmxcsr(ptr %new)",
+            "  %old = alloca i32", "  %new = alloca i32",
+            "  call void @llvm.x86.sse.stmxcsr(ptr %old)", "  %was = load i32, ptr %old",
+            "  %flushing = or i32 %was, 32832", "  store i32 %flushing, ptr %new",
+            "  call void @llvm.x86.sse.ldmxcsr(ptr %new)",
         ], ["  call void @llvm.x86.sse.ldmxcsr(ptr %old)"]  # fmt: skip
     if triple.startswith("aarch64"):
         return [
@@ -208,7 +210,8 @@ def _work(flush: list[str], restore: list[str], arena: int) -> list[str]:
 
 
 _TASK = [
-    "define internal void @task(ptr %job) {", "entry:", "  call void @work(ptr %job)", "  call void @let_go(ptr %job)", "  ret void", "}",
+    "define internal void @task(ptr %job) {", "entry:",
+    "  call void @work(ptr %job)", "  call void @let_go(ptr %job)", "  ret void", "}",
 ]  # fmt: skip
 
 _CALLED = [

@@ -1,8 +1,8 @@
 """Which function each part of the program is compiled in, which values must be in memory, and until when.
 
-LLVM's time grows faster than a function's length, so a long region is cut into functions of bounded weight, and a loop or
-branch too heavy for one keeps its skeleton where it stands. Between functions values pass through memory; within one,
-small values stay in registers.
+LLVM's time grows faster than a function's length, so a long region is cut into functions of bounded weight, and a loop
+or branch too heavy for one keeps its skeleton where it stands. Between functions values pass through memory; within
+one, small values stay in registers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`native(function)`: a lane's program as a primitive of jax.
 
-On a CPU it is lowered to one call of machine code made from its jaxpr; under `vmap` that call loops over lanes. What this
-compiler does not translate, other platforms, and machines without llvmlite get XLA's lowering of the same
-jaxpr. In forward mode the differentiated jaxpr is a program of its own; in reverse mode jax sees the function itself.
+On a CPU it is lowered to one call of machine code made from its jaxpr; under `vmap` that call loops over lanes. What
+this compiler does not translate, other platforms, and machines without llvmlite get XLA's lowering of the same jaxpr.
+In forward mode the differentiated jaxpr is a program of its own; in reverse mode jax sees the function itself.
 """
 
 from __future__ import annotations
@@ -254,8 +254,8 @@ batching.primitive_batchers[native_p] = _batch
 
 @jax.tree_util.register_pytree_node_class
 class Open:
-    """An argument that is an array of rows, (rows, ...), whose number a program need not know. It sees the array, and must
-    not ask how long it is."""
+    """An argument that is an array of rows, (rows, ...), whose number a program need not know. It sees the array, and
+    must not ask how long it is."""
 
     written = 1
 

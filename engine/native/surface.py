@@ -1,7 +1,7 @@
-"""Functions that people call with arrays, as machine code: `compiled` for one call as it stands, `lanewise` for batches.
+"""Functions that people call with arrays, as machine code: `compiled` for a call as it stands, `lanewise` for batches.
 
-Called with arrays they run as programs of their own. Called inside a program that is being traced (a user's `jit`, `vmap`
-or `grad`, or another native program) they are a part of that.
+Called with arrays they run as programs of their own. Called inside a program that is being traced (a user's `jit`,
+`vmap` or `grad`, or another native program) they are a part of that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VECTOR = 64  # bytes: so many lanes run side by side as a vector of this size ho
 
 
 def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) -> Callable[..., Any]:
-    """As `jax.jit`, but machine code where it is called with arrays. Keyword arguments are static, if they are named so."""
+    """As `jax.jit`, but machine code where it is called with arrays."""
     plain = jax.jit(function, static_argnames=tuple(static_argnames))
 
     def body(static: tuple[tuple[str, Any], ...], args: Any, named: Any) -> Any:
@@ -113,7 +113,8 @@ def _model_traced(model: Any) -> bool:
         return False
     if _traced(model):
         return True
-    _concrete[id(model)] = weakref.ref(model, lambda _, key=id(model): _concrete.pop(key, None))
+    key = id(model)
+    _concrete[key] = weakref.ref(model, lambda _: _concrete.pop(key, None))
     return False
 
 

@@ -1,6 +1,7 @@
 """Elementwise operations as instructions, of vectors of any width.
 
-No operation is contracted or reordered: what is computed is what is written, on every machine, in vectors of every width.
+No operation is contracted or reordered: what is computed is what is written, on every machine and in vectors of every
+width.
 """
 
 from __future__ import annotations
@@ -208,7 +209,7 @@ def _compare(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
 
 @operation("lt_to", "le_to", "eq_to")
 def _total_order(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
-    """-NaN < -inf < ... < -0 < +0 < ... < inf < NaN: the bits of floats, as integers, with those below 0 turned round."""
+    """-NaN < -inf < ... < -0 < +0 < ... < inf < NaN: the bits of floats as integers, those below 0 turned round."""
     t, (x, y) = xs[0][0], (x for _, x in xs)
     if t.kind == "f":
         I, T = (I64 if t is F64 else I32), vector(t, width)

@@ -102,7 +102,7 @@ class Function:
         return register
 
     def scope_open(self) -> None:
-        """What becomes known from here on is forgotten at `scope_close`: other ways of control do not come through here."""
+        """What becomes known from here on is forgotten at `scope_close`: control may come to that by other ways."""
         self._known.append({})
 
     def scope_close(self) -> None:
@@ -187,7 +187,7 @@ class Function:
     def counted(
         self, count: int | str, step: int, turn: Callable[..., Any], carry: Sequence[tuple[str, str]] = ()
     ) -> list[str]:
-        """turn(i, *carry) -> next carry, for i = 0, step, ... below count, which is not 0. carry: (type, first value)."""
+        """turn(i, *carry) -> next carry, for i = 0, step, ... below count, not 0. carry: (type, first value)."""
         label, before = f"turn{next(self.module.labels)}", self.block
         self.do(f"br label %{label}")
         self.begin(label)

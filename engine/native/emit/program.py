@@ -1,8 +1,8 @@
 """A whole program: functions, slots, loops and branches.
 
-A loop's carry has one slot for the whole loop, or is a register. It takes over the slot of what it starts from if nothing
-reads that any more, its updates write in place, and what a body hands on is copied only where it did not end up in the
-carry's slot by itself. So with a branch's results.
+A loop's carry has one slot for the whole loop, or is a register. It takes over the slot of what it starts from if
+nothing reads that any more, its updates write in place, and what a body hands on is copied only where it did not end
+up in the carry's slot by itself. So with a branch's results.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from ..graph import Graph, Node, Region, Value
 from ..order import Cluster
 from ..plan import END, SMALL, Plan
 from ..types import Unsupported, vector
-from .arithmetic import compare
 from .clusters import emit_cluster
 from .function import Function, Module
 from .nodes import EMITTERS
@@ -117,7 +116,7 @@ class Program:
         self._dying[value.region][last].append(value)
 
     def _bury(self, f: Function, region: Region, upto: int) -> None:
-        """Gives back the slots of values that no later part reads. With CAROM_NATIVE_CHECK, they are filled with NaN."""
+        """Gives back the slots of values that no later part reads; with CAROM_NATIVE_CHECK, filled with NaN."""
         waiting = self._dying[region]
         for last in [k for k in waiting if k <= upto]:
             for value in waiting.pop(last):
@@ -228,8 +227,7 @@ class Program:
                 f.do(f"br label %{label}")
         for phi, x, y in zip(phis, first, after, strict=True):
             if phi:
-                assert x is not None and y is not None
-                phi[1]([(x, came), (y, again)])
+                phi[1]([(x or "", came), (y or "", again)])
         f.scope_close()
         f.begin(f"{label}.end")
         for k, value in enumerate(results):
@@ -303,16 +301,9 @@ class Program:
             value = region.results[k]
             passed = sum(v.base is value for r in node.regions for v in r.results)
             alone = all(r.results[j].base is not value for r in node.regions for j in range(len(r.results)) if j != k)
-            if value.region is not region and value.size > SMALL and passed and alone and self._ends_with(value, node):
+            if value.region is not region and value.size > SMALL and passed and alone and self._ends_at(value, node):
                 result.slot = value.slot
                 result.slot.holders += 1
                 self._will_die(result)
                 return
         self.place(result)
-
-    def _ends_with(self, value: Value, node: Node) -> bool:
-        """Whether nothing behind this branch reads a value, so that it may be written over where it is not handed on."""
-        return self._ends_at(value, node)
-
-
-__all__ = ["Cluster", "Program", "compare"]

@@ -1,7 +1,7 @@
 """Reading values into registers, at a position: the whole of a small one, or where a loop stands.
 
-What is in a register already is not read again. A view is read where it looks: neighbours as one vector, one element for
-all as a splat, a pattern within one or two vectors as a shuffle, and anything else through a table of places.
+What is in a register already is not read again. A view is read where it looks: neighbours as one vector, one element
+for all as a splat, a pattern within one or two vectors as a shuffle, and anything else through a table of places.
 """
 
 from __future__ import annotations

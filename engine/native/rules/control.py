@@ -1,7 +1,8 @@
 """Loops and branches.
 
 Every loop is one node, "loop": its `before` computes what stays the same, its test says whether to go on, its body
-makes the next carry. A scan is a loop with a counter, which reads a row of each input a turn and writes a row of each output.
+makes the next carry. A scan is a loop with a counter, which reads a row of each input a turn and writes a row of each
+output.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from .compiler import compiled_text
 from .handler import handler_text
 from .key import text_key
 from .machine import Loaded, assemble, target
+from .stages import stage
 
 WORK = 20_000  # operations: what is worth a task of its own
 _numbers = itertools.count()
@@ -44,9 +45,10 @@ class Code:
         return {"grain": self.grain, "opens": self.opens}
 
 
-def compiled(closed: Any, open: Any, keep: bool) -> Code:
+def compiled(name: str, closed: Any, open: Any, keep: bool) -> Code:
     """The code of a closed jaxpr. keep: in the cache by its text, from where it comes if it was compiled before."""
-    text, made = compiled_text(closed, open)
+    with stage(name, "translating"):
+        text, made = compiled_text(closed, open)
     machine = target()
     sizes = lambda avals: [int(np.prod(a.shape, dtype=int)) * a.dtype.itemsize for a in avals]  # noqa: E731
     inputs = [
@@ -62,7 +64,9 @@ def compiled(closed: Any, open: Any, keep: bool) -> Code:
     found = cache.find(key) if keep else None
     if found:
         return Code(found[1], found[0]["grain"], found[0]["opens"])
-    code = Code(assemble(text, machine), 1 if made.loops else max(1, WORK // max(made.weight, 1)), made.opens)
+    with stage(name, "making machine code"):
+        object_code = assemble(text, machine)
+    code = Code(object_code, 1 if made.loops else max(1, WORK // max(made.weight, 1)), made.opens)
     if keep:
         cache.store(key, code.description(), code.object_code)
     return code

@@ -27,6 +27,7 @@ from . import cache, structure
 from .code import Code, compiled
 from .handler import HEAD, POISON
 from .key import program_key
+from .stages import stage
 from .types import Unsupported
 
 ROWS = 10007  # of an open array while a program is traced: so many as nothing else has
@@ -58,13 +59,14 @@ class Program:
             finally:
                 _within.reset(token)
 
-        return jax.make_jaxpr(inside)(*self.avals)
+        with stage(self.name, "tracing"):
+            return jax.make_jaxpr(inside)(*self.avals)
 
     @functools.cached_property
     def code(self) -> Code | None:
         """Machine code; None where there is none, which is said once a program."""
         try:
-            code = compiled(self.closed, self.open, self.key is None)
+            code = compiled(self.name, self.closed, self.open, self.key is None)
         except (Unsupported, ImportError) as why:
             log.warning("%s runs as XLA's program: %s", self.name, why)
             return None

@@ -1,4 +1,4 @@
-"""How far a run is, while it goes on: a bar on a terminal, nothing elsewhere."""
+"""How far a run is, while it goes on: a bar on a terminal; elsewhere a line for each long stage of compiling."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from ...engine.native.stages import watched
 from .output import err
 
 if TYPE_CHECKING:
     from .. import running
+
+
+LONG = 0.5  # seconds: of shorter stages nothing is said where lines stay
 
 
 class Told:
@@ -48,4 +52,13 @@ def shown(name: str, lanes: int | None) -> Iterator[Told]:
     columns = (SpinnerColumn(), BarColumn(bar_width=30), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         many = f", {lanes} lanes" if lanes else ""
-        yield Told(bar, bar.add_task(f"{name}{many}: compiling, the first time only", total=None))
+        task = bar.add_task(f"{name}{many}: starting", total=None)
+
+        def compiling(program: str, stage: str, seconds: float | None) -> None:
+            if seconds is None:
+                bar.update(task, description=f"{name}{many}: {stage}, the first time only")
+            elif seconds > LONG and not err.is_terminal:
+                err.print(f"{name}{many}: {stage} took {seconds:.1f} s, the first time only")
+
+        with watched(compiling):
+            yield Told(bar, task)

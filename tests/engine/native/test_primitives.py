@@ -41,7 +41,7 @@ def test_primitive_is_that_of_xla(name: str) -> None:
     sample()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", EVERY)
 def test_primitive_is_that_of_xla_often(name: str) -> None:
     @hypothesis.settings(max_examples=60)

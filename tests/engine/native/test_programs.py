@@ -1,5 +1,7 @@
 """Random programs answer what XLA answers, with anything in memory before, and in every lane what it answers alone."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,11 @@ def _derivative(function, args, dots):
     return leaves(jax.jit(lambda a, d: jax.jvp(function, a, d))(tuple(args), tuple(dots)))
 
 
+def by_hand(firsts: range) -> list[Any]:
+    """The first of many with the slow tests, the others with those that are run by hand."""
+    return [pytest.param(k, marks=pytest.mark.exhaustive if k > firsts[0] else pytest.mark.slow) for k in firsts]
+
+
 @pytest.mark.parametrize("first", range(0, 160, TOGETHER))
 def test_programs(first: int) -> None:
     check(first, TOGETHER)
@@ -87,22 +94,19 @@ def test_derivatives(seed: int) -> None:
     check_derivative(seed)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(100_000, 109_000, 500))
+@pytest.mark.parametrize("first", by_hand(range(100_000, 109_000, 500)))
 def test_many_programs(first: int) -> None:
     for seed in range(first, first + 500, TOGETHER):
         check(seed, TOGETHER)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(200_000, 201_000, 100))
+@pytest.mark.parametrize("first", by_hand(range(200_000, 201_000, 100)))
 def test_many_longer_programs(first: int) -> None:
     for seed in range(first, first + 100, 5):
         check(seed, 5, statements=24, nested=3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(300_000, 300_200, 20))
+@pytest.mark.parametrize("first", by_hand(range(300_000, 300_200, 20)))
 def test_lanes_and_derivatives_of_many(first: int) -> None:
     check_lanes(first, 20)
     for seed in range(first, first + 20):

@@ -1,0 +1,32 @@
+"""What the compiler is at, for those who wait for it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+# (program, stage, None) when a stage begins, (program, stage, seconds) when it has ended
+Watcher = Callable[[str, str, float | None], None]
+
+_watchers: list[Watcher] = []
+
+
+@contextlib.contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Tells the watcher of every stage of compiling in here."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
+@contextlib.contextmanager
+def stage(program: str, name: str) -> Iterator[None]:
+    started = time.perf_counter()
+    for watcher in _watchers:
+        watcher(program, name, None)
+    yield
+    for watcher in _watchers:
+        watcher(program, name, time.perf_counter() - started)

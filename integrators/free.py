@@ -76,8 +76,8 @@ def _block(
         return k + 1, state, write(log, k + 1, state)
 
     start = jnp.int32(0), state, write(log.array, jnp.int32(0), state)
-    _, final, log = jax.lax.while_loop(lambda carry: carry[0] < frames.count, turn, start)
-    return final, OpenRecord(log)
+    _, final, written = jax.lax.while_loop(lambda carry: carry[0] < frames.count, turn, start)
+    return final, OpenRecord(written)
 
 
 def fly(

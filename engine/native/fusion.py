@@ -60,7 +60,7 @@ def _leaves(inner: list[Value]) -> list[Value]:
     return list({a.id: a for value in inner for a in value.args if a not in known}.values())
 
 
-def _into_fold(_: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
+def _into_fold(graph: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
     """In strips, from its first element to its last."""
     if any(a.start is None and not a.uniform for a in _leaves(inner)):
         return False
@@ -100,7 +100,7 @@ def _reordered(graph: Graph, inner: list[Value], places: np.ndarray) -> list[Val
     return list(made.values())
 
 
-def _into_put(_: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
+def _into_put(graph: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
     """While it is written: what it reads of the array must be what it writes over."""
     array, _, *indices = node.args
     table, terms = node.param

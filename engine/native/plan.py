@@ -85,9 +85,9 @@ class Plan:
             seen[base] = max(seen.get(base, -1), index)
             if here is base.region:
                 break
-            if here.before is not None and here.owner is not None and here.owner.regions[0] is base.region:
-                seen = self.last[base.region]  # computed before the loop, read in it: there until it ends
-                seen[base] = END
+            before = here.owner.regions[0] if here.owner is not None else None
+            if before is not None and before is base.region:  # computed before the loop, read in it: until it ends
+                self.last[before][base] = END
                 break
             assert here.owner is not None
             index, here = here.owner.index, here.owner.region

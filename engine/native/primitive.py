@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Primitive
@@ -302,7 +303,7 @@ def native(function: Callable[..., Any], apart: bool = False) -> Callable[..., A
             jax.ShapeDtypeStruct((ROWS, *x.shape[1:]) if is_open else x.shape, x.dtype)
             for x, is_open in zip(leaves, opens, strict=True)
         )
-        key = (static, tree, opens, tuple((a.shape, a.dtype) for a in avals), jax.config.jax_enable_x64)
+        key = (static, tree, opens, tuple((a.shape, a.dtype) for a in avals), jax.config.jax_enable_x64)  # pyright: ignore
         if key not in programs:
             shape: dict[str, Any] = {}
 

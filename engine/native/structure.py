@@ -67,7 +67,7 @@ def _read(data: Any) -> Any:
     module, name = kind.split(":")
     if not module.startswith(_PACKAGE):
         raise Foreign(kind)
-    found = importlib.import_module(module)
+    found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
     if static:

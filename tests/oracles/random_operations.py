@@ -488,7 +488,7 @@ def _reduce(source: Source, name: str) -> Any:
 
 
 def _bound(primitive: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    keywords = {"axes": axes}
+    keywords: dict[str, Any] = {"axes": axes}
     if primitive.name == "reduce_sum":
         keywords["out_sharding"] = None
     return primitive.bind(jnp.asarray(x), **keywords)
@@ -525,7 +525,7 @@ def _dot(source: Source, _: str) -> Any:
         source.array((*batch, *contracted, *right), dtype, False),
     )
     n, m, k = len(batch), len(left), len(contracted)
-    dims = ((tuple(range(n + m, n + m + k)), tuple(range(n, n + k))), (tuple(range(n)),) * 2)
+    dims: Any = ((tuple(range(n + m, n + m + k)), tuple(range(n, n + k))), (tuple(range(n)),) * 2)
     return lambda x, y: lax.dot_general(x, y, dims), [x, y]
 
 

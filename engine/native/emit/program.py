@@ -230,16 +230,16 @@ class Program:
                 phi[1]([(x or "", came), (y or "", again)])
         f.scope_close()
         f.begin(f"{label}.end")
-        for k, value in enumerate(results):
-            if carry[k] is None:
+        for value, held, x, y in zip(results, carry, first, after, strict=True):
+            if held is None or x is None or y is None:
                 continue
             if not short:
-                f.keep((value.id, WHOLE), carry[k])
+                f.keep((value.id, WHOLE), held)
             elif node.param is not None:
-                f.keep((value.id, WHOLE), after[k])
+                f.keep((value.id, WHOLE), y)
             else:
                 register, joined = f.phi(vector(value.type, power_of_two(value.size)))
-                joined([(first[k], entry), (after[k], again)])
+                joined([(x, entry), (y, again)])
                 f.keep((value.id, WHOLE), register)
         self._bury(f, before, END)
         for value in results:

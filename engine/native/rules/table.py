@@ -33,7 +33,10 @@ def translate(graph: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[
     known.update(zip(jaxpr.invars, args, strict=True))
 
     def read(x: Any) -> Value:
-        return graph.const(np.asarray(x.val, x.aval.dtype)) if isinstance(x, jex.Literal) else known[x]
+        if not isinstance(x, jex.Literal):
+            return known[x]
+        aval: Any = x.aval
+        return graph.const(np.asarray(x.val, aval.dtype))
 
     for equation in jaxpr.eqns:
         name = equation.primitive.name

@@ -24,14 +24,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import jax
-import jax.numpy as jnp
 
 try:
     from jax.experimental.xla_metadata import set_xla_metadata
 except ImportError:  # a jax without it still computes the same, only slower
     set_xla_metadata = None
-
-ALONE = {"xla_disable_hlo_passes": "cpu-parallel-task-assigner,dot-library-rewriter,library-rewriter"}
 
 F = TypeVar("F", bound=Callable)
 T = TypeVar("T")
@@ -77,28 +74,6 @@ def one_function(outputs: T) -> T:
         return outputs
     tags = {"inlineable": "false", "xla_cpu_small_call": "true"}
     return jax.tree.map(lambda x: set_xla_metadata(x, **tags), outputs)  # type: ignore[misc]
-
-
-def whole(program: Callable) -> Callable:
-    """`program`, its first argument static, compiled to one machine function, loops and all.
-
-    Passes that bring in library calls and threads are left out. Every argument is made use of: one that is not, or has
-    no elements, can abort the compiler (jax 0.10), and with it the process.
-    """
-
-    def outer(static, *arguments):
-        leaves, tree = jax.tree.flatten(arguments)
-
-        def inner(some):
-            given = iter(some)
-            full = [next(given) if x.size else jnp.zeros(x.shape, x.dtype) for x in leaves]
-            used = sum(x.reshape(-1)[0].astype(jnp.float32) for x in some)
-            return program(static, *jax.tree.unflatten(tree, full)), used
-
-        return one_function(jax.jit(inner)([x for x in leaves if x.size]))
-
-    compiled = jax.jit(outer, static_argnums=0, compiler_options=ALONE)
-    return lambda static, *arguments: compiled(static, *arguments)[0]
 
 
 def available() -> bool:

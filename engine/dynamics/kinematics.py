@@ -27,7 +27,6 @@ from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS, JointParams
 from ..model import Model
-from ..native.surface import compiled
 
 WORLD = Transform(IDENTITY, Vec3(ZERO, ZERO, ZERO))
 AT_REST: Any = Motion(ZERO, ZERO)
@@ -130,7 +129,7 @@ class Poses(NamedTuple):
     rotation: Array
 
 
-@compiled
+@jax.jit
 def fk(model: Model, q: Array) -> Poses:
     """Poses of all links at the coordinates q (..., nq)."""
     forest = Forest.of(model, q=q)

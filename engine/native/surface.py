@@ -85,7 +85,11 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(model: Any, *arrays: Any) -> Any:
         if _traced(arrays) or _model_traced(model) or jax.default_backend() != "cpu":
             return plain(model, *arrays)
-        return in_blocks(model, *arrays)
+        try:
+            return in_blocks(model, *arrays)
+        except (TypeError, ValueError):
+            jax.eval_shape(plain, model, *arrays)  # says what is wrong with the arguments as they were given
+            raise
 
     call.lower = plain.lower  # type: ignore[attr-defined]
     return call

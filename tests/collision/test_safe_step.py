@@ -18,8 +18,7 @@ from carom.collision.speeds.link_motion import link_motion
 from carom.engine.dynamics.kinematics import fk
 from carom.engine.model import Model, Topology
 from carom.engine.state import State
-from carom.integrators.free import run_free
-from carom.integrators.motion.forces import Drive
+from carom.integrators.schemes import scheme_named
 from carom.tests.oracles.bare_shapes import BareShape, with_shapes
 from carom.tests.oracles.random_trees import Recipe, random_model, random_state, random_topology, unit, with_passive
 from carom.tests.oracles.tumbling import Flight, candidate_axes, widest_slab
@@ -300,8 +299,16 @@ def energy_bound(model: Model, state: State) -> Any:
 @jax.jit
 def flown(model, state, intervals):
     """q, v and t of all frames, in one step from each to the next."""
-    _, (t, q, v) = run_free("rk4", model, state, intervals, lambda *_: Drive(), 1)
-    return q, v, t
+    move = scheme_named("rk4")
+
+    def step(state, h):
+        moved = move(model, state, h, None, None)
+        after = State(moved.q, moved.v, state.t + h)
+        return after, after
+
+    _, later = jax.lax.scan(step, state, intervals)
+    frames = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, later)
+    return tuple(jnp.moveaxis(x, 0, state.t.ndim) for x in (frames.q, frames.v, frames.t))
 
 
 @pytest.mark.parametrize(

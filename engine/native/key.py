@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .machine import level
+from .machine import level, processor
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOORS = ("engine", "collision", "contact", "integrators", "scenes")
@@ -47,22 +47,18 @@ def text_key(text: str) -> str:
 
 
 def surroundings() -> str:
-    checked = bool(os.environ.get("CAROM_NATIVE_CHECK")), level()
+    checked = bool(os.environ.get("CAROM_NATIVE_CHECK")), level(), processor()
     return f"{_built()} {checked} {jax.config.jax_enable_x64} {jax.config.jax_numpy_dtype_promotion}"  # pyright: ignore
 
 
 @functools.cache
 def _built() -> str:
-    """The source, the versions and the processor."""
-    from .machine import llvm
-
+    """The source and the versions."""
     digest = hashlib.sha256()
     for path in sorted(p for floor in FLOORS for p in (ROOT / floor).rglob("*.py")):
         digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
     versions = [importlib.metadata.version(name) for name in ("jax", "jaxlib", "llvmlite", "numpy")]
-    binding = llvm()
-    cpu = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    return f"{digest.hexdigest()} {versions} {cpu}"
+    return f"{digest.hexdigest()} {versions}"
 
 
 def _static(digest: Any, x: Any) -> None:

@@ -37,14 +37,22 @@ _outside = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(lambda value, 
 _MATHEMATICS = ("fmod", "erf")
 
 
-def target(cpu: str | None = None, features: str | None = None) -> Any:
-    """The machine that code is made for: this one by default."""
-    binding = llvm()
-    return binding.Target.from_default_triple().create_target_machine(
-        cpu=binding.get_host_cpu_name() if cpu is None else cpu,
-        features=binding.get_host_cpu_features().flatten() if features is None else features,
-        opt=level(), codemodel="jitdefault", reloc="static",
-    )  # fmt: skip
+def processor() -> tuple[str, str]:
+    """What code is made for, and its features: this machine, or what CAROM_NATIVE_CPU names, as x86-64-v3."""
+    named = os.environ.get("CAROM_NATIVE_CPU")
+    if named:
+        return named, ""
+    return llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten()
+
+
+def target() -> Any:
+    """The machine that code is made for."""
+    cpu, features = processor()
+    return (
+        llvm()
+        .Target.from_default_triple()
+        .create_target_machine(cpu=cpu, features=features, opt=level(), codemodel="jitdefault", reloc="static")
+    )
 
 
 def assemble(text: str, machine: Any) -> bytes:

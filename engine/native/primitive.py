@@ -227,12 +227,13 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batche
     )
     moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     mapped = [d is not None for d in dims]
+    given = list(mapped)
     for k, open in enumerate(program.open):  # what is written belongs to one lane
         if open == 2 and not mapped[k]:
             moved[k], mapped[k] = jnp.broadcast_to(moved[k], (size, *moved[k].shape)), True
     if inner is None:
         out = native_p.bind(*moved, program=program, batched=tuple(mapped))
-        return _unmapped(program, mapped, out)
+        return _unmapped(program, given, out)
     flat = []
     for x, outer, own in zip(moved, mapped, batched, strict=True):  # two axes of lanes as one
         if outer or own:
@@ -242,7 +243,7 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batche
         flat.append(x)
     both = tuple(a or b for a, b in zip(mapped, batched, strict=True))
     out = native_p.bind(*flat, program=program, batched=both)
-    return _unmapped(program, mapped, [x.reshape(size, inner, *x.shape[1:]) for x in out])
+    return _unmapped(program, given, [x.reshape(size, inner, *x.shape[1:]) for x in out])
 
 
 def _unmapped(program: Program, mapped: list[bool], out: list[Any]) -> tuple[list[Any], list[int | None]]:

@@ -235,6 +235,18 @@ def _select(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
     return made
 
 
+@operation("population_count")
+def _ones(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    return intrinsic(f, "ctpop", width, type, xs[0][1])
+
+
+@operation("clz")
+def _leading_zeros(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
+    T = vector(type, width)
+    name = f"llvm.ctlz.{'' if width == 1 else f'v{width}'}{type.suffix}"
+    return f.call(T, name, [(T, xs[0][1]), ("i1", "false")])
+
+
 @operation("is_finite")
 def _is_finite(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
     t, x = xs[0]

@@ -23,8 +23,8 @@ _FOLDED = {
 @rule(
     "add", "sub", "mul", "div", "rem", "neg", "abs", "max", "min", "sqrt", "rsqrt", "integer_pow", "square", "sign",
     "floor", "ceil", "round", "and", "or", "xor", "not", "eq", "ne", "lt", "le", "gt", "ge", "lt_to", "le_to", "eq_to",
-    "is_finite", "convert_element_type", "clamp", "select_n", "shift_left", "shift_right_logical",
-    "shift_right_arithmetic", "bitcast_convert_type", "erf",
+    "is_finite", "population_count", "clz", "convert_element_type", "clamp", "select_n", "shift_left",
+    "shift_right_logical", "shift_right_arithmetic", "bitcast_convert_type", "erf",
 )  # fmt: skip
 def elementwise(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     out = equation.outvars[0].aval

@@ -12,7 +12,6 @@ import numpy as np
 from jax import Array
 from jax.custom_batching import custom_vmap
 
-from ....engine.algebra.fence import one_function
 from ....engine.state import State
 from ....integrators.advance import step
 from ...compile import compile_scene
@@ -81,7 +80,7 @@ def with_events(spec: SceneSpec, dtype: Any) -> Advance:
 
     @custom_vmap
     def advance(q: Array, v: Array, push: Array) -> tuple[Array, Array]:
-        return one_function(jax.jit(period)(q, v, push))
+        return jax.jit(period)(q, v, push)
 
     @advance.def_vmap
     def mapped(size: int, batched: Any, *rows: Array) -> Any:

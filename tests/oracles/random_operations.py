@@ -155,6 +155,8 @@ _OF = {
     "abs": (*FLOATS, *SIGNED),
     "sign": NUMBERS,
     "not": (*INTS, "bool"),
+    "population_count": INTS,
+    "clz": INTS,
     "square": NUMBERS,
     "is_finite": FLOATS,
     "floor": FLOATS,
@@ -231,7 +233,7 @@ def _total_orders() -> dict[str, Any]:
     return {name: getattr(inside, f"{name}_p") for name in ("lt_to", "le_to", "eq_to")}
 
 
-@makes("neg", "abs", "sign", "not", "square", "is_finite", "floor", "ceil", "sqrt", "rsqrt")
+@makes("neg", "abs", "sign", "not", "population_count", "clz", "square", "is_finite", "floor", "ceil", "sqrt", "rsqrt")
 def _unary(source: Source, name: str) -> Any:
     operation = _LAX.get(name) or getattr(lax, name)
     return operation, [source.array(source.shape(), source.pick(_OF[name]))], 1e-15 if name in ("rsqrt",) else 0.0

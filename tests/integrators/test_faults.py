@@ -29,7 +29,8 @@ def how(request: pytest.FixtureRequest) -> Iterator[None]:
         if request.param == "side by side":
             for module in (lane_map, recording, rollout):
                 patch.setattr(module, "available", lambda: False)
-            program = jax.jit(rollout._with_contacts.__wrapped__, static_argnums=0)
+            compiled: Any = rollout._with_contacts
+            program = jax.jit(compiled.__wrapped__, static_argnums=0)
             patch.setattr(rollout, "_with_contacts", program)
         yield
 

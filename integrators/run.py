@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -94,7 +93,7 @@ def run(
     return Ran(lane.ready.state, code, lane.counts, lane.clock.frame, record, turns)
 
 
-@functools.partial(native, apart=True)
+@native
 def run_lane(
     static: tuple[Rules, Drive],
     model: Model,

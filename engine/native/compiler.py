@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from . import machine
 from .emit.program import Program
 from .fusion import fuse
 from .graph import Graph
@@ -33,6 +32,3 @@ def compiled_text(closed: Any, opens: Sequence[int]) -> tuple[str, Program]:
         arrange(region)
     program = Program(graph, [True] * len(args), Plan(graph.top, regions))
     return program.module.text(), program
-
-
-__all__ = ["compiled_text", "machine"]

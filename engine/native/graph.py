@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .types import BOOL, Type, Unsupported, type_of
+from .types import Type, Unsupported, type_of
 
 _numbers = itertools.count()
 MEMORY = ("gather", "window")  # operations whose first argument is read at other places than their own
@@ -224,7 +224,3 @@ class Graph:
 
 def splat(graph: Graph, x: Any, size: int, type: Type) -> Value:
     return graph.const(np.full(size, x, type.dtype))
-
-
-def is_true(value: Value) -> bool:
-    return value.type is BOOL and value.op == "const" and bool(value.param.all())

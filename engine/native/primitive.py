@@ -288,11 +288,10 @@ def _open_leaves(args: Any) -> list[int]:
     return jax.tree.leaves(marks)
 
 
-def native(function: Callable[..., Any], apart: bool = False) -> Callable[..., Any]:
+def native(function: Callable[..., Any]) -> Callable[..., Any]:
     """function(static, *args), static hashable and args pytrees of arrays, compiled to machine code where that can be.
 
     Arrays in `Open` may be of any length: all lengths share one program.
-    apart: where it runs as XLA's program on a CPU, lanes run one after another there too.
     """
     programs: dict[Any, Program] = {}
 
@@ -314,7 +313,8 @@ def native(function: Callable[..., Any], apart: bool = False) -> Callable[..., A
 
             program = Program(function.__qualname__, flat, avals, opens, program_key(function, static, args))
             if not program.recall():
-                _ = program.closed
+                if any(isinstance(c, jax.core.Tracer) for c in program.closed.consts):
+                    return function(static, *args)  # a user's function holds numbers of the program around this one
                 program.tree = shape["tree"]
             programs[key] = program
         program = programs[key]

@@ -172,7 +172,7 @@ def run_chain(
     return Ended(state_of(lane.now, lane.t), lane.stats, lane.code, lane.done), record
 
 
-@functools.partial(native, apart=True)
+@native
 def _lane(
     static: tuple[ChainRules, Any], model: Chain, state: ChainState, told: ChainDrive, record: Record, *bounds: Any
 ) -> tuple[Ended, Record]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -58,7 +57,7 @@ class Stepper:
         return np.asarray(velocity_changes(self._model, q, wrenches.astype(self._dtype)))
 
 
-@functools.partial(native, apart=True)
+@native
 def _advance(
     static: Any, model: Model, state: State, wrenches: Any, motors: Any, held: Any, dt: Any, *bounds: Any
 ) -> Frame:

@@ -67,7 +67,7 @@ class Program:
         if value.stored or value.size > SMALL:
             self.place(value)
 
-    def take_over(self, f: Function, old: Value, new: Value, node: Node, write_old: bool = True) -> None:
+    def take_over(self, f: Function, old: Value, new: Value, node: Node) -> None:
         """A slot for `new` that holds `old` to begin with: the same slot, if this node is the last to read it."""
         if self._ends_at(old, node) and sum(a.base is old for a in node.args) == 1 and old not in node.outside:
             new.slot = old.slot
@@ -80,7 +80,7 @@ class Program:
         if old.open is not None:
             raise Unsupported("an open array that is read after it was changed")
         self.place(new)
-        if write_old and not (old.op == "result" and old.param.op == "empty"):
+        if not (old.op == "result" and old.param.op == "empty"):
             write(f, old, pointer_to(f, new), exact=False)
 
     def _wanted(self, value: Value) -> Slot | None:
@@ -91,8 +91,7 @@ class Program:
             return None
         if region.owner.op == "loop" and region is not region.owner.regions[2]:
             return None
-        slot = region.owner.results[region.results.index(value)].slot
-        return slot
+        return region.owner.results[region.results.index(value)].slot
 
     def _ends_at(self, value: Value, node: Node) -> bool:
         """Whether its memory may be written over from this node on."""

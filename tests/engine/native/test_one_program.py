@@ -73,3 +73,13 @@ def test_lanes_in_blocks_are_the_same_alone() -> None:
         np.testing.assert_array_equal(alone.q, batch.q[lane])
         one = carom.aba(model, states.q[lane], states.v[lane], states.v[lane])
         np.testing.assert_array_equal(one, forces[lane])
+
+
+def test_a_control_that_holds_numbers_of_the_program_around_it() -> None:
+    model, state = balls()
+
+    def ends(push: jax.Array) -> jax.Array:
+        forces = lambda model, state, t: jnp.zeros(model.topology.nv).at[3].set(push)  # noqa: E731
+        return carom.rollout(model, state, duration=0.05, frame_dt=0.05, forces=forces).q[-1]
+
+    np.testing.assert_allclose(jax.jit(ends)(jnp.asarray(0.5)), ends(jnp.asarray(0.5)), atol=1e-12)

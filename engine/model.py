@@ -256,6 +256,11 @@ class Model:
                 raise ValueError(f"Model has no parameter {name!r}; it has {', '.join(sorted(known))}")
         return replace(self, **changes)
 
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """Its arrays by their names."""
+        return {name: x for name, x in vars(self).items() if name != "topology"}
+
     @staticmethod
     def base_ndim(name: str) -> int:
         """How many trailing axes the parameter has when it is not batched."""

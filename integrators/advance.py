@@ -15,8 +15,9 @@ from ..engine import results
 from ..engine.algebra.fence import available
 from ..engine.model import Model
 from ..engine.native.primitive import Open
+from ..engine.packed import Packed, lanes_of, packed, traced, unpacked
 from ..engine.state import State
-from .clock import Frames
+from .clock import Frames, number
 from .control import Control, Orders, held, told_by
 from .free import fly, run_free
 from .lane_map import over_lanes
@@ -56,20 +57,22 @@ def step(
     for name, value in (("dt", dt), ("max_dt", max_dt)):
         if not isinstance(value, jax.core.Tracer) and not (math.isfinite(value) and value > 0):
             raise ValueError(f"step: {name} is {value!r}; it must be a positive number of seconds")
-    state = batched(model, state)
-    rules = Rules(scheme, time_control, law, impacts, resting, has_limits(model), max_contacts, max_pairs)
+    state, limits = batched(model, state), has_limits(model)
+    rules = Rules(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs)
     nv = model.topology.nv
     motors, pushes = held("control", control, nv, state), held("forces", forces, nv, state)
     rows, functions = Orders.of(motors, pushes, 1, nv, state)
-    interval, longest = jnp.asarray(dt, state.q.dtype), jnp.asarray(max_dt, state.q.dtype)
-    frames = Frames(interval, interval, jnp.int32(1))
+    interval, longest = (number(x, state.q.dtype) for x in (dt, max_dt))
+    frames = Frames(interval, interval, number(1, jnp.int32))
     given = isinstance(dt, (int, float)) and isinstance(max_dt, (int, float))
     if given and not model.topology.pairs and not rules.limits:
-        alone = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((model, state, rows)))
+        alone = not (traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, rows))))
         steps = max(1, math.ceil(dt / max_dt - 1e-9))
-        after, code = _flown((rules.scheme, functions, steps, alone), model, state, frames, rows)
+        handed = model if lanes_of(model) or not available() else packed(model)
+        after, code = _flown((rules.scheme, functions, steps, alone), handed, state, frames, rows)
     else:
-        after, code = _advanced(rules, functions, model, state, frames, longest, rows)
+        handed = packed(model) if available() else model
+        after, code = _advanced(rules, functions, handed, state, frames, longest, rows)
     if throw and not any(isinstance(x, jax.core.Tracer) for x in (code, after.t)):
         results.raise_for(code, after.t)
     return after
@@ -77,11 +80,11 @@ def step(
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _advanced(
-    rules: Rules, functions: Drive, model: Model, state: State, frames: Frames, max_dt: Array, rows: Any
+    rules: Rules, functions: Drive, model: Packed | Model, state: State, frames: Frames, max_dt: Array, rows: Any
 ) -> tuple[State, Array]:
     most = jnp.int32(MOST_TICKS)
 
-    def native(model: Model, state: State, rows: Any, record: Record) -> tuple[State, Array]:
+    def native(model: Packed | Model, state: State, rows: Any, record: Record) -> tuple[State, Array]:
         told = jax.tree.map(Open, rows)
         ran = run_lane((rules, functions), model, state, told, opened(record), frames, max_dt, most)
         return ran.state, ran.code
@@ -89,17 +92,17 @@ def _advanced(
     record = Record.new(state, 1, 0)
     if available():
         return over_lanes(native, model, state, rows, record)
-    ran = run(rules, model, state, frames, max_dt, told_by(rows, functions), record, most)
+    ran = run(rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, most)
     return ran.state, ran.code
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _flown(static: Any, model: Model, state: State, frames: Frames, rows: Any) -> tuple[State, Array]:
+def _flown(static: Any, model: Packed | Model, state: State, frames: Frames, rows: Any) -> tuple[State, Array]:
     """Where nothing can touch."""
     scheme, functions, substeps, alone = static
     if alone and functions == Drive() and available():
         after, _ = fly(scheme, model, state, frames, 1, rows, substeps)
     else:
-        after, _ = run_free(scheme, model, state, frames, 1, told_by(rows, functions), substeps)
+        after, _ = run_free(scheme, unpacked(model), state, frames, 1, told_by(rows, functions), substeps)
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
     return after, jnp.where(finite, results.OK, results.NOT_FINITE)

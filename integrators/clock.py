@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -21,12 +23,23 @@ class Frames(NamedTuple):
     @staticmethod
     def of(intervals: Sequence[float] | np.ndarray, dtype: Any) -> Frames:
         """From the times between frames, which are equal, but the last may be shorter."""
-        dt, last = (jnp.asarray(float(intervals[k]), dtype) for k in (0, -1))
-        return Frames(dt, last, jnp.asarray(len(intervals), jnp.int32))
+        dt, last = (number(float(intervals[k]), dtype) for k in (0, -1))
+        return Frames(dt, last, number(len(intervals), np.int32))
 
     def interval(self, k: Array | int) -> Array:
         """From frame k to the next [s]."""
         return jnp.where(k >= self.count - 1, self.last, self.dt)
+
+
+def number(x: Any, dtype: Any) -> Array:
+    """x () of this type. Numbers of Python's are kept: to make an array of one takes longer than a short step."""
+    return _known(x, np.dtype(dtype)) if isinstance(x, float | int) else jnp.asarray(x, dtype)
+
+
+@functools.lru_cache(256)
+def _known(x: float, dtype: Any) -> Array:
+    with jax.ensure_compile_time_eval():
+        return jnp.asarray(x, dtype)
 
 
 class Clock(NamedTuple):

@@ -12,6 +12,7 @@ from jax import Array
 from ..engine.model import Model
 from ..engine.native.primitive import Open, OpenRecord, native
 from ..engine.native.surface import VECTOR
+from ..engine.packed import Packed, unpacked
 from ..engine.state import State
 from .clock import Frames
 from .control import told_by
@@ -49,12 +50,13 @@ def run_free(
 
 @native
 def _block(
-    scheme: str, model: Model, state: State, rows: Drive, log: OpenRecord, frames: Frames, substeps: Array
+    scheme: str, model: Packed | Model, state: State, rows: Drive, log: OpenRecord, frames: Frames, substeps: Array
 ) -> tuple[State, OpenRecord]:
     """The lanes of a block (W,), whatever the number of frames and steps.
 
     rows: what is told from frame to frame, in `Open`.  log: (F, W, nq + nv + 1).
     """
+    model = unpacked(model)
     told = told_by(jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open)), Drive())
     move = scheme_named(scheme)
 
@@ -81,10 +83,10 @@ def _block(
 
 
 def fly(
-    scheme: str, model: Model, state: State, frames: Frames, count: int, rows: Drive, substeps: int
+    scheme: str, model: Packed | Model, state: State, frames: Frames, count: int, rows: Drive, substeps: int
 ) -> tuple[State, tuple[Array, Array, Array]]:
     """`run_free` as machine code: lanes in blocks of as many as a vector holds, and one scene as a block of equal ones,
-    so that it is computed the same alone and in a batch."""
+    so that it is computed the same alone and in a batch. model: packed only if all lanes share it."""
     lanes = state.t.shape
     wide = VECTOR // state.q.dtype.itemsize
     blocks = -(-math.prod(lanes) // wide)
@@ -98,7 +100,8 @@ def fly(
         x = jnp.concatenate([x, jnp.broadcast_to(rest, shape)], axis)
         return jnp.moveaxis(x.reshape(*x.shape[:axis], blocks, wide, *x.shape[axis + 1 :]), axis, 0)
 
-    own = {name: cut(x, 0) for name, x in vars(model).items() if name != "topology" and x.ndim > Model.base_ndim(name)}
+    parameters = {} if isinstance(model, Packed) else model.parameters
+    own = {name: cut(x, 0) for name, x in parameters.items() if x.ndim > Model.base_ndim(name)}
     states = jax.tree.map(lambda x: cut(x, 0), state)
     shared = jax.tree.map(lambda x: x if x.ndim < 3 else None, rows)
     varied = jax.tree.map(lambda x: cut(x, 1) if x.ndim == 3 else None, rows)
@@ -108,7 +111,8 @@ def fly(
     def one(own: Any, state: State, varied: Drive, log: Array) -> tuple[State, Array]:
         told = Drive(*(Open(a if b is None else b) if (a is not None or b is not None) else None
                        for a, b in zip(shared, varied, strict=True)))  # fmt: skip
-        final, kept = _block(scheme, model.replace(**own), state, told, OpenRecord(log), frames, jnp.int32(substeps))
+        block = model if isinstance(model, Packed) else model.replace(**own)
+        final, kept = _block(scheme, block, state, told, OpenRecord(log), frames, jnp.int32(substeps))
         return final, kept.array
 
     final, log = jax.vmap(one)(own, states, varied, log)

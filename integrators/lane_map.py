@@ -15,11 +15,12 @@ import jax.numpy as jnp
 
 from ..engine.algebra.fence import available
 from ..engine.model import Model
+from ..engine.packed import Packed
 from ..engine.state import State
 from .motion.forces import Drive
 
 
-def over_lanes(run: Callable[..., Any], model: Model, state: State, rows: Drive, *own: Any) -> Any:
+def over_lanes(run: Callable[..., Any], model: Packed | Model, state: State, rows: Drive, *own: Any) -> Any:
     """run(model, state, rows, *own) of one scene or of every lane; every result has its lanes first.
 
     rows: of motors and forces, (frames, nv) or (frames, lanes, nv).  own: what else every lane has its own of, lanes
@@ -51,10 +52,12 @@ def one_by_one(run: Callable[..., Any], model: Model, state: State, rows: Drive)
     return jax.lax.map(one, [jnp.moveaxis(x, axis, 0) for x, axis in zip(arrays, axes, strict=True) if axis >= 0])
 
 
-def lane_axes(model: Model, state: State, rows: Drive) -> tuple[Any, Any, Any]:
+def lane_axes(model: Packed | Model, state: State, rows: Drive) -> tuple[Any, Any, Any]:
     """For each array of these, the axis that its lanes are along; -1 where all lanes share it."""
     lanes = state.t.shape[0]
-    arrays = {name: x for name, x in vars(model).items() if name != "topology"}
-    own = {name: x.ndim > Model.base_ndim(name) and x.shape[0] == lanes for name, x in arrays.items()}
-    parameters: Any = model.replace(**{name: 0 if yes else -1 for name, yes in own.items()})
+    if isinstance(model, Packed):
+        parameters: Any = jax.tree.map(lambda x: 0 if x.ndim > 1 and x.shape[0] == lanes else -1, model)
+    else:
+        own = {name: x.ndim > Model.base_ndim(name) and x.shape[0] == lanes for name, x in model.parameters.items()}
+        parameters = model.replace(**{name: 0 if yes else -1 for name, yes in own.items()})
     return parameters, jax.tree.map(lambda _: 0, state), jax.tree.map(lambda x: 1 if x.ndim == 3 else -1, rows)

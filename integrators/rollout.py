@@ -19,9 +19,10 @@ from ..engine.algebra.fence import available
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.native.primitive import Open
+from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpacked
 from ..engine.state import State
 from .batch import at_hand, run_batch
-from .clock import Frames
+from .clock import Frames, number
 from .control import Control, Orders, told_by
 from .free import fly, run_free
 from .lane_map import one_by_one, over_lanes
@@ -137,12 +138,16 @@ def rollout(
         room = min(1024, max(1, 2**20 // max(state.t.size, 1))) if max_events is None else max_events
         ticks = 1000 * len(times) if max_ticks is None else max_ticks
         program, static = _with_contacts, (rules, orders.functions, len(times), room, max_ticks if reverse else None)
-        bounds = (jnp.asarray(max_dt, state.q.dtype), jnp.asarray(ticks, jnp.int32))
+        bounds = (number(max_dt, state.q.dtype), number(ticks, np.int32))
     else:
         substeps = max(1, math.ceil(frame_dt / max_dt - 1e-9))
-        alone = not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((model, state, orders.rows)))
+        alone = not (
+            traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, orders.rows)))
+        )
         program, static, bounds = _without_contacts, (rules, orders.functions, len(times), substeps, alone), ()
-    numbers = (model, state, frames, orders.rows, *bounds)
+    contacts = program is _with_contacts
+    handed = packed(model) if available() and (contacts or not lanes_of(model)) else model
+    numbers = (handed, state, frames, orders.rows, *bounds)
     inside_jit = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(numbers))
     if inside_jit and not (devices is None and chunk is None):
         raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
@@ -159,12 +164,18 @@ def rollout(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _with_contacts(
-    static: tuple[Any, ...], model: Model, state: State, frames: Frames, rows: Drive, max_dt: Array, max_ticks: Array
+    static: tuple[Any, ...],
+    model: Packed | Model,
+    state: State,
+    frames: Frames,
+    rows: Drive,
+    max_dt: Array,
+    max_ticks: Array,
 ) -> Rollout:
     rules, functions, slots, room, turns = static
     record = Record.new(state, slots, room)
 
-    def native(model: Model, state: State, rows: Drive, record: Record) -> Ran:
+    def native(model: Packed | Model, state: State, rows: Drive, record: Record) -> Ran:
         told, log = jax.tree.map(Open, rows), opened(record)
         ran = run_lane((rules, functions), model, state, told, log, frames, max_dt, max_ticks)
         return ran._replace(record=closed(ran.record))
@@ -176,7 +187,7 @@ def _with_contacts(
     if turns is None and available():
         ran = over_lanes(native, model, state, rows, record)
     else:
-        ran = one_by_one(reversible, model, state, rows)
+        ran = one_by_one(reversible, unpacked(model), state, rows)
     t, q, v = frames_of(model.topology, ran.record, ran.reached)
     counts, turns = ran.counts, jnp.maximum(ran.turns, 1)
     stats = Stats(counts.ticks, counts.rollbacks, counts.impacts, counts.resting, counts.depth, counts.ticks / turns)
@@ -184,12 +195,15 @@ def _with_contacts(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _without_contacts(static: tuple[Any, ...], model: Model, state: State, frames: Frames, rows: Drive) -> Rollout:
+def _without_contacts(
+    static: tuple[Any, ...], model: Packed | Model, state: State, frames: Frames, rows: Drive
+) -> Rollout:
     rules, functions, slots, substeps, alone = static
     if alone and functions == Drive() and available():
         final, (t, q, v) = fly(rules.scheme, model, state, frames, slots - 1, rows, substeps)
     else:
-        final, (t, q, v) = run_free(rules.scheme, model, state, frames, slots - 1, told_by(rows, functions), substeps)
+        told = told_by(rows, functions)
+        final, (t, q, v) = run_free(rules.scheme, unpacked(model), state, frames, slots - 1, told, substeps)
     well = jnp.isfinite(q).all(-1) & jnp.isfinite(v).all(-1)
     code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE).astype(jnp.int32)
     none = jnp.zeros(state.t.shape, jnp.int32)
@@ -198,6 +212,7 @@ def _without_contacts(static: tuple[Any, ...], model: Model, state: State, frame
     return Rollout(t, q, v, events_of(Record.new(state, 0, 0), rules.law), code, stats, final)
 
 
+@once_a_model
 def has_limits(model: Model) -> bool:
     """Whether a joint has limits, as far as is known."""
     if isinstance(model.lower, jax.core.Tracer) or isinstance(model.upper, jax.core.Tracer):
@@ -224,7 +239,13 @@ def intervals_of(times: np.ndarray, frame_dt: float) -> np.ndarray:
 
 def batched(model: Model, state: State) -> State:
     """The state with one lane for each lane of the model, and its clock too."""
-    topology, batch = model.topology, Forest.of(model, q=state.q, v=state.v).batch
+    topology, fields = model.topology, (state.q, state.v, state.t)
+    axes = (topology.nq,), (topology.nv,), ()
+    if not lanes_of(model) and all(
+        isinstance(x, Array) and x.shape == own for x, own in zip(fields, axes, strict=True)
+    ):
+        return state
+    batch = Forest.of(model, q=state.q, v=state.v).batch
     return State(
         jnp.broadcast_to(state.q, (*batch, topology.nq)),
         jnp.broadcast_to(state.v, (*batch, topology.nv)),

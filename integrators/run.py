@@ -16,6 +16,7 @@ from ..engine.algebra import bounded
 from ..engine.algebra.fence import available
 from ..engine.model import Model
 from ..engine.native.primitive import Open, OpenRecord, native
+from ..engine.packed import Packed, unpacked
 from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, first_code
 from ..engine.state import State
 from .clock import Frames
@@ -96,7 +97,7 @@ def run(
 @native
 def run_lane(
     static: tuple[Rules, Drive],
-    model: Model,
+    model: Packed | Model,
     state: State,
     rows: Drive,
     record: Record,
@@ -110,7 +111,7 @@ def run_lane(
     `opened` makes them, and so is the result's record."""
     rules, functions = static
     record, rows = closed(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
-    ran = run(rules, model, state, frames, max_dt, told_by(rows, functions), record, max_ticks)
+    ran = run(rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, max_ticks)
     return ran._replace(record=opened(ran.record))
 
 

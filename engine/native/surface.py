@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,8 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
+from ..model import Model
+from ..packed import Packed, lanes_of, packed, traced, unpacked
 from .primitive import native
 
 VECTOR = 64  # bytes: so many lanes run side by side as a vector of this size holds
@@ -51,15 +52,19 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
     """
     plain = jax.jit(function)
 
-    def body(static: tuple[()], model: Any, arrays: Any) -> Any:
-        return function(model, *arrays)
+    def body(static: tuple[()], model: Packed | Model, arrays: Any) -> Any:
+        return function(unpacked(model), *arrays)
 
     body.__module__, body.__qualname__ = function.__module__, function.__qualname__
     program = native(body)
 
     @jax.jit
-    def in_blocks(model: Any, *arrays: Any) -> Any:
-        lanes = np.broadcast_shapes(_lanes_of(model), *(x.shape[:-1] for x in arrays))
+    def in_blocks(model: Packed | Model, *arrays: Any) -> Any:
+        """model: packed if all lanes share it."""
+        parameters = {} if isinstance(model, Packed) else model.parameters
+        own = {name: x for name, x in parameters.items() if x.ndim > Model.base_ndim(name)}
+        axes = (x.shape[: x.ndim - Model.base_ndim(name)] for name, x in own.items())
+        lanes = np.broadcast_shapes(*axes, *(x.shape[:-1] for x in arrays))
         count, dtype = math.prod(lanes), arrays[0].dtype
         wide = VECTOR // np.dtype(dtype).itemsize
         blocks = -(-count // wide)
@@ -69,57 +74,28 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
             rest = jnp.broadcast_to(x[-1:], (blocks * wide - count, *x.shape[1:]))
             return jnp.concatenate([x, rest]).reshape(blocks, wide, *x.shape[1:])
 
-        parameters = {name: x for name, x in vars(model).items() if hasattr(x, "ndim")}
-        own = {name: x for name, x in parameters.items() if x.ndim > type(model).base_ndim(name)}
-        varied = {name: cut(x, type(model).base_ndim(name)) for name, x in own.items()}
+        varied = {name: cut(x, Model.base_ndim(name)) for name, x in own.items()}
 
         def block(varied: Any, arrays: Any) -> Any:
-            return program((), model.replace(**varied), arrays)
+            return program((), model if isinstance(model, Packed) else model.replace(**varied), arrays)
 
-        made = jax.vmap(block)(varied, tuple(cut(x, 1) for x in arrays))
+        made = jax.vmap(block, axis_size=blocks)(varied, tuple(cut(x, 1) for x in arrays))
         return jax.tree.map(
             lambda x: x.reshape(blocks * wide, *x.shape[2:])[:count].reshape(*lanes, *x.shape[2:]), made
         )
 
     @functools.wraps(function)
-    def call(model: Any, *arrays: Any) -> Any:
-        if _traced(arrays) or _model_traced(model) or jax.default_backend() != "cpu":
+    def call(model: Model, *arrays: Any) -> Any:
+        if _traced(arrays) or traced(model) or jax.default_backend() != "cpu":
             return plain(model, *arrays)
         try:
-            return in_blocks(model, *arrays)
+            return in_blocks(model if lanes_of(model) else packed(model), *arrays)
         except (TypeError, ValueError):
             jax.eval_shape(plain, model, *arrays)  # says what is wrong with the arguments as they were given
             raise
 
     call.lower = plain.lower  # type: ignore[attr-defined]
     return call
-
-
-def _lanes_of(model: Any) -> tuple[int, ...]:
-    base = type(model).base_ndim
-    return np.broadcast_shapes(
-        *(
-            x.shape[: x.ndim - base(name)]
-            for name, x in vars(model).items()
-            if hasattr(x, "ndim") and x.ndim > base(name)
-        )
-    )
-
-
-_concrete: dict[
-    int, weakref.ref[Any]
-] = {}  # models of which it is known, by their ids: looking takes as long as a call
-
-
-def _model_traced(model: Any) -> bool:
-    seen = _concrete.get(id(model))
-    if seen is not None and seen() is model:
-        return False
-    if _traced(model):
-        return True
-    key = id(model)
-    _concrete[key] = weakref.ref(model, lambda _: _concrete.pop(key, None))
-    return False
 
 
 def _traced(arguments: Any) -> bool:

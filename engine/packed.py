@@ -1,0 +1,92 @@
+"""A model's parameters as one array. To hand a program forty arrays takes longer than many a program runs."""
+
+from __future__ import annotations
+
+import functools
+import math
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .model import Model, Topology
+
+T = TypeVar("T")
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Packed:
+    """numbers: (N,) or (lanes, N), one parameter behind the other.  shapes: (name, shape) of each, of one lane."""
+
+    numbers: Array
+    topology: Topology = field(metadata={"static": True})
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = field(metadata={"static": True})
+
+    @property
+    def model(self) -> Model:
+        """Of one lane."""
+        parameters, at = {}, 0
+        for name, shape in self.shapes:
+            size = math.prod(shape)
+            parameters[name] = self.numbers[at : at + size].reshape(shape)
+            at += size
+        return Model(self.topology, **parameters)
+
+
+def once_a_model(function: Callable[[Model], T]) -> Callable[[Model], T]:
+    """function(model), worked out once for each model, which never changes."""
+    kept: dict[int, tuple[weakref.ref[Model], T]] = {}
+
+    @functools.wraps(function)
+    def call(model: Model) -> T:
+        key = id(model)
+        found = kept.get(key)
+        if found is not None and found[0]() is model:
+            return found[1]
+        made = function(model)
+        kept[key] = weakref.ref(model, lambda _: kept.pop(key, None)), made
+        return made
+
+    return call
+
+
+@once_a_model
+def traced(model: Model) -> bool:
+    """Whether some parameter is a number of a program that is being traced."""
+    return any(isinstance(x, jax.core.Tracer) for x in model.parameters.values())
+
+
+@once_a_model
+def lanes_of(model: Model) -> tuple[int, ...]:
+    """The axes of lanes that its parameters have."""
+    return np.broadcast_shapes(*(_lanes(name, x) for name, x in model.parameters.items()))
+
+
+@once_a_model
+def packed(model: Model) -> Packed | Model:
+    """The model itself where this is not to be had: traced, of several types or axes of lanes, or of many processes."""
+    parameters = model.parameters
+    if traced(model) or len(lanes_of(model)) > 1 or len({x.dtype for x in parameters.values()}) > 1:
+        return model
+    if not all(getattr(x, "is_fully_addressable", True) for x in parameters.values()):
+        return model
+    shapes = tuple((name, x.shape[len(_lanes(name, x)) :]) for name, x in parameters.items())
+    flat = [np.asarray(x).reshape(*_lanes(name, x), -1) for name, x in parameters.items()]
+    wide = [np.broadcast_to(x, (*lanes_of(model), x.shape[-1])) for x in flat]
+    with jax.ensure_compile_time_eval():  # an array, inside a program that is being traced too
+        return Packed(jnp.asarray(np.concatenate(wide, -1)), model.topology, shapes)
+
+
+def unpacked(model: Packed | Model) -> Model:
+    return model.model if isinstance(model, Packed) else model
+
+
+def _lanes(name: str, x: Any) -> tuple[int, ...]:
+    return x.shape[: x.ndim - Model.base_ndim(name)]

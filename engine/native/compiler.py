@@ -29,6 +29,7 @@ def compiled_text(closed: Any, opens: Sequence[int]) -> tuple[str, Program]:
     regions = prune(graph.top)
     for region in regions:
         fuse(graph, region)
+    for region in regions:
         arrange(region)
     program = Program(graph, [True] * len(args), Plan(graph.top, regions))
     return program.module.text(), program

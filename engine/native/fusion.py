@@ -70,19 +70,24 @@ def _into_fold(graph: Graph, node: Node, source: Value, inner: list[Value]) -> b
 
 def _into_reduce(graph: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
     """In the order of the results, term after term, or in that of the terms, result after result: whichever lets views
-    be read in rows."""
+    be read in rows. What a loop reads otherwise and does not change is written out in that order before it."""
     op, terms = node.param
     if source.size != terms.size:
         return False
     count, size = terms.shape
-    for order, by_results in ((terms, True), (terms.T, False)):
+    for order, by_results, ahead in ((terms, True, False), (terms.T, False, False), (terms, True, True)):
         places = order.reshape(-1)
         views = [graph.view(a, places) for a in _leaves(inner) if not a.uniform]
         views = [v for v in views if v.op == "view" and not v.uniform and v.start is None]
         lengths = [n for n in range(size, 2, -1) if size % n == 0] if by_results else [count]
+        if ahead:
+            kept = [v for v in views if not row_kind(v, size) and graph.earliest([v], node.region) is not node.region]
+            views = [v for v in views if v not in kept]
         length = next((n for n in lengths if all(row_kind(v, n) for v in views)), 0)
         if length:
-            again = _reordered(graph, inner, places)
+            again = _reordered(
+                graph, inner, places, {v: _written(graph, v, node.region) for v in kept} if ahead else {}
+            )
             node.length, straight = length, np.arange(terms.size)
             node.param = op, straight.reshape(count, size) if by_results else straight.reshape(size, count).T
             _move(node, source, again)
@@ -90,11 +95,24 @@ def _into_reduce(graph: Graph, node: Node, source: Value, inner: list[Value]) ->
     return False
 
 
-def _reordered(graph: Graph, inner: list[Value], places: np.ndarray) -> list[Value]:
-    """The same operations for elements in another order."""
+def _written(graph: Graph, view: Value, region: Region) -> Value:
+    """An array of its own, from before the loop."""
+    graph.region = region
+    copy = graph.whole(view)
+    copy.live = True
+    return copy
+
+
+def _reordered(graph: Graph, inner: list[Value], places: np.ndarray, written: dict[Value, Value]) -> list[Value]:
+    """The same operations for elements in another order. written: what stands for some views."""
     made: dict[Value, Value] = {}
+
+    def argument(a: Value) -> Value:
+        view = a if a.uniform else graph.view(a, places)
+        return written.get(view, view)
+
     for value in inner:
-        args = [made.get(a) or (a if a.uniform else graph.view(a, places)) for a in value.args]
+        args = [made.get(a) or argument(a) for a in value.args]
         made[value] = Value(value.op, value.size, value.type, args, value.param, value.region)
         made[value].live = True
     return list(made.values())

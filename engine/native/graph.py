@@ -185,15 +185,15 @@ class Graph:
             if known in region.known:
                 return region.known[known]
             region = region.parent
-        region = self._earliest(args)
+        region = self.earliest(args, self.region)
         value = region.known[known] = Value(op, size, type, args, param, region)
         region.items.append(value)
         return value
 
-    def _earliest(self, args: Sequence[Value]) -> Region:
-        """The outermost region that these can be computed in: before loops, but not out of branches."""
+    def earliest(self, args: Sequence[Value], region: Region) -> Region:
+        """The outermost region in which what a region makes of these can be computed: before loops, but not out of
+        branches."""
         deepest = max((a.region.depth for a in args if a.region is not None), default=0)
-        region = self.region
         while region.before is not None and deepest <= region.before.depth:
             region = region.before
         return region

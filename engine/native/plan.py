@@ -70,7 +70,7 @@ class Plan:
                     self._use(a, part.region, part.index, part.function, part, value.op in MEMORY and k == 0)
         for k, a in enumerate(part.args):
             # whole arrays are read from memory by these, and what a join takes apart is read element by element
-            memory = part.op in ("reduce", "extreme", "running", "scatter") or (part.op in ("put", "put_if") and k == 0)
+            memory = part.op in ("reduce", "running", "scatter") or (part.op in ("put", "put_if") and k == 0)
             self._use(a, part.region, part.index, part.function, part, memory)
 
     def _use(

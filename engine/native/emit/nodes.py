@@ -10,7 +10,7 @@ import numpy as np
 from ..graph import Node, Value
 from ..plan import SMALL
 from ..rules.reductions import neutral
-from ..types import BOOL, I32, I64, Type, literal, vector
+from ..types import BOOL, I32, Type, literal, vector
 from .arithmetic import choose, compare, simple
 from .clusters import over_strips
 from .function import Function
@@ -224,38 +224,6 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
         f.counted(size, 1, scattered)
 
 
-def emit_extreme(f: Function, node: Node, program: Any) -> None:
-    """argmax and argmin: the first, and a NaN before all."""
-    (value,), (made,), (most, terms) = node.args, node.results, node.param
-    type, (count, size) = value.type, terms.shape
-    program.place(made)
-    table = terms.T.astype(np.int32)
-
-    def one(j: str) -> None:
-        first = f.let(f"mul i64 {j}, {count}")
-
-        def look(k: str) -> str:
-            place = f.load(I32, 1, table_pointer(f, I32, table, f.let(f"add i64 {first}, {k}")))
-            return f.load(
-                type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}")
-            )
-
-        def turn(k: str, best: str, at: str) -> list[str]:
-            x = look(k)
-            better = compare(f, "gt" if most else "lt", 1, type, x, best)
-            if type.kind == "f":
-                nan = f.let(f"fcmp uno {type.llvm} {x}, {x}")
-                sound = f.let(f"fcmp ord {type.llvm} {best}, {best}")
-                better = f.let(f"or i1 {better}, {f.let(f'and i1 {nan}, {sound}')}")
-            return [choose(f, 1, type, better, x, best), choose(f, 1, I64, better, k, at)]
-
-        _, at = f.counted(count, 1, turn, [(type.llvm, look("0")), ("i64", "0")])
-        at = at if made.type.bytes == 8 else f.let(f"trunc i64 {at} to {made.type.llvm}")
-        f.store(made.type, 1, at, pointer_to(f, made, j))
-
-    f.counted(size, 1, one)
-
-
 def emit_running(f: Function, node: Node, program: Any) -> None:
     (value,), (made,), (op, lines) = node.args, node.results, node.param
     type, (size, count) = value.type, lines.shape
@@ -279,5 +247,5 @@ def emit_running(f: Function, node: Node, program: Any) -> None:
 
 EMITTERS = {
     "join": emit_join, "empty": emit_empty, "put": emit_put, "put_if": emit_put, "scatter": emit_scatter,
-    "fold": emit_fold, "reduce": emit_reduce, "extreme": emit_extreme, "running": emit_running,
+    "fold": emit_fold, "reduce": emit_reduce, "running": emit_running,
 }  # fmt: skip

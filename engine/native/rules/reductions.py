@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Value, splat
-from ..types import BOOL, Type, type_of
-from .elementwise import binary, unary
+from ..types import Type, type_of
+from .elementwise import binary
 from .table import places, rule, size_of
 
 SPELLED = 16  # so many terms are written out, element by element of the result
@@ -61,24 +61,17 @@ def reduce(graph: Graph, op: str, value: Value, terms: np.ndarray) -> Value:
 @rule("argmax", "argmin")
 def _extreme(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     """The first of the largest or smallest; a NaN is larger and smaller than all."""
-    most, x = equation.primitive.name == "argmax", ins[0]
+    op, x = "max" if equation.primitive.name == "argmax" else "min", ins[0]
     terms, type = _terms(equation), type_of(equation.outvars[0].aval.dtype)
     count, size = terms.shape
-    if count > SPELLED:
-        return [graph.node("extreme", [graph.whole(x)], (most, terms)).result(size, type)]
-    best, at = graph.view(x, terms[0]), splat(graph, 0, size, type)
-    for k in range(1, count):
-        other = graph.view(x, terms[k])
-        if x.type == BOOL:
-            a, b = (other, best) if most else (best, other)
-            better = binary(graph, "and", a, unary(graph, "not", b))
-        else:
-            better = binary(graph, "gt" if most else "lt", other, best)
-            if x.type.kind == "f":
-                first_nan = binary(graph, "and", binary(graph, "ne", other, other), binary(graph, "eq", best, best))
-                better = binary(graph, "or", better, first_nan)
-        best, at = graph.select(better, best, other), graph.select(better, at, splat(graph, k, size, type))
-    return [at]
+    straight = np.arange(terms.size).reshape(terms.shape)
+    x = graph.view(x, terms)
+    best = graph.view(reduce(graph, op, x, straight), np.broadcast_to(np.arange(size), terms.shape))
+    here = binary(graph, "eq", x, best)
+    if x.type.kind == "f":
+        here = binary(graph, "or", here, binary(graph, "ne", x, x))
+    number = graph.const(np.repeat(np.arange(count, dtype=type.dtype), size))
+    return [reduce(graph, "min", graph.select(here, splat(graph, count, terms.size, type), number), straight)]
 
 
 @rule("cumsum", "cumprod", "cummax", "cummin")

@@ -149,7 +149,7 @@ def element_at(f: Function, value: Value, i: str) -> str:
     if value is base:
         place: str = i
     else:
-        place = _affine(f, value.param, i) or f.let(f"sext i32 {_from_table(f, value.param, i, 1)} to i64")
+        place = place_in(f, value.param, i)
     return f.load(value.type, 1, pointer_to(f, base, place))
 
 
@@ -246,6 +246,11 @@ def _affine(f: Function, numbers: np.ndarray, i: str) -> str | None:
     return x if first == 0 else f.let(f"add i64 {x}, {first}")
 
 
+def place_in(f: Function, table: np.ndarray, i: str) -> str:
+    """Number i of a table of places, as i64."""
+    return _affine(f, table, i) or f.let(f"sext i32 {_from_table(f, table, i, 1)} to i64")
+
+
 def row_start(f: Function, view: Value, at: Row) -> str:
     """Where the row begins, in memory."""
     key = (view.id, "start", at.r)
@@ -253,8 +258,7 @@ def row_start(f: Function, view: Value, at: Row) -> str:
     if x:
         return x
     firsts = view.param.reshape(-1, at.length)[:, 0]
-    place = _affine(f, firsts, at.r) or f.let(f"sext i32 {_from_table(f, firsts, at.r, 1)} to i64")
-    return f.keep(key, pointer_to(f, view.base, place))
+    return f.keep(key, pointer_to(f, view.base, place_in(f, firsts, at.r)))
 
 
 def table_pointer(f: Function, type: Type, data: np.ndarray, i: str | int = 0) -> str:

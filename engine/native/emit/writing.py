@@ -8,9 +8,10 @@ import numpy as np
 
 from ..graph import Value
 from ..plan import SMALL
-from ..types import I32
 from .function import Function
-from .reading import WHOLE, Strip, _affine, element, element_at, power_of_two, read
+from .reading import WHOLE, Row, Strip, _index, element, element_at, place_in, power_of_two, read
+
+ROW = 4  # elements: shorter rows are written one by one
 
 
 def lanes_for(values: Sequence[Value]) -> int:
@@ -47,18 +48,47 @@ def write_at(f: Function, value: Value, pointer: str, places: np.ndarray) -> Non
         for k, place in enumerate(places):
             f.store(type, 1, f.extract(type, width, x, k), f.pointer(pointer, type, int(place)))
         return
+    length = _row_of(places)
+    if length >= ROW:
+        return _write_rows(f, value, pointer, places, length)
     if value.uniform:
         x = element(f, value.base, int(value.param[0])) if value.op == "view" else read(f, value, Strip("0", 1))
 
     def one(i: str) -> None:
-        place = _affine(f, places, i)
-        if place is None:
-            table = f.module.table(places.astype(np.int32))
-            place = f.let(f"sext i32 {f.load(I32, 1, f.pointer('@tables', I32, i, table))} to i64")
+        place = place_in(f, places, i)
         y = x if value.uniform else element_at(f, value, i)
         f.store(type, 1, y, f.pointer(pointer, type, place))
 
     f.counted(size, 1, one)
+
+
+def _row_of(places: np.ndarray) -> int:
+    """How long the rows of neighbours are that the places consist of; 1 if they are no such rows."""
+    steps = np.diff(places) == 1
+    length = int(np.argmin(steps)) + 1
+    return length if len(places) % length == 0 and (np.diff(places.reshape(-1, length), axis=1) == 1).all() else 1
+
+
+def _write_rows(f: Function, value: Value, pointer: str, places: np.ndarray, length: int) -> None:
+    """places: rows of neighbours."""
+    type, width, firsts = value.type, lanes_for([value]), places[::length]
+    rest = length % width
+    prepare(f, [value], width, *({power_of_two(rest)} if rest else ()))
+
+    def row(r: str) -> None:
+        first, place = f.let(f"mul i64 {r}, {length}"), place_in(f, firsts, r)
+        start = f.pointer(pointer, type, place)
+
+        def part(j: str, wide: int, count: int) -> None:
+            x = read(f, value, Row(length, r, first, j, wide))
+            f.store(type, wide, x, f.pointer(start, type, _index(j)), count)
+
+        if length > rest:
+            f.counted(length - rest, width, lambda j: part(j, width, width))
+        if rest:
+            part(str(length - rest), power_of_two(rest), rest)
+
+    f.counted(len(firsts), 1, row)
 
 
 def prepare(f: Function, values: Sequence[Value], *widths: int) -> None:

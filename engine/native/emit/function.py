@@ -18,6 +18,7 @@ class Module:
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.labels = itertools.count()
+        self.beyond = 256  # bytes: how far instructions may look beyond the last array
         self.checked = bool(os.environ.get("CAROM_NATIVE_CHECK"))  # see `reading.watched` and `Program._bury`
         self._tables: dict[bytes, int] = {}
         self._data = bytearray()

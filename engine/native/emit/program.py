@@ -47,7 +47,7 @@ class Program:
         self.inputs = [value.slot.offset for value in graph.top.inputs]
         self.outputs = [None if slot is None else slot.offset for slot in outputs]
         self.opens = [value.open for value in graph.top.results]
-        self.arena = self._arena.top + 256
+        self.arena = self._arena.top + self.module.beyond
         self.weight = graph.top.weight
         self.loops = any(isinstance(part, Node) and part.op == "loop" for part in graph.top.order)
 

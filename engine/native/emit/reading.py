@@ -188,7 +188,23 @@ def _look(f: Function, view: Value, at: Position) -> str:
         i = f.let(f"add i64 {at.first}, {at.column}")
     else:
         i = at.i
+        step = _step(places)
+        if step is not None and step > 0 and base.op != "const":
+            return _strided(f, view, i, step, width)
     return gather(f, base, _from_table(f, places, i, width), width)
+
+
+def _strided(f: Function, view: Value, i: str, step: int, width: int) -> str:
+    """Elements i, i + 1, ... of a view that looks at every step-th place. The last strip may look far beyond the array:
+    the arena has room for that."""
+    type, x = view.type, "poison"
+    f.module.beyond = max(f.module.beyond, step * width * type.bytes)
+    first = f.let(f"add i64 {f.let(f'mul i64 {i}, {step}')}, {int(view.param[0])}")
+    start = pointer_to(f, view.base, first)
+    for k in range(width):
+        one = f.load(type, 1, f.pointer(start, type, k * step))
+        x = f.let(f"insertelement {vector(type, width)} {x}, {type.llvm} {one}, i32 {k}")
+    return x
 
 
 def _look_at_all(f: Function, view: Value, width: int) -> str:
@@ -236,11 +252,16 @@ def _from_table(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
     return f.load(I32, width, f.pointer("@tables", I32, _index(i), start))
 
 
+def _step(numbers: np.ndarray) -> int | None:
+    """From each to the next, if it is always the same."""
+    step = int(numbers[1]) - int(numbers[0]) if len(numbers) > 1 else 0
+    return step if (np.diff(numbers) == step).all() else None
+
+
 def _affine(f: Function, numbers: np.ndarray, i: str) -> str | None:
     """numbers[i] as a + b i, if they are such a line."""
-    first = int(numbers[0])
-    step = int(numbers[1]) - first if len(numbers) > 1 else 0
-    if not (numbers == first + step * np.arange(len(numbers))).all():
+    first, step = int(numbers[0]), _step(numbers)
+    if step is None:
         return None
     x = i if step == 1 else f.let(f"mul i64 {i}, {step}")
     return x if first == 0 else f.let(f"add i64 {x}, {first}")

@@ -111,9 +111,10 @@ def raise_for(code: Array | np.ndarray, t: Array | np.ndarray) -> None:
 
     code: (...), t: (...) the last time each lane was well [s].
     """
-    codes, times = np.asarray(code).ravel(), np.asarray(t).ravel()
+    codes = np.asarray(code).ravel()
     if not codes.any():
         return
+    times = np.asarray(t).ravel()
     grave = np.flatnonzero(np.isin(codes, GRAVE))
     if grave.size:
         raise SimulationError(_said(codes, times, grave))

@@ -58,7 +58,7 @@ def step(
         if not isinstance(value, jax.core.Tracer) and not (math.isfinite(value) and value > 0):
             raise ValueError(f"step: {name} is {value!r}; it must be a positive number of seconds")
     state, limits = batched(model, state), has_limits(model)
-    rules = Rules(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs)
+    rules = Rules.of(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs)
     nv = model.topology.nv
     motors, pushes = held("control", control, nv, state), held("forces", forces, nv, state)
     rows, functions = Orders.of(motors, pushes, 1, nv, state)

@@ -28,9 +28,14 @@ class Orders(NamedTuple):
     @staticmethod
     def of(control: Any, forces: Any, frames: int, nv: int, state: State) -> Orders:
         """From what `rollout` is given; frames: how many intervals there are."""
+        if control is None and forces is None:
+            return NOTHING
         given = {"control": control, "forces": forces}
         functions = Drive(*(x if callable(x) else None for x in given.values()))
         return Orders(Drive(*(_rows(name, x, frames, nv, state) for name, x in given.items())), functions)
+
+
+NOTHING = Orders(Drive(), Drive())
 
 
 def _rows(name: str, given: Any, frames: int, nv: int, state: State) -> Array | None:

@@ -130,7 +130,7 @@ def rollout(
         raise ValueError('rollout: reverse needs resting="solve" or "penalty"; trains of micro-collisions have no end')
     state = batched(model, state)
     limits = has_limits(model)
-    rules = Rules(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs, max_impacts)
+    rules = Rules.of(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs, max_impacts)
     frames = Frames.of(intervals_of(times, frame_dt), state.q.dtype)
     orders = Orders.of(control, forces, len(times) - 1, model.topology.nv, state)
     static: tuple[Any, ...]

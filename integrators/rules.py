@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from typing import Any
 
 from jax import Array
 
@@ -41,6 +43,12 @@ class Rules:
     def paced(self, model: Model, h: Array) -> Model:
         """The model with the speed below which contacts rest in steps of length h [s]: some ways to rest need more."""
         return model.replace(rest_speed=resting_named(self.resting).slow(model, h))
+
+    @staticmethod
+    @functools.lru_cache(256)
+    def of(*fields: Any) -> Rules:
+        """The same one for the same fields: to check them takes longer than a short step."""
+        return Rules(*fields)
 
     def __post_init__(self) -> None:
         scheme_named(self.scheme)

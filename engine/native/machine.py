@@ -13,8 +13,8 @@ _LIBRARY = {"linux": "libm.so.6", "darwin": "libSystem.B.dylib"}  # looking for 
 
 
 def level() -> int:
-    """How hard LLVM tries when it chooses instructions and registers, 0 to 2. At 0 it takes a third of the time, and the code
-    takes 1.4 times as long."""
+    """How hard LLVM tries when it chooses instructions and registers, 0 to 2. At 0 it takes a third of the time, and
+    the code takes 1.4 times as long."""
     return int(os.environ.get("CAROM_NATIVE_LEVEL", "2"))
 
 

@@ -17,9 +17,7 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
-from .primitive import native
-
-VECTOR = 64  # bytes: so many lanes run side by side as a vector of this size holds
+from .primitive import VECTOR, native
 
 
 def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) -> Callable[..., Any]:

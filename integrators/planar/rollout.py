@@ -186,7 +186,8 @@ def _lanes(
 def _over_lanes(
     static: Any, model: Chain, state: ChainState, told: ChainDrive, record: Record, *bounds: Any
 ) -> tuple[Ended, Record]:
-    """One chain; or lanes, in blocks of as many as a vector holds."""
+    """One chain; or lanes, in blocks of as many as a vector holds, or one by one for a control that is a function: it
+    is of one chain."""
 
     def run(model: Chain, state: ChainState, told: ChainDrive, record: Record) -> tuple[Ended, Record]:
         ended, record = _lanes(static, model, state, jax.tree.map(Open, told), _opened(record), *bounds)
@@ -194,7 +195,7 @@ def _over_lanes(
 
     if not state.t.ndim:
         return run(model, state, told, record)
-    count, wide = len(state.t), VECTOR // state.x.dtype.itemsize
+    count, wide = len(state.t), 1 if static[1] is not None else VECTOR // state.x.dtype.itemsize
     blocks = -(-count // wide)
     leaves, tree = jax.tree.flatten((model, state, told, record))
     own = [0 if np.ndim(value) > axes else None for _, value, axes in model.axes()]
@@ -206,8 +207,8 @@ def _over_lanes(
         """(..., lanes, ...) as (blocks, ..., W, ...); behind the last lane come equal ones."""
         if axis is None:
             return x
-        which = np.minimum(np.arange(blocks * wide), count - 1)
-        x = jnp.take(x, which, axis)
+        if count < blocks * wide:
+            x = jnp.take(x, np.minimum(np.arange(blocks * wide), count - 1), axis)
         return jnp.moveaxis(x.reshape(*x.shape[:axis], blocks, wide, *x.shape[axis + 1 :]), axis, 0)
 
     def laid(record: Record, *lead: int) -> Record:
@@ -215,6 +216,9 @@ def _over_lanes(
         return record._replace(frames=frames, rows=rows)
 
     def block(leaves: list[Array]) -> tuple[Ended, Record]:
+        if wide == 1:
+            leaves = [x if axis is None else jnp.squeeze(x, axis) for x, axis in zip(leaves, own, strict=True)]
+            return jax.tree.map(lambda x: x[None], run(*jax.tree.unflatten(tree, leaves)))
         model, state, told, record = jax.tree.unflatten(tree, leaves)
         ended, after = run(model, state, told, laid(record))
         return ended, laid(after, wide)
@@ -254,7 +258,9 @@ def driven(rows: Rows, model: Chain, lane: Lane, function: Any, told: ChainDrive
             of_lane, own = x.ndim == 1 + lane.t.ndim + axes, x.shape[-axes:]
             if available():  # of a block: x may be longer than is known
                 rest = [jnp.int32(0)] * axes
-                at = [(frame[i] - 1, jnp.int32(i), *rest) if of_lane else (frame[i] - 1, *rest) for i in range(len(frame))]
+                at = [
+                    (frame[i] - 1, jnp.int32(i), *rest) if of_lane else (frame[i] - 1, *rest) for i in range(len(frame))
+                ]
                 one = (1,) * (1 + of_lane)
                 picked[name] = jnp.stack([jax.lax.dynamic_slice(x, k, (*one, *own)).reshape(own) for k in at])
                 continue

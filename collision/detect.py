@@ -6,6 +6,7 @@ Link poses (kinematics) -> shape poses -> candidates (`broad.py`) -> rows of eac
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,8 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..engine.algebra.fence import available
 from ..engine.algebra.vec3 import Vec3
+from ..engine.forest import Forest
 from ..engine.model import Model, Topology
+from ..engine.native.primitive import native
 from ..engine.results import NOT_FINITE, OK, PAIRS_FULL
 from .bounds import bounding_spheres
 from .broad import Candidates, PairGroup, Plan, candidates, plan
@@ -59,6 +63,33 @@ def _by_fcl(model: Model, q: Array, margin: float | None) -> Proximities:
 
 @functools.partial(jax.jit, static_argnames=("max_pairs",))
 def _on_device(model: Model, q: Array, margin: Any, max_pairs: int | None) -> Proximities:
+    if not available():
+        return _proximities(max_pairs, model, q, margin)
+    near = functools.partial(_lane, max_pairs)
+    leaves, tree = jax.tree.flatten((model, q, margin))
+    own = [*(Model.base_ndim(name) for name in vars(model) if name != "topology"), 1, 0]  # axes without lanes
+    arrays = [(x, jnp.ndim(x) - n) for x, n in zip(leaves, own, strict=False)]
+    lanes = np.broadcast_shapes(Forest.of(model, q=q).batch, *(jnp.shape(x)[:n] for x, n in arrays))
+    if not lanes:
+        return near(model, q, margin)
+    some = [x if n <= 0 else _along_one_axis(x, n, lanes) for x, n in arrays]
+    axes = [0 if n > 0 else None for _, n in arrays]
+    found = jax.vmap(lambda x: near(*jax.tree.unflatten(tree, x)), in_axes=(axes,))(some)
+    return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), found)
+
+
+def _along_one_axis(x: Array, n: int, lanes: tuple[int, ...]) -> Array:
+    """x, whose first n axes are of lanes."""
+    return jnp.broadcast_to(x, (*lanes, *x.shape[n:])).reshape(math.prod(lanes), *x.shape[n:])
+
+
+@native
+def _lane(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximities:
+    """One scene, as a program of its own."""
+    return _proximities(max_pairs, model, q, margin)
+
+
+def _proximities(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximities:
     shapes = shapes_at(model, q)
     pairs = plan(model.topology, max_pairs)
     near = _candidates(shapes, pairs, 0.0 if margin is None else margin)

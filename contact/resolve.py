@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +14,11 @@ from jax.typing import ArrayLike
 
 from ..engine.algebra.fence import available
 from ..engine.algebra.vec3 import Sym3, Vec3
+from ..engine.native.primitive import native
 from .laws.table import alike, law_named, reversible_impulse
 
-TILE = 256  # lanes at a time on a CPU: the loop ends for each tile by itself, and its numbers stay in the cache
+# lanes at a time in XLA's program on a CPU: the loop ends for each tile by itself, and its numbers stay in the cache
+TILE = 256
 
 
 class Impact(NamedTuple):
@@ -92,36 +94,50 @@ def _check(K: Array, u: Array, friction: Array, restitution: Array, tangential: 
     ):
         if isinstance(values, Tracer):
             continue
-        bad = np.asarray((values < low) | (values > high))
+        values = np.asarray(values)
+        bad = (values < low) | (values > high)
         if bad.any():
             where = np.argwhere(np.atleast_1d(bad))[0].tolist()
-            value = np.atleast_1d(np.asarray(values))[tuple(where)]
+            value = np.atleast_1d(values)[tuple(where)]
             raise ValueError(f"{name} is {value:g}{f' at {where}' if bad.ndim else ''}: {says}")
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _resolve(law: str, K: Array, u: Array, mu: Array, e: Array, e_t: Array) -> Impact:
     numbers = alike(Sym3.of(K), Vec3.of(u), mu, e, e_t)
+    shape = numbers[0].shape
+    run = functools.partial(_impacts, law)
+    if shape:
+        after, p, code = jax.vmap(run)(tuple(x.ravel() for x in numbers))
+    else:
+        after, p, code = run(numbers)
+    after, p, code = jax.tree.map(lambda x: x.reshape(shape), (after, p, code))
+    return Impact(jnp.stack(after.xyz, -1), jnp.stack(p.xyz, -1), code)
+
+
+@functools.partial(native, blocks=True)
+def _impacts(law: str, numbers: tuple[Array, ...]) -> tuple[Vec3, Vec3, Array]:
+    """u after, p and code of impacts side by side."""
     row = law_named(law)
 
-    def one(numbers: tuple[Array, ...]) -> tuple[Vec3, Vec3, Array]:
+    def some(numbers: tuple[Array, ...]) -> tuple[Vec3, Vec3, Array]:
         K, u, (mu, e, e_t) = Sym3(*numbers[:6]), Vec3(*numbers[6:9]), numbers[9:]
         p, code = reversible_impulse(row, K, u, mu, e, e_t)
         return u + K @ p, p, code
 
-    after, p, code = _in_tiles(one, numbers)
-    return Impact(jnp.stack(after.xyz, -1), jnp.stack(p.xyz, -1), code)
+    return _in_tiles(some, numbers)
 
 
-def _in_tiles(one, numbers: tuple[Array, ...]):
+def _in_tiles(some: Any, numbers: tuple[Array, ...]) -> Any:
+    """Where XLA compiles it, on a CPU."""
     shape = numbers[0].shape
     lanes = numbers[0].size
     if not available() or lanes < 2 * TILE:
-        return one(numbers)
+        return some(numbers)
     count = -(-lanes // TILE)
 
     def cut(x: Array) -> Array:
         return jnp.pad(x.ravel(), (0, count * TILE - lanes), mode="edge").reshape(count, TILE)
 
-    results = jax.lax.map(one, tuple(cut(x) for x in numbers))
+    results = jax.lax.map(some, tuple(cut(x) for x in numbers))
     return jax.tree.map(lambda x: x.ravel()[:lanes].reshape(shape), results)

@@ -48,12 +48,12 @@ class Code:
 def compiled(name: str, closed: Any, open: Any, keep: bool) -> Code:
     """The code of a closed jaxpr. keep: in the cache by its text, from where it comes if it was compiled before."""
     with stage(name, "translating"):
-        text, made = compiled_text(closed, open)
+        text, made, needed = compiled_text(closed, open)
     machine = target()
     sizes = lambda avals: [int(np.prod(a.shape, dtype=int)) * a.dtype.itemsize for a in avals]  # noqa: E731
     inputs = [
-        (place, None if is_open else size)
-        for place, size, is_open in zip(made.inputs, sizes(closed.in_avals), open, strict=True)
+        (place, None if is_open else size * is_needed)
+        for place, size, is_open, is_needed in zip(made.inputs, sizes(closed.in_avals), open, needed, strict=True)
     ]
     outputs = [
         (place or 0, 0 if place is None else size)

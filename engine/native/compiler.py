@@ -18,8 +18,11 @@ from .rules.table import size_of
 from .types import type_of
 
 
-def compiled_text(closed: Any, opens: Sequence[int]) -> tuple[str, Program]:
-    """LLVM's text of a closed jaxpr. opens: of each argument, whether it is an open array."""
+def compiled_text(closed: Any, opens: Sequence[int]) -> tuple[str, Program, list[bool]]:
+    """LLVM's text of a closed jaxpr, and which of its arguments it reads.
+
+    opens: of each argument, whether it is an open array.
+    """
     graph = Graph()
     for k, (var, is_open) in enumerate(zip(closed.jaxpr.invars, opens, strict=True)):
         graph.top.input(size_of(var.aval), type_of(var.aval.dtype), k if is_open else None)
@@ -32,4 +35,4 @@ def compiled_text(closed: Any, opens: Sequence[int]) -> tuple[str, Program]:
     for region in regions:
         arrange(region)
     program = Program(graph, [True] * len(args), Plan(graph.top, regions))
-    return program.module.text(), program
+    return program.module.text(), program, [x.live or x.open is not None for x in graph.top.inputs]

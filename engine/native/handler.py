@@ -32,38 +32,45 @@ def handler_text(
     """LLVM's text. inputs, outputs: (place in the arena, size), in bytes; the size of an open one is None. arena: its
     size."""
     lines: list[str] = []
-    copies = {"in": [], "out": []}
+    copies: dict[str, list[str]] = {"in": [], "out": []}
     for way, parts, table in (("in", inputs, "%args"), ("out", outputs, "%results")):
         for k, (place, size) in enumerate(parts):
             if size == 0:
                 continue
             stride = HEAD + k + (len(inputs) if way == "out" else 0)
-            copies[way] += [
+            copy = [
                 f"  %{way}.b{k} = getelementptr ptr, ptr {table}, i64 {k + (way == 'in')}",
                 f"  %{way}.f{k} = load ptr, ptr %{way}.b{k}",
                 f"  %{way}.g{k} = getelementptr i8, ptr %{way}.f{k}, i64 {_DATA}",
                 f"  %{way}.d{k} = load ptr, ptr %{way}.g{k}",
-                f"  %{way}.s{k} = getelementptr i64, ptr %layout, i64 {stride}",
-                f"  %{way}.t{k} = load i64, ptr %{way}.s{k}",
                 f"  %{way}.o{k} = mul i64 %{way}.t{k}, %lane",
                 f"  %{way}.p{k} = getelementptr i8, ptr %{way}.d{k}, i64 %{way}.o{k}",
                 f"  %{way}.m{k} = getelementptr i8, ptr %A, i64 {place}",
             ]
             if size is None:
                 rows = HEAD + len(inputs) + len(outputs) + k
-                copies[way] += [
+                copy += [
                     f"  store ptr %in.p{k}, ptr %in.m{k}",
                     f"  %in.r{k} = getelementptr i64, ptr %layout, i64 {rows}",
                     f"  %in.n{k} = load i64, ptr %in.r{k}",
                     f"  %in.q{k} = getelementptr i8, ptr %in.m{k}, i64 8",
                     f"  store i64 %in.n{k}, ptr %in.q{k}",
                 ]
-                continue
+            else:
+                to, of = (f"%in.m{k}", f"%in.p{k}") if way == "in" else (f"%out.p{k}", f"%out.m{k}")
+                copy += [f"  call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {of}, i64 {size}, i1 false)"]
             copies[way] += [
-                "  call void @llvm.memcpy.p0.p0.i64(ptr {}, ptr {}, i64 {}, i1 false)".format(
-                    *((f"%{way}.m{k}", f"%{way}.p{k}") if way == "in" else (f"%{way}.p{k}", f"%{way}.m{k}")), size
-                ),
+                f"  %{way}.s{k} = getelementptr i64, ptr %layout, i64 {stride}",
+                f"  %{way}.t{k} = load i64, ptr %{way}.s{k}",
             ]
+            if way == "in":  # what lanes share is still there from the lane before
+                copy = [
+                    f"  %in.own{k} = icmp ne i64 %in.t{k}, 0",
+                    f"  %in.do{k} = or i1 %in.own{k}, %all",
+                    f"  br i1 %in.do{k}, label %in.copy{k}, label %in.next{k}",
+                    f"in.copy{k}:", *copy, f"  br label %in.next{k}", f"in.next{k}:",
+                ]  # fmt: skip
+            copies[way] += copy
     flush, restore = _flush_to_zero(triple)
     lines += [
         f"@arenas = internal global [{ARENAS} x ptr] zeroinitializer",
@@ -77,12 +84,13 @@ def handler_text(
 
 def _one_lane(take: list[str], give: list[str], arena: int) -> list[str]:
     return [
-        "define internal void @one_lane(ptr %A, ptr %layout, ptr %args, ptr %results, i64 %lane) {",
+        "define internal void @one_lane(ptr %A, ptr %layout, ptr %args, ptr %results, i64 %lane, i1 %first) {",
         "entry:",
         "  %fp = getelementptr i64, ptr %layout, i64 1",
         "  %flags = load i64, ptr %fp",
         f"  %poison = and i64 %flags, {POISON}",
         "  %is = icmp ne i64 %poison, 0",
+        "  %all = or i1 %is, %first",
         "  br i1 %is, label %fill, label %run",
         "fill:",
         f"  call void @llvm.memset.p0.i64(ptr %A, i8 -1, i64 {arena}, i1 false)",
@@ -184,7 +192,8 @@ def _work(flush: list[str], restore: list[str], arena: int) -> list[str]:
         "  br label %lanes.loop",
         "lanes.loop:",
         "  %lane = phi i64 [ %from, %grains ], [ %following, %lanes.loop ]",
-        "  call void @one_lane(ptr %A, ptr %layout, ptr %args, ptr %results, i64 %lane)",
+        "  %is.first = icmp eq i64 %lane, %first",
+        "  call void @one_lane(ptr %A, ptr %layout, ptr %args, ptr %results, i64 %lane, i1 %is.first)",
         "  %following = add i64 %lane, 1",
         "  %on = icmp slt i64 %following, %upto",
         "  br i1 %on, label %lanes.loop, label %finished",

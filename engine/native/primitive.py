@@ -31,6 +31,7 @@ from .key import program_key
 from .stages import stage
 from .types import Unsupported
 
+VECTOR = 64  # bytes: so many lanes run side by side in a block as a vector of this size holds
 ROWS = 10007  # of an open array while a program is traced: so many as nothing else has
 log = logging.getLogger("carom.native")
 _within: ContextVar[bool] = ContextVar("within a native program", default=False)
@@ -42,9 +43,12 @@ class Program:
     then it is a result too: all of these in the same order."""
 
     def __init__(
-        self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None
-    ) -> None:
+        self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None,
+        blocks: bool = False,
+    ) -> None:  # fmt: skip
         self.name, self.function, self.avals, self.open, self.key = name, function, tuple(avals), tuple(open), key
+        self.wide = _wide(self.avals) if blocks else None  # lanes of a block; None: the function is of one lane
+        self._block = () if self.wide is None else (self.wide,)
         self.tree: Any = None  # of what the function returns
         self._derivatives: dict[tuple[bool, ...], Program] = {}
         self.primal: Program | None = (
@@ -61,7 +65,8 @@ class Program:
                 _within.reset(token)
 
         with stage(self.name, "tracing"):
-            return jax.make_jaxpr(inside)(*self.avals)
+            avals = [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals]
+            return jax.make_jaxpr(inside)(*avals)
 
     @functools.cached_property
     def code(self) -> Code | None:
@@ -92,7 +97,7 @@ class Program:
     @functools.cached_property
     def results(self) -> tuple[Any, ...]:
         """Of one lane; of open arrays, with ROWS rows."""
-        return tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.closed.out_avals)
+        return tuple(jax.ShapeDtypeStruct(x.shape[len(self._block) :], x.dtype) for x in self.closed.out_avals)
 
     def results_of(self, avals: Sequence[Any], batched: tuple[bool, ...]) -> list[Any]:
         """Of all lanes of these arguments."""
@@ -107,9 +112,13 @@ class Program:
             made.append(jax.core.ShapedArray((*lead, *shape), x.dtype))
         return made
 
-    def plain(self, *leaves: Any) -> list[Any]:
+    def plain(self, batched: tuple[bool, ...], *leaves: Any) -> list[Any]:
         """The same, as jax sees it."""
-        return self.function(*leaves)
+        if not any(batched):
+            return self.function(*leaves)
+        if self.wide is None:
+            return jax.vmap(self.function, in_axes=[0 if yes else None for yes in batched])(*leaves)
+        return self.function(*_every_lane(leaves, batched))
 
     def derivative(self, varying: tuple[bool, ...]) -> Program:
         """(arguments, tangents of those that vary) -> (results, the tangents of those that are not whole numbers)."""
@@ -124,7 +133,7 @@ class Program:
 
             key = self.key and hashlib.sha256(f"{self.key} {varying}".encode()).hexdigest()
             avals, opens = (*self.avals, *(a for a, _ in given)), (*self.open, *(yes for _, yes in given))
-            made = Program(f"the derivative of {self.name}", function, avals, opens, key)
+            made = Program(f"the derivative of {self.name}", function, avals, opens, key, self.wide is not None)
             made.primal = self
             made.recall()
             self._derivatives[varying] = made
@@ -137,6 +146,17 @@ def _differentiable(x: Any) -> bool:
 
 def _no_tangent(x: Any) -> Any:
     return np.zeros(x.shape, x.dtype if _differentiable(x) else jax.dtypes.float0)
+
+
+def _wide(avals: Sequence[Any]) -> int:
+    """How many lanes of its widest numbers a vector holds."""
+    return VECTOR // max((a.dtype.itemsize for a in avals if _differentiable(a)), default=8)
+
+
+def _every_lane(args: Sequence[Any], batched: tuple[bool, ...]) -> tuple[Any, ...]:
+    """Arguments with lanes first, all of them."""
+    lanes = _lanes(args, batched)
+    return tuple(x if yes else jnp.broadcast_to(x, (lanes, *x.shape)) for x, yes in zip(args, batched, strict=True))
 
 
 native_p = Primitive("native")
@@ -163,25 +183,46 @@ def _compiled(program: Program, batched: tuple[bool, ...]) -> Any:
 
 
 def _as_jax(*args: Any, program: Program, batched: tuple[bool, ...]) -> list[Any]:
-    if not any(batched):
-        return program.plain(*args)
-    return jax.vmap(program.plain, in_axes=[0 if yes else None for yes in batched])(*args)
+    return program.plain(batched, *args)
 
 
 def _called(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
     code = program.code
     if code is None:
-        return _as_jax(*args, program=program, batched=batched)
+        return program.plain(batched, *args)
+    kinds = program.results_of(args, batched)
+    if program.wide is None:
+        return _call(code, args, batched, program.open, kinds)
+    if not any(batched):
+        kinds = [jax.core.ShapedArray((1, *x.shape), x.dtype) for x in kinds]
+        return [x[0] for x in _in_blocks(code, program.wide, [x[None] for x in args], kinds)]
+    return _in_blocks(code, program.wide, _every_lane(args, batched), kinds)
+
+
+def _in_blocks(code: Code, wide: int, args: Sequence[Any], kinds: list[Any]) -> list[Any]:
+    """Arguments and results have lanes first; behind the last lane of the last block come equal ones."""
+    lanes = len(args[0])
+    blocks = -(-lanes // wide)
+
+    def cut(x: Any) -> Any:
+        rest = jnp.broadcast_to(x[-1:], (blocks * wide - lanes, *x.shape[1:]))
+        return jnp.concatenate([x, rest]).reshape(blocks, wide, *x.shape[1:])
+
+    whole = [jax.core.ShapedArray((blocks, wide, *x.shape[1:]), x.dtype) for x in kinds]
+    made = _call(code, [cut(x) for x in args], (True,) * len(args), (0,) * len(args), whole)
+    return [x.reshape(blocks * wide, *x.shape[2:])[:lanes] for x in made]
+
+
+def _call(code: Code, args: Sequence[Any], batched: tuple[bool, ...], opened: Sequence[int], kinds: list[Any]) -> Any:
+    """kinds: of the results, with lanes first where an argument has them."""
 
     def bytes_of(array: Any, is_lanes: bool = True) -> int:
         return int(np.prod(array.shape[is_lanes:], dtype=np.int64)) * array.dtype.itemsize
 
-    lanes, kinds = _lanes(args, batched), program.results_of(args, batched)
+    lanes = _lanes(args, batched)
     strides = [bytes_of(a) if yes else 0 for a, yes in zip(args, batched, strict=True)]
     strides += [bytes_of(x, lanes is not None) for x in kinds]
-    rows = [
-        a.shape[1 if yes else 0] if is_open else 0 for a, yes, is_open in zip(args, batched, program.open, strict=True)
-    ]
+    rows = [a.shape[1 if yes else 0] if is_open else 0 for a, yes, is_open in zip(args, batched, opened, strict=True)]
     flags = POISON if os.environ.get("CAROM_NATIVE_POISON") else 0
     layout = np.array([1 if lanes is None else lanes, flags, code.grain, *strides, *rows], np.int64)
     assert len(layout) == HEAD + len(strides) + len(rows)
@@ -288,10 +329,13 @@ def _open_leaves(args: Any) -> list[int]:
     return jax.tree.leaves(marks)
 
 
-def native(function: Callable[..., Any]) -> Callable[..., Any]:
+def native(function: Callable[..., Any], *, blocks: bool = False) -> Callable[..., Any]:
     """function(static, *args), static hashable and args pytrees of arrays, compiled to machine code where that can be.
 
     Arrays in `Open` may be of any length: all lengths share one program.
+    blocks: under `vmap`, lanes run side by side in blocks of as many as a vector holds, a lane alone as a block of
+        equal ones. The function takes lanes too, along one axis in front of every array, and no open ones. A loop in
+        it goes on until the last lane of a block is done; it must leave those alone that are.
     """
     programs: dict[Any, Program] = {}
 
@@ -311,7 +355,7 @@ def native(function: Callable[..., Any]) -> Callable[..., Any]:
                 out, shape["tree"] = jax.tree.flatten(function(static, *jax.tree.unflatten(tree, leaves)))
                 return out
 
-            program = Program(function.__qualname__, flat, avals, opens, program_key(function, static, args))
+            program = Program(function.__qualname__, flat, avals, opens, program_key(function, static, args), blocks)
             if not program.recall():
                 if any(isinstance(c, jax.core.Tracer) for c in program.closed.consts):
                     return function(static, *args)  # a user's function holds numbers of the program around this one

@@ -18,9 +18,7 @@ import numpy as np
 
 from ..model import Model
 from ..packed import Packed, lanes_of, packed, traced, unpacked
-from .primitive import native
-
-VECTOR = 64  # bytes: so many lanes run side by side as a vector of this size holds
+from .primitive import VECTOR, native
 
 
 def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) -> Callable[..., Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import jax
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ...engine.algebra.fence import fence, one_function
+from ...engine.algebra.fence import fence
 from ...engine.dynamics.aba import aba
 from ...engine.dynamics.passive import passive_forces
 from ...engine.planar.accelerations import chain_accelerations
@@ -24,38 +23,27 @@ from ..spec import SceneSpec
 from .closed_forms import Accelerate, Components, Rods, closed_form
 from .task import Advance
 
-MANY = 1 << 14  # lanes; with more, an operation is worth two threads, which one machine function cannot have
-
 Factory = Callable[[Any], Accelerate]  # dtype -> accelerations
 
 
 @dataclass(frozen=True)
 class Smooth:
-    """An engine without events: `substeps` of RK4 in each period dt [s], the push held.
-
-    whole: compile up to MANY lanes to one machine function. (Not of one coordinate: its loop is one already, and an
-    operation that is alone in a fence would be split over threads.)
-    """
+    """An engine without events: `substeps` of RK4 in each period dt [s], the push held."""
 
     accelerations: Factory
     dt: float
     substeps: int
-    whole: bool = False
 
     def __call__(self, dtype: Any) -> Advance:
         accelerate, h = fence(self.accelerations(dtype)), self.dt / self.substeps
 
-        def substep(u: Components, at: tuple[Components, Components]) -> tuple[Components, Components]:
-            return classical(lambda q, v: accelerate(q, v, u), *at, h)
-
-        @jax.jit
-        def period(q: Components, v: Components, u: Components) -> tuple[Components, Components]:
-            return lax.fori_loop(0, self.substeps, lambda _, at: substep(u, at), (q, v))
-
         def advance(q: Array, v: Array, push: Array) -> tuple[Array, Array]:
-            moved = period(components(q), components(v), components(push.astype(dtype)))
-            if self.whole and q.shape[-1] > 1 and prod(q.shape[:-1]) <= MANY:
-                moved = one_function(moved)
+            u = components(push.astype(dtype))
+
+            def substep(_: Any, at: tuple[Components, Components]) -> tuple[Components, Components]:
+                return classical(lambda q, v: accelerate(q, v, u), *at, h)
+
+            moved = lax.fori_loop(0, self.substeps, substep, (components(q), components(v)))
             q_next, v_next = (jnp.stack(x, -1) for x in moved)
             return q_next, v_next
 
@@ -90,7 +78,7 @@ def classical(
 
 def smooth(dt: float, substeps: int, **ways: Factory) -> dict[str, Smooth]:
     """Engines by name."""
-    return {name: Smooth(way, dt, substeps, whole=name == "closed") for name, way in ways.items()}
+    return {name: Smooth(way, dt, substeps) for name, way in ways.items()}
 
 
 def closed(rods: Rods) -> Factory:

@@ -8,6 +8,7 @@ state, observation = env.restarted(state, observation, terminated | truncated)
 
 from __future__ import annotations
 
+import functools
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.native.primitive import native
 from ..compiling.precision import checked_dtype
 from .starts import split
 from .task import Discrete, Task
@@ -53,6 +55,7 @@ class Environment:
             raise ValueError(f"{task.name} has no engine {engine!r}: {hint}")
         self.dtype = checked_dtype("make_env", dtype)
         self._advance = task.engines[self.engine](self.dtype)
+        self._played = self._play if task.events else native(self._play, blocks=True)
         self.reset = jax.jit(self._reset)
         self.step = jax.jit(self._step)
         self.restarted = jax.jit(self._restarted)
@@ -71,17 +74,21 @@ class Environment:
 
     def _step(self, state: EnvState, action: Array) -> Step:
         """One control period later. An episode that has ended goes on, until it is restarted."""
-        task, (q, v, steps, key) = self.task, state
-        push = task.push(self._checked(action, steps.shape))
-        q_next, v_next = self._advance(q, v, push)
+        (q, v, steps, key), action = state, self._checked(action, state.steps.shape)
+        played = functools.partial(self._played, None)
+        if not self.task.events:
+            for _ in steps.shape:
+                played = jax.vmap(played)
+        q, v, observation, reward, ended = played(q, v, action)
         steps = steps + 1
-        return Step(
-            EnvState(q_next, v_next, steps, key),
-            task.observe(q_next, v_next),
-            task.reward(q, v, push, q_next, v_next),
-            task.ended(q_next, v_next),
-            steps >= task.max_steps,
-        )
+        return Step(EnvState(q, v, steps, key), observation, reward, ended, steps >= self.task.max_steps)
+
+    def _play(self, _: None, q: Array, v: Array, action: Array) -> tuple[Array, ...]:
+        """(q, v, observation, reward, whether it ended) a period later, of any lanes."""
+        task, push = self.task, self.task.push(action)
+        q_next, v_next = self._advance(q, v, push)
+        paid = task.reward(q, v, push, q_next, v_next)
+        return q_next, v_next, task.observe(q_next, v_next), paid, task.ended(q_next, v_next)
 
     def _restarted(self, state: EnvState, observation: Array, done: Array) -> tuple[EnvState, Array]:
         """The same, where done (...) an episode newly begun."""

@@ -59,6 +59,8 @@ class Task:
     engines: name -> factory(dtype) -> advance(q, v, push) -> (q, v) one control period later. The first is the default.
     sketch: (nq,) of one lane, NumPy -> what to draw: (x0, y0, x1, y1, radius, (red, green, blue)) [m], colours 0 to 1.
     window: what of the plane is drawn, (x_min, x_max, y_min, y_max) [m].
+    events: whether there are contacts or stops, so that each lane takes as many steps as it needs: then lanes run one
+        by one, else in blocks.
     """
 
     name: str
@@ -75,3 +77,4 @@ class Task:
     engines: Mapping[str, Callable[[Any], Advance]]
     sketch: Sketch
     window: tuple[float, float, float, float]
+    events: bool = False

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from scipy import ndimage
 from scipy.linalg import solve_discrete_are
 
 import carom
+from carom.engine.native.primitive import Program
 from carom.engine.state import State
 from carom.scenes.envs.engines import Smooth, closed, planar
 from carom.scenes.envs.environment import AT_ONCE, Environment
@@ -21,6 +23,7 @@ from carom.scenes.envs.task import Box
 from carom.scenes.envs.tasks import weightlifter
 from carom.scenes.envs.tasks.cart_pendulums import DOUBLE, triple
 from carom.scenes.library.registry import library_scene
+from carom.tests.oracles.native_and_xla import no_fallback
 
 SMOOTH = [name for name in TASKS if name != "hopper"]  # which has contacts, and its own tests
 LANES = 6
@@ -324,6 +327,36 @@ def test_lanes_are_single_environments(env: Environment) -> None:
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b.reshape(a.shape), rtol=0, atol=1e-13), both, paired)
     jax.tree.map(lambda a, *b: np.testing.assert_allclose(a, np.stack(b), rtol=0, atol=1e-13), both, *alone)
     assert (both[-2].steps == np.where(done, 0, 1)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("name", "engine"), [(name, engine) for name in ("cart_pole", "weightlifter") for engine in TASKS[name]().engines]
+)
+def test_a_lane_is_the_same_bits_anywhere(name: str, engine: str, dtype: str) -> None:
+    """As machine code: alone, at any place in a batch, in two axes, under vmap, in a scan; and XLA's program is the
+    same to rounding."""
+    env = Environment(TASKS[name](), engine, dtype)
+    n, rng = 22, np.random.default_rng(4)
+    state, _ = env.reset(jax.random.split(jax.random.key(2), n))
+    space = env.task.actions
+    push = jnp.asarray(rng.normal(size=(n, *space.shape)) if space.shape else rng.integers(2, size=n))
+    with no_fallback():
+        both = _plain(env.step(state, push))
+        turned = _plain(env.step(*jax.tree.map(lambda x: x[::-1], (state, push))))
+        mapped = _plain(jax.jit(jax.vmap(env.step))(state, push))
+        paired = _plain(env.step(*jax.tree.map(lambda x: x.reshape(2, 11, *x.shape[1:]), (state, push))))
+        scanned = _plain(jax.lax.scan(lambda s, a: (s, env.step(s, a)), state, push[None])[1])
+        alone = [_plain(env.step(*jax.tree.map(lambda x, k=k: x[k], (state, push)))) for k in (0, 5, n - 1)]
+    for mine, *others in zip(*map(jax.tree.leaves, (both, turned, mapped, paired, scanned, *alone)), strict=True):
+        np.testing.assert_array_equal(mine, others[0][::-1])
+        for other in others[1:4]:
+            np.testing.assert_array_equal(mine, other.reshape(mine.shape))
+        np.testing.assert_array_equal(mine[[0, 5, n - 1]], np.stack(others[4:]))
+    with mock.patch.object(Program, "code", None):
+        theirs = _plain(Environment(TASKS[name](), engine, dtype).step(state, push))
+    near = {"rtol": 0, "atol": 1e-4 if dtype == "float32" else 1e-12}
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, **near), both, theirs)
 
 
 @pytest.mark.parametrize("one_in", [1, 3, 100])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jax.extend import core as jex
 
@@ -36,7 +37,7 @@ def translate(graph: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[
         if not isinstance(x, jex.Literal):
             return known[x]
         aval: Any = x.aval
-        return graph.const(np.asarray(x.val, aval.dtype))
+        return graph.const(_array(x.val, aval))
 
     for equation in jaxpr.eqns:
         name = equation.primitive.name
@@ -48,7 +49,12 @@ def translate(graph: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[
 
 
 def translate_closed(graph: Graph, closed: Any, args: Sequence[Value]) -> list[Value]:
-    return translate(graph, closed.jaxpr, [graph.const(np.asarray(c)) for c in closed.consts], args)
+    return translate(graph, closed.jaxpr, [graph.const(_array(c, c)) for c in closed.consts], args)
+
+
+def _array(x: Any, aval: Any) -> np.ndarray:
+    """Tangents of whole numbers, which have no bytes and no readers, are False."""
+    return np.zeros(aval.shape, bool) if aval.dtype == jax.dtypes.float0 else np.asarray(x, aval.dtype)
 
 
 def size_of(aval: Any) -> int:

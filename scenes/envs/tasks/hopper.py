@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.custom_batching import custom_vmap
 
 from ....engine.state import State
 from ....integrators.advance import step
@@ -57,6 +56,7 @@ def hopper(*, friction: float = 0.9, damping: float = 5.0) -> Task:
         engines={"tree": lambda dtype: with_events(scene(friction=friction, damping=damping), dtype)},
         sketch=_sketch,
         window=(-1.2, 1.2, -0.4, 2.0),
+        events=True,
     )
 
 
@@ -69,7 +69,8 @@ def with_events(spec: SceneSpec, dtype: Any) -> Advance:
     """
     model, _ = compile_scene(replace(spec, gap_band=BAND), dtype=dtype)
 
-    def period(q: Array, v: Array, push: Array) -> tuple[Array, Array]:
+    @jax.jit
+    def advance(q: Array, v: Array, push: Array) -> tuple[Array, Array]:
         lanes = q.shape[:-1]
         q, v, told = (x.reshape((-1, x.shape[-1]) if lanes else x.shape) for x in (q, v, push.astype(dtype)))
         after = step(
@@ -77,16 +78,6 @@ def with_events(spec: SceneSpec, dtype: Any) -> Advance:
             scheme="semi_implicit", time_control="likely", max_contacts=5, throw=False,
         )  # fmt: skip
         return after.q.reshape(*lanes, -1), after.v.reshape(*lanes, -1)
-
-    @custom_vmap
-    def advance(q: Array, v: Array, push: Array) -> tuple[Array, Array]:
-        return jax.jit(period)(q, v, push)
-
-    @advance.def_vmap
-    def mapped(size: int, batched: Any, *rows: Array) -> Any:
-        """The lanes of a vmap are lanes like others, but not in one function: mapped once more it would not compile."""
-        some = [x if own else jnp.broadcast_to(x, (size, *x.shape)) for x, own in zip(rows, batched, strict=True)]
-        return period(*some), (True, True)
 
     return advance
 

@@ -139,7 +139,17 @@ def _joined(columns: Any, t: Array) -> Array:
 
 
 def put(rows: Array, at: Array, row: Array, room: Array) -> Array:
-    """rows (*batch, S, n) with row (*batch, n) in slot at (*batch); nothing changes where that is S. room: () S."""
+    """rows (*batch, S, n) with row (*batch, n) in slot at (*batch); nothing changes where that is S. room: () S.
+
+    Rows of lanes in a block are of one array, (W S, n), lane after lane.
+    """
+    if at.ndim and rows.ndim == 2:
+        for i in range(len(at)):
+            place = i * room + jnp.minimum(at[i], room - 1).astype(jnp.int32), jnp.int32(0)
+            old = jax.lax.dynamic_slice(rows, place, (1, rows.shape[-1]))
+            new = jnp.where(at[i] < room, row[i].astype(rows.dtype), old[0])
+            rows = jax.lax.dynamic_update_slice(rows, new[None], place)
+        return rows
     if at.ndim and not available():
         return rows.at[jnp.arange(len(at)), at].set(row.astype(rows.dtype), mode="drop")
 

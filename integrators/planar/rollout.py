@@ -16,7 +16,7 @@ from jax import Array
 
 from ...engine import results
 from ...engine.algebra.fence import available
-from ...engine.native.primitive import Open, OpenRecord, native
+from ...engine.native.primitive import VECTOR, Open, OpenRecord, native
 from ...engine.planar.accelerations import state_of, turns
 from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
@@ -173,10 +173,11 @@ def run_chain(
 
 
 @native
-def _lane(
+def _lanes(
     static: tuple[ChainRules, Any], model: Chain, state: ChainState, told: ChainDrive, record: Record, *bounds: Any
 ) -> tuple[Ended, Record]:
-    """`run_chain` of one chain, as a program of its own; told and record with arrays of any length."""
+    """`run_chain` of one chain or of a block of them, as a program of its own; told and record with arrays of any
+    length, those of a block's record lane after lane."""
     told, record = (jax.tree.map(_array, x, is_leaf=_is_open) for x in (told, record))
     ended, record = run_chain(*static, model, state, told, record, *bounds)
     return ended, _opened(record)
@@ -185,18 +186,48 @@ def _lane(
 def _over_lanes(
     static: Any, model: Chain, state: ChainState, told: ChainDrive, record: Record, *bounds: Any
 ) -> tuple[Ended, Record]:
-    def one(model: Chain, state: ChainState, told: ChainDrive, record: Record) -> tuple[Ended, Record]:
-        ended, record = _lane(static, model, state, jax.tree.map(Open, told), _opened(record), *bounds)
+    """One chain; or lanes, in blocks of as many as a vector holds, or one by one for a control that is a function: it
+    is of one chain."""
+
+    def run(model: Chain, state: ChainState, told: ChainDrive, record: Record) -> tuple[Ended, Record]:
+        ended, record = _lanes(static, model, state, jax.tree.map(Open, told), _opened(record), *bounds)
         return ended, jax.tree.map(_array, record, is_leaf=_is_open)
 
     if not state.t.ndim:
-        return one(model, state, told, record)
+        return run(model, state, told, record)
+    count, wide = len(state.t), 1 if static[1] is not None else VECTOR // state.x.dtype.itemsize
+    blocks = -(-count // wide)
     leaves, tree = jax.tree.flatten((model, state, told, record))
-    axes = [0 if np.ndim(value) > own else None for _, value, own in model.axes()]
-    axes += [0] * len(jax.tree.leaves(state))
-    axes += [1 if x.ndim == 2 + FIELDS[k] else None for k, x in vars(told).items() if x is not None]
-    axes += [0 if jnp.ndim(x) else None for x in jax.tree.leaves(record)]
-    return jax.vmap(lambda leaves: one(*jax.tree.unflatten(tree, leaves)), in_axes=(axes,))(leaves)
+    own = [0 if np.ndim(value) > axes else None for _, value, axes in model.axes()]
+    own += [0] * len(jax.tree.leaves(state))
+    own += [1 if x.ndim == 2 + FIELDS[k] else None for k, x in vars(told).items() if x is not None]
+    own += [0 if jnp.ndim(x) else None for x in jax.tree.leaves(record)]
+
+    def cut(x: Array, axis: int | None) -> Array:
+        """(..., lanes, ...) as (blocks, ..., W, ...); behind the last lane come equal ones."""
+        if axis is None:
+            return x
+        if count < blocks * wide:
+            x = jnp.take(x, np.minimum(np.arange(blocks * wide), count - 1), axis)
+        return jnp.moveaxis(x.reshape(*x.shape[:axis], blocks, wide, *x.shape[axis + 1 :]), axis, 0)
+
+    def laid(record: Record, *lead: int) -> Record:
+        frames, rows = (x.reshape(*lead, -1, x.shape[-1]) for x in (record.frames, record.rows))
+        return record._replace(frames=frames, rows=rows)
+
+    def block(leaves: list[Array]) -> tuple[Ended, Record]:
+        if wide == 1:
+            leaves = [x if axis is None else jnp.squeeze(x, axis) for x, axis in zip(leaves, own, strict=True)]
+            return jax.tree.map(lambda x: x[None], run(*jax.tree.unflatten(tree, leaves)))
+        model, state, told, record = jax.tree.unflatten(tree, leaves)
+        ended, after = run(model, state, told, laid(record))
+        return ended, laid(after, wide)
+
+    some = [cut(*x) for x in zip(leaves, own, strict=True)]
+    ended, after = jax.vmap(block, in_axes=([None if axis is None else 0 for axis in own],))(some)
+    joined = lambda x: x.reshape(blocks * wide, *x.shape[2:])[:count]  # noqa: E731
+    ended, (frames, rows, written, missed, _) = jax.tree.map(joined, ended), after
+    return ended, Record(*map(joined, (frames, rows, written, missed)), record.room)
 
 
 def _opened(record: Record) -> Record:
@@ -224,8 +255,16 @@ def driven(rows: Rows, model: Chain, lane: Lane, function: Any, told: ChainDrive
             if not frame.ndim:
                 picked[name] = jax.lax.dynamic_index_in_dim(x, frame - 1, keepdims=False)
                 continue
+            of_lane, own = x.ndim == 1 + lane.t.ndim + axes, x.shape[-axes:]
+            if available():  # of a block: x may be longer than is known
+                rest = [jnp.int32(0)] * axes
+                at = [
+                    (frame[i] - 1, jnp.int32(i), *rest) if of_lane else (frame[i] - 1, *rest) for i in range(len(frame))
+                ]
+                one = (1,) * (1 + of_lane)
+                picked[name] = jnp.stack([jax.lax.dynamic_slice(x, k, (*one, *own)).reshape(own) for k in at])
+                continue
             number = jnp.clip(frame - 1, 0, len(x) - 1)
-            of_lane = x.ndim == 1 + lane.t.ndim + axes
             picked[name] = x[number, jnp.arange(len(number))] if of_lane else x[number]
     return drive_rows(rows, ChainDrive(**picked))
 

@@ -12,6 +12,7 @@ import carom
 from carom.engine.planar.energy import chain_momentum
 from carom.engine.planar.model import Chain, ChainDrive
 from carom.engine.results import SimulationWarning
+from carom.tests.oracles.native_and_xla import no_fallback
 
 G = 9.81
 N = 4  # all chains here have room for four joints: one program serves most tests
@@ -254,3 +255,30 @@ def test_a_lane_that_fails_says_so():
     bad = replace(state, v=state.v.at[0, 0].set(jnp.nan))
     with pytest.raises(carom.engine.results.SimulationError, match="not finite"):
         carom.chain_rollout(model, bad, duration=1.0)
+
+
+@pytest.mark.parametrize("told", ["nothing", "the same", "each its own"])
+def test_a_lane_is_the_same_bits_anywhere(told):
+    """Lanes run in blocks, one chain alone: every number of a lane is the same, stops and limits included."""
+    lanes, rng = 11, np.random.default_rng(2)
+    spec = carom.ChainSpec.of((0.2, 0.15, 0.25), angles=(0.5, 0.1, 0.0), base=(0, 0.15), grounds=[carom.Ground()])
+    model, state = carom.compile_scene(spec.with_joint(1, limits=(-0.2, 0.6)))
+    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (lanes, *x.shape)), state)
+    away = states.x - states.x[:, :1]
+    turn = jnp.asarray(rng.normal(size=(lanes, 1, 1)))
+    states = replace(states, v=turn * jnp.stack([-away[..., 1], away[..., 0]], -1))
+    torque = jnp.asarray(0.3 * rng.normal(size=(6, lanes, 4)))
+
+    def run(states, torque):
+        drive = None if told == "nothing" else carom.ChainDrive(torque=torque)
+        with no_fallback():
+            return carom.chain_rollout(model, states, duration=0.3, frame_dt=0.05, control=drive, throw=False)
+
+    own = told == "each its own"
+    many = run(states, torque if own else torque[:, 0])
+    turned = run(jax.tree.map(lambda x: x[::-1], states), torque[:, ::-1] if own else torque[:, 0])
+    assert int(many.stats.impacts.min()) >= 1
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b[::-1]), many, turned)
+    for k in (0, 6, lanes - 1):
+        alone = run(jax.tree.map(lambda x, k=k: x[k], states), torque[:, k if own else 0])
+        jax.tree.map(lambda a, b, k=k: np.testing.assert_array_equal(a, b[k]), alone, many)

@@ -6,6 +6,7 @@ Link poses (kinematics) -> shape poses -> candidates (`broad.py`) -> rows of eac
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -79,7 +80,7 @@ def _on_device(model: Model, q: Array, margin: Any, max_pairs: int | None) -> Pr
 
 def _along_one_axis(x: Array, n: int, lanes: tuple[int, ...]) -> Array:
     """x, whose first n axes are of lanes."""
-    return jnp.broadcast_to(x, (*lanes, *x.shape[n:])).reshape(-1, *x.shape[n:])
+    return jnp.broadcast_to(x, (*lanes, *x.shape[n:])).reshape(math.prod(lanes), *x.shape[n:])
 
 
 @native

@@ -17,7 +17,8 @@ from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.native.primitive import native
 from .laws.table import alike, law_named, reversible_impulse
 
-TILE = 256  # lanes at a time in XLA's program on a CPU: the loop ends for each tile by itself, and its numbers stay in the cache
+# lanes at a time in XLA's program on a CPU: the loop ends for each tile by itself, and its numbers stay in the cache
+TILE = 256
 
 
 class Impact(NamedTuple):

@@ -19,7 +19,10 @@ from .types import type_of
 
 
 def compiled_text(closed: Any, opens: Sequence[int]) -> tuple[str, Program, list[bool]]:
-    """LLVM's text of a closed jaxpr, and which of its arguments it reads. opens: of each, whether it is an open array."""
+    """LLVM's text of a closed jaxpr, and which of its arguments it reads.
+
+    opens: of each argument, whether it is an open array.
+    """
     graph = Graph()
     for k, (var, is_open) in enumerate(zip(closed.jaxpr.invars, opens, strict=True)):
         graph.top.input(size_of(var.aval), type_of(var.aval.dtype), k if is_open else None)

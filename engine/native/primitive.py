@@ -48,6 +48,7 @@ class Program:
     ) -> None:  # fmt: skip
         self.name, self.function, self.avals, self.open, self.key = name, function, tuple(avals), tuple(open), key
         self.wide = _wide(self.avals) if blocks else None  # lanes of a block; None: the function is of one lane
+        self._block = () if self.wide is None else (self.wide,)
         self.tree: Any = None  # of what the function returns
         self._derivatives: dict[tuple[bool, ...], Program] = {}
         self.primal: Program | None = (
@@ -64,7 +65,8 @@ class Program:
                 _within.reset(token)
 
         with stage(self.name, "tracing"):
-            return jax.make_jaxpr(inside)(*(_with_lanes(a, self.wide) for a in self.avals))
+            avals = [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals]
+            return jax.make_jaxpr(inside)(*avals)
 
     @functools.cached_property
     def code(self) -> Code | None:
@@ -95,7 +97,7 @@ class Program:
     @functools.cached_property
     def results(self) -> tuple[Any, ...]:
         """Of one lane; of open arrays, with ROWS rows."""
-        return tuple(_without_lanes(x, self.wide) for x in self.closed.out_avals)
+        return tuple(jax.ShapeDtypeStruct(x.shape[len(self._block) :], x.dtype) for x in self.closed.out_avals)
 
     def results_of(self, avals: Sequence[Any], batched: tuple[bool, ...]) -> list[Any]:
         """Of all lanes of these arguments."""
@@ -116,9 +118,7 @@ class Program:
             return self.function(*leaves)
         if self.wide is None:
             return jax.vmap(self.function, in_axes=[0 if yes else None for yes in batched])(*leaves)
-        leaves = _every_lane(leaves, batched)
-        made = self.function(*(_rows_first(x, open) for x, open in zip(leaves, self.open, strict=True)))
-        return [_rows_first(x, shape.shape[:1] == (ROWS,)) for x, shape in zip(made, self.results, strict=True)]
+        return self.function(*_every_lane(leaves, batched))
 
     def derivative(self, varying: tuple[bool, ...]) -> Program:
         """(arguments, tangents of those that vary) -> (results, the tangents of those that are not whole numbers)."""
@@ -153,29 +153,10 @@ def _wide(avals: Sequence[Any]) -> int:
     return VECTOR // max((a.dtype.itemsize for a in avals if _differentiable(a)), default=8)
 
 
-def _with_lanes(aval: Any, wide: int | None) -> Any:
-    """Of a block: lanes are first, except that rows of open arrays come before them."""
-    if wide is None:
-        return aval
-    rows = aval.shape[:1] == (ROWS,)
-    return jax.ShapeDtypeStruct((*aval.shape[:rows], wide, *aval.shape[rows:]), aval.dtype)
-
-
-def _without_lanes(aval: Any, wide: int | None) -> Any:
-    rows = wide is not None and aval.shape[:1] == (ROWS,)
-    shape = aval.shape if wide is None else (*aval.shape[:rows], *aval.shape[rows + 1 :])
-    return jax.ShapeDtypeStruct(shape, aval.dtype)
-
-
 def _every_lane(args: Sequence[Any], batched: tuple[bool, ...]) -> tuple[Any, ...]:
     """Arguments with lanes first, all of them."""
     lanes = _lanes(args, batched)
     return tuple(x if yes else jnp.broadcast_to(x, (lanes, *x.shape)) for x, yes in zip(args, batched, strict=True))
-
-
-def _rows_first(x: Any, open: Any) -> Any:
-    """(lanes, rows, ...) of an open array as (rows, lanes, ...), and back."""
-    return jnp.moveaxis(x, 1, 0) if open else x
 
 
 native_p = Primitive("native")
@@ -212,32 +193,24 @@ def _called(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
     kinds = program.results_of(args, batched)
     if program.wide is None:
         return _call(code, args, batched, program.open, kinds)
-    lanes = _lanes(args, batched)
-    count = 1 if lanes is None else lanes
-    blocks = -(-count // program.wide)
+    if not any(batched):
+        kinds = [jax.core.ShapedArray((1, *x.shape), x.dtype) for x in kinds]
+        return [x[0] for x in _in_blocks(code, program.wide, [x[None] for x in args], kinds)]
+    return _in_blocks(code, program.wide, _every_lane(args, batched), kinds)
 
-    def cut(x: Any, open: int) -> Any:
-        """(lanes, ...) as (blocks, W, ...), of open arrays (blocks, rows, W, ...); behind the last lane come equal ones."""
-        rest = jnp.broadcast_to(x[-1:], (blocks * program.wide - count, *x.shape[1:]))
-        x = jnp.concatenate([x, rest]).reshape(blocks, program.wide, *x.shape[1:])
-        return jnp.moveaxis(x, 2, 1) if open else x
 
-    def joined(x: Any, open: bool) -> Any:
-        x = jnp.moveaxis(x, 1, 2) if open else x
-        x = x.reshape(-1, *x.shape[2:])
-        return x[0] if lanes is None else x[:lanes]
+def _in_blocks(code: Code, wide: int, args: Sequence[Any], kinds: list[Any]) -> list[Any]:
+    """Arguments and results have lanes first; behind the last lane of the last block come equal ones."""
+    lanes = len(args[0])
+    blocks = -(-lanes // wide)
 
-    given = args if lanes is not None else tuple(x[None] for x in args)
-    given = given if lanes is None else _every_lane(given, batched)
-    given = [cut(x, open) for x, open in zip(given, program.open, strict=True)]
-    opens = [k is not None for k in code.opens]
-    shapes = [x.shape if lanes is None else x.shape[1:] for x in kinds]
-    whole = [
-        jax.core.ShapedArray((blocks, s[0], program.wide, *s[1:]) if open else (blocks, program.wide, *s), x.dtype)
-        for s, x, open in zip(shapes, kinds, opens, strict=True)
-    ]
-    made = _call(code, given, (True,) * len(given), program.open, whole)
-    return [joined(x, open) for x, open in zip(made, opens, strict=True)]
+    def cut(x: Any) -> Any:
+        rest = jnp.broadcast_to(x[-1:], (blocks * wide - lanes, *x.shape[1:]))
+        return jnp.concatenate([x, rest]).reshape(blocks, wide, *x.shape[1:])
+
+    whole = [jax.core.ShapedArray((blocks, wide, *x.shape[1:]), x.dtype) for x in kinds]
+    made = _call(code, [cut(x) for x in args], (True,) * len(args), (0,) * len(args), whole)
+    return [x.reshape(blocks * wide, *x.shape[2:])[:lanes] for x in made]
 
 
 def _call(code: Code, args: Sequence[Any], batched: tuple[bool, ...], opened: Sequence[int], kinds: list[Any]) -> Any:
@@ -361,8 +334,8 @@ def native(function: Callable[..., Any], *, blocks: bool = False) -> Callable[..
 
     Arrays in `Open` may be of any length: all lengths share one program.
     blocks: under `vmap`, lanes run side by side in blocks of as many as a vector holds, a lane alone as a block of
-        equal ones. The function takes lanes too, along one axis in front of every array, in open arrays behind the rows.
-        A loop in it goes on until the last lane of a block is done; it must leave those alone that are.
+        equal ones. The function takes lanes too, along one axis in front of every array, and no open ones. A loop in
+        it goes on until the last lane of a block is done; it must leave those alone that are.
     """
     programs: dict[Any, Program] = {}
 

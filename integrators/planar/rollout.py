@@ -226,8 +226,8 @@ def _over_lanes(
     some = [cut(*x) for x in zip(leaves, own, strict=True)]
     ended, after = jax.vmap(block, in_axes=([None if axis is None else 0 for axis in own],))(some)
     joined = lambda x: x.reshape(blocks * wide, *x.shape[2:])[:count]  # noqa: E731
-    ended, (frames, rows, written, missed, _) = jax.tree.map(joined, ended), after
-    return ended, Record(*map(joined, (frames, rows, written, missed)), record.room)
+    after = jax.tree.map(joined, after._replace(room=()))
+    return jax.tree.map(joined, ended), after._replace(room=record.room)
 
 
 def _opened(record: Record) -> Record:

@@ -1,4 +1,4 @@
-"""`carom.detect` and `carom.resolve_impact`, asked alone, as machine code: as XLA's programs; a lane's bits are its own."""
+"""`carom.detect` and `carom.resolve_impact` as machine code: as XLA's programs are; a lane's bits are its own."""
 
 from collections.abc import Callable
 from typing import Any

@@ -148,7 +148,8 @@ def rollout(
     contacts = program is _with_contacts
     handed = packed(model) if available() and (contacts or not lanes_of(model)) else model
     numbers = (handed, state, frames, orders.rows, *bounds)
-    inside_jit = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(numbers))
+    new = jnp.zeros(())  # a control function may hold numbers of the program around it, though no argument is one
+    inside_jit = any(isinstance(x, jax.core.Tracer) for x in (new, *jax.tree.leaves(numbers)))
     if inside_jit and not (devices is None and chunk is None):
         raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
     if inside_jit or state.t.ndim != 1:

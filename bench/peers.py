@@ -157,6 +157,7 @@ class MujocoWorld:
                 contype=1 if world else among_moving, conaffinity=1,
             )  # fmt: skip
         self.model = spec.compile()
+        self.xml = spec.to_xml()
         dofs = maps.v_of
         for name, x in (("armature", model.armature), ("damping", model.damping), ("frictionloss", model.loss)):
             getattr(self.model, f"dof_{name}")[:] = x[dofs]

@@ -8,17 +8,22 @@ from __future__ import annotations
 import argparse
 import sys
 
-ROUNDS = {"dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60, "envs": 5}
+ROUNDS = {
+    "start": 1, "dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60,
+    "envs": 5,
+}  # fmt: skip
 LANES = {"contact": 1024, "planar": 256}  # planar: all numbers of the longest chains stay in the cache
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
     suites = (
+        "start: the first frame of a scene, the first time and the second, against XLA's program, MuJoCo and rapier3d; "
         "dynamics: forward dynamics against Pinocchio; derivatives: its Jacobians by q, v and tau, likewise; "
         "collision: pairs against FCL, broad phase, whole scenes; "
         "contact: impacts by law, what an impact adds to a step, a stack of boxes against MuJoCo and rapier3d; "
-        "step: whole runs of an arm, a stack, a break of pool balls and a ragdoll against MuJoCo and rapier3d; "
+        "step: whole runs of an arm, a stack, a break of pool balls, a ragdoll and robots against XLA's program, MuJoCo "
+        "and rapier3d; "
         "live: frames of games, their median and the slowest of a hundred; "
         "planar: chains of 4 to 256 joints against the general tree and Pinocchio; "
         "envs: control environments against gymnasium's"
@@ -38,11 +43,14 @@ def main(arguments: list[str] | None = None) -> int:
         "contact: laws, ball or stack; envs: tasks"
     )
     parser.add_argument("--only", default="", metavar="TEXT", help=only)
-    parser.add_argument("--scene", default="", metavar="TEXT", help="step, live: scenes with this in the name")
+    parser.add_argument("--scene", default="", metavar="TEXT", help="start, step, live: scenes with this in the name")
     parser.add_argument("--frames", type=int, default=2000, help="live: frames to play (default 2000)")
     parser.add_argument("--dtype", choices=["f32", "f64"], help="step: this precision alone")
     parser.add_argument("--duration", type=float, help="step: simulated seconds (default 1 to 3, by scene)")
-    parser.add_argument("--no-peers", action="store_true", help="step: Carom alone")
+    parser.add_argument("--no-peers", action="store_true", help="start, step: Carom alone")
+    parser.add_argument(
+        "--no-xla", action="store_true", help="start, step: not XLA's programs, each a minute or more to compile"
+    )
     parser.add_argument("--profile", action="store_true", help="step: where the time of a tick goes")
     parser.add_argument("--plot", metavar="PATH", help="planar: draw time over joints, .svg or .png")
     parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 1 to 60, by suite)")
@@ -62,6 +70,10 @@ def main(arguments: list[str] | None = None) -> int:
     if options.device == "cpu":
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", 2)
+    if options.suite == "start":
+        from . import start
+
+        return start.suite(options.scene, not options.no_xla, not options.no_peers)
     if options.suite == "step":
         return _step(options, rounds)
     if options.suite == "live":
@@ -116,8 +128,9 @@ def _step(options: argparse.Namespace, rounds: int) -> int:
     dtypes = [options.dtype] if options.dtype else list(step.DTYPES)
     if options.profile:
         return stages.profile(scenes, sizes, dtypes, rounds)
-    peers = options.device == "cpu" and not options.no_peers
-    return step.suite(scenes, sizes, dtypes, options.duration, rounds, peers)
+    cpu = options.device == "cpu"
+    peers, xla = cpu and not options.no_peers, cpu and not options.no_xla
+    return step.suite(scenes, sizes, dtypes, options.duration, rounds, peers, xla)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import jax
 
@@ -56,3 +58,17 @@ def _round(call: Call, repeats: int) -> float:
 def wait(outputs: Any) -> None:
     """Block until every output is there."""
     jax.block_until_ready(outputs)
+
+
+@contextlib.contextmanager
+def left_to_xla() -> Iterator[None]:
+    """Programs are XLA's in here, as if they could not be compiled by `engine/native/`.
+
+    jax keeps programs of another matmul precision apart, so one function can be called both ways by turns.
+    """
+    from carom.engine.native.primitive import Program
+
+    none = property(lambda _: None)
+    surroundings = mock.patch.dict("os.environ", CAROM_CACHE="off")
+    with surroundings, mock.patch.object(Program, "code", none), jax.default_matmul_precision("float32"):
+        yield

@@ -1,4 +1,4 @@
-"""Starts: what goes by until a scene's first frame is there, for the first time and for the second, beside XLA and peers.
+"""Starts: what goes by until a scene's first frame is there, the first time and the second, beside XLA and peers.
 
 Each figure is a process of its own, from its begin to its end, which is where the first frame is there. Cold: in an
 empty CAROM_CACHE; second: in the same folder once more. jax's own cache of compiled programs is off.
@@ -67,7 +67,12 @@ def _row(way: str, name: str, columns: Sequence[str]) -> dict[str, Spent | None]
 
 def started(what: str, arguments: Sequence[str], folder: str) -> Spent | None:
     """What a process of this file takes; None if it failed, infinite where it was stopped at LIMIT."""
-    surroundings = {**os.environ, "CAROM_CACHE": folder, "JAX_ENABLE_COMPILATION_CACHE": "false", "JAX_PLATFORMS": "cpu"}
+    surroundings = {
+        **os.environ,
+        "CAROM_CACHE": folder,
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+        "JAX_PLATFORMS": "cpu",
+    }
     surroundings["PYTHONPATH"] = os.pathsep.join([str(ROOT / ".dev"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "bench.start", *arguments]
     with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as scratch:

@@ -97,7 +97,7 @@ def _one_call(console: Console, names: list[str], rounds: int) -> None:
                 carom.aba, case.model, case.q[0], case.v[0], case.tau[0]
             )
         model, state = carom.compile_scene(library_scene("bouncing_ball"), dtype=dtype)
-        calls[f"carom.step of a ball, {label}"] = functools.partial(carom.step, model, state, STEP)
+        calls[f"carom.step of a ball, {label}"] = functools.partial(carom.step, model, state, dt=STEP)
     console.log("single calls: compiling and timing")
     timed = in_turn(calls, rounds)
     console.print("one call from Python: us")

@@ -1,7 +1,7 @@
 """`python -m bench.run SUITE`: tables, every figure beside its peer's.
 
-Machine code of our own runs on all cores as jax comes, with one CPU device. Where XLA's programs are timed by the batch,
-two devices are configured, as a user would who wants both cores; the single-device columns use one.
+Machine code of our own runs on all cores as jax comes, with one CPU device. Where XLA's programs are timed by the
+batch, two devices are configured, as a user would who wants both cores; the single-device columns use one.
 """
 
 from __future__ import annotations

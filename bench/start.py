@@ -1,7 +1,8 @@
 """Starts: what goes by until a scene's first frame is there, the first time and the second, beside XLA and peers.
 
 Each figure is a process of its own, from its begin to its end, which is where the first frame is there. Cold: in an
-empty CAROM_CACHE; second: in the same folder once more. jax's own cache of compiled programs is off.
+empty CAROM_CACHE; second: in the same folder once more. jax keeps no compiled programs of its own, but for `carom run`,
+which asks it to: these are in that folder too.
 The child processes run this file too: what they import counts, so imports are inside.
 """
 
@@ -38,12 +39,13 @@ def suite(scenes: str, xla: bool, peers: bool) -> int:
     columns = [x for x in COLUMNS if (xla or "XLA" not in x) and (peers or x not in ("MuJoCo", "rapier3d"))]
     rows: list[tuple[str, str, str]] = [("first frame", "rollout", name) for name in SCENES]
     rows += [("carom run", "command", name) for name in COMMANDS] + [("carom.Live, pool", "live", BOXES)]
+    rows = [row for row in rows if scenes in row[2]]
+    if not rows:
+        raise SystemExit(f"no scene has {scenes!r} in its name; there are {', '.join(SCENES)}")
     print(f"CPU seconds (seconds by the clock); load average {os.getloadavg()[0]:.1f}")
     print(f"{'':32}", *(f"{x:>15}" for x in columns), flush=True)
     well = True
     for title, way, name in rows:
-        if scenes not in name:
-            continue
         spent = _row(way, name, columns)
         cells = ["" if x not in spent else _cell(spent[x]) for x in columns]
         print(f"{title + ' ' + name:>32}", *(f"{x:>15}" for x in cells), flush=True)
@@ -67,12 +69,8 @@ def _row(way: str, name: str, columns: Sequence[str]) -> dict[str, Spent | None]
 
 def started(what: str, arguments: Sequence[str], folder: str) -> Spent | None:
     """What a process of this file takes; None if it failed, infinite where it was stopped at LIMIT."""
-    surroundings = {
-        **os.environ,
-        "CAROM_CACHE": folder,
-        "JAX_ENABLE_COMPILATION_CACHE": "false",
-        "JAX_PLATFORMS": "cpu",
-    }
+    surroundings = {**os.environ, "CAROM_CACHE": folder, "XDG_CACHE_HOME": folder, "JAX_PLATFORMS": "cpu"}
+    surroundings.pop("JAX_COMPILATION_CACHE_DIR", None)
     surroundings["PYTHONPATH"] = os.pathsep.join([str(ROOT / ".dev"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "bench.start", *arguments]
     with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as scratch:

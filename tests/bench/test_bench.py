@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -106,6 +107,7 @@ def test_step_bench_of_a_robot(name):
     assert "XLA us/tick" not in run.stdout
 
 
+@pytest.mark.slow
 def test_start_bench_of_a_ball():
     run = bench("start", "--scene", "bouncing_ball", "--no-xla")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: a process failed
@@ -132,7 +134,8 @@ def test_a_function_runs_both_ways_by_turns(monkeypatch):
     def double(_, x):
         return 2 * x
 
-    run, x, programs = jax.jit(lambda x: double(None, x)), jnp.arange(3.0), []
+    run: Any = jax.jit(lambda x: double(None, x))
+    x, programs = jnp.arange(3.0), []
     for _ in range(2):
         assert "custom_call" in run.lower(x).as_text()
         np.testing.assert_array_equal(run(x), 2 * x)

@@ -1,5 +1,6 @@
 """Steps: simulated seconds a second of whole runs, their ticks and what they are worth, beside MuJoCo's and rapier3d's.
 
+"By CPU" is the ratio of simulated seconds a CPU second, of all threads: other programs take their share of the clock.
 Prints plain lines, for it runs on a machine with a GPU too, where there are neither peers nor rich.
 """
 
@@ -57,7 +58,7 @@ def _scene(name: str, case: Case, sizes: list[int], dtypes: list[str], rounds: i
     others = theirs.names if theirs else []
     columns = [f"{'lanes':>6} dtype {'compile s':>9} {'ticks':>6} useful {'us/tick':>8} {'sim s/s':>9}"]
     columns += [f"{'XLA us/tick':>12} {'ratio':>6}"] if xla else []
-    columns += [f"{other + ' us':>12} {'s/s':>9} {'ratio':>6}" for other in others]
+    columns += [f"{other + ' us':>12} {'s/s':>9} {'ratio':>6} {'by CPU':>6}" for other in others]
     print(" ".join([*columns, *(f"{QUALITIES[key][0]:>12}" for key in case.quality), " right"]), flush=True)
     right = True
     for lanes in sizes:
@@ -89,7 +90,8 @@ def _row(
         calls[XLA] = functools.partial(_as_xla, call)
     if theirs:
         calls |= theirs.calls(lanes)
-    seconds = {who: t.median for who, t in in_turn(calls, rounds).items()}
+    timed = in_turn(calls, rounds)
+    seconds = {who: t.median for who, t in timed.items()}
     ticks, useful = np.atleast_1d(result.stats.ticks).astype(float), float(np.mean(result.stats.useful))
     rate, tick = lanes * case.duration / seconds[OURS], seconds[OURS] * 1e6 / ticks.sum()
     run, codes = _watched(measured, result), np.atleast_1d(result.code)
@@ -104,7 +106,9 @@ def _row(
     for who in theirs.names if theirs else ():
         simulated = theirs.lanes(who, lanes) * case.duration / seconds[who]  # type: ignore[union-attr]
         step = 1e6 * case.steps[who] / simulated
-        cells += [f"{step:12.1f} {simulated:9.4g} {rate / simulated:6.2g}"]
+        ratio = rate / simulated
+        by_cpu = ratio * (timed[OURS].median / timed[OURS].cpu) / (timed[who].median / timed[who].cpu)
+        cells += [f"{step:12.1f} {simulated:9.4g} {ratio:6.2g} {by_cpu:6.2g}"]
     cells += [f"{QUALITIES[key][1](run):12.1e}" for key in case.quality]
     failed = f" codes {dict(zip(*np.unique(codes[codes != OK], return_counts=True), strict=True))}"
     return " ".join(cells) + ("   yes" if fine else "    no") + (failed if (codes != OK).any() else ""), fine

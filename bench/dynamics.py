@@ -1,15 +1,15 @@
-"""Forward dynamics: a batch of random states against Pinocchio, and one scene in a loop."""
+"""Forward dynamics: a batch of random states against Pinocchio and XLA's program, single calls, one scene in a loop."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import os
+from time import perf_counter
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -20,7 +20,7 @@ from carom.engine.state import State
 from carom.integrators.schemes import SCHEMES
 from carom.scenes.library.registry import library_scene
 
-from .cases import CASES, DTYPES, Case, dynamics_case
+from .cases import CASES, DTYPES, dynamics_case
 from .timing import compile_seconds, in_turn
 
 AGREEMENT = {"f32": 2e-3, "f64": 1e-9}  # worst lane of thousands, relative to its largest acceleration
@@ -29,61 +29,55 @@ STYLE: dict[str, Any] = {"box": SIMPLE, "padding": 0, "collapse_padding": True, 
 
 
 def cpu(lanes: int, rounds: int, only: str) -> int:
-    """Print the tables for the CPU, of scenes that `only` names; the exit status says whether the physics agreed."""
+    """Print the tables for the CPU, of scenes that `only` names; the exit status says whether the physics agreed.
+
+    As many threads as this process may run on cores."""
     from .peers import PinocchioBatch
 
-    console = Console(width=120)  # as wide as the table, also into a file
-    table = Table(
-        box=SIMPLE,
-        padding=0,
-        collapse_padding=True,
-        pad_edge=False,
-        title=f"aba, {lanes} random states: us an evaluation (ratio: Pinocchio / Carom)",
-    )
-    columns = ("case", "dtype", "compile s", "one device", "pin 1 thread", "ratio", "two devices", "pin 2 threads")
-    for column in (*columns, "ratio", "difference"):
+    console, threads = Console(width=120), cores()  # as wide as the table, also into a file
+    title = f"aba, {lanes} random states, {threads} thread{'s' * (threads > 1)}, load average {os.getloadavg()[0]:.1f}"
+    table = Table(**STYLE, title=f"{title}: us an evaluation")
+    columns = ("case", "dtype", "compile s", "Carom", "Pinocchio", "ratio", "XLA's compile s", "XLA", "ratio")
+    for column in (*columns, "difference"):
         table.add_column(column, justify="right", no_wrap=True)
     agreed = True
     names = [name for name in CASES if only in name]
     for name in names:
-        peer = None
+        peer = PinocchioBatch(dynamics_case(name, jnp.float64, lanes))
         for label, dtype in DTYPES.items():
             case = dynamics_case(name, dtype, lanes)
-            peer = PinocchioBatch(dynamics_case(name, jnp.float64, lanes)) if peer is None else peer
             console.log(f"{name} {label}: {case.model.topology.nv} degrees of freedom, compiling")
-            one, seconds = compile_seconds(carom.aba, case.model, case.q, case.v, case.tau)
-            two, sharded = _over_devices(case)
-            difference = _difference(one(case.model, case.q, case.v, case.tau), peer)
+            given = case.model, case.q, case.v, case.tau
+            begin = perf_counter()
+            difference = _difference(carom.aba(*given), peer)
+            seconds = perf_counter() - begin
+            xla, theirs = compile_seconds(carom.aba, *given)  # in a program of the user's it is a part of that
             agreed &= difference < AGREEMENT[label]
             console.log(f"{name} {label}: timing")
             timed = in_turn(
                 {
-                    "one": lambda case=case, one=one: one(case.model, case.q, case.v, case.tau),
-                    "pin1": functools.partial(peer.run, 1),
-                    "two": lambda two=two, sharded=sharded: two(*sharded),
-                    "pin2": functools.partial(peer.run, 2),
+                    "Carom": functools.partial(carom.aba, *given),
+                    "Pinocchio": functools.partial(peer.run, threads),
+                    "XLA": functools.partial(xla, *given),
                 },
                 rounds,
             )
             us = {k: t.median / lanes * 1e6 for k, t in timed.items()}
-            row = [f"{seconds:.1f}", f"{us['one']:.3f}", f"{us['pin1']:.3f}", f"{us['pin1'] / us['one']:.2f}"]
-            row += [f"{us['two']:.3f}", f"{us['pin2']:.3f}", f"{us['pin2'] / us['two']:.2f}", f"{difference:.0e}"]
+            row = [f"{seconds:.1f}", f"{us['Carom']:.3f}", f"{us['Pinocchio']:.3f}"]
+            row += [f"{us['Pinocchio'] / us['Carom']:.2f}", f"{theirs:.1f}", f"{us['XLA']:.3f}"]
+            row += [f"{us['XLA'] / us['Carom']:.2f}", f"{difference:.0e}"]
             table.add_row(f"{name} ({case.model.topology.nv} dof)", label, *row)
     console.print(table)
+    _one_call(console, names, rounds)
     _one_scene(console, names, rounds)
     if not agreed:
         console.print("[red]the accelerations differ from Pinocchio's: the figures above are worth nothing")
     return 0 if agreed else 1
 
 
-def _over_devices(case: Case) -> tuple[Callable, tuple[Any, ...]]:
-    """aba with its lanes spread over all CPU devices, and the spread arguments."""
-    mesh = jax.make_mesh((len(jax.devices()),), ("lane",))
-    lane, every = PartitionSpec("lane"), PartitionSpec()
-    run = jax.jit(jax.shard_map(carom.aba, mesh=mesh, in_specs=(every, lane, lane, lane), out_specs=lane))
-    spread = [jax.device_put(x, NamedSharding(mesh, lane)) for x in (case.q, case.v, case.tau)]
-    arguments = (jax.device_put(case.model, NamedSharding(mesh, every)), *spread)
-    return run.lower(*arguments).compile(), arguments
+def cores() -> int:
+    """That this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _difference(ours: Any, peer: Any) -> float:
@@ -91,6 +85,24 @@ def _difference(ours: Any, peer: Any) -> float:
     peer.run(1)
     theirs = peer.accelerations()
     return float((np.abs(np.asarray(ours) - theirs).max(1) / np.abs(theirs).max(1)).max())
+
+
+def _one_call(console: Console, names: list[str], rounds: int) -> None:
+    """From Python and back, one state at a time."""
+    calls: dict[str, Any] = {}
+    for label, dtype in DTYPES.items():
+        for name in names:
+            case = dynamics_case(name, dtype, 2)
+            calls[f"carom.aba of {name}, {label}"] = functools.partial(
+                carom.aba, case.model, case.q[0], case.v[0], case.tau[0]
+            )
+        model, state = carom.compile_scene(library_scene("bouncing_ball"), dtype=dtype)
+        calls[f"carom.step of a ball, {label}"] = functools.partial(carom.step, model, state, dt=STEP)
+    console.log("single calls: compiling and timing")
+    timed = in_turn(calls, rounds)
+    console.print("one call from Python: us")
+    for name, t in timed.items():
+        console.print(f"  {name}: {t.median * 1e6:.1f}")
 
 
 def _one_scene(console: Console, names: list[str], rounds: int) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from .cases import Case, PairCase
 
@@ -133,15 +135,26 @@ class MujocoWorld:
     States come and go as q (..., nq) and v (..., nv) in Carom's conventions.
     """
 
-    def __init__(self, model: Any, h: float, integrator: str = "Euler") -> None:
+    def __init__(self, model: Any, h: float, integrator: str = "Euler", file: Path | None = None) -> None:
+        """file: MJCF that the model was read from; it is run as it is, with its own steps and integrator."""
         import mujoco as module
 
+        self.mujoco: Any = module  # its stubs miss the compiled names
+        model = jax.tree.map(lambda x: np.array(x, np.float64), model)
+        if file:
+            self.maps: Any = SameOrder(model.topology)
+            self.model = self.mujoco.MjModel.from_xml_path(str(file))
+            assert self.model.opt.timestep == h, f"{file.name}: steps of {self.model.opt.timestep} s"
+        else:
+            self._build(model, h, integrator)
+        self.data = self.mujoco.MjData(self.model)
+        self.mujoco.mj_setConst(self.model, self.data)
+
+    def _build(self, model: Any, h: float, integrator: str) -> None:
         from carom.tests.oracles.mujoco_model import Oracle, xml
 
-        mujoco: Any = module  # its stubs miss the compiled names
-        model = jax.tree.map(lambda x: np.array(x, np.float64), model)
-        topology, maps = model.topology, Oracle(model)
-        self.maps, self.mujoco = maps, mujoco
+        mujoco, topology, maps = self.mujoco, model.topology, Oracle(model)
+        self.maps = maps
         spec = mujoco.MjSpec.from_string(xml(model))
         spec.option.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         spec.option.timestep = h
@@ -157,6 +170,7 @@ class MujocoWorld:
                 contype=1 if world else among_moving, conaffinity=1,
             )  # fmt: skip
         self.model = spec.compile()
+        self.xml = spec.to_xml()
         dofs = maps.v_of
         for name, x in (("armature", model.armature), ("damping", model.damping), ("frictionloss", model.loss)):
             getattr(self.model, f"dof_{name}")[:] = x[dofs]
@@ -165,8 +179,6 @@ class MujocoWorld:
             if np.isfinite(model.lower[dof]):
                 self.model.jnt_limited[joint] = 1
                 self.model.jnt_range[joint] = model.lower[dof], model.upper[dof]
-        self.data = mujoco.MjData(self.model)
-        mujoco.mj_setConst(self.model, self.data)
 
     def start(self, q: np.ndarray, v: np.ndarray) -> None:
         """Where `run` begins: q (nq,), v (nv,)."""
@@ -209,6 +221,24 @@ class MujocoWorld:
             return state
 
         return run
+
+
+class SameOrder:
+    """Maps of a model that was read from MJCF: q is qpos, and v is qvel but for free joints, whose velocities Carom has
+    angular first, and all in world axes. As those of `Oracle`."""
+
+    def __init__(self, topology: Any) -> None:
+        self.q_of, self.nv = np.arange(topology.nq), topology.nv
+        starts = zip(topology.joints, topology.q_start, topology.v_start, strict=False)
+        self.free = [(q0, v0) for joint, q0, v0 in starts if joint == "floating"]
+
+    def T(self, q: np.ndarray) -> np.ndarray:
+        """qvel = T v."""
+        T = np.eye(self.nv)
+        for q0, v0 in self.free:
+            turn = Rotation.from_quat(q[q0 + 3 : q0 + 7], scalar_first=True).as_matrix()
+            T[v0 : v0 + 6, v0 : v0 + 6] = np.block([[np.zeros((3, 3)), np.eye(3)], [turn.T, np.zeros((3, 3))]])
+        return T
 
 
 def mutual(topology: Any) -> bool:

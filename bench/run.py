@@ -1,24 +1,32 @@
 """`python -m bench.run SUITE`: tables, every figure beside its peer's.
 
-Two CPU devices are configured, as a user would who wants both cores; the single-device columns use one.
+Machine code of our own runs on all cores as jax comes, with one CPU device. Where XLA's programs are timed by the
+batch, two devices are configured, as a user would who wants both cores; the single-device columns use one.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
-ROUNDS = {"dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60, "envs": 5}
+ROUNDS = {
+    "start": 1, "dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60,
+    "envs": 5,
+}  # fmt: skip
 LANES = {"contact": 1024, "planar": 256}  # planar: all numbers of the longest chains stay in the cache
+SINGLE = ("dynamics", "step", "live")  # of one CPU device
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
     suites = (
+        "start: the first frame of a scene, the first time and the second, against XLA's program, MuJoCo and rapier3d; "
         "dynamics: forward dynamics against Pinocchio; derivatives: its Jacobians by q, v and tau, likewise; "
         "collision: pairs against FCL, broad phase, whole scenes; "
         "contact: impacts by law, what an impact adds to a step, a stack of boxes against MuJoCo and rapier3d; "
-        "step: whole runs of an arm, a stack, a break of pool balls and a ragdoll against MuJoCo and rapier3d; "
+        "step: whole runs of an arm, a stack, a break of pool balls, a ragdoll and robots against XLA's program, "
+        "MuJoCo and rapier3d; "
         "live: frames of games, their median and the slowest of a hundred; "
         "planar: chains of 4 to 256 joints against the general tree and Pinocchio; "
         "envs: control environments against gymnasium's"
@@ -38,13 +46,17 @@ def main(arguments: list[str] | None = None) -> int:
         "contact: laws, ball or stack; envs: tasks"
     )
     parser.add_argument("--only", default="", metavar="TEXT", help=only)
-    parser.add_argument("--scene", default="", metavar="TEXT", help="step, live: scenes with this in the name")
+    parser.add_argument("--scene", default="", metavar="TEXT", help="start, step, live: scenes with this in the name")
     parser.add_argument("--frames", type=int, default=2000, help="live: frames to play (default 2000)")
     parser.add_argument("--dtype", choices=["f32", "f64"], help="step: this precision alone")
     parser.add_argument("--duration", type=float, help="step: simulated seconds (default 1 to 3, by scene)")
-    parser.add_argument("--no-peers", action="store_true", help="step: Carom alone")
+    parser.add_argument("--no-peers", action="store_true", help="start, step: Carom alone")
+    parser.add_argument(
+        "--no-xla", action="store_true", help="start, step: not XLA's programs, each a minute or more to compile"
+    )
     parser.add_argument("--profile", action="store_true", help="step: where the time of a tick goes")
     parser.add_argument("--plot", metavar="PATH", help="planar: draw time over joints, .svg or .png")
+    parser.add_argument("--cores", type=int, help="dynamics: run on so many cores, Pinocchio too (default all)")
     parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 1 to 60, by suite)")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="gpu: without peers")
     options = parser.parse_args(arguments)
@@ -55,13 +67,21 @@ def main(arguments: list[str] | None = None) -> int:
     rounds = options.rounds or ROUNDS[options.suite]
     lanes = options.lanes or LANES.get(options.suite, 4096)
 
+    if options.cores and hasattr(os, "sched_setaffinity"):  # before jax makes its threads
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cores])
+
     import jax
 
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_enable_compilation_cache", False)  # compile times are cold
+    os.environ.setdefault("CAROM_CACHE", "off")  # and so is code of our own
     if options.device == "cpu":
         jax.config.update("jax_platforms", "cpu")
-        jax.config.update("jax_num_cpu_devices", 2)
+        jax.config.update("jax_num_cpu_devices", 1 if options.suite in SINGLE else 2)
+    if options.suite == "start":
+        from . import start
+
+        return start.suite(options.scene, not options.no_xla, not options.no_peers)
     if options.suite == "step":
         return _step(options, rounds)
     if options.suite == "live":
@@ -106,7 +126,10 @@ def main(arguments: list[str] | None = None) -> int:
 def _step(options: argparse.Namespace, rounds: int) -> int:
     from . import stages, step
 
-    scenes = [name for name in step.CASES if options.scene in name]
+    cases = {
+        name: case for name, case in step.CASES.items() if options.device == "cpu" or not case.scene.endswith(".xml")
+    }
+    scenes = [name for name in cases if options.scene in name]
     if not scenes:
         raise SystemExit(f"no scene has {options.scene!r} in its name; there are {', '.join(step.CASES)}")
     part = stages if options.profile else step
@@ -116,8 +139,9 @@ def _step(options: argparse.Namespace, rounds: int) -> int:
     dtypes = [options.dtype] if options.dtype else list(step.DTYPES)
     if options.profile:
         return stages.profile(scenes, sizes, dtypes, rounds)
-    peers = options.device == "cpu" and not options.no_peers
-    return step.suite(scenes, sizes, dtypes, options.duration, rounds, peers)
+    cpu = options.device == "cpu"
+    peers, xla = cpu and not options.no_peers, cpu and not options.no_xla
+    return step.suite(scenes, sizes, dtypes, options.duration, rounds, peers, xla)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 """Steps: simulated seconds a second of whole runs, their ticks and what they are worth, beside MuJoCo's and rapier3d's.
 
+"By CPU" is the ratio of simulated seconds a CPU second, of all threads: other programs take their share of the clock.
 Prints plain lines, for it runs on a machine with a GPU too, where there are neither peers nor rich.
 """
 
 from __future__ import annotations
 
 import functools
+import os
+import sys
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -18,39 +21,50 @@ from carom.engine.results import GRAVE, OK
 
 from .cases import DTYPES
 from .step_cases import CASES, FRAME, QUALITIES, Case, Measured, Run
-from .timing import in_turn, wait
+from .timing import in_turn, left_to_xla, wait
 
 LANES = {"cpu": (1, 1024), "gpu": (1024, 8192, 65536)}
 WATCHED = 16  # lanes of a batch whose frames are looked at
 FEW = 64  # lanes that MuJoCo runs of a batch: how many there are does not change its speed
 THREADS = 2  # on which it runs them
+OURS, XLA = "Carom", "XLA"
 
 
 def suite(
-    scenes: list[str], sizes: list[int], dtypes: list[str], duration: float | None, rounds: int, peers: bool
+    scenes: list[str], sizes: list[int], dtypes: list[str], duration: float | None, rounds: int, peers: bool, xla: bool
 ) -> int:
-    """Print a table for each scene; the exit status: whether all lanes finished, with the energy they should have."""
-    print(f"{jax.devices()[0].device_kind} x {len(jax.devices())}, jax {jax.__version__}")
+    """Print a table for each scene; the exit status: whether all lanes finished, with the energy they should have.
+
+    xla: one scene alone is run as XLA's program, too."""
+    print(f"{jax.devices()[0].device_kind} x {len(jax.devices())}, jax {jax.__version__}{_load()}")
     right = True
     for name in scenes:
         case = CASES[name] if duration is None else replace(CASES[name], duration=duration)
-        right &= _scene(name, case, sizes, dtypes, rounds, peers)
+        right &= _scene(name, case, sizes, dtypes, rounds, peers, xla)
     if not right:
         print("lanes failed or gained energy, see above: the figures are worth nothing")
     return 0 if right else 1
 
 
-def _scene(name: str, case: Case, sizes: list[int], dtypes: list[str], rounds: int, peers: bool) -> bool:
-    print(f"\n{name}: {case.duration:g} s, {case.scheme}, steps of at most 1/{1 / case.max_dt:g} s", flush=True)
+def _load() -> str:
+    """What else goes on here, where that can be known."""
+    return f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+
+
+def _scene(name: str, case: Case, sizes: list[int], dtypes: list[str], rounds: int, peers: bool, xla: bool) -> bool:
+    steps = f"{case.scheme}, steps of at most 1/{1 / case.max_dt:g} s"
+    print(f"\n{name}: {case.duration:g} s, {steps}{_load()}", flush=True)
     measured, theirs = Measured(case), _Peers(case) if peers else None
     others = theirs.names if theirs else []
     columns = [f"{'lanes':>6} dtype {'compile s':>9} {'ticks':>6} useful {'us/tick':>8} {'sim s/s':>9}"]
-    columns += [f"{other + ' s/s':>12} {'ratio':>6}" for other in others]
+    columns += [f"{'XLA us/tick':>12} {'ratio':>6}"] if xla else []
+    columns += [f"{other + ' us':>12} {'s/s':>9} {'ratio':>6} {'by CPU':>6}" for other in others]
     print(" ".join([*columns, *(f"{QUALITIES[key][0]:>12}" for key in case.quality), " right"]), flush=True)
     right = True
     for lanes in sizes:
         for label in dtypes:
-            line, fine = _row(case, measured, theirs, lanes, label, rounds)
+            print(f"{name}, {lanes} lanes, {label} ...", file=sys.stderr, flush=True)
+            line, fine = _row(case, measured, theirs, lanes, label, rounds, xla)
             right &= fine
             print(line, flush=True)
     for other in others:
@@ -59,7 +73,7 @@ def _scene(name: str, case: Case, sizes: list[int], dtypes: list[str], rounds: i
 
 
 def _row(
-    case: Case, measured: Measured, theirs: _Peers | None, lanes: int, label: str, rounds: int
+    case: Case, measured: Measured, theirs: _Peers | None, lanes: int, label: str, rounds: int, xla: bool
 ) -> tuple[str, bool]:
     model, state = case.compiled(DTYPES[label])
     states = case.states(state, lanes)
@@ -71,24 +85,39 @@ def _row(
     result = call()
     wait(result)
     first = perf_counter() - start
-    calls: dict[str, Any] = {"Carom": call}
+    calls: dict[str, Any] = {OURS: call}
+    if xla and lanes == 1:  # of many lanes its program would run all of them side by side
+        calls[XLA] = functools.partial(_as_xla, call)
     if theirs:
         calls |= theirs.calls(lanes)
-    seconds = {who: t.median for who, t in in_turn(calls, rounds).items()}
-    rates = {who: lanes * case.duration / t for who, t in seconds.items()}
-    for who in rates.keys() - {"Carom"}:
-        rates[who] = theirs.lanes(who, lanes) * case.duration / seconds[who]  # type: ignore[union-attr]
+    timed = in_turn(calls, rounds)
+    seconds = {who: t.median for who, t in timed.items()}
     ticks, useful = np.atleast_1d(result.stats.ticks).astype(float), float(np.mean(result.stats.useful))
+    rate, tick = lanes * case.duration / seconds[OURS], seconds[OURS] * 1e6 / ticks.sum()
     run, codes = _watched(measured, result), np.atleast_1d(result.code)
     fine = not np.isin(codes, GRAVE).any() and QUALITIES[case.quality[0]][1](run) <= case.worst[label]
     cells = [
-        f"{lanes:6d} {label:>5} {max(0.0, first - seconds['Carom']):9.1f} {ticks.mean():6.0f} {useful:6.2f}"
-        f" {seconds['Carom'] * 1e6 / ticks.sum():8.1f} {rates['Carom']:9.4g}"
+        f"{lanes:6d} {label:>5} {max(0.0, first - seconds[OURS]):9.1f} {ticks.mean():6.0f} {useful:6.2f}"
+        f" {tick:8.1f} {rate:9.4g}"
     ]
-    cells += [f"{rates[who]:12.4g} {rates['Carom'] / rates[who]:6.2g}" for who in calls if who != "Carom"]
+    if xla:
+        times = seconds[XLA] / seconds[OURS] if XLA in calls else None
+        cells += [f"{'':19}" if times is None else f"{times * tick:12.1f} {times:6.3g}"]
+    for who in theirs.names if theirs else ():
+        simulated = theirs.lanes(who, lanes) * case.duration / seconds[who]  # type: ignore[union-attr]
+        step = 1e6 * case.steps[who] / simulated
+        ratio = rate / simulated
+        by_cpu = ratio * (timed[OURS].median / timed[OURS].cpu) / (timed[who].median / timed[who].cpu)
+        cells += [f"{step:12.1f} {simulated:9.4g} {ratio:6.2g} {by_cpu:6.2g}"]
     cells += [f"{QUALITIES[key][1](run):12.1e}" for key in case.quality]
     failed = f" codes {dict(zip(*np.unique(codes[codes != OK], return_counts=True), strict=True))}"
     return " ".join(cells) + ("   yes" if fine else "    no") + (failed if (codes != OK).any() else ""), fine
+
+
+def _as_xla(call: Any) -> Any:
+    """The same call, as XLA's program."""
+    with left_to_xla():
+        return call()
 
 
 def _watched(measured: Measured, result: Any) -> Run:
@@ -110,7 +139,8 @@ class _Peers:
         self.case, (model, state) = case, case.compiled(np.float64)
         states = case.states(state, FEW)
         self.q, self.v = np.asarray(states.q), np.asarray(states.v)
-        makers = {"MuJoCo": functools.partial(MujocoWorld, integrator=case.integrator), "rapier3d": RapierWorld}
+        mujoco = functools.partial(MujocoWorld, integrator=case.integrator, file=case.file)
+        makers = {"MuJoCo": mujoco, "rapier3d": RapierWorld}
         self.worlds = {name: makers[name](model, h) for name, h in case.steps.items()}
         self.counts = {name: max(1, round(case.duration / h)) for name, h in case.steps.items()}
         for world in self.worlds.values():

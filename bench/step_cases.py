@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -26,7 +28,8 @@ Numbers = np.ndarray
 
 @dataclass(frozen=True)
 class Case:
-    """scene: of the library.  duration [s].  keywords: of `carom.rollout`, beside those of the scene's usual play.
+    """scene: of the library, or a file of gymnasium's.  duration [s].  keywords: of `carom.rollout`, beside those of
+    the scene's usual play.
 
     parameters: of the scene.  changes: parameters of the model.  vary: (rng, lanes, q, v) -> q (lanes, nq), v
     (lanes, nv), another state in each lane.  steps: of the peers [s].  integrator: MuJoCo's.
@@ -42,21 +45,37 @@ class Case:
     max_dt: float = STEP
     steps: Mapping[str, float] = field(default_factory=lambda: {"MuJoCo": STEP, "rapier3d": STEP})
     scheme: str = "exact"
+    time_control: str | None = None
     integrator: str = "Euler"
     parameters: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, float] = field(default_factory=dict)
     middle: float = 0.0
 
     def compiled(self, dtype: Any) -> tuple[Model, State]:
-        model, state = carom.compile_scene(library_entry(self.scene).build(**self.parameters), dtype=dtype)
+        if self.file:
+            scene = carom.import_mjcf(str(self.file)).scene
+        else:
+            scene = library_entry(self.scene).build(**self.parameters)
+        model, state = carom.compile_scene(scene, dtype=dtype)
         return model.replace(**{k: jnp.full_like(getattr(model, k), x) for k, x in self.changes.items()}), state
+
+    @property
+    def file(self) -> Path | None:
+        """gymnasium's, where it is installed; MuJoCo reads the same one."""
+        if not self.scene.endswith(".xml"):
+            return None
+        found = find_spec("gymnasium")
+        if found is None or found.origin is None:
+            raise ModuleNotFoundError(f"{self.scene} comes with gymnasium: pip install gymnasium", name="gymnasium")
+        return Path(found.origin).parent / "envs" / "mujoco" / "assets" / self.scene
 
     @property
     def keywords(self) -> dict[str, Any]:
         """Of `carom.rollout`: as the scene is usually played, frames apart; nothing is logged, as by the peers."""
-        usual = library_entry(self.scene).play.keywords
-        return {**usual, "duration": self.duration, "frame_dt": FRAME, "max_dt": self.max_dt, "scheme": self.scheme,
-                "max_events": 0}  # fmt: skip
+        usual = {} if self.file else library_entry(self.scene).play.keywords
+        told = {"time_control": self.time_control} if self.time_control else {}
+        return {**usual, **told, "duration": self.duration, "frame_dt": FRAME, "max_dt": self.max_dt,
+                "scheme": self.scheme, "max_events": 0}  # fmt: skip
 
     def states(self, state: State, lanes: int, seed: int = 0) -> State:
         """A state for each lane. The first is the same however many there are."""
@@ -75,6 +94,11 @@ class Case:
 def _spun(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
     """Every degree of freedom at a random speed, 1 rad/s or m/s."""
     return np.tile(q, (lanes, 1)), v + rng.normal(size=(lanes, len(v)))
+
+
+def _nudged(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
+    """Every degree of freedom at a small random speed, 0.1 rad/s or m/s."""
+    return np.tile(q, (lanes, 1)), v + 0.1 * rng.normal(size=(lanes, len(v)))
 
 
 def _shifted(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
@@ -98,6 +122,15 @@ def _struck(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numb
 
 # the arm alone: nothing that could touch, and nothing that takes energy
 _ALONE = {"lower": -np.inf, "upper": np.inf, "damping": 0.0, "loss": 0.0}
+
+
+def _robot(file: str, step: float) -> Case:
+    """Falls down with its motors off. step: of the file [s]; MuJoCo has the file's own settings."""
+    return Case(
+        file, 1.0, _nudged, ("overlap", "left"), {"f32": 0.02, "f64": 0.02}, max_dt=step, steps={"MuJoCo": step},
+        scheme="semi_implicit", time_control="likely", integrator="the file's own",
+    )  # fmt: skip
+
 
 CASES: dict[str, Case] = {
     "arm7, Euler": Case(
@@ -123,6 +156,9 @@ CASES: dict[str, Case] = {
         "ragdoll", 2.0, _spun, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-6}, middle=0.8,
         steps={"MuJoCo": 2e-3, "rapier3d": STEP},
     ),
+    "half_cheetah": _robot("half_cheetah.xml", 0.01),
+    "ant": _robot("ant.xml", 0.01),
+    "humanoid": _robot("humanoid.xml", 0.003),
 }  # fmt: skip
 
 

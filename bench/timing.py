@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import jax
 
@@ -15,10 +17,11 @@ Call = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Timed:
-    """Seconds a call: median and minimum over the rounds."""
+    """Seconds a call: median and minimum over the rounds; cpu: of all threads of this process, median."""
 
     median: float
     best: float
+    cpu: float
 
 
 def compile_seconds(function: Callable, *arguments: Any) -> tuple[Any, float]:
@@ -37,22 +40,38 @@ def in_turn(calls: dict[str, Call], rounds: int = 15, seconds: float = 0.05) -> 
     repeats = {}
     for name, call in calls.items():
         wait(call())
-        once = _round(call, 1)
+        once, _ = _round(call, 1)
         repeats[name] = max(1, round(seconds / max(once, 1e-7)))
-    samples: dict[str, list[float]] = {name: [] for name in calls}
+    samples: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
             samples[name].append(_round(call, repeats[name]))
-    return {name: Timed(statistics.median(s), min(s)) for name, s in samples.items()}
+    times = {name: list(zip(*s, strict=True)) for name, s in samples.items()}
+    return {name: Timed(statistics.median(t), min(t), statistics.median(cpu)) for name, (t, cpu) in times.items()}
 
 
-def _round(call: Call, repeats: int) -> float:
-    start = time.perf_counter()
+def _round(call: Call, repeats: int) -> tuple[float, float]:
+    """Seconds by the clock, and of this process's threads."""
+    start, used = time.perf_counter(), time.process_time()
     for _ in range(repeats):
         wait(call())
-    return (time.perf_counter() - start) / repeats
+    return (time.perf_counter() - start) / repeats, (time.process_time() - used) / repeats
 
 
 def wait(outputs: Any) -> None:
     """Block until every output is there."""
     jax.block_until_ready(outputs)
+
+
+@contextlib.contextmanager
+def left_to_xla() -> Iterator[None]:
+    """Programs are XLA's in here, as if they could not be compiled by `engine/native/`.
+
+    jax keeps programs of another matmul precision apart, so one function can be called both ways by turns.
+    """
+    from carom.engine.native.primitive import Program
+
+    none = property(lambda _: None)
+    surroundings = mock.patch.dict("os.environ", CAROM_CACHE="off")
+    with surroundings, mock.patch.object(Program, "code", none), jax.default_matmul_precision("float32"):
+        yield

@@ -4,16 +4,23 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import carom
+from carom.bench import start
 from carom.bench.contact_cases import by_law, check_impacts, impact_case
 from carom.bench.peers import MujocoWorld
 from carom.bench.rapier_world import RapierWorld
 from carom.bench.step_cases import CASES
+from carom.bench.timing import left_to_xla
+from carom.engine.native.primitive import native
 from carom.engine.results import IMPACT_UNFINISHED
+from carom.engine.state import State
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +35,7 @@ def test_dynamics_bench_runs_and_agrees_with_pinocchio():
     run = bench("dynamics", "--lanes", "8", "--only", "arm7")
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: the accelerations differ
     assert "arm7 (7 dof)" in run.stdout
+    assert "carom.aba of arm7, f64" in run.stdout
     assert run.stdout.count("semi_implicit") == 2  # precisions
 
 
@@ -86,7 +94,56 @@ def test_step_bench_of_an_arm():
     assert run.returncode == 0, run.stdout + run.stderr  # not 0: a lane failed
     assert len(re.findall(r"^ *[12] +f64 .* yes$", run.stdout, re.M)) == 2
     assert "MuJoCo: steps of 1/500 s, Euler: energy drift" in run.stdout
+    assert "XLA us/tick" in run.stdout
     assert "RK4" not in run.stdout
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["half_cheetah", "ant", "humanoid"])
+def test_step_bench_of_a_robot(name):
+    run = bench("step", "--scene", name, "--lanes", "1", "--duration", "0.2", "--dtype", "f64", "--no-xla")
+    assert run.returncode == 0, run.stdout + run.stderr  # not 0: a lane failed
+    assert len(re.findall(r"^ *1 +f64 .* yes$", run.stdout, re.M)) == 1
+    assert "XLA us/tick" not in run.stdout
+
+
+@pytest.mark.slow
+def test_start_bench_of_a_ball():
+    run = bench("start", "--scene", "bouncing_ball", "--no-xla")
+    assert run.returncode == 0, run.stdout + run.stderr  # not 0: a process failed
+    figure = r" +[0-9.]+ \([0-9.]+\)"
+    assert re.search(rf"^ *first frame bouncing_ball({figure}){{4}}$", run.stdout, re.M), run.stdout
+    assert re.search(rf"^ *carom run bouncing_ball({figure}){{2}} *$", run.stdout, re.M), run.stdout
+    assert "ragdoll" not in run.stdout
+
+
+def test_start_bench_says_what_failed(capfd, monkeypatch, tmp_path):
+    assert start.started("nothing", ["rollout", "no such scene"], str(tmp_path)) is None
+    assert "no such scene" in capfd.readouterr().err
+    monkeypatch.setattr(start, "LIMIT", 0.05)
+    stopped = start.started("bouncing_ball", ["rollout", "bouncing_ball"], str(tmp_path))
+    assert stopped is not None
+    assert stopped.cpu == float("inf")
+
+
+def test_a_function_runs_both_ways_by_turns(monkeypatch):
+    """As machine code of our own and as XLA's program, without either taking the place of the other."""
+    monkeypatch.setenv("CAROM_CACHE", "off")
+
+    @native
+    def double(_, x):
+        return 2 * x
+
+    run: Any = jax.jit(lambda x: double(None, x))
+    x, programs = jnp.arange(3.0), []
+    for _ in range(2):
+        assert "custom_call" in run.lower(x).as_text()
+        np.testing.assert_array_equal(run(x), 2 * x)
+        with left_to_xla():
+            assert "custom_call" not in run.lower(x).as_text()
+            np.testing.assert_array_equal(run(x), 2 * x)
+        programs.append(run._cache_size())
+    assert programs == [2, 2]
 
 
 @pytest.mark.exhaustive
@@ -122,6 +179,25 @@ def test_peers_move_alike(name, apart):
         ends.append(world.state()[0])
     assert np.abs(ends[0] - state.q[0]).max() > 50 * apart  # they have moved
     np.testing.assert_allclose(*ends, rtol=0, atol=apart)
+
+
+@pytest.mark.parametrize("name", ["half_cheetah", "ant", "humanoid"])
+def test_robots_are_in_the_same_state(name):
+    """The peer reads the file itself: kinetic energies tell whether velocities mean the same."""
+    case = CASES[name]
+    model, state = case.compiled(jnp.float64)
+    q, v = np.array(state.q), np.random.default_rng(0).normal(size=state.v.shape)
+    if "floating" in model.topology.joints:
+        q[3:7] = 0.5  # turned, so that axes matter
+    world = MujocoWorld(model, case.max_dt, file=case.file)
+    world.start(q, v)
+    world.run(0)
+    for mine, theirs in zip((q, v), world.state(), strict=True):
+        np.testing.assert_allclose(theirs, mine, rtol=0, atol=1e-12)
+    world.mujoco.mj_forward(world.model, world.data)
+    world.mujoco.mj_energyVel(world.model, world.data)
+    energy = carom.energy(model, State(jnp.asarray(q), jnp.asarray(v), state.t))
+    np.testing.assert_allclose(world.data.energy[1], energy.kinetic, rtol=1e-12)
 
 
 @pytest.mark.parametrize("count", ["--pairs", "--impacts"])

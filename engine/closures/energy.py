@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -13,20 +12,26 @@ from ..dynamics.kinematics import place
 from ..forest import Forest
 from ..loops.measured import groups_of, numbers, standing
 from ..model import Model
+from ..native.surface import lanewise
 from ..state import State
 from .forces import beyond, coefficients, penalised
 
 
-@jax.jit
 def energy(model: Model, state: State) -> Energy:
     """Kinetic and potential energy. Weights have zero potential at the world's origin.
 
     Loops store that of their springs, limits and constant forces (motors of bodies apart among them), and where they
     are held by penalty its function (7) of Mikhaylyuk & Strashnov (2013), alpha G^2/2.
     """
-    alone = of_tree(model, state)
     if not model.topology.loops:
-        return alone
+        return of_tree(model, state)
+    return _with_loops(model, state.q, state.v, jnp.asarray(state.t, state.q.dtype)[..., None])
+
+
+@lanewise
+def _with_loops(model: Model, q: Array, v: Array, t: Array) -> Energy:
+    state = State(q, v, t[..., 0])
+    alone = of_tree(model, state)
     return Energy(alone.kinetic, alone.potential + _stored(model, state))
 
 

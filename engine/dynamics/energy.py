@@ -11,7 +11,7 @@ from ..algebra.fence import fence
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..model import Model
-from ..native.surface import compiled
+from ..native.surface import lanewise
 from ..state import State
 from .bodies import inertias
 from .kinematics import move, place
@@ -52,10 +52,13 @@ def _momentum(body, V, p):
     return L.f.x, L.f.y, L.f.z, L.n.x, L.n.y, L.n.z
 
 
-@compiled
 def energy(model: Model, state: State) -> Energy:
     """Kinetic and potential energy. Weights have zero potential at the world's origin."""
-    q, v = state.q, state.v
+    return _energy(model, state.q, state.v)
+
+
+@lanewise
+def _energy(model: Model, q: Array, v: Array) -> Energy:
     forest = Forest.of(model, q=q, v=v)
     placed = place(forest, model, q)
     bodies = inertias(forest, model, placed)
@@ -71,14 +74,16 @@ def energy(model: Model, state: State) -> Energy:
     )
 
 
-@compiled
 def momentum(model: Model, state: State, about: Array | tuple = (0.0, 0.0, 0.0)) -> Momentum:
     """Linear momentum, and angular momentum about a point (..., 3) of the world, of all links together.
 
     Rotors (armature) carry no momentum of their own here: where their axes point is not modelled.
     """
-    q, v = state.q, state.v
-    about = jnp.asarray(about, q.dtype)
+    return _momenta(model, state.q, state.v, jnp.asarray(about, state.q.dtype))
+
+
+@lanewise
+def _momenta(model: Model, q: Array, v: Array, about: Array) -> Momentum:
     forest = Forest.of(model, q=q, v=v, about=about)
     placed = place(forest, model, q)
     moving = move(forest, placed, v)

@@ -12,11 +12,11 @@ from carom.tests.oracles.random_programs import arguments, program, together
 TOGETHER = 20  # programs in one
 
 
-def check(first: int, count: int, statements: int = 8, nested: int = 2) -> None:
+def check(first: int, count: int, statements: int = 8, nested: int = 2, special: bool = False) -> None:
     """Programs of seeds first, first + 1, ...: a failure names the seed, for `program(seed, statements, nested)`."""
     seeds = range(first, first + count)
     function = together(seeds, statements, nested)
-    args = [x for seed in seeds for x in arguments(seed)]
+    args = [x for seed in seeds for x in arguments(seed, special=special)]
     checked = Native(function, checked=True)
     theirs, mine = xla(function, *args), checked(*args, poison=True)
     each = len(theirs) // count
@@ -83,6 +83,12 @@ def test_programs(first: int) -> None:
 @pytest.mark.parametrize("seed", range(1000, 1040, 10))
 def test_longer_programs(seed: int) -> None:
     check(seed, 10, statements=16, nested=3)
+
+
+@pytest.mark.parametrize("first", by_hand(range(50_000, 51_000, 100)))
+def test_programs_of_special_numbers(first: int) -> None:
+    for seed in range(first, first + 100, TOGETHER):
+        check(seed, TOGETHER, special=True)
 
 
 def test_lanes() -> None:

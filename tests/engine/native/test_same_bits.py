@@ -24,7 +24,7 @@ OTHERS = pytest.mark.parametrize("processor", [pytest.param(p, marks=needed(p)) 
 SCENES = pytest.mark.parametrize(
     ("scene", "seconds", "impacts"),
     [
-        pytest.param("bouncing_ball", 1.0, 2, marks=pytest.mark.slow),
+        pytest.param("bouncing_ball", 2.0, 3, marks=pytest.mark.slow),
         pytest.param("pool_break", 5.0, 100, marks=pytest.mark.exhaustive),
         pytest.param("stack", 5.0, 0, marks=pytest.mark.exhaustive),
         pytest.param("ragdoll", 5.0, 5, marks=pytest.mark.exhaustive),

@@ -72,6 +72,12 @@ def xla(function: Callable[..., Any], *args: Any) -> list[np.ndarray]:
     return leaves(jax.jit(lambda *args: function(*args))(*args))
 
 
+def step_by_step(function: Callable[..., Any], *args: Any) -> list[np.ndarray]:
+    """XLA's answers, each primitive at the top being a program of its own: what it fuses cannot go wrong."""
+    closed = jax.make_jaxpr(function)(*args)
+    return leaves(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *jax.tree.leaves(args)))
+
+
 def leaves(tree: Any) -> list[np.ndarray]:
     return [np.asarray(x) for x in jax.tree.leaves(tree) if x.dtype != jax.dtypes.float0]
 

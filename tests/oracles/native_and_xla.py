@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 import jax
+import jax.core
 import numpy as np
 
 from carom.engine.native.primitive import native

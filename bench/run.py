@@ -12,7 +12,7 @@ import sys
 
 ROUNDS = {
     "start": 1, "dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60,
-    "envs": 5,
+    "envs": 5, "bits": 1,
 }  # fmt: skip
 LANES = {"contact": 1024, "planar": 256}  # planar: all numbers of the longest chains stay in the cache
 SINGLE = ("dynamics", "step", "live")  # of one CPU device
@@ -29,7 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
         "MuJoCo and rapier3d; "
         "live: frames of games, their median and the slowest of a hundred; "
         "planar: chains of 4 to 256 joints against the general tree and Pinocchio; "
-        "envs: control environments against gymnasium's"
+        "envs: control environments against gymnasium's; "
+        "bits: whether code for other processors answers the same bits"
     )
     parser.add_argument("suite", choices=list(ROUNDS), help=suites)
     parser.add_argument(
@@ -46,10 +47,12 @@ def main(arguments: list[str] | None = None) -> int:
         "contact: laws, ball or stack; envs: tasks"
     )
     parser.add_argument("--only", default="", metavar="TEXT", help=only)
-    parser.add_argument("--scene", default="", metavar="TEXT", help="start, step, live: scenes with this in the name")
+    parser.add_argument(
+        "--scene", default="", metavar="TEXT", help="start, step, live, bits: scenes with this in the name"
+    )
     parser.add_argument("--frames", type=int, default=2000, help="live: frames to play (default 2000)")
     parser.add_argument("--dtype", choices=["f32", "f64"], help="step: this precision alone")
-    parser.add_argument("--duration", type=float, help="step: simulated seconds (default 1 to 3, by scene)")
+    parser.add_argument("--duration", type=float, help="step, bits: simulated seconds (default 1 to 3, by scene; 5)")
     parser.add_argument("--no-peers", action="store_true", help="start, step: Carom alone")
     parser.add_argument(
         "--no-xla", action="store_true", help="start, step: not XLA's programs, each a minute or more to compile"
@@ -88,6 +91,10 @@ def main(arguments: list[str] | None = None) -> int:
         from . import live
 
         return live.suite([name for name in live.SCENES if options.scene in name], options.frames)
+    if options.suite == "bits":
+        from . import bits
+
+        return bits.suite([name for name in bits.SCENES if options.scene in name], options.duration or 5.0)
     if options.suite == "planar":
         from . import planar
 

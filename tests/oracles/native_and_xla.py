@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 import jax
+import jax.core
 import numpy as np
 
 from carom.engine.native.primitive import native
@@ -70,6 +71,12 @@ class Native:
 
 def xla(function: Callable[..., Any], *args: Any) -> list[np.ndarray]:
     return leaves(jax.jit(lambda *args: function(*args))(*args))
+
+
+def step_by_step(function: Callable[..., Any], *args: Any) -> list[np.ndarray]:
+    """XLA's answers, each primitive at the top being a program of its own: what it fuses cannot go wrong."""
+    closed = jax.make_jaxpr(function)(*args)
+    return leaves(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *jax.tree.leaves(args)))
 
 
 def leaves(tree: Any) -> list[np.ndarray]:

@@ -34,13 +34,18 @@ SHAPES = (
 )
 INPUTS = ((24,), (5, 5), (3,), ())
 TURNS = (0, 0, 1, 2, 3, 5)
+SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 5e-324, -1e-310)
 
 
-def arguments(seed: int, lanes: int | None = None) -> tuple[np.ndarray, ...]:
+def arguments(seed: int, lanes: int | None = None, special: bool = False) -> tuple[np.ndarray, ...]:
+    """special: some floats are NaN, infinite, -0 or denormal. What sums make of these does not hang on the order."""
     random = np.random.default_rng([seed, 1])
     lead = () if lanes is None else (lanes,)
     floats = [random.integers(-8, 9, (*lead, *shape)).astype(float) for shape in INPUTS]
-    return *floats, random.integers(0, 7, lead).astype(np.int32)
+    whole = random.integers(0, 7, lead).astype(np.int32)
+    if special:
+        floats = [np.where(random.random(x.shape) < 0.1, random.choice(SPECIAL, x.shape), x) for x in floats]
+    return *floats, whole
 
 
 def program(seed: int, statements: int = 8, nested: int = 2) -> Callable[..., list[Any]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..types import BOOL, F32, F64, I32, I64, Type, Unsupported, literal, vector
 from .function import Function
 
@@ -83,7 +85,7 @@ def _divide(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
     (_, x), (_, y) = xs
     T, op = vector(type, width), p[0]
     if type.kind == "f":
-        return f.let(f"fdiv {T} {x}, {y}") if op == "div" else library(f, "fmod", width, type, [x, y])
+        return f.let(f"fdiv {T} {x}, {y}") if op == "div" else _remainder(f, width, type, x, y)
     # division by 0 gives -1 and the remainder x; the smallest number by -1 gives itself and 0
     y = f.freeze(type, width, y)
     one, zero, minus = (number(f, width, type, k) for k in (1, 0, -1 if type.kind == "i" else (1 << type.bits) - 1))
@@ -97,6 +99,21 @@ def _divide(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
         other = f.let(f"sub {T} {zero}, {x}") if op == "div" else zero
         made = choose(f, width, type, by_minus, other, made)
     return choose(f, width, type, by_zero, minus if op == "div" else x, made)
+
+
+def _remainder(f: Function, width: int, type: Type, x: str, y: str) -> str:
+    """C's fmod, which is exact; libraries differ where numbers are denormal, and here these count as 0."""
+    least = number(f, width, type, np.finfo(type.dtype).tiny)
+
+    def denormal(x: str) -> str:
+        return compare(f, "lt", width, type, intrinsic(f, "fabs", width, type, x), least)
+
+    def flushed(x: str) -> str:
+        zero = intrinsic(f, "copysign", width, type, number(f, width, type, 0.0), x)
+        return choose(f, width, type, denormal(x), zero, x)
+
+    made = flushed(library(f, "fmod", width, type, [flushed(x), y]))
+    return choose(f, width, type, denormal(y), number(f, width, type, float("nan")), made)
 
 
 @operation("neg")

@@ -62,3 +62,11 @@ def test_fewer_bits_are_fewer_or_refused() -> None:
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
 def test_running_sums_of_nothing(shape: tuple[int, ...]) -> None:
     same(lambda x: (lax.cumsum(x, 0), lax.cummax(x, len(shape) - 1)), np.zeros(shape))
+
+
+def test_an_array_updated_by_itself_turned_round() -> None:
+    """In place it would read what it wrote, as a fusion of XLA's was seen to."""
+    whole = X.copy()
+    whole[3:28] = X[:25][::-1]
+    made = Native(lambda x: jnp.cumsum(lax.dynamic_update_slice(x + 0, jnp.flip((x + 0)[:25]), (3,))))(X, poison=True)
+    np.testing.assert_array_equal(made[0], np.cumsum(whole))

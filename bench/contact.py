@@ -14,10 +14,6 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from carom.engine.algebra.fence import one_function
-from carom.engine.model import Model
-from carom.engine.state import State
-
 from .cases import DTYPES
 from .contact_cases import (
     BOXES,
@@ -176,7 +172,7 @@ def _stack(console: Console, lanes: int, rounds: int) -> bool:
         sunk[name] = float(np.abs(peer.state()[0] - q).max())
         right &= sunk[name] < PEERS_STAND
     title = f"a stack of {BOXES} boxes, h = 1/240 s: us a step and lane"
-    columns = ("lanes", "dtype", "compile s", "Carom", "one function", *peers, "Carom / MuJoCo", "/ rapier3d", "goal")
+    columns = ("lanes", "dtype", "compile s", "Carom", *peers, "Carom / MuJoCo", "/ rapier3d", "goal")
     table = _table(title, (*columns, "drift m", "right"))
     for label, dtype in DTYPES.items():
         for number in (None, lanes):
@@ -189,34 +185,20 @@ def _stack(console: Console, lanes: int, rounds: int) -> bool:
             right &= fine
             steps = 1 if number else STEPS
             calls = {"Carom": functools.partial(run, model, state, jnp.int32(steps))}
-            whole = None if number else _one_function(model, state)
-            if whole is not None:
-                calls["whole"] = functools.partial(whole, model, state, jnp.int32(steps))
             calls |= {name: functools.partial(peer.advance, STEPS) for name, peer in peers.items()}
             counts = {name: STEPS if name in peers else steps * (number or 1) for name in calls}
             us = {name: t.median * 1e6 / counts[name] for name, t in in_turn(calls, rounds).items()}
-            best = min(us["Carom"], us.get("whole", np.inf))
             table.add_row(
                 f"{number or 1}", label, f"{seconds:.1f}", f"{us['Carom']:.1f}",
-                f"{us['whole']:.1f}" if "whole" in us else "" if number else "does not compile",
-                *(f"{us[name]:.1f}" for name in peers), *(f"{best / us[name]:.2f}" for name in peers),
+                *(f"{us[name]:.1f}" for name in peers), *(f"{us['Carom'] / us[name]:.2f}" for name in peers),
                 f"<= {GOALS['lane' if number else 'scene']}", f"{moved:.0e}", _verdict(fine),
             )  # fmt: skip
     console.print(table)
     sags = ", ".join(f"{name} {sag:.1e} m" for name, sag in sunk.items())
     console.print(
         f"Carom: a jitted loop over steps. Peers: one thread, awake, timed after {STANDS} steps; by then their boxes\n"
-        f"have moved: {sags}; they stand if less than {PEERS_STAND:g} m. Ratios: of Carom's better way.\n"
+        f"have moved: {sags}; they stand if less than {PEERS_STAND:g} m.\n"
         f"drift: after {STANDS} steps of one scene, {SOME} of a batch, its boxes up to {SIDEWAYS:g} m off the middle.\n"
         f"right: it is less than {DRIFT:g} m, and no lane has a result code."
     )
     return right
-
-
-def _one_function(model: Model, state: State) -> Any:
-    """The loop as one machine function, or None where the compiler cannot."""
-    inner = jax.jit(stand)
-    try:
-        return jax.jit(lambda *x: one_function(inner(*x))).lower(model, state, jnp.int32(0)).compile()
-    except jax.errors.JaxRuntimeError:
-        return None

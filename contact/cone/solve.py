@@ -29,7 +29,7 @@ from jax import Array
 from jax.lax import fori_loop, stop_gradient
 
 from ...engine.algebra.bounded import filled
-from ...engine.algebra.fence import available, fence
+from ...engine.algebra.fence import fence
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import OK, SOLVER_UNFINISHED
 from ..rows import Rows
@@ -50,7 +50,6 @@ STIFFEST = {4: 3e-4, 8: 1e-6}  # below, the rounding of the elimination is large
 ESCALATE = 10  # turns after which SOFTNESS grows tenfold, again and again
 CIRCLE, SWEEPS = 9, 16
 MAX_TURNS = 120  # of 1000 random heaps of 1 to 4 bodies 2 take more than 60; 98 % take less than 15
-TILE = 64  # lanes at a time on a CPU
 
 
 class Solved(NamedTuple):
@@ -136,10 +135,8 @@ def solve_cone(
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _searched(tolerance: float, max_turns: int, *arguments: Any) -> Solved:
-    """lanes: none or one axis, some at a time."""
-    run = functools.partial(_solve, tolerance=tolerance, max_turns=max_turns)
-    lanes = arguments[1].shape[2:]
-    return _in_tiles(run, arguments, *lanes) if lanes and available() and lanes[0] > TILE else run(*arguments)
+    """lanes: none or one axis."""
+    return _solve(*arguments, tolerance=tolerance, max_turns=max_turns)
 
 
 def _derivative(tolerance: float, max_turns: int, primals: Any, tangents: Any) -> tuple[Solved, Solved]:
@@ -154,18 +151,6 @@ def _derivative(tolerance: float, max_turns: int, primals: Any, tangents: Any) -
 
 
 _searched.defjvp(_derivative, symbolic_zeros=True)
-
-
-def _in_tiles(run: Any, arguments: Any, lanes: int) -> Solved:
-    """What a turn touches stays in the cache, and no lane waits for more than its tile."""
-    count = -(-lanes // TILE)
-
-    def cut(x: Array) -> Array:
-        x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count * TILE - lanes)], mode="edge")
-        return jnp.moveaxis(x.reshape(*x.shape[:-1], count, TILE), -2, 0)
-
-    solved = jax.lax.map(lambda x: run(*x), jax.tree.map(cut, arguments))
-    return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -2).reshape(*x.shape[1:-1], count * TILE)[..., :lanes], solved)
 
 
 def _solve(rows: Rows, V: Array, target: Array, mu: Array, active: Array, tolerance: float, max_turns: int) -> Solved:

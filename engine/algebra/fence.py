@@ -1,6 +1,4 @@
-"""`@fence` and `one_function`: how XLA's CPU compiler is told where to cut and where to join.
-
-`@fence` keeps it from fusing across a stage.
+"""`@fence`: how XLA's CPU compiler is kept from fusing across a stage.
 
 Fusion on the CPU duplicates every shared subexpression into each of its users. In a deep elementwise
 program (a chain of links, each reading its parent's components a dozen times) the copies multiply at
@@ -8,13 +6,7 @@ every level: four links 7 us, six links 3.4 ms, seven 248 ms. `optimization_barr
 fusion there. A call that is not inlined is not fused across, and it survives vmap, jvp, grad, scan
 and while. One fence a stage is enough.
 
-`one_function` makes it compile a whole call to a single machine function, where it would run one thunk an
-operation (50 ns and more each, and a loop of a scene's step has a thousand). It is what XLA does by itself with
-loops that touch less than a kilobyte. A seven-joint step falls from 14 us to 1 us. Not everything compiles that
-way (no scatter, sort, LAPACK, callbacks; no operation large enough to be split over threads): the caller must be
-ready to do without.
-
-Elsewhere (GPU, TPU) both change nothing: fusion there keeps shared values in registers.
+Elsewhere (GPU, TPU) it changes nothing: fusion there keeps shared values in registers.
 """
 
 from __future__ import annotations
@@ -66,14 +58,6 @@ def settled(x: T) -> T:
 @fence
 def _once(x):
     return x
-
-
-def one_function(outputs: T) -> T:
-    """Tag the jitted call that made these outputs: it is to become one machine function."""
-    if not available():
-        return outputs
-    tags = {"inlineable": "false", "xla_cpu_small_call": "true"}
-    return jax.tree.map(lambda x: set_xla_metadata(x, **tags), outputs)  # type: ignore[misc]
 
 
 def available() -> bool:

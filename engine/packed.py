@@ -84,8 +84,9 @@ def packed(model: Model) -> Packed | Model:
         return Packed(jnp.asarray(np.concatenate(wide, -1)), model.topology, shapes)
 
 
-def unpacked(model: Packed | Model) -> Model:
-    return model.model if isinstance(model, Packed) else model
+def unpacked(given: Any) -> Any:
+    """The model, of one lane, if it is a packed one; else what is given."""
+    return given.model if isinstance(given, Packed) else given
 
 
 def _lanes(name: str, x: Any) -> tuple[int, ...]:

@@ -50,13 +50,13 @@ def run_free(
 
 @native
 def _block(
-    scheme: str, model: Packed | Model, state: State, rows: Drive, log: OpenRecord, frames: Frames, substeps: Array
+    scheme: str, given: Packed | Model, state: State, rows: Drive, log: OpenRecord, frames: Frames, substeps: Array
 ) -> tuple[State, OpenRecord]:
     """The lanes of a block (W,), whatever the number of frames and steps.
 
     rows: what is told from frame to frame, in `Open`.  log: (F, W, nq + nv + 1).
     """
-    model = unpacked(model)
+    model: Model = unpacked(given)
     told = told_by(jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open)), Drive())
     move = scheme_named(scheme)
 

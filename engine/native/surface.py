@@ -26,7 +26,7 @@ def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) 
     plain = jax.jit(function, static_argnames=tuple(static_argnames))
 
     def body(static: tuple[tuple[str, Any], ...], args: Any, named: Any) -> Any:
-        return function(*args, **named, **dict(static))
+        return function(*map(unpacked, args), **named, **dict(static))
 
     body.__module__, body.__qualname__ = function.__module__, function.__qualname__
     program = native(body)
@@ -36,7 +36,7 @@ def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) 
         if _traced((args, named)):
             return plain(*args, **named)
         static = tuple((name, named.pop(name)) for name in static_argnames if name in named)
-        return program(static, args, named)
+        return program(static, tuple(_handed(x) if isinstance(x, Model) else x for x in args), named)
 
     call.lower = plain.lower  # type: ignore[attr-defined]
     return call
@@ -87,13 +87,18 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
         if _traced(arrays) or traced(model) or jax.default_backend() != "cpu":
             return plain(model, *arrays)
         try:
-            return in_blocks(model if lanes_of(model) else packed(model), *arrays)
+            return in_blocks(_handed(model), *arrays)
         except (TypeError, ValueError):
             jax.eval_shape(plain, model, *arrays)  # says what is wrong with the arguments as they were given
             raise
 
     call.lower = plain.lower  # type: ignore[attr-defined]
     return call
+
+
+def _handed(model: Model) -> Packed | Model:
+    """As a program takes it that may be of many lanes."""
+    return model if lanes_of(model) else packed(model)
 
 
 def _traced(arguments: Any) -> bool:

@@ -14,6 +14,7 @@ from ...engine.dynamics.rnea import rnea
 from ...engine.dynamics.wrenches import joint_forces
 from ...engine.model import Model
 from ...engine.native.primitive import native
+from ...engine.packed import Packed, packed, unpacked
 from ...engine.state import State
 from ...integrators.frame import Frame, frame
 from ...integrators.motion.forces import Drive
@@ -46,7 +47,7 @@ class Stepper:
         dofs, coordinates = waits[:, 2, None] + np.arange(6), waits[:, 1, None] + np.arange(7)
         held[dofs] = self._weights[dofs]
         given = (x.astype(self._dtype) for x in (wrenches, motors, held, np.asarray(dt)))
-        done: Frame = jax.device_get(_advance(self._static, self._model, state, *given, *self._bounds))
+        done: Frame = jax.device_get(_advance(self._static, packed(self._model), state, *given, *self._bounds))
         q: Any = np.array(done.state.q)
         v: Any = np.array(done.state.v)
         q[coordinates], v[dofs] = self._spares.parked[coordinates], 0
@@ -59,7 +60,8 @@ class Stepper:
 
 @native
 def _advance(
-    static: Any, model: Model, state: State, wrenches: Any, motors: Any, held: Any, dt: Any, *bounds: Any
+    static: Any, given: Packed | Model, state: State, wrenches: Any, motors: Any, held: Any, dt: Any, *bounds: Any
 ) -> Frame:
+    model = unpacked(given)
     forces = joint_forces(model, state.q, wrenches) + held
     return frame(static, model, state, Drive(motors, forces), dt, *bounds)

@@ -55,12 +55,32 @@ LONGEST = (
     "test_code_of_the_tour", "test_scenes_keep_their_promises[ragdoll]", "test_other_commands_work",
     "test_two_processes", "test_of_a_ball_after_three_bounces[forward-float64-1e-09]",
 )  # fmt: skip
+# dear, and close to others of the same test: by hand
+BY_HAND = (
+    r"test_programs\[(60|80|1[024]0)\]",
+    r"test_longer_programs\[10[234]0\]",
+    r"test_narrow_laws.py::test_(single_precision|derivative_of_the_gap)\[ellipsoid-ellipsoid\]",
+    r"test_narrow_laws.py::test_single_precision\[hull-hull\]",
+    r"test_no_point_and_no_joint_is_faster\[.*-seed5[25]-",
+    r"test_tree_in_double_precision\[.*-seed12\]",
+    r"test_(impulse.py::.*-seed403|matrix.py::.*-seed503)\]",
+    r"test_kane_pendulum\[(newton|poisson)-",
+    r"test_cradle_with_gaps\[",
+    r"test_limit_of_a_random_tree\[.*-seed601\]",
+    r"test_constrained_hybrid.py::.*\[torque\]",
+    r"test_a_prism_on_its_face_loses_no_area\[(5|20)-box\]",
+    r"test_envs.py::test_a_lane_is_the_same_bits_anywhere\[.*-float32\]",
+)
 TOGETHER = ("test_gradients.py", "test_pool_break.py")  # slow tests that share a program
 PAIR = re.compile(r".*/test_narrow_(?:gaps|laws)\.py::\w+\[([a-z]+-[a-z]+)\b.*\]")
 
 
+@pytest.hookimpl(tryfirst=True)  # before marks are looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest tests first."""
+    for item in items:
+        if any(re.search(pattern, item.nodeid) for pattern in BY_HAND):
+            item.add_marker(pytest.mark.exhaustive)
     items.sort(key=lambda item: LONGEST.index(item.name) if item.name in LONGEST else len(LONGEST))
 
 

@@ -6,7 +6,8 @@ import pytest
 HARD = {("heightfield", "ellipsoid"), ("box", "cylinder"), ("capsule", "ellipsoid"), ("cylinder", "cylinder")}
 HARD_TOO = {
     ("heightfield", "cylinder"), ("capsule", "cylinder"), ("cylinder", "hull"), ("cylinder", "ellipsoid"),
-    ("box", "ellipsoid"), ("ellipsoid", "hull"),
+    ("box", "ellipsoid"), ("ellipsoid", "hull"), ("sphere", "ellipsoid"), ("sphere", "cylinder"), ("capsule", "hull"),
+    ("box", "hull"),
 }  # fmt: skip
 # one of each family: what compiles a pair anew asks these, and all others by hand
 FAMILIES = {

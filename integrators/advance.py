@@ -62,7 +62,8 @@ def step(
     nv = model.topology.nv
     motors, pushes = held("control", control, nv, state), held("forces", forces, nv, state)
     rows, functions = Orders.of(motors, pushes, 1, nv, state)
-    interval, longest = (number(x, state.q.dtype) for x in (dt, max_dt))
+    dtype = state.q.dtype
+    interval, longest = number(dt, dtype), number(max_dt, dtype)
     frames = Frames(interval, interval, number(1, jnp.int32))
     given = isinstance(dt, (int, float)) and isinstance(max_dt, (int, float))
     if given and not model.topology.pairs and not rules.limits:
@@ -73,7 +74,7 @@ def step(
     else:
         handed = packed(model) if available() else model
         after, code = _advanced(rules, functions, handed, state, frames, longest, rows)
-    if throw and not any(isinstance(x, jax.core.Tracer) for x in (code, after.t)):
+    if throw and not isinstance(code, jax.core.Tracer) and not isinstance(after.t, jax.core.Tracer):
         results.raise_for(code, after.t)
     return after
 

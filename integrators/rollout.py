@@ -240,11 +240,9 @@ def intervals_of(times: np.ndarray, frame_dt: float) -> np.ndarray:
 
 def batched(model: Model, state: State) -> State:
     """The state with one lane for each lane of the model, and its clock too."""
-    topology, fields = model.topology, (state.q, state.v, state.t)
-    axes = (topology.nq,), (topology.nv,), ()
-    if not lanes_of(model) and all(
-        isinstance(x, Array) and x.shape == own for x, own in zip(fields, axes, strict=True)
-    ):
+    topology, q, v, t = model.topology, state.q, state.v, state.t
+    arrays = isinstance(q, Array) and isinstance(v, Array) and isinstance(t, Array)
+    if arrays and q.shape == (topology.nq,) and v.shape == (topology.nv,) and t.shape == () and not lanes_of(model):
         return state
     batch = Forest.of(model, q=state.q, v=state.v).batch
     return State(

@@ -14,7 +14,7 @@ from jax import Array
 from ..engine import results
 from ..engine.algebra.fence import available
 from ..engine.model import Model
-from ..engine.native.primitive import Open
+from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, packed, traced, unpacked
 from ..engine.state import State
 from .clock import Frames, number

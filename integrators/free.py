@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..engine.model import Model
-from ..engine.native.primitive import Open, OpenRecord, native
+from ..engine.native.open_arrays import Open, OpenRecord
+from ..engine.native.primitive import native
 from ..engine.native.surface import VECTOR
 from ..engine.packed import Packed, unpacked
 from ..engine.state import State

@@ -18,7 +18,7 @@ from ..engine import results
 from ..engine.algebra.fence import available
 from ..engine.forest import Forest
 from ..engine.model import Model
-from ..engine.native.primitive import Open
+from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpacked
 from ..engine.state import State
 from .batch import at_hand, run_batch

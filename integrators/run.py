@@ -15,7 +15,8 @@ from jax.lax import stop_gradient
 from ..engine.algebra import bounded
 from ..engine.algebra.fence import available
 from ..engine.model import Model
-from ..engine.native.primitive import Open, OpenRecord, native
+from ..engine.native.open_arrays import Open, OpenRecord
+from ..engine.native.primitive import native
 from ..engine.packed import Packed, unpacked
 from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, first_code
 from ..engine.state import State

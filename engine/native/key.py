@@ -21,6 +21,7 @@ import jax
 import numpy as np
 
 from .machine import level, processor
+from .open_arrays import Open
 
 ROOT = Path(__file__).resolve().parents[2]
 FLOORS = ("engine", "collision", "contact", "integrators", "scenes")
@@ -97,8 +98,6 @@ def _ours(x: Any) -> bool:
 
 def _argument(digest: Any, x: Any) -> None:
     """Its shape and type; of what is static in it, the content."""
-    from .primitive import Open
-
     if isinstance(x, Open):
         digest.update(f"open {x.written} {x.array.dtype} {x.array.shape[1:]};".encode())
     elif hasattr(x, "shape") and hasattr(x, "dtype"):

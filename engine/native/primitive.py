@@ -28,6 +28,7 @@ from . import cache, structure
 from .code import Code, compiled
 from .handler import HEAD, POISON
 from .key import program_key
+from .open_arrays import open_leaves
 from .stages import stage
 from .types import Unsupported
 
@@ -297,38 +298,6 @@ def _unmapped(program: Program, mapped: list[bool], out: list[Any]) -> tuple[lis
 batching.primitive_batchers[native_p] = _batch
 
 
-@jax.tree_util.register_pytree_node_class
-class Open:
-    """An argument that is an array of rows, (rows, ...), whose number a program need not know. It sees the array, and
-    must not ask how long it is."""
-
-    written = 1
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-    def tree_flatten(self) -> tuple[tuple[Any], None]:
-        return (self.array,), None
-
-    @classmethod
-    def tree_unflatten(cls, _: None, children: Sequence[Any]) -> Open:
-        return cls(children[0])
-
-
-@jax.tree_util.register_pytree_node_class
-class OpenRecord(Open):
-    """An open array that the program writes rows of, and returns in one of these."""
-
-    written = 2
-
-
-def _open_leaves(args: Any) -> list[int]:
-    """How each leaf is open."""
-    is_open = lambda x: isinstance(x, Open)  # noqa: E731
-    marks = jax.tree.map(lambda x: jax.tree.map(lambda _: x.written, x) if is_open(x) else 0, args, is_leaf=is_open)
-    return jax.tree.leaves(marks)
-
-
 def native(function: Callable[..., Any], *, blocks: bool = False) -> Callable[..., Any]:
     """function(static, *args), static hashable and args pytrees of arrays, compiled to machine code where that can be.
 
@@ -342,7 +311,7 @@ def native(function: Callable[..., Any], *, blocks: bool = False) -> Callable[..
     def part(static: Any, *args: Any) -> Any:
         """As a part of a program that jax traces."""
         leaves, tree = jax.tree.flatten(args)
-        leaves, opens = [jnp.asarray(x) for x in leaves], tuple(_open_leaves(args))
+        leaves, opens = [jnp.asarray(x) for x in leaves], tuple(open_leaves(args))
         avals = tuple(
             jax.ShapeDtypeStruct((ROWS, *x.shape[1:]) if is_open else x.shape, x.dtype)
             for x, is_open in zip(leaves, opens, strict=True)

@@ -16,7 +16,8 @@ from jax import Array
 
 from ...engine import results
 from ...engine.algebra.fence import available
-from ...engine.native.primitive import VECTOR, Open, OpenRecord, native
+from ...engine.native.open_arrays import Open, OpenRecord
+from ...engine.native.primitive import VECTOR, native
 from ...engine.planar.accelerations import state_of, turns
 from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState

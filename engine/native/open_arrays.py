@@ -1,0 +1,40 @@
+"""Arguments of a program that are arrays of any length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+
+@jax.tree_util.register_pytree_node_class
+class Open:
+    """An argument that is an array of rows, (rows, ...), whose number a program need not know. It sees the array, and
+    must not ask how long it is."""
+
+    written = 1
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def tree_flatten(self) -> tuple[tuple[Any], None]:
+        return (self.array,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: Sequence[Any]) -> Open:
+        return cls(children[0])
+
+
+@jax.tree_util.register_pytree_node_class
+class OpenRecord(Open):
+    """An open array that the program writes rows of, and returns in one of these."""
+
+    written = 2
+
+
+def open_leaves(args: Any) -> list[int]:
+    """How each leaf is open."""
+    is_open = lambda x: isinstance(x, Open)  # noqa: E731
+    marks = jax.tree.map(lambda x: jax.tree.map(lambda _: x.written, x) if is_open(x) else 0, args, is_leaf=is_open)
+    return jax.tree.leaves(marks)

@@ -296,8 +296,13 @@ def _coupled(problem: Problem, DJ: Vec3) -> Array:
 
     def add(c: Array, k: Array, pair: Array, mask: Array, H: Array) -> Array:
         i, j = k // 2, k % 2
-        y, g = jax.tree.map(lambda x: block(x, c, i), problem.Y), jax.tree.map(lambda x: block(x, c, j), DJ)
-        return put(H, block(H, pair[i], pair[j]) + _coupling(y, g, mask), pair[i], pair[j])
+
+        def both_move(H: Array) -> Array:
+            y, g = jax.tree.map(lambda x: block(x, c, i), problem.Y), jax.tree.map(lambda x: block(x, c, j), DJ)
+            return put(H, block(H, pair[i], pair[j]) + _coupling(y, g, mask), pair[i], pair[j])
+
+        world = n - 1  # what couples with it is 0
+        return jax.lax.cond((pair[i] < world) & (pair[j] < world), both_move, lambda H: H, H)
 
     return _visit(problem.slots, 4, add, H)
 

@@ -36,7 +36,7 @@ os.environ.setdefault("CAROM_CACHE", str(Path(__file__).parents[1] / ".cache" / 
 
 jax.config.update("jax_enable_x64", True)  # here only: what runs outside chooses for itself
 
-LARGE = 3 << 29  # bytes of a worker's memory
+LARGE = 9 << 28  # bytes of a worker's memory
 
 hypothesis.settings.register_profile(
     "carom",

@@ -77,8 +77,9 @@ class Program:
         except (Unsupported, ImportError) as why:
             log.warning("%s runs as XLA's program: %s", self.name, why)
             return None
+        shapes = [(x.shape, x.dtype.name) for x in self.results]
+        self.__dict__.pop("closed", None)  # it is large, and was needed for this
         if self.key is not None:
-            shapes = [(x.shape, x.dtype.name) for x in self.results]
             with contextlib.suppress(structure.Foreign):
                 more = {"results": shapes, "tree": None if self.tree is None else structure.written(self.tree)}
                 cache.store(self.key, {**code.description(), **more}, code.object_code)

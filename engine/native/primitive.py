@@ -58,16 +58,14 @@ class Program:
 
     @functools.cached_property
     def closed(self) -> Any:
-        def inside(*leaves: Any) -> list[Any]:
-            token = _within.set(True)
-            try:
-                return self.function(*leaves)
-            finally:
-                _within.reset(token)
-
         with stage(self.name, "tracing"):
-            avals = [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals]
-            return jax.make_jaxpr(inside)(*avals)
+            return _traced(self.function, [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals])
+
+    def within(self, batched: tuple[bool, ...], avals: Sequence[Any]) -> Any:
+        """The jaxpr as a part of another program."""
+        if any(self.open):
+            raise Unsupported("a program of open arrays within another")
+        return _traced(functools.partial(self.plain, batched), avals)
 
     @functools.cached_property
     def code(self) -> Code | None:
@@ -140,6 +138,17 @@ class Program:
             made.recall()
             self._derivatives[varying] = made
         return self._derivatives[varying]
+
+
+def _traced(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
+    def inside(*leaves: Any) -> Any:
+        token = _within.set(True)
+        try:
+            return function(*leaves)
+        finally:
+            _within.reset(token)
+
+    return jax.make_jaxpr(inside)(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
 
 
 def _differentiable(x: Any) -> bool:

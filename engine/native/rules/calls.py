@@ -10,7 +10,7 @@ from .table import rule, translate, translate_closed
 
 _BODIES = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat2": "jaxpr",
-    "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "native": "jaxpr",
+    "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
 }  # fmt: skip
 
 
@@ -18,3 +18,10 @@ _BODIES = {
 def _call(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     body = equation.params[_BODIES[equation.primitive.name]]
     return translate_closed(graph, body, ins) if hasattr(body, "consts") else translate(graph, body, (), ins)
+
+
+@rule("native")
+def _native(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    """A program within a program: jax keeps what it has traced, and may have traced this outside of one."""
+    avals = [x.aval for x in equation.invars]
+    return translate_closed(graph, equation.params["program"].within(equation.params["batched"], avals), ins)

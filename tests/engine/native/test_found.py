@@ -1,11 +1,13 @@
 """What the random programs found, as small as it can be."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
-from carom.tests.oracles.native_and_xla import Native, Refused, assert_close, xla
+from carom.engine.native.primitive import native
+from carom.tests.oracles.native_and_xla import Native, Refused, assert_close, no_fallback, xla
 
 X = np.arange(40.0)
 
@@ -70,3 +72,21 @@ def test_an_array_updated_by_itself_turned_round() -> None:
     whole[3:28] = X[:25][::-1]
     made = Native(lambda x: jnp.cumsum(lax.dynamic_update_slice(x + 0, jnp.flip((x + 0)[:25]), (3,))))(X, poison=True)
     np.testing.assert_array_equal(made[0], np.cumsum(whole))
+
+
+def test_a_program_that_jax_has_traced_outside_of_another() -> None:
+    """A jitted function is traced once: with a program in it where it was called by itself first."""
+
+    @native
+    def inner(_: None, x: jax.Array) -> jax.Array:
+        return jnp.sin(x)
+
+    part = jax.jit(lambda x: jax.vmap(lambda row: inner(None, row))(x) + inner(None, x))
+
+    @native
+    def outer(_: None, x: jax.Array) -> jax.Array:
+        return 2 * part(x)
+
+    x = jnp.arange(12.0).reshape(3, 4)
+    with no_fallback():
+        np.testing.assert_array_equal(part(x) * 2, outer(None, x))

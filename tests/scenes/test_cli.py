@@ -112,7 +112,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_run_prints_energies_and_writes_frames(here: Path) -> None:
     code, output = run("run", "pendulum", "--time", "0.5", "--frame-dt", "0.1", "--out", "frames.npz", *BARE)
     assert code == 0
-    rows = [[float(x) for x in line.split()] for line in output.splitlines()[1:7]]
+    lines = output.splitlines()  # before the table it may say that it compiles
+    first = next(k for k, line in enumerate(lines) if line.startswith("t [s]")) + 1
+    rows = [[float(x) for x in line.split()] for line in lines[first : first + 6]]
     assert [row[0] for row in rows] == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
     totals = [row[3] for row in rows]
     assert totals == pytest.approx([totals[0]] * 6, rel=1e-5)  # six digits are printed

@@ -67,7 +67,7 @@ def _on_device(model: Model, q: Array, margin: Any, max_pairs: int | None) -> Pr
         return _proximities(max_pairs, model, q, margin)
     near = functools.partial(_lane, max_pairs)
     leaves, tree = jax.tree.flatten((model, q, margin))
-    own = [*(Model.base_ndim(name) for name in vars(model) if name != "topology"), 1, 0]  # axes without lanes
+    own = [*(Model.base_ndim(name) for name in model.parameters), 1, 0]  # axes without lanes
     arrays = [(x, jnp.ndim(x) - n) for x, n in zip(leaves, own, strict=False)]
     lanes = np.broadcast_shapes(Forest.of(model, q=q).batch, *(jnp.shape(x)[:n] for x, n in arrays))
     if not lanes:

@@ -2,12 +2,14 @@
 
 Each figure is a process of its own, from its begin to its end, which is where the first frame is there. Cold: in an
 empty CAROM_CACHE; second: in the same folder once more. jax keeps no compiled programs of its own, but for `carom run`,
-which asks it to: these are in that folder too.
+which asks it to: these are in that folder too. Python's bytecode is kept beside the sources, as it is wherever
+PYTHONDONTWRITEBYTECODE is not set (half a second a process), and is there before the first figure.
 The child processes run this file too: what they import counts, so imports are inside.
 """
 
 from __future__ import annotations
 
+import compileall
 import os
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
+FLOORS = ("engine", "collision", "contact", "integrators", "scenes", "bench")
 SCENES = ("bouncing_ball", "pool_break", "stack", "ragdoll")
 COMMANDS = ("bouncing_ball", "pool_break")  # that `carom run` plays
 BOXES, SPARE = "stack", {"box0": 4}  # of the live world
@@ -42,6 +45,8 @@ def suite(scenes: str, xla: bool, peers: bool) -> int:
     rows = [row for row in rows if scenes in row[2]]
     if not rows:
         raise SystemExit(f"no scene has {scenes!r} in its name; there are {', '.join(SCENES)}")
+    for floor in FLOORS:
+        compileall.compile_dir(ROOT / floor, quiet=2)
     print(f"CPU seconds (seconds by the clock); load average {os.getloadavg()[0]:.1f}")
     print(f"{'':32}", *(f"{x:>15}" for x in columns), flush=True)
     well = True
@@ -70,7 +75,8 @@ def _row(way: str, name: str, columns: Sequence[str]) -> dict[str, Spent | None]
 def started(what: str, arguments: Sequence[str], folder: str) -> Spent | None:
     """What a process of this file takes; None if it failed, infinite where it was stopped at LIMIT."""
     surroundings = {**os.environ, "CAROM_CACHE": folder, "XDG_CACHE_HOME": folder, "JAX_PLATFORMS": "cpu"}
-    surroundings.pop("JAX_COMPILATION_CACHE_DIR", None)
+    for name in ("JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE"):
+        surroundings.pop(name, None)
     surroundings["PYTHONPATH"] = os.pathsep.join([str(ROOT / ".dev"), str(ROOT), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "bench.start", *arguments]
     with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as scratch:

@@ -11,7 +11,6 @@ import dataclasses
 import enum
 import functools
 import hashlib
-import importlib.metadata
 import os
 import types
 from pathlib import Path
@@ -55,10 +54,13 @@ def surroundings() -> str:
 @functools.cache
 def _built() -> str:
     """The source and the versions."""
+    import jaxlib
+    import llvmlite
+
     digest = hashlib.sha256()
     for path in sorted(p for floor in FLOORS for p in (ROOT / floor).rglob("*.py")):
         digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
-    versions = [importlib.metadata.version(name) for name in ("jax", "jaxlib", "llvmlite", "numpy")]
+    versions = [package.__version__ for package in (jax, jaxlib, llvmlite, np)]
     return f"{digest.hexdigest()} {versions}"
 
 

@@ -19,11 +19,12 @@ DECISIVE = ("carom", "jax", "jaxlib", "numpy", "platform", "device", "devices", 
 def provenance(dtype: Any) -> dict[str, str]:
     """Of a run that this process makes in numbers of this dtype; times are UTC."""
     import jax
+    import jaxlib
 
     devices = jax.local_devices()
     return {
-        **{name: _version(name) for name in ("carom", "jax", "jaxlib")},
-        "numpy": np.__version__,
+        "carom": _version("carom"),
+        **{package.__name__: package.__version__ for package in (jax, jaxlib, np)},
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "device": f"{devices[0].platform}, {devices[0].device_kind}",

@@ -62,6 +62,7 @@ def test_contact_bench_runs_and_its_stack_stands():
     assert len(re.findall(r"^ *[14] +f(?:32|64) .* yes *$", run.stdout, re.M)) == 4
 
 
+@pytest.mark.slow
 def test_contact_bench_of_one_law():
     run = bench("contact", "--only", "frictionless", "--impacts", "64")
     assert run.returncode == 0, run.stdout + run.stderr
@@ -220,6 +221,7 @@ def bare(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", BARE + code], cwd=ROOT, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_accelerator_part_imports_nothing_heavy():
     run = bare(
         "from bench import accelerator\n"

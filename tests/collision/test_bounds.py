@@ -166,6 +166,7 @@ def test_inner_ball_of_a_hull_with_faces_of_many_sizes():
     np.testing.assert_allclose(found, [np.sqrt(3) / 2, 0.5, 0.0], rtol=ROUNDING)
 
 
+@pytest.mark.slow
 def test_parameters_may_be_batched(rng):
     model, _ = scene(rng)
     scale = np.array([1.0, 2.0, 3.0])
@@ -182,6 +183,7 @@ def test_parameters_may_be_batched(rng):
     )
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single(rng):
     model = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), scene(rng)[0])
     n = model.shape_size.shape[0]
@@ -191,6 +193,7 @@ def test_single_precision_stays_single(rng):
 
 
 @pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
+@pytest.mark.slow
 def test_derivatives_are_finite_for_shapes_without_size(mode):
     bare = random_model(np.random.default_rng(0), Topology(("a",), (-1,), ("floating",)))
     shapes = [BareShape(kind) for kind in SOLID[:-1]] + [BareShape("mesh", points=np.zeros((3, 3)))]

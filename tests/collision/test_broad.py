@@ -286,6 +286,7 @@ def test_planes_are_near_what_is_above_and_all_that_is_below():
         assert (row in rows) == (gap <= margin), (kinds[a], kinds[b], gap)
 
 
+@pytest.mark.slow
 def test_heightfields_are_near_what_is_below_them():
     rng = np.random.default_rng(13)
     kinds, center, radius, up, pairs = mixed(30, rng, "heightfield")
@@ -302,6 +303,7 @@ def test_heightfields_are_near_what_is_below_them():
             assert (row in rows) == (gap < 0)
 
 
+@pytest.mark.slow
 def test_groups_partition_the_pairs_by_kind():
     rng = np.random.default_rng(14)
     n = 60

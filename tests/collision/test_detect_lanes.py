@@ -205,6 +205,7 @@ def _tangents(rng, q):
     return jnp.asarray(dq)
 
 
+@pytest.mark.slow
 def test_derivatives_are_finite_differences(rng, placed):
     q, near = placed
     first = _first_rows(near)

@@ -164,6 +164,7 @@ def test_random_ground_against_fcl(rng):
     assert got[~near].min() > SEEN - EXACT
 
 
+@pytest.mark.slow
 def test_two_bodies_over_a_ground_of_each_lane(rng):
     heights = rough(rng, LANES)
     centers = above(rng, heights), above(rng, heights)
@@ -240,6 +241,7 @@ def test_beyond_the_edge(rng):
     assert_bounded(gaps(heights, centers), want)
 
 
+@pytest.mark.slow
 def test_a_body_larger_than_the_grid(rng):
     grid, radius, count = (3, 3), 2.0, 24
     model = over_ground(carom.Sphere(radius), grid=grid)

@@ -32,6 +32,7 @@ def at(q: list[float], v: list[float]) -> State:
     return State(jnp.array(q, float), jnp.array(v, float), jnp.array(0.0))
 
 
+@pytest.mark.slow
 def test_a_tumbling_body_reaches_its_spin_and_never_passes_it():
     rng = np.random.default_rng(3)
     n = 200

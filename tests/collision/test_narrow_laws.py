@@ -120,6 +120,7 @@ def _tangent(q, dq):
 
 
 @SOME
+@pytest.mark.slow
 def test_derivative_of_the_gap(names):
     s = sample(names, "random")
     scene, slope = _along(names)

@@ -120,6 +120,7 @@ def test_an_overhanging_block_stands_on_what_the_faces_share(names):
 @pytest.mark.parametrize(
     "sides", [pytest.param(n, marks=pytest.mark.exhaustive if n in (6, 12) else ()) for n in PRISMS]
 )
+@pytest.mark.slow
 def test_a_prism_on_its_face_loses_no_area(ground, sides):
     names, rng, placements = (ground, f"prism{sides}"), np.random.default_rng(sides), []
     points = pair_scene(names).points[1]
@@ -153,6 +154,7 @@ LYING = Rotation.from_euler("y", np.pi / 2)
 
 @pytest.mark.parametrize("floor", FLOORS)
 @pytest.mark.parametrize("kind", ["capsule", "cylinder"])
+@pytest.mark.slow
 def test_a_rod_on_its_side_touches_at_its_two_ends(floor, kind):
     placements = _on_floor(floor, kind, (0.3, 0.7, 0), LYING, 0.3)
     ends = [p.b.to_world([[0, 0, 0.7], [0, 0, -0.7]])[:, :2] for p in placements]
@@ -160,6 +162,7 @@ def test_a_rod_on_its_side_touches_at_its_two_ends(floor, kind):
 
 
 @pytest.mark.parametrize("block", ["box", "cube"])
+@pytest.mark.slow
 def test_a_tilted_capsule_with_its_lower_end_over_a_border_ends_on_its_cap_or_its_side(block):
     # under the border it ends on the cap where less of the axis is over the block than the cap bulges, else on the side
     names, rng, placements, want = ("capsule", block), np.random.default_rng(3), [], []

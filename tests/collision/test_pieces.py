@@ -123,6 +123,7 @@ def test_files_in_single_precision_lose_nothing(rng):
 
 
 @pytest.mark.parametrize("solid", ["torus", "tube", "bent"])
+@pytest.mark.slow
 def test_curved_solids_stay_within_the_tolerance(solid):
     mesh = {
         "torus": lambda: trimesh.creation.torus(1.0, 0.3, major_sections=24, minor_sections=12),
@@ -148,6 +149,7 @@ def test_convex_solids_are_one_piece():
         assert abs(convex.excess) < EXACT
 
 
+@pytest.mark.slow
 def test_the_number_of_pieces_is_bounded(rng):
     dust = np.zeros((11, 11, 11), bool)
     dust[::2, ::2, ::2] = True
@@ -161,6 +163,7 @@ def test_the_number_of_pieces_is_bounded(rng):
             assert volume == pytest.approx((1 + convex.excess) * filled.sum(), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_same_mesh_gives_the_same_pieces():
     torus = trimesh.creation.torus(1.0, 0.3, major_sections=12, minor_sections=8)
     surface = load_mesh((torus.vertices, torus.faces))

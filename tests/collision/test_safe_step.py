@@ -314,6 +314,7 @@ def flown(model, state, intervals):
 @pytest.mark.parametrize(
     "name", [name if name == QUICK else pytest.param(name, marks=pytest.mark.exhaustive) for name in TREES]
 )
+@pytest.mark.slow
 def test_trees_never_touch_before(name):
     topology, driven = TREES[name]
     rng = np.random.default_rng(list(TREES).index(name))
@@ -504,6 +505,7 @@ def test_corner_cases(gap, up, g, safe, longest):
     np.testing.assert_allclose(got, [safe, longest], rtol=EXACT)
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_there_are_not_read():
     model, state = ball_scene()
     rows = over_plane(1.0)
@@ -567,6 +569,7 @@ def test_damping_ends_the_parabola():
     assert slow == 0.0
 
 
+@pytest.mark.slow
 def test_batches_of_states_and_parameters_agree_with_one_by_one():
     rng = np.random.default_rng(4)
     model = spheres_on_links(rng, Topology(("a", "b"), (-1, 0), ("revolute", "revolute")), 3, ())
@@ -611,6 +614,7 @@ def test_single_precision():
 
 
 @pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
+@pytest.mark.slow
 def test_derivatives_are_finite_at_rest(mode):
     model, state = ball_scene()
     model = model.replace(gravity=jnp.array([0, 0, -8.0]))

@@ -129,6 +129,7 @@ def test_same_as_together(kind: str) -> None:
         assert modes >= {"open", "slips"}
 
 
+@pytest.mark.slow
 def test_what_did_not_settle_is_solved_together() -> None:
     """The whole solver settles boxes of either kind, and its answer is that of Newton's method."""
     left = [s for s in scenes()["boxes"] if not bool(alone(problem(s)).settled)]

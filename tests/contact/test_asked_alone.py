@@ -88,6 +88,7 @@ def test_lanes_of_the_model() -> None:
         np.testing.assert_array_equal(both.gap[:, k], one.gap)
 
 
+@pytest.mark.slow
 def test_derivatives_of_gaps() -> None:
     """Of the machine code, forward; of XLA's program, in reverse."""
     model, q = placements("round")
@@ -114,6 +115,7 @@ def test_impacts(law: str, dtype: str) -> None:
     np.testing.assert_allclose(mine.impulse / size, theirs.impulse / size, rtol=0, atol=near)
 
 
+@pytest.mark.slow
 def test_derivatives_of_impacts() -> None:
     K, u, mu, e = impacts("float64")
     total = lambda u: resolved("cone_projection")(K, u, mu, e).impulse.sum()  # noqa: E731

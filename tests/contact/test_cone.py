@@ -11,6 +11,7 @@ import pytest
 from carom.contact.cone.solve import solve_cone
 from carom.contact.rows import Rows
 from carom.engine.algebra.vec3 import Sym3, Vec3
+from carom.engine.native.surface import compiled
 from carom.engine.results import OK, SOLVER_UNFINISHED
 from carom.tests.oracles import cone_oracle as oracle
 
@@ -52,7 +53,7 @@ def lanes(problems: list[tuple]) -> tuple:
     return jax.tree.map(lambda *x: np.stack(x, -1), *problems)
 
 
-@functools.partial(jax.jit, static_argnames="max_turns")
+@functools.partial(compiled, static_argnames=("max_turns",))
 def run(arguments, max_turns=60):
     return solve_cone(*arguments, max_turns=max_turns)
 
@@ -255,6 +256,7 @@ def test_a_joint_limit_is_a_contact_along_its_normal_only():
 
 
 @EACH_DTYPE
+@pytest.mark.slow
 def test_a_lane_is_what_it_is_alone(dtype, tolerance):
     """Lanes whose contacts join other trees; more than two tiles, and not a whole number."""
     lanes_of = 150
@@ -276,6 +278,7 @@ def test_a_lane_is_what_it_is_alone(dtype, tolerance):
             assert max(errors.values()) < tolerance, (k, errors)
 
 
+@pytest.mark.slow
 def test_batches_of_any_shape_and_none_active():
     arguments = lanes([problem(s, 8, 4) for s in heaps()[:6]])
     flat = run(arrays(arguments))
@@ -298,6 +301,7 @@ def test_what_is_no_number_stays_in_its_lane():
     assert bad.code[3] != OK
 
 
+@pytest.mark.slow
 def test_what_does_not_settle_is_flagged_and_gains_nothing():
     arguments = arrays(lanes([problem(s, 8, 4) for s in heaps()[:300]]))
     p, _, code = run(arguments, max_turns=1)
@@ -310,6 +314,7 @@ def test_what_does_not_settle_is_flagged_and_gains_nothing():
 # -- derivatives ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_derivatives():
     """By the velocities before, the targets and friction: forward against central differences, where nothing changes
     its behaviour in between, and reverse against forward."""

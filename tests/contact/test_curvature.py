@@ -173,6 +173,7 @@ def test_rims_that_cross():
 # -- trees ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_links_of_trees():
     """Two links of one tree, and one of them with a free body. The spheres are as large as makes them touch."""
     b = carom.SceneBuilder()

@@ -83,6 +83,7 @@ def arm(q0, v0=(0.0, 0.0)):
     return carom.compile_scene(b.build())
 
 
+@pytest.mark.slow
 def test_joint_limits_are_contacts():
     """Each limit at which a joint stands is one contact, its normal the way back, without friction."""
     model, state = arm((1.0, -0.2), (0.6, 0.25))
@@ -149,6 +150,7 @@ def test_driven_static():
     np.testing.assert_allclose(stack(contacts.frame.T @ u)[at[0]], sign * want, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_inactive_rows_may_hold_anything():
     """NaN in a row that is not active stays out of all the others, and out of derivatives."""
     model, state = two_balls(0.5)

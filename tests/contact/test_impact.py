@@ -15,6 +15,7 @@ from carom.contact.respond import respond
 from carom.contact.resting.solve import Midway, solve
 from carom.contact.rows import relative, rows_of
 from carom.engine.dynamics.trees import to_blocks, trees_of
+from carom.engine.native.surface import compiled
 from carom.engine.results import ENERGY_GAINED, IMPACTS_CAPPED, OK, SOLVER_UNFINISHED, first_code
 from carom.tests.oracles.random_trees import Recipe, random_state, random_tree
 from carom.tests.oracles.stepping import run
@@ -22,7 +23,7 @@ from carom.tests.oracles.stepping import run
 BOTH = pytest.mark.parametrize("impacts", ["sequential", "simultaneous"])
 
 
-@functools.partial(jax.jit, static_argnames=("law", "impacts", "max_impacts"))
+@functools.partial(compiled, static_argnames=("law", "impacts", "max_impacts"))
 def strike(model, state, law="stronge", impacts="sequential", max_impacts=512):
     """(v after, events, code, slowest u_n) of a state's impacts, and of stopping what they leave closing."""
     contacts = determine(model, state.q, carom.detect(model, state.q, margin=1e-6))
@@ -93,6 +94,7 @@ def test_cradle_one_by_one(masses, e):
 
 @pytest.mark.parametrize("e", [1.0, 0.5, 0.0])
 @pytest.mark.parametrize("masses", [(1.0,) * 3, *FIVE], ids=str)
+@pytest.mark.slow
 def test_cradle_all_at_once(masses, e):
     model, state = cradle(masses, e)
     v, events, code, slowest = strike(model, state, impacts="simultaneous")
@@ -128,6 +130,7 @@ def test_cradle_with_gaps(count, e):
     np.testing.assert_allclose(speeds.sum(1), 1, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_capped_cradle_is_ended_together():
     """Five plastic balls and room for three impacts: the code says so."""
     model, state = cradle((1.0,) * 5, 0.0)
@@ -163,6 +166,7 @@ def kane(e):
         ("stronge", 0.8, 0.62781),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_kane_pendulum(law, e, ratio):
     model, state = kane(e)
     v, events, code, _ = strike(model, state, law=law)
@@ -215,6 +219,7 @@ def test_limit_of_a_random_tree(recipe):
 
 
 @pytest.mark.parametrize("e", [1.0, 0.4, 0.0])
+@pytest.mark.slow
 def test_two_rods_struck_at_the_elbow(e):
     """A straight arm of two equal rods, the elbow opening into its limit: M = m L^2 ((8/3, 5/6), (5/6, 1/3))."""
     b = carom.SceneBuilder(gravity=(0, 0, 0))

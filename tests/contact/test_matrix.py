@@ -133,6 +133,7 @@ def test_free_body_has_holcks_matrix():
         carom.collision_matrix(model, state.q, "a", "a", point=x)
 
 
+@pytest.mark.slow
 def test_lanes_are_single_scenes_and_models_may_differ():
     recipe = TREES[1]
     rng, model = random_tree(recipe)
@@ -145,6 +146,7 @@ def test_lanes_are_single_scenes_and_models_may_differ():
         np.testing.assert_allclose(got[k], one, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_energy_of_an_impulse():
     """dT = p . (u0 + u1) / 2 for any impulse on any pair of links."""
     recipe = TREES[2]

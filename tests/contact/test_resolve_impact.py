@@ -122,6 +122,7 @@ def tangents(numbers, seed):
 
 
 @EVERY_LAW
+@pytest.mark.slow
 def test_forward_derivatives_are_differences(law):
     """Along random directions, but for those within a step of another way of ending."""
     numbers = sample(LANES, 707)
@@ -169,6 +170,7 @@ def test_forward_derivatives_are_finite_where_the_formulas_are_not(law):
 
 
 @pytest.mark.parametrize("law", [pytest.param("stronge", marks=pytest.mark.exhaustive), "chatterjee_ruina"])
+@pytest.mark.slow
 def test_reverse_derivatives_are_the_forward_ones(law):
     """And finite beside awkward lanes; `resolve_impact` differentiated forwards has the same Jacobian."""
     numbers = awkward()

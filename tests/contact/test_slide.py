@@ -183,6 +183,7 @@ def test_painleve_rod_is_stopped_by_an_impulse():
         ),
     ],
 )
+@pytest.mark.slow
 def test_few_steps_and_never_the_cap(law, dtype):
     """So many that the cap of STEPS has room for what 4000 random impacts do not show."""
     K, u, mu, e = (jnp.asarray(x, dtype) for x in random_impacts(4000, np.random.default_rng(507)))

@@ -133,6 +133,7 @@ def test_tree_in_single_precision(recipe):
         pytest.param(Recipe(102, 5, floating=True, branch=1.0), (), id="free tree, one state"),
     ],
 )
+@pytest.mark.slow
 def test_compiled_as_one_program(recipe, batch):
     compare(recipe, "float64", batch, lambda f, *args: jax.jit(f)(*args))
 

@@ -152,6 +152,7 @@ def test_logarithm_of_pose_undoes_exponential(shape, kind):
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-12, 1e-5, 0.4999, 0.5001, 1.0])
+@pytest.mark.slow
 def test_exponential_and_logarithm_have_exact_derivatives(size):
     """jvp and grad against central differences in the direction of a random tangent, also at zero angle."""
     w = np.array([0.6, -0.48, 0.64]) * size

@@ -80,6 +80,7 @@ def slider_crank(y, yd):
     return phi(q), K, -minus_k, G, g
 
 
+@pytest.mark.slow
 def test_implicit_and_explicit_forms_of_one_mechanism():
     rng = np.random.default_rng(0)
     y, yd = jnp.array([0.7]), jnp.array([1.3])
@@ -231,6 +232,7 @@ def test_apparent_inverse_inertia(n):
     near(S @ jnp.linalg.solve(H, S.T @ f - C) + rate, a)
 
 
+@pytest.mark.slow
 def test_links_answer_by_their_apparent_inverse_inertia():
     """A link on the world by each type of joint: M^-1 by the recursions, without armature, is (3.54); what the joint
     transmits is all constraint without a motor, and what a motor adds is the part of example 3.1."""

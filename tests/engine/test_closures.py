@@ -116,6 +116,7 @@ def rows_of(model: Model) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("on", [False, True], ids=["off", "on"])
+@pytest.mark.slow
 def test_every_kind_by_central_differences(on):
     """A is the derivative of the errors, the bias that of the rates along the motion; rates are A v less the course's.
 
@@ -201,6 +202,7 @@ def dense(model, q, v, t, tau):
         yield M, b, A, k, free + back @ force, force
 
 
+@pytest.mark.slow
 def test_against_dense_algebra():
     """Newton's law and the constraints, where loops are there twice; in lanes with parameters of their own.
 

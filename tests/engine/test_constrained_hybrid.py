@@ -56,6 +56,7 @@ def found(moving, request):
         return request.param, constrained_hybrid(model, q, v, given=GIVEN, values=values, minimize=request.param)
 
 
+@pytest.mark.slow
 def test_equations_and_extremes(moving, found):
     """(70, 71); none given: forward dynamics; one, less than is free: the system in one piece, what is prescribed as a
     constraint like the loop's own."""
@@ -81,6 +82,7 @@ def test_equations_and_extremes(moving, found):
     assert np.abs(found.acceleration[1] - a).max() > 0.1  # the rest moves as it will
 
 
+@pytest.mark.slow
 def test_enough_given_is_inverse_dynamics(moving, found):
     """As much as is free, and more: motors there, redundant ones by the same rule."""
     model, q, v, a = moving
@@ -93,6 +95,7 @@ def test_enough_given_is_inverse_dynamics(moving, found):
     near(found.acceleration[own], np.tile(a, (IMPOSSIBLE - 2, 1)))
 
 
+@pytest.mark.slow
 def test_a_tree_without_loops():
     rng, model = random_tree(Recipe(305, 3, floating=True, branch=0.4, joints=("revolute",)))
     model = jax.tree.map(jnp.asarray, model)

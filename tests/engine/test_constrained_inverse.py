@@ -130,6 +130,7 @@ def test_constraints_of_any_rank(m, independent):
             assert redundancy == independent - np.linalg.matrix_rank(A[:, ~own])
 
 
+@pytest.mark.slow
 def test_forward_dynamics_of_what_the_motors_do(moving):
     """The torques, put into forward dynamics, give the accelerations back, and the least forces are those found there.
     Springs at all joints, also where there are motors."""
@@ -157,6 +158,7 @@ def test_motors_that_hold_a_five_bar():
     assert found.redundancy == 0
 
 
+@pytest.mark.slow
 def test_infeasible_is_said(moving):
     """One motor moves what two must; and accelerations that the loop forbids."""
     model, q, v, a, *_ = moving

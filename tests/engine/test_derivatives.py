@@ -101,6 +101,7 @@ def test_derivative_of_losses_at_rest():
 
 
 @pytest.mark.parametrize("name", ["aba", "energy", pytest.param("passive_forces", marks=pytest.mark.exhaustive)])
+@pytest.mark.slow
 def test_derivative_by_the_parameters(name):
     """All parameters of the links and joints moved at once: for identification and design."""
     rng, model, *state = drawn("zero")

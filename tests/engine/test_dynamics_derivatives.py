@@ -70,6 +70,7 @@ def differences(model, f, q, v, x):
 
 
 @pytest.mark.parametrize("recipe", quick(MIXED, *TREES), ids=str)
+@pytest.mark.slow
 def test_against_differences(recipe):
     """Of both outputs of hybrid by displacements, velocities and what is given."""
     rng, model, q, v, x = drawn(recipe)
@@ -81,6 +82,7 @@ def test_against_differences(recipe):
 
 
 @pytest.mark.parametrize("recipe", quick(SMALL, *TREES[:3]), ids=str)
+@pytest.mark.slow
 def test_extremes_of_hybrid(recipe):
     """All accelerations given: inverse dynamics. None: forward dynamics."""
     _, model, q, v, x = drawn(recipe)
@@ -112,6 +114,7 @@ def test_against_pinocchio(recipe):
 
 @pytest.mark.parametrize("recipe", quick(Recipe(643, 1, joints=("universal",)), EVERY), ids=str)
 @pytest.mark.parametrize("at", ["zero", pytest.param("random", marks=pytest.mark.exhaustive)])
+@pytest.mark.slow
 def test_jvp_and_grad(recipe, at):
     """`jax.jvp` along a motion is the Jacobians times it; `jax.grad` is its transpose. No NaN where angles vanish."""
     rng, model, q, v, x = drawn(recipe)

@@ -32,6 +32,7 @@ def calls(function, *arguments):
 
 
 @CPU_ONLY
+@pytest.mark.slow
 def test_work_grows_linearly_from_four_links_to_twelve():
     four, twelve = compiled_aba(4), compiled_aba(12)
     calls = [text.count(" call(") for text in (four, twelve)]

@@ -99,6 +99,7 @@ def test_all_parameters_per_lane(batch):
 
 
 @pytest.mark.parametrize("name", ["mass", "gravity", "damping", "armature", "axis", "stiffness"])
+@pytest.mark.slow
 def test_one_parameter_per_lane(name):
     """One batched parameter is enough to make lanes of everything that depends on it; the others stay single."""
     rng, model, q, v, x = drawn()
@@ -126,6 +127,7 @@ def test_vmap_is_native_batch():
     assert_same(jax.vmap(everything, (axes, 0, 0, 0))(model, q, v, x), everything(model, q, v, x))
 
 
+@pytest.mark.slow
 def test_links_in_another_order():
     """Links renumbered, parents still first: the same scene, its coordinates in another order."""
     rng, model, q, v, x = drawn(Recipe(502, 14, roots=3, branch=0.7))

@@ -93,6 +93,7 @@ def test_prescribed_floating_base():
     assert close(found.force[:6], tau[:6], TOLERANCE)
 
 
+@pytest.mark.slow
 def test_compiled_and_traced_choice():
     """One program serves every choice of what is given: `given` is data, not structure."""
     _, model, q, v, values = drawn(Recipe(306, 3, floating=True, branch=0.0, joints=("universal", "prismatic")))

@@ -56,6 +56,7 @@ def dense_response(model, q, link, point, wrench):
 
 
 @pytest.mark.parametrize("recipe", TREES, ids=str)
+@pytest.mark.slow
 def test_is_inverse_inertia_times_jacobian(recipe):
     """Impulse and moment at once, other numbers in each lane, given as (..., 3) arrays."""
     rng, model, q = drawn(recipe, (2,))
@@ -85,6 +86,7 @@ def responses(model, q, link, point):
     return impulse_response(model, jnp.broadcast_to(q, (3, q.size)), link, point, jnp.eye(3)).T
 
 
+@pytest.mark.slow
 def test_contact_matrix_of_a_tree_with_itself():
     """K = K11 - K12 - K21 + K22 is J M^-1 J^T of the relative velocity: symmetric, K21 = K12^T, no negative power."""
     rng, model, q = drawn(TREES[1])

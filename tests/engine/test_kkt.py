@@ -100,6 +100,7 @@ def compare(model: Model, q, v, tau, *, force: float = ACCELERATION, acceleratio
 
 
 @pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.exhaustive)])
+@pytest.mark.slow
 def test_any_graph(dtype):
     rng = np.random.default_rng(7)
     model = jax.tree.map(lambda x: jnp.asarray(x, dtype), bodies(rng, 5, GRAPH))
@@ -111,6 +112,7 @@ def test_any_graph(dtype):
     compare(model, q, v, tau, force=tolerance, acceleration=tolerance)
 
 
+@pytest.mark.slow
 def test_redundant_loops():
     """A ring of three bodies, welded all around and twice to the world (30 rows of rank 18), and a plane four-bar in
     space, in motion (20 rows of rank 17): accelerations are unique, forces the least."""

@@ -93,6 +93,7 @@ def agree(model: Model, rng: np.random.Generator, dtype, tolerance: float) -> No
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(np.float64, EXACT), pytest.param(np.float32, SINGLE, marks=pytest.mark.exhaustive)]
 )
+@pytest.mark.slow
 def test_accelerations_are_those_of_the_tree(dtype, tolerance):
     rng = np.random.default_rng(1)
     agree(tree(rng, *FEW), rng, dtype, tolerance)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from carom.engine.planar.accelerations import chain_accelerations
 from carom.engine.planar.angles import chain_angular
@@ -79,6 +80,7 @@ def test_what_cannot_move_stands():
     np.testing.assert_allclose(np.asarray(found.reaction).sum(1)[1:4, 1], weight, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_derivatives_are_finite_everywhere():
     """By every number there is, where demands contradict each other, with NaN in the room."""
 

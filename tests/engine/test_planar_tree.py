@@ -17,6 +17,7 @@ RELATIVE = 1e-9  # what the project promises
 
 
 @pytest.mark.parametrize("n", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 17, 60))])
+@pytest.mark.slow
 def test_against_the_general_tree(n):
     """Point-mass links as a tree on two sliders: base free, on a line or guided, joints active or not."""
     rng, lanes = np.random.default_rng(n), 12

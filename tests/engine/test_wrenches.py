@@ -21,6 +21,7 @@ def op_by_op():
 
 
 @pytest.mark.parametrize("recipe", TREES, ids=str)
+@pytest.mark.slow
 def test_all_links_pushed_at_once(recipe):
     """Other wrenches and coordinates in each of two lanes."""
     rng, model = random_tree(recipe)

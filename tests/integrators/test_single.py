@@ -37,6 +37,7 @@ def stepped(model, state):
 
 
 @pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.exhaustive), np.float64])
+@pytest.mark.slow
 def test_readout_balances_forces(dtype):
     """What rests is carried: impulses on each link are its weight times h, of each pair those of the links above it."""
     model, state = scene(dtype)

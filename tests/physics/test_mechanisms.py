@@ -60,6 +60,7 @@ def test_closed_forms():
     assert place.expected == pytest.approx(math.sin(2 * math.asin(0.5 * sn)), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_first_accelerations_of_the_squeezer():
     """As printed in the Test Set: 16 digits, of which the start angles carry 15."""
     model, state = carom.compile_scene(library_scene("andrews_squeezer"))
@@ -75,6 +76,7 @@ def test_first_accelerations_of_the_squeezer():
 # -- forces -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_forces_of_loops_by_hand():
     """At rest: a four-bar that hangs, a weight on a rod and one on a spring, joints that are held, a gear."""
     b = carom.SceneBuilder()

@@ -51,6 +51,7 @@ def four_joints():
     return model, result
 
 
+@pytest.mark.slow
 def test_the_papers_joints_hold(four_joints):
     model, result = four_joints
     rows = jax.jit(jax.vmap(lambda q, v: closed(model, q, v, 0.0).error))(result.q, result.v)

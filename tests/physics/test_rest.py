@@ -26,6 +26,7 @@ def slope(degrees, friction, **moving):
     return *carom.compile_scene(b.build()), down
 
 
+@pytest.mark.slow
 def test_box_holds_on_a_slope():
     """tan 20 = 0.364 < 0.4: it creeps less than 1e-6 m in 10 s."""
     model, start, _ = slope(20, 0.4)
@@ -89,6 +90,7 @@ def rod(angle, upper):
     return carom.compile_scene(b.build())
 
 
+@pytest.mark.slow
 def test_rod_rests_at_its_limit():
     """Level at its limit, gravity's torque m g L / 2 is held by the limit's impulses; no drift in 10 s."""
     model, state = rod(0.0, 0.0)  # turning about +y lowers what points along +x

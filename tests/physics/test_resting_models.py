@@ -22,6 +22,7 @@ MODELS = [name if name == "solve" else pytest.param(name, marks=pytest.mark.slow
 
 
 @pytest.mark.parametrize("resting", MODELS)
+@pytest.mark.slow
 def test_ball_rests_and_is_carried(resting):
     """Over a second the mean impulse rate is the weight (1 %), the energy does not grow, the ball stays."""
     model, state = ball_on_plane()

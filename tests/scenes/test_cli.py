@@ -38,6 +38,7 @@ def test_list_has_one_line_for_each_scene() -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.slow
 def test_info_describes_every_scene(scene: str) -> None:
     code, output = run("info", scene)
     assert code == 0

@@ -75,6 +75,7 @@ def test_lanes_in_blocks_are_the_same_alone() -> None:
         np.testing.assert_array_equal(one, forces[lane])
 
 
+@pytest.mark.slow
 def test_a_control_that_holds_numbers_of_the_program_around_it() -> None:
     model, state = balls()
 

@@ -5,7 +5,9 @@
 Every turn guesses from p and u how each contact behaves (`coulomb.py`), makes its law linear, p' = q - D du, and solves
 for the velocities, not for the impulses: (1 + Y D J) dV = Y (q - p). That matrix is small, sparse (`elimination.py`)
 and regular where W = J M^-1 J^T is not: four corners of a face share a load in many ways. D's compliance makes up for
-it. It is proportional to the distance from the law, and so vanishes as fast.
+it. It is proportional to the distance from the law, and so vanishes as fast. It resists the change of p, so what is
+left after a turn is about soft K / (soft K + w), w being an eigenvalue of W. A light body under a heavy one makes w as
+small as the ratio of their masses: where the guess was right and yet much is left, the next turn has less compliance.
 
 The first guess is that all stick that do not fly apart: what rests usually does, and three to six turns are enough,
 whatever the height of a stack. (Sweeps over the contacts, Gauss and Seidel's method and its accelerations, have not
@@ -47,6 +49,9 @@ APART = 0.3  # of that velocity: what opens faster is open at first
 SOFTNESS = 0.01  # compliance, in units of K, for each unit of distance from the law
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-4}, 0.1  # of the first turn, and the most
 STIFFEST = {4: 3e-4, 8: 1e-6}  # below, the rounding of the elimination is larger than what this changes
+EASE = 1e-2  # of the compliance is left from turn to turn where guesses are right and the distance falls slowly
+SLOWLY = 0.2  # of the distance is left after a turn
+HARDEST = {4: 1e-6, 8: 1e-13}  # below, what the compliance tells apart is rounding
 ESCALATE = 10  # turns after which SOFTNESS grows tenfold, again and again
 CIRCLE, SWEEPS = 9, 16
 MAX_TURNS = 120  # of 1000 random heaps of 1 to 4 bodies 2 take more than 60; 98 % take less than 15
@@ -96,13 +101,16 @@ class Problem(NamedTuple):
 class Turn(NamedTuple):
     """A state of the search. u: less the targets.  distance: (*batch) from the law [m/s].  busy: (*batch) bool: neither
     near enough, nor as near as it gets. Targets may contradict each other a little, as those of two corners of an edge
-    that close different gaps; then impulses would only grow against each other."""
+    that close different gaps; then impulses would only grow against each other.
+    guess: how each contact behaves (closed, sticking), (C, *batch) bool.  ease: (*batch) a factor of the compliance."""
 
     number: Array
     p: Vec3
     u: Vec3
     distance: Array
     busy: Array
+    guess: tuple[Array, Array]
+    ease: Array
 
 
 def solve_cone(
@@ -176,13 +184,13 @@ def _together(
     none = jnp.zeros_like(mu)
     scale = _largest(_velocities(slots, J, V_free) + rest)
     problem = Problem(slots, order, J, Y, K, mu, V_free, rest, scale, tolerance * scale + rounding)
-    start = _judged(problem, jnp.int32(0), Vec3(none, none, none), jnp.inf)
+    start = _judged(problem, Vec3(none, none, none), None)
 
     def turn(state: Turn) -> Turn:
         circles = state.number % CIRCLE == CIRCLE - 1
         new = jax.lax.cond(circles, lambda s: _sweeps(problem, s), lambda s: _newton(problem, s), state)
         p = jax.tree.map(lambda new, old: jnp.where(state.busy, new, old), new, state.p)
-        return _judged(problem, state.number + 1, p, state.distance)
+        return _judged(problem, p, state)
 
     end = jax.lax.while_loop(lambda x: x.busy.any() & (x.number < max_turns), turn, start)
     return _ended(problem, start, end)
@@ -243,13 +251,21 @@ def _clean(x: Any, active: Array) -> Any:
     return jax.tree.map(only, x)
 
 
-def _judged(problem: Problem, number: Array, p: Vec3, before: Array | float) -> Turn:
+def _judged(problem: Problem, p: Vec3, before: Turn | None) -> Turn:
     u = _velocities(problem.slots, problem.J, _applied(problem, problem.V_free, p)) + problem.rest
     distance = coulomb.distance(problem.K, p, u, problem.mu).max(0)
+    far = ~(distance <= problem.limit)
+    moving = coulomb.behaviour(problem.K, p, u, problem.mu)
+    if before is None:  # the first guess: all stick that do not fly apart
+        guess = coulomb.closed_and_sticking(u, problem.mu, APART * problem.scale)
+        return Turn(jnp.int32(0), p, u, distance, far, guess, jnp.ones_like(distance))
     stalled = (distance <= LOOSE[distance.dtype.itemsize] * problem.scale) & (
-        jnp.abs(distance - before) <= STILL * distance
+        jnp.abs(distance - before.distance) <= STILL * distance
     )
-    return Turn(number, p, u, distance, ~(distance <= problem.limit) & ~stalled)
+    same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
+    slow = distance > SLOWLY * before.distance
+    ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)
+    return Turn(before.number + 1, p, u, distance, far & ~stalled, moving, ease)
 
 
 def _ended(problem: Problem, start: Turn, end: Turn) -> Solved:
@@ -268,23 +284,20 @@ def _ended(problem: Problem, start: Turn, end: Turn) -> Solved:
 
 
 def _newton(problem: Problem, state: Turn) -> Vec3:
-    soft, guess = _guess(problem, state)
-    law = coulomb.linear(problem.K, state.p, state.u, problem.mu, guess, soft)
+    law = coulomb.linear(problem.K, state.p, state.u, problem.mu, state.guess, _softness(problem, state))
     DJ = law.across(problem.J)
     r = _applied(problem, jnp.zeros_like(problem.V_free), law.p - state.p)
     dV = solve(problem.plan, _coupled(problem, DJ), r)
     return law.p - law.across(_velocities(problem.slots, problem.J, dV))
 
 
-def _guess(problem: Problem, state: Turn) -> tuple[Array, tuple[Array, Array]]:
-    first = state.number == 0
+def _softness(problem: Problem, state: Turn) -> Array:
+    digits = problem.scale.dtype.itemsize
     scale = jnp.where(problem.scale > 0, problem.scale, 1)
     factor = jnp.minimum(SOFTNESS * 10.0 ** (state.number // ESCALATE), 3.0).astype(scale.dtype)
-    soft = jnp.clip(factor * jnp.minimum(state.distance / scale, 1), STIFFEST[scale.dtype.itemsize], SOFTEST)
-    soft = stop_gradient(jnp.where(first, FIRST[scale.dtype.itemsize], soft).astype(scale.dtype))
-    resting = coulomb.closed_and_sticking(state.u, problem.mu, APART * problem.scale)
-    moving = coulomb.behaviour(problem.K, state.p, state.u, problem.mu)
-    return soft, jax.tree.map(lambda a, b: jnp.where(first, a, b), resting, moving)
+    soft = jnp.clip(factor * jnp.minimum(state.distance / scale, 1), STIFFEST[digits], SOFTEST)
+    soft = jnp.maximum(soft * state.ease, HARDEST[digits])
+    return stop_gradient(jnp.where(state.number == 0, FIRST[digits], soft).astype(scale.dtype))
 
 
 def _coupled(problem: Problem, DJ: Vec3) -> Array:

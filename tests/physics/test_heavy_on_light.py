@@ -1,0 +1,46 @@
+"""A heavy ball on a light one on the ground: what is squeezed stands still, whatever the ratio of the masses."""
+
+import numpy as np
+import pytest
+
+import carom
+
+R = 0.028575
+
+
+def squeezed(ratio):
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.5, restitution=0.0)
+    for name, mass, height in (("light", 1.0, R), ("heavy", ratio, 3 * R)):
+        b.add_body(name, [carom.Sphere(R)], mass=mass, position=(0, 0, height), friction=0.5, restitution=0.0)
+    return carom.compile_scene(b.build())
+
+
+@pytest.mark.parametrize("ratio", [1e2, 1e4, 1e6])
+def test_stands_still(ratio):
+    model, state = squeezed(ratio)
+    run = carom.rollout(model, state, duration=10.0)
+    moved = np.abs(np.asarray(run.q) - np.asarray(state.q)).max()
+    assert int(run.code) == 0
+    assert int(run.events.count) == 0
+    assert moved <= 1e-6
+
+
+@pytest.mark.parametrize("ratio", [1e7, 1e8, 1e9])
+def test_nothing_passes(ratio):
+    """Forces that differ by their last digit move the light ball: eps ratio g is its acceleration."""
+    model, state = squeezed(ratio)
+    run = carom.rollout(model, state, duration=2.0, throw=False)
+    assert np.abs(np.asarray(run.q)[:, [2, 9]] - [R, 3 * R]).max() <= 1e-6
+    assert np.isfinite(np.asarray(run.v)).all()
+
+
+@pytest.mark.parametrize("ratio", [1e3, 1e6])
+def test_a_heavy_ball_that_falls_on_a_light_one_is_stopped(ratio):
+    model, state = squeezed(ratio)
+    lifted = carom.State(state.q.at[9].add(0.1), state.v, state.t)
+    run = carom.rollout(model, lifted, duration=1.0, throw=False)
+    light, heavy = np.asarray(run.q)[:, 2], np.asarray(run.q)[:, 9]
+    assert light.min() >= R - 1e-5
+    assert heavy.min() >= 3 * R - 2e-5
+    assert abs(heavy[-1] - 3 * R) <= 1e-5

@@ -50,7 +50,7 @@ SOFTNESS = 0.01  # compliance, in units of K, for each unit of distance from the
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-4}, 0.1  # of the first turn, and the most
 STIFFEST = {4: 3e-4, 8: 1e-6}  # below, the rounding of the elimination is larger than what this changes
 EASE = 1e-2  # of the compliance is left from turn to turn where guesses are right and the distance falls slowly
-SLOWLY = 0.2  # of the distance is left after a turn
+SLOWLY = 0.8  # of the distance, or more, is left after a turn that gains little
 HARDEST = {4: 1e-6, 8: 1e-13}  # below, what the compliance tells apart is rounding
 ESCALATE = 10  # turns after which SOFTNESS grows tenfold, again and again
 CIRCLE, SWEEPS = 9, 16
@@ -263,7 +263,7 @@ def _judged(problem: Problem, p: Vec3, before: Turn | None) -> Turn:
         jnp.abs(distance - before.distance) <= STILL * distance
     )
     same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
-    slow = distance > SLOWLY * before.distance
+    slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)
     ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)
     return Turn(before.number + 1, p, u, distance, far & ~stalled, moving, ease)
 

@@ -44,3 +44,19 @@ def test_a_heavy_ball_that_falls_on_a_light_one_is_stopped(ratio):
     assert light.min() >= R - 1e-5
     assert heavy.min() >= 3 * R - 2e-5
     assert abs(heavy[-1] - 3 * R) <= 1e-5
+
+
+@pytest.mark.parametrize("ratio", [1e2, 1e6])
+def test_a_heavy_box_rides_down_a_slope_on_a_light_one(ratio):
+    """The lower one slides, the upper one sticks to it: both move on one parabola."""
+    tilt, mu, g = 0.3, 0.2, 9.81
+    b = carom.SceneBuilder(gravity=(g * np.sin(tilt), 0, -g * np.cos(tilt)))
+    b.add_plane(friction=mu**2, restitution=0.0)  # a pair has the geometric mean
+    for k, mass in enumerate((1.0, ratio)):
+        b.add_body(f"{k}", [carom.Box((1, 1, 1))], mass=mass, position=(0, 0, 1 + 2 * k), friction=1.0, restitution=0.0)
+    model, state = carom.compile_scene(b.build())
+    run = carom.rollout(model, state, duration=1.0)
+    x = np.asarray(run.q)[:, [0, 7]]
+    expected = g * (np.sin(tilt) - mu * np.cos(tilt)) * np.asarray(run.t) ** 2 / 2
+    assert int(run.code) == 0
+    assert np.abs(x - expected[:, None]).max() <= 1e-9

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -32,8 +34,8 @@ MESSAGES = {
         "singular; lower max_dt, or look for massless links and very stiff springs"
     ),
     PAIRS_FULL: (
-        "more pairs of shapes are near each other than there is room for, and some were left out: raise max_pairs to "
-        "the number needed, or lower the margin"
+        "more pairs of shapes are near each other than there is room for: raise max_pairs to the number needed, or "
+        "lower the margin; a run whose max_pairs is None makes room by itself, but not inside jit"
     ),
     IMPACT_UNFINISHED: (
         "an impact's sliding was still going on after the most steps it is given, and was ended by force: K is nearly "
@@ -48,8 +50,8 @@ MESSAGES = {
         "together without bounce: raise max_impacts, or use impacts='simultaneous'"
     ),
     CONTACTS_FULL: (
-        "more contacts touch than there is room for, and the shallowest were left out: raise max_contacts to the "
-        "number needed"
+        "more contacts touch than there is room for, and the lane stopped there: raise max_contacts to the number "
+        "needed; a run whose max_contacts is None makes room by itself, but not inside jit"
     ),
     SOLVER_UNFINISHED: (
         "the impulses of simultaneous contacts did not settle to their tolerance: raise max_turns; mass ratios above "
@@ -92,6 +94,11 @@ MESSAGES = {
 GRAVE = (NOT_FINITE, PAIRS_FULL, CONTACTS_FULL, TICKS_CAPPED, EVENTS_FULL, MOTORS_TOO_FEW, LOOPS_FORBID)
 
 
+def no_room(code: Array) -> Array:
+    """Whether there was no room for all contacts or near pairs: a lane stops there, before it loses one."""
+    return (code == CONTACTS_FULL) | (code == PAIRS_FULL)
+
+
 def first_code(*codes: Array) -> Array:
     """The first grave code, or else the first that is not OK, lane by lane."""
     grave = [functools.reduce(jnp.logical_or, (code == bad for bad in GRAVE)) for code in codes]
@@ -106,10 +113,11 @@ class SimulationError(RuntimeError):
     """A lane did not finish; the message says which, when and what to change."""
 
 
-def raise_for(code: Array | np.ndarray, t: Array | np.ndarray) -> None:
+def raise_for(code: Any, t: Any, needed: Mapping[int, Any] | None = None) -> None:
     """Raise for the first lane whose code is grave; warn of the first whose code is not OK.
 
     code: (...), t: (...) the last time each lane was well [s].
+    needed: code -> (...) how much room a lane with this code needs.
     """
     codes = np.asarray(code).ravel()
     if not codes.any():
@@ -117,13 +125,15 @@ def raise_for(code: Array | np.ndarray, t: Array | np.ndarray) -> None:
     times = np.asarray(t).ravel()
     grave = np.flatnonzero(np.isin(codes, GRAVE))
     if grave.size:
-        raise SimulationError(_said(codes, times, grave))
+        raise SimulationError(_said(codes, times, grave, needed))
     light = np.flatnonzero(codes != OK)
     if light.size:
-        warnings.warn(_said(codes, times, light), SimulationWarning, stacklevel=3)
+        warnings.warn(_said(codes, times, light, needed), SimulationWarning, stacklevel=3)
 
 
-def _said(codes: np.ndarray, t: np.ndarray, bad: np.ndarray) -> str:
+def _said(codes: np.ndarray, t: np.ndarray, bad: np.ndarray, needed: Mapping[int, Any] | None) -> str:
     lane = int(bad[0])
+    room = (needed or {}).get(int(codes[lane]))
+    number = "" if room is None else f" ({int(np.asarray(room).ravel()[lane])} needed)"
     count = f" ({bad.size} of {codes.size} lanes)" if codes.size > 1 else ""
-    return f"lane {lane}{count}, after t = {t[lane]:.6g} s: {MESSAGES[int(codes[lane])]}"
+    return f"lane {lane}{count}, after t = {t[lane]:.6g} s: {MESSAGES[int(codes[lane])]}{number}"

@@ -17,6 +17,7 @@ from ..engine.model import Model
 from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, packed, traced, unpacked
 from ..engine.state import State
+from .batch import some_lanes
 from .clock import Frames, number
 from .control import Control, Orders, held, told_by
 from .free import fly, run_free
@@ -24,6 +25,7 @@ from .lane_map import over_lanes
 from .motion.forces import Drive
 from .recording import Record
 from .rollout import batched, has_limits
+from .room import in_enough_room
 from .rules import Rules
 from .run import opened, run, run_lane
 
@@ -70,31 +72,37 @@ def step(
         alone = not (traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, rows))))
         steps = max(1, math.ceil(dt / max_dt - 1e-9))
         handed = model if lanes_of(model) or not available() else packed(model)
+        room = ()
         after, code = _flown((rules.scheme, functions, steps, alone), handed, state, frames, rows)
     else:
-        handed = packed(model) if available() else model
-        after, code = _advanced(rules, functions, handed, state, frames, longest, rows)
+        numbers = packed(model) if available() else model, state, frames, rows, longest
+
+        def some(rules: Rules, lanes: Any) -> tuple[State, Array, Array, Array]:
+            return _advanced(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
+
+        after, code, *room = in_enough_room(some, rules, lambda ran: ran[1:])
     if throw and not isinstance(code, jax.core.Tracer) and not isinstance(after.t, jax.core.Tracer):
-        results.raise_for(code, after.t)
+        results.raise_for(code, after.t, dict(zip((results.CONTACTS_FULL, results.PAIRS_FULL), room, strict=False)))
     return after
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _advanced(
-    rules: Rules, functions: Drive, model: Packed | Model, state: State, frames: Frames, max_dt: Array, rows: Any
-) -> tuple[State, Array]:
+    rules: Rules, functions: Drive, model: Packed | Model, state: State, frames: Frames, rows: Any, max_dt: Array
+) -> tuple[State, Array, Array, Array]:
+    """The state, the code, and the contacts and near pairs met (`room.py`)."""
     most = jnp.int32(MOST_TICKS)
 
-    def native(model: Packed | Model, state: State, rows: Any, record: Record) -> tuple[State, Array]:
+    def native(model: Packed | Model, state: State, rows: Any, record: Record) -> tuple[State, Array, Array, Array]:
         told = jax.tree.map(Open, rows)
         ran = run_lane((rules, functions), model, state, told, opened(record), frames, max_dt, most)
-        return ran.state, ran.code
+        return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs
 
     record = Record.new(state, 1, 0)
     if available():
         return over_lanes(native, model, state, rows, record)
     ran = run(rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, most)
-    return ran.state, ran.code
+    return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -106,6 +106,11 @@ def at_hand(*arrays: Any) -> list[np.ndarray]:
     ]  # fmt: skip
 
 
+def some_lanes(numbers: Any, lanes: Any) -> Any:
+    """The numbers of some lanes, by their places; behind the last one it is repeated."""
+    return _chosen(numbers, _axes(*numbers), lanes)
+
+
 def _axes(model: Any, state: State, frames: Any, rows: Any, *bounds: Array) -> tuple[int, ...]:
     """For each leaf of the numbers, the axis its lanes are along; -1 for none."""
     own, first, told = lane_axes(model, state, rows)
@@ -113,7 +118,7 @@ def _axes(model: Any, state: State, frames: Any, rows: Any, *bounds: Array) -> t
     return tuple(jax.tree.leaves((own, first, shared[0], told, shared[1])))
 
 
-def _chosen(numbers: Any, axes: tuple[int, ...], lanes: range) -> Any:
+def _chosen(numbers: Any, axes: tuple[int, ...], lanes: Any) -> Any:
     """The numbers of some lanes; behind the last one it is repeated."""
     which = np.minimum(np.array(lanes), numbers[1].t.shape[0] - 1)
     leaves, tree = jax.tree.flatten(numbers)

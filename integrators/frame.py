@@ -44,6 +44,7 @@ class Frame(NamedTuple):
     before, after: what touched at its start and at its end.  impacts: in their order; impulses in world axes.
     carried: what rested, one row in front for each of the last steps.  code: () of what went wrong; a frame whose ticks
     were used up is well.
+    contacts, pairs: () the most contacts at one time; near pairs that there was no room for, 0 where there was.
     """
 
     state: State
@@ -54,6 +55,8 @@ class Frame(NamedTuple):
     impacts: Events
     carried: Touching
     code: Array
+    contacts: Array
+    pairs: Array
 
 
 def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Drive, *bounds: Array) -> Frame:
@@ -91,8 +94,9 @@ def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Dri
     turns, _, before, lane, record, carried = jax.lax.while_loop(busy, one, first)
     left = jnp.where(lane.done, 0, lane.clock.left)
     code = first_code(lane.code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
+    room = lane.counts.contacts, lane.counts.pairs
     after, impacts = lane.ready.contacts, _in_world(events_of(record, rules.law))
-    return Frame(lane.ready.state, left, turns, before, _touching(after, after.active), impacts, carried, code)
+    return Frame(lane.ready.state, left, turns, before, _touching(after, after.active), impacts, carried, code, *room)
 
 
 def _touching(contacts: Contacts, real: Array, impulse: Vec3 | None = None) -> Touching:

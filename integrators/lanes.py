@@ -54,28 +54,58 @@ class Search(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """All (*batch): ticks in which the lane was not done; of these rejected; impacts; resting contacts, added up over
-    accepted steps; the deepest overlap of an accepted state [m, rad]."""
+    """What a lane has met so far.
+
+    ticks: (*batch) in which the lane was not done.
+    rollbacks: (*batch) of these, the ones that were taken back.
+    impacts: (*batch).
+    resting: (*batch) resting contacts, added up over accepted steps.
+    depth: (*batch) the deepest overlap of an accepted state [m, rad].
+    contacts: (*batch) the most contacts at one time.
+    pairs: (*batch) near pairs of the fullest group, where there was no room for all; 0 where there was.
+    """
 
     ticks: Array
     rollbacks: Array
     impacts: Array
     resting: Array
     depth: Array
+    contacts: Array
+    pairs: Array
 
     @staticmethod
     def none(like: Array) -> Counts:
         zero = jnp.zeros(like.shape, jnp.int32)
-        return Counts(zero, zero, zero, zero, jnp.zeros_like(like))
+        return Counts(zero, zero, zero, zero, jnp.zeros_like(like), zero, zero)
 
-    def plus(self, accepted: Array, busy: Array, resting: Array, impacts: Array, contacts: Contacts) -> Counts:
-        """After a tick of the lanes that were busy. resting: (C, *batch) bool.  contacts: at its end."""
+    def plus(
+        self,
+        accepted: Array,
+        busy: Array,
+        full: Array,
+        resting: Array,
+        impacts: Array,
+        contacts: Contacts,
+        pairs: Array,
+    ) -> Counts:
+        """After a tick of the lanes that were busy.
+
+        accepted, busy: (*batch) bool.
+        full: (*batch) whether there was no room for all contacts or near pairs, and the lane stops.
+        resting: (C, *batch) bool.
+        contacts: at the end of the tick.
+        pairs: (*batch) near pairs, where there was no room for all.
+        """
+        seen = accepted | full
+        there = jnp.maximum(contacts.active.sum(0, dtype=jnp.int32), contacts.needed)
         return Counts(
             self.ticks + busy,
             self.rollbacks + (busy & ~accepted),
             self.impacts + jnp.where(accepted, impacts, 0),
             self.resting + jnp.where(accepted, resting.sum(0, dtype=jnp.int32), 0),
             jnp.where(accepted, self.deepest(contacts), self.depth),
+            jnp.where(seen, jnp.maximum(self.contacts, there), self.contacts),
+            jnp.where(seen, jnp.maximum(self.pairs, pairs), self.pairs),
         )
 
     def deepest(self, contacts: Contacts) -> Array:

@@ -21,13 +21,14 @@ from ..engine.model import Model
 from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpacked
 from ..engine.state import State
-from .batch import at_hand, run_batch
+from .batch import at_hand, run_batch, some_lanes
 from .clock import Frames, number
 from .control import Control, Orders, told_by
 from .free import fly, run_free
 from .lane_map import one_by_one, over_lanes
 from .motion.forces import Drive
 from .recording import Events, Record, events_of, frames_of
+from .room import in_enough_room
 from .rules import Rules
 from .run import Ran, closed, opened, run, run_lane
 
@@ -39,7 +40,8 @@ class Stats:
 
     ticks: steps tried; rollbacks: of these taken back; impacts; resting: contacts at rest or sliding, added up over
     the steps; max_penetration: the deepest overlap of an accepted state [m, at joint limits rad or m]; useful: the
-    part of the ticks of the program in which the lane was not done yet.
+    part of the ticks of the program in which the lane was not done yet; contacts: the most at one time; pairs: near
+    pairs that there was no room for, 0 where there was.
     """
 
     ticks: Array
@@ -48,6 +50,8 @@ class Stats:
     resting: Array
     max_penetration: Array
     useful: Array
+    contacts: Array
+    pairs: Array
 
 
 @jax.tree_util.register_dataclass
@@ -111,7 +115,8 @@ def rollout(
         first) or "simultaneous".  resting: "solve", or for comparison "microcollisions" or "penalty".
     max_events: room for so many impacts a lane in the log. None: a million in all, at most 1024 a lane. 0: no log.
     max_ticks: steps tried after which a lane is given up. None: 1000 a frame.
-    max_contacts: room for contacts (None: 8 a link, 4 a ball, at least 32).  max_pairs: for near pairs, see `detect`.
+    max_contacts: room for contacts.  max_pairs: for near pairs of a kind, see `detect`. None: what is needed; inside
+        jit 8 contacts a link (4 a ball, at least 32), after which a lane stops, and its code says so.
     max_impacts: of one instant, after which what still closes is stopped without bounce, and the code says so.
     reverse: make room for derivatives in reverse mode (`jax.grad`); forward mode needs none. The run is a loop of just
         max_ticks turns then, which must be given, and remembers 2 sqrt(max_ticks) of them. See docs/derivatives.md.
@@ -152,14 +157,22 @@ def rollout(
     inside_jit = any(isinstance(x, jax.core.Tracer) for x in (new, *jax.tree.leaves(numbers)))
     if inside_jit and not (devices is None and chunk is None):
         raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
-    if inside_jit or state.t.ndim != 1:
-        result = program(static, *numbers)
-    else:
-        result = run_batch(program, static, devices, chunk, *numbers)
+
+    def some(rules: Rules, lanes: Any) -> Rollout:
+        chosen = (rules, *static[1:])
+        if inside_jit or state.t.ndim != 1:
+            return program(chosen, *numbers)
+        mine = numbers if lanes is None else some_lanes(numbers, lanes)
+        return run_batch(program, chosen, devices, chunk, *mine)
+
+    known = inside_jit or getattr(state.t, "is_fully_addressable", True)  # else other processes hold lanes too
+    needed = lambda ran: (ran.code, ran.stats.contacts, ran.stats.pairs)  # noqa: E731
+    result = in_enough_room(some, rules, needed) if known else some(rules, None)
     if throw and not inside_jit:
         code, t, q, v = at_hand(result.code, result.t, result.q, result.v)  # by numpy: there is nothing to compile
         well = np.isfinite(q).all(-1) & np.isfinite(v).all(-1)
-        results.raise_for(code, np.where(well, t, t[..., :1]).max(-1))
+        room = {results.CONTACTS_FULL: result.stats.contacts, results.PAIRS_FULL: result.stats.pairs}
+        results.raise_for(code, np.where(well, t, t[..., :1]).max(-1), room if known else None)
     return result
 
 
@@ -191,7 +204,10 @@ def _with_contacts(
         ran = one_by_one(reversible, unpacked(model), state, rows)
     t, q, v = frames_of(model.topology, ran.record, ran.reached)
     counts, turns = ran.counts, jnp.maximum(ran.turns, 1)
-    stats = Stats(counts.ticks, counts.rollbacks, counts.impacts, counts.resting, counts.depth, counts.ticks / turns)
+    stats = Stats(
+        counts.ticks, counts.rollbacks, counts.impacts, counts.resting, counts.depth, counts.ticks / turns,
+        counts.contacts, counts.pairs,
+    )  # fmt: skip
     return Rollout(t, q, v, events_of(ran.record, rules.law), ran.code, stats, ran.state)
 
 
@@ -209,7 +225,7 @@ def _without_contacts(
     code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE).astype(jnp.int32)
     none = jnp.zeros(state.t.shape, jnp.int32)
     ticks = none + (slots - 1) * substeps
-    stats = Stats(ticks, none, none, none, jnp.zeros_like(state.t), jnp.ones_like(state.t))
+    stats = Stats(ticks, none, none, none, jnp.zeros_like(state.t), jnp.ones_like(state.t), none, none)
     return Rollout(t, q, v, events_of(Record.new(state, 0, 0), rules.law), code, stats, final)
 
 

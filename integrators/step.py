@@ -21,7 +21,7 @@ from ..contact.contacts import Contacts
 from ..contact.events import Impacts
 from ..contact.respond import Response, respond
 from ..engine.model import Model
-from ..engine.results import NOT_FINITE, first_code
+from ..engine.results import NOT_FINITE, first_code, no_room
 from ..engine.state import State
 from .clock import Frames, later, started
 from .lanes import Counts, Lane, Ready, Search, select
@@ -53,7 +53,8 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     tried, (near, contacts, rows) = seen_in_time(rules, model, lane, tried)
     with jax.named_scope("decide"):
         verdict = decide(rules, model, lane, tried, contacts, rows)
-        accepted = verdict.accepted & ~lane.done
+        full = verdict.accepted & ~lane.done & no_room(contacts.code)
+        accepted = verdict.accepted & ~lane.done & ~full
         clock, t = later(lane.clock, tried.h, frames)
     struck = _struck(rules, model, tried.state, contacts, rows, accepted)
     with jax.named_scope("prepare"):
@@ -61,8 +62,10 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         orders = told(model, after, clock.frame)
         ready = prepared(rules, model, after, near, contacts, rows, orders, max_dt)
     code = first_code(lane.code, tried.code, contacts.code, struck.code, verdict.code)
-    counts = lane.counts.plus(accepted, ~lane.done, tried.resting, struck.impacts.count, stop_gradient(contacts))
-    lost = ~lane.done & (verdict.code == NOT_FINITE)
+    counts = lane.counts.plus(
+        accepted, ~lane.done, full, tried.resting, struck.impacts.count, *stop_gradient((contacts, near.needed))
+    )
+    lost = full | (~lane.done & (verdict.code == NOT_FINITE))
     new = Lane(ready, verdict.search, clock, counts, code, clock.frame > frames.count, jnp.zeros_like(lane.fresh))
     stays = lane._replace(
         search=verdict.search, counts=counts, code=jnp.where(lost, code, lane.code), done=lane.done | lost

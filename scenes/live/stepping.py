@@ -18,6 +18,7 @@ from ...engine.packed import Packed, packed, unpacked
 from ...engine.state import State
 from ...integrators.frame import Frame, frame
 from ...integrators.motion.forces import Drive
+from ...integrators.room import given_rooms, with_more
 from ...integrators.rules import Rules
 from .pool import Spares
 
@@ -34,8 +35,7 @@ class Stepper:
         if max_ticks < 1:
             raise ValueError(f"max_ticks is {max_ticks}; it must be at least 1: a frame of no tick goes nowhere")
         self._model, self._spares, self._dtype = model, spares, np.dtype(model.mass.dtype)
-        rows = default_capacity(model.topology) if rules.max_contacts is None else rules.max_contacts
-        self._static = (rules, max_events, max(2, min(STEPS, ROWS // rows)))
+        self._rules, self._given, self._max_events = rules, given_rooms(rules), max_events
         self._bounds = np.asarray(max_dt, self._dtype), np.asarray(max_ticks, np.int32)
         still = np.zeros(model.topology.nv, self._dtype)
         self._weights = np.asarray(rnea(model, np.asarray(spares.parked, self._dtype), still, still))
@@ -47,11 +47,24 @@ class Stepper:
         dofs, coordinates = waits[:, 2, None] + np.arange(6), waits[:, 1, None] + np.arange(7)
         held[dofs] = self._weights[dofs]
         given = (x.astype(self._dtype) for x in (wrenches, motors, held, np.asarray(dt)))
-        done: Frame = jax.device_get(_advance(self._static, packed(self._model), state, *given, *self._bounds))
+        numbers = packed(self._model), state, *given, *self._bounds
+        done = self._advanced(numbers)
+        while (more := with_more(self._rules, *self._ended(done), self._given)) != self._rules:
+            self._rules = more  # from here on: what needed it once may need it again
+            done = self._advanced(numbers)
         q: Any = np.array(done.state.q)
         v: Any = np.array(done.state.v)
         q[coordinates], v[dofs] = self._spares.parked[coordinates], 0
         return done._replace(state=State(q, v, done.state.t))
+
+    def _advanced(self, numbers: Any) -> Frame:
+        room = self._rules.max_contacts or default_capacity(self._model.topology)
+        static = self._rules, self._max_events, max(2, min(STEPS, ROWS // room))
+        return jax.device_get(_advance(static, *numbers))
+
+    @staticmethod
+    def _ended(frame: Frame) -> tuple[int, int, int]:
+        return int(frame.code), int(frame.contacts), int(frame.pairs)
 
     def answer(self, q: Any, wrenches: Array) -> Array:
         """Change of the velocities (nv,) when links are struck by wrenches (nl, 6) [N m s, N s] at once."""

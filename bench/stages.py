@@ -60,8 +60,8 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
     def rows(model: Any, propose: Any, determine: Any) -> Any:
         return rows_of(model, propose.state.q, determine)
 
-    def verdict(model: Any, lane: Any, frames: Any, propose: Any, determine: Any, rows: Any) -> Any:
-        return decide(rules, model, lane, propose, determine, rows), *later(lane.clock, propose.h, frames)
+    def verdict(model: Any, lane: Any, frames: Any, propose: Any, determine: Any, rows: Any, max_dt: Any) -> Any:
+        return decide(rules, model, lane, propose, determine, rows, max_dt), *later(lane.clock, propose.h, frames)
 
     def strike(model: Any, lane: Any, propose: Any, determine: Any, rows: Any, decide: Any) -> Any:
         here = determine._replace(active=determine.active & decide[0].accepted & ~lane.done)

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ..engine import results
@@ -29,7 +30,7 @@ from .room import in_enough_room
 from .rules import Rules
 from .run import opened, run, run_lane
 
-MOST_TICKS = 100_000
+TICKS = 1000  # steps tried, for each sixtieth of a second, after which a lane is given up
 
 
 def step(
@@ -47,6 +48,7 @@ def step(
     resting: str = "solve",
     max_contacts: int | None = None,
     max_pairs: int | None = None,
+    max_ticks: int | None = None,
     throw: bool = True,
 ) -> State:
     """The state dt seconds later, of one scene or of a batch: impacts, rests and slides on the way included.
@@ -54,6 +56,7 @@ def step(
     All keywords are those of `carom.rollout`; control and forces are None, (nv,) or (lanes, nv) for the whole of dt, or
     a function.
     It may be jitted, mapped, and differentiated in forward mode: the times of impacts are differentiated too.
+    max_ticks: steps tried after which a lane is given up. None: 1000 a sixtieth of a second, at least 1000.
     throw: raise if a lane fails; inside jit nothing is raised, and a lane that fails stays where it failed.
     """
     for name, value in (("dt", dt), ("max_dt", max_dt)):
@@ -75,7 +78,9 @@ def step(
         room = ()
         after, code = _flown((rules.scheme, functions, steps, alone), handed, state, frames, rows)
     else:
-        numbers = packed(model) if available() else model, state, frames, rows, longest
+        most = max(TICKS, math.ceil(TICKS * 60 * dt)) if given and max_ticks is None else max_ticks or 100 * TICKS
+        bounds = longest, number(most, np.int32)
+        numbers = packed(model) if available() else model, state, frames, rows, *bounds
 
         def some(rules: Rules, lanes: Any) -> tuple[State, Array, Array, Array]:
             return _advanced(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
@@ -88,20 +93,21 @@ def step(
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _advanced(
-    rules: Rules, functions: Drive, model: Packed | Model, state: State, frames: Frames, rows: Any, max_dt: Array
+    rules: Rules, functions: Drive, model: Packed | Model, state: State, frames: Frames, rows: Any, *bounds: Array
 ) -> tuple[State, Array, Array, Array]:
-    """The state, the code, and the contacts and near pairs met (`room.py`)."""
-    most = jnp.int32(MOST_TICKS)
+    """The state, the code, and the contacts and near pairs met (`room.py`).
+
+    bounds: the longest step [s], the most ticks."""
 
     def native(model: Packed | Model, state: State, rows: Any, record: Record) -> tuple[State, Array, Array, Array]:
         told = jax.tree.map(Open, rows)
-        ran = run_lane((rules, functions), model, state, told, opened(record), frames, max_dt, most)
+        ran = run_lane((rules, functions), model, state, told, opened(record), frames, *bounds)
         return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs
 
     record = Record.new(state, 1, 0)
     if available():
         return over_lanes(native, model, state, rows, record)
-    ran = run(rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, most)
+    ran = run(rules, unpacked(model), state, frames, bounds[0], told_by(rows, functions), record, bounds[1])
     return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs
 
 

@@ -39,18 +39,25 @@ class Ready(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Of the steps tried from the accepted state: the shortest that was too long (inf if none), the one to try next
-    (inf for the longest allowed) [s], and how many were rejected. All (*batch)."""
+    """What was learned from the steps tried so far.
+
+    high: (*batch) the shortest step from the accepted state that was too long, inf if none was [s].
+    aim: (*batch) the step to try next, inf for the longest allowed [s].
+    rejected: (*batch) how many steps from the accepted state were rejected.
+    short: (*batch) how many accepted steps in a row were too short to be useful (`time_control.py`).
+    """
 
     high: Array
     aim: Array
     rejected: Array
+    short: Array
 
     @staticmethod
     def new(like: Array) -> Search:
         """Nothing was tried yet."""
         inf = jnp.full(like.shape, jnp.inf, like.dtype)
-        return Search(inf, inf, jnp.zeros(like.shape, jnp.int32))
+        none = jnp.zeros(like.shape, jnp.int32)
+        return Search(inf, inf, none, none)
 
 
 class Counts(NamedTuple):

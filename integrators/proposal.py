@@ -88,11 +88,11 @@ def _slide_ends(model: Model, resting: Array, mu: Array, u: Vec3, p: Vec3) -> Ar
     """The part of the step after which the first sliding contact sticks.
 
     What sticks at the end needs less than mu p_n; as long as it slid friction was constant, and that part stops it.
-    A slide slower than the rest speed is not looked at.
+    A slide slower than the rest speed, and one that stops within a thousandth of the step, are not looked at.
     """
     slip, used = jnp.sqrt(u.x * u.x + u.y * u.y), _length(p.x, p.y)
     most = mu * p.z
-    stops = resting & (p.z > 0) & (used < most * (1 - 1e-3)) & (slip > model.rest_speed)
+    stops = resting & (p.z > 0) & (used > most * 1e-3) & (used < most * (1 - 1e-3)) & (slip > model.rest_speed)
     return jnp.where(stops, used / jnp.where(stops, most, 1), 1).min(0, initial=1)
 
 

@@ -21,7 +21,7 @@ from ..contact.contacts import Contacts
 from ..contact.events import Impacts
 from ..contact.respond import Response, respond
 from ..engine.model import Model
-from ..engine.results import NOT_FINITE, first_code, no_room
+from ..engine.results import IMPACTS_CAPPED, NOT_FINITE, OK, first_code, no_room
 from ..engine.state import State
 from .clock import Frames, later, started
 from .lanes import Counts, Lane, Ready, Search, select
@@ -29,7 +29,7 @@ from .prepare import Told, prepared
 from .proposal import Proposal, proposal
 from .rules import Rules
 from .sensitivity import seen, seen_in_time
-from .time_control import decide, step_to_try
+from .time_control import decide, stalled, step_to_try
 
 
 class Ticked(NamedTuple):
@@ -52,11 +52,11 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         tried = proposal(rules, model, lane, step_to_try(lane, max_dt))
     tried, (near, contacts, rows) = seen_in_time(rules, model, lane, tried)
     with jax.named_scope("decide"):
-        verdict = decide(rules, model, lane, tried, contacts, rows)
+        verdict = decide(rules, model, lane, tried, contacts, rows, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
         accepted = verdict.accepted & ~lane.done & ~full
         clock, t = later(lane.clock, tried.h, frames)
-    struck = _struck(rules, model, tried.state, contacts, rows, accepted)
+    struck = _struck(rules, model, tried.state, contacts, rows, accepted, stalled(lane))
     with jax.named_scope("prepare"):
         after = State(tried.state.q, struck.v, t)
         orders = told(model, after, clock.frame)
@@ -86,9 +86,14 @@ def first_lane(rules: Rules, model: Model, state: State, frames: Frames, told: T
     return Lane(ready, Search.new(state.t), clock, counts, no, no > 0, no == 0)
 
 
-def _struck(rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, accepted: Array) -> Response:
+def _struck(
+    rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, accepted: Array, ended: Array
+) -> Response:
+    """ended: (*batch) whether what still closes is left to the next step, which stops it (`contact/resting/`)."""
     with jax.named_scope("respond"):
-        here = contacts._replace(active=contacts.active & accepted)
-        return respond(
+        here = contacts._replace(active=contacts.active & accepted & ~ended)
+        struck = respond(
             model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts
         )
+        capped = jnp.where(ended & accepted, IMPACTS_CAPPED, OK).astype(jnp.int32)
+        return struck._replace(code=first_code(struck.code, capped))

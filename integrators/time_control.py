@@ -5,7 +5,11 @@ back to its accepted state and tries the time at which the deepest pairs passed 
 from how fast they close there and how fast that changed on the way. Every rejected step is longer than the time
 looked for; where the guess is of no use, the step is halved. Once the gap is within the band, the state is accepted.
 
-Steps also end where a slide stops, for friction is not smooth there.
+Steps also end where a slide stops, because friction is not smooth there.
+
+Events may pile up: impacts whose intervals shrink towards nothing, or predictions that lead nowhere. After `STALLED`
+accepted steps in a row that are too short to be useful, whatever still closes is stopped together without bounce, as
+simultaneous impacts are with a restitution of 0, and the code says so: a run never stands still.
 """
 
 from __future__ import annotations
@@ -30,6 +34,8 @@ from .rules import Rules
 GUESSES = 6  # rejected steps after which steps are halved
 MOST = 60  # rejected steps after which a step is taken whatever it meets
 SLIDES = 3  # of these, how many may end a slide
+USEFUL = 1e-6  # of the longest step: a shorter one is of no use
+STALLED = 100  # of these in a row
 
 
 class Verdict(NamedTuple):
@@ -46,14 +52,25 @@ def step_to_try(lane: Lane, max_dt: Array) -> Array:
     longest, touch, high = stop_gradient((lane.ready.longest, lane.ready.touch, lane.search.high))
     aim, least = lane.search.aim, stop_gradient(_least(lane))
     even = left / jnp.ceil(left * rounding / max_dt)  # as many equal steps as it takes
-    free = jnp.minimum(jnp.minimum(even, longest), touch)
+    free = jnp.minimum(jnp.minimum(even, jnp.maximum(longest, USEFUL * max_dt)), touch)
     free = jnp.where(free >= high, high / 2, free)  # behind what is too deep there is nothing to see
     h = jnp.maximum(jnp.where(jnp.isfinite(aim), aim, free), least)
     return jnp.where(lane.fresh, 0, jnp.where(h >= left * rounding, left, h))
 
 
-def decide(rules: Rules, model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: Rows) -> Verdict:
-    """Whether a proposal is accepted. contacts, rows: of its end."""
+def stalled(lane: Lane) -> Array:
+    """Whether the lane (*batch) has not got anywhere for a while."""
+    return lane.search.short >= STALLED
+
+
+def decide(
+    rules: Rules, model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: Rows, max_dt: Array
+) -> Verdict:
+    """Whether a proposal is accepted.
+
+    contacts, rows: of its end.
+    max_dt: () or (*batch), the longest step [s].
+    """
     part, (model, lane, tried, contacts, rows) = tried.part, stop_gradient((model, lane, tried, contacts, rows))
     after, h, search = tried.state, tried.h, lane.search
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
@@ -79,8 +96,10 @@ def decide(rules: Rules, model: Model, lane: Lane, tried: Proposal, contacts: Co
     deeper = accepted & too_deep & (contacts.gap.min(0, initial=0) < -ENVELOPE * model.gap_band)
     # half the way there, what was too deep is looked at again: another way led to it, and it may no longer be
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
-    rejected = Search(jnp.where(too_deep, h, search.high), jnp.where(too_deep, back, h * part), search.rejected + 1)
-    new = Search.new(h)._replace(high=ahead)
+    aim = jnp.where(too_deep, back, h * part)
+    rejected = Search(jnp.where(too_deep, h, search.high), aim, search.rejected + 1, search.short)
+    short = jnp.where(h < USEFUL * max_dt, search.short + 1, 0)
+    new = Search.new(h)._replace(high=ahead, short=short)
     search = Search(*(jnp.where(accepted, x, y) for x, y in zip(new, rejected, strict=True)))
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32))
 

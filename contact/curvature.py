@@ -206,16 +206,18 @@ def _spins(model: Model, contacts: Contacts, numbers: list[Array]) -> tuple[Any,
     return a, b
 
 
-def shared(model: Model, contacts: Contacts, b: Vec3) -> Vec3:
-    """b with what is across the normal averaged over the contacts of each pair of shapes that are about to rest.
+def shared(model: Model, contacts: Contacts, b: Vec3, u: Vec3, h: Array | float) -> Vec3:
+    """b with what is across the normal averaged over the contacts of each pair of shapes that are about to stick.
 
     Two corners of an edge that both stick cannot have accelerations that would pull the edge apart; what differs
-    between them belongs to how the edge turns during the step, and would have friction fight itself.
+    between them belongs to how the edge turns during the step, and would have friction fight itself. A contact slides,
+    and keeps its own b, if its slip, of u (C, *batch) [m/s], is more than b makes of it in h [s].
     """
     kinds = model.topology.shape_kinds
     if all(KERNELS[ordered(kinds[i], kinds[k])[0]].rows == 1 for i, k in model.topology.pairs):
         return b
-    near = contacts.active & ~contacts.is_limit & (contacts.gap <= ENVELOPE * model.gap_band)
+    slides = (u.x * u.x + u.y * u.y) > (b.x * b.x + b.y * b.y) * (h * h)
+    near = contacts.active & ~contacts.is_limit & (contacts.gap <= ENVELOPE * model.gap_band) & ~slides
     pair = jnp.where(near, contacts.pair, -1)
     same = (pair[:, None] == pair[None]) & near[None]
     count = jnp.maximum(same.sum(1), 1)

@@ -16,7 +16,8 @@ from ..collision.safe_step import longest_step, unseen_step
 from ..contact.approach import touch_time
 from ..contact.contacts import Contacts
 from ..contact.curvature import contact_course, shared
-from ..contact.rows import Rows
+from ..contact.rows import Rows, relative
+from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .lanes import Ready
@@ -40,7 +41,8 @@ def prepared(
     dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
     longest, touch = _how_far(rules, *stop_gradient((model, state, near, told, dv)))  # a choice has no derivative
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
-    course = course._replace(b=shared(model, contacts, course.b))
+    u = relative(rows, to_blocks(trees_of(model.topology), state.v))
+    course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
     return Ready(state, contacts, rows, course, told, dv, longest, touch)
 
 

@@ -25,6 +25,8 @@ from .motion.forces import column
 from .rules import Rules
 from .schemes import scheme_named
 
+LEAST = 1e-5  # of a step
+
 
 class Proposal(NamedTuple):
     """h: (*batch) [s].  state: at its end.  spread: (*batch, nv) the joint impulses spread over the step, of resting
@@ -81,18 +83,18 @@ def _midway(model: Model, ready: Ready, h: Array) -> Midway:
     frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)
     point = contacts.point + course.point * half
     moved = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
-    return Midway(rows_of(model, integrate_q(model, state.q, state.v, half), moved), course.b * half)
+    return Midway(rows_of(model, integrate_q(model, state.q, state.v, half), moved), course.b * half, frame)
 
 
 def _slide_ends(model: Model, resting: Array, mu: Array, u: Vec3, p: Vec3) -> Array:
     """The part of the step after which the first sliding contact sticks.
 
     What sticks at the end needs less than mu p_n; as long as it slid friction was constant, and that part stops it.
-    A slide slower than the rest speed, and one that stops within a thousandth of the step, are not looked at.
+    A slide slower than the rest speed, and one that stops within LEAST of either end of the step, are not looked at.
     """
     slip, used = jnp.sqrt(u.x * u.x + u.y * u.y), _length(p.x, p.y)
     most = mu * p.z
-    stops = resting & (p.z > 0) & (used > most * 1e-3) & (used < most * (1 - 1e-3)) & (slip > model.rest_speed)
+    stops = resting & (p.z > 0) & (used > most * LEAST) & (used < most * (1 - LEAST)) & (slip > model.rest_speed)
     return jnp.where(stops, used / jnp.where(stops, most, 1), 1).min(0, initial=1)
 
 

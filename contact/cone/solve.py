@@ -119,6 +119,7 @@ def solve_cone(
     target: Array,
     mu: Array,
     active: Array,
+    slides: Array | None = None,
     *,
     tolerance: float | None = None,
     max_turns: int = MAX_TURNS,
@@ -127,11 +128,13 @@ def solve_cone(
 
     V: (T + 1, w, *batch) free velocities of the trees, a row of zeros last.  target: (C, *batch) the least normal
     velocity afterwards [m/s].  mu: (C, *batch).  active: (C, *batch) bool; what is not active may hold anything.
+    slides: (C, *batch) bool, contacts that are known to slip: where they are redundant, they then share the load in a
+    way that depends on nothing but where they are.
     tolerance: of the largest velocity that there is to change, 1e-10 (float64) or 3e-5 (float32) by default.
     """
     if tolerance is None:
         tolerance = TOLERANCE[V.dtype.itemsize]
-    arguments: Any = (rows, V, target, mu, active)
+    arguments: Any = (rows, V, target, mu, active, jnp.zeros_like(active) if slides is None else slides)
     if V.ndim == 2:
         return _searched(tolerance, max_turns, *arguments)
     # lanes in one axis
@@ -150,8 +153,8 @@ def _searched(tolerance: float, max_turns: int, *arguments: Any) -> Solved:
 def _derivative(tolerance: float, max_turns: int, primals: Any, tangents: Any) -> tuple[Solved, Solved]:
     """The law holds on, whatever changes (`implicit.py`)."""
     solved = _searched(tolerance, max_turns, *primals)
-    rows, _, target, mu, active = primals
-    d_rows, dV, d_target, d_mu, _ = filled(tangents, primals)
+    rows, _, target, mu, active, _ = primals
+    d_rows, dV, d_target, d_mu, *_ = filled(tangents, primals)
     rows, target, mu, d_rows, d_target, d_mu = _clean((rows, target, mu, d_rows, d_target, d_mu), active)
     _, order = _slots(rows.tree, active, len(dV) - 1)
     dp, dV = changes(rows, target, mu, Given(d_rows, dV, d_target, d_mu), solved.p, solved.V, order)
@@ -161,18 +164,34 @@ def _derivative(tolerance: float, max_turns: int, primals: Any, tangents: Any) -
 _searched.defjvp(_derivative, symbolic_zeros=True)
 
 
-def _solve(rows: Rows, V: Array, target: Array, mu: Array, active: Array, tolerance: float, max_turns: int) -> Solved:
+def _solve(
+    rows: Rows,
+    V: Array,
+    target: Array,
+    mu: Array,
+    active: Array,
+    slides: Array,
+    tolerance: float,
+    max_turns: int,
+) -> Solved:
     alone = solve_alone(rows, V, target, mu, active, tolerance)
     code = jnp.zeros(active.shape[1:], jnp.int32)
     return jax.lax.cond(
         alone.settled,
         lambda: Solved(alone.p, alone.V, code),
-        lambda: _together(rows, V, target, mu, active, tolerance, max_turns),
+        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_turns),
     )
 
 
 def _together(
-    rows: Rows, V: Array, target: Array, mu: Array, active: Array, tolerance: float, max_turns: int
+    rows: Rows,
+    V: Array,
+    target: Array,
+    mu: Array,
+    active: Array,
+    slides: Array,
+    tolerance: float,
+    max_turns: int,
 ) -> Solved:
     slots, order = _slots(rows.tree, active, len(V) - 1)
     V_free = V[order.tree]
@@ -185,6 +204,8 @@ def _together(
     scale = _largest(_velocities(slots, J, V_free) + rest)
     problem = Problem(slots, order, J, Y, K, mu, V_free, rest, scale, tolerance * scale + rounding)
     start = _judged(problem, Vec3(none, none, none), None)
+    closed, stick = start.guess
+    start = start._replace(guess=(closed, stick & ~slides))
 
     def turn(state: Turn) -> Turn:
         circles = state.number % CIRCLE == CIRCLE - 1

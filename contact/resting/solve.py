@@ -8,7 +8,9 @@ and too many to follow. Over a step of length h they add up to one impulse p a c
 
 J turns as bodies do: taken halfway, forces point where they point on average, and do no work on what does not slip.
 The step then takes p/h as constant forces, so that positions see half of what velocities see: a block slides on an
-exact parabola, a block that sticks stays. The goal closes the gap over some steps, -CLOSING gap/STEP, and no faster
+exact parabola, a block that sticks stays. What slides through the whole step is solved for once more, with friction
+against its slip halfway, (u(0) + u(h))/2, as slip turns: that is of order 2, where the slip of the end alone would be
+of order 1. The goal closes the gap over some steps, -CLOSING gap/STEP, and no faster
 than half the rest speed: what is too deep comes out slowly, still resting, and does not jump.
 
 What touches too slowly to bounce, and what impacts left closing, is stopped at the start of the step, at once.
@@ -23,7 +25,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.bounded import loop
-from ...engine.algebra.vec3 import Vec3
+from ...engine.algebra.vec3 import Mat3, Vec3
 from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ...engine.results import first_code
@@ -35,14 +37,21 @@ from ..rows import Rows, joint_impulses, relative
 STEP = 1 / 240  # [s] a shorter step must not close a gap faster than this one: the next may be long
 CLOSING = 0.2  # of the gap a step closes; twice that would still not oscillate
 PUSH = 0.5  # rest speeds: faster, and the contact would no longer count as resting
+FULL = 1 - 1e-5  # of the friction there may be: what needs more slides all through the step
+TURNED = 1e-9  # sine of the angle by which slip must turn for that to matter
 
 
 class Midway(NamedTuple):
-    """rows: of the contacts in the middle of a step.  left: (C, *batch) what u still gains from there on because J
-    turns, half of h dJ/dt v, in the contact frames [m/s]."""
+    """Contacts in the middle of a step.
+
+    rows: theirs.
+    left: (C, *batch) what u still gains from there on because J turns, half of h dJ/dt v, in these frames [m/s].
+    frame: (C, *batch) their frames there.
+    """
 
     rows: Rows
     left: Vec3
+    frame: Mat3
 
 
 class Rest(NamedTuple):
@@ -56,6 +65,23 @@ class Rest(NamedTuple):
     v: Array
     spread: Array
     impulse: Vec3
+    code: Array
+
+
+class _Found(NamedTuple):
+    """What was found so far.
+
+    stage: () 0 before the instant at which the step starts, 1 before the step, 2 before it is solved once more.
+    V: (T + 1, w, *batch) velocities to start the step with.
+    p: (C, *batch) impulses of the last stage.
+    slides: (C, *batch) bool, contacts whose friction is to oppose their slip halfway.
+    code: (*batch).
+    """
+
+    stage: Array
+    V: Array
+    p: Vec3
+    slides: Array
     code: Array
 
 
@@ -75,20 +101,37 @@ def solve(
     stops = (now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))).any(0)
     touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
 
-    def instant(given: Any, so_far: tuple[Array, Array, Vec3, Array]) -> tuple[Array, Array, Vec3, Array]:
+    def instant(given: Any, so_far: _Found) -> _Found:
         contacts, rows, midway, change, goal, resting, touching = given
-        k, V, _, code = so_far
-        last = k == 1
-        here: Rows = jax.tree.map(lambda x, y: jnp.where(last, x, y), midway.rows, rows)
-        here = here._replace(drift=here.drift + midway.left * jnp.where(last, 1, 0))
-        active = jnp.where(last, resting, touching)
-        start, target = V + jnp.where(last, change, 0), jnp.where(last, goal, 0)
-        solved = solve_cone(here, start, target, contacts.friction, active)
+        stage, V, _, slides, code = so_far
+        step = stage > 0  # else the instant at which it starts
+        u = midway.frame @ (contacts.frame.T @ relative(rows, V))
+        here: Rows = jax.tree.map(lambda x, y: jnp.where(step, x, y), midway.rows, rows)
+        here = here._replace(drift=here.drift + midway.left * jnp.where(step, 1, 0))
+        active = jnp.where(step, resting, touching)
+        start, target = V + jnp.where(step, change, 0), jnp.where(step, goal, 0)
+        doubled = Vec3(*(jnp.where(slides, x, 0) for x in (u.x, u.y)), jnp.zeros_like(u.z))  # u(h) + u(0)
+        met = here._replace(drift=here.drift + doubled)
+        solved = solve_cone(met, start, target, contacts.friction, active, slides)
         p = jax.tree.map(lambda x: jnp.where(active, x, 0), solved.p)
-        return k + 1, jnp.where(last, V, solved.V), p, first_code(code, solved.code)
+        slides = (stage == 1) & resting & _slides_through(model, contacts.friction, u, relative(here, solved.V), p)
+        return _Found(stage + 1, jnp.where(step, V, solved.V), p, slides, first_code(code, solved.code))
 
     none = jnp.zeros_like(u_n)
-    start = (jnp.where(stops.any(), 0, 1), V, Vec3(none, none, none), jnp.zeros_like(contacts.code))
+    begin = jnp.where(stops.any(), 0, 1)
+    start = _Found(begin, V, Vec3(none, none, none), now.resting & False, jnp.zeros_like(contacts.code))
     given = contacts, rows, midway, change, goal, now.resting, touching
-    _, V, p, code = loop(2, lambda _, x: x[0] < 2, instant, given, start)
+    _, V, p, _, code = loop(3, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), instant, given, start)
     return Rest(from_blocks(trees, V), from_blocks(trees, joint_impulses(midway.rows, p, trees.n + 1)), p, code)
+
+
+def _slides_through(model: Model, mu: Array, before: Vec3, after: Vec3, p: Vec3) -> Array:
+    """Whether slip goes on all through the step and turns on the way, (C, *batch).
+
+    before, after: slip at both ends.  p: impulses over the step.
+    """
+    most, used = mu * p.z, jnp.sqrt(p.x * p.x + p.y * p.y)
+    size = jnp.sqrt((before.x * before.x + before.y * before.y) * (after.x * after.x + after.y * after.y))
+    turned = jnp.abs(before.x * after.y - before.y * after.x) > TURNED * size
+    fast = before.x * before.x + before.y * before.y > model.rest_speed * model.rest_speed
+    return turned & fast & (used >= most * FULL) & (before.x * after.x + before.y * after.y > 0)

@@ -31,7 +31,9 @@ def strike(model, state, law="stronge", impacts="sequential", max_impacts=512):
     room = {"max_impacts": max_impacts, "max_logged": 512}
     response = respond(model, state.q, state.v, contacts, rows, law=law, impacts=impacts, **room)
     none = jax.tree.map(jnp.zeros_like, contacts.point)
-    rest = solve(model, contacts, rows, response.v, response.v, jnp.zeros_like(state.t), Midway(rows, none))
+    rest = solve(
+        model, contacts, rows, response.v, response.v, jnp.zeros_like(state.t), Midway(rows, none, contacts.frame)
+    )
     u = relative(rows, to_blocks(trees_of(model.topology), rest.v))
     slowest = jnp.where(contacts.active, u.z, jnp.inf).min(0)
     code = first_code(response.code, rest.code)

@@ -121,7 +121,8 @@ class Counts(NamedTuple):
 
 class Lane(NamedTuple):
     """code: (*batch) the first result code that is not OK.  done: (*batch) whether nothing is left to do.
-    fresh: (*batch) whether nothing but its state is known yet."""
+    fresh: (*batch) whether nothing but its state is known yet.
+    late: (T, *batch) zeros; their derivative is by how much each tree's time is behind the clock's [s]."""
 
     ready: Ready
     search: Search
@@ -130,6 +131,7 @@ class Lane(NamedTuple):
     code: Array
     done: Array
     fresh: Array
+    late: Array
 
 
 def select(yes: Array, new: Lane, old: Lane) -> Lane:

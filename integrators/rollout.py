@@ -101,8 +101,8 @@ def rollout(
 
     state: one scene, or a batch with one leading axis (`carom.tile`).  Any model parameter may be batched too.
     frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides.
-    max_dt: longest step [s].  Impacts are located in time whatever it is; it bounds the steps of trees, of bodies that
-        tumble, and of resting contacts, which are of order 4, 4 and 2 in it.
+    max_dt: longest step [s].  Impacts are located in time whatever it is; it bounds the steps of trees, of driven free
+        bodies, and of resting contacts, which are of order 4, 4 and 2 in it. Free flight has no step error.
     control: what the motors are told: None (their targets), (nv,), one row a frame (frames - 1, ..., nv), or a
         function (model, state, t) -> (..., nv) called every step.
     forces: from outside, along the degrees of freedom [N m, N], given as control is; `J.T @ wrench` pushes a link.

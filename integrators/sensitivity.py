@@ -10,7 +10,13 @@ and the end moves on by dh along the flow. The velocities then jump by the law o
 starts dh later. Together that is the saltation matrix of hybrid systems (Aizerman and Gantmacher 1958; Leine and
 Nijmeijer 2004, section 8.4), which is written nowhere: the chain rule makes it of these three.
 
-Where several contacts strike at once, the one that closes fastest sets the time, as it is resolved first.
+Several islands may strike in one tick, each at a time of its own, though these times are equal. Then each has a dh of
+its own. The clock takes one of them; what is behind the clock by the difference (`Lane.late`) catches up by the end of
+the next step, along its flow there. Where several contacts of one island strike, the one that closes fastest sets its
+time, as it is resolved first.
+
+The derivative takes much for constant that is not (which contacts there are, how long other steps are): it has
+no derivative itself, and says so.
 """
 
 from __future__ import annotations
@@ -20,20 +26,23 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ..collision.detect import detect
 from ..collision.proximities import Proximities
 from ..contact.contacts import Contacts
 from ..contact.determine import determine, phases
+from ..contact.picking import picked
 from ..contact.rows import Rows, relative, rows_of
-from ..engine.algebra.bounded import filled, is_zero
+from ..engine.algebra.bounded import differentiated_once, filled, is_zero
 from ..engine.dynamics.kinematics import coordinate_rates
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
+from .islands import islands
 from .lanes import Lane
-from .motion.forces import acceleration, column
+from .motion.forces import acceleration
 from .prepare import reach
 from .proposal import Proposal
 from .rules import Rules
@@ -58,13 +67,14 @@ def seen(rules: Rules, model: Model, q: Array) -> Seen:
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def seen_in_time(rules: Rules, model: Model, lane: Lane, tried: Proposal) -> tuple[Proposal, Seen]:
-    """The end of a proposal and what is seen there. Where something strikes, the end is when it does."""
-    return tried, seen(rules, model, tried.state.q)
+def seen_in_time(rules: Rules, model: Model, lane: Lane, tried: Proposal) -> tuple[Proposal, Seen, Array]:
+    """The end of a proposal, what is seen there, and `Lane.late` there. Where something strikes, the end is when it
+    does."""
+    return tried, seen(rules, model, tried.state.q), lane.late
 
 
 def _moved(rules: Rules, primals: Any, tangents: Any) -> Any:
-    model, lane, tried = primals
+    model, lane, tried = differentiated_once(primals)
     fields, tree = jax.tree.flatten(model)
     slopes = jax.tree.leaves(tangents[0], is_leaf=is_zero)
     varied = [k for k, d in enumerate(slopes) if not is_zero(d)]
@@ -74,34 +84,74 @@ def _moved(rules: Rules, primals: Any, tangents: Any) -> Any:
         return seen(rules, jax.tree.unflatten(tree, [new.get(k, x) for k, x in enumerate(fields)]), q)
 
     d: Proposal = filled(tangents[2], tried)
+    late = filled(tangents[1].late, lane.late)
     numbers, changes = [fields[k] for k in varied], [slopes[k] for k in varied]
     there, linear = jax.linearize(look, tried.state.q, *numbers)
     if rules.time_control != "fixed":  # there, steps end where they end
         gap = linear(jnp.zeros_like(d.state.q), *changes).contacts.gap if varied else None
-        d = _shifted(model, lane, tried, there, d, gap)
-    return (tried, there), (d, linear(d.state.q, *changes))
+        d, late = _shifted(model, lane, tried, there, d, gap, late)
+    return (tried, there, lane.late), (d, linear(d.state.q, *changes), late)
 
 
-def _shifted(model: Model, lane: Lane, tried: Proposal, there: Seen, d: Proposal, gap: Any) -> Proposal:
-    """The changes d of a proposal, with its end moved on to where what strikes there touches.
+def _shifted(
+    model: Model, lane: Lane, tried: Proposal, there: Seen, d: Proposal, gap: Any, late: Array
+) -> tuple[Proposal, Array]:
+    """The changes d of a proposal, with its end moved on to where what strikes there touches; and `Lane.late`'s.
 
     gap: what the gaps (C, *batch) change by because surfaces do, at fixed q; None: they do not.
+    late: (T, *batch) what `Lane.late` changed by.
     """
-    state, trees = tried.state, trees_of(model.topology)
-    u_n = relative(there.rows, to_blocks(trees, state.v)).z
-    now = phases(model, there.contacts, u_n).impact & ~lane.fresh  # a run does not start before it does
-    first = jnp.argmin(jnp.where(now, u_n, jnp.inf), 0)
-    here = now & (jnp.arange(len(now)).reshape(-1, *(1,) * (now.ndim - 1)) == first)
-    still = there.rows._replace(drift=jax.tree.map(jnp.zeros_like, there.rows.drift))
-    opens = relative(still, to_blocks(trees, _displacement(model, state.q, d.state.q))).z
-    opens = opens if gap is None else opens + gap
-    dh = (jnp.where(here, opens, 0) / jnp.where(here, -u_n, 1)).sum(0)
+    state, trees, rows = tried.state, trees_of(model.topology), there.rows
     ready, h = lane.ready, jnp.where(lane.fresh, 1, tried.h)
     dv = acceleration(model, state, h, ready.told.motors, tried.spread)
     rates = coordinate_rates(model, state.q, state.v), dv
-    strikes = column(now.any(0))
-    q, v = (x + jnp.where(strikes, rate, 0) * column(dh) for x, rate in zip((d.state.q, d.state.v), rates, strict=True))
-    return d._replace(state=State(q, v, d.state.t + dh), h=d.h + dh)
+    u_n = relative(rows, to_blocks(trees, state.v)).z
+    now = phases(model, there.contacts, u_n).impact & ~lane.fresh  # a run does not start before it does
+
+    # what is late catches up
+    change = _along(model, d.state, rates, late)
+    # the time of each contact that strikes
+    still = rows._replace(drift=jax.tree.map(jnp.zeros_like, rows.drift))
+    opens = relative(still, to_blocks(trees, _displacement(model, state.q, change.q))).z
+    opens = opens if gap is None else opens + gap
+    each = jnp.where(now, opens, 0) / jnp.where(now, -u_n, 1)
+    # of each island the fastest one's, and of the clock the fastest one's of all
+    dh = _fastest(now, u_n, each)
+    touching = now | (there.contacts.active & (there.contacts.gap <= model.gap_band))
+    ties = jnp.concatenate([rows.tree, ready.rows.tree]), jnp.concatenate([touching, tried.resting])
+    island = islands(model.topology, *ties)
+    of_contact = _island_of(island, rows.tree)
+    mine = now[:, None] & (of_contact[:, None] == island)  # (C, T, *batch)
+    own = jnp.where(mine.any(0), _fastest(mine, u_n[:, None], each[:, None]), dh)
+    change = _along(model, change, rates, jnp.where(now.any(0), own, 0))
+    return d._replace(state=State(change.q, change.v, d.state.t + dh), h=d.h + dh), dh - own
+
+
+def _along(model: Model, d: State, rates: tuple[Array, Array], dt: Array) -> State:
+    """Changes d of a state, each tree moved on by dt (T, *batch) along the flow."""
+    topology, trees = model.topology, trees_of(model.topology)
+    padded = jnp.concatenate([dt, jnp.zeros_like(dt, shape=(1, *dt.shape[1:]))])
+
+    def moved(x: Array, rate: Array, start: tuple[int, ...]) -> Array:
+        tree = np.repeat(trees.of_link[:-1], np.diff(start))
+        each = jnp.moveaxis(padded[tree], 0, -1)
+        return x + jnp.where(each != 0, rate, 0) * each
+
+    return State(moved(d.q, rates[0], topology.q_start), moved(d.v, rates[1], topology.v_start), d.t)
+
+
+def _fastest(now: Array, u_n: Array, each: Array) -> Array:
+    """Of the contacts now (C, ...) the entry in `each` of the one that closes fastest; 0 if there is none."""
+    speed = jnp.where(now, u_n, jnp.inf)
+    first = jnp.argmin(speed, 0)
+    here = now & (jnp.arange(len(now)).reshape(-1, *(1,) * (now.ndim - 1)) == first)
+    return jnp.where(here, each, 0).sum(0)
+
+
+def _island_of(island: Array, tree: Array) -> Array:
+    """(C, *batch) the island of each contact, by one of its trees that is not the world."""
+    one = tree.min(1)  # the world is the last
+    return picked(jnp.concatenate([island, jnp.full_like(island[:1], -1)]), one, 0)
 
 
 def _displacement(model: Model, q: Array, dq: Array) -> Array:

@@ -20,6 +20,7 @@ from jax.lax import stop_gradient
 from ..contact.contacts import Contacts
 from ..contact.events import Impacts
 from ..contact.respond import Response, respond
+from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, NOT_FINITE, OK, first_code, no_room
 from ..engine.state import State
@@ -50,7 +51,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     """
     with jax.named_scope("propose"):
         tried = proposal(rules, model, lane, step_to_try(lane, max_dt))
-    tried, (near, contacts, rows) = seen_in_time(rules, model, lane, tried)
+    tried, (near, contacts, rows), late = seen_in_time(rules, model, lane, tried)
     with jax.named_scope("decide"):
         verdict = decide(rules, model, lane, tried, contacts, rows, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
@@ -66,7 +67,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         accepted, ~lane.done, full, tried.resting, struck.impacts.count, *stop_gradient((contacts, near.needed))
     )
     lost = full | (~lane.done & (verdict.code == NOT_FINITE))
-    new = Lane(ready, verdict.search, clock, counts, code, clock.frame > frames.count, jnp.zeros_like(lane.fresh))
+    new = Lane(ready, verdict.search, clock, counts, code, clock.frame > frames.count, jnp.zeros_like(lane.fresh), late)
     stays = lane._replace(
         search=verdict.search, counts=counts, code=jnp.where(lost, code, lane.code), done=lane.done | lost
     )
@@ -83,7 +84,8 @@ def first_lane(rules: Rules, model: Model, state: State, frames: Frames, told: T
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)
     counts, clock = Counts.none(state.t), started(state.t, frames)
-    return Lane(ready, Search.new(state.t), clock, counts, no, no > 0, no == 0)
+    late = jnp.zeros((trees_of(model.topology).n, *state.t.shape), state.q.dtype)
+    return Lane(ready, Search.new(state.t), clock, counts, no, no > 0, no == 0, late)
 
 
 def _struck(

@@ -81,3 +81,17 @@ def filled(tangents: Any, primals: Any) -> Any:
         return jnp.zeros_like(x) if jnp.issubdtype(x.dtype, jnp.floating) else np.zeros(x.shape, jax.dtypes.float0)
 
     return jax.tree.map(fill, tangents, primals, is_leaf=is_zero)
+
+
+@jax.custom_jvp
+def differentiated_once(x: Any) -> Any:
+    """x, in a rule whose result has no derivative: an error says so where one is asked for."""
+    return x
+
+
+@differentiated_once.defjvp
+def _second(primals: Any, tangents: Any) -> Any:
+    raise TypeError(
+        "runs in which bodies can touch have first derivatives only: a second one (jax.hessian, jax.jvp of jax.jvp) "
+        "would leave out how the times of impacts change; take differences of first derivatives"
+    )

@@ -1,33 +1,135 @@
 """Free flight exact, trees to order 4: the default scheme.
 
-A free body's centre of mass moves on a parabola, which Runge-Kutta of order 4 follows without error, but
-only in coordinates in which it is a parabola: those of the centre of mass. So the origins of all free
-bodies are moved there for the step and back afterwards. Rotation and trees are of order 4, and so are arcs
-under motors and damping on a free body, whose forces turn with it or change with its speed.
+A free body on which nothing acts but gravity, and what is constant over the step about its centre of mass (impulses of
+resting contacts, forces from outside), flies as `flight.py` says. Motors, springs, damping, loss and armature of a free
+body turn with it or change with its speed: it then makes classical Runge-Kutta steps of order 4, in coordinates of
+its centre of mass, in which a parabola is one. So do trees, whose origins stay where they are.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.rotation import Quat
-from ...engine.algebra.vec3 import Vec3
+from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.closures.forward import forward
 from ...engine.forest import Forest
 from ...engine.model import Model, Topology
 from ...engine.state import State
+from .flight import Body, flown
 from .forces import Step, column, joint_forces
 from .rk4 import classical, rk4
 
+TURNING = ("damping", "loss", "stiffness", "armature", "motor_kp", "motor_kd")  # forces that do not stay as they are
+
+Columns = Sequence[Array]  # one a coordinate, (n, *batch) of n links or (*batch) of one
+
 
 def exact(model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None) -> State:
-    """One step of length h [s]; free bodies' arcs exact under constant forces, the rest order 4."""
+    """One step of length h [s]; free bodies' flights exact under constant forces, the rest order 4."""
     free = free_bodies(model.topology)
     if not free.any():
         return rk4(model, state, h, control, impulses)
+    links = np.flatnonzero(free).tolist()
+    forest = Forest.of(model, q=state.q, v=state.v)
+    q, v = _flight(forest, model, state, h, impulses, links)
+    flies = _flies(forest, model, control, links)
+
+    def stepped() -> State:
+        after = _stepped(model, state, h, control, impulses)
+        old_q, old_v = _columns(forest, after.q, after.v, links)
+        own_q, own_v = ([jnp.where(flies, x, y) for x, y in zip(*z, strict=True)] for z in ((q, old_q), (v, old_v)))
+        return _put(forest, after, own_q, own_v, links)
+
+    end = jax.lax.cond(flies.all(), lambda: _put(forest, state, q, v, links), stepped) if free.all() else stepped()
+    return State(end.q, end.v, state.t + h)
+
+
+def free_bodies(topology: Topology) -> np.ndarray:
+    """(nl,) true for floating links that carry nothing and are in no loop."""
+    floating = np.array([joint == "floating" for joint in topology.joints], bool)
+    tied = [*topology.parents, *(end for loop in topology.loops for end in (loop.a, loop.b))]
+    return floating & ~np.isin(np.arange(topology.n_links), tied)
+
+
+# -- free bodies that fly ----------------------------------------------------------------------------
+
+
+def _flies(forest: Forest, model: Model, control: Array | None, links: list[int]) -> Array:
+    """(n, *batch), or what broadcasts to it: whether nothing but constant forces acts on these free bodies."""
+    acts = model.motor_gain * (model.motor_target if control is None else control) != 0
+    for name in TURNING:
+        acts = acts | (getattr(model, name) != 0)
+    start = forest.topology.v_start
+    return ~jnp.stack([forest.rows(acts, 1, [start[i] + k for i in links]) for k in range(6)]).any(0)
+
+
+def _flight(
+    forest: Forest, model: Model, state: State, h: Step, impulses: Array | None, links: list[int]
+) -> tuple[Columns, Columns]:
+    """q and v of these free bodies after a flight."""
+    q, v = _columns(forest, state.q, state.v, links)
+    start = forest.topology.v_start
+    p = [forest.rows(impulses, 1, [start[i] + k for i in links]) for k in range(6)] if impulses is not None else None
+    mass, com, inertia = (forest.rows(getattr(model, x), Model.base_ndim(x), links) for x in ("mass", "com", "inertia"))
+    return _flown(q, v, p, mass, com, inertia, model.gravity, h)
+
+
+@fence
+def _flown(q, v, p, mass, com, inertia, gravity, h):
+    arm = Vec3.of(com)
+    turn, w = Quat(*q[3:]), Vec3(*v[:3])
+    r = turn.rotate(arm)
+    none = jax.tree.map(jnp.zeros_like, w)
+    push, moment = (none, none) if p is None else (Vec3(*p[3:]), Vec3(*p[:3]) - r.cross(Vec3(*p[3:])))
+    body = Body(turn, w, Vec3(*q[:3]) + r, Vec3(*v[3:]) + w.cross(r))
+    end = flown(body, mass, Sym3.of(inertia), Vec3.of(gravity), moment, push, h)
+    r = end.turn.rotate(arm)
+    o, u = end.center - r, end.u - end.w.cross(r)
+    return (o.x, o.y, o.z, end.turn.w, *end.turn.vector.xyz), (*end.w.xyz, *u.xyz)
+
+
+def _columns(forest: Forest, q: Array, v: Array, links: list[int]) -> tuple[Columns, Columns]:
+    """Their coordinates and velocities."""
+    topology = forest.topology
+    return (
+        [forest.rows(q, 1, [topology.q_start[i] + k for i in links]) for k in range(7)],
+        [forest.rows(v, 1, [topology.v_start[i] + k for i in links]) for k in range(6)],
+    )
+
+
+def _put(forest: Forest, state: State, q: Columns, v: Columns, links: list[int]) -> State:
+    """The state with these bodies' coordinates and velocities in their places."""
+
+    def put(x: Array, columns: Columns, start: tuple[int, ...]) -> Array:
+        shape = (*(() if len(links) == 1 else (len(links),)), *forest.batch)
+        rows = jnp.stack([jnp.broadcast_to(y, shape) for y in columns], -1)
+        own = rows if len(links) == 1 else jnp.moveaxis(rows, 0, -2).reshape(*forest.batch, -1)
+        x = jnp.broadcast_to(x, (*forest.batch, x.shape[-1]))
+        pieces, at = [], 0
+        for mine, run in itertools.groupby(range(forest.topology.n_links), lambda i: i in links):
+            several = list(run)
+            first, last = start[several[0]], start[several[-1] + 1]
+            pieces.append(own[..., at : at + last - first] if mine else x[..., first:last])
+            at += last - first if mine else 0
+        return jnp.concatenate(pieces, -1)
+
+    topology = forest.topology
+    return State(put(state.q, q, topology.q_start), put(state.v, v, topology.v_start), state.t)
+
+
+# -- all by Runge-Kutta, free bodies in coordinates of their centres of mass ---------------------------
+
+
+def _stepped(model: Model, state: State, h: Step, control: Array | None, impulses: Array | None) -> State:
+    free = free_bodies(model.topology)
     arm = jnp.where(free[:, None], model.com, 0)
     centered = model.replace(com=model.com - arm)
     spread = 0.0 if impulses is None else _about_centers(model, state, arm, impulses) / column(h)
@@ -39,13 +141,6 @@ def exact(model: Model, state: State, h: Step, control: Array | None = None, imp
         return forward(centered, now.q, now.v, now.t, _about_centers(model, actual, arm, forces) + spread)
 
     return _moved(model, classical(centered, _moved(model, state, arm), h, accelerate), -arm)
-
-
-def free_bodies(topology: Topology) -> np.ndarray:
-    """(nl,) true for floating links that carry nothing and are in no loop."""
-    floating = np.array([joint == "floating" for joint in topology.joints], bool)
-    tied = [*topology.parents, *(end for loop in topology.loops for end in (loop.a, loop.b))]
-    return floating & ~np.isin(np.arange(topology.n_links), tied)
 
 
 @fence

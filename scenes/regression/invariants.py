@@ -25,7 +25,7 @@ def energy_never_grows(recording: Recording | Reading, tolerance: float | None =
     """No impact ends with more kinetic energy than it began with, and no frame has more energy than an earlier one.
 
     For scenes without motors and moving statics, which may put energy in. tolerance: of the largest kinetic energy;
-    trees, and bodies that tumble, are integrated to the fourth order of max_dt, and long runs of these want more.
+    trees are integrated to the fourth order of max_dt, and long runs of these want more.
     """
     reading, allowed = _read(recording, tolerance)
     ledger, impacts = reading.ledger, reading.impacts

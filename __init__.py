@@ -57,6 +57,8 @@ _HOME = {
     "rollout": "integrators.rollout",
     "step": "integrators.advance",
     "tile": "integrators.rollout",
+    "Rollout": "integrators.rollout",
+    "Code": "engine.results",
     "state_hash": "integrators.snapshots",
     "model_hash": "integrators.snapshots",
     "Live": "scenes.live.world",
@@ -160,9 +162,11 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.planar.sensitivity import chain_force_jacobian as chain_force_jacobian
     from .engine.planar.sensitivity import chain_torque_jacobian as chain_torque_jacobian
     from .engine.planar.sensitivity import chain_torques as chain_torques
+    from .engine.results import Code as Code
     from .engine.state import State as State
     from .integrators.advance import step as step
     from .integrators.planar.rollout import chain_rollout as chain_rollout
+    from .integrators.rollout import Rollout as Rollout
     from .integrators.rollout import rollout as rollout
     from .integrators.rollout import tile as tile
     from .integrators.snapshots import model_hash as model_hash

@@ -17,7 +17,7 @@ from ..collision.proximities import Proximities
 from ..engine.algebra.vec3 import Vec3
 from ..engine.joints import JOINTS
 from ..engine.model import Model, Topology
-from ..engine.results import CONTACTS_FULL, OK
+from ..engine.results import CONTACTS_FULL, OK, gravest
 from .contacts import Contacts, tangents
 from .picking import in_front, picked
 
@@ -193,8 +193,7 @@ def _packed(contacts: Contacts, room: int) -> Contacts:
         front = jax.tree.map(lambda x: picked(x, order, 0), _rows_only(contacts))
         contacts = front._replace(active=real, code=contacts.code)
     full = jnp.where(count > room, CONTACTS_FULL, OK)
-    code = jnp.where(contacts.code == OK, full, contacts.code).astype(jnp.int32)
-    return contacts._replace(code=code, needed=jnp.where(count > room, count, 0))
+    return contacts._replace(code=gravest(contacts.code, full), needed=jnp.where(count > room, count, 0))
 
 
 def _rows_only(contacts: Contacts) -> Any:

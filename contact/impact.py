@@ -24,7 +24,7 @@ from jax import Array
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.model import Model
-from ..engine.results import IMPACTS_CAPPED, OK
+from ..engine.results import IMPACTS_CAPPED, OK, gravest
 from .cone.solve import solve_cone
 from .contacts import Contacts
 from .determine import phases
@@ -100,7 +100,7 @@ def simultaneous(
     sums = energy + jnp.cumsum(gained, 0)
     number, none = felt.sum(0, dtype=jnp.int32), jnp.zeros_like(order)
     log = Impacts(jnp.where(real, order, -1), u0, u1, p1, sums - gained, sums, none, number)
-    return Struck(V_after, log, jnp.where(code == OK, other, code))
+    return Struck(V_after, log, gravest(code, other))
 
 
 def _work(p: Vec3, before: Vec3, after: Vec3) -> Array:

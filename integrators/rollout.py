@@ -57,7 +57,8 @@ class Rollout:
 
     t: (frames,) [s].  q: (frames, nq).  v: (frames, nv).  The first frame is the state the rollout began with; frames
     that a lane did not reach are NaN.
-    events: every impact.  code: () result code, see `engine.results`.  stats: what it took.  state: the last state.
+    events: every impact.  code: () a `carom.Code`; `why()` says it in words.  stats: what it took.  state: the last
+    state.
     """
 
     t: Array
@@ -67,6 +68,11 @@ class Rollout:
     code: Array
     stats: Stats
     state: State
+
+    def why(self) -> str:
+        """What happened, in words: "finished", or a line for each code with its lanes, the time, and what to do."""
+        code, t, q, v = at_hand(self.code, self.t, self.q, self.v)
+        return results.why(code, results.last_well(t, q, v))
 
 
 def rollout(
@@ -117,8 +123,8 @@ def rollout(
         max_ticks turns then, which must be given, and remembers 2 sqrt(max_ticks) of them. See docs/derivatives.md.
     devices: that the lanes are spread over: a list, or so many. None: all that jax has here, if each gets a lane.
     chunk: run so many lanes at a time, and gather what they did into numpy arrays, where memory is short.
-    throw: raise if a lane fails, warn where one is less exact than it should be; else, and always inside jit, look at
-        `.code`.
+    throw: raise if a lane fails, warn where one is less exact than it should be or its log is full; else, and always
+        inside jit, look at `.code` and `.why()`.
     """
     if not isinstance(model, Model):
         given = type(model).__name__
@@ -158,8 +164,7 @@ def rollout(
         result = run_batch(program, static, devices, chunk, *numbers)
     if throw and not inside_jit:
         code, t, q, v = at_hand(result.code, result.t, result.q, result.v)  # by numpy: there is nothing to compile
-        well = np.isfinite(q).all(-1) & np.isfinite(v).all(-1)
-        results.raise_for(code, np.where(well, t, t[..., :1]).max(-1))
+        results.raise_for(code, results.last_well(t, q, v))
     return result
 
 

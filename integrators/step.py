@@ -21,7 +21,7 @@ from ..contact.contacts import Contacts
 from ..contact.events import Impacts
 from ..contact.respond import Response, respond
 from ..engine.model import Model
-from ..engine.results import NOT_FINITE, first_code
+from ..engine.results import NOT_FINITE, gravest
 from ..engine.state import State
 from .clock import Frames, later, started
 from .lanes import Counts, Lane, Ready, Search, select
@@ -60,7 +60,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         after = State(tried.state.q, struck.v, t)
         orders = told(model, after, clock.frame)
         ready = prepared(rules, model, after, near, contacts, rows, orders, max_dt)
-    code = first_code(lane.code, tried.code, contacts.code, struck.code, verdict.code)
+    code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
     counts = lane.counts.plus(accepted, ~lane.done, tried.resting, struck.impacts.count, stop_gradient(contacts))
     lost = ~lane.done & (verdict.code == NOT_FINITE)
     new = Lane(ready, verdict.search, clock, counts, code, clock.frame > frames.count, jnp.zeros_like(lane.fresh))

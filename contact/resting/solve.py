@@ -26,7 +26,7 @@ from ...engine.algebra.bounded import loop
 from ...engine.algebra.vec3 import Vec3
 from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
-from ...engine.results import first_code
+from ...engine.results import gravest
 from ..cone.solve import solve_cone
 from ..contacts import Contacts
 from ..determine import SLOW, phases
@@ -85,7 +85,7 @@ def solve(
         start, target = V + jnp.where(last, change, 0), jnp.where(last, goal, 0)
         solved = solve_cone(here, start, target, contacts.friction, active)
         p = jax.tree.map(lambda x: jnp.where(active, x, 0), solved.p)
-        return k + 1, jnp.where(last, V, solved.V), p, first_code(code, solved.code)
+        return k + 1, jnp.where(last, V, solved.V), p, gravest(code, solved.code)
 
     none = jnp.zeros_like(u_n)
     start = (jnp.where(stops.any(), 0, 1), V, Vec3(none, none, none), jnp.zeros_like(contacts.code))

@@ -20,7 +20,7 @@ class Recording:
 
     scene: what was run.  keywords: of `carom.rollout`.  title: what people call it.
     t: (..., F) [s].  q: (..., F, nq).  v: (..., F, nv): the frames, NaN where a lane did not get.
-    events: every impact (numpy arrays).  code: (...) result codes.  stats: name -> (...), fields of `carom.Stats`.
+    events: every impact (numpy arrays).  code: (...) of `carom.Code`.  stats: name -> (...), fields of `carom.Stats`.
     varied: model parameters that differ from the scene's, name -> (lanes, ...); empty for a single run.
     model_hash: fingerprint of the model that was run.  provenance: versions, machine, date, command, dtype.
     complete: whether the run came to its end.  piece: intervals between frames that were run at once; 0: all.
@@ -68,6 +68,12 @@ class Recording:
             {name: x for name, x in keywords.items() if name not in NOT_KEPT}, varied, model_hash(model),
             provenance(q.dtype),
         )  # fmt: skip
+
+    def why(self) -> str:
+        """What happened, in words, as `why()` of a rollout."""
+        from ...engine.results import last_well, why
+
+        return why(self.code, last_well(self.t, self.q, self.v))
 
     @property
     def lanes(self) -> int | None:

@@ -10,6 +10,7 @@ _HOME = {
     # describe a scene
     "SceneBuilder": "scenes.builder",
     "SceneSpec": "scenes.spec",
+    "BodySpec": "scenes.spec",
     "Fixed": "scenes.joint_specs",
     "Revolute": "scenes.joint_specs",
     "Prismatic": "scenes.joint_specs",
@@ -26,6 +27,7 @@ _HOME = {
     "Gear": "scenes.loop_specs",
     "Driven": "scenes.loop_specs",
     "Sphere": "collision.shapes",
+    "Plane": "collision.shapes",
     "Box": "collision.shapes",
     "Capsule": "collision.shapes",
     "Cylinder": "collision.shapes",
@@ -124,6 +126,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .collision.shapes import Ellipsoid as Ellipsoid
     from .collision.shapes import Heightfield as Heightfield
     from .collision.shapes import Mesh as Mesh
+    from .collision.shapes import Plane as Plane
     from .collision.shapes import Sphere as Sphere
     from .contact.matrix import collision_matrix as collision_matrix
     from .contact.resolve import resolve_impact as resolve_impact
@@ -208,6 +211,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.running import record as record
     from .scenes.sources import load as load
     from .scenes.sources import save_scene as save_scene
+    from .scenes.spec import BodySpec as BodySpec
     from .scenes.spec import SceneSpec as SceneSpec
 
 __all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

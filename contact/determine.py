@@ -94,15 +94,19 @@ def _touching(model: Model, near: Proximities) -> Contacts:
     # what is not active may hold anything: from here on it is nowhere, and its normal is up
     point = only((vector(near.point_a) + vector(near.point_b)) * 0.5, Vec3(0.0, 0.0, 0.0))
     normal = only(vector(near.normal), Vec3(0.0, 0.0, 1.0))
-    friction, restitution = (
-        picked(first(jnp.concatenate([x, jnp.zeros_like(x[..., :1])], -1)), pair, 0) if pair.size else first(near.gap)
-        for x in (model.pair_friction, model.pair_restitution)
-    )
+    friction, restitution = (of_pairs(x, pair) for x in (model.pair_friction, model.pair_restitution))
     return Contacts(
         pair, jnp.full_like(pair, -1), links[a], links[b], active, first(near.gap),
         tangents(normal), point, surface_velocity(model, pair, point), friction, restitution,
         near.code, jnp.zeros_like(near.code),
     )  # fmt: skip
+
+
+def of_pairs(numbers: Array, pair: Array) -> Array:
+    """(C, *batch) those of numbers (..., np) that belong to the pairs (C, *batch); 0 where there is none."""
+    if not pair.size:
+        return jnp.zeros(pair.shape, numbers.dtype)
+    return picked(jnp.moveaxis(jnp.concatenate([numbers, jnp.zeros_like(numbers[..., :1])], -1), -1, 0), pair, 0)
 
 
 def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:

@@ -11,7 +11,6 @@ import numpy as np
 from jax import Array
 
 
-
 class Code(IntEnum):
     """What happened to a lane. A greater code is graver, and hides the smaller ones of the same lane.
 
@@ -113,7 +112,7 @@ MESSAGES = {
 }
 
 
-def gravest(*codes: Array | int) -> Array:
+def gravest(*codes: Array | np.ndarray | int) -> Array:
     """The gravest code, lane by lane."""
     return functools.reduce(jnp.maximum, codes, jnp.int32(OK)).astype(jnp.int32)
 
@@ -152,7 +151,7 @@ def why(code: Array | np.ndarray, t: Array | np.ndarray) -> str:
 
 
 def last_well(t: Array | np.ndarray, *values: Array | np.ndarray) -> np.ndarray:
-    """(...) the time of each lane's last frame at which its values (..., frames, n) are finite [s]; t: (..., frames)."""
+    """(...) when each lane was last well [s]: all its values (..., frames, n) are finite.  t: (..., frames) [s]."""
     well = np.logical_and.reduce([np.isfinite(x).all(-1) for x in values])
     t = np.asarray(t)
     return np.where(well, t, t[..., :1]).max(-1)

@@ -137,6 +137,7 @@ def rollout(
     state = batched(model, state)
     limits = has_limits(model)
     rules = Rules.of(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs, max_impacts)
+    rules.check(model)
     frames = Frames.of(intervals_of(times, frame_dt), state.q.dtype)
     orders = Orders.of(control, forces, len(times) - 1, model.topology.nv, state)
     static: tuple[Any, ...]

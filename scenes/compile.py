@@ -170,12 +170,12 @@ def _shapes(
         placed += [(row, k, spec.name) for row in link.shapes]
     rows, on, owners = [row for row, _, _ in placed], [link for _, link, _ in placed], [name for _, _, name in placed]
     names, joints = tuple(spec.name for spec in specs), tuple(link.joint.kind for link in links)
-    pairs, friction, restitution = pair_table(scene, names, parents, joints, rows, on, owners)
+    pairs, numbers, ruled = pair_table(scene, names, parents, joints, rows, on, owners)
     geometry = [row.geometry for row in rows]
     ends = np.cumsum([0, *(len(g.points) for g in geometry)]).tolist()
     topology = Topology(
         names, parents, joints, tuple(g.kind for g in geometry), tuple(on), tuple(pairwise(ends)),
-        tuple(g.faces for g in geometry), tuple(g.grid for g in geometry), pairs=pairs,
+        tuple(g.faces for g in geometry), tuple(g.grid for g in geometry), pairs=pairs, ruled=ruled,
         driven=any(row.twist.any() for row in rows),
     )  # fmt: skip
     return topology, {
@@ -184,10 +184,10 @@ def _shapes(
         "shape_quaternion": _stack([row.quaternion for row in rows], 4),
         "friction": np.array([row.friction for row in rows]),
         "restitution": np.array([row.restitution for row in rows]),
+        "tangential_restitution": np.array([row.tangential_restitution for row in rows]),
         "points": np.concatenate([np.zeros((0, 3)), *(g.points for g in geometry)]),
         "shape_twist": _stack([row.twist for row in rows], 6),
-        "pair_friction": friction,
-        "pair_restitution": restitution,
+        **numbers,
     }
 
 

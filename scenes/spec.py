@@ -26,7 +26,8 @@ class BodySpec:
     density: of shapes that have none of their own [kg/m^3]; None: 1000.
     com (3,) in the body's frame [m]; None: from the shapes, or zero when inertia is given.
     inertia: (3, 3) about com, body axes, or its diagonal (3,) [kg m^2]; None: from the shapes, scaled to mass.
-    friction, restitution, material: of shapes that have none of their own; None: 0.5, 0 and no material.
+    friction, restitution, tangential_restitution, material: of shapes that have none of their own; None: 0.5, 0, 0 and
+    no material.
     """
 
     name: str
@@ -41,6 +42,7 @@ class BodySpec:
     inertia: Numbers | None = None
     friction: float | None = None
     restitution: float | None = None
+    tangential_restitution: float | None = None
     material: str | None = None
 
     def __post_init__(self) -> None:
@@ -74,6 +76,7 @@ class LinkSpec:
     v0: Numbers | None = None
     friction: float | None = None
     restitution: float | None = None
+    tangential_restitution: float | None = None
     material: str | None = None
 
     def __post_init__(self) -> None:
@@ -84,7 +87,7 @@ class LinkSpec:
 class PlaneSpec:
     """The static halfspace n . x <= offset.  normal (3,) in W, of any length, n its unit vector; offset [m].
 
-    friction, restitution, material, group, mask: as in Shape.
+    friction, restitution, tangential_restitution, material, group, mask: as in Shape.
     """
 
     normal: Numbers = (0.0, 0.0, 1.0)
@@ -92,6 +95,7 @@ class PlaneSpec:
     name: str | None = None
     friction: float | None = None
     restitution: float | None = None
+    tangential_restitution: float | None = None
     material: str | None = None
     group: int = 1
     mask: int = ALL_LAYERS
@@ -116,6 +120,7 @@ class StaticSpec:
     angular_velocity: Numbers = (0.0, 0.0, 0.0)
     friction: float | None = None
     restitution: float | None = None
+    tangential_restitution: float | None = None
     material: str | None = None
 
     def __post_init__(self) -> None:
@@ -130,6 +135,7 @@ class PairSpec:
     material_b: str
     friction: float | None = None
     restitution: float | None = None
+    tangential_restitution: float | None = None
 
     def __post_init__(self) -> None:
         make_plain(self)

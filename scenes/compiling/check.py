@@ -93,6 +93,13 @@ def fraction(where: str, field: str, value: Any, shape: tuple[int, ...] = ()) ->
     return array
 
 
+def signed_fraction(where: str, field: str, value: Any) -> Array:
+    array = numbers(where, field, value, ())
+    if not -1 <= array <= 1:
+        reject(where, field, value, "it must lie between -1 and 1: give 0 to end slip, 1 to give it back reversed")
+    return array
+
+
 def direction(where: str, field: str, value: Any) -> Array:
     """A vector of any length but zero, made unit."""
     vector = numbers(where, field, value, (3,))

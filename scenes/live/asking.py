@@ -89,7 +89,8 @@ class Questions:
             pairs = tuple((k, others + j) for k in range(others) for j in range(mine))
             numbers = jnp.zeros(len(pairs), model.mass.dtype)
             topology = replace(model.topology, pairs=pairs)
-            model = model.replace(topology=topology, pair_friction=numbers, pair_restitution=numbers)
+            names = ("pair_friction", "pair_restitution", "pair_tangential_restitution")
+            model = model.replace(topology=topology, **dict.fromkeys(names, numbers))
             q = jnp.zeros(topology.nq, model.mass.dtype)
             self._programs[key] = model, _all_pairs.lower(model, q).compile()
         model, program = self._programs[key]

@@ -76,6 +76,7 @@ class Live:
         limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
         limits |= not self.model.topology.pairs  # where nothing can touch, a step looks at limits, be there none
         rules = Rules(scheme, time_control, law, impacts, "solve", limits, max_contacts, max_pairs)
+        rules.check(self.model)
         self._stepper = Stepper(self.model, rules, self._start.spares, max_events, longest, max_ticks)
         self._bodies = Bodies.of(spec, self.model.topology)
         self._questions = Questions(spec, self.model, self._bodies)

@@ -46,6 +46,7 @@ _HOME = {
     # compile it
     "compile_scene": "scenes.compile",
     "SceneError": "scenes.compiling.check",
+    "SceneWarning": "scenes.compiling.check",
     "Model": "engine.model",
     "State": "engine.state",
     # ask what is near what
@@ -182,6 +183,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.chains.twin import chain_twin as chain_twin
     from .scenes.compile import compile_scene as compile_scene
     from .scenes.compiling.check import SceneError as SceneError
+    from .scenes.compiling.check import SceneWarning as SceneWarning
     from .scenes.envs.environment import Environment as Environment
     from .scenes.envs.registration import register_envs as register_envs
     from .scenes.envs.registry import make_env as make_env

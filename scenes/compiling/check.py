@@ -29,6 +29,10 @@ class SceneError(ValueError):
         super().__init__(message)
 
 
+class SceneWarning(UserWarning):
+    """A scene that compiles, but hardly is what was meant; the text says what, and what to do."""
+
+
 def reject(where: str, field: str, value: Any, must: str) -> NoReturn:
     """Raise; must: what the value must be, and after a colon what to do."""
     shown = repr(plain(value))

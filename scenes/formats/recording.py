@@ -61,7 +61,7 @@ class Recording:
 
         q, varied = np.asarray(result.q), {name: np.asarray(x) for name, x in (varied or {}).items()}
         if model is None:
-            model = compile_scene(scene, q.dtype)[0].replace(**varied)
+            model = compile_scene(scene, q.dtype, overlaps="ignore")[0].replace(**varied)
         return Recording(
             scene, title, np.asarray(result.t), q, np.asarray(result.v), logged(result.events),
             np.asarray(result.code), plain_stats(result),

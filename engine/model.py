@@ -15,8 +15,9 @@ from typing import Any
 import jax
 from jax import Array
 
+from .display import Row, count, counts, lanes_text, names, numbers, shown
 from .joints import JOINTS
-from .parameters import AXES, COMBINED, checked, pair_numbers, unread
+from .parameters import AXES, COMBINED, checked, is_array, pair_numbers, unread
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,22 @@ class Topology:
         return int(name)
 
 
+def _described(model: Model) -> tuple[str, list[Row]]:
+    topology = model.topology
+    shapes = {name: x.shape for name, x in model.parameters.items() if is_array(x)}
+    lanes = {shape[: len(shape) - len(AXES[name])] for name, shape in shapes.items()} - {()}
+    sizes = count(topology.n_links, "link"), count(topology.nv, "degree") + " of freedom"
+    sizes += count(len(topology.shape_kinds), "shape"), count(len(topology.pairs), "pair") + " that may touch"
+    rows = [("links", names(topology.names)), ("joints", counts(topology.joints))]
+    rows += [("shapes", counts(topology.shape_kinds))] if topology.shape_kinds else []
+    if topology.loops:
+        rows += [("loops", f"{counts(loop.kind for loop in topology.loops)}, held by {topology.hold}")]
+    own = [name for name, shape in shapes.items() if len(shape) > len(AXES[name])]
+    rows += [("by lane", names(own))] if own else []
+    return ", ".join(sizes) + lanes_text(max(lanes, default=())), [*rows, ("gravity [m/s^2]", numbers(model.gravity))]
+
+
+@shown(_described)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Model:

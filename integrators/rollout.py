@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from jax import Array
 
 from ..engine import results
 from ..engine.algebra.fence import available
+from ..engine.display import Row, count, lanes_text, numbers, shown, values
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open
@@ -50,6 +51,28 @@ class Stats:
     useful: Array
 
 
+def described_run(run: Any) -> tuple[str, list[Row]]:
+    """Of a rollout, or a recording."""
+    times, t = getattr(run.t, "shape", ()), values(run.t)
+    span = "" if t is None or not np.isfinite(t).any() else f" from {np.nanmin(t):.4g} to {np.nanmax(t):.4g} s"
+    head = f"{count(times[-1], 'frame') if times else '?'}{span}{lanes_text(times[:-1])}"
+    if t is None:
+        return head, [(name, numbers(getattr(run, name))) for name in ("t", "q", "v", "code")]
+    stats = run.stats if isinstance(run.stats, Mapping) else vars(run.stats)
+    rows = [("what happened", run.why().splitlines()[0]), ("impacts", _impacts(run.events))]
+    rows += [("ticks, rollbacks", ", ".join(numbers(stats[name]) for name in ("ticks", "rollbacks")))]
+    rows += [("deepest overlap", numbers(stats["max_penetration"])), ("last q", numbers(run.q[..., -1, :]))]
+    return head, rows
+
+
+def _impacts(events: Events) -> str:
+    logged, missed, t = (np.asarray(x) for x in (events.count, events.missed, events.t))
+    real = t[np.arange(t.shape[-1]) < logged[..., None]] if t.size else t
+    span = f", from {real.min():.6g} to {real.max():.6g} s" if real.size else ""
+    return f"{logged.sum()}{span}" + (f", and {missed.sum()} that were not logged" if missed.any() else "")
+
+
+@shown(described_run)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Rollout:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..collision.plain import Numbers, make_plain
 from ..collision.shapes import ALL_LAYERS, Shape
+from ..engine.display import Row, count, counts, names, shown
 from .joint_specs import Joint
 
 
@@ -164,6 +165,20 @@ class LoopSpec:
         make_plain(self)
 
 
+def _described(scene: SceneSpec) -> tuple[str, list[Row]]:
+    free = [link.name for link in scene.links if isinstance(link, BodySpec)]
+    hung = [link.name for link in scene.links if isinstance(link, LinkSpec)]
+    head = ", ".join((count(len(free), "free body"), count(len(hung), "link"), count(len(scene.statics), "static")))
+    rows = [("free bodies", names(free)), ("links", names(hung))]
+    rows += [("statics", names(static.name or type(static).__name__ for static in scene.statics))]
+    rows += [("loops", counts(getattr(loop.joint, "kind", "?") for loop in scene.loops))] if scene.loops else []
+    rules = [f"{rule.material_a} on {rule.material_b}" for rule in scene.pairs]
+    rules += [f"{' and '.join(map(str, pair))} never touch" for pair in scene.exclusions]
+    rows += [("rules", names(rules))] if rules else []
+    return head, [*(row for row in rows if row[1]), ("gravity [m/s^2]", str(scene.gravity))]
+
+
+@shown(_described)
 @dataclass(frozen=True)
 class SceneSpec:
     """A whole scene.

@@ -16,6 +16,7 @@ from jax import Array
 
 from ...engine import results
 from ...engine.algebra.fence import available
+from ...engine.display import Row, count, lanes_text, numbers, shown, values
 from ...engine.native.open_arrays import Open, OpenRecord
 from ...engine.native.primitive import VECTOR, native
 from ...engine.planar.accelerations import state_of, turns
@@ -35,6 +36,17 @@ FIELDS = {"torque": 1, "force": 2, "acceleration": 2, "angular": 1}  # of ChainD
 ChainControl = ChainDrive | Callable[[Chain, ChainState, Array], ChainDrive]
 
 
+def _described(run: ChainRollout) -> tuple[str, list[Row]]:
+    times, t = getattr(run.t, "shape", ()), values(run.t)
+    head = f"{count(times[-1], 'frame') if times else '?'}{lanes_text(times[:-1])}"
+    if t is None:
+        return head, [(name, numbers(getattr(run, name))) for name in ("t", "x", "v", "code")]
+    rows = [("what happened", run.why().splitlines()[0]), ("t [s]", numbers(run.t))]
+    rows += [(name, numbers(getattr(run.stats, name))) for name in ("impacts", "ticks", "stretch")]
+    return head, rows
+
+
+@shown(_described)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ChainRollout:

@@ -8,12 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.display import Row, shown
 from ...integrators.recording import Events
 from ..spec import SceneSpec
 
 NOT_KEPT = ("throw", "devices", "chunk")  # keywords of a rollout that change neither motion nor events
 
 
+def _described(recording: Recording) -> tuple[str, list[Row]]:
+    from ...integrators.rollout import described_run
+
+    head, rows = described_run(recording)
+    return f"{recording.title}, {head}" + ("" if recording.complete else " (not run to its end)"), rows
+
+
+@shown(_described)
 @dataclass(frozen=True)
 class Recording:
     """One run, or a batch of runs with one leading axis of lanes; numpy arrays.

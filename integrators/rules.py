@@ -78,4 +78,4 @@ class Rules:
 def returns_slip(model: Model) -> bool:
     """Whether a pair has a tangential restitution, as far as is known."""
     numbers = model.pair_tangential_restitution
-    return not isinstance(numbers, jax.core.Tracer) and bool(np.any(numbers))
+    return not isinstance(numbers, jax.core.Tracer) and bool(np.asarray(numbers).any())

@@ -78,9 +78,14 @@ def test_pairs_take_the_smaller_or_what_a_rule_says() -> None:
 
 def test_a_law_that_would_not_read_it_is_refused() -> None:
     model, state = carom.compile_scene(scene())
-    for how in ({}, {"law": "newton"}, {"law": "chatterjee_ruina", "impacts": "simultaneous"}):
+    others: tuple[dict[str, Any], ...] = (
+        {"duration": 1.0},
+        {"duration": 1.0, "law": "newton"},
+        RUN | {"impacts": "simultaneous"},
+    )
+    for how in others:
         with pytest.raises(ValueError, match=r"tangential_restitution, which law=.* use law='chatterjee_ruina'"):
-            carom.rollout(model, state, duration=0.1, **how)
+            carom.rollout(model, state, **how)
     with pytest.raises(ValueError, match="use law='chatterjee_ruina'"):
         carom.step(model, state, dt=0.1)
     with pytest.raises(carom.SceneError, match=r"tangential_restitution is 1\.5; it must lie between -1 and 1"):

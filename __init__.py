@@ -10,6 +10,7 @@ _HOME = {
     # describe a scene
     "SceneBuilder": "scenes.builder",
     "SceneSpec": "scenes.spec",
+    "BodySpec": "scenes.spec",
     "Fixed": "scenes.joint_specs",
     "Revolute": "scenes.joint_specs",
     "Prismatic": "scenes.joint_specs",
@@ -26,6 +27,7 @@ _HOME = {
     "Gear": "scenes.loop_specs",
     "Driven": "scenes.loop_specs",
     "Sphere": "collision.shapes",
+    "Plane": "collision.shapes",
     "Box": "collision.shapes",
     "Capsule": "collision.shapes",
     "Cylinder": "collision.shapes",
@@ -44,6 +46,7 @@ _HOME = {
     # compile it
     "compile_scene": "scenes.compile",
     "SceneError": "scenes.compiling.check",
+    "SceneWarning": "scenes.compiling.check",
     "Model": "engine.model",
     "State": "engine.state",
     # ask what is near what
@@ -57,6 +60,8 @@ _HOME = {
     "rollout": "integrators.rollout",
     "step": "integrators.advance",
     "tile": "integrators.rollout",
+    "Rollout": "integrators.rollout",
+    "Code": "engine.results",
     "state_hash": "integrators.snapshots",
     "model_hash": "integrators.snapshots",
     "Live": "scenes.live.world",
@@ -122,6 +127,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .collision.shapes import Ellipsoid as Ellipsoid
     from .collision.shapes import Heightfield as Heightfield
     from .collision.shapes import Mesh as Mesh
+    from .collision.shapes import Plane as Plane
     from .collision.shapes import Sphere as Sphere
     from .contact.matrix import collision_matrix as collision_matrix
     from .contact.resolve import resolve_impact as resolve_impact
@@ -160,9 +166,11 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.planar.sensitivity import chain_force_jacobian as chain_force_jacobian
     from .engine.planar.sensitivity import chain_torque_jacobian as chain_torque_jacobian
     from .engine.planar.sensitivity import chain_torques as chain_torques
+    from .engine.results import Code as Code
     from .engine.state import State as State
     from .integrators.advance import step as step
     from .integrators.planar.rollout import chain_rollout as chain_rollout
+    from .integrators.rollout import Rollout as Rollout
     from .integrators.rollout import rollout as rollout
     from .integrators.rollout import tile as tile
     from .integrators.snapshots import model_hash as model_hash
@@ -175,6 +183,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.chains.twin import chain_twin as chain_twin
     from .scenes.compile import compile_scene as compile_scene
     from .scenes.compiling.check import SceneError as SceneError
+    from .scenes.compiling.check import SceneWarning as SceneWarning
     from .scenes.envs.environment import Environment as Environment
     from .scenes.envs.registration import register_envs as register_envs
     from .scenes.envs.registry import make_env as make_env
@@ -204,6 +213,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.running import record as record
     from .scenes.sources import load as load
     from .scenes.sources import save_scene as save_scene
+    from .scenes.spec import BodySpec as BodySpec
     from .scenes.spec import SceneSpec as SceneSpec
 
 __all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 import carom
-from carom.engine.results import GRAVE, OK
+from carom.engine.results import LEAST_GRAVE, OK
 
 from .cases import DTYPES
 from .step_cases import CASES, FRAME, QUALITIES, Case, Measured, Run
@@ -95,7 +95,7 @@ def _row(
     ticks, useful = np.atleast_1d(result.stats.ticks).astype(float), float(np.mean(result.stats.useful))
     rate, tick = lanes * case.duration / seconds[OURS], seconds[OURS] * 1e6 / ticks.sum()
     run, codes = _watched(measured, result), np.atleast_1d(result.code)
-    fine = not np.isin(codes, GRAVE).any() and QUALITIES[case.quality[0]][1](run) <= case.worst[label]
+    fine = (codes < LEAST_GRAVE).all() and QUALITIES[case.quality[0]][1](run) <= case.worst[label]
     cells = [
         f"{lanes:6d} {label:>5} {max(0.0, first - seconds[OURS]):9.1f} {ticks.mean():6.0f} {useful:6.2f}"
         f" {tick:8.1f} {rate:9.4g}"

@@ -23,6 +23,8 @@ class Shape:
     position: (3,) of the shape's origin in the body's frame [m].
     quaternion: (4,) w x y z, shape to body; normalised when its length is within 1e-3 of one.
     friction: Coulomb coefficient; None takes the body's.  restitution: 0..1; None takes the body's.
+    tangential_restitution: -1..1, how much slip an impact gives back reversed, under law="chatterjee_ruina"; 1 is a
+    superball, 0 ends slip; None takes the body's.
     density: [kg/m^3]; None takes the body's, or 1000.
     material: name used by `set_pair`; None takes the body's.
     group, mask: sets of up to 32 layers, one bit each: the layers the shape is in, and those it may touch. Two
@@ -35,6 +37,7 @@ class Shape:
     quaternion: Numbers = (1.0, 0.0, 0.0, 0.0)
     friction: float | None = None
     restitution: float | None = None
+    tangential_restitution: float | None = None
     density: float | None = None
     material: str | None = None
     group: int = 1

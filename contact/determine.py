@@ -17,7 +17,7 @@ from ..collision.proximities import Proximities
 from ..engine.algebra.vec3 import Vec3
 from ..engine.joints import JOINTS
 from ..engine.model import Model, Topology
-from ..engine.results import CONTACTS_FULL, OK
+from ..engine.results import CONTACTS_FULL, OK, gravest
 from .contacts import Contacts, tangents
 from .picking import in_front, picked
 
@@ -94,15 +94,19 @@ def _touching(model: Model, near: Proximities) -> Contacts:
     # what is not active may hold anything: from here on it is nowhere, and its normal is up
     point = only((vector(near.point_a) + vector(near.point_b)) * 0.5, Vec3(0.0, 0.0, 0.0))
     normal = only(vector(near.normal), Vec3(0.0, 0.0, 1.0))
-    friction, restitution = (
-        picked(first(jnp.concatenate([x, jnp.zeros_like(x[..., :1])], -1)), pair, 0) if pair.size else first(near.gap)
-        for x in (model.pair_friction, model.pair_restitution)
-    )
+    friction, restitution = (of_pairs(x, pair) for x in (model.pair_friction, model.pair_restitution))
     return Contacts(
         pair, jnp.full_like(pair, -1), links[a], links[b], active, first(near.gap),
         tangents(normal), point, surface_velocity(model, pair, point), friction, restitution,
         near.code, jnp.zeros_like(near.code),
     )  # fmt: skip
+
+
+def of_pairs(numbers: Array, pair: Array) -> Array:
+    """(C, *batch) those of numbers (..., np) that belong to the pairs (C, *batch); 0 where there is none."""
+    if not pair.size:
+        return jnp.zeros(pair.shape, numbers.dtype)
+    return picked(jnp.moveaxis(jnp.concatenate([numbers, jnp.zeros_like(numbers[..., :1])], -1), -1, 0), pair, 0)
 
 
 def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:
@@ -193,8 +197,7 @@ def _packed(contacts: Contacts, room: int) -> Contacts:
         front = jax.tree.map(lambda x: picked(x, order, 0), _rows_only(contacts))
         contacts = front._replace(active=real, code=contacts.code)
     full = jnp.where(count > room, CONTACTS_FULL, OK)
-    code = jnp.where(contacts.code == OK, full, contacts.code).astype(jnp.int32)
-    return contacts._replace(code=code, needed=jnp.where(count > room, count, 0))
+    return contacts._replace(code=gravest(contacts.code, full), needed=jnp.where(count > room, count, 0))
 
 
 def _rows_only(contacts: Contacts) -> Any:

@@ -24,10 +24,10 @@ from jax import Array
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.model import Model
-from ..engine.results import IMPACTS_CAPPED, OK
+from ..engine.results import IMPACTS_CAPPED, OK, gravest
 from .cone.solve import solve_cone
 from .contacts import Contacts
-from .determine import phases
+from .determine import of_pairs, phases
 from .events import Impacts
 from .laws.law import Law
 from .laws.table import reversible_impulse
@@ -56,7 +56,7 @@ def sequential(
         return u, phases(model, contacts, u.z).impact
 
     def resolve(given: Any, carry: Any) -> Any:
-        _, contacts, rows = given
+        model, contacts, rows = given
         k, V, u, now, energy, log = carry
         hit, worst = now.any(0), jnp.argmin(jnp.where(now, u.z, jnp.inf), 0).astype(jnp.int32)
         one, before, mu, e = jax.tree.map(
@@ -64,12 +64,18 @@ def sequential(
         )
         before = jax.tree.map(lambda x: jnp.where(hit, x, 0), before)  # no NaN from lanes at peace
         K = jax.tree.map(lambda x, unit: jnp.where(hit, x, unit), one.K, UNIT)
-        p, code = reversible_impulse(law, K, before, mu, e, 0.0)
+        p, code = reversible_impulse(law, K, before, mu, e, tangential(model, contacts, worst))
         after = before + K @ p
         u0, u1, p0, gained = jax.tree.map(lambda x: x[0], (before, after, p, _work(p, before, after)))
         log = log.with_row(k, hit, Impacts(worst, u0, u1, p0, energy, energy + gained, code[0], log.count))
         V = applied(one, V, p)
         return k + 1, V, *striking(given, V), energy + gained, log
+
+    def tangential(model: Model, contacts: Contacts, worst: Array) -> Any:
+        """Tangential restitution of that contact, (1, *batch)."""
+        if not law.tangential:
+            return 0.0
+        return of_pairs(model.pair_tangential_restitution, picked(contacts.pair, worst[None], 0))
 
     def busy(_: Any, carry: Any) -> Array:
         return (carry[0] < max_impacts) & carry[3].any()
@@ -100,7 +106,7 @@ def simultaneous(
     sums = energy + jnp.cumsum(gained, 0)
     number, none = felt.sum(0, dtype=jnp.int32), jnp.zeros_like(order)
     log = Impacts(jnp.where(real, order, -1), u0, u1, p1, sums - gained, sums, none, number)
-    return Struck(V_after, log, jnp.where(code == OK, other, code))
+    return Struck(V_after, log, gravest(code, other))
 
 
 def _work(p: Vec3, before: Vec3, after: Vec3) -> Array:

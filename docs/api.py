@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ def entry(name: str) -> str:
     """A name's signature, its docstring, and those of its public methods."""
     value = getattr(carom, name)
     parts = [f"### `{name}`", code(f"carom.{name}", value), prose(value)]
+    if inspect.isclass(value) and issubclass(value, Enum):
+        members = ", ".join(f"`{member.name}` {member.value}" for member in value)
+        parts = [f"### `{name}`", f"```\ncarom.{name}(value)\n```", prose(value), members]
     if inspect.isclass(value):
         for called, method in vars(value).items():
             function = getattr(method, "__func__", method)

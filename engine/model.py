@@ -15,7 +15,9 @@ from typing import Any
 import jax
 from jax import Array
 
+from .display import Row, count, counts, lanes_text, names, numbers, shown
 from .joints import JOINTS
+from .parameters import AXES, COMBINED, checked, is_array, pair_numbers, unread
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Topology:
     shape_grid: (rows, columns) of each heightfield, (0, 0) of other shapes.
     shape_window: rows and columns of a heightfield's cells that are looked at about a body, (0, 0) of other shapes.
     pairs: (shape, shape) that may touch, each once, smaller index first.
+    ruled: pairs whose friction, restitution and tangential restitution are those of a rule between materials: three
+    tuples of their rows in `pairs`.
     driven: whether some static's surface moves, see `Model.shape_twist`.
     loops: see `Loop`.  hold: how they are held: "projection" (exact, drift taken off after each step), "baumgarte"
     (exact, drift fed back) or "penalty" (stiff springs).
@@ -81,6 +85,7 @@ class Topology:
     shape_grid: tuple[tuple[int, int], ...] = ()
     shape_window: tuple[tuple[int, int], ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
+    ruled: tuple[tuple[int, ...], ...] = ((), (), ())
     driven: bool = False
     loops: tuple[Loop, ...] = ()
     hold: str = "projection"
@@ -168,6 +173,22 @@ class Topology:
         return int(name)
 
 
+def _described(model: Model) -> tuple[str, list[Row]]:
+    topology = model.topology
+    shapes = {name: x.shape for name, x in model.parameters.items() if is_array(x)}
+    lanes = {shape[: len(shape) - len(AXES[name])] for name, shape in shapes.items()} - {()}
+    sizes = count(topology.n_links, "link"), count(topology.nv, "degree") + " of freedom"
+    sizes += count(len(topology.shape_kinds), "shape"), count(len(topology.pairs), "pair") + " that may touch"
+    rows = [("links", names(topology.names)), ("joints", counts(topology.joints))]
+    rows += [("shapes", counts(topology.shape_kinds))] if topology.shape_kinds else []
+    if topology.loops:
+        rows += [("loops", f"{counts(loop.kind for loop in topology.loops)}, held by {topology.hold}")]
+    own = [name for name, shape in shapes.items() if len(shape) > len(AXES[name])]
+    rows += [("by lane", names(own))] if own else []
+    return ", ".join(sizes) + lanes_text(max(lanes, default=())), [*rows, ("gravity [m/s^2]", numbers(model.gravity))]
+
+
+@shown(_described)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Model:
@@ -189,7 +210,9 @@ class Model:
     Shapes (pose in the link's frame):
         shape_size (ns, 3) [m], by kind: sphere (r, 0, 0), box half extents, capsule and cylinder
         (r, half length, 0), ellipsoid radii, plane zeros (normal is the pose's z axis);
-        shape_position (ns, 3) [m]; shape_quaternion (ns, 4); friction (ns,), restitution (ns,);
+        shape_position (ns, 3) [m]; shape_quaternion (ns, 4);
+        friction (ns,), restitution (ns,), tangential_restitution (ns,): a run reads those of the pairs, which `replace`
+        combines from these;
         points (m, 3): vertices of hulls and meshes, all shapes end to end [m];
         shape_twist (ns, 6): angular velocity and velocity of the shape's origin, world axes, of statics whose
         surfaces move in place as conveyors and turntables do [rad/s, m/s].
@@ -201,7 +224,8 @@ class Model:
         loop_stiff, loop_damp (nk, 2): of the penalty, for what shifts and what turns [N/m, N m; N s/m, N m s];
         loop_limits (nk, 2, 2): (lower, upper) of up to two coordinates, held by penalty.
         baumgarte () [1/s]: rate at which errors are fed back.
-    Pairs: pair_friction (np,), pair_restitution (np,), combined when the scene was compiled.
+    Pairs: pair_friction (np,), pair_restitution (np,), pair_tangential_restitution (np,): of a pair without a rule
+        the geometric mean of its shapes' friction, and the smaller restitutions.
     """
 
     topology: Topology = field(metadata={"static": True})
@@ -234,10 +258,12 @@ class Model:
     shape_quaternion: Array
     friction: Array
     restitution: Array
+    tangential_restitution: Array
     points: Array
     shape_twist: Array
     pair_friction: Array
     pair_restitution: Array
+    pair_tangential_restitution: Array
     loop_position: Array
     loop_quaternion: Array
     loop_size: Array
@@ -249,11 +275,24 @@ class Model:
     baumgarte: Array
 
     def replace(self, **changes: Any) -> Model:
-        """A copy with some parameters changed, e.g. `model.replace(mass=masses)` with masses (lanes, nl)."""
+        """A copy with some parameters changed, e.g. `model.replace(mass=masses)` with masses (nl,) or (lanes, nl).
+
+        friction, restitution and tangential_restitution of shapes change those of their pairs; pairs that have a rule
+        between materials keep what the rule says. Raises ValueError for a shape that does not fit, and for what would
+        change nothing.
+        """
         known = {f.name for f in fields(self)}
         for name in changes:
             if name not in known:
                 raise ValueError(f"Model has no parameter {name!r}; it has {', '.join(sorted(known))}")
+        topology = changes.get("topology", self.topology)
+        for name in changes.keys() - {"topology"}:
+            changes[name] = checked(name, changes[name], getattr(self, name), topology)
+            if topology is self.topology and (reason := unread(name, topology)):
+                raise ValueError(f"Model.replace: {name} would change nothing: {reason}")
+        for name in COMBINED.keys() & changes.keys():
+            if (own := f"pair_{name}") not in changes:
+                changes[own] = pair_numbers(name, changes[name], getattr(self, own), topology)
         return replace(self, **changes)
 
     @property
@@ -264,32 +303,7 @@ class Model:
     @staticmethod
     def base_ndim(name: str) -> int:
         """How many trailing axes the parameter has when it is not batched."""
-        return _BASE_NDIM.get(name, 1)
-
-
-_BASE_NDIM = {
-    "gap_band": 0,
-    "rest_speed": 0,
-    "shape_twist": 2,
-    "com": 2,
-    "inertia": 3,
-    "joint_position": 2,
-    "joint_quaternion": 2,
-    "axis": 2,
-    "axis2": 2,
-    "shape_size": 2,
-    "shape_position": 2,
-    "shape_quaternion": 2,
-    "points": 2,
-    "loop_position": 3,
-    "loop_quaternion": 3,
-    "loop_course": 2,
-    "loop_spring": 3,
-    "loop_stiff": 2,
-    "loop_damp": 2,
-    "loop_limits": 3,
-    "baumgarte": 0,
-}
+        return len(AXES[name])
 
 
 def _running_sum(widths: Any) -> tuple[int, ...]:

@@ -1,31 +1,55 @@
-"""Result codes: what happened to a lane, said in numbers inside jit and in words on the host."""
+"""Result codes: what happened to a lane, in numbers inside jit and in words on the host."""
 
 from __future__ import annotations
 
 import functools
 import warnings
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-OK = 0
-NOT_FINITE = 1
-PAIRS_FULL = 2
-IMPACT_UNFINISHED = 3
-ENERGY_GAINED = 4
-IMPACTS_CAPPED = 5
-CONTACTS_FULL = 6
-SOLVER_UNFINISHED = 7
-TOUCH_UNFINISHED = 8
-TICKS_CAPPED = 9
-EVENTS_FULL = 10
-MOTORS_TOO_FEW = 11
-LOOPS_FORBID = 12
-CHAIN_HELD = 13
-CHAIN_ROUGH = 14
+
+class Code(IntEnum):
+    """What happened to a lane. A greater code is graver, and hides the smaller ones of the same lane.
+
+    0: finished.  Below 100: the run is complete, and somewhere less exact than it promises; of these EVENTS_FULL is the
+    mildest: only rows of the log are missing.  From 100 on: the run is not what was asked for.
+    """
+
+    OK = 0
+    EVENTS_FULL = 10
+    CHAIN_ROUGH = 20
+    SOLVER_UNFINISHED = 30
+    IMPACT_UNFINISHED = 40
+    CHAIN_HELD = 50
+    IMPACTS_CAPPED = 60
+    ENERGY_GAINED = 70
+    TOUCH_UNFINISHED = 80
+    MOTORS_TOO_FEW = 110
+    LOOPS_FORBID = 120
+    TICKS_CAPPED = 130
+    CONTACTS_FULL = 140
+    PAIRS_FULL = 150
+    NOT_FINITE = 160
+
+    @property
+    def grave(self) -> bool:
+        """Whether the run is not what was asked for."""
+        return self >= LEAST_GRAVE
+
+
+LEAST_GRAVE = 100
+LANES_NAMED = 8  # in a message
+
+# the members by their names alone, as kernels write them
+(
+    OK, EVENTS_FULL, CHAIN_ROUGH, SOLVER_UNFINISHED, IMPACT_UNFINISHED, CHAIN_HELD, IMPACTS_CAPPED, ENERGY_GAINED,
+    TOUCH_UNFINISHED, MOTORS_TOO_FEW, LOOPS_FORBID, TICKS_CAPPED, CONTACTS_FULL, PAIRS_FULL, NOT_FINITE,
+) = Code  # fmt: skip
 
 MESSAGES = {
     OK: "finished",
@@ -67,7 +91,7 @@ MESSAGES = {
     ),
     EVENTS_FULL: (
         "more impacts happened than the event log has room for, and the last ones were left out (the motion is "
-        "complete): raise max_events to the number in events.count, or give max_events=0 for no log; of one instant "
+        "complete): raise max_events to events.count + events.missed, or give max_events=0 for no log; of one instant "
         "the first 64 are logged, however much room there is"
     ),
     MOTORS_TOO_FEW: (
@@ -90,19 +114,14 @@ MESSAGES = {
 }
 
 
-# a run that ends with one of these is not what was asked for; the others say where it is less exact
-GRAVE = (NOT_FINITE, PAIRS_FULL, CONTACTS_FULL, TICKS_CAPPED, EVENTS_FULL, MOTORS_TOO_FEW, LOOPS_FORBID)
-
-
 def no_room(code: Array) -> Array:
     """Whether there was no room for all contacts or near pairs: a lane stops there, before it loses one."""
     return (code == CONTACTS_FULL) | (code == PAIRS_FULL)
 
 
-def first_code(*codes: Array) -> Array:
-    """The first grave code, or else the first that is not OK, lane by lane."""
-    grave = [functools.reduce(jnp.logical_or, (code == bad for bad in GRAVE)) for code in codes]
-    return jnp.select([*grave, *(code != OK for code in codes)], [*codes, *codes], OK)
+def gravest(*codes: Array | np.ndarray | int) -> Array:
+    """The gravest code, lane by lane."""
+    return functools.reduce(jnp.maximum, codes, jnp.int32(OK)).astype(jnp.int32)
 
 
 class SimulationWarning(UserWarning):
@@ -114,7 +133,7 @@ class SimulationError(RuntimeError):
 
 
 def raise_for(code: Any, t: Any, needed: Mapping[int, Any] | None = None) -> None:
-    """Raise for the first lane whose code is grave; warn of the first whose code is not OK.
+    """Raise where a lane's code is grave, warn where one is not OK; both tell of the lanes with the gravest code.
 
     code: (...), t: (...) the last time each lane was well [s].
     needed: code -> (...) how much room a lane with this code needs.
@@ -122,18 +141,36 @@ def raise_for(code: Any, t: Any, needed: Mapping[int, Any] | None = None) -> Non
     codes = np.asarray(code).ravel()
     if not codes.any():
         return
-    times = np.asarray(t).ravel()
-    grave = np.flatnonzero(np.isin(codes, GRAVE))
-    if grave.size:
-        raise SimulationError(_said(codes, times, grave, needed))
-    light = np.flatnonzero(codes != OK)
-    if light.size:
-        warnings.warn(_said(codes, times, light, needed), SimulationWarning, stacklevel=3)
+    worst = Code(codes.max())
+    text = _in_words(worst, codes, np.asarray(t).ravel())
+    room = (needed or {}).get(worst)
+    if room is not None:
+        text += f" ({np.asarray(room).ravel()[codes == worst].max()} needed)"
+    if worst.grave:
+        raise SimulationError(text)
+    warnings.warn(text, SimulationWarning, stacklevel=3)
 
 
-def _said(codes: np.ndarray, t: np.ndarray, bad: np.ndarray, needed: Mapping[int, Any] | None) -> str:
-    lane = int(bad[0])
-    room = (needed or {}).get(int(codes[lane]))
-    number = "" if room is None else f" ({int(np.asarray(room).ravel()[lane])} needed)"
-    count = f" ({bad.size} of {codes.size} lanes)" if codes.size > 1 else ""
-    return f"lane {lane}{count}, after t = {t[lane]:.6g} s: {MESSAGES[int(codes[lane])]}{number}"
+def why(code: Array | np.ndarray, t: Array | np.ndarray) -> str:
+    """What happened, in words: "finished", or a line for each code, the gravest first.
+
+    code: (...), t: (...) the last time each lane was well [s].
+    """
+    codes, times = np.asarray(code).ravel(), np.asarray(t).ravel()
+    found = [Code(one) for one in np.unique(codes)[::-1] if one != OK]
+    return "\n".join(_in_words(one, codes, times) for one in found) or MESSAGES[OK]
+
+
+def last_well(t: Array | np.ndarray, *values: Array | np.ndarray) -> np.ndarray:
+    """(...) when each lane was last well [s]: all its values (..., frames, n) are finite.  t: (..., frames) [s]."""
+    well = np.logical_and.reduce([np.isfinite(x).all(-1) for x in values])
+    t = np.asarray(t)
+    return np.where(well, t, t[..., :1]).max(-1)
+
+
+def _in_words(code: Code, codes: np.ndarray, t: np.ndarray) -> str:
+    lanes = np.flatnonzero(codes == code)
+    named = ", ".join(map(str, lanes[:LANES_NAMED])) + (", ..." if lanes.size > LANES_NAMED else "")
+    count = f" ({lanes.size} of {codes.size} lanes)" if codes.size > 1 else ""
+    which = f"lane{'s' if lanes.size > 1 else ''} {named}{count}, after t = {t[lanes[0]]:.6g} s"
+    return f"{which}: {code.name}: {MESSAGES[code]}"

@@ -64,6 +64,7 @@ def step(
             raise ValueError(f"step: {name} is {value!r}; it must be a positive number of seconds")
     state, limits = batched(model, state), has_limits(model)
     rules = Rules.of(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs)
+    rules.check(model)
     nv = model.topology.nv
     motors, pushes = held("control", control, nv, state), held("forces", forces, nv, state)
     rows, functions = Orders.of(motors, pushes, 1, nv, state)

@@ -15,7 +15,7 @@ from jax import Array
 from ..contact.contacts import Contacts, tangents
 from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Model
-from ..engine.results import EVENTS_FULL, OK, first_code
+from ..engine.results import EVENTS_FULL, OK, gravest
 from ..engine.state import State
 from .clock import Frames
 from .lanes import Lane
@@ -93,7 +93,7 @@ def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Dri
     first = (zero, zero, nothing, start, Record.new(state, 0, most_impacts), carried)
     turns, _, before, lane, record, carried = jax.lax.while_loop(busy, one, first)
     left = jnp.where(lane.done, 0, lane.clock.left)
-    code = first_code(lane.code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
+    code = gravest(lane.code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
     room = lane.counts.contacts, lane.counts.pairs
     after, impacts = lane.ready.contacts, _in_world(events_of(record, rules.law))
     return Frame(lane.ready.state, left, turns, before, _touching(after, after.active), impacts, carried, code, *room)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -112,7 +113,7 @@ def fly(
     def one(own: Any, state: State, varied: Drive, log: Array) -> tuple[State, Array]:
         told = Drive(*(Open(a if b is None else b) if (a is not None or b is not None) else None
                        for a, b in zip(shared, varied, strict=True)))  # fmt: skip
-        block = model if isinstance(model, Packed) else model.replace(**own)
+        block = model if isinstance(model, Packed) else replace(model, **own)
         final, kept = _block(scheme, block, state, told, OpenRecord(log), frames, jnp.int32(substeps))
         return final, kept.array
 

@@ -8,6 +8,7 @@ by one, each ends when it is done, and is computed exactly as a single scene is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -59,5 +60,5 @@ def lane_axes(model: Packed | Model, state: State, rows: Drive) -> tuple[Any, An
         parameters: Any = jax.tree.map(lambda x: 0 if x.ndim > 1 and x.shape[0] == lanes else -1, model)
     else:
         own = {name: x.ndim > Model.base_ndim(name) and x.shape[0] == lanes for name, x in model.parameters.items()}
-        parameters = model.replace(**{name: 0 if yes else -1 for name, yes in own.items()})
+        parameters = replace(model, **{name: 0 if yes else -1 for name, yes in own.items()})
     return parameters, jax.tree.map(lambda _: 0, state), jax.tree.map(lambda x: 1 if x.ndim == 3 else -1, rows)

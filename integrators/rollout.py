@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from jax import Array
 
 from ..engine import results
 from ..engine.algebra.fence import available
+from ..engine.display import Row, count, lanes_text, numbers, shown, values
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open
@@ -54,6 +55,28 @@ class Stats:
     pairs: Array
 
 
+def described_run(run: Any) -> tuple[str, list[Row]]:
+    """Of a rollout, or a recording."""
+    times, t = getattr(run.t, "shape", ()), values(run.t)
+    span = "" if t is None or not np.isfinite(t).any() else f" from {np.nanmin(t):.4g} to {np.nanmax(t):.4g} s"
+    head = f"{count(times[-1], 'frame') if times else '?'}{span}{lanes_text(times[:-1])}"
+    if t is None:
+        return head, [(name, numbers(getattr(run, name))) for name in ("t", "q", "v", "code")]
+    stats = run.stats if isinstance(run.stats, Mapping) else vars(run.stats)
+    rows = [("what happened", run.why().splitlines()[0]), ("impacts", _impacts(run.events))]
+    rows += [("ticks, rollbacks", ", ".join(numbers(stats[name]) for name in ("ticks", "rollbacks")))]
+    rows += [("deepest overlap", numbers(stats["max_penetration"])), ("last q", numbers(run.q[..., -1, :]))]
+    return head, rows
+
+
+def _impacts(events: Events) -> str:
+    logged, missed, t = (np.asarray(x) for x in (events.count, events.missed, events.t))
+    real = t[np.arange(t.shape[-1]) < logged[..., None]] if t.size else t
+    span = f", from {real.min():.6g} to {real.max():.6g} s" if real.size else ""
+    return f"{logged.sum()}{span}" + (f", and {missed.sum()} that were not logged" if missed.any() else "")
+
+
+@shown(described_run)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Rollout:
@@ -61,7 +84,8 @@ class Rollout:
 
     t: (frames,) [s].  q: (frames, nq).  v: (frames, nv).  The first frame is the state the rollout began with; frames
     that a lane did not reach are NaN.
-    events: every impact.  code: () result code, see `engine.results`.  stats: what it took.  state: the last state.
+    events: every impact.  code: () a `carom.Code`; `why()` says it in words.  stats: what it took.  state: the last
+    state.
     """
 
     t: Array
@@ -71,6 +95,11 @@ class Rollout:
     code: Array
     stats: Stats
     state: State
+
+    def why(self) -> str:
+        """What happened, in words: "finished", or a line for each code with its lanes, the time, and what to do."""
+        code, t, q, v = at_hand(self.code, self.t, self.q, self.v)
+        return results.why(code, results.last_well(t, q, v))
 
 
 def rollout(
@@ -122,8 +151,8 @@ def rollout(
         max_ticks turns then, which must be given, and remembers 2 sqrt(max_ticks) of them. See docs/derivatives.md.
     devices: that the lanes are spread over: a list, or so many. None: all that jax has here, if each gets a lane.
     chunk: run so many lanes at a time, and gather what they did into numpy arrays, where memory is short.
-    throw: raise if a lane fails, warn where one is less exact than it should be; else, and always inside jit, look at
-        `.code`.
+    throw: raise if a lane fails, warn where one is less exact than it should be or its log is full; else, and always
+        inside jit, look at `.code` and `.why()`.
     """
     if not isinstance(model, Model):
         given = type(model).__name__
@@ -136,6 +165,7 @@ def rollout(
     state = batched(model, state)
     limits = has_limits(model)
     rules = Rules.of(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs, max_impacts)
+    rules.check(model)
     frames = Frames.of(intervals_of(times, frame_dt), state.q.dtype)
     orders = Orders.of(control, forces, len(times) - 1, model.topology.nv, state)
     static: tuple[Any, ...]
@@ -170,9 +200,8 @@ def rollout(
     result = in_enough_room(some, rules, needed) if known else some(rules, None)
     if throw and not inside_jit:
         code, t, q, v = at_hand(result.code, result.t, result.q, result.v)  # by numpy: there is nothing to compile
-        well = np.isfinite(q).all(-1) & np.isfinite(v).all(-1)
         room = {results.CONTACTS_FULL: result.stats.contacts, results.PAIRS_FULL: result.stats.pairs}
-        results.raise_for(code, np.where(well, t, t[..., :1]).max(-1), room if known else None)
+        results.raise_for(code, results.last_well(t, q, v), room if known else None)
     return result
 
 

@@ -6,12 +6,15 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+import jax.core
+import numpy as np
 from jax import Array
 
 from ..contact.laws.table import law_named
 from ..contact.respond import impacts_named
 from ..contact.resting.models import resting_named
 from ..engine.model import Model
+from ..engine.packed import once_a_model
 from .schemes import scheme_named
 
 TIME_CONTROLS = ("rollback", "likely", "fixed")
@@ -44,6 +47,14 @@ class Rules:
         """The model with the speed below which contacts rest in steps of length h [s]: some ways to rest need more."""
         return model.replace(rest_speed=resting_named(self.resting).slow(model, h))
 
+    def check(self, model: Model) -> None:
+        """Raise ValueError where the model has numbers that these rules do not read."""
+        if returns_slip(model) and not (law_named(self.law).tangential and self.impacts == "sequential"):
+            raise ValueError(
+                f"the scene has a tangential_restitution, which law={self.law!r}, impacts={self.impacts!r} does not "
+                "read: use law='chatterjee_ruina', impacts='sequential'"
+            )
+
     @staticmethod
     @functools.lru_cache(256)
     def of(*fields: Any) -> Rules:
@@ -61,3 +72,10 @@ class Rules:
             room = getattr(self, name)
             if room is not None and room < 1:
                 raise ValueError(f"{name} is {room}; it must be at least 1, or None for the default")
+
+
+@once_a_model
+def returns_slip(model: Model) -> bool:
+    """Whether a pair has a tangential restitution, as far as is known."""
+    numbers = model.pair_tangential_restitution
+    return not isinstance(numbers, jax.core.Tracer) and bool(np.asarray(numbers).any())

@@ -18,7 +18,7 @@ from ..engine.model import Model
 from ..engine.native.open_arrays import Open, OpenRecord
 from ..engine.native.primitive import native
 from ..engine.packed import Packed, unpacked
-from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, first_code
+from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..engine.state import State
 from .clock import Frames
 from .control import told_by
@@ -89,9 +89,9 @@ def run(
         turns, lane, record = bounded.turns(busy, lambda x: one(0, x), start, int(max_ticks))
     else:
         turns, lane, record = jax.lax.while_loop(busy, turn, start)
-    code = first_code(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
+    code = gravest(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
     if record.logs:
-        code = first_code(code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
+        code = gravest(code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
     return Ran(lane.ready.state, code, lane.counts, lane.clock.frame, record, turns)
 
 

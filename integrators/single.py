@@ -16,7 +16,7 @@ from ..contact.events import Impacts
 from ..engine.algebra.vec3 import Vec3
 from ..engine.forest import Forest
 from ..engine.model import Model
-from ..engine.results import first_code
+from ..engine.results import gravest
 from ..engine.state import State
 from .clock import Frames
 from .motion.forces import Drive, Step
@@ -62,5 +62,5 @@ def single_step(
     lane = first_lane(rules, model, state, frames, lambda *_: drive)
     looked = tick(rules, model, lane, frames, h, lambda *_: drive)
     tried = proposal(rules, model, looked.lane, h)
-    code = first_code(looked.lane.code, tried.code)
+    code = gravest(looked.lane.code, tried.code)
     return Stepped(tried.state, looked.contacts, looked.impacts, tried.impulse, code)

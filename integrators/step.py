@@ -22,7 +22,7 @@ from ..contact.events import Impacts
 from ..contact.respond import Response, respond
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
-from ..engine.results import IMPACTS_CAPPED, NOT_FINITE, OK, first_code, no_room
+from ..engine.results import IMPACTS_CAPPED, NOT_FINITE, OK, gravest, no_room
 from ..engine.state import State
 from .clock import Frames, later, started
 from .lanes import Counts, Lane, Ready, Search, select
@@ -62,7 +62,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         after = State(tried.state.q, struck.v, t)
         orders = told(model, after, clock.frame)
         ready = prepared(rules, model, after, near, contacts, rows, orders, max_dt)
-    code = first_code(lane.code, tried.code, contacts.code, struck.code, verdict.code)
+    code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
     counts = lane.counts.plus(
         accepted, ~lane.done, full, tried.resting, struck.impacts.count, *stop_gradient((contacts, near.needed))
     )
@@ -98,4 +98,4 @@ def _struck(
             model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts
         )
         capped = jnp.where(ended & accepted, IMPACTS_CAPPED, OK).astype(jnp.int32)
-        return struck._replace(code=first_code(struck.code, capped))
+        return struck._replace(code=gravest(struck.code, capped))

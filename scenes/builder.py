@@ -49,6 +49,7 @@ class SceneBuilder:
         name: str | None = None,
         friction: float | None = None,
         restitution: float | None = None,
+        tangential_restitution: float | None = None,
         material: str | None = None,
         group: int = 1,
         mask: int = ALL_LAYERS,
@@ -67,6 +68,7 @@ class SceneBuilder:
         angular_velocity: Numbers = ORIGIN,
         friction: float | None = None,
         restitution: float | None = None,
+        tangential_restitution: float | None = None,
         material: str | None = None,
     ) -> None:
         """Shapes fixed in the world; velocities are those of a surface that moves in place, as a conveyor's does."""
@@ -87,6 +89,7 @@ class SceneBuilder:
         inertia: Numbers | None = None,
         friction: float | None = None,
         restitution: float | None = None,
+        tangential_restitution: float | None = None,
         material: str | None = None,
     ) -> None:
         """A free body; velocities in world axes, linear_velocity of its centre of mass [m/s, rad/s]."""
@@ -109,6 +112,7 @@ class SceneBuilder:
         v0: Numbers | None = None,
         friction: float | None = None,
         restitution: float | None = None,
+        tangential_restitution: float | None = None,
         material: str | None = None,
     ) -> None:
         """A link on a joint; position [m] and quaternion place the joint frame in the parent's frame."""
@@ -137,10 +141,16 @@ class SceneBuilder:
         self._loops.append(LoopSpec(link_a, joint, link_b, *a, position_b, quaternion_b, name))
 
     def set_pair(
-        self, material_a: str, material_b: str, *, friction: float | None = None, restitution: float | None = None
+        self,
+        material_a: str,
+        material_b: str,
+        *,
+        friction: float | None = None,
+        restitution: float | None = None,
+        tangential_restitution: float | None = None,
     ) -> None:
-        """Friction and restitution between two materials, in place of the combination rule."""
-        self._pairs.append(PairSpec(material_a, material_b, friction, restitution))
+        """Friction and restitutions between two materials, in place of the combination rule."""
+        self._pairs.append(PairSpec(material_a, material_b, friction, restitution, tangential_restitution))
 
     def exclude(self, name_a: str, name_b: str) -> None:
         """No contact between these two bodies, links or statics; "world" stands for all statics."""

@@ -5,6 +5,7 @@ Everything is computed in numpy float64 and cast at the end.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, overload
@@ -25,6 +26,7 @@ from .compiling.inertia import link_mass
 from .compiling.joint_rows import JointRow, joint_row, start_q, start_v
 from .compiling.loop_rows import no_loops, with_loops
 from .compiling.order import parent_name, sort_links, who
+from .compiling.overlaps import overlap_text
 from .compiling.pairs import pair_table
 from .compiling.precision import checked_dtype
 from .compiling.shape_rows import ShapeRow, shape_rows
@@ -48,19 +50,27 @@ DOF_FIELDS = (
 @overload
 def compile_scene(scene: ChainSpec, dtype: Any = None) -> tuple[Chain, ChainState]: ...
 @overload
-def compile_scene(scene: Any, dtype: Any = None, *, coordinates: str = "reduced") -> tuple[Model, State]: ...
-def compile_scene(scene: Any, dtype: Any = None, *, coordinates: str = "reduced") -> tuple[Any, Any]:
+def compile_scene(
+    scene: Any, dtype: Any = None, *, coordinates: str = "reduced", overlaps: str = "warn"
+) -> tuple[Model, State]: ...
+def compile_scene(
+    scene: Any, dtype: Any = None, *, coordinates: str = "reduced", overlaps: str = "warn"
+) -> tuple[Any, Any]:
     """Check a SceneSpec (or SceneBuilder) and turn it into a model and the state at t = 0: a Model and a State; of a
     ChainSpec a Chain and a ChainState.
 
     dtype: float32 or float64; None: float64 where jax's x64 mode is on, else float32.
     coordinates: "reduced": those that the joints leave; "maximal": every link is a body of its own, with its pose in q
     (as a floating joint's), and joints are kept by constraint forces; "penalty": the same, kept by stiff springs.
+    overlaps: "warn" names what may touch and overlaps at the start, with its depth, in a SceneWarning (surfaces of
+    triangles and heightfields are left out); "ignore" does not look.
     Links keep their order of adding, except that parents come before their children.
     Quaternions whose length is within 1e-3 of one are normalised, others rejected; axes and normals may have
     any length but zero. Raises SceneError (a ValueError) that names the body, the field, the value and the fix.
     """
     kind, form = checked_dtype("compile_scene", dtype), checked_coordinates(coordinates)
+    if overlaps not in ("warn", "ignore"):
+        check.reject("compile_scene", "overlaps", overlaps, "it must be 'warn' or 'ignore'")
     spec = scene.build() if hasattr(scene, "build") else scene
     if isinstance(spec, ChainSpec):
         if form != "reduced":
@@ -75,7 +85,7 @@ def compile_scene(scene: Any, dtype: Any = None, *, coordinates: str = "reduced"
     links = [_link_row(link) for link in specs]
     joints = [link.joint for link in links]
     check_tree([who(link) for link in specs], parents, [link.mass for link in links], joints)
-    topology, shape_arrays = _shapes(spec, specs, parents, links)
+    topology, shape_arrays, owners = _shapes(spec, specs, parents, links)
     arrays = _link_arrays(links) | shape_arrays | {"gravity": gravity, "gap_band": 0.0, "rest_speed": 0.0}
     arrays |= {"baumgarte": 0.0} | no_loops()
     arrays |= {f: np.concatenate([joint.dofs[f] for joint in joints]) for f in DOF_FIELDS}
@@ -83,7 +93,10 @@ def compile_scene(scene: Any, dtype: Any = None, *, coordinates: str = "reduced"
     model = model.replace(topology=replace(topology, shape_window=windows(model)), **_touch(spec, model))
     q, v = np.concatenate([link.q for link in links]), np.concatenate([link.v for link in links])
     state = State(q=jnp.asarray(q, kind), v=jnp.asarray(v, kind), t=jnp.asarray(0.0, kind))
-    return in_coordinates(form, spec, *with_loops(spec, model, state))
+    model, state = with_loops(spec, model, state)
+    if overlaps == "warn" and (text := overlap_text(model, np.asarray(state.q), owners)):
+        warnings.warn(text, check.SceneWarning, stacklevel=2)
+    return in_coordinates(form, spec, model, state)
 
 
 def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
@@ -161,34 +174,39 @@ def _link_arrays(links: list[_LinkRow]) -> dict[str, Array]:
 
 def _shapes(
     scene: SceneSpec, specs: tuple[Any, ...], parents: tuple[int, ...], links: list[_LinkRow]
-) -> tuple[Topology, dict[str, Array]]:
-    """The topology, and the shape and pair arrays: the world's shapes first, then link by link."""
-    placed: list[tuple[ShapeRow, int, str | None]] = []  # each shape, its link, and the name of what carries it
+) -> tuple[Topology, dict[str, Array], list[str]]:
+    """The topology, the shape and pair arrays, and what carries each shape, as messages call it: the world's shapes
+    first, then link by link."""
+    placed: list[tuple[ShapeRow, int, str | None, str]] = []  # each shape, its link, the name and the call of its owner
     for k, static in enumerate(scene.statics):
-        placed += [(row, -1, static.name) for row in shape_rows(static, k, moving=False)]
+        placed += [(row, -1, static.name, who(static, k)) for row in shape_rows(static, k, moving=False)]
     for k, (spec, link) in enumerate(zip(specs, links, strict=True)):
-        placed += [(row, k, spec.name) for row in link.shapes]
-    rows, on, owners = [row for row, _, _ in placed], [link for _, link, _ in placed], [name for _, _, name in placed]
+        placed += [(row, k, spec.name, who(spec)) for row in link.shapes]
+    rows, on, owners, called = (list(column) for column in zip(*placed, strict=True)) if placed else ([], [], [], [])
     names, joints = tuple(spec.name for spec in specs), tuple(link.joint.kind for link in links)
-    pairs, friction, restitution = pair_table(scene, names, parents, joints, rows, on, owners)
+    pairs, numbers, ruled = pair_table(scene, names, parents, joints, rows, on, owners)
     geometry = [row.geometry for row in rows]
     ends = np.cumsum([0, *(len(g.points) for g in geometry)]).tolist()
     topology = Topology(
         names, parents, joints, tuple(g.kind for g in geometry), tuple(on), tuple(pairwise(ends)),
-        tuple(g.faces for g in geometry), tuple(g.grid for g in geometry), pairs=pairs,
+        tuple(g.faces for g in geometry), tuple(g.grid for g in geometry), pairs=pairs, ruled=ruled,
         driven=any(row.twist.any() for row in rows),
     )  # fmt: skip
-    return topology, {
-        "shape_size": _stack([g.size for g in geometry], 3),
-        "shape_position": _stack([row.position for row in rows], 3),
-        "shape_quaternion": _stack([row.quaternion for row in rows], 4),
-        "friction": np.array([row.friction for row in rows]),
-        "restitution": np.array([row.restitution for row in rows]),
-        "points": np.concatenate([np.zeros((0, 3)), *(g.points for g in geometry)]),
-        "shape_twist": _stack([row.twist for row in rows], 6),
-        "pair_friction": friction,
-        "pair_restitution": restitution,
-    }
+    return (
+        topology,
+        {
+            "shape_size": _stack([g.size for g in geometry], 3),
+            "shape_position": _stack([row.position for row in rows], 3),
+            "shape_quaternion": _stack([row.quaternion for row in rows], 4),
+            "friction": np.array([row.friction for row in rows]),
+            "restitution": np.array([row.restitution for row in rows]),
+            "tangential_restitution": np.array([row.tangential_restitution for row in rows]),
+            "points": np.concatenate([np.zeros((0, 3)), *(g.points for g in geometry)]),
+            "shape_twist": _stack([row.twist for row in rows], 6),
+            **numbers,
+        },
+        called,
+    )
 
 
 def _stack(rows: list[Array], width: int) -> Array:

@@ -156,10 +156,10 @@ def _even(intervals: int, near: int) -> int:
 
 
 def _lost(code: np.ndarray) -> np.ndarray:
-    """Lanes that cannot go on. (A log of events that is full is grave, but the motion is complete.)"""
-    from ..engine.results import EVENTS_FULL, GRAVE
+    """Lanes that cannot go on."""
+    from ..engine.results import LEAST_GRAVE
 
-    return np.isin(code, [grave for grave in GRAVE if grave != EVENTS_FULL])
+    return code >= LEAST_GRAVE
 
 
 def _without(lost: np.ndarray, state: State) -> State:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..collision.plain import Numbers, make_plain
 from ..collision.shapes import ALL_LAYERS, Shape
+from ..engine.display import Row, count, counts, names, shown
 from .joint_specs import Joint
 
 
@@ -26,7 +27,8 @@ class BodySpec:
     density: of shapes that have none of their own [kg/m^3]; None: 1000.
     com (3,) in the body's frame [m]; None: from the shapes, or zero when inertia is given.
     inertia: (3, 3) about com, body axes, or its diagonal (3,) [kg m^2]; None: from the shapes, scaled to mass.
-    friction, restitution, material: of shapes that have none of their own; None: 0.5, 0 and no material.
+    friction, restitution, tangential_restitution, material: of shapes that have none of their own; None: 0.5, 0, 0 and
+    no material.
     """
 
     name: str
@@ -41,6 +43,7 @@ class BodySpec:
     inertia: Numbers | None = None
     friction: float | None = None
     restitution: float | None = None
+    tangential_restitution: float | None = None
     material: str | None = None
 
     def __post_init__(self) -> None:
@@ -74,6 +77,7 @@ class LinkSpec:
     v0: Numbers | None = None
     friction: float | None = None
     restitution: float | None = None
+    tangential_restitution: float | None = None
     material: str | None = None
 
     def __post_init__(self) -> None:
@@ -84,7 +88,7 @@ class LinkSpec:
 class PlaneSpec:
     """The static halfspace n . x <= offset.  normal (3,) in W, of any length, n its unit vector; offset [m].
 
-    friction, restitution, material, group, mask: as in Shape.
+    friction, restitution, tangential_restitution, material, group, mask: as in Shape.
     """
 
     normal: Numbers = (0.0, 0.0, 1.0)
@@ -92,6 +96,7 @@ class PlaneSpec:
     name: str | None = None
     friction: float | None = None
     restitution: float | None = None
+    tangential_restitution: float | None = None
     material: str | None = None
     group: int = 1
     mask: int = ALL_LAYERS
@@ -116,6 +121,7 @@ class StaticSpec:
     angular_velocity: Numbers = (0.0, 0.0, 0.0)
     friction: float | None = None
     restitution: float | None = None
+    tangential_restitution: float | None = None
     material: str | None = None
 
     def __post_init__(self) -> None:
@@ -130,6 +136,7 @@ class PairSpec:
     material_b: str
     friction: float | None = None
     restitution: float | None = None
+    tangential_restitution: float | None = None
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -158,6 +165,20 @@ class LoopSpec:
         make_plain(self)
 
 
+def _described(scene: SceneSpec) -> tuple[str, list[Row]]:
+    free = [link.name for link in scene.links if isinstance(link, BodySpec)]
+    hung = [link.name for link in scene.links if isinstance(link, LinkSpec)]
+    head = ", ".join((count(len(free), "free body"), count(len(hung), "link"), count(len(scene.statics), "static")))
+    rows = [("free bodies", names(free)), ("links", names(hung))]
+    rows += [("statics", names(static.name or type(static).__name__ for static in scene.statics))]
+    rows += [("loops", counts(getattr(loop.joint, "kind", "?") for loop in scene.loops))] if scene.loops else []
+    rules = [f"{rule.material_a} on {rule.material_b}" for rule in scene.pairs]
+    rules += [f"{' and '.join(map(str, pair))} never touch" for pair in scene.exclusions]
+    rows += [("rules", names(rules))] if rules else []
+    return head, [*(row for row in rows if row[1]), ("gravity [m/s^2]", str(scene.gravity))]
+
+
+@shown(_described)
 @dataclass(frozen=True)
 class SceneSpec:
     """A whole scene.

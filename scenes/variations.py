@@ -40,7 +40,7 @@ def compiled_lanes(
             mine = scene
             for path, value in given.items():
                 mine = changed(mine, path, value)
-            known[key] = compile_scene(mine, dtype)
+            known[key] = compile_scene(mine, dtype, overlaps="ignore" if found else "warn")
         found.append(known[key])
     model, state = found[0]
     for lane, (other, _) in enumerate(found):
@@ -60,7 +60,7 @@ def recompiled(recording: Recording) -> tuple[Model, State]:
     from ..engine.state import State
     from .compile import compile_scene
 
-    model, _ = compile_scene(recording.scene, recording.q.dtype)
+    model, _ = compile_scene(recording.scene, recording.q.dtype, overlaps="ignore")
     state: Any = {"q": recording.q[..., 0, :], "v": recording.v[..., 0, :], "t": recording.t[..., 0]}
     return model.replace(**_on_device(dict(recording.varied))), State(**_on_device(state))
 

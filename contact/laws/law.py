@@ -16,11 +16,13 @@ Scalar = Any  # an array of any shape
 @dataclass(frozen=True)
 class Law:
     """impulse: (K [1/kg], u [m/s], mu, e, e_t) -> (p [N s], result code), components of one shape in the contact frame
-    (t1, t2, n); zero where the bodies do not approach (u.z >= 0).  says: one line for people who choose a law."""
+    (t1, t2, n); zero where the bodies do not approach (u.z >= 0).  says: one line for people who choose a law.
+    tangential: whether e_t says anything to it."""
 
     name: str
     impulse: Callable[[Sym3, Vec3, Scalar, Scalar, Scalar], tuple[Vec3, Scalar]]
     says: str
+    tangential: bool = False
 
 
 def integrated(name: str, ending: Ending, says: str) -> Law:

@@ -28,7 +28,7 @@ from ...engine.algebra.bounded import loop
 from ...engine.algebra.vec3 import Mat3, Vec3
 from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
-from ...engine.results import first_code
+from ...engine.results import gravest
 from ..cone.solve import solve_cone
 from ..contacts import Contacts
 from ..determine import SLOW, phases
@@ -115,7 +115,7 @@ def solve(
         solved = solve_cone(met, start, target, contacts.friction, active, slides)
         p = jax.tree.map(lambda x: jnp.where(active, x, 0), solved.p)
         slides = (stage == 1) & resting & _slides_through(model, contacts.friction, u, relative(here, solved.V), p)
-        return _Found(stage + 1, jnp.where(step, V, solved.V), p, slides, first_code(code, solved.code))
+        return _Found(stage + 1, jnp.where(step, V, solved.V), p, slides, gravest(code, solved.code))
 
     none = jnp.zeros_like(u_n)
     begin = jnp.where(stops.any(), 0, 1)

@@ -36,7 +36,7 @@ def bodies_apart(model: Model, state: State, *, hold: str | None = None) -> tupl
         raise ValueError(str(refusal))
     topology = _topology(model, hold or model.topology.hold)
     numbers, q, v = _numbers(model, state)
-    return model.replace(topology=topology, **numbers), State(q, v, state.t)
+    return replace(model, topology=topology, **numbers), State(q, v, state.t)
 
 
 def _topology(model: Model, hold: str) -> Topology:

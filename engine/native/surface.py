@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -75,7 +76,7 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
         varied = {name: cut(x, Model.base_ndim(name)) for name, x in own.items()}
 
         def block(varied: Any, arrays: Any) -> Any:
-            return program((), model if isinstance(model, Packed) else model.replace(**varied), arrays)
+            return program((), model if isinstance(model, Packed) else replace(model, **varied), arrays)
 
         made = jax.vmap(block, axis_size=blocks)(varied, tuple(cut(x, 1) for x in arrays))
         return jax.tree.map(

@@ -16,12 +16,13 @@ from jax import Array
 
 from ...engine import results
 from ...engine.algebra.fence import available
+from ...engine.display import Row, count, lanes_text, numbers, shown, values
 from ...engine.native.open_arrays import Open, OpenRecord
 from ...engine.native.primitive import VECTOR, native
 from ...engine.planar.accelerations import state_of, turns
 from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
-from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, first_code
+from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..clock import Frames
 from ..rollout import frame_times, intervals_of
 from .lane import ChainStats, Lane, first_lane
@@ -35,6 +36,17 @@ FIELDS = {"torque": 1, "force": 2, "acceleration": 2, "angular": 1}  # of ChainD
 ChainControl = ChainDrive | Callable[[Chain, ChainState, Array], ChainDrive]
 
 
+def _described(run: ChainRollout) -> tuple[str, list[Row]]:
+    times, t = getattr(run.t, "shape", ()), values(run.t)
+    head = f"{count(times[-1], 'frame') if times else '?'}{lanes_text(times[:-1])}"
+    if t is None:
+        return head, [(name, numbers(getattr(run, name))) for name in ("t", "x", "v", "code")]
+    rows = [("what happened", run.why().splitlines()[0]), ("t [s]", numbers(run.t))]
+    rows += [(name, numbers(getattr(run.stats, name))) for name in ("impacts", "ticks", "stretch")]
+    return head, rows
+
+
+@shown(_described)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ChainRollout:
@@ -42,7 +54,8 @@ class ChainRollout:
 
     t: (frames,) [s].  x, v: (frames, n, 2) [m, m/s].  stuck, shut: (frames, n), see `ChainState`. The first frame is
     the state the rollout began with; frames that a lane did not reach are NaN.
-    events: every stop.  code: () result code.  stats: what it took.  state: the last state.
+    events: every stop.  code: () a `carom.Code`; `why()` says it in words.  stats: what it took.  state: the last
+    state.
     """
 
     t: Array
@@ -54,6 +67,10 @@ class ChainRollout:
     code: Array
     stats: ChainStats
     state: ChainState
+
+    def why(self) -> str:
+        """What happened, in words: "finished", or a line for each code with its lanes, the time, and what to do."""
+        return results.why(self.code, np.nanmax(self.t, -1))
 
 
 def chain_rollout(
@@ -85,8 +102,8 @@ def chain_rollout(
     tolerance: a step is halved when a change of acceleration in it would change a velocity by more [m/s].
     max_events: room for so many stops a lane in the log.  max_ticks: solves after which a lane is given up; None: 1000
         a frame, and 20 for each of its longest steps.
-    throw: raise if a lane fails, warn where one is less exact than it should be; else, and always inside jit, look at
-        `.code`.
+    throw: raise if a lane fails, warn where one is less exact than it should be or its log is full; else, and always
+        inside jit, look at `.code` and `.why()`.
     """
     if scheme not in SCHEMES:
         raise ValueError(f"chain_rollout: scheme is {scheme!r}; it must be one of {', '.join(SCHEMES)}")
@@ -129,8 +146,8 @@ def _run(
     else:
         ran = run_chain(rules, function, model, state, told, record, frames, bounds, max_ticks)
     lane, record = ran
-    code = first_code(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
-    code = first_code(code, jnp.where(record.missed > 0, EVENTS_FULL, OK)) if max_events else code
+    code = gravest(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
+    code = gravest(code, jnp.where(record.missed > 0, EVENTS_FULL, OK)) if max_events else code
     named = frames_of(record, model.n)
     return ChainRollout(**named, events=events_of(record), code=code, stats=lane.stats, state=lane.state)
 

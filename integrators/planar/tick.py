@@ -18,7 +18,7 @@ from jax import Array
 from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Posture, joint_rates
 from ...engine.planar.links import DriveRows, Rows
-from ...engine.results import CHAIN_HELD, CHAIN_ROUGH, NOT_FINITE, OK, first_code
+from ...engine.results import CHAIN_HELD, CHAIN_ROUGH, NOT_FINITE, OK, gravest
 from ..clock import Frames, later
 from .holding import Letting, changed, letting_go
 from .lane import ChainStats, Holds, Lane, select
@@ -150,7 +150,7 @@ def counted(rows: Rows, lane: Lane, new: Lane, p: Proposal, letting: Letting, ve
         c.rough + rough,
         jnp.where(verdict.accepted, jnp.maximum(stretch, c.stretch), c.stretch),
     )
-    told = first_code(
+    told = gravest(
         lane.code,
         jnp.where(verdict.finite, OK, NOT_FINITE),
         jnp.where(kept > 0, CHAIN_HELD, OK),

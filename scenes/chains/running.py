@@ -79,7 +79,7 @@ def recording_of_chain(spec: ChainSpec, result: ChainRollout, *, title: str, key
     twin = chain_twin(spec)
     q, rates = twin_coordinates(x, v)
     q[:, 2:] = np.unwrap(q[:, 2:], axis=0)
-    model = compile_scene(twin, x.dtype)[0]
+    model = compile_scene(twin, x.dtype, overlaps="ignore")[0]
     told = {name: np.asarray(number) for name, number in result.stats._asdict().items()}
     stats = {"rollbacks": told["halvings"], "resting": told["impacts"] * 0, "max_penetration": x[0, 0, 0] * 0}
     return Recording(

@@ -61,7 +61,7 @@ def run(
 
     carom run robot.urdf --robot floating --robot ground --time 5 --law newton --json
     """
-    from ...engine.results import raise_for
+    from ...engine.results import last_well, raise_for
     from ..formats.settings import changed, parse_setting
     from ..running import record
 
@@ -99,7 +99,7 @@ def run(
         say(f"wrote {', '.join(result['files'].values())}")
     with warnings.catch_warnings(record=True) as light:
         warnings.simplefilter("always")
-        raise_for(recording.code, _well_until(recording))
+        raise_for(recording.code, last_well(recording.t, recording.q, recording.v))
     for warning in light:
         note(f"{found.name}: {warning.message}")
 
@@ -140,11 +140,3 @@ def _pictures(recording: Recording, out: Path, plot: bool, page: bool) -> dict[s
         write_page(recording, out.with_suffix(".html"))
         files["page"] = str(out.with_suffix(".html"))
     return files
-
-
-def _well_until(recording: Recording) -> Any:
-    """The last time at which each lane was well [s]."""
-    import numpy as np
-
-    well = np.isfinite(recording.q).all(-1) & np.isfinite(recording.v).all(-1)
-    return np.where(well, recording.t, recording.t[..., :1]).max(-1)

@@ -29,6 +29,10 @@ class SceneError(ValueError):
         super().__init__(message)
 
 
+class SceneWarning(UserWarning):
+    """A scene that compiles, but hardly is what was meant; the text says what, and what to do."""
+
+
 def reject(where: str, field: str, value: Any, must: str) -> NoReturn:
     """Raise; must: what the value must be, and after a colon what to do."""
     shown = repr(plain(value))
@@ -90,6 +94,13 @@ def fraction(where: str, field: str, value: Any, shape: tuple[int, ...] = ()) ->
     array = numbers(where, field, value, shape)
     if not ((array >= 0) & (array <= 1)).all():
         reject(where, field, value, "it must lie between 0 and 1: give 0 for no bounce, 1 for no loss")
+    return array
+
+
+def signed_fraction(where: str, field: str, value: Any) -> Array:
+    array = numbers(where, field, value, ())
+    if not -1 <= array <= 1:
+        reject(where, field, value, "it must lie between -1 and 1: give 0 to end slip, 1 to give it back reversed")
     return array
 
 

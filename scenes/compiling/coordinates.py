@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -31,6 +32,6 @@ def in_coordinates(name: str, scene: SceneSpec, model: Model, state: State) -> t
     for refusal in refusals(model):
         check.reject(*refusal)
     if scene.baumgarte is not None:  # a tree without loops has had no use for it
-        model = model.replace(baumgarte=jnp.asarray(scene.baumgarte, model.mass.dtype))
+        model = replace(model, baumgarte=jnp.asarray(scene.baumgarte, model.mass.dtype))
     exactly = "projection" if scene.baumgarte is None else "baumgarte"
     return bodies_apart(model, state, hold="penalty" if name == "penalty" else exactly)

@@ -43,7 +43,7 @@ def with_loops(scene: SceneSpec, model: Model, state: State) -> tuple[Model, Sta
     arrays = {name: np.array([row.numbers[name] for row in rows]) for name in SHAPES}
     arrays["baumgarte"] = np.array(scene.baumgarte or 0.0)
     kind = model.mass.dtype
-    model = model.replace(topology=topology, **{name: jnp.asarray(x, kind) for name, x in arrays.items()})
+    model = replace(model, topology=topology, **{name: jnp.asarray(x, kind) for name, x in arrays.items()})
     return model, _assembled(scene, model, state)
 
 

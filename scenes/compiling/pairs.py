@@ -1,24 +1,34 @@
-"""The pair table: which shapes may touch, and the friction and restitution between them."""
+"""The pair table: which shapes may touch, and the friction and restitutions between them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ...collision.poses import Array
+from ...engine.parameters import COMBINED
 from ..spec import SceneSpec
-from .check import bits, fraction, non_negative, reject, reject_name
+from .check import bits, fraction, non_negative, reject, reject_name, signed_fraction
 from .shape_rows import ShapeRow
 
 Pairs = tuple[tuple[int, int], ...]
+
+# what a rule between materials may give, and how it is checked
+CHECKS: dict[str, Callable[[str, str, Any], Array]] = {
+    "friction": non_negative,
+    "restitution": fraction,
+    "tangential_restitution": signed_fraction,
+}
 
 
 def pair_table(
     scene: SceneSpec, names: Sequence[str], parents: Sequence[int], joints: Sequence[str],
     rows: list[ShapeRow], links: list[int], owners: list[str | None],
-) -> tuple[Pairs, Array, Array]:  # fmt: skip
-    """Pairs (i, j), i < j, of shapes that may touch, with their friction (np,) and restitution (np,).
+) -> tuple[Pairs, dict[str, Array], tuple[tuple[int, ...], ...]]:  # fmt: skip
+    """Pairs (i, j), i < j, of shapes that may touch, their numbers by the names of the model's fields, (np,) each, and
+    the rows that a rule gives, see `Topology.ruled`.
 
     rows, links, owners: of each shape, its link (-1: the world) and the name of what carries it.
     Left out: shapes of one body (links welded together are one body), two static shapes, two bodies joined by a
@@ -40,8 +50,7 @@ def pair_table(
     group, mask = _layers(rows, "group"), _layers(rows, "mask")
     touch &= (group[i] & mask[j] != 0) & (group[j] & mask[i] != 0)
     i, j = i[touch], j[touch]
-    friction, restitution = _combine(scene, rows, i, j)
-    return tuple(zip(i.tolist(), j.tolist(), strict=True)), friction, restitution
+    return tuple(zip(i.tolist(), j.tolist(), strict=True)), *_combine(scene, rows, i, j)
 
 
 def _tied(scene: SceneSpec) -> list[tuple[str, str]]:
@@ -93,11 +102,14 @@ def _check_exclusions(scene: SceneSpec, names: Sequence[str]) -> None:
             reject(f"exclusion {k}", "names", pair, "they must differ: shapes of one body never touch each other")
 
 
-def _combine(scene: SceneSpec, rows: list[ShapeRow], i: Array, j: Array) -> tuple[Array, Array]:
-    """Geometric mean of friction, the smaller restitution; rules between materials override."""
-    mu = np.array([row.friction for row in rows])
-    e = np.array([row.restitution for row in rows])
-    friction, restitution = np.sqrt(mu[i] * mu[j]), np.minimum(e[i], e[j])
+def _combine(
+    scene: SceneSpec, rows: list[ShapeRow], i: Array, j: Array
+) -> tuple[dict[str, Array], tuple[tuple[int, ...], ...]]:
+    """The numbers of the pairs by `COMBINED`; rules between materials override."""
+    numbers, ruled = {}, {}
+    for name, combine in COMBINED.items():
+        of = np.array([getattr(row, name) for row in rows], float)
+        numbers[name], ruled[name] = combine(np, of[i], of[j]), np.zeros(len(i), bool)
     materials = list(dict.fromkeys(row.material for row in rows if row.material is not None))
     of = np.array([-1 if row.material is None else materials.index(row.material) for row in rows], int)
     seen: set[frozenset[str]] = set()
@@ -109,14 +121,15 @@ def _combine(scene: SceneSpec, rows: list[ShapeRow], i: Array, j: Array) -> tupl
             names = (rule.material_a, rule.material_b)
             reject(where, "materials", names, "they must have one rule, and have one already: keep one of the two")
         seen.add(key)
-        if rule.friction is None and rule.restitution is None:
-            reject(where, "friction", None, "the rule must say something: give friction, restitution or both")
+        given = {name: value for name in COMBINED if (value := getattr(rule, name)) is not None}
+        if not given:
+            reject(where, "friction", None, f"the rule must say something: give one of {', '.join(COMBINED)}")
         hit = ((of[i] == a) & (of[j] == b)) | ((of[i] == b) & (of[j] == a))
-        if rule.friction is not None:
-            friction[hit] = non_negative(where, "friction", rule.friction)
-        if rule.restitution is not None:
-            restitution[hit] = fraction(where, "restitution", rule.restitution)
-    return friction, restitution
+        for name, value in given.items():
+            numbers[name][hit] = CHECKS[name](where, name, value)
+            ruled[name] |= hit
+    of_pairs = {f"pair_{name}": x for name, x in numbers.items()}
+    return of_pairs, tuple(tuple(np.flatnonzero(x).tolist()) for x in ruled.values())
 
 
 def _material(where: str, name: str, known: list[str]) -> int:

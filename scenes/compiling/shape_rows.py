@@ -37,6 +37,7 @@ class ShapeRow:
     quaternion: Array
     friction: float
     restitution: float
+    tangential_restitution: float
     density: float
     material: str | None
     weighs: bool = True
@@ -114,17 +115,19 @@ def _plane_row(spec: PlaneSpec, index: int | None) -> ShapeRow:
 _DEFAULTS: dict[str, Any] = {
     "friction": DEFAULT_FRICTION,
     "restitution": DEFAULT_RESTITUTION,
+    "tangential_restitution": DEFAULT_RESTITUTION,
     "density": DEFAULT_DENSITY,
     "material": None,
 }
 
 
 def _given(where: str, spec: Any) -> dict[str, Any]:
-    """friction, restitution, density and material as far as this shape or owner gives them."""
+    """friction, restitutions, density and material as far as this shape or owner gives them."""
     given = {name: getattr(spec, name, None) for name in _DEFAULTS}
     checks: dict[str, Callable[..., Any]] = {
         "friction": check.non_negative,
         "restitution": check.fraction,
+        "tangential_restitution": check.signed_fraction,
         "density": lambda where, field, value: check.positive(where, field, value, unit="kg/m^3"),
         "material": check.text,
     }

@@ -8,19 +8,28 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.display import Row, shown
 from ...integrators.recording import Events
 from ..spec import SceneSpec
 
 NOT_KEPT = ("throw", "devices", "chunk")  # keywords of a rollout that change neither motion nor events
 
 
+def _described(recording: Recording) -> tuple[str, list[Row]]:
+    from ...integrators.rollout import described_run
+
+    head, rows = described_run(recording)
+    return f"{recording.title}, {head}" + ("" if recording.complete else " (not run to its end)"), rows
+
+
+@shown(_described)
 @dataclass(frozen=True)
 class Recording:
     """One run, or a batch of runs with one leading axis of lanes; numpy arrays.
 
     scene: what was run.  keywords: of `carom.rollout`.  title: what people call it.
     t: (..., F) [s].  q: (..., F, nq).  v: (..., F, nv): the frames, NaN where a lane did not get.
-    events: every impact (numpy arrays).  code: (...) result codes.  stats: name -> (...), fields of `carom.Stats`.
+    events: every impact (numpy arrays).  code: (...) of `carom.Code`.  stats: name -> (...), fields of `carom.Stats`.
     varied: model parameters that differ from the scene's, name -> (lanes, ...); empty for a single run.
     model_hash: fingerprint of the model that was run.  provenance: versions, machine, date, command, dtype.
     complete: whether the run came to its end.  piece: intervals between frames that were run at once; 0: all.
@@ -61,13 +70,19 @@ class Recording:
 
         q, varied = np.asarray(result.q), {name: np.asarray(x) for name, x in (varied or {}).items()}
         if model is None:
-            model = compile_scene(scene, q.dtype)[0].replace(**varied)
+            model = compile_scene(scene, q.dtype, overlaps="ignore")[0].replace(**varied)
         return Recording(
             scene, title, np.asarray(result.t), q, np.asarray(result.v), logged(result.events),
             np.asarray(result.code), plain_stats(result),
             {name: x for name, x in keywords.items() if name not in NOT_KEPT}, varied, model_hash(model),
             provenance(q.dtype),
         )  # fmt: skip
+
+    def why(self) -> str:
+        """What happened, in words, as `why()` of a rollout."""
+        from ...engine.results import last_well, why
+
+        return why(self.code, last_well(self.t, self.q, self.v))
 
     @property
     def lanes(self) -> int | None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.results import GRAVE, OK
 from ...integrators.recording import Events
 from .recording import Recording, logged, plain_stats
 
@@ -48,16 +47,9 @@ def joined(parts: Sequence[Part]) -> Part:
         return parts[0]
     frames = {"t": -1, "q": -2, "v": -2}
     arrays = {name: np.concatenate([getattr(part, name) for part in parts], axis) for name, axis in frames.items()}
-    code, stats = _worst([part.code for part in parts]), _stats([part.stats for part in parts])
+    code = np.max([part.code for part in parts], 0)  # the gravest, see `engine.results.Code`
+    stats = _stats([part.stats for part in parts])
     return Part(**arrays, events=_events([part.events for part in parts]), code=code, stats=stats)
-
-
-def _worst(codes: Sequence[np.ndarray]) -> np.ndarray:
-    """The first grave code of each lane, or else the first that is not OK."""
-    worst = codes[0]
-    for code in codes[1:]:
-        worst = np.where(np.isin(worst, GRAVE) | (np.isin(code, GRAVE, invert=True) & (worst != OK)), worst, code)
-    return worst
 
 
 def _stats(stats: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:

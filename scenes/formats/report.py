@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ...engine.display import Row, names, shown
 from ..spec import SceneSpec
 
 Outcome = Literal["taken", "approximated", "ignored", "refused"]
@@ -23,6 +24,12 @@ class Item(NamedTuple):
     why: str = ""
 
 
+def _described(report: ImportReport) -> tuple[str, list[Row]]:
+    rows = [(name, names(item.what for item in report.of(name))) for name in ("refused", "approximated", "ignored")]
+    return f"{report.source}: {report.summary}", [row for row in rows if row[1]]
+
+
+@shown(_described)
 @dataclass(frozen=True)
 class ImportReport:
     """source: the file.  items: in the file's order."""

@@ -165,9 +165,9 @@ ENDED = Fact("result code, 0 if nothing grave happened", 0, 0, lambda p: _grave(
 
 
 def _grave(code: int) -> int:
-    from ...engine.results import GRAVE
+    from ...engine.results import Code
 
-    return code if code in GRAVE else 0
+    return code if Code(code).grave else 0
 
 
 def play(entry: Entry, way: Play | ChainPlay, dtype: Any = None) -> Any:

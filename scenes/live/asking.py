@@ -83,13 +83,14 @@ class Questions:
             probe = replace(shape, position=(0, 0, 0), quaternion=(1, 0, 0, 0))
             links = (*self._scene.links, BodySpec(PROBE, (probe,), mass=1.0))
             scene = replace(self._scene, links=links, exclusions=(), gap_band=1.0)
-            model, _ = compile_scene(scene, dtype=self._model.mass.dtype)
+            model, _ = compile_scene(scene, dtype=self._model.mass.dtype, overlaps="ignore")
             mine = model.topology.shape_links.count(model.topology.n_links - 1)  # a mesh may have several
             others = len(model.topology.shape_kinds) - mine
             pairs = tuple((k, others + j) for k in range(others) for j in range(mine))
             numbers = jnp.zeros(len(pairs), model.mass.dtype)
             topology = replace(model.topology, pairs=pairs)
-            model = model.replace(topology=topology, pair_friction=numbers, pair_restitution=numbers)
+            names = ("pair_friction", "pair_restitution", "pair_tangential_restitution")
+            model = model.replace(topology=topology, **dict.fromkeys(names, numbers))
             q = jnp.zeros(topology.nq, model.mass.dtype)
             self._programs[key] = model, _all_pairs.lower(model, q).compile()
         model, program = self._programs[key]

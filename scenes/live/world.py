@@ -30,7 +30,6 @@ from .stepping import Stepper
 from .touching import Bodies, Contact, contacts_of
 
 LATEST = 0.25  # [s] a world that is farther behind gives the rest up: it has run slower
-GRAVE = (results.NOT_FINITE, results.PAIRS_FULL, results.CONTACTS_FULL)
 ORIGIN, NO_TURN = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 
 
@@ -77,12 +76,13 @@ class Live:
         limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
         limits |= not self.model.topology.pairs  # where nothing can touch, a step looks at limits, be there none
         rules = Rules(scheme, time_control, law, impacts, "solve", limits, max_contacts, max_pairs)
+        rules.check(self.model)
         self._stepper = Stepper(self.model, rules, self._start.spares, max_events, longest, max_ticks)
         self._bodies = Bodies.of(spec, self.model.topology)
         self._questions = Questions(spec, self.model, self._bodies)
         self._mark = model_hash(self.model)
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
-        self._warned: set[int] = set()
+        self._warned: set[results.Code] = set()
         self.reset()
         if warm:
             self._warm(probes)
@@ -93,8 +93,8 @@ class Live:
         """One frame of dt seconds (None: the world's own), with the forces applied since the last one."""
         asked = (self.dt if dt is None else _positive("dt", dt)) + self.behind
         frame = self._stepper.step(self.state, self._pushes, self._motors, asked)
-        code = int(frame.code)
-        if code in GRAVE:
+        code = results.Code(int(frame.code))
+        if code.grave:
             results.raise_for(frame.code, self.state.t)
         if code != results.OK and code not in self._warned:
             self._warned.add(code)

@@ -72,7 +72,7 @@ class Reading:
         from ..compile import compile_scene
 
         with jax.enable_x64(True):
-            model, _ = compile_scene(self.recording.scene, self.recording.q.dtype)
+            model, _ = compile_scene(self.recording.scene, self.recording.q.dtype, overlaps="ignore")
             model = model.replace(**{name: jnp.asarray(x) for name, x in self.recording.varied.items()})
             return jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), model)
 

@@ -94,7 +94,9 @@ def _page(found: list[Change], old: str, new: str) -> str:
     rows = "".join(_row(change) for change in found)
     parts = "".join(_section(change) for change in found if change.verdict == "changed")
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>{said}</title><style>{_STYLE}</style>'
+        '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{said}</title><style>{_STYLE}</style>"
         f"<body><h1>{said}</h1>"
         f"<p>From <code>{escape(old)}</code> to <code>{escape(new)}</code>.</p>"
         "<table><tr><th>scene<th><th>off, in tolerances<th>impacts<th>first difference"

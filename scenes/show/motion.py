@@ -58,7 +58,7 @@ def model_of(recording: Recording) -> Model:
 
     from ..compile import compile_scene
 
-    model, _ = compile_scene(recording.scene)
+    model, _ = compile_scene(recording.scene, overlaps="ignore")
     kind = model.gravity.dtype
     return model.replace(**{name: jnp.asarray(array, kind) for name, array in recording.varied.items()})
 

@@ -16,7 +16,7 @@ from carom.contact.resting.solve import Midway, solve
 from carom.contact.rows import relative, rows_of
 from carom.engine.dynamics.trees import to_blocks, trees_of
 from carom.engine.native.surface import compiled
-from carom.engine.results import ENERGY_GAINED, IMPACTS_CAPPED, OK, SOLVER_UNFINISHED, first_code
+from carom.engine.results import ENERGY_GAINED, IMPACTS_CAPPED, OK, SOLVER_UNFINISHED, gravest
 from carom.tests.oracles.random_trees import Recipe, random_state, random_tree
 from carom.tests.oracles.stepping import run
 
@@ -36,7 +36,7 @@ def strike(model, state, law="stronge", impacts="sequential", max_impacts=512):
     )
     u = relative(rows, to_blocks(trees_of(model.topology), rest.v))
     slowest = jnp.where(contacts.active, u.z, jnp.inf).min(0)
-    code = first_code(response.code, rest.code)
+    code = gravest(response.code, rest.code)
     return rest.v, contact_events(contacts, response.impacts), code, slowest
 
 

@@ -129,14 +129,44 @@ def test_more_contacts_than_there_is_room_for(well: Any) -> None:
     ("change", "changes", "message"),
     [
         (lambda q, v: (q, v * jnp.nan), {}, r"^lane 2 \(1 of 4 lanes\), after t = 0 s: .* not finite"),
-        (lambda q, v: (q, v), {"max_ticks": 3}, r"^lane 0 \(4 of 4 lanes\), after t = .* raise max_ticks"),
-        (
-            lambda q, v: (q.at[HEIGHTS].set(RADIUS + 0.02), v * 0),
-            {},
-            r"^lane 2 \(1 of 4 lanes\), after t = 1 s: more impacts happened .* raise max_events",
-        ),
+        (lambda q, v: (q, v), {"max_ticks": 3}, r"^lanes 0, 1, 2, 3 \(4 of 4 lanes\), after t = .* raise max_ticks"),
     ],
 )
 def test_the_host_raises(change: Any, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(results.SimulationError, match=message):
         ran(lanes((ILL, change)), throw=True, **changes)
+
+
+def test_a_full_log_warns_and_the_run_is_returned() -> None:
+    low = lambda q, v: (q.at[HEIGHTS].set(RADIUS + 0.02), v * 0)  # noqa: E731
+    message = r"^lane 2 \(1 of 4 lanes\), after t = 1 s: EVENTS_FULL: more impacts happened .* raise max_events"
+    with pytest.warns(results.SimulationWarning, match=message) as told:
+        result = ran(lanes((ILL, low)), throw=True)
+    assert np.isfinite(result.q).all()
+    assert result.why() == str(told[0].message)
+
+
+def test_a_graver_code_hides_a_full_log() -> None:
+    """It bounces until its log is full, and is given up later."""
+    low = lambda q, v: (q.at[HEIGHTS].set(RADIUS + 0.02), v * 0)  # noqa: E731
+    most = int(ran(lanes((ILL, low))).stats.ticks[ILL]) - 1
+    result = ran(lanes((ILL, low)), max_ticks=most)
+    assert int(result.events.missed[ILL]) > 0
+    assert int(result.code[ILL]) == results.TICKS_CAPPED
+
+
+def test_what_happened_in_words() -> None:
+    t = np.array([1.0, 0.5, 1.0, 0.25])
+    assert results.why(np.zeros(4, np.int32), t) == "finished"
+    lines = results.why(np.array([0, results.TICKS_CAPPED, results.EVENTS_FULL, results.TICKS_CAPPED]), t).splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("lanes 1, 3 (2 of 4 lanes), after t = 0.5 s: TICKS_CAPPED: the most ticks")
+    assert lines[1].startswith("lane 2 (1 of 4 lanes), after t = 1 s: EVENTS_FULL: more impacts happened")
+
+
+def test_every_code_has_its_words_and_its_gravity() -> None:
+    assert set(results.MESSAGES) == set(results.Code)
+    assert sorted(results.Code)[:2] == [results.Code.OK, results.Code.EVENTS_FULL]
+    found = results.gravest(np.array([0, 10, 160]), np.array([20, 10, 130]), results.OK)
+    np.testing.assert_array_equal(found, [20, 10, 160])
+    assert found.dtype == np.int32

@@ -286,7 +286,7 @@ def test_failed_lane_is_named() -> None:
     result = run(throw=False)
     np.testing.assert_array_equal(result.code, [results.OK, results.NOT_FINITE] * 2)
     assert np.isfinite(result.q[::2]).all()
-    with pytest.raises(results.SimulationError, match=r"lane 1 \(2 of 4 lanes\), after t = 0 s: .* lower max_dt"):
+    with pytest.raises(results.SimulationError, match=r"lanes 1, 3 \(2 of 4 lanes\), after t = 0 s: .* lower max_dt"):
         run()
     with pytest.raises(results.SimulationError, match=r"^lane 0, after t = 0 s"):
         carom.rollout(model.replace(stiffness=jnp.array([jnp.nan])), state, duration=0.1, frame_dt=0.1)

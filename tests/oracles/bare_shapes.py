@@ -55,6 +55,8 @@ def with_shapes(model: Model, shapes: list[BareShape], pairs: tuple[tuple[int, i
         points=np.concatenate([np.asarray(s.points, float) for s in shapes]),
         friction=np.zeros(len(shapes)),
         restitution=np.zeros(len(shapes)),
+        tangential_restitution=np.zeros(len(shapes)),
         pair_friction=np.zeros(len(pairs)),
         pair_restitution=np.zeros(len(pairs)),
+        pair_tangential_restitution=np.zeros(len(pairs)),
     )

@@ -3,6 +3,7 @@
 n = 5 coordinates, m = 3 independent constraints: two motors move it in one way, three can strain against each other.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -35,7 +36,8 @@ def five_bar(seed: int = 0) -> Moving:
     sides = np.diff(corners, axis=0, prepend=np.zeros((1, 3)))
     ends = np.stack([turn(total[5], -corners[4]), np.zeros(3)])
     weld = np.array([[np.cos(total[5] / 2), 0, -np.sin(total[5] / 2), 0], [1, 0, 0, 0]])
-    model = random_model(rng, topology).replace(
+    model = replace(
+        random_model(rng, topology),
         axis=np.tile([0.0, 1, 0], (5, 1)),
         joint_position=np.stack([turn(angle, side) for angle, side in zip(total, sides, strict=False)]),
         joint_quaternion=np.tile([1.0, 0, 0, 0], (5, 1)),

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from carom.collision.shapes import Mesh, Sphere
-from carom.engine.results import EVENTS_FULL
+from carom.engine.results import TICKS_CAPPED
 from carom.integrators.snapshots import model_hash
 from carom.scenes import running
 from carom.scenes.builder import SceneBuilder
@@ -206,12 +206,12 @@ def test_a_run_that_fails_says_so_and_keeps_what_there_is(here: Path, monkeypatc
     record = running.record
 
     def failed(*arguments: Any, **options: Any) -> Any:
-        return replace(record(*arguments, **options), code=np.array(EVENTS_FULL))
+        return replace(record(*arguments, **options), code=np.array(TICKS_CAPPED))
 
     monkeypatch.setattr(running, "record", failed)
     code, output = run("run", "pendulum", "--time", "0.4", "--frame-dt", "0.1", *BARE)
     assert code == 1
-    assert "error: lane 0, after t = 0.4 s: more impacts happened than the event log has room for" in output
+    assert "error: lane 0, after t = 0.4 s: TICKS_CAPPED: the most ticks of a run were used up" in output
     assert read_recording("pendulum.npz").t.size == 5
 
 

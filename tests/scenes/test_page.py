@@ -3,8 +3,11 @@
 import base64
 import json
 import re
+import shutil
+import subprocess
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from carom.scenes.show.page import write_page
 from carom.tests.scenes.browser import chromium, needs_browser
 from carom.tests.scenes.drawn import FRAMES, recording
 
+NODE = shutil.which("node")
 QUANTUM = 0.5 / page.QUATERNION  # of a quaternion's numbers, by rounding
 SINGLE = 1e-6  # relative, of 32-bit numbers
 
@@ -123,6 +127,25 @@ def test_wrong_lanes_are_refused_and_nothing_is_written(tmp_path, lane, says):
 # -- in a browser -------------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(NODE is None, reason="no node on this machine, which runs the page's scripts")
+def test_the_clock_does_not_run_below_the_start():
+    """A frame's clock may be behind the page's, as under a virtual clock."""
+    web = Path(page.__file__).parent / "web"
+    script = (
+        "".join((web / f"{name}.js").read_text() for name in ("math", "player"))
+        + """
+        const player = Object.create(Player.prototype);
+        Object.assign(player, { scene: { start: 2, end: 3 }, playing: true, t: 2.1, options: { speed: 1 } });
+        player.tick(-0.24);
+        const early = player.t;
+        player.tick(0.25);
+        console.log(JSON.stringify([early, player.t]));"""
+    )
+    done = subprocess.run([str(NODE), "-e", script], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [2, 2.25]
+    assert "player.tick(clamp(" in (web / "main.js").read_text()
+
+
 @needs_browser
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -143,6 +166,7 @@ def test_the_page_shows_what_its_address_says(tmp_path, address, expected):
     assert found is not None
     state = json.loads(found[1].replace("&quot;", '"'))
     assert state["ready"]
+    assert 0 <= state["t"] <= 0.5
     for name, value in expected.items():
         assert state[name] == pytest.approx(value) if isinstance(value, float) else state[name] == value, name
 

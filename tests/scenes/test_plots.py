@@ -9,6 +9,7 @@ import pytest
 import carom
 from carom.scenes.regression.reading import Reading
 from carom.scenes.regression.runs import recorded
+from carom.scenes.show.figures.between import energies
 from carom.scenes.show.figures.phase import coordinates, most_telling
 from carom.scenes.show.plots import KINDS, plot, plot_laws, plot_run
 from carom.tests.scenes.small_runs import ball, balls
@@ -55,6 +56,34 @@ def test_the_overview_says_what_it_shows():
     assert "3 lanes" in said
     assert "not run to its end" in said
     assert "$|p_t| = " not in said  # three cones can be told apart
+
+
+def line(figure: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The longest line of its only panel."""
+    found = max(figure.axes[0].get_lines(), key=lambda one: len(one.get_xdata()))
+    return np.asarray(found.get_xdata(), float), np.asarray(found.get_ydata(), float)
+
+
+def test_lines_reach_the_tips_of_bounces():
+    """The ball touches the floor at sqrt(2 h / g), between two frames: drawn from frames alone it never does."""
+    coarse = ball(0.0)
+    keep = slice(None, None, 45)
+    coarse = dataclasses.replace(coarse, t=coarse.t[keep], q=coarse.q[keep], v=coarse.v[keep])
+    first = (2 / 9.81) ** 0.5
+    z = coarse.q[:, 2]
+    assert z.min() > 0.11
+    t, height = line(plot(coarse, "motion"))
+    assert height.min() == pytest.approx(0.1, abs=1e-9)
+    assert t[height < 0.1 + 1e-9][0] == pytest.approx(first, abs=1e-9)
+    assert len(t) == len(z) + 2 * len(Reading(coarse).impacts.t)
+    q, v = line(plot(coarse, "phase", of="ball.z"))
+    lowest = np.flatnonzero(q < 0.1 + 1e-9)
+    np.testing.assert_allclose(v[lowest[:2]], np.array([-1, 0.9]) * 9.81 * first, rtol=1e-9)
+    whole = energies(Reading(coarse))
+    struck = whole.t == Reading(coarse).impacts.t[0]
+    kept = whole.potential[struck] - np.nanmin(whole.potential)
+    np.testing.assert_allclose(kept, 0, atol=1e-9)
+    np.testing.assert_allclose(whole.rest, 0, atol=1e-9)
 
 
 def test_wrong_kinds_files_and_coordinates_are_refused(tmp_path):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from carom.engine.results import Code
 from carom.integrators.recording import Events
 from carom.integrators.rollout import Stats
 from carom.scenes.formats import recording_writer
@@ -108,8 +109,17 @@ def test_each_lane_keeps_its_own_events_in_order() -> None:
     np.testing.assert_array_equal(events.point[0, 2], [1000, 1001, 1002])
 
 
-@pytest.mark.parametrize(("codes", "expected"), [((0, 4, 0), 4), ((4, 1, 9), 1), ((8, 4), 8), ((0, 0), 0), ((1, 4), 1)])
-def test_the_first_grave_code_stays_or_else_the_first(codes: tuple[int, ...], expected: int) -> None:
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ((Code.OK, Code.ENERGY_GAINED, Code.OK), Code.ENERGY_GAINED),
+        ((Code.EVENTS_FULL, Code.TICKS_CAPPED), Code.TICKS_CAPPED),
+        ((Code.EVENTS_FULL, Code.ENERGY_GAINED), Code.ENERGY_GAINED),
+        ((Code.NOT_FINITE, Code.TICKS_CAPPED), Code.NOT_FINITE),
+        ((Code.OK, Code.OK), Code.OK),
+    ],
+)
+def test_the_gravest_code_of_the_parts_stays(codes: tuple[Code, ...], expected: Code) -> None:
     """1 and 9 are grave."""
     parts = [replace(Part.after(piece(k)), code=np.array(code)) for k, code in enumerate(codes)]
     assert joined(parts).code == expected

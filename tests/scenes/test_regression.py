@@ -200,6 +200,7 @@ def test_the_page_has_the_most_changed_scene_first(tmp_path):
     ]  # fmt: skip
     page = (tmp_path / "page.html").read_text()
     assert "<h1>3 of 4 scenes changed</h1>" in page
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
     assert page.count('src="data:image/svg+xml;base64,') == 2
     assert not re.search(r'(src|href)="(http|//|file)', page)
 

@@ -48,7 +48,7 @@ def _gaps(scene: SceneSpec, margin: float, only: str | None = None) -> list[tupl
 
     By FCL, and with poses in numpy: nothing is compiled for what is done once.
     """
-    model, _ = compile_scene(scene)
+    model, _ = compile_scene(scene, overlaps="ignore")
     topology: Any = model.topology
     statics = [static.name for static in scene.statics for _ in getattr(static, "shapes", (None,))]
     owners: list[Any] = [topology.names[link] if link >= 0 else None for link in topology.shape_links]

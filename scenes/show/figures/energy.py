@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...regression.reading import Reading
+from .between import energies
 from .style import BLUE, GREEN, INK, ORANGE, RED, SKY, dress, fan, legend_beside
 
 STILL = 1e-12  # of the potential energy: what changes less is rounding
@@ -23,18 +24,18 @@ def draw(axes: Any, reading: Reading) -> None:
 
 def _draw_one(axes: Any, reading: Reading) -> None:
     """Layers from below: kinetic, potential, taken by impacts; what is left to the start is the rest."""
-    t, ledger = reading.t[0], reading.ledger
-    floor = np.nanmin(ledger.potential)
+    ledger, (t, kinetic, potential, impacts, rest) = reading.ledger, energies(reading)
+    floor = np.nanmin(potential)
     layers = (
-        ("kinetic", BLUE, ledger.kinetic[0]),
-        ("potential,\nabove its lowest", SKY, ledger.potential[0] - floor),
-        ("taken by impacts", ORANGE, ledger.impacts[0]),
+        ("kinetic", BLUE, kinetic),
+        ("potential,\nabove its lowest", SKY, potential - floor),
+        ("taken by impacts", ORANGE, impacts),
     )
     bottom = np.zeros_like(t)
     if ledger.scale < STILL * np.nanmax(np.abs(ledger.potential)):
         axes.set(xlim=(t[0], np.nanmax(t)), ylim=(0, 1))
         return dress(axes, "Energy: kept, nothing moves", "time [s]", "energy above its lowest [J]", grid="y")
-    start, rest, worth = ledger.total[0, 0] - floor, ledger.rest[0], WORTH * ledger.scale
+    start, worth = ledger.total[0, 0] - floor, WORTH * ledger.scale
     for name, color, layer in layers:
         if np.nanmax(np.abs(layer)) > worth:
             axes.fill_between(t, bottom, bottom + layer, color=color, alpha=0.75, linewidth=0, label=name)
@@ -46,7 +47,7 @@ def _draw_one(axes: Any, reading: Reading) -> None:
     axes.set_xlim(t[0], np.nanmax(t))
     axes.set_ylim(0, max(start, float(np.nanmax(bottom))) * 1.04 or 1)
     last = np.flatnonzero(np.isfinite(rest))[-1]
-    parts = (("left", start - ledger.impacts[0, last] - rest[last]), ("to impacts", ledger.impacts[0, last]),
+    parts = (("left", start - impacts[last] - rest[last]), ("to impacts", impacts[last]),
              ("to sliding, dampers, motors", rest[last]))  # fmt: skip
     said = ", ".join(f"{100 * part / start:.3g} % {name}" for name, part in parts if abs(part) > worth)
     dress(axes, f"Energy: {said}" if start > 0 else "Energy", "time [s]", "energy [J]", grid="y")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...regression.reading import Reading, span
+from .between import free_paths
 from .style import BLUE, COLORS, INK, dress, fan, legend_beside
 
 NAMED = len(COLORS)  # bodies with a colour of their own
@@ -39,8 +40,10 @@ def _paths(
         axes.plot(*paths[:, -1, [i, j]].T, ".", color=INK, markersize=3)
         said = f"Path of {names[order[0]]} in {reading.lanes} lanes, and where it ends"
     else:
+        whole = free_paths(reading)
         for rank, link in enumerate(order):
             path, named = places[0, :, link], rank < NAMED and len(order) > 1
+            path = whole[link].place if link in whole else path
             color = COLORS[rank] if rank < NAMED else "#999999"
             how: dict[str, Any] = {"label": names[link], "linewidth": 1.3} if named else {"linewidth": 0.7}
             axes.plot(path[:, i], path[:, j], color=color, zorder=3 - rank / 99, **how)
@@ -62,8 +65,10 @@ def _heights(axes: Any, z: np.ndarray, order: np.ndarray, names: Any, reading: R
         fan(axes, t, z[:, :, order[0]], BLUE, names[order[0]])
         said, label = f"Height of {names[order[0]]} in {reading.lanes} lanes", "z [m]: median, middle half, nine tenths"
     else:
+        whole = free_paths(reading)
         for rank, link in enumerate(order[:NAMED]):
-            axes.plot(t, z[0, :, link], color=COLORS[rank], linewidth=1.4, label=names[link])
+            times, heights = (whole[link].t, whole[link].place[:, 2]) if link in whole else (t, z[0, :, link])
+            axes.plot(times, heights, color=COLORS[rank], linewidth=1.4, label=names[link])
         said, label = f"Height of {names[order[0]]}" if len(order) == 1 else "Heights of links", "z [m]"
         if len(order) > NAMED:
             said = f"Heights of {NAMED} of {len(order)} links" + ("" if still else ", those that move most")

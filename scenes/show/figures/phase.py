@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...regression.reading import Reading, span
+from .between import free_paths
 from .style import BLUE, INK, dress, legend_beside
 
 DRAWN = 200  # lanes of a batch that are drawn
@@ -69,11 +70,21 @@ def draw(axes: Any, reading: Reading, of: str | None = None) -> None:
     lanes = range(0, reading.lanes, -(-reading.lanes // DRAWN))
     how: dict[str, Any] = {"linewidth": 1.2} if reading.lanes == 1 else {"linewidth": 0.7, "alpha": 0.35}
     for k in lanes:
-        axes.plot(c.q[k], c.v[k], color=BLUE, **how)
+        axes.plot(*(_whole(reading, c) if reading.lanes == 1 else (c.q[k], c.v[k])), color=BLUE, **how)
     axes.plot(c.q[lanes, 0], c.v[lanes, 0], "o", color=INK, markersize=5, label="start")
     legend_beside(axes)
     many = f" in {reading.lanes} lanes" if reading.lanes > 1 else ""
     dress(axes, f"Phase portrait of {c.name}{many}", f"{c.name} [{c.unit}]", f"its rate [{c.unit}/s]")
+
+
+def _whole(reading: Reading, c: Coordinate) -> tuple[np.ndarray, np.ndarray]:
+    """q and v of a single run, with the impacts between frames where the link's centre of mass is its origin."""
+    link, axis = c.name.rsplit(".", 1)
+    number = reading.model.topology.names.index(link)
+    path = free_paths(reading).get(number)
+    if path is None or axis not in "xyz" or np.any(np.asarray(reading.model.com)[..., number, :]):
+        return c.q[0], c.v[0]
+    return path.place[:, "xyz".index(axis)], path.velocity[:, "xyz".index(axis)]
 
 
 def _named(known: dict[str, Coordinate], name: str) -> Coordinate:

@@ -41,7 +41,7 @@ async function main() {
 
   function frame(now) {
     requestAnimationFrame(frame);
-    player.tick(Math.min((now - before) / 1000, 0.1));
+    player.tick(clamp((now - before) / 1000, 0, 0.1)); // the clocks of a frame and of a page may differ
     before = now;
     resize();
     if (!player.dirty) return;

@@ -60,7 +60,7 @@ class Player {
   tick(seconds) {
     if (!this.playing) return;
     const { start, end } = this.scene;
-    this.t += seconds * this.options.speed;
+    this.t = Math.max(this.t + seconds * this.options.speed, start);
     if (this.t >= end) {
       this.over = (this.over || 0) + seconds;
       this.t = end;

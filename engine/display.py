@@ -1,0 +1,88 @@
+"""How records print: a headline and a few rows, at most six lines of text, and a small table in a notebook.
+
+Inside jit there are no numbers to show: shapes stand in their place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from typing import Any, TypeVar
+
+import numpy as np
+
+LINES, WIDTH = 6, 110  # of the text
+FEW = 8  # numbers, or names, that are written out
+
+Row = tuple[str, str]
+T = TypeVar("T", bound=type)
+
+
+def shown(describe: Callable[[Any], tuple[str, Sequence[Row]]]) -> Callable[[T], T]:
+    """A decorator of classes: what `describe` says of an object, a headline and rows (name, text), is its repr."""
+
+    def text(self: Any) -> str:
+        head, rows = describe(self)
+        lines = [f"{type(self).__name__}: {head}", *(f"  {name}: {text}" for name, text in rows[: LINES - 1])]
+        return "\n".join(line if len(line) <= WIDTH else line[: WIDTH - 3] + "..." for line in lines)
+
+    def table(self: Any) -> str:
+        head, rows = describe(self)
+        cells = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+        return f"<table><caption>{escape(type(self).__name__)}: {escape(head)}</caption>{cells}</table>"
+
+    def decorate(kind: T) -> T:
+        kind.__repr__ = text  # type: ignore[method-assign]
+        kind._repr_html_ = table  # type: ignore[attr-defined]
+        return kind
+
+    return decorate
+
+
+def values(x: Any) -> np.ndarray | None:
+    """In numpy; None where it is no array, or not to be had here: traced, or of other processes."""
+    if isinstance(x, np.ndarray | np.generic):
+        return np.asarray(x)
+    import jax.core  # a scene prints without jax
+
+    here = isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) and x.is_fully_addressable
+    return np.asarray(x) if here else None
+
+
+def numbers(x: Any) -> str:
+    """A few numbers as they are, many by their shape and range, none by what stands there."""
+    x_here = values(x)
+    if x_here is None:
+        return f"{x.dtype}{list(x.shape)}" if hasattr(x, "shape") and hasattr(x, "dtype") else str(x)
+    if x_here.size <= FEW:
+        return np.array2string(x_here + 0, precision=4, separator=" ", suppress_small=True).replace("\n", "")
+    finite = x_here[np.isfinite(x_here)] if np.issubdtype(x_here.dtype, np.inexact) else x_here
+    if not finite.size:
+        return f"{list(x_here.shape)}, none finite"
+    rest = "" if finite.size == x_here.size else f", {x_here.size - finite.size} not finite"
+    return f"{list(x_here.shape)}, {finite.min():.4g} to {finite.max():.4g}{rest}"
+
+
+def names(found: Iterable[Any]) -> str:
+    """The first few, and how many more."""
+    every = [str(name) for name in found]
+    more = f", and {len(every) - FEW} more" if len(every) > FEW else ""
+    return ", ".join(every[:FEW]) + more
+
+
+def count(number: int, what: str) -> str:
+    """E.g. "1 link", "2 links"; bodies and the like end with ies."""
+    if number == 1:
+        return f"1 {what}"
+    return f"{number} {what[:-1]}ies" if what.endswith("dy") else f"{number} {what}s"
+
+
+def counts(kinds: Iterable[str]) -> str:
+    """E.g. "2 box, 1 plane"."""
+    return ", ".join(f"{n} {kind}" for kind, n in Counter(kinds).most_common()) or "none"
+
+
+def lanes_text(lead: Sequence[int]) -> str:
+    """Of the leading axes; empty for a single one."""
+    return f", {' x '.join(map(str, lead))} lanes" if lead else ""

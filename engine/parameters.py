@@ -1,0 +1,92 @@
+"""The parameters of a model: the shape of each, and what `Model.replace` makes of a given one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+
+if TYPE_CHECKING:
+    from .model import Topology
+
+# axes of each parameter without lanes: nl links, nv degrees of freedom, ns shapes, np pairs, nk loops, m points
+AXES: dict[str, tuple[str | int, ...]] = {
+    "mass": ("nl",), "com": ("nl", 3), "inertia": ("nl", 3, 3),
+    "joint_position": ("nl", 3), "joint_quaternion": ("nl", 4), "axis": ("nl", 3), "axis2": ("nl", 3), "pitch": ("nl",),
+    "armature": ("nv",), "damping": ("nv",), "loss": ("nv",), "stiffness": ("nv",), "rest": ("nv",),
+    "motor_gain": ("nv",), "motor_kp": ("nv",), "motor_kd": ("nv",), "motor_effort": ("nv",), "motor_target": ("nv",),
+    "lower": ("nv",), "upper": ("nv",), "limit_restitution": ("nv",),
+    "gravity": (3,), "gap_band": (), "rest_speed": (),
+    "shape_size": ("ns", 3), "shape_position": ("ns", 3), "shape_quaternion": ("ns", 4),
+    "friction": ("ns",), "restitution": ("ns",), "tangential_restitution": ("ns",),
+    "points": ("m", 3), "shape_twist": ("ns", 6),
+    "pair_friction": ("np",), "pair_restitution": ("np",), "pair_tangential_restitution": ("np",),
+    "loop_position": ("nk", 2, 3), "loop_quaternion": ("nk", 2, 4), "loop_size": ("nk",), "loop_course": ("nk", 5),
+    "loop_spring": ("nk", 2, 4), "loop_stiff": ("nk", 2), "loop_damp": ("nk", 2), "loop_limits": ("nk", 2, 2),
+    "baumgarte": (),
+}  # fmt: skip
+
+
+def _root(xp: Any, a: Any, b: Any) -> Any:
+    """sqrt(a b), with a finite derivative at 0."""
+    product = a * b
+    return xp.where(product > 0, xp.sqrt(xp.where(product > 0, product, 1)), 0)
+
+
+# numbers of two shapes that touch -> that of the pair; xp: numpy, or jax.numpy
+COMBINED = {
+    "friction": _root,
+    "restitution": lambda xp, a, b: xp.minimum(a, b),
+    "tangential_restitution": lambda xp, a, b: xp.minimum(a, b),
+}
+
+
+def is_array(x: Any) -> bool:
+    """Whether it is a parameter's value; a model may also hold axes for vmap, or shardings, in their places."""
+    return hasattr(x, "shape") and hasattr(x, "dtype")
+
+
+def checked(name: str, value: Any, old: Any, topology: Topology) -> Any:
+    """The value in place of an old one: an array of the parameter's shape, with leading axes for lanes."""
+    if not is_array(old):
+        return value
+    if not is_array(value):
+        value = jnp.asarray(value, old.dtype)
+    axes = AXES[name]
+    own = tuple(_lengths(topology)[axis] if isinstance(axis, str) else axis for axis in axes)
+    if tuple(value.shape[value.ndim - len(own) :]) != own:
+        lanes = ", ".join(map(str, ("lanes", *own)))
+        raise ValueError(f"Model.replace: {name} has shape {tuple(value.shape)}; it must be {own}, or ({lanes})")
+    return value
+
+
+def pair_numbers(name: str, values: Any, old: Any, topology: Topology) -> Any:
+    """(..., np) a number of all pairs from that of the shapes, (..., ns); where a rule gives it, the old one stays."""
+    if not is_array(old):
+        return values
+    i, j = np.array(topology.pairs, np.int32).reshape(-1, 2).T
+    new = COMBINED[name](jnp, values[..., i], values[..., j])
+    ruled = topology.ruled[list(COMBINED).index(name)]
+    return jnp.where(np.isin(np.arange(len(i)), ruled), old, new) if ruled else new
+
+
+def _lengths(topology: Topology) -> dict[str, int]:
+    points = topology.shape_points
+    return {
+        "nl": topology.n_links, "nv": topology.nv, "ns": len(topology.shape_kinds), "np": len(topology.pairs),
+        "nk": len(topology.loops), "m": points[-1][1] if points else 0,
+    }  # fmt: skip
+
+
+def unread(name: str, topology: Topology) -> str:
+    """Why no run of such a model reads the parameter; empty if runs do."""
+    if name == "shape_twist" and not topology.driven:
+        return "no static moves; give one a linear_velocity or an angular_velocity in the scene"
+    if name == "baumgarte" and topology.hold != "baumgarte":
+        return f"loops are held by {topology.hold}; give baumgarte= in the scene"
+    if name in ("loop_stiff", "loop_damp") and topology.hold != "penalty":
+        return f"loops are held by {topology.hold}; compile the scene with coordinates='penalty'"
+    if name in ("loop_spring", "loop_limits") and not any(loop.acts for loop in topology.loops):
+        return "no loop has a spring, a damper, a force or limits in the scene"
+    return ""

@@ -1,0 +1,205 @@
+"""Shapes that overlap at the start: what `compile_scene` warns of. In numpy: nothing is compiled for what is done once.
+
+Convex shapes and planes; meshes by triangles and heightfields are left out. Bounding spheres find the pairs to look at.
+The signed distance of convex shapes is the largest gap g(n) between their supporting planes across any direction n
+(`collision/host/separation.py`); a pair is let go at the first n with room for a sheet of paper, and else g is climbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...collision.host.separation import directions
+from ...collision.host.shapes import SOUPS, HostShape, crossings
+from ...collision.poses import Array, rotation_matrix
+from ...engine.algebra.rotation import Quat
+from ...engine.algebra.vec3 import Mat3, Vec3
+from ...engine.joints import JOINTS, JointParams
+from ...engine.model import Model
+
+LEAST = 1e-3  # of the smaller shape's radius: depths that are said
+EDGE_PAIRS = 1000  # edges of A times edges of B up to which the directions across them are tried
+STARTS, DISTINCT = 4, 0.9  # directions from which g is climbed, and the cosine above which two are one
+CLIMBS = 60  # steps along the gradient of g
+NAMED = 8  # pairs in a warning
+_SPREAD = directions(400)
+
+
+def overlap_text(model: Model, q: Array, owners: Sequence[str]) -> str:
+    """What to say of overlaps at the coordinates q (nq,); empty if there are none. owners: of each shape."""
+    deepest: dict[tuple[str, str], float] = {}
+    for i, j, depth in overlaps(model, q):
+        pair = owners[i], owners[j]
+        deepest[pair] = max(depth, deepest.get(pair, 0.0))
+    if not deepest:
+        return ""
+    worst = sorted(deepest.items(), key=lambda item: -item[1])
+    listed = "; ".join(f"{a} and {b} by {depth:.3g} m" for (a, b), depth in worst[:NAMED])
+    more = f"; and {len(worst) - NAMED} more pairs" if len(worst) > NAMED else ""
+    return (
+        f"shapes overlap at the start: {listed}{more}. The first steps will push them apart: set them apart, exclude "
+        "the pair, or compile with overlaps='ignore'"
+    )
+
+
+def overlaps(model: Model, q: Array) -> list[tuple[int, int, float]]:
+    """(shape, shape, depth [m]) of pairs that may touch and overlap at the coordinates q (nq,)."""
+    topology = model.topology
+    pairs = np.array(topology.pairs, int).reshape(-1, 2)
+    kinds = np.array(topology.shape_kinds, str)
+    pairs = pairs[~np.isin(kinds[pairs], [*SOUPS]).any(1)] if len(pairs) else pairs
+    if not len(pairs):
+        return []
+    place, turn = _shape_poses(model, q)
+    radius = _radii(model)
+    i, j = pairs.T
+    planes = kinds == "plane"
+    offset = place[i] - place[j]
+    apart = np.linalg.norm(offset, axis=1) - radius[i] - radius[j]
+    for first, second, sign in ((i, j, -1), (j, i, 1)):
+        height = sign * (offset * turn[first][:, :, 2]).sum(1)
+        apart = np.where(planes[first], height - radius[second], apart)
+    allowed = LEAST * np.minimum(*np.where(planes[pairs], np.inf, radius[pairs]).T)
+    near = np.flatnonzero(apart < -allowed)
+    exact = (kinds[pairs] == "sphere") | planes[pairs]
+    shapes: dict[int, HostShape] = {}
+    found = []
+    for k in near.tolist():
+        a, b = (int(x) for x in pairs[k])
+        gap = float(apart[k])
+        if not exact[k].all():
+            for shape in (a, b):
+                shapes.setdefault(shape, _host_shape(model, shape))
+            gap = _gap(shapes[a], shapes[b], place[a] - place[b], turn[a], turn[b], float(-allowed[k]))
+        if gap < -allowed[k]:
+            found.append((a, b, -gap))
+    return found
+
+
+def _gap(a: HostShape, b: HostShape, shift: Array, Ra: Array, Rb: Array, enough: float) -> float:
+    """Signed distance of convex shapes, or of one and a plane, A at `shift` from B; or any lower bound above `enough`.
+
+    Ra, Rb: (3, 3) shape to world.
+    """
+
+    def points(n: Array) -> Array:
+        """Of the cores' difference, the lowest along each n (k, 3)."""
+        return shift + a.support(-n @ Ra) @ Ra.T - b.support(n @ Rb) @ Rb.T
+
+    if a.kind == "plane":
+        return float((-(shift - b.support(Ra[None, :, 2] * -1 @ Rb) @ Rb.T) @ Ra[:, 2])[0]) - b.radius
+    if b.kind == "plane":
+        return float(((shift + a.support(-Rb[None, :, 2] @ Ra) @ Ra.T) @ Rb[:, 2])[0]) - a.radius
+    tried = [-a.normals @ Ra.T, b.normals @ Rb.T]
+    if len(a.edges) * len(b.edges) <= EDGE_PAIRS:
+        tried.append(crossings(a.edges @ Ra.T, b.edges @ Rb.T))
+    middle = shift + Ra @ a.middle - Rb @ b.middle
+    tried.append(np.where(np.linalg.norm(middle) > 0, middle, [0, 0, 1.0])[None])
+    n = np.concatenate(tried)
+    n = n / np.linalg.norm(n, axis=1, keepdims=True)
+    skin = a.radius + b.radius
+
+    def across(n: Array) -> Array:
+        return np.einsum("ki,ki->k", n, points(n)) - skin
+
+    g = across(n)
+    best = float(g.max())
+    polytopes = a.kind in ("box", "hull") and b.kind in ("box", "hull")
+    if best > enough or (polytopes and len(tried) == 4):
+        return best
+    n = np.concatenate([n, _SPREAD])
+    g = np.concatenate([g, across(_SPREAD)])
+    starts: list[Array] = []
+    for k in np.argsort(-g):
+        if len(starts) < STARTS and all(n[k] @ start < DISTINCT for start in starts):
+            starts.append(n[k])
+    for start in starts:
+        best = max(best, _climbed(points, start) - skin)
+        if best > enough:
+            break
+    return best
+
+
+def _climbed(points: Callable[[Array], Array], n: Array) -> float:
+    """The largest n . points(n) uphill from n (3,): its gradient is the point itself."""
+    step, w = 0.5, points(n[None])[0]
+    best = float(n @ w)
+    for _ in range(CLIMBS):
+        rise = w - (n @ w) * n
+        size = np.linalg.norm(rise)
+        if size < 1e-12 or step < 1e-5:
+            break
+        new = n + step * rise / size
+        new = new / np.linalg.norm(new)
+        there = points(new[None])[0]
+        if (value := float(new @ there)) > best:
+            best, n, w = value, new, there
+        else:
+            step /= 2
+    return best
+
+
+def _radii(model: Model) -> Array:
+    """(ns,) of spheres about the shapes' origins that hold them [m]; 0 for planes."""
+    size, points = np.asarray(model.shape_size, float), np.asarray(model.points, float)
+    kinds = np.array(model.topology.shape_kinds, str)
+    radius = np.zeros(len(kinds))
+    for kind, of in _RADII.items():
+        radius[kinds == kind] = of(size[kinds == kind])
+    for k in np.flatnonzero(kinds == "hull"):
+        radius[k] = np.linalg.norm(points[slice(*model.topology.shape_points[k])], axis=1).max()
+    return radius
+
+
+_RADII: dict[str, Any] = {
+    "sphere": lambda s: s[:, 0],
+    "box": lambda s: np.linalg.norm(s, axis=1),
+    "capsule": lambda s: s[:, 0] + s[:, 1],
+    "cylinder": lambda s: np.hypot(s[:, 0], s[:, 1]),
+    "ellipsoid": lambda s: s.max(1),
+}
+
+
+def _host_shape(model: Model, k: int) -> HostShape:
+    topology = model.topology
+    points = np.asarray(model.points, float)[slice(*topology.shape_points[k])]
+    return HostShape(topology.shape_kinds[k], np.asarray(model.shape_size, float)[k], points, topology.shape_faces[k])
+
+
+def _shape_poses(model: Model, q: Array) -> tuple[Array, Array]:
+    """Places (ns, 3) [m] and rotations (ns, 3, 3) of the shapes in the world."""
+    p, R = _link_poses(model, q)
+    p, R = np.concatenate([p, np.zeros((1, 3))]), np.concatenate([R, np.eye(3)[None]])  # the world is the last
+    on = np.array(model.topology.shape_links, int)
+    own_p, own_q = np.asarray(model.shape_position, float), np.asarray(model.shape_quaternion, float)
+    own_R = np.moveaxis(np.array(rotation_matrix(own_q.T)), -1, 0)
+    return p[on] + np.einsum("nij,nj->ni", R[on], own_p), R[on] @ own_R
+
+
+def _link_poses(model: Model, q: Array) -> tuple[Array, Array]:
+    """Places (nl, 3) [m] and rotations (nl, 3, 3) of the links: forward kinematics by the table of joints."""
+    topology = model.topology
+    numbers = ("joint_position", "joint_quaternion", "axis", "axis2", "pitch")
+    position, quaternion, axis, axis2, pitch = (np.asarray(getattr(model, name), float) for name in numbers)
+    places, turns = np.zeros((topology.n_links, 3)), np.tile(np.eye(3), (topology.n_links, 1, 1))
+    q = np.asarray(q, float)
+    for k, (kind, parent) in enumerate(zip(topology.joints, topology.parents, strict=True)):
+        own = q[topology.q_start[k] : topology.q_start[k + 1]]
+        if kind == "floating":
+            places[k], turns[k] = own[:3], rotation_matrix(own[3:])
+            continue
+        P, at = (turns[parent], places[parent]) if parent >= 0 else (np.eye(3), np.zeros(3))
+        frame = Mat3(*(P @ np.reshape(_rows(Quat(*quaternion[k]).matrix()), (3, 3))).ravel())
+        params = JointParams(Vec3(*axis[k]), Vec3(*axis2[k]), pitch[k])
+        angles = [(np.cos(x), np.sin(x)) for x in own[: JOINTS[kind].angles]]
+        R, shift, _ = JOINTS[kind].move(frame, params, tuple(own), tuple(angles))
+        turns[k] = np.reshape(_rows(R), (3, 3))
+        places[k] = at + P @ position[k] + np.array([float(x) for x in (Vec3(0.0, 0.0, 0.0) + shift).xyz])
+    return places, turns
+
+
+def _rows(m: Mat3) -> list[float]:
+    return [float(x) for row in m.rows for x in row.xyz]

@@ -111,7 +111,7 @@ def _row(
         cells += [f"{step:12.1f} {simulated:9.4g} {ratio:6.2g} {by_cpu:6.2g}"]
     cells += [f"{QUALITIES[key][1](run):12.1e}" for key in case.quality]
     failed = f" codes {dict(zip(*np.unique(codes[codes != OK], return_counts=True), strict=True))}"
-    return " ".join(cells) + ("   yes" if fine else "    no") + (failed if (codes != OK).any() else ""), fine
+    return " ".join(cells) + ("   yes" if fine else "    no") + (failed if (codes != OK).any() else ""), bool(fine)
 
 
 def _as_xla(call: Any) -> Any:

@@ -132,7 +132,7 @@ class SimulationError(RuntimeError):
     """A lane did not finish; the message says which, when and what to change."""
 
 
-def raise_for(code: Any, t: Any, needed: Mapping[int, Any] | None = None) -> None:
+def raise_for(code: Any, t: Any, needed: Mapping[Any, Any] | None = None) -> None:
     """Raise where a lane's code is grave, warn where one is not OK; both tell of the lanes with the gravest code.
 
     code: (...), t: (...) the last time each lane was well [s].

@@ -20,7 +20,7 @@ from ..engine.results import CONTACTS_FULL, PAIRS_FULL
 from .batch import at_hand
 from .rules import Rules
 
-ROOMS = {CONTACTS_FULL: "max_contacts", PAIRS_FULL: "max_pairs"}
+ROOMS: dict[int, str] = {CONTACTS_FULL: "max_contacts", PAIRS_FULL: "max_pairs"}
 Needed = Callable[[Any], tuple[Any, Any, Any]]
 Run = Callable[[Rules, Any], Any]  # (rules, numbers of lanes, or None for all of them) -> result
 
@@ -57,7 +57,8 @@ def _in_room(run: Run, rules: Rules, needed: Needed, given: frozenset[str], lane
         return result
     groups: dict[Rules, list[int]] = {}
     for lane, end in enumerate(zip(*(x.ravel().tolist() for x in (codes, *at_hand(*counts))), strict=True)):
-        if (more := with_more(rules, *end, given)) != rules:
+        ended, contacts, pairs = end
+        if (more := with_more(rules, ended, contacts, pairs, given)) != rules:
             groups.setdefault(more, []).append(lane)
     for more, some in groups.items():
         if codes.ndim == 0:

@@ -101,6 +101,8 @@ def solve(
     stops = (now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))).any(0)
     touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
 
+    none = jnp.zeros_like(u_n)
+
     def instant(given: Any, so_far: _Found) -> _Found:
         contacts, rows, midway, change, goal, resting, touching = given
         stage, V, _, slides, code = so_far
@@ -110,14 +112,13 @@ def solve(
         here = here._replace(drift=here.drift + midway.left * jnp.where(step, 1, 0))
         active = jnp.where(step, resting, touching)
         start, target = V + jnp.where(step, change, 0), jnp.where(step, goal, 0)
-        doubled = Vec3(*(jnp.where(slides, x, 0) for x in (u.x, u.y)), jnp.zeros_like(u.z))  # u(h) + u(0)
+        doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), none)  # u(h) + u(0)
         met = here._replace(drift=here.drift + doubled)
         solved = solve_cone(met, start, target, contacts.friction, active, slides)
         p = jax.tree.map(lambda x: jnp.where(active, x, 0), solved.p)
         slides = (stage == 1) & resting & _slides_through(model, contacts.friction, u, relative(here, solved.V), p)
         return _Found(stage + 1, jnp.where(step, V, solved.V), p, slides, gravest(code, solved.code))
 
-    none = jnp.zeros_like(u_n)
     begin = jnp.where(stops.any(), 0, 1)
     start = _Found(begin, V, Vec3(none, none, none), now.resting & False, jnp.zeros_like(contacts.code))
     given = contacts, rows, midway, change, goal, now.resting, touching

@@ -192,14 +192,14 @@ class Checked(NamedTuple):
 
 def outcomes(entry: Entry, dtype: Any = None) -> Iterator[Checked]:
     """Plays a scene in all its ways, one after another."""
-    from ...engine.results import MESSAGES, OK
+    from ...engine.results import MESSAGES, OK, Code
 
     for way in entry.plays:
         played = play(entry, way, dtype)
         code = int(played.result.code)
         code = _grave(code) if way.rough else code
         found = [Outcome(fact, _measured(fact, played)) for fact in (*way.facts, ENDED if way.rough else WELL)]
-        yield Checked(way, found, "" if code == OK else MESSAGES[code])
+        yield Checked(way, found, "" if code == OK else MESSAGES[Code(code)])
 
 
 def _measured(fact: Fact, played: Any) -> float:

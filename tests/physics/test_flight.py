@@ -171,6 +171,24 @@ def test_a_constant_moment_too() -> None:
         np.testing.assert_allclose(u, start + (np.asarray(model.gravity) + push / 2) * SPAN, rtol=0, atol=1e-12)
 
 
+def test_what_is_damped_does_not_spoil_the_rest() -> None:
+    """Of two stones one has a damper: it makes Runge-Kutta steps, the other flies."""
+    b = carom.SceneBuilder()
+    how: dict[str, Any] = {"mass": 2.0, "com": (0.1, -0.2, 0.3), "inertia": (0.3, 0.2, 0.1), "q0": (0, 0, 0, *ATTITUDE)}
+    w = np.array([2.0, -7.0, 4.0])
+    start = (*turn(ATTITUDE) @ w, 0, 0, 0)
+    b.add_link("free", joint=carom.Floating(), v0=start, **how)
+    b.add_link("damped", joint=carom.Floating(damping=0.1), v0=start, **how)
+    model, state = carom.compile_scene(b)
+    ends = [carom.rollout(model, state, duration=SPAN, frame_dt=SPAN, max_dt=1 / n, scheme=s)
+            for n, s in ((60, "exact"), (240, "exact"), (1000, "rk4"))]  # fmt: skip
+    for end in ends[:2]:
+        one = carom.State(end.q[None, :, :7], end.v[None, :, :6], end.t)
+        attitude, spin = off(one, euler(np.diag([0.3, 0.2, 0.1]), w, SPAN)[None], np.array([np.linalg.norm(w)]))
+        assert max(attitude.max(), spin.max()) < 1e-13
+    np.testing.assert_allclose(ends[1].q[-1, 7:], ends[2].q[-1, 7:], rtol=0, atol=1e-7)
+
+
 def test_the_same_bits_alone_and_in_a_batch() -> None:
     J, w, _ = lanes()
     model, state = spun(J, w)

@@ -135,7 +135,7 @@ def _along(model: Model, d: State, rates: tuple[Array, Array], dt: Array) -> Sta
     def moved(x: Array, rate: Array, start: tuple[int, ...]) -> Array:
         tree = np.repeat(trees.of_link[:-1], np.diff(start))
         each = jnp.moveaxis(padded[tree], 0, -1)
-        return x + jnp.where(each != 0, rate, 0) * each
+        return x + jnp.where(jnp.isfinite(rate), rate, 0) * each  # of a step not taken the rates may be anything
 
     return State(moved(d.q, rates[0], topology.q_start), moved(d.v, rates[1], topology.v_start), d.t)
 

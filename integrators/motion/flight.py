@@ -149,15 +149,15 @@ def _passes(a: Scalar, B: Sym3, turn: Quat, L: Vec3, P: Vec3) -> Array:
 @jax.custom_jvp
 def _turned(spin: Spin, turn: Quat) -> Quat:
     """Q at the step's end."""
-    q = jnp.stack(jnp.broadcast_arrays(turn.w, turn.x, turn.y, turn.z, spin.M.x)[:4])
-    return Quat(*loop(MOST_PASSES, _unfinished, _pass, spin, (jnp.int32(0), q))[1])
+    return _integrated(_pass, spin, turn)
 
 
 def _derivative(primals: Any, tangents: Any) -> tuple[Quat, Quat]:
-    """A ball makes no pass, but its moments may change to others: in derivatives all make one at least."""
+    """A ball makes no pass, but its moments may change to others: in derivatives all make one at least. There stages
+    are a loop, too: written out, they take minutes to compile once they are differentiated in reverse."""
 
     def one_at_least(spin: Spin, turn: Quat) -> Quat:
-        return _turned.fun(spin._replace(passes=jnp.maximum(spin.passes, 1)), turn)
+        return _integrated(_short_pass, spin._replace(passes=jnp.maximum(spin.passes, 1)), turn)
 
     end, d = partial_jvp(one_at_least, primals, tangents)
     spin, turn = primals
@@ -167,6 +167,11 @@ def _derivative(primals: Any, tangents: Any) -> tuple[Quat, Quat]:
 _turned.defjvp(_derivative, symbolic_zeros=True)
 
 
+def _integrated(one: Any, spin: Spin, turn: Quat) -> Quat:
+    q = jnp.stack(jnp.broadcast_arrays(turn.w, turn.x, turn.y, turn.z, spin.M.x)[:4])
+    return Quat(*loop(MOST_PASSES, _unfinished, one, spin, (jnp.int32(0), q))[1])
+
+
 def _unfinished(spin: Spin, carry: tuple[Array, Array]) -> Array:
     return (carry[0] < spin.passes).any()
 
@@ -174,21 +179,41 @@ def _unfinished(spin: Spin, carry: tuple[Array, Array]) -> Array:
 def _pass(spin: Spin, carry: tuple[Array, Array]) -> tuple[Array, Array]:
     """One pass of the bodies that have some left; q (4, ...)."""
     k, q = carry
-    dtype, ones = q.dtype, (1,) * (q.ndim - 1)
-    dt = 1 / jnp.maximum(spin.passes, 1).astype(dtype)
-    t = (k.astype(dtype) + jnp.asarray(NODES, dtype).reshape(-1, *ones)) * dt
-    s = Quat.exp(spin.M * (-spin.a * t)).rotate(spin.P) * (t - 0.5)
-    s = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(NODES), *q.shape[1:])), s)
+    dt, s = _moments(spin, k, q)
     slopes: list[Array] = []
     for row, node in zip(STAGES, NODE, strict=True):
-        slopes.append(_slope(spin, q + _weighted(row, slopes) * dt, jax.tree.map(lambda x, i=node: x[i], s)))
-    end = q + _weighted(WEIGHTS, slopes) * dt
-    return k + 1, jnp.where(k < spin.passes, end, q)
+        slopes.append(_slope(spin, q + _weighted(row, slopes) * dt, s[node]))
+    return k + 1, jnp.where(k < spin.passes, q + _weighted(WEIGHTS, slopes) * dt, q)
 
 
-def _slope(spin: Spin, q: Array, s: Vec3) -> Array:
+def _short_pass(spin: Spin, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    """`_pass` as a shorter program, which runs longer."""
+    k, q = carry
+    dt, s = _moments(spin, k, q)
+    ones, n = (1,) * q.ndim, len(STAGES)
+
+    def stage(slopes: Array, inputs: Any) -> tuple[Array, None]:
+        i, row, s = inputs
+        slope = _slope(spin, q + (row.reshape(n, *ones) * slopes).sum(0) * dt, s)
+        return jax.lax.dynamic_update_index_in_dim(slopes, slope, i, 0), None
+
+    rows = jnp.asarray([[*row, *[0.0] * (n - len(row))] for row in STAGES], q.dtype)
+    slopes, _ = jax.lax.scan(stage, jnp.zeros((n, *q.shape), q.dtype), (jnp.arange(n), rows, s[jnp.asarray(NODE)]))
+    total = (jnp.asarray(WEIGHTS, q.dtype).reshape(n, *ones) * slopes).sum(0)
+    return k + 1, jnp.where(k < spin.passes, q + total * dt, q)
+
+
+def _moments(spin: Spin, k: Array, q: Array) -> tuple[Array, Array]:
+    """How long a pass is, and s at its nodes (5, 3, ...)."""
+    dt = 1 / jnp.maximum(spin.passes, 1).astype(q.dtype)
+    t = (k.astype(q.dtype) + jnp.asarray(NODES, q.dtype).reshape(-1, *(1,) * (q.ndim - 1))) * dt
+    s = Quat.exp(spin.M * (-spin.a * t)).rotate(spin.P) * (t - 0.5)
+    return dt, jnp.stack([jnp.broadcast_to(x, (len(NODES), *q.shape[1:])) for x in s.xyz], 1)
+
+
+def _slope(spin: Spin, q: Array, at: Array) -> Array:
     """dQ/dt (4, ...). Stages are off the unit sphere: B sees them on it, as a thin rod's answers to any shear."""
-    turn = Quat(*q)
+    turn, s = Quat(*q), Vec3(*at)
     rate = _seen(turn.normalized(), spin.B, spin.M + s) + s * spin.a
     d = Quat.of(ZERO, rate * 0.5) * turn
     return jnp.stack([d.w, d.x, d.y, d.z])

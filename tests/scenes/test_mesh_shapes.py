@@ -35,7 +35,7 @@ def compiled(*shapes, static=False, **fields):
         builder.add_static("rock", shapes, **fields)
     else:
         builder.add_body("stone", shapes, **fields)
-    return compile_scene(builder)[0]
+    return compile_scene(builder, overlaps="ignore")[0]
 
 
 def rows_of(model, link):

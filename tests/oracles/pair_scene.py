@@ -51,7 +51,7 @@ class PairScene:
             else:
                 builder.add_body(body, [shape])
         self.names = names
-        self.model, _ = carom.compile_scene(builder.build(), dtype=dtype)
+        self.model, _ = carom.compile_scene(builder.build(), dtype=dtype, overlaps="ignore")
         self.topology = self.model.topology
         assert self.topology.pairs == ((0, 1),)
         assert self.topology.shape_kinds == tuple(kind_of(name) for name in names)

@@ -8,10 +8,11 @@ and too many to follow. Over a step of length h they add up to one impulse p a c
 
 J turns as bodies do: taken halfway, forces point where they point on average, and do no work on what does not slip.
 The step then takes p/h as constant forces, so that positions see half of what velocities see: a block slides on an
-exact parabola, a block that sticks stays. What slides through the whole step is solved for once more, with friction
-against its slip halfway, (u(0) + u(h))/2, as slip turns: that is of order 2, where the slip of the end alone would be
-of order 1. The goal closes the gap over some steps, -CLOSING gap/STEP, and no faster
+exact parabola, a block that sticks stays. The goal closes the gap over some steps, -CLOSING gap/STEP, and no faster
 than half the rest speed: what is too deep comes out slowly, still resting, and does not jump.
+
+Slip turns. What slides through the whole step is solved for once more, with friction against the slip halfway,
+(u(0) + u(h))/2: that is of order 2, where friction against the slip of the end is of order 1.
 
 What touches too slowly to bounce, and what impacts left closing, is stopped at the start of the step, at once.
 """

@@ -12,6 +12,7 @@ from ...integrators.recording import Events
 from .recording import Recording, logged, plain_stats
 
 TOTALS = ("ticks", "rollbacks", "impacts", "resting")
+MOST = ("max_penetration", "contacts", "pairs")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ def _stats(stats: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
     useful = np.maximum(columns["useful"], np.finfo(np.float32).tiny)
     turns = (columns["ticks"] / useful).sum(0)  # ticks that the program made, in this lane or others
     share = np.where(turns > 0, whole["ticks"] / np.maximum(turns, 1), 1).astype(columns["useful"].dtype)
-    return whole | {"max_penetration": columns["max_penetration"].max(0), "useful": share}
+    most = {name: columns[name].max(0) for name in MOST if name in columns}  # older files have fewer
+    return whole | most | {"useful": share}
 
 
 def _events(parts: Sequence[Events]) -> Events:

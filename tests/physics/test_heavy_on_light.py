@@ -46,7 +46,7 @@ def test_a_heavy_ball_that_falls_on_a_light_one_is_stopped(ratio):
     assert abs(heavy[-1] - 3 * R) <= 1e-5
 
 
-@pytest.mark.parametrize("ratio", [1e2, 1e6])
+@pytest.mark.parametrize("ratio", [1e2, 1e5])
 def test_a_heavy_box_rides_down_a_slope_on_a_light_one(ratio):
     """The lower one slides, the upper one sticks to it: both move on one parabola."""
     tilt, mu, g = 0.3, 0.2, 9.81

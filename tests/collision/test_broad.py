@@ -375,6 +375,7 @@ def test_a_table_need_not_be_sorted(way):
     assert rows_of(p, find(p, center, radius)) == brute(pairs, center, radius)[0]
 
 
+@pytest.mark.slow
 def test_two_shapes():
     p = near_in_cells(Vec3(*jnp.zeros((3, 2))), jnp.ones(2), jnp.asarray(0.0), 1, 1)
     assert (int(p.found), int(p.fullest)) == (1, 2)

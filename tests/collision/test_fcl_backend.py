@@ -349,6 +349,7 @@ def test_poses_that_are_not_finite(bad, margin):
     np.testing.assert_array_equal(np.asarray(near.gap[1])[np.asarray(near.active[1])], kept)
 
 
+@pytest.mark.slow
 def test_sizes_of_zero_and_deep_overlaps_end():
     shapes = [*SHAPES.values()]
     for a in shapes:

@@ -98,6 +98,7 @@ def inside(rng, count, low, high):
 # -- closed forms ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_flat_ground(rng):
     centers = inside(rng, LANES, 0.41, 1.9)
     assert_bounded(gaps(np.full(GRID, 0.4), centers), centers[:, 2] - 0.4 - RADIUS)

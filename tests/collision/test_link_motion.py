@@ -53,6 +53,7 @@ def test_a_tumbling_body_reaches_its_spin_and_never_passes_it():
     assert np.mean(fastest > 0.999 * spin) > 0.8
 
 
+@pytest.mark.slow
 def test_a_body_in_free_fall_has_a_common_motion_and_no_energy():
     model = single("floating", com=[[0.1, 0, 0]])
     state = at([0, 0, 5, 1, 0, 0, 0], [0, 0, 3, 1, 2, -4])

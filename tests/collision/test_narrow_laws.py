@@ -32,6 +32,7 @@ def tolerance(names) -> float:
 
 
 @SOME_FREE
+@pytest.mark.slow
 def test_swapping_the_bodies_mirrors_the_row(names):
     s = sample(names, "random")
     mirrored = pair_scene(names[::-1]).detect([Placement(p.label, p.b, p.a) for p in s.placements])

@@ -100,6 +100,7 @@ def test_a_block_stands_on_its_four_corners_in_any_yaw(names):
 
 
 @pytest.mark.parametrize("names", GROUNDS[2:], ids="-".join)
+@pytest.mark.slow
 def test_an_overhanging_block_stands_on_what_the_faces_share(names):
     placements, gaps, shared = _resting(names, overhang=True)
     few = [i for i, corners in enumerate(shared) if len(corners) <= 4]
@@ -208,6 +209,7 @@ def test_capsules_a_little_skew_touch_in_points_of_their_surfaces():
 
 
 @pytest.mark.parametrize("floor", FLOORS)
+@pytest.mark.slow
 def test_a_standing_cylinder_touches_at_four_points_of_its_rim(floor):
     placements = _on_floor(floor, "cylinder", (0.3, 0.7, 0), Rotation.identity(), 0.7)
     s = _detected((floor, "cylinder"), placements)

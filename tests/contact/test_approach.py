@@ -66,6 +66,7 @@ def test_by_hand(g: float, u: float, a: float, t: float) -> None:
     assert float(first_time(*(jnp.asarray(x) for x in (g, u, a)))) == pytest.approx(t, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_derivatives_are_finite() -> None:
     """Whatever stands in a row: where there is no time they are 0; else they are those of the root."""
     rows = jnp.array([[1.0, 2, 1], [0, 0, 0], [0, 0, -1], [jnp.inf, -1, -1], [1, -2, 2.1], [1, 0, -9.81], [-1, 3, -2]])

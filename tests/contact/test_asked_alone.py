@@ -67,6 +67,7 @@ def as_xla(run: Callable[..., Any], *arrays: jax.Array) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["round", pytest.param("boxes", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_proximities(kind: str) -> None:
     model, q = placements(kind)
     same_anywhere(lambda q: carom.detect(model, q, margin=0.5), q)

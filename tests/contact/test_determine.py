@@ -116,6 +116,7 @@ def box_on_plane(lanes=None):
     return carom.compile_scene(b.build())
 
 
+@pytest.mark.slow
 def test_room_for_contacts():
     """The active ones move to the front; what finds no room is counted, and said."""
     model, state = box_on_plane()

@@ -159,6 +159,7 @@ def awkward():
 
 
 @EVERY_LAW
+@pytest.mark.slow
 def test_forward_derivatives_are_finite_where_the_formulas_are_not(law):
     numbers = awkward()
     sound = np.arange(LANES) != 12

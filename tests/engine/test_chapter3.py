@@ -261,6 +261,7 @@ def inertia_matrix(m, c, I):
     return jnp.block([[I + h @ h.T / m, h], [h.T, m * jnp.eye(3)]])
 
 
+@pytest.mark.slow
 def test_joint_wrenches_of_a_tree():
     """Along the joints they are inverse dynamics, also with wrenches on the links; links at rest carry what hangs on
     them. Two lanes."""

@@ -101,6 +101,7 @@ MANY = [Recipe(650 + k, 1 + 3 * k, roots=1 + k % 3, floating=k % 2 == 0, branch=
 
 
 @pytest.mark.parametrize("recipe", quick(MIXED, EVERY, *MANY), ids=str)
+@pytest.mark.slow
 def test_against_pinocchio(recipe):
     _, model, q, v, x = drawn(recipe, (2,))
     oracle = Oracle(jax.tree.map(np.asarray, model))

@@ -151,6 +151,7 @@ def test_links_in_another_order():
     assert_same(found, expected)
 
 
+@pytest.mark.slow
 def test_each_tree_of_a_forest_is_on_its_own():
     """Trees that share groups with others move as they do alone, and see nothing of each other's state."""
     _, model, q, v, x = drawn(Recipe(503, 15, roots=4, branch=0.5))

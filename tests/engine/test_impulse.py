@@ -70,6 +70,7 @@ def test_is_inverse_inertia_times_jacobian(recipe):
 
 
 @pytest.mark.parametrize("recipe", TREES[:3], ids=str)
+@pytest.mark.slow
 def test_two_points_of_one_tree(recipe):
     """Opposite impulses on two links of a tree: the responses add up to M^-1 (J_1 - J_2)^T p."""
     rng, model, q = drawn(recipe)
@@ -103,6 +104,7 @@ def test_contact_matrix_of_a_tree_with_itself():
 
 
 @pytest.mark.parametrize("recipe", TREES, ids=str)
+@pytest.mark.slow
 def test_energy_gained_is_impulse_times_mean_velocity(recipe):
     """dT = p . (u_before + u_after) / 2, u the velocity of the struck point."""
     rng, model = random_tree(recipe)

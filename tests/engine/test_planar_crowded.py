@@ -57,6 +57,7 @@ def missed(model: Chain, state: ChainState, drive: ChainDrive, a) -> dict[str, n
     }
 
 
+@pytest.mark.slow
 def test_what_can_be_met_is_met():
     """And what cannot is as little as the demands' rank allows; whatever is guided is where it should be (6.1)."""
     model, state, drive = crowded()

@@ -33,6 +33,7 @@ def pushed(x: float, v: float, t: float) -> tuple[float, float]:
     return STOP - E * strikes * rest + a * rest * rest / 2, -E * strikes + a * rest
 
 
+@pytest.mark.slow
 def test_against_rollout_and_closed_form() -> None:
     """One step through an impact, at the very time: no frame but its end."""
     model, state = slider()

@@ -200,6 +200,7 @@ def between_stops(push, frames: int, frame_dt: float) -> tuple[np.ndarray, list[
     return np.array(path), impacts
 
 
+@pytest.mark.slow
 def test_function_against_stops() -> None:
     """A motor that pushes a slider into its limits, and sees each impact's outcome at once, not at the next frame."""
     model, state = stopped()
@@ -300,6 +301,7 @@ def end(start: jax.Array, state: carom.State, model: carom.Model) -> jax.Array:
     return carom.rollout(model, carom.State(state.q, start, state.t), **PAIR_RUN).state.q
 
 
+@pytest.mark.slow
 def test_inside_jit_and_vmap(lanes: carom.State) -> None:
     """Inside jit nothing raises; vmap of single rollouts is the batch."""
     model, state = pair()

@@ -51,6 +51,7 @@ def test_a_step_and_a_world_make_room_too(tiles):
     assert np.isnan(jitted.q[1:]).all()
 
 
+@pytest.mark.slow
 def test_room_that_was_asked_for_is_an_error_with_the_number(tiles):
     model, state = tiles
     with pytest.raises(RuntimeError, match=r"t = 0 s: .*max_contacts.*\(36 needed\)"):

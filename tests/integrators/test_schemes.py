@@ -80,6 +80,7 @@ def test_order(name: str, order: int, steps: int, reference: carom.State) -> Non
     np.testing.assert_allclose(-np.diff(np.log2(errors)), order, rtol=0, atol=0.1)
 
 
+@pytest.mark.slow
 def test_free_bodies_forces_act_at_their_origins() -> None:
     """`exact` moves the origin to the centre of mass; damping and a motor's push must not move along with it."""
     b = carom.SceneBuilder()
@@ -112,6 +113,7 @@ def test_exact_stone_does_not_depend_on_the_step() -> None:
 
 
 @pytest.mark.parametrize("name", SCHEMES)
+@pytest.mark.slow
 def test_a_step_of_its_own_for_each_lane(name: str) -> None:
     """Lanes with different h do what single scenes with those steps do."""
     b = carom.SceneBuilder()

@@ -56,6 +56,7 @@ def test_readout_balances_forces(dtype):
     close(after.q, no_ball.q.at[16].set(5 - G * H**2 / 2))
 
 
+@pytest.mark.slow
 def test_impact_in_a_step():
     """The ball strikes the upper box, e = 0.5, while the boxes rest: a central blow of 0.5 kg on 3 kg."""
     model, state = scene()

@@ -39,6 +39,7 @@ def test_box_holds_on_a_slope():
     np.testing.assert_allclose(np.linalg.norm(pushed) / 10, 2 * G, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_box_slides_on_a_slope():
     """mu = 0.3 < tan 20: a = g (sin 20 - 0.3 cos 20), velocity and parabola exact."""
     model, state, down = slope(20, 0.3)

@@ -40,6 +40,7 @@ def test_ball_rests_and_is_carried(resting):
 
 
 @pytest.mark.parametrize("resting", MODELS)
+@pytest.mark.slow
 def test_sliding_ball_begins_to_roll(resting):
     """Slip to roll at 5/7 of the speed (billiards), whoever holds the ball."""
     model, state = ball_on_plane()

@@ -105,7 +105,7 @@ def solve(
     none = jnp.zeros_like(u_n)
 
     def instant(given: Any, so_far: _Found) -> _Found:
-        contacts, rows, midway, change, goal, resting, touching = given
+        model, contacts, rows, midway, change, goal, resting, touching = given
         stage, V, _, slides, code = so_far
         step = stage > 0  # else the instant at which it starts
         u = midway.frame @ (contacts.frame.T @ relative(rows, V))
@@ -113,7 +113,7 @@ def solve(
         here = here._replace(drift=here.drift + midway.left * jnp.where(step, 1, 0))
         active = jnp.where(step, resting, touching)
         start, target = V + jnp.where(step, change, 0), jnp.where(step, goal, 0)
-        doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), none)  # u(h) + u(0)
+        doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), jnp.zeros_like(u.z))  # u(h) + u(0)
         met = here._replace(drift=here.drift + doubled)
         solved = solve_cone(met, start, target, contacts.friction, active, slides)
         p = jax.tree.map(lambda x: jnp.where(active, x, 0), solved.p)
@@ -122,7 +122,7 @@ def solve(
 
     begin = jnp.where(stops.any(), 0, 1)
     start = _Found(begin, V, Vec3(none, none, none), now.resting & False, jnp.zeros_like(contacts.code))
-    given = contacts, rows, midway, change, goal, now.resting, touching
+    given = model, contacts, rows, midway, change, goal, now.resting, touching
     _, V, p, _, code = loop(3, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), instant, given, start)
     return Rest(from_blocks(trees, V), from_blocks(trees, joint_impulses(midway.rows, p, trees.n + 1)), p, code)
 

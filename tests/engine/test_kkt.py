@@ -1,5 +1,6 @@
 """Bodies apart and their joints: (3.74) solved block by block against NumPy's dense pseudo-inverse, for any graph."""
 
+import dataclasses
 from dataclasses import replace
 
 import jax
@@ -29,7 +30,8 @@ def bodies(rng: np.random.Generator, n: int, loops: tuple[Loop, ...]) -> Model:
     topology = Topology(tuple(f"body{i}" for i in range(n)), (-1,) * n, ("floating",) * n, loops=loops)
     k = len(loops)
     model = random_model(rng, topology)
-    return model.replace(
+    return dataclasses.replace(  # springs of loops too, which these do not read
+        model,
         armature=0 * model.armature,
         loop_position=rng.normal(size=(k, 2, 3)),
         loop_quaternion=unit(rng.normal(size=(k, 2, 4))),

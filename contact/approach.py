@@ -19,7 +19,7 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import move, place
 from ..engine.forest import Forest
 from ..engine.model import Model
-from .determine import ENVELOPE, limited, rests
+from .determine import limited, rests
 from .picking import picked
 
 
@@ -78,8 +78,7 @@ def _limits(model: Model, q: Array, v: Array, dv: Array) -> list[tuple[Array, Ar
 
 
 def _least(model: Model, g: Array, u: Array, a: Array) -> Array:
-    stays = (g <= ENVELOPE * model.gap_band) & rests(model, g, u)
-    return jnp.where(stays, jnp.inf, first_time(g, u, a)).min(0, initial=jnp.inf)
+    return jnp.where(rests(model, g, u), jnp.inf, first_time(g, u, a)).min(0, initial=jnp.inf)
 
 
 def first_time(g: Array, u: Array, a: Array) -> Array:

@@ -22,6 +22,7 @@ from .contacts import Contacts, tangents
 from .picking import in_front, picked
 
 ENVELOPE = 10  # gap bands within which a contact may rest
+SIGHT = 1e5  # gap bands within which a step looks for the contacts that it carried; the margin of detection is larger
 SLOW = 0.05  # rest speeds: what parts faster than this flies, but what is deeper than the band is let out at rest
 
 
@@ -65,10 +66,16 @@ def phases(model: Model, contacts: Contacts, u_n: Array) -> Phases:
     return Phases(impact, resting, contacts.active & ~resting & (u_n > 0))
 
 
+def in_envelope(model: Model, contacts: Contacts) -> Array:
+    """(C, *batch) which contacts are near enough to rest."""
+    return contacts.active & (contacts.gap <= ENVELOPE * model.gap_band)
+
+
 def rests(model: Model, gap: Array, u_n: Array) -> Array:
-    """Whether what is in the envelope rests, by its gap and how fast that changes, of any shape."""
+    """Whether something rests, by its gap and how fast that changes, of any shape."""
+    near = gap <= ENVELOPE * model.gap_band
     leaves = jnp.where(gap < -model.gap_band, 1, SLOW) * model.rest_speed
-    return (u_n >= -model.rest_speed) & (u_n <= leaves)
+    return near & (u_n >= -model.rest_speed) & (u_n <= leaves)
 
 
 def default_capacity(topology: Topology) -> int:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..contact.contacts import Contacts, tangents
+from ..contact.determine import in_envelope
 from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Model
 from ..engine.results import EVENTS_FULL, OK, gravest
@@ -69,7 +70,7 @@ def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Dri
     model, interval = rules.paced(model, max_dt), Frames(dt, dt, jnp.int32(1))
     told = lambda *_: drive  # noqa: E731
     start = first_lane(rules, model, state, interval, told)
-    nothing = _touching(start.ready.contacts, start.ready.contacts.active)
+    nothing = _touching(start.ready.contacts, in_envelope(model, start.ready.contacts))
     carried = jax.tree.map(lambda x: jnp.broadcast_to(x, (most_steps, *x.shape)), nothing)
 
     def busy(carry: Any) -> Array:
@@ -85,7 +86,7 @@ def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Dri
         keep = accepted & ~lane.fresh
         carried = jax.tree.map(lambda log, new: _put(log, slot, new, keep), carried, rested)
         record = record.with_impacts(ticked.lane.ready.state.t, ticked.contacts, ticked.impacts)
-        there = _touching(ticked.contacts, ticked.contacts.active)
+        there = _touching(ticked.contacts, in_envelope(model, ticked.contacts))
         before = jax.tree.map(lambda new, old: jnp.where(lane.fresh, new, old), there, before)
         return turns + 1, steps + keep, before, ticked.lane, record, carried
 
@@ -96,7 +97,17 @@ def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Dri
     code = gravest(lane.code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
     room = lane.counts.contacts, lane.counts.pairs
     after, impacts = lane.ready.contacts, _in_world(events_of(record, rules.law))
-    return Frame(lane.ready.state, left, turns, before, _touching(after, after.active), impacts, carried, code, *room)
+    return Frame(
+        lane.ready.state,
+        left,
+        turns,
+        before,
+        _touching(after, in_envelope(model, after)),
+        impacts,
+        carried,
+        code,
+        *room,
+    )
 
 
 def _touching(contacts: Contacts, real: Array, impulse: Vec3 | None = None) -> Touching:

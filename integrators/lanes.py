@@ -15,6 +15,8 @@ from jax import Array
 from ..contact.contacts import Contacts
 from ..contact.curvature import Course
 from ..contact.rows import Rows
+from ..engine.dynamics.trees import trees_of
+from ..engine.model import Model
 from ..engine.state import State
 from .clock import Clock
 from .motion.forces import Drive
@@ -38,26 +40,48 @@ class Ready(NamedTuple):
     touch: Array
 
 
+class Correction(NamedTuple):
+    """What the end of a step is put right by, so that contacts that it carried touch there and go on (`carried.py`).
+
+    shift, kick: (T + 1, w, *batch) displacement and change of velocity, in tree blocks.
+    times: (*batch) how often that was looked for.
+    """
+
+    shift: Array
+    kick: Array
+    times: Array
+
+    @staticmethod
+    def none(model: Model, like: Array) -> Correction:
+        trees = trees_of(model.topology)
+        still = jnp.zeros((trees.n + 1, trees.w, *like.shape), like.dtype)
+        return Correction(still, still, jnp.zeros(like.shape, jnp.int32))
+
+
 class Search(NamedTuple):
     """What was learned from the steps tried so far.
 
     high: (*batch) the shortest step from the accepted state that was too long, inf if none was [s].
     aim: (*batch) the step to try next, inf for the longest allowed [s].
     rejected: (*batch) how many steps from the accepted state were rejected.
+    correction: of the step tried last.
+    fine: (*batch) the longest step that is likely to be fine enough for rolling contacts, inf if any may be [s].
     short: (*batch) how many accepted steps in a row were too short to be useful (`time_control.py`).
     """
 
     high: Array
     aim: Array
     rejected: Array
+    correction: Correction
+    fine: Array
     short: Array
 
     @staticmethod
-    def new(like: Array) -> Search:
+    def new(like: Array, correction: Correction) -> Search:
         """Nothing was tried yet."""
         inf = jnp.full(like.shape, jnp.inf, like.dtype)
         none = jnp.zeros(like.shape, jnp.int32)
-        return Search(inf, inf, none, none)
+        return Search(inf, inf, none, jax.tree.map(jnp.zeros_like, correction), inf, none)
 
 
 class Counts(NamedTuple):

@@ -17,10 +17,10 @@ from ..contact.rows import relative, rows_of
 from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import integrate_q
-from ..engine.dynamics.trees import to_blocks, trees_of
+from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
-from .lanes import Lane, Ready
+from .lanes import Correction, Lane, Ready
 from .motion.forces import column
 from .rules import Rules
 from .schemes import scheme_named
@@ -55,7 +55,8 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
     held = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * column(h), h, midway)
     spread = ready.told.impulses(h, held.spread)
     after = scheme_named(rules.scheme)(model, State(state.q, held.v, state.t), h, ready.told.motors, spread)
-    q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((state.q, after.q), (state.v, after.v)))
+    q, v = _put_right(model, after, lane.search.correction)
+    q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((state.q, q), (state.v, v)))
     after = State(q, v, state.t + h)
     part = _slide_ends(model, resting, contacts.friction, u, held.impulse)
     return Proposal(h, after, spread, held.impulse, resting, part, held.code)
@@ -84,6 +85,14 @@ def _midway(model: Model, ready: Ready, h: Array) -> Midway:
     point = contacts.point + course.point * half
     moved = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
     return Midway(rows_of(model, integrate_q(model, state.q, state.v, half), moved), course.b * half, frame)
+
+
+def _put_right(model: Model, end: State, by: Correction) -> tuple[Array, Array]:
+    """q, v at the end of a step, with what it is known to have missed."""
+    some = column(by.times > 0)
+    shift, kick = (from_blocks(trees_of(model.topology), x) for x in (by.shift, by.kick))
+    q = jnp.where(some, integrate_q(model, end.q, shift, 1.0), end.q)
+    return q, jnp.where(some, end.v + kick, end.v)
 
 
 def _slide_ends(model: Model, resting: Array, mu: Array, u: Vec3, p: Vec3) -> Array:

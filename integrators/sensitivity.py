@@ -32,7 +32,7 @@ from jax import Array
 from ..collision.detect import detect
 from ..collision.proximities import Proximities
 from ..contact.contacts import Contacts
-from ..contact.determine import determine, phases
+from ..contact.determine import SIGHT, determine, phases
 from ..contact.picking import picked
 from ..contact.rows import Rows, relative, rows_of
 from ..engine.algebra.bounded import differentiated_once, filled, is_zero
@@ -62,7 +62,7 @@ def seen(rules: Rules, model: Model, q: Array) -> Seen:
         margin = reach(model)
         near = detect(model, q, margin=jnp.inf if margin is None else margin, max_pairs=rules.max_pairs)
     with jax.named_scope("determine"):
-        contacts = determine(model, q, near, max_contacts=rules.max_contacts, limits=rules.limits)
+        contacts = determine(model, q, near, max_contacts=rules.max_contacts, envelope=SIGHT, limits=rules.limits)
         return Seen(near, contacts, rows_of(model, q, contacts))
 
 

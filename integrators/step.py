@@ -25,7 +25,7 @@ from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, NOT_FINITE, OK, gravest, no_room
 from ..engine.state import State
 from .clock import Frames, later, started
-from .lanes import Counts, Lane, Ready, Search, select
+from .lanes import Correction, Counts, Lane, Ready, Search, select
 from .prepare import Told, prepared
 from .proposal import Proposal, proposal
 from .rules import Rules
@@ -85,7 +85,7 @@ def first_lane(rules: Rules, model: Model, state: State, frames: Frames, told: T
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)
     counts, clock = Counts.none(state.t), started(state.t, frames)
     late = jnp.zeros((trees_of(model.topology).n, *state.t.shape), state.q.dtype)
-    return Lane(ready, Search.new(state.t), clock, counts, no, no > 0, no == 0, late)
+    return Lane(ready, Search.new(state.t, Correction.none(model, state.t)), clock, counts, no, no > 0, no == 0, late)
 
 
 def _struck(

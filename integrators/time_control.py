@@ -5,7 +5,8 @@ back to its accepted state and tries the time at which the deepest pairs passed 
 from how fast they close there and how fast that changed on the way. Every rejected step is longer than the time
 looked for; where the guess is of no use, the step is halved. Once the gap is within the band, the state is accepted.
 
-Steps also end where a slide stops, because friction is not smooth there.
+Steps also end where a slide stops, because friction is not smooth there. A step whose resting contacts do not touch
+at its end is taken again and put right there, and a shorter one is taken if they are far off (`carried.py`).
 
 Events may pile up: impacts whose intervals shrink towards nothing, or predictions that lead nowhere. After `STALLED`
 accepted steps in a row that are too short to be useful, whatever still closes is stopped together without bounce, as
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
@@ -26,6 +28,7 @@ from ..contact.rows import Rows, relative
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
+from .carried import corrected, missed
 from .lanes import Lane, Search
 from .motion.forces import column
 from .proposal import Proposal
@@ -34,6 +37,9 @@ from .rules import Rules
 GUESSES = 6  # rejected steps after which steps are halved
 MOST = 60  # rejected steps after which a step is taken whatever it meets
 SLIDES = 3  # of these, how many may end a slide
+CORRECTIONS = 2  # of the end of one step, at most
+GROWTH = 1.25  # of a step that was fine enough
+SHORTEST = 1 / 64  # of the longest step; no step is made shorter for what it missed
 USEFUL = 1e-6  # of the longest step: a shorter one is of no use
 STALLED = 100  # of these in a row
 
@@ -53,6 +59,7 @@ def step_to_try(lane: Lane, max_dt: Array) -> Array:
     aim, least = lane.search.aim, stop_gradient(_least(lane))
     even = left / jnp.ceil(left * rounding / max_dt)  # as many equal steps as it takes
     free = jnp.minimum(jnp.minimum(even, jnp.maximum(longest, USEFUL * max_dt)), touch)
+    free = jnp.minimum(free, lane.search.fine)
     free = jnp.where(free >= high, high / 2, free)  # behind what is too deep there is nothing to see
     h = jnp.maximum(jnp.where(jnp.isfinite(aim), aim, free), least)
     return jnp.where(lane.fresh, 0, jnp.where(h >= left * rounding, left, h))
@@ -75,14 +82,17 @@ def decide(
     after, h, search = tried.state, tried.h, lane.search
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
     code = jnp.where(finite, OK, NOT_FINITE).astype(jnp.int32)
+    none = Search.new(h, search.correction)
     if rules.time_control == "fixed":
-        return Verdict(finite, Search.new(h), code)
+        return Verdict(finite, none, code)
     trees = trees_of(model.topology)
     u_n = relative(rows, to_blocks(trees, after.v)).z
     on_the_way = (after.v - lane.ready.state.v) / column(h)
     a_n = relative(rows._replace(drift=rows.drift * 0), to_blocks(trees, on_the_way)).z
+    off = missed(model, lane, tried, contacts, rows)
+    carries = finite & ~lane.fresh & (search.correction.times < CORRECTIONS) & (rules.resting == "solve")
     closes = contacts.active & (u_n < -model.rest_speed)
-    deep = closes & (contacts.gap < -model.gap_band)
+    deep = closes & (contacts.gap < -model.gap_band) & ~(off.normal & carries)
     since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -u_n, 1), jnp.where(deep, a_n, 0))
     before = lane.ready.contacts
     sunk = (before.active & (before.gap < -model.gap_band)).any(0)
@@ -91,16 +101,29 @@ def decide(
     too_deep, since = deep.any(0), jnp.where(deep, since, 0).max(0)
     back = jnp.where((since >= h) | (search.rejected >= GUESSES), h / 2, h - since)
     slid = (tried.part < 1) & (search.rejected < SLIDES) & ~too_deep
+    carries = carries & ~too_deep & ~slid
+    rough = carries & off.rough & (search.correction.times == 0) & (h > SHORTEST * max_dt)
+    again = carries & off.much & ~rough
     last = (h <= 2 * _least(lane)) | (search.rejected >= MOST)
-    accepted = finite & (last | ~(too_deep | slid))
+    accepted = finite & ~again & (last | ~(too_deep | slid | rough))
     deeper = accepted & too_deep & (contacts.gap.min(0, initial=0) < -ENVELOPE * model.gap_band)
     # half the way there, what was too deep is looked at again: another way led to it, and it may no longer be
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
-    aim = jnp.where(too_deep, back, h * part)
-    rejected = Search(jnp.where(too_deep, h, search.high), aim, search.rejected + 1, search.short)
     short = jnp.where(h < USEFUL * max_dt, search.short + 1, 0)
-    new = Search.new(h)._replace(high=ahead, short=short)
-    search = Search(*(jnp.where(accepted, x, y) for x, y in zip(new, rejected, strict=True)))
+    # what was fine enough may do for the next step, too; a frame starts as if nothing was known
+    fine = jnp.where(
+        (h < lane.clock.left) & (GROWTH * h < max_dt), jnp.where(search.fine < jnp.inf, GROWTH * h, jnp.inf), jnp.inf
+    )
+    new = none._replace(high=ahead, short=short, fine=fine)
+    rejected = none._replace(
+        high=jnp.where(too_deep, h, search.high),
+        aim=jnp.where(too_deep, back, jnp.where(rough, h / 2, h * part)),
+        rejected=search.rejected + 1,
+        short=search.short,
+        fine=jnp.where(rough, h / 2, search.fine),
+    )
+    repeated = search._replace(aim=h, correction=corrected(search.correction, rows, off, again))
+    search = jax.tree.map(lambda x, y, z: jnp.where(accepted, x, jnp.where(again, y, z)), new, repeated, rejected)
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32))
 
 

@@ -69,6 +69,11 @@ class Rest(NamedTuple):
     code: Array
 
 
+def aimed_at(model: Model, gap: Array, h: Array | float) -> Array:
+    """The normal velocity (C, *batch) that a contact with this gap [m] is to have after a step of h [s], or more."""
+    return jnp.minimum(-CLOSING * gap / jnp.maximum(h, STEP), PUSH * model.rest_speed)
+
+
 class _Found(NamedTuple):
     """What was found so far.
 
@@ -97,7 +102,7 @@ def solve(
     V, change = to_blocks(trees, v), to_blocks(trees, v_free - v)
     u_n = relative(rows, V).z
     now = phases(model, contacts, u_n)
-    goal = jnp.minimum(-CLOSING * contacts.gap / jnp.maximum(h, STEP), PUSH * model.rest_speed)
+    goal = aimed_at(model, contacts.gap, h)
     # first, where it must be, all that closes at this instant is stopped; then what rests is carried
     stops = (now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))).any(0)
     touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops

@@ -1,0 +1,186 @@
+"""What a step missed of the contacts that it carried, and how its end is put right.
+
+A contact that has an impulse all through a step moves at its end as `contact/resting/solve.py` aimed at, up to how well
+that knew where the contact goes and how its normal turns: to order 2 in the step. A wheel of any shape that rolls would
+so strike the ground, or leave it, at a speed and over a gap that no law of motion knows. Both are measured where the
+step ends. Then the step is taken again, and its end is moved along what impulses of these contacts do,
+
+    shift = Y l,  J shift = -gap;   kick = Y p,  J kick = -u,   with J, Y of the end
+
+which is the least such change that kinetic energy knows. Directions are the normals, and of what sticks all three.
+The gap that is left is of the second order of the shift. The kick takes p.u/2 of the energy, of order 4 in the step; a
+step whose kick is more than `ROUGH` of the velocities that meet in the contact is taken shorter.
+
+Contacts at both ends of the step are the same if they are of one pair of shapes or one joint's limit, at most
+`NEIGHBOURS` rows apart, and the nearest ones to where the first should have gone. What is off by more than a step can
+explain is something else, and is left to time control.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..contact.contacts import Contacts
+from ..contact.determine import ENVELOPE
+from ..contact.picking import picked
+from ..contact.resting.solve import FULL, aimed_at
+from ..contact.rows import Rows, applied, relative
+from ..engine.algebra.bounded import loop
+from ..engine.algebra.vec3 import Vec3
+from ..engine.dynamics.trees import to_blocks, trees_of
+from ..engine.model import Model
+from .lanes import Correction, Lane
+from .proposal import Proposal
+
+NEIGHBOURS = 4
+NEAR = 5.0  # of the gap band: so much may a gap be off
+STILL = 0.05  # of the rest speed: so much may a velocity be off
+ROUGH = 0.002  # of the velocities that meet: more, and a shorter step is taken
+SAME = 0.05  # of these: more, and it is another contact
+SWEEPS = 40  # of conjugate gradients
+ENOUGH = 1e-4  # of what is wanted may be left
+
+
+class Missed(NamedTuple):
+    """What the contacts have at the end of a step that they should not; 0 of those which it did not carry.
+
+    u: (C, *batch) velocities [m/s].
+    gap: (C, *batch) [m].
+    normal, tangent: (C, *batch) whether the step held them in these directions.
+    much: (*batch) whether that is to be put right.
+    rough: (*batch) whether a shorter step should be taken.
+    """
+
+    u: Vec3
+    gap: Array
+    normal: Array
+    tangent: Array
+    much: Array
+    rough: Array
+
+
+class _Held(NamedTuple):
+    """What a step knew of the contacts that it carried, (C, *batch): gap [m], normal velocity [m/s], what that is to
+    be at the end, b_n [m/s^2], and whether it sticks."""
+
+    gap: Array
+    u_n: Array
+    goal: Array
+    b_n: Array
+    sticks: Array
+
+
+def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: Rows) -> Missed:
+    """contacts, rows: of the step's end."""
+    ready, h, p, trees = lane.ready, tried.h, tried.impulse, trees_of(model.topology)
+    before, V = ready.contacts, to_blocks(trees, tried.state.v)
+    u = relative(rows, V)
+    carried = tried.resting & (p.z > 0)
+    there, was, held = _partners(before, contacts, before.point + ready.course.point * h, carried)
+    knew = _Held(
+        before.gap,
+        relative(ready.rows, to_blocks(trees, ready.state.v)).z,
+        aimed_at(model, before.gap, h),
+        ready.course.b.z,
+        ~before.is_limit & (jnp.sqrt(p.x * p.x + p.y * p.y) < before.friction * p.z * FULL),
+    )
+    knew = jax.tree.map(lambda x: picked(x, was, 0), knew)
+    # what has sunk in comes out as was aimed at; else the surfaces are to meet
+    sunk = knew.gap < -ENVELOPE * model.gap_band
+    gap = contacts.gap - jnp.where(sunk, knew.gap + (knew.u_n + knew.goal) * (h * 0.5), 0)
+    u_n = u.z - knew.goal
+    meet = relative(jax.tree.map(jnp.abs, rows), jnp.abs(V))
+    speed = jnp.maximum(jnp.maximum(meet.x, meet.y), meet.z)
+    most = model.rest_speed + jnp.maximum(jnp.abs(knew.b_n) * h, SAME * speed)
+    held = held & (jnp.abs(u_n) <= most) & (jnp.abs(gap) <= most * h + NEAR * model.gap_band)
+    sticks = held & knew.sticks
+    u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(held, u_n, 0))
+    apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(knew.gap)))
+    much = held & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
+    rough = jnp.sqrt(u.dot(u)) > jnp.maximum(ROUGH * speed, STILL * model.rest_speed)
+    lost = carried & ~there
+    return Missed(u, jnp.where(held, gap, 0), held, sticks, much.any(0), (rough | lost).any(0))
+
+
+def _partners(before: Contacts, contacts: Contacts, at: Vec3, held: Array) -> tuple[Array, Array, Array]:
+    """Of the contacts that are held, which are still there; of those of the end, which each was, and whether it was.
+
+    at: (C, *batch) where the first should have gone.
+    """
+    shifts, rows = range(-NEIGHBOURS, NEIGHBOURS + 1), _numbers(before.gap)
+    least, which = jnp.full_like(before.gap, jnp.inf), jnp.zeros_like(before.pair)
+    for shift in shifts:
+        point, *names = jax.tree.map(
+            lambda x, shift=shift: jnp.roll(x, shift, 0), (contacts.point, contacts.active, contacts.pair, contacts.dof)
+        )
+        apart, same = point - at, names[0] & (names[1] == before.pair) & (names[2] == before.dof)
+        far = jnp.where(held & same, apart.dot(apart), jnp.inf)
+        which = jnp.where(far < least, shift, which)
+        least = jnp.minimum(least, far)
+    there = least < jnp.inf
+    was, found = jnp.broadcast_to(rows, before.gap.shape), jnp.zeros_like(held)
+    for shift in shifts:
+        here = jnp.roll(there & (which == shift), -shift, 0)
+        was, found = jnp.where(here, (rows + shift) % len(rows), was), found | here
+    return there, was, found
+
+
+def _numbers(like: Array) -> Array:
+    return jnp.arange(len(like), dtype=jnp.int32).reshape(-1, *(1,) * (like.ndim - 1))
+
+
+def corrected(before: Correction, rows: Rows, missed: Missed, again: Array) -> Correction:
+    """How the end of the step is to be put right.
+
+    before: how it was.
+    rows: of its end.
+    again: (*batch) whether there is anything to do.
+    """
+    none = jnp.zeros_like(missed.gap)
+    ways = Vec3(missed.tangent, missed.tangent, missed.normal)
+    wanted = (jax.tree.map(lambda x: jnp.where(again, -x, 0), x) for x in (Vec3(none, none, missed.gap), missed.u))
+    shift, kick = (_least(rows, x, ways, before.shift) for x in wanted)
+    return Correction(before.shift + shift, before.kick + kick, before.times + 1)
+
+
+class _Search(NamedTuple):
+    """Of conjugate gradients: what is left, the direction, and the change that was found."""
+
+    left: Vec3
+    along: Vec3
+    change: Array
+
+
+def _least(rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> Array:
+    """The least change (T + 1, w, *batch), in tree blocks, that gives contacts what is wanted.
+
+    ways: (C, *batch) bool, the directions that count.
+
+    By conjugate gradients: J Y may be singular (four corners on a floor), and its scales are few.
+    """
+    none = jnp.zeros_like(wanted.z)
+    still = rows._replace(drift=Vec3(none, none, none))
+
+    def sweep(given: Any, x: _Search) -> _Search:
+        rows, ways, enough = given
+        change = applied(rows, jnp.zeros_like(x.change), x.along)
+        gives = jax.tree.map(lambda way, u: jnp.where(way, u, 0), ways, relative(rows, change))
+        old, curve = x.left.dot(x.left).sum(0), x.along.dot(gives).sum(0)
+        go = (old > enough) & (curve > 0)
+        part = jnp.where(go, old, 0) / jnp.where(go, curve, 1)
+        left = x.left - gives * part
+        more = left.dot(left).sum(0) / jnp.where(go, old, 1)
+        along = jax.tree.map(lambda y, z: jnp.where(go, y + z * more, z), left, x.along)
+        return _Search(left, along, x.change + change * part)
+
+    def busy(given: Any, x: tuple[Array, _Search]) -> Array:
+        left = x[1].left
+        return (x[0] < SWEEPS) & (left.dot(left).sum(0) > given[2]).any()
+
+    given = still, ways, wanted.dot(wanted).sum(0) * ENOUGH**2
+    start = jnp.zeros((), jnp.int32), _Search(wanted, wanted, jnp.zeros_like(like))
+    return loop(SWEEPS, busy, lambda given, x: (x[0] + 1, sweep(given, x[1])), given, start)[1].change

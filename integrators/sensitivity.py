@@ -33,6 +33,7 @@ from ..collision.detect import detect
 from ..collision.proximities import Proximities
 from ..contact.contacts import Contacts
 from ..contact.determine import determine, phases
+from ..contact.grips import locked
 from ..contact.picking import picked
 from ..contact.rows import Rows, relative, rows_of
 from ..engine.algebra.bounded import differentiated_once, filled, is_zero
@@ -103,7 +104,8 @@ def _shifted(
     """
     state, trees, rows = tried.state, trees_of(model.topology), there.rows
     ready, h = lane.ready, jnp.where(lane.fresh, 1, tried.h)
-    dv = acceleration(model, state, h, ready.told.motors, tried.spread)
+    moving = model if tried.held is None else locked(model, tried.held)
+    dv = acceleration(moving, state, h, ready.told.motors, tried.spread)
     rates = coordinate_rates(model, state.q, state.v), dv
     u_n = relative(rows, to_blocks(trees, state.v)).z
     now = phases(model, there.contacts, u_n).impact & ~lane.fresh  # a run does not start before it does

@@ -28,12 +28,11 @@ from ..engine.model import Model
 from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
 from .lanes import Lane, Search
 from .motion.forces import column
-from .proposal import Proposal
+from .proposal import SLIDES, Proposal
 from .rules import Rules
 
 GUESSES = 6  # rejected steps after which steps are halved
 MOST = 60  # rejected steps after which a step is taken whatever it meets
-SLIDES = 3  # of these, how many may end a slide
 USEFUL = 1e-6  # of the longest step: a shorter one is of no use
 STALLED = 100  # of these in a row
 

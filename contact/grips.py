@@ -25,6 +25,7 @@ from .rows import Rows, inverse_at, joint_rows
 # by the bytes of a number
 SLOW = {4: 1e-6, 8: 1e-11}  # [s] what its grip would stop in less time is at its wish
 HOLDS = {4: 1e-6, 8: 1e-12}  # of what a grip can give: where that much is left, it holds
+REST = 0.05  # rest speeds: slower than that what other contacts leave is noise
 ROUNDING = 8  # rounding errors of what changes a rate within STEP
 STEP = 1 / 240  # [s]
 
@@ -36,6 +37,7 @@ class Grips(NamedTuple):
     first: the same at its start, where something has to be stopped there.
     most: (G, *batch) impulses at most [N m s, N s].
     push: (G, *batch) impulses of those that slide all through the step, 0 of others [N m s, N s].
+    at_once: (G, *batch) the same at the instant at which the step starts, of those at their wish.
     asked: (G, *batch) bool, those that the solver is asked for.
     slow: (G, *batch) bool, those at their wish.
     slack: (G, *batch) how far from the wish that still is [rad/s, m/s].
@@ -46,6 +48,7 @@ class Grips(NamedTuple):
     first: Rows
     most: Array
     push: Array
+    at_once: Array
     asked: Array
     slow: Array
     slack: Array
@@ -53,13 +56,22 @@ class Grips(NamedTuple):
 
 
 def grips_of(
-    model: Model, told: Array | None, q: Array, v: Array, dv: Array, h: Array, inverse: Array, implicit: Array | bool
+    model: Model,
+    told: Array | None,
+    q: Array,
+    v: Array,
+    dv: Array,
+    h: Array,
+    inverse: Array,
+    rests: Array,
+    implicit: Array,
 ) -> Grips:
     """At q, v (*batch, nv), for a step of length h (*batch) [s].
 
     told: (*batch, nv) what motors are told; None: their targets.
     dv: (*batch, nv) accelerations without contacts and grips.
     inverse: `inverse_at` the middle of the step.
+    rests: (*batch) whether contacts rest: their impulses leave rates that are off by the square of the step.
     implicit: (*batch) whether the solver is asked for those that move, too: no event will say where they stop.
     """
     dofs, digits = dofs_of(model.topology), v.dtype.itemsize
@@ -68,13 +80,14 @@ def grips_of(
     rate, acts = _along(v, dofs) - wish, force > 0
     rounding = ROUNDING * float(jnp.finfo(v.dtype).eps) * STEP * jnp.abs(_along(dv, dofs))
     slack = rows.K.xx * force * SLOW[digits] + rounding
+    slack = jnp.where(rests, jnp.maximum(slack, REST * model.rest_speed), slack)
     slow = acts & (jnp.abs(rate) <= slack)
     asked = acts & (slow | implicit)
     most = force * h
     push = jnp.where(acts & ~asked, -jnp.sign(rate) * most, 0)
     stops = (slow & (rate != 0)).any(0)
     first = jax.lax.cond(stops.any(), lambda: joint_rows(model, inverse_at(model, q), dofs, -wish), lambda: rows)
-    return Grips(rows, first, most, push, asked, slow, slack, stops)
+    return Grips(rows, first, most, push, force * jnp.maximum(h, STEP), asked, slow, slack, stops)
 
 
 def _bounds(model: Model, told: Array | None, batch: tuple[int, ...]) -> tuple[Array, Array]:
@@ -107,8 +120,9 @@ def beside(grips: Grips, step: Array, asked: tuple[Any, ...]) -> tuple[Any, ...]
     """
     rows, V, target, mu, active, slides = asked
     own: Rows = jax.tree.map(lambda x, y: jnp.where(step, x, y), grips.rows, grips.first)
-    none, acting = jnp.zeros_like(grips.most), jnp.where(step, grips.asked, grips.slow)
-    contacts, behind = (rows, target, mu, active, slides), (own, none, grips.most, acting, grips.slow & False)
+    acting, most = jnp.where(step, grips.asked, grips.slow), jnp.where(step, grips.most, grips.at_once)
+    none = jnp.zeros_like(most)
+    contacts, behind = (rows, target, mu, active, slides), (own, none, most, acting, grips.slow & False)
     rows, target, mu, active, slides = jax.tree.map(lambda x, y: jnp.concatenate([x, y]), contacts, behind)
     given = jnp.where(jnp.arange(len(target)) < len(asked[2]), 0, 1).astype(target.dtype)
     given = jnp.broadcast_to(given.reshape(-1, *(1,) * (target.ndim - 1)), target.shape)
@@ -148,15 +162,18 @@ def locked(model: Model, dofs: Array) -> Model:
     return model.replace(armature=jnp.where(dofs, jnp.inf, model.armature))
 
 
-def part_until_stop(model: Model, grips: Grips, before: Array, after: Array) -> Array:
-    """The part of the step (*batch) after which the first grip that slides comes to its wish; 1 if none does.
+def part_until_stop(model: Model, grips: Grips, before: Array, after: Array) -> tuple[Array, Array]:
+    """The part of the step (*batch) after which the first grip that slides comes to its wish, 1 if none does; and which
+    degrees of freedom (*batch, nv) come to it at the step's end.
 
     before, after: velocities (*batch, nv) at both ends.
     """
+    slides = grips.push != 0
     first, last = (_along(v, dofs_of(model.topology)) + grips.rows.drift.x for v in (before, after))
     ahead, beyond = jnp.abs(first), -jnp.sign(first) * last
-    comes = (grips.push != 0) & (beyond > grips.slack)
-    return jnp.where(comes, ahead / jnp.where(comes, ahead + beyond, 1), 1).min(0, initial=1)
+    passes = slides & (beyond > grips.slack)
+    part = jnp.where(passes, ahead / jnp.where(passes, ahead + beyond, 1), 1).min(0, initial=1)
+    return part, _of_dofs(model.topology, slides & (jnp.abs(last) <= grips.slack))
 
 
 def _of_dofs(topology: Topology, some: Array) -> Array:

@@ -14,7 +14,7 @@ from ..contact.contacts import tangents
 from ..contact.determine import phases, surface_velocity
 from ..contact.grips import Grips, grips_of, held, holding, locked, part_until_stop
 from ..contact.resting.models import resting_named
-from ..contact.resting.solve import Midway
+from ..contact.resting.solve import Midway, stopped
 from ..contact.rows import inverse_at, relative, rows_of
 from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.vec3 import Vec3
@@ -32,11 +32,17 @@ SLIDES = 3  # rejected steps, at most, that may end a slide
 
 
 class Proposal(NamedTuple):
-    """h: (*batch) [s].  state: at its end.  spread: (*batch, nv) the joint impulses spread over the step, of resting
-    contacts, of joints that slide, and from outside; None if there are none [N m s, N s].  impulse: (C, *batch) of the resting contacts the
-    step began with, in their frames [N s].  resting: (C, *batch) which those are.  part: (*batch) of the step, after
-    which the first slide stops; 1 if none does.  code: (*batch).  held: (*batch, nv) joints that do not move, or as
-    motors hold them; None where none can be held."""
+    """h: (*batch) [s].
+    state: at its end.
+    spread: (*batch, nv) the joint impulses spread over the step, of resting contacts, of joints that slide, and from
+    outside; None if there are none [N m s, N s].
+    impulse: (C, *batch) of the resting contacts the step began with, in their frames [N s].
+    resting: (C, *batch) which those are.
+    part: (*batch) of the step, after which the first slide stops; 1 if none does.
+    code: (*batch).
+    held: (*batch, nv) which joints do not move, or as their motors want; None where none can be held.
+    stops: (*batch, nv) which joints come to that at the step's end; None where none can be held.
+    """
 
     h: Array
     state: State
@@ -46,6 +52,7 @@ class Proposal(NamedTuple):
     part: Array
     code: Array
     held: Array | None = None
+    stops: Array | None = None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -56,9 +63,10 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     resting = phases(model, contacts, u.z).resting
     rest = resting_named(rules.resting)
-    midway, grips = _midway(rules, model, lane, h)
+    midway, grips = _midway(rules, model, lane, h, u.z)
     carried = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * column(h), h, midway, grips)
     spread, start, stuck = ready.told.impulses(h, carried.spread), carried.v, None
+    stops = None
     as_held = model
     if grips is not None:
         stuck, start = held(model, grips, holding(model, grips, carried.grip), start)
@@ -68,8 +76,9 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
     after = State(q, v, state.t + h)
     part = _slide_ends(model, resting, contacts.friction, u, carried.impulse)
     if grips is not None:
-        part = jnp.minimum(part, stop_gradient(part_until_stop(model, grips, start, v)))
-    return Proposal(h, after, spread, carried.impulse, resting, part, carried.code, stuck)
+        slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
+        part = jnp.minimum(part, slid)
+    return Proposal(h, after, spread, carried.impulse, resting, part, carried.code, stuck, stops)
 
 
 def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Proposal]:
@@ -86,9 +95,9 @@ def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Pr
 proposal.defjvp(_derivative, symbolic_zeros=True)
 
 
-def _midway(rules: Rules, model: Model, lane: Lane, h: Array) -> tuple[Midway, Grips | None]:
+def _midway(rules: Rules, model: Model, lane: Lane, h: Array, u_n: Array) -> tuple[Midway, Grips | None]:
     """The contacts in the middle of the step, where impulses that act all through it are to be taken; and what may
-    hold joints."""
+    hold joints.  u_n: (C, *batch) normal velocities at its start."""
     ready = lane.ready
     state, contacts, course, half = ready.state, ready.contacts, ready.course, h * 0.5
     n = contacts.frame.rows[2] + course.normal * half
@@ -98,8 +107,10 @@ def _midway(rules: Rules, model: Model, lane: Lane, h: Array) -> tuple[Midway, G
     moved = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
     q, inverse, grips = integrate_q(model, state.q, state.v, half), None, None
     if any(model.topology.gripped):
-        inverse, implicit = inverse_at(model, q), (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
-        grips = grips_of(model, ready.told.motors, state.q, state.v, ready.dv, h, inverse, implicit)
+        inverse, rests = inverse_at(model, q), phases(model, contacts, u_n).resting.any(0)
+        implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
+        implicit = implicit | stopped(model, contacts, u_n).any(0)  # which changes how joints move
+        grips = grips_of(model, ready.told.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     return Midway(rows_of(model, q, moved, inverse), course.b * half, frame), grips
 
 

@@ -112,14 +112,14 @@ def solve(
     now = phases(model, contacts, u_n)
     goal = jnp.minimum(-CLOSING * contacts.gap / jnp.maximum(h, STEP), PUSH * model.rest_speed)
     # first, where it must be, all that closes at this instant is stopped; then what rests is carried
-    stops = (now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))).any(0)
+    stops = stopped(model, contacts, u_n).any(0)
+    touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
     none, grip = jnp.zeros_like(u_n), None
     if grips is not None:
         stops, grip = stops | grips.stops, grips.push
         change = change + applied(grips.rows, jnp.zeros_like(V), Vec3(grip, grip * 0, grip * 0))
         # within the band nothing is pushed out: what a joint holds there would be, with all that the joint can hold
         goal = jnp.where(contacts.gap < -model.gap_band, goal, jnp.minimum(goal, 0))
-    touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
 
     def instant(given: Any, so_far: _Found) -> _Found:
         model, contacts, rows, midway, grips, change, goal, resting, touching = given
@@ -149,6 +149,12 @@ def solve(
     if grips is not None:
         spread = spread + joint_impulses(grips.rows, Vec3(grip, grip * 0, grip * 0), trees.n + 1)
     return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip)
+
+
+def stopped(model: Model, contacts: Contacts, u_n: Array) -> Array:
+    """Contacts (C, *batch) that close at the start of a step, and are stopped there at once.  u_n: normal velocities."""
+    now = phases(model, contacts, u_n)
+    return now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))
 
 
 def _slides_through(model: Model, mu: Array, before: Vec3, after: Vec3, p: Vec3) -> Array:

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..engine.algebra.vec3 import Vec3
 from ..engine.joints import JOINTS
 from ..engine.model import Model, Topology
 from .rows import Rows, inverse_at, joint_rows

@@ -204,10 +204,10 @@ class Model:
         axis2 (nl, 3) unit: second axis of a universal, x axis of a planar joint; pitch (nl,) [m/rad].
     Degrees of freedom:
         armature (nv,) rotor inertia reflected to the joint [kg m^2, kg]; damping (nv,) [N m s/rad, N s/m];
-        loss (nv,) Coulomb friction [N m, N], which holds what rests; stiffness (nv,) [N m/rad, N/m] and rest (nv,) of the spring;
+        loss (nv,) Coulomb friction [N m, N]; stiffness (nv,) [N m/rad, N/m] and rest (nv,) of the spring;
         motor_gain, motor_kp, motor_kd, motor_effort, motor_target (nv,): the motor's torque is
-        clip(gain u - kp q - kd v, -effort, effort) with u the control, or the target where none is given; gain and kd
-        infinite: a rigid motor, whose v is u as long as that takes no more than its effort;
+        clip(gain u - kp q - kd v, -effort, effort) with u the control, or the target where none is given. Where gain
+        and kd are infinite the motor is rigid: v is u as long as that takes no more than the effort;
         lower, upper (nv,) limits, -inf and inf where there are none [rad, m]; limit_restitution (nv,).
     World: gravity (3,) [m/s^2]; gap_band () [m, rad]: how near is touching; rest_speed () [m/s, rad/s]: contacts
         that close more slowly than this rest, they do not bounce.

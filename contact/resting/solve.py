@@ -152,7 +152,7 @@ def solve(
 
 
 def stopped(model: Model, contacts: Contacts, u_n: Array) -> Array:
-    """Contacts (C, *batch) that close at the start of a step, and are stopped there at once.  u_n: normal velocities."""
+    """Contacts (C, *batch) that close at the start of a step, and are stopped there at once.  u_n: (C, *batch)."""
     now = phases(model, contacts, u_n)
     return now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))
 

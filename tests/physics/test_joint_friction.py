@@ -91,7 +91,7 @@ def swung(t: np.ndarray) -> np.ndarray:
 
 
 def test_a_spring_on_a_rough_rail_loses_the_same_every_half_swing():
-    """2 loss / k a half swing, until |k x| <= loss where it turns: there it stays. The order is 4, as without friction."""
+    """2 loss / k a half swing, until |k x| <= loss where it turns: there it stays. Of order 4, as without friction."""
     model, state = sprung()
     errors = []
     for max_dt in (1 / 60, 1 / 120, 1 / 240):
@@ -158,7 +158,8 @@ def pendulums() -> Pendulums:
     inertia = of["inertia"][..., None, None] * np.eye(3)
     model = model.replace(mass=of["mass"], com=com, inertia=inertia, loss=of["loss"])
     v = 3 * rng.normal(size=(LANES, 2)) * (rng.random((LANES, 2)) > 0.6)
-    return Pendulums(links, model, carom.State(jnp.array(draw(-2, 2, (LANES, 2))), jnp.array(v), jnp.zeros(LANES)))
+    q = draw(-2, 2, (LANES, 2)) * np.where(np.arange(LANES) % 3, 1.0, 0.1)[:, None]  # a third hangs nearly straight
+    return Pendulums(links, model, carom.State(jnp.array(q), jnp.array(v), jnp.zeros(LANES)))
 
 
 def test_each_joint_sticks_or_slides_as_the_law_says(pendulums: Pendulums):
@@ -176,7 +177,7 @@ def test_two_links_that_stick_and_slide_as_an_ode_with_events(pendulums: Pendulu
     """Stops are found in time, which is of order 4; where a joint breaks loose is known to a step: order 2."""
     q, v = np.array(pendulums.state.q), np.array(pendulums.state.v)
     wanted = [x.run(*start, 1.0) for x, *start in zip(pendulums.links, q, v, strict=True)]
-    assert sum(len(x[2]) for x in wanted) > 60
+    assert sum(len(x[2]) for x in wanted) > 50
     run = carom.rollout(pendulums.model, pendulums.state, duration=1.0, frame_dt=0.25)
     error = np.abs(run.q[:, -1] - np.array([x[0] for x in wanted])).max(-1)
     loose = np.array([x[3] for x in wanted])
@@ -295,7 +296,7 @@ def test_a_motor_against_friction():
 
 
 def test_a_joint_held_at_its_limit_and_beside_it():
-    """A hinge that falls on its limit stays there; one that sticks just short of it takes no more steps than another."""
+    """A hinge that falls on its limit stays there; one that sticks just short of it takes no more steps than others."""
     model, state = hinge(q0=1.0, loss=0.5, limits=(0.4, 2.0))
     run = carom.rollout(model, state, duration=4.0, frame_dt=0.5)
     assert abs(run.q[-1, 0] - 0.4) < 1e-8
@@ -326,7 +327,9 @@ def test_a_linkage_with_one_stiff_joint(loss: float, holds: bool):
     if holds:
         np.testing.assert_allclose(run.q, np.broadcast_to(state.q, run.q.shape), rtol=0, atol=1e-12)
         return
-    energy = np.array([carom.energy(model, carom.State(q, v, t)).total for q, v, t in zip(run.q, run.v, run.t)])
+    energy = np.array(
+        [carom.energy(model, carom.State(q, v, t)).total for q, v, t in zip(run.q, run.v, run.t, strict=True)]
+    )
     slid = np.abs(np.diff(np.asarray(run.q[:, 0]))).sum()
     assert slid > 0.1
     np.testing.assert_allclose(energy[-1] - energy[0], -loss * slid, rtol=1e-3)
@@ -348,7 +351,6 @@ def test_losses_that_are_traced():
 
 
 def test_a_world_for_games_holds():
-    model, _ = hinge(loss=G / 0.99)
     b = carom.SceneBuilder()
     b.add_link("arm", joint=carom.Revolute(Y, loss=G / 0.99), mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1),
                q0=np.pi / 2)  # fmt: skip

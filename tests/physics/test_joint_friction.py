@@ -316,6 +316,15 @@ def test_joints_of_several_degrees_of_freedom():
     np.testing.assert_allclose(run.v, np.array([1, 2, 3]) * np.clip(1 - run.t[:, None] / stop, 0, None), atol=1e-12)
 
 
+def test_a_free_body_brakes_along_its_axes():
+    b = carom.SceneBuilder(gravity=(0, 0, 0))
+    joint = carom.Floating(loss=(0, 0, 0, 1, 1, 1))
+    b.add_link("body", joint=joint, mass=2.0, inertia=(0.1, 0.1, 0.1), v0=(0, 0, 1, 1, 0, 0.5))
+    run = carom.rollout(*carom.compile_scene(b), duration=3.0, frame_dt=0.5)
+    np.testing.assert_allclose(run.q[-1, :3], [1, 0, 0.25], atol=1e-12)
+    np.testing.assert_allclose(run.v[-1], [0, 0, 1, 0, 0, 0], atol=1e-12)
+
+
 @pytest.mark.parametrize(("loss", "holds"), [(50.0, True), (0.5, False)])
 def test_a_linkage_with_one_stiff_joint(loss: float, holds: bool):
     """What sticks in one joint of a closed loop holds all of it; what slides loses its work."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import jax.core
@@ -74,15 +74,16 @@ def pair_numbers(name: str, values: Any, old: Any, topology: Topology) -> Any:
 
 
 def gripped(
-    topology: Topology, loss: Any, motor_kd: Any, changed: Container[str]
+    topology: Topology, loss: Any, motor_kd: Any, changed: Iterable[str]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """`Topology.gripped` once some parameters are changed. A loss whose numbers are not known yet may be at any degree
     of freedom that is no floating joint's."""
     losing, rigid = topology.gripped
-    if not {"topology", "loss", "motor_kd"}.isdisjoint(changed):
+    names = set(changed)
+    if names & {"topology", "loss", "motor_kd"}:
         if _is_known(loss):
             losing = _dofs(np.asarray(loss) != 0)
-        elif "loss" in changed and is_array(loss):
+        elif "loss" in names and is_array(loss):
             losing = _dofs(np.repeat([joint != "floating" for joint in topology.joints], np.diff(topology.v_start)))
         rigid = _dofs(np.isinf(np.asarray(motor_kd))) if _is_known(motor_kd) else rigid
     return losing, rigid

@@ -65,10 +65,9 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
     rest = resting_named(rules.resting)
     midway, grips = _midway(rules, model, lane, h, u.z)
     carried = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * column(h), h, midway, grips)
-    spread, start, stuck = ready.told.impulses(h, carried.spread), carried.v, None
-    stops = None
-    as_held = model
-    if grips is not None:
+    spread, start = ready.told.impulses(h, carried.spread), carried.v
+    as_held, stuck, stops = model, None, None
+    if grips is not None and carried.grip is not None:
         stuck, start = held(model, grips, holding(model, grips, carried.grip), start)
         as_held = locked(model, stuck)
     after = scheme_named(rules.scheme)(as_held, State(state.q, start, state.t), h, ready.told.motors, spread)

@@ -132,7 +132,7 @@ def solve(
         start, target = V + jnp.where(step, change, 0), jnp.where(step, goal, 0)
         doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), jnp.zeros_like(u.z))  # u(h) + u(0)
         met = here._replace(drift=here.drift + doubled)
-        asked = met, start, target, contacts.friction, active, slides
+        asked: Any = met, start, target, contacts.friction, active, slides
         solved = solve_cone(*(asked if grips is None else beside(grips, step, asked)))
         if grips is not None:
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]

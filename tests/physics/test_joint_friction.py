@@ -176,7 +176,7 @@ def test_each_joint_sticks_or_slides_as_the_law_says(pendulums: Pendulums):
 def test_two_links_that_stick_and_slide_as_an_ode_with_events(pendulums: Pendulums):
     """Stops are found in time, which is of order 4; where a joint breaks loose is known to a step: order 2."""
     q, v = np.array(pendulums.state.q), np.array(pendulums.state.v)
-    wanted = [x.run(*start, 1.0) for x, *start in zip(pendulums.links, q, v, strict=True)]
+    wanted = [x.run(a, b, 1.0) for x, a, b in zip(pendulums.links, q, v, strict=True)]
     assert sum(len(x[2]) for x in wanted) > 50
     run = carom.rollout(pendulums.model, pendulums.state, duration=1.0, frame_dt=0.25)
     error = np.abs(run.q[:, -1] - np.array([x[0] for x in wanted])).max(-1)

@@ -92,7 +92,8 @@ def grips_of(
 def _bounds(model: Model, told: Array | None, batch: tuple[int, ...]) -> tuple[Array, Array]:
     """Efforts at most [N m, N] and wishes [rad/s, m/s], (G, *batch)."""
     losing, rigid = model.topology.gripped
-    of = lambda x, dofs: jnp.broadcast_to(_along(x, dofs), (len(dofs), *batch))  # noqa: E731
+    wide = lambda x: jnp.broadcast_to(x, (*batch, x.shape[-1]))  # noqa: E731
+    of = lambda x, dofs: _along(wide(x), dofs)  # noqa: E731
     friction, told = of(model.loss, losing), model.motor_target if told is None else told
     effort = of(jnp.where(jnp.isinf(model.motor_kd), model.motor_effort, 0), rigid)
     return jnp.concatenate([friction, effort]), jnp.concatenate([jnp.zeros_like(friction), of(told, rigid)])

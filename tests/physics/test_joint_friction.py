@@ -200,6 +200,16 @@ def test_a_lane_is_the_same_bits_alone(pendulums: Pendulums):
         assert (alone.v == run.v[k]).all()
 
 
+@pytest.mark.slow
+def test_lanes_side_by_side_in_one_program(pendulums: Pendulums):
+    """As accelerators run them: to rounding what each does by itself."""
+    h = 1 / 240
+    together = jax.jit(single_step)(pendulums.model, pendulums.state, h).state
+    alone = carom.step(pendulums.model, pendulums.state, dt=h, max_dt=h, time_control="fixed")
+    np.testing.assert_allclose(together.v, alone.v, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(together.q, alone.q, rtol=0, atol=1e-14)
+
+
 # -- with contacts, limits and motors ------------------------------------------------------------------------
 
 LEAN = np.arccos(0.4 / 0.9)  # where the arm's ball rests on the ground

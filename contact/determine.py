@@ -54,6 +54,7 @@ def determine(
     """
     contacts = _touching(model, near)
     contacts = _joined(contacts, _limits(model, q)) if limits else contacts
+    contacts = contacts if len(contacts.gap) else _nowhere(contacts)
     contacts = contacts._replace(active=contacts.active & (contacts.gap <= envelope * model.gap_band))
     room = default_capacity(model.topology) if max_contacts is None else max_contacts
     return _packed(contacts, min(room, len(contacts.gap)))
@@ -193,6 +194,13 @@ def _joined(a: Contacts, b: Contacts) -> Contacts:
 
     code, needed = (jnp.broadcast_to(x, batch) for x in (a.code, a.needed))
     return jax.tree.map(both, _rows_only(a), _rows_only(b))._replace(code=code, needed=needed)
+
+
+def _nowhere(contacts: Contacts) -> Contacts:
+    """One row that is not active, where there can be no contact: nothing is to be sought among no rows."""
+    one: Contacts = jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype), _rows_only(contacts))
+    no = one.pair - 1
+    return one._replace(pair=no, dof=no, link_a=no, link_b=no, code=contacts.code, needed=contacts.needed)
 
 
 def _packed(contacts: Contacts, room: int) -> Contacts:

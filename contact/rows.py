@@ -7,10 +7,12 @@ section 4.4) and limits (Holck, chapter 4) differ in nothing but which entries o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ..engine.algebra.bounded import partial_jvp
@@ -45,8 +47,11 @@ class Rows(NamedTuple):
     drift: Vec3
 
 
-def rows_of(model: Model, q: Array, contacts: Contacts) -> Rows:
-    """The rows of contacts at the coordinates q (*batch, nq)."""
+def rows_of(model: Model, q: Array, contacts: Contacts, inverse: Array | None = None) -> Rows:
+    """The rows of contacts at the coordinates q (*batch, nq).
+
+    inverse: `inverse_at` q, where it is known.
+    """
     trees = trees_of(model.topology)
     forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
     placed = place(forest, model, q)
@@ -58,8 +63,37 @@ def rows_of(model: Model, q: Array, contacts: Contacts) -> Rows:
     second = jax.tree.map(lambda b: jnp.where((same | limit)[:, None], 0, -b), by_b)
     J = settled(_with_limits(trees, contacts, jax.tree.map(lambda *x: jnp.stack(x, 1), first, second)))
     tree = jnp.stack([tree_a, jnp.where(same | limit, trees.n, tree_b)], 1)
-    Y = _answers(settled(inverse_inertias(forest, model, placed)), jnp.minimum(tree, trees.n - 1), J, contacts.active)
+    inverse = settled(inverse_inertias(forest, model, placed)) if inverse is None else inverse
+    Y = _answers(inverse, jnp.minimum(tree, trees.n - 1), J, contacts.active)
     return Rows(tree, J, Y, _collision_matrix(J, Y, limit), contacts.frame @ contacts.surface)
+
+
+def inverse_at(model: Model, q: Array) -> Array:
+    """M^-1 of all trees at q (*batch, nq), (T, w, w, *batch)."""
+    forest = Forest(model.topology, q.shape[:-1], q.dtype)
+    return settled(inverse_inertias(forest, model, place(forest, model, q)))
+
+
+def joint_rows(model: Model, inverse: Array, dofs: Sequence[int], drift: Array) -> Rows:
+    """Rows of single degrees of freedom (G,): their velocities along t1, and nothing else.
+
+    inverse: `inverse_at` the coordinates.  drift: (G, *batch) along t1.
+    """
+    trees = trees_of(model.topology)
+    tree, place = np.divmod(trees.block[np.asarray(dofs)], trees.w)
+    lanes = (1,) * (drift.ndim - 1)
+    own = np.zeros((len(place), 2, trees.w, *lanes))
+    own[np.arange(len(place)), 0, place] = 1
+    J = jnp.broadcast_to(jnp.asarray(own, drift.dtype), (*own.shape[:3], *drift.shape[1:]))
+    answer = jnp.stack([jnp.broadcast_to(inverse[t, :, k], J.shape[2:]) for t, k in zip(tree, place, strict=True)])
+    Y = jnp.stack([answer, jnp.zeros_like(answer)], 1)
+    still, none, unit = jnp.zeros_like(J), jnp.zeros_like(drift), jnp.ones_like(drift)
+    k = (J * Y).sum((1, 2))
+    ends = np.stack([tree, np.full_like(tree, trees.n)], 1).reshape(-1, 2, *lanes)
+    return Rows(
+        jnp.broadcast_to(jnp.asarray(ends, jnp.int32), (len(ends), 2, *drift.shape[1:])),
+        Vec3(J, still, still), Vec3(Y, still, still), Sym3(k, k, unit, none, none, none), Vec3(drift, none, none),
+    )  # fmt: skip
 
 
 def relative(rows: Rows, V: Array) -> Vec3:

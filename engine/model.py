@@ -17,7 +17,7 @@ from jax import Array
 
 from .display import Row, count, counts, lanes_text, names, numbers, shown
 from .joints import JOINTS
-from .parameters import AXES, COMBINED, checked, is_array, pair_numbers, unread
+from .parameters import AXES, COMBINED, checked, gripped, is_array, pair_numbers, unread
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ class Topology:
     ruled: pairs whose friction, restitution and tangential restitution are those of a rule between materials: three
     tuples of their rows in `pairs`.
     driven: whether some static's surface moves, see `Model.shape_twist`.
+    gripped: degrees of freedom with Coulomb loss, and those with a rigid motor (`Model.motor_kd` infinite): what may
+    hold a joint. `Model.replace` keeps it.
     loops: see `Loop`.  hold: how they are held: "projection" (exact, drift taken off after each step), "baumgarte"
     (exact, drift fed back) or "penalty" (stiff springs).
     """
@@ -87,6 +89,7 @@ class Topology:
     pairs: tuple[tuple[int, int], ...] = ()
     ruled: tuple[tuple[int, ...], ...] = ((), (), ())
     driven: bool = False
+    gripped: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     loops: tuple[Loop, ...] = ()
     hold: str = "projection"
 
@@ -203,7 +206,8 @@ class Model:
         armature (nv,) rotor inertia reflected to the joint [kg m^2, kg]; damping (nv,) [N m s/rad, N s/m];
         loss (nv,) Coulomb friction [N m, N]; stiffness (nv,) [N m/rad, N/m] and rest (nv,) of the spring;
         motor_gain, motor_kp, motor_kd, motor_effort, motor_target (nv,): the motor's torque is
-        clip(gain u - kp q - kd v, -effort, effort) with u the control, or the target where none is given;
+        clip(gain u - kp q - kd v, -effort, effort) with u the control, or the target where none is given. Where gain
+        and kd are infinite the motor is rigid: v is u as long as that takes no more than the effort;
         lower, upper (nv,) limits, -inf and inf where there are none [rad, m]; limit_restitution (nv,).
     World: gravity (3,) [m/s^2]; gap_band () [m, rad]: how near is touching; rest_speed () [m/s, rad/s]: contacts
         that close more slowly than this rest, they do not bounce.
@@ -293,7 +297,9 @@ class Model:
         for name in COMBINED.keys() & changes.keys():
             if (own := f"pair_{name}") not in changes:
                 changes[own] = pair_numbers(name, changes[name], getattr(self, own), topology)
-        return replace(self, **changes)
+        changed = replace(self, **changes)
+        held = gripped(topology, changed.loss, changed.motor_kd, changes.keys())
+        return changed if held == topology.gripped else replace(changed, topology=replace(topology, gripped=held))
 
     @property
     def parameters(self) -> dict[str, Array]:

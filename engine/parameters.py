@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 
@@ -69,6 +71,31 @@ def pair_numbers(name: str, values: Any, old: Any, topology: Topology) -> Any:
     new = COMBINED[name](jnp, values[..., i], values[..., j])
     ruled = topology.ruled[list(COMBINED).index(name)]
     return jnp.where(np.isin(np.arange(len(i)), ruled), old, new) if ruled else new
+
+
+def gripped(
+    topology: Topology, loss: Any, motor_kd: Any, changed: Iterable[str]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """`Topology.gripped` once some parameters are changed. A loss whose numbers are not known yet may be at any degree
+    of freedom that is no floating joint's."""
+    losing, rigid = topology.gripped
+    names = set(changed)
+    if names & {"topology", "loss", "motor_kd"}:
+        if _is_known(loss):
+            losing = _dofs(np.asarray(loss) != 0)
+        elif "loss" in names and is_array(loss):
+            losing = _dofs(np.repeat([joint != "floating" for joint in topology.joints], np.diff(topology.v_start)))
+        rigid = _dofs(np.isinf(np.asarray(motor_kd))) if _is_known(motor_kd) else rigid
+    return losing, rigid
+
+
+def _is_known(x: Any) -> bool:
+    return is_array(x) and not isinstance(x, jax.core.Tracer)
+
+
+def _dofs(some: np.ndarray) -> tuple[int, ...]:
+    """Those of (..., nv) that are true somewhere."""
+    return tuple(np.flatnonzero(some.reshape(-1, some.shape[-1]).any(0)).tolist()) if some.size else ()
 
 
 def _lengths(topology: Topology) -> dict[str, int]:

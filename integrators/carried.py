@@ -26,9 +26,10 @@ from jax import Array
 
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
+from ..contact.grips import locked
 from ..contact.picking import picked
 from ..contact.resting.solve import FULL, aimed_at
-from ..contact.rows import Rows, applied, relative
+from ..contact.rows import Rows, applied, relative, rows_of
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import to_blocks, trees_of
@@ -133,13 +134,17 @@ def _numbers(like: Array) -> Array:
     return jnp.arange(len(like), dtype=jnp.int32).reshape(-1, *(1,) * (like.ndim - 1))
 
 
-def corrected(before: Correction, rows: Rows, missed: Missed, again: Array) -> Correction:
+def corrected(
+    model: Model, before: Correction, tried: Proposal, contacts: Contacts, rows: Rows, missed: Missed, again: Array
+) -> Correction:
     """How the end of the step is to be put right.
 
     before: how it was.
-    rows: of its end.
+    contacts, rows: of its end.
     again: (*batch) whether there is anything to do.
     """
+    if tried.held is not None:  # these joints stay where they are
+        rows = rows_of(locked(model, tried.held), tried.state.q, contacts)
     none = jnp.zeros_like(missed.gap)
     ways = Vec3(missed.tangent, missed.tangent, missed.normal)
     wanted = (jax.tree.map(lambda x: jnp.where(again, -x, 0), x) for x in (Vec3(none, none, missed.gap), missed.u))

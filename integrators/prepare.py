@@ -16,6 +16,7 @@ from ..collision.safe_step import longest_step, unseen_step
 from ..contact.approach import touch_time
 from ..contact.contacts import Contacts
 from ..contact.curvature import contact_course, shared
+from ..contact.grips import at_wish
 from ..contact.rows import Rows, relative
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
@@ -60,6 +61,8 @@ def _how_far(
     if margin is not None:
         unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces, likely=likely)
         longest = jnp.minimum(longest, unseen)
+    if any(model.topology.gripped):  # what a joint holds is not about to move
+        dv = jnp.where(at_wish(model, told.motors, state.v), 0, dv)
     return longest, touch_time(model, state.q, state.v, dv, near, rules.limits)
 
 

@@ -8,31 +8,41 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.lax import stop_gradient
 
 from ..contact.contacts import tangents
 from ..contact.determine import phases, surface_velocity
+from ..contact.grips import Grips, grips_of, held, holding, locked, part_until_stop
 from ..contact.resting.models import resting_named
-from ..contact.resting.solve import Midway
-from ..contact.rows import relative, rows_of
+from ..contact.resting.solve import Midway, stopped
+from ..contact.rows import inverse_at, relative, rows_of
 from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import integrate_q
 from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
-from .lanes import Correction, Lane, Ready
+from .lanes import Correction, Lane
 from .motion.forces import column
 from .rules import Rules
 from .schemes import scheme_named
 
 LEAST = 1e-5  # of a step
+SLIDES = 3  # rejected steps, at most, that may end a slide
 
 
 class Proposal(NamedTuple):
-    """h: (*batch) [s].  state: at its end.  spread: (*batch, nv) the joint impulses spread over the step, of resting
-    contacts and from outside; None if there are none [N m s, N s].  impulse: (C, *batch) of the resting contacts the
-    step began with, in their frames [N s].  resting: (C, *batch) which those are.  part: (*batch) of the step, after
-    which the first slide stops; 1 if none does.  code: (*batch)."""
+    """h: (*batch) [s].
+    state: at its end.
+    spread: (*batch, nv) the joint impulses spread over the step, of resting contacts, of joints that slide, and from
+    outside; None if there are none [N m s, N s].
+    impulse: (C, *batch) of the resting contacts the step began with, in their frames [N s].
+    resting: (C, *batch) which those are.
+    part: (*batch) of the step, after which the first slide stops; 1 if none does.
+    code: (*batch).
+    held: (*batch, nv) which joints do not move, or as their motors want; None where none can be held.
+    stops: (*batch, nv) which joints come to that at the step's end; None where none can be held.
+    """
 
     h: Array
     state: State
@@ -41,6 +51,8 @@ class Proposal(NamedTuple):
     resting: Array
     part: Array
     code: Array
+    held: Array | None = None
+    stops: Array | None = None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -51,15 +63,22 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     resting = phases(model, contacts, u.z).resting
     rest = resting_named(rules.resting)
-    midway = _midway(model, ready, h)
-    held = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * column(h), h, midway)
-    spread = ready.told.impulses(h, held.spread)
-    after = scheme_named(rules.scheme)(model, State(state.q, held.v, state.t), h, ready.told.motors, spread)
+    midway, grips = _midway(rules, model, lane, h, u.z)
+    carried = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * column(h), h, midway, grips)
+    spread, start = ready.told.impulses(h, carried.spread), carried.v
+    as_held, stuck, stops = model, None, None
+    if grips is not None and carried.grip is not None:
+        stuck, start = held(model, grips, holding(model, grips, carried.grip), start)
+        as_held = locked(model, stuck)
+    after = scheme_named(rules.scheme)(as_held, State(state.q, start, state.t), h, ready.told.motors, spread)
     q, v = _put_right(model, after, lane.search.correction)
     q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((state.q, q), (state.v, v)))
     after = State(q, v, state.t + h)
-    part = _slide_ends(model, resting, contacts.friction, u, held.impulse)
-    return Proposal(h, after, spread, held.impulse, resting, part, held.code)
+    part = _slide_ends(model, resting, contacts.friction, u, carried.impulse)
+    if grips is not None:
+        slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
+        part = jnp.minimum(part, slid)
+    return Proposal(h, after, spread, carried.impulse, resting, part, carried.code, stuck, stops)
 
 
 def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Proposal]:
@@ -76,15 +95,23 @@ def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Pr
 proposal.defjvp(_derivative, symbolic_zeros=True)
 
 
-def _midway(model: Model, ready: Ready, h: Array) -> Midway:
-    """The contacts in the middle of the step, where impulses that act all through it are to be taken."""
+def _midway(rules: Rules, model: Model, lane: Lane, h: Array, u_n: Array) -> tuple[Midway, Grips | None]:
+    """The contacts in the middle of the step, where impulses that act all through it are to be taken; and what may
+    hold joints.  u_n: (C, *batch) normal velocities at its start."""
+    ready = lane.ready
     state, contacts, course, half = ready.state, ready.contacts, ready.course, h * 0.5
     n = contacts.frame.rows[2] + course.normal * half
     frame = tangents(n * (1 / jnp.sqrt(jnp.where(contacts.active, n.dot(n), 1))))
     frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)
     point = contacts.point + course.point * half
     moved = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
-    return Midway(rows_of(model, integrate_q(model, state.q, state.v, half), moved), course.b * half, frame)
+    q, inverse, grips = integrate_q(model, state.q, state.v, half), None, None
+    if any(model.topology.gripped):
+        inverse, rests = inverse_at(model, q), phases(model, contacts, u_n).resting.any(0)
+        implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
+        implicit = implicit | stopped(model, contacts, u_n).any(0)  # which changes how joints move
+        grips = grips_of(model, ready.told.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
+    return Midway(rows_of(model, q, moved, inverse), course.b * half, frame), grips
 
 
 def _put_right(model: Model, end: State, by: Correction) -> tuple[Array, Array]:

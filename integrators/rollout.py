@@ -260,7 +260,10 @@ def _without_contacts(
 
 @once_a_model
 def has_limits(model: Model) -> bool:
-    """Whether a joint has limits, as far as is known."""
+    """Whether a run looks at limits: where a joint has some, as far as is known, or where there is nothing else to look
+    at and joints are held."""
+    if any(model.topology.gripped) and not model.topology.pairs:
+        return True
     if isinstance(model.lower, jax.core.Tracer) or isinstance(model.upper, jax.core.Tracer):
         return True
     return bool(np.isfinite(model.lower).any() or np.isfinite(model.upper).any())

@@ -10,6 +10,9 @@ and the end moves on by dh along the flow. The velocities then jump by the law o
 starts dh later. Together that is the saltation matrix of hybrid systems (Aizerman and Gantmacher 1958; Leine and
 Nijmeijer 2004, section 8.4), which is written nowhere: the chain rule makes it of these three.
 
+A step that ends where a joint's dry friction, or a rigid motor, stops it ends at the root of its rate less what is
+wanted: dh = -dv / a. So it is with all else.
+
 Several islands may strike in one tick, each at a time of its own, though these times are equal. Then each has a dh of
 its own. The clock takes one of them; what is behind the clock by the difference (`Lane.late`) catches up by the end of
 the next step, along its flow there. Where several contacts of one island strike, the one that closes fastest sets its
@@ -33,6 +36,7 @@ from ..collision.detect import detect
 from ..collision.proximities import Proximities
 from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, determine, phases
+from ..contact.grips import locked
 from ..contact.picking import picked
 from ..contact.rows import Rows, relative, rows_of
 from ..engine.algebra.bounded import differentiated_once, filled, is_zero
@@ -103,7 +107,8 @@ def _shifted(
     """
     state, trees, rows = tried.state, trees_of(model.topology), there.rows
     ready, h = lane.ready, jnp.where(lane.fresh, 1, tried.h)
-    dv = acceleration(model, state, h, ready.told.motors, tried.spread)
+    moving = model if tried.held is None else locked(model, tried.held)
+    dv = acceleration(moving, state, h, ready.told.motors, tried.spread)
     rates = coordinate_rates(model, state.q, state.v), dv
     u_n = relative(rows, to_blocks(trees, state.v)).z
     now = phases(model, there.contacts, u_n).impact & ~lane.fresh  # a run does not start before it does
@@ -122,8 +127,16 @@ def _shifted(
     island = islands(model.topology, *ties)
     of_contact = _island_of(island, rows.tree)
     mine = now[:, None] & (of_contact[:, None] == island)  # (C, T, *batch)
-    own = jnp.where(mine.any(0), _fastest(mine, u_n[:, None], each[:, None]), dh)
-    change = _along(model, change, rates, jnp.where(now.any(0), own, 0))
+    own, some = jnp.where(mine.any(0), _fastest(mine, u_n[:, None], each[:, None]), dh), now.any(0)
+    if tried.stops is not None:
+        stops = jnp.moveaxis(tried.stops & ~lane.fresh[..., None], -1, 0)
+        slopes, a = jnp.moveaxis(change.v, -1, 0), jnp.moveaxis(dv, -1, 0)
+        each = jnp.where(stops, -slopes, 0) / jnp.where(stops, a, 1)
+        dh = jnp.where(some, dh, _first(stops, each))
+        theirs = stops[:, None] & (island[trees.block // trees.w][:, None] == island)  # (nv, T, *batch)
+        held = jnp.where(theirs.any(0), _first(theirs, each[:, None]), dh)
+        own, some = jnp.where(mine.any(0), own, held), some | stops.any(0)
+    change = _along(model, change, rates, jnp.where(some, own, 0))
     return d._replace(state=State(change.q, change.v, d.state.t + dh), h=d.h + dh), dh - own
 
 
@@ -146,6 +159,11 @@ def _fastest(now: Array, u_n: Array, each: Array) -> Array:
     first = jnp.argmin(speed, 0)
     here = now & (jnp.arange(len(now)).reshape(-1, *(1,) * (now.ndim - 1)) == first)
     return jnp.where(here, each, 0).sum(0)
+
+
+def _first(now: Array, each: Array) -> Array:
+    """The first entry in `each` of those that are now (n, ...); 0 if there is none."""
+    return jnp.where(now & (jnp.cumsum(now, 0) == 1), each, 0).sum(0)
 
 
 def _island_of(island: Array, tree: Array) -> Array:

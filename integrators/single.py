@@ -55,6 +55,7 @@ def single_step(
     control: (*batch, nv) what the motors are told; None: their targets.  forces: (*batch, nv) from outside [N m, N].
     """
     rules = Rules(scheme, "fixed", law, impacts, resting, True, max_contacts, max_pairs)
+    rules.check(model)
     h = jnp.broadcast_to(jnp.asarray(h, state.q.dtype), Forest.of(model, q=state.q, v=state.v).batch)
     model = rules.paced(model, h)
     drive = Drive(control, forces)

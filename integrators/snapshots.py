@@ -29,7 +29,8 @@ def state_hash(state: State) -> str | list[str]:
 def model_hash(model: Model) -> str:
     """A fingerprint of a model, 32 hexadecimal digits: of what its topology holds, and of every parameter's name,
     dtype, shape and bits. Of a model with batched parameters there is one, for all lanes together."""
-    unused = set() if model.topology.loops else {"loops", "hold", "baumgarte", *LOOPS}
+    unused = {"gripped"}  # that follows from the parameters
+    unused |= set() if model.topology.loops else {"loops", "hold", "baumgarte", *LOOPS}
     told = {f.name: getattr(model.topology, f.name) for f in fields(model.topology) if f.name not in unused}
     parts = [json.dumps(told, default=_told).encode()]  # Python's own hash() changes with the process
     for name, x in sorted(vars(model).items()):

@@ -31,12 +31,11 @@ from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
 from .carried import corrected, missed
 from .lanes import Lane, Search
 from .motion.forces import column
-from .proposal import Proposal
+from .proposal import SLIDES, Proposal
 from .rules import Rules
 
 GUESSES = 6  # rejected steps after which steps are halved
 MOST = 60  # rejected steps after which a step is taken whatever it meets
-SLIDES = 3  # of these, how many may end a slide
 CORRECTIONS = 2  # of the end of one step, at most
 GROWTH = 1.25  # of a step that was fine enough
 SHORTEST = 1 / 64  # of the longest step; no step is made shorter for what it missed
@@ -122,7 +121,7 @@ def decide(
         short=search.short,
         fine=jnp.where(rough, h / 2, search.fine),
     )
-    repeated = search._replace(aim=h, correction=corrected(search.correction, rows, off, again))
+    repeated = search._replace(aim=h, correction=corrected(model, search.correction, tried, contacts, rows, off, again))
     search = jax.tree.map(lambda x, y, z: jnp.where(accepted, x, jnp.where(again, y, z)), new, repeated, rejected)
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32))
 

@@ -21,7 +21,8 @@ class Motor:
     """torque on a dof = clip(gain u - kp q - kd v, -effort, effort), with u the control, or target without one.
 
     kind: "torque": u is the torque [N m, N];  "position": u is the wanted q, needs kp, gain = kp;
-    "velocity": u is the wanted v, needs kd, gain = kd.
+    "velocity": u is the wanted v, needs kd, gain = kd. With kd infinite it is rigid: v is u exactly, as long as that
+    takes no more than its effort, which must be finite; told 0 it is a brake.
     kp [N m/rad, N/m]; kd [N m s/rad, N s/m]; effort > 0 [N m, N], inf: unlimited; target in the units of u.
     Each number may be one per dof of the joint.
     """
@@ -41,7 +42,7 @@ class Joint:
     """What the dofs of all joints share; a number holds for every dof, a tuple gives one for each.
 
     damping [N m s/rad, N s/m]; armature: rotor inertia reflected to the joint [kg m^2, kg];
-    loss: Coulomb friction [N m, N]; stiffness [N m/rad, N/m] and rest [rad, m]: a spring;
+    loss: Coulomb friction, which holds what rests [N m, N]; stiffness [N m/rad, N/m] and rest [rad, m]: a spring;
     motor: a Motor, or a tuple with one Motor or None per dof.
     """
 

@@ -161,7 +161,8 @@ def _joint_energy(model: Model, state: State, control: Array | None) -> tuple[Ar
     """(energy of springs and position motors, largest force of the other motors), each (..., nv) [J], [N m, N]."""
     stretch = displacement(model, state.q)
     springs = jnp.where(model.stiffness == 0, 0.0, model.stiffness * (stretch - model.rest) ** 2) / 2
-    told = model.motor_gain * (model.motor_target if control is None else control)
+    told = model.motor_target if control is None else control
+    told = jnp.where(jnp.isinf(model.motor_gain) & (told == 0), 0.0, model.motor_gain * told)
     kp, effort = model.motor_kp, model.motor_effort
     held = kp > 0
     # clip(kp x, -effort, effort) is the slope of kp s (x - s/2) with s = min(x, effort/kp)

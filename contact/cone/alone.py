@@ -40,14 +40,17 @@ class _Contact(NamedTuple):
     mu: Array
 
 
-def solve_alone(rows: Rows, V: Array, target: Array, mu: Array, active: Array, tolerance: float) -> Alone:
+def solve_alone(
+    rows: Rows, V: Array, target: Array, mu: Array, active: Array, tolerance: float, given: Array | None = None
+) -> Alone:
     """The impulses of `solve_cone` where no two active contacts of any lane share a tree."""
     number = jnp.arange(1, len(active) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (active.ndim - 1))
     count = jnp.where(active, number, 0).max()
     none = jnp.zeros_like(target)
     nothing = Alone(Vec3(none, none, none), V, jnp.array(False))
     apart = _apart(rows.tree, active, count, len(V) - 1)
-    return jax.lax.cond(apart, lambda: _solved(rows, V, target, mu, active, tolerance, count), lambda: nothing)
+    solved = lambda: _solved(rows, V, target, mu, active, tolerance, count, given)  # noqa: E731
+    return jax.lax.cond(apart, solved, lambda: nothing)
 
 
 def _apart(tree: Array, active: Array, count: Array, n: int) -> Array:
@@ -60,7 +63,16 @@ def _apart(tree: Array, active: Array, count: Array, n: int) -> Array:
     return (fori_loop(0, count, see, jnp.zeros((n, *active.shape[1:]), jnp.int32)) <= 1).all()
 
 
-def _solved(rows: Rows, V: Array, target: Array, mu: Array, active: Array, tolerance: float, count: Array) -> Alone:
+def _solved(
+    rows: Rows,
+    V: Array,
+    target: Array,
+    mu: Array,
+    active: Array,
+    tolerance: float,
+    count: Array,
+    given: Array | None,
+) -> Alone:
     lanes = active.shape[1:]
 
     def clean(c: Array, x: Array) -> Array:
@@ -80,7 +92,11 @@ def _solved(rows: Rows, V: Array, target: Array, mu: Array, active: Array, toler
     def solve(c: Array, carry: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:
         p, V, well = carry
         K = jax.tree.map(lambda x, unit: jnp.where(block(active, c), block(x, c), unit), rows.K, UNIT)
-        own, settled = _settle(_Contact(K, jax.tree.map(lambda x: block(x, c), u), clean(c, mu)), limit)
+        start, free = Vec3(zero, zero, zero), jax.tree.map(lambda x: block(x, c), u)
+        if given is not None:  # it moves nothing
+            start = Vec3(zero, zero, clean(c, given))
+            free = free - Vec3(zero, zero, K.zz * start.z)
+        own, settled = _settle(_Contact(K, free, clean(c, mu)), start, limit)
         Y = jax.tree.map(lambda x: clean(c, x), rows.Y)
         return jax.tree.map(lambda x, y: put(x, y, c), p, own), _pushed(V, Y, own, block(rows.tree, c)), well & settled
 
@@ -99,15 +115,14 @@ def _seen(J: Vec3, v: Array, drift: Vec3, target: Array) -> tuple[Vec3, Array]:
     return Vec3(u.x, u.y, u.z - target), jnp.maximum(jnp.maximum(parts[0], parts[1]), parts[2])
 
 
-def _settle(contact: _Contact, limit: Array) -> tuple[Vec3, Array]:
+def _settle(contact: _Contact, start: Vec3, limit: Array) -> tuple[Vec3, Array]:
     def turn(state: tuple[Array, Vec3, Array]) -> tuple[Array, Vec3, Array]:
         k, p, _ = state
         p, distance = _relaxed(contact, p)
         return k + 1, p, distance
 
-    none = jnp.zeros_like(limit)
-    start = (jnp.int32(0), Vec3(none, none, none), jnp.full_like(limit, jnp.inf))
-    _, p, distance = jax.lax.while_loop(lambda s: (s[0] < TURNS) & (s[2] > limit).any(), turn, start)
+    begin = (jnp.int32(0), start, jnp.full_like(limit, jnp.inf))
+    _, p, distance = jax.lax.while_loop(lambda s: (s[0] < TURNS) & (s[2] > limit).any(), turn, begin)
     return p, distance <= limit
 
 

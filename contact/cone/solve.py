@@ -120,6 +120,7 @@ def solve_cone(
     mu: Array,
     active: Array,
     slides: Array | None = None,
+    given: Array | None = None,
     *,
     tolerance: float | None = None,
     max_turns: int = MAX_TURNS,
@@ -130,11 +131,14 @@ def solve_cone(
     velocity afterwards [m/s].  mu: (C, *batch).  active: (C, *batch) bool; what is not active may hold anything.
     slides: (C, *batch) bool, contacts that are known to slip: where they are redundant, they then share the load in a
     way that depends on nothing but where they are.
+    given: (C, *batch) normal impulses of rows that have J.z = Y.z = 0 and no target: what moves along n is 0 whatever
+    presses, so their p_n stays what is given, and bounds what acts across. 0 for contacts; None: there are no others.
     tolerance: of the largest velocity that there is to change, 1e-10 (float64) or 3e-5 (float32) by default.
     """
     if tolerance is None:
         tolerance = TOLERANCE[V.dtype.itemsize]
     arguments: Any = (rows, V, target, mu, active, jnp.zeros_like(active) if slides is None else slides)
+    arguments += () if given is None else (given,)
     if V.ndim == 2:
         return _searched(tolerance, max_turns, *arguments)
     # lanes in one axis
@@ -153,7 +157,7 @@ def _searched(tolerance: float, max_turns: int, *arguments: Any) -> Solved:
 def _derivative(tolerance: float, max_turns: int, primals: Any, tangents: Any) -> tuple[Solved, Solved]:
     """The law holds on, whatever changes (`implicit.py`)."""
     solved = _searched(tolerance, max_turns, *primals)
-    rows, _, target, mu, active, _ = primals
+    rows, _, target, mu, active, *_ = primals
     d_rows, dV, d_target, d_mu, *_ = filled(tangents, primals)
     rows, target, mu, d_rows, d_target, d_mu = _clean((rows, target, mu, d_rows, d_target, d_mu), active)
     _, order = _slots(rows.tree, active, len(dV) - 1)
@@ -171,15 +175,17 @@ def _solve(
     mu: Array,
     active: Array,
     slides: Array,
+    given: Array | None = None,
+    *,
     tolerance: float,
     max_turns: int,
 ) -> Solved:
-    alone = solve_alone(rows, V, target, mu, active, tolerance)
+    alone = solve_alone(rows, V, target, mu, active, tolerance, given)
     code = jnp.zeros(active.shape[1:], jnp.int32)
     return jax.lax.cond(
         alone.settled,
         lambda: Solved(alone.p, alone.V, code),
-        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_turns),
+        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_turns, given),
     )
 
 
@@ -192,6 +198,7 @@ def _together(
     slides: Array,
     tolerance: float,
     max_turns: int,
+    given: Array | None = None,
 ) -> Solved:
     slots, order = _slots(rows.tree, active, len(V) - 1)
     V_free = V[order.tree]
@@ -203,7 +210,8 @@ def _together(
     none = jnp.zeros_like(mu)
     scale = _largest(_velocities(slots, J, V_free) + rest)
     problem = Problem(slots, order, J, Y, K, mu, V_free, rest, scale, tolerance * scale + rounding)
-    start = _judged(problem, Vec3(none, none, none), None)
+    pressed = none if given is None else _clean(given, active)
+    start = _judged(problem, Vec3(none, none, pressed), None)
     closed, stick = start.guess
     start = start._replace(guess=(closed, stick & ~slides))
 

@@ -26,10 +26,17 @@ ROUNDS = 4  # times each contact is asked, one contact after another
 
 
 def microcollisions(
-    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, midway: Midway
+    model: Model,
+    contacts: Contacts,
+    rows: Rows,
+    v: Array,
+    v_free: Array,
+    h: Array | float,
+    midway: Midway,
+    grips: None = None,
 ) -> Rest:
     """A few rounds of micro-collisions before a step of free flight; v_free, h and midway are not needed."""
-    del v_free, h, midway
+    del v_free, h, midway, grips
     trees, law = trees_of(model.topology), law_named("stronge")
     V = to_blocks(trees, v)
     resting = phases(model, contacts, relative(rows, V).z).resting

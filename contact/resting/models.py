@@ -18,11 +18,13 @@ Speed = Callable[[Model, Array | float], Array]
 
 @dataclass(frozen=True)
 class Resting:
-    """carry: (model, contacts, rows, v, v_free, h, midway) -> Rest.  slow: (model, h) -> the speed of approach below
-    which a contact rests and does not bounce."""
+    """carry: (model, contacts, rows, v, v_free, h, midway, grips) -> Rest.  slow: (model, h) -> the speed of approach
+    below which a contact rests and does not bounce.  holds: whether joints can be held, by dry friction or by motors.
+    """
 
     carry: Callable[..., Rest]
     slow: Speed
+    holds: bool = False
 
 
 def _given(model: Model, h: Array | float) -> Array:
@@ -40,7 +42,7 @@ def _never(model: Model, h: Array | float) -> Array:
 
 
 RESTING: dict[str, Resting] = {
-    "solve": Resting(solve, _given),
+    "solve": Resting(solve, _given, holds=True),
     "microcollisions": Resting(microcollisions, _few_steps_of_fall),
     "penalty": Resting(penalty, _never),
 }

@@ -22,10 +22,17 @@ DAMPING = 1.0  # of critical
 
 
 def penalty(
-    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, midway: Midway
+    model: Model,
+    contacts: Contacts,
+    rows: Rows,
+    v: Array,
+    v_free: Array,
+    h: Array | float,
+    midway: Midway,
+    grips: None = None,
 ) -> Rest:
     """Springs and dampers of all contacts that overlap, as impulses over a step of length h [s]."""
-    del v_free, midway
+    del v_free, midway, grips
     trees = trees_of(model.topology)
     u = relative(rows, to_blocks(trees, v))
     overlaps = contacts.active & (contacts.gap < 0)

@@ -15,6 +15,8 @@ Slip turns. What slides through the whole step is solved for once more, with fri
 (u(0) + u(h))/2: that is of order 2, where friction against the slip of the end is of order 1.
 
 What touches too slowly to bounce, and what impacts left closing, is stopped at the start of the step, at once.
+
+Joints that dry friction or a motor holds (`grips.py`) are solved for in the same systems.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ from ...engine.results import gravest
 from ..cone.solve import solve_cone
 from ..contacts import Contacts
 from ..determine import SLOW, phases
-from ..rows import Rows, joint_impulses, relative
+from ..grips import Grips, beside
+from ..rows import Rows, applied, joint_impulses, relative
 
 STEP = 1 / 240  # [s] a shorter step must not close a gap faster than this one: the next may be long
 CLOSING = 0.2  # of the gap a step closes; twice that would still not oscillate
@@ -60,13 +63,14 @@ class Rest(NamedTuple):
 
     v: (*batch, nv) velocities to start the step with.  spread: (*batch, nv) joint impulses to spread over it
     [N m s, N s].  impulse: (C, *batch) of each contact on A, in its frame, both parts together [N s].
-    code: (*batch).
+    code: (*batch).  grip: (G, *batch) impulses of what holds joints [N m s, N s]; None where nothing may.
     """
 
     v: Array
     spread: Array
     impulse: Vec3
     code: Array
+    grip: Array | None = None
 
 
 def aimed_at(model: Model, gap: Array, h: Array | float) -> Array:
@@ -80,6 +84,7 @@ class _Found(NamedTuple):
     stage: () 0 before the instant at which the step starts, 1 before the step, 2 before it is solved once more.
     V: (T + 1, w, *batch) velocities to start the step with.
     p: (C, *batch) impulses of the last stage.
+    grip: (G, *batch) the same of grips, None where there are none.
     slides: (C, *batch) bool, contacts whose friction is to oppose their slip halfway.
     code: (*batch).
     """
@@ -87,16 +92,24 @@ class _Found(NamedTuple):
     stage: Array
     V: Array
     p: Vec3
+    grip: Array | None
     slides: Array
     code: Array
 
 
 def solve(
-    model: Model, contacts: Contacts, rows: Rows, v: Array, v_free: Array, h: Array | float, midway: Midway
+    model: Model,
+    contacts: Contacts,
+    rows: Rows,
+    v: Array,
+    v_free: Array,
+    h: Array | float,
+    midway: Midway,
+    grips: Grips | None = None,
 ) -> Rest:
     """All resting contacts together, for a step of length h [s] whose velocities would end at v_free (*batch, nv).
 
-    midway: the contacts in the middle of the step.
+    midway: the contacts in the middle of the step.  grips: what may hold joints; None: nothing.
     """
     trees = trees_of(model.topology)
     V, change = to_blocks(trees, v), to_blocks(trees, v_free - v)
@@ -104,14 +117,18 @@ def solve(
     now = phases(model, contacts, u_n)
     goal = aimed_at(model, contacts.gap, h)
     # first, where it must be, all that closes at this instant is stopped; then what rests is carried
-    stops = (now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))).any(0)
+    stops = stopped(model, contacts, u_n).any(0)
     touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
-
-    none = jnp.zeros_like(u_n)
+    none, grip = jnp.zeros_like(u_n), None
+    if grips is not None:
+        stops, grip = stops | grips.stops, grips.push
+        change = change + applied(grips.rows, jnp.zeros_like(V), Vec3(grip, grip * 0, grip * 0))
+        # within the band nothing is pushed out: what a joint holds there would be, with all that the joint can hold
+        goal = jnp.where(contacts.gap < -model.gap_band, goal, jnp.minimum(goal, 0))
 
     def instant(given: Any, so_far: _Found) -> _Found:
-        model, contacts, rows, midway, change, goal, resting, touching = given
-        stage, V, _, slides, code = so_far
+        model, contacts, rows, midway, grips, change, goal, resting, touching = given
+        stage, V, _, grip, slides, code = so_far
         step = stage > 0  # else the instant at which it starts
         u = midway.frame @ (contacts.frame.T @ relative(rows, V))
         here: Rows = jax.tree.map(lambda x, y: jnp.where(step, x, y), midway.rows, rows)
@@ -120,16 +137,29 @@ def solve(
         start, target = V + jnp.where(step, change, 0), jnp.where(step, goal, 0)
         doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), jnp.zeros_like(u.z))  # u(h) + u(0)
         met = here._replace(drift=here.drift + doubled)
-        solved = solve_cone(met, start, target, contacts.friction, active, slides)
-        p = jax.tree.map(lambda x: jnp.where(active, x, 0), solved.p)
+        asked: Any = met, start, target, contacts.friction, active, slides
+        solved = solve_cone(*(asked if grips is None else beside(grips, step, asked)))
+        if grips is not None:
+            grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
+        p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)
         slides = (stage == 1) & resting & _slides_through(model, contacts.friction, u, relative(here, solved.V), p)
-        return _Found(stage + 1, jnp.where(step, V, solved.V), p, slides, gravest(code, solved.code))
+        return _Found(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, gravest(code, solved.code))
 
     begin = jnp.where(stops.any(), 0, 1)
-    start = _Found(begin, V, Vec3(none, none, none), now.resting & False, jnp.zeros_like(contacts.code))
-    given = model, contacts, rows, midway, change, goal, now.resting, touching
-    _, V, p, _, code = loop(3, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), instant, given, start)
-    return Rest(from_blocks(trees, V), from_blocks(trees, joint_impulses(midway.rows, p, trees.n + 1)), p, code)
+    start = _Found(begin, V, Vec3(none, none, none), grip, now.resting & False, jnp.zeros_like(contacts.code))
+    given = model, contacts, rows, midway, grips, change, goal, now.resting, touching
+    end = loop(3, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), instant, given, start)
+    _, V, p, grip, _, code = end
+    spread = joint_impulses(midway.rows, p, trees.n + 1)
+    if grips is not None:
+        spread = spread + joint_impulses(grips.rows, Vec3(grip, grip * 0, grip * 0), trees.n + 1)
+    return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip)
+
+
+def stopped(model: Model, contacts: Contacts, u_n: Array) -> Array:
+    """Contacts (C, *batch) that close at the start of a step, and are stopped there at once.  u_n: (C, *batch)."""
+    now = phases(model, contacts, u_n)
+    return now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))
 
 
 def _slides_through(model: Model, mu: Array, before: Vec3, after: Vec3, p: Vec3) -> Array:

@@ -207,7 +207,7 @@ def aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
     """Joint accelerations (..., nv) from joint forces tau (..., nv): M qdd + b = tau.
 
     q: (..., nq), v: (..., nv). Only rigid-body inertia, armature and gravity act besides tau: add
-    `passive_forces(model, q, v)` for springs, damping, friction and motors.
+    `passive_forces(model, q, v)` for springs and damping, `motor_forces` for motors. Dry friction only a run knows.
     """
     return _aba(model, q, v, tau)
 

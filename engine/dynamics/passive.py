@@ -1,4 +1,8 @@
-"""Joint forces that are not asked for: springs, damping, Coulomb loss; and what a motor makes of a control."""
+"""Joint forces that are not asked for: springs and damping; and what a motor makes of a control.
+
+What holds joints, dry friction and rigid motors, is no function of the state: it depends on all else that acts, and a
+run finds it (`contact/grips.py`).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,6 @@ from jax import Array
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
-
-LOSS_SPEED = 1e-3  # [rad/s, m/s] Coulomb loss is regularised below this: a joint at rest creeps, it does not stick
 
 
 @jax.jit
@@ -23,12 +25,11 @@ def displacement(model: Model, q: Array) -> Array:
 
 @jax.jit
 def passive_forces(model: Model, q: Array, v: Array) -> Array:
-    """Springs, damping and Coulomb loss (..., nv).
+    """Springs and damping (..., nv); not Coulomb loss.
 
     A spring pulls with k (rest - displacement) along the displacement: it does the work of its energy, also on
-    joints that turn in three dimensions. Damping is -d v, Coulomb loss -loss v/sqrt(v^2 + e^2), e = 1e-3: smooth,
-    so that every integrator keeps its order, but stiff. With loss h/(m e) above about 3 a joint that should rest
-    chatters at speeds of order loss h/m; shorten the step.
+    joints that turn in three dimensions. Damping is -d v. Coulomb loss is -loss sign(v) where a joint moves; what it
+    holds a joint at rest with depends on all that pushes, contacts too, and only a run knows it.
     """
     springs = jnp.where(model.stiffness == 0, 0.0, model.stiffness * (model.rest - displacement(model, q)))
     forest = Forest.of(model, q=q, springs=springs)
@@ -36,7 +37,7 @@ def passive_forces(model: Model, q: Array, v: Array) -> Array:
         JOINTS[group.joint].pull(forest.coordinates(q, group), forest.per_dof(springs, group))
         for group in forest.groups
     ]
-    return forest.join_dofs(pulls) - model.damping * v - model.loss * v / jnp.sqrt(v**2 + LOSS_SPEED**2)
+    return forest.join_dofs(pulls) - model.damping * v
 
 
 @jax.jit
@@ -44,8 +45,13 @@ def motor_forces(model: Model, q: Array, v: Array, control: Array | None = None)
     """clip(gain u - kp q - kd v, -effort, effort) (..., nv) with the control u (..., nv), or the motors' targets.
 
     Torque motors, and dofs without a motor: gain 1, kp = kd = 0, so u is a force [N m, N].
-    Position motors: gain = kp, u is an angle or a length. Velocity motors: gain = kd, u is a rate.
+    Position motors: gain = kp, u is an angle or a length. Velocity motors: gain = kd, u is a rate. Rigid motors, whose
+    kd is infinite, are left out: what they give depends on all that pushes, and only a run knows it.
     """
     u = model.motor_target if control is None else control
+    gain, kd = model.motor_gain, model.motor_kd
+    if model.topology.gripped[1]:
+        rigid = jnp.isinf(kd)
+        gain, kd = (jnp.where(rigid, 0, x) for x in (gain, kd))
     held = jnp.where(model.motor_kp == 0, 0.0, model.motor_kp * displacement(model, q))
-    return jnp.clip(model.motor_gain * u - held - model.motor_kd * v, -model.motor_effort, model.motor_effort)
+    return jnp.clip(gain * u - held - kd * v, -model.motor_effort, model.motor_effort)

@@ -1,7 +1,7 @@
 """Free flight exact, trees to order 4: the default scheme.
 
 A free body on which nothing acts but gravity, and what is constant over the step about its centre of mass (impulses of
-resting contacts, forces from outside), flies as `flight.py` says. Motors, springs, damping, loss and armature of a free
+resting contacts, forces from outside), flies as `flight.py` says. Motors, springs, damping and armature of a free
 body turn with it or change with its speed: it then makes classical Runge-Kutta steps of order 4, in coordinates of
 its centre of mass, in which a parabola is one. So do trees, whose origins stay where they are.
 """
@@ -27,7 +27,7 @@ from .flight import Body, flown
 from .forces import Step, column, joint_forces
 from .rk4 import classical, rk4
 
-TURNING = ("damping", "loss", "stiffness", "armature", "motor_kp", "motor_kd")  # forces that do not stay as they are
+TURNING = ("damping", "stiffness", "armature", "motor_kp", "motor_kd")  # forces that do not stay as they are
 
 Columns = Sequence[Array]  # one a coordinate, (n, *batch) of n links or (*batch) of one
 

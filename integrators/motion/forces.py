@@ -53,7 +53,7 @@ def acceleration(
 
 
 def joint_forces(model: Model, state: State, control: Array | None = None) -> Array:
-    """Springs, damping, friction and motors, of joints and of loops (..., nv)."""
+    """Springs, damping and motors, of joints and of loops (..., nv)."""
     q, v = state.q, state.v
     tau = passive_forces(model, q, v) + motor_forces(model, q, v, control)
     return tau + loop_forces(model, q, v, state.t) if model.topology.loops else tau

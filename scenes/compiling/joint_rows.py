@@ -101,7 +101,7 @@ def _motor(where: str, joint: Any, motor: Any) -> dict[str, Array]:
     gains = {}
     for name in ("kp", "kd"):
         value = getattr(motor, name)
-        gains[name] = _per_dof(where, joint, f"motor.{name}", 0.0 if value is None else value)
+        gains[name] = _per_dof(where, joint, f"motor.{name}", 0.0 if value is None else value, infinite=name == "kd")
         if (gains[name] < 0).any() or (name == needs and not (gains[name] > 0).all()):
             check.reject(where, f"motor.{name}", value, f"a {motor.kind} motor needs it positive: give {name}")
         if name not in takes and value is not None:
@@ -110,9 +110,13 @@ def _motor(where: str, joint: Any, motor: Any) -> dict[str, Array]:
             )
     if joint.kind == "floating" and motor.kind == "position":
         check.reject(where, "motor.kind", motor.kind, 'a floating joint takes no position motor: use "velocity"')
-    effort = _per_dof(where, joint, "motor.effort", motor.effort, infinite=True)
+    effort, rigid = _per_dof(where, joint, "motor.effort", motor.effort, infinite=True), np.isinf(gains["kd"])
     if not (effort > 0).all():
         check.reject(where, "motor.effort", motor.effort, "it must be positive: give N m or N, or leave it out")
+    if rigid.any() and (motor.kind != "velocity" or joint.kind == "floating"):
+        check.reject(where, "motor.kd", motor.kd, "only a velocity motor between two links may be rigid: give a number")
+    if not np.isfinite(effort[rigid]).all():
+        check.reject(where, "motor.effort", motor.effort, "a rigid motor (kd infinite) gives what it takes: bound it")
     gain = gains[needs] if needs else np.ones_like(effort)
     return gains | {"gain": gain, "effort": effort, "target": _per_dof(where, joint, "motor.target", motor.target)}
 

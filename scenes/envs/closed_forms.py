@@ -16,13 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.fence import fence
-from ...engine.dynamics.passive import LOSS_SPEED
 from .sin_cos import sin_cos
+
+LOSS_SPEED = 1e-3  # [rad/s, m/s] below it these smooth engines creep: they have no events, and nothing sticks in them
 
 Components = tuple[Array, ...]  # one array (...) for each coordinate
 Accelerate = Callable[[Components, Components, Components], Components]
@@ -105,13 +107,17 @@ def turns(angles: Components) -> list[tuple[Array, Array]]:
 
 
 def friction(rods: Rods, v: Components, push: Components) -> list[Array]:
-    """The pushes less damping and Coulomb loss: as `passive_forces` has them."""
+    """The pushes less damping and Coulomb loss."""
     left = list(push)
     for i, (c, w) in enumerate(zip(rods.damping, v, strict=False)):
         left[i] = left[i] - c * w if c else left[i]
     for i, (loss, w) in enumerate(zip(rods.loss, v, strict=False)):
-        left[i] = left[i] - loss * w / jnp.sqrt(w * w + LOSS_SPEED**2) if loss else left[i]
+        left[i] = left[i] - smooth_loss(loss, w) if loss else left[i]
     return left
+
+
+def smooth_loss(loss: Any, rate: Array) -> Array:
+    return loss * rate / jnp.sqrt(rate * rate + LOSS_SPEED**2)
 
 
 def solved(rows: list[list], right: list) -> list:

@@ -20,7 +20,7 @@ from ...engine.planar.model import ChainDrive
 from ..chains.spec import ChainSpec
 from ..compile import compile_scene
 from ..spec import SceneSpec
-from .closed_forms import Accelerate, Components, Rods, closed_form
+from .closed_forms import Accelerate, Components, Rods, closed_form, smooth_loss
 from .task import Advance
 
 Factory = Callable[[Any], Accelerate]  # dtype -> accelerations
@@ -119,7 +119,8 @@ def tree(scene: SceneSpec, loss: tuple[float, ...] | None = None) -> Factory:
 
         def accelerate(q: Components, v: Components, push: Components) -> Components:
             angles, rates = jnp.stack(q, -1), jnp.stack(v, -1)
-            return components(aba(model, angles, rates, jnp.stack(push, -1) + passive_forces(model, angles, rates)))
+            passive = passive_forces(model, angles, rates) - smooth_loss(model.loss, rates)
+            return components(aba(model, angles, rates, jnp.stack(push, -1) + passive))
 
         return accelerate
 

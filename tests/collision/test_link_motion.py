@@ -129,3 +129,14 @@ def test_nothing_moves_in_a_scene_that_is_all_fixed():
     model = jax.tree.map(jnp.asarray, random_model(np.random.default_rng(3), Topology(("a",), (-1,), ("fixed",))))
     motion = link_motion(model, State(jnp.zeros(0), jnp.zeros(0), jnp.array(0.0)))
     np.testing.assert_array_equal([motion.energy_root, motion.growth, motion.falls], 0)
+
+
+def test_a_rigid_motor_counts_with_its_effort():
+    """As a torque motor that gives all of it; one that brakes does no work."""
+    inf = [np.inf]
+    rigid = single("revolute", motor_gain=inf, motor_kd=inf, motor_effort=[3.0], motor_target=[0.5])
+    torque = single("revolute", motor_gain=[1.0], motor_kd=[0.0], motor_effort=[3.0], motor_target=[3.0])
+    state = at([0.1], [0.2])
+    of = lambda model: np.asarray(link_motion(model, state).growth)  # noqa: E731
+    assert of(rigid) == of(torque)
+    assert of(rigid.replace(motor_target=[0.0])) == of(torque.replace(motor_target=[0.0]))

@@ -14,7 +14,7 @@ from carom.engine.dynamics.energy import energy, momentum
 from carom.engine.dynamics.impulse import impulse_response
 from carom.engine.dynamics.jacobian import jacobian
 from carom.engine.dynamics.kinematics import fk, integrate_q
-from carom.engine.dynamics.passive import LOSS_SPEED, motor_forces, passive_forces
+from carom.engine.dynamics.passive import motor_forces, passive_forces
 from carom.engine.joints import JOINTS
 from carom.engine.state import State
 from carom.tests.oracles.random_trees import Recipe, random_state, random_tree, with_passive
@@ -45,14 +45,14 @@ def op_by_op():
 
 
 def drawn(at):
-    """Model with springs, losses and motors, a state, forces."""
+    """Model with springs, dampers and motors, a state, forces."""
     rng, model = random_tree(TREE)
     model = with_passive(rng, model).replace(motor_effort=np.full(model.topology.nv, np.inf))
     q, v = random_state(rng, model.topology)
     x = rng.normal(size=v.shape)
     if at == "zero":
         q = np.array([number for joint in model.topology.joints for number in JOINTS[joint].neutral])
-        v, model = np.zeros_like(v), model.replace(loss=np.zeros_like(v))  # loss bends within 1e-3 of rest
+        v = np.zeros_like(v)
     return rng, *jax.tree.map(jnp.asarray, (model, q, v, x))
 
 
@@ -89,15 +89,6 @@ def test_derivative_by_the_state(name, at):
     assert all(np.isfinite(slope).all() for slope in slopes)
     along = sum(slope @ d for slope, d in zip(slopes, direction, strict=True))
     assert abs(along - rate @ weight) <= ROUNDING * (np.abs(rate) @ np.abs(weight))
-
-
-def test_derivative_of_losses_at_rest():
-    """A joint at rest is damped by d + loss/e."""
-    _, model, q, v, _ = drawn("random")
-    push = jnp.ones_like(v)
-    force, rate = jax.jvp(lambda v: passive_forces(model.replace(stiffness=0 * v), q, v), (0 * v,), (push,))
-    assert np.all(force == 0)
-    assert np.allclose(rate, -model.damping - model.loss / LOSS_SPEED, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["aba", "energy", pytest.param("passive_forces", marks=pytest.mark.exhaustive)])

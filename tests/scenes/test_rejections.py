@@ -195,6 +195,12 @@ WRONG = {
         link(Revolute((0, 1, 0), motor=Motor("velocity"))), "joint (revolute)", "motor.kd", "None", "give kd"),
     "torque motor with kp": (
         link(Revolute((0, 1, 0), motor=Motor("torque", kp=1))), "joint (revolute)", "motor.kp", "1", "change kind"),
+    "rigid position motor": (
+        link(Revolute((0, 1, 0), motor=Motor("position", kp=1, kd=float("inf")))), "joint (revolute)", "motor.kd", "inf",
+        "only a velocity motor"),
+    "rigid motor without bound": (
+        link(Revolute((0, 1, 0), motor=Motor("velocity", kd=float("inf")))), "joint (revolute)", "motor.effort", "inf",
+        "bound it"),
     "unknown motor": (
         link(Revolute((0, 1, 0), motor=Motor("positoin"))), "joint (revolute)", "motor.kind", "'positoin'",
         "did you mean 'position'?"),

@@ -27,14 +27,14 @@ def tries() -> tuple[dict[str, np.ndarray], np.ndarray]:
     draw = lambda: 10.0 ** rng.uniform(-6, 0, n)  # noqa: E731
     maybe = lambda: np.where(rng.random(n) < 0.5, np.inf, draw())  # noqa: E731
     x: dict[str, Any] = {name: draw() for name in ("left", "max_dt")}
-    x |= {name: maybe() for name in ("longest", "touch", "high", "aim")}
+    x |= {name: maybe() for name in ("longest", "touch", "high", "aim", "fine")}
     x["aim"] = np.where(
         x["aim"] < np.minimum(np.minimum(x["left"], x["max_dt"]), x["high"]), x["aim"], np.inf
     )  # what was tried was longer
     x["fresh"] = rng.random(n) < 0.1
     lane: Any = SimpleNamespace(
         ready=SimpleNamespace(longest=x["longest"], touch=x["touch"]),
-        search=SimpleNamespace(high=x["high"], aim=x["aim"]),
+        search=SimpleNamespace(high=x["high"], aim=x["aim"], fine=x["fine"]),
         clock=SimpleNamespace(left=jnp.asarray(x["left"])),
         fresh=x["fresh"],
     )
@@ -51,7 +51,7 @@ def test_steps_are_never_longer_than_they_may() -> None:
     assert (h <= x["left"]).all()
     assert (h <= x["max_dt"] * rounding).all()
     free = np.isinf(x["aim"]) & ready
-    for name in ("longest", "touch"):
+    for name in ("longest", "touch", "fine"):
         assert (h <= x[name] * rounding)[free].all(), name
     assert (h < x["high"])[ready & np.isfinite(x["high"])].all()
     np.testing.assert_array_equal(h[ready & np.isfinite(x["aim"])], x["aim"][ready & np.isfinite(x["aim"])])

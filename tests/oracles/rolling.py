@@ -43,10 +43,8 @@ def rolling_ellipsoid(half_axes, inertia, mass, omega, duration, steps):
         k2 = rates(R + h / 2 * k1[0], w + h / 2 * k1[1])
         k3 = rates(R + h / 2 * k2[0], w + h / 2 * k2[1])
         k4 = rates(R + h * k3[0], w + h * k3[1])
-        R, w = (
-            x + h / 6 * (a + 2 * b + 2 * c + d)
-            for x, a, b, c, d in zip((R, w), k1[:2], k2[:2], k3[:2], k4[:2], strict=True)
-        )
+        R = R + h / 6 * (k1[0] + 2 * k2[0] + 2 * k3[0] + k4[0])
+        w = w + h / 6 * (k1[1] + 2 * k2[1] + 2 * k3[1] + k4[1])
         path.append(w)
         most = max(most, k1[2])
     return np.array(path), most

@@ -57,7 +57,9 @@ def test_a_rattleback_is_of_order_2():
         run = carom.rollout(model, state, duration=1.0, frame_dt=0.1, max_dt=max_dt)
         off.append(np.abs(np.asarray(run.v)[:, :3] - path[::400]).max())
     # the longest of these steps are taken shorter
-    assert off[0] < 0.1 and off[1] < 0.02 and off[2] < 1e-3
+    assert off[0] < 0.1
+    assert off[1] < 0.02
+    assert off[2] < 1e-3
     assert off[2] < off[1] / 8
 
 

@@ -214,7 +214,7 @@ def _least_time(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: A
     """(...) the least time of the rows (..., N); sides (..., N, columns), gathered from the table."""
     # what stands in rows that are not there stays out of derivatives too
     normal, *points = (Vec3.of(jnp.where(active[..., None], x, 0.0)) for x in vectors)
-    distance, gap, farther = (None if x is None else jnp.where(active, x, 0.0) for x in distances)
+    distance, gap, farther = jax.tree.map(lambda x: jnp.where(active, x, 0.0), distances)
     a, b = (_Side.of_columns(x) for x in (side_a, side_b))
     time = _row_time(a, b, normal, points, g, distance)
     if farther is not None:

@@ -1,5 +1,7 @@
 """Room for contacts and logged impacts is made where a run needs it, and no lane loses one before."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,7 +77,7 @@ def test_a_live_world_makes_room(tiles):
     assert np.abs(world.state.q - before).max() <= 1e-5
 
 
-def real_rows(run, lane=...):
+def real_rows(run, lane: Any = ...):
     """The log of a lane, without its blank rows."""
     count = int(run.events.count[lane])
     return {name: np.asarray(x)[lane][:count] for name, x in vars(run.events).items() if np.ndim(x) > run.t.ndim - 1}

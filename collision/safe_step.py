@@ -36,8 +36,8 @@ Thinness shortens the first alone. The second is short where two plates lie face
 they are thin; not where a card stands on another, or a coin rolls on its edge. Behind a plane or a heightfield there is
 nothing, so that only the size counts there. What is given away is a glance: two bodies that touch and part again within
 a step may have overlapped by that share of the smaller one's size, where they are thin, as they may by the radius of
-the ball inside, where they are thick. On a plane only turning brings up again what went in, by an eighth of a radian:
-no more than 1/300 of the size.
+the ball inside, where they are thick. On a plane the share is larger, for only turning brings up again what went in: a
+free body that turns by an eighth of a radian dips in by about 1/300 of its size.
 
 Contacts are outside: the bounds hold until an impulse acts, and resting contacts push all the time. Pairs that the
 detector left out, because they are farther apart than its margin, are bounded by `unseen_step`.

@@ -99,6 +99,20 @@ def inradius(model: Model) -> Array:
     return _in_order(parts, model, 1)[..., 0]
 
 
+def insides(model: Model) -> Array:
+    """A point (..., ns, 3) of each shape's inside, in its own axes [m]: their origin; of what is made of points, the
+    mean of these."""
+    parts = []
+    for kind, shapes in _runs(model.topology):
+        if kind in ("hull", "mesh"):
+            p = _points(model, shapes)
+            point = jnp.stack([x.mean(-1) for x in (p.x, p.y, p.z)], -1)
+        else:
+            point = jnp.zeros_like(take(model.shape_size, shapes, -2))
+        parts.append((shapes, point))
+    return _in_order(parts, model, 3)
+
+
 def _hull_inradius(model: Model, shapes: Sequence[int]) -> Array:
     """Least distance from the mean of the vertices to a face; all hulls have equally many faces of equal size."""
     faces = model.topology.shape_faces

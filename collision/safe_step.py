@@ -24,6 +24,21 @@ The pair is safe until f(t) = d first. f is not monotone: for b < 0 the pair par
 The bound of a tree is dear where a light link hangs on a heavy one, which might give it all its energy: ten times its
 speed is nothing unusual. With `likely` its links are taken to go at most twice as fast as they go now.
 
+What may go unseen (`longest_step`). A step ends where nothing has passed through anything if, along n, the inside of
+A is still on A's side of the inside of B: then the deepest direction at its end is n, or one in which less overlaps,
+and time control sees it. Two ways say so; the later time holds.
+
+- the planes come nearer by the gap and the smaller of the two balls inside: nothing is ever deeper than that;
+- a point inside of A and one inside of B (`middle`), which are points of the links, have come half the way that is
+  between them and the planes, at most; and the planes come nearer by the gap and a share of the smaller body's size.
+
+Thinness shortens the first alone. The second is short where two plates lie face to face, whose middles are as near as
+they are thin; not where a card stands on another, or a coin rolls on its edge. Behind a plane or a heightfield there is
+nothing, so that only the size counts there. What is given away is a glance: two bodies that touch and part again within
+a step may have overlapped by that share of the smaller one's size, where they are thin, as they may by the radius of
+the ball inside, where they are thick. On a plane the share is larger, for only turning brings up again what went in: a
+free body that turns by an eighth of a radian dips in by about 1/300 of its size.
+
 Contacts are outside: the bounds hold until an impulse acts, and resting contacts push all the time. Pairs that the
 detector left out, because they are farther apart than its margin, are bounded by `unseen_step`.
 """
@@ -32,6 +47,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -40,16 +56,22 @@ import numpy as np
 from jax import Array
 
 from ..engine.algebra.fence import fence
+from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
+from ..engine.dynamics.kinematics import place
+from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.rows import take
 from ..engine.state import State
-from .bounds import Reach, inradius, norm, reach, root
+from .bounds import Reach, bounding_spheres, inradius, insides, norm, reach, root
 from .proximities import Proximities
 from .speeds.link_motion import link_motion, trees
 from .speeds.tree_speeds import speed_at, times
 
 CONCAVE = frozenset({"heightfield", "mesh"})
+ENDLESS = frozenset({"plane", "heightfield"})  # solid below: nothing is behind them
+GLANCE = 1 / 64  # of the smaller bounding ball's radius: how deep a touch may be that comes and goes within a step
+FLAT = 1 / 8  # on a plane, where only turning brings up again what went in
 LIKELY = 2.0  # times the speed that a tree's link has now
 
 
@@ -87,16 +109,15 @@ def longest_step(
 ) -> Array:
     """Time (...) [s] after which no pair can have passed through another unseen; inf if none ever can.
 
-    The travel along n is at most the gap (0 when overlapping) and the smaller of the two inscribed balls' radii. So
-    at no time of the step is a pair deeper than that radius, or deeper by more than it than before: shapes that
-    passed through each other would have been deeper in between.
+    The travel along n is at most the gap (0 when overlapping) and what may go unseen, see the module.
     """
-    size = inradius(model)
-    a, b = _pair_columns(model)
-    least = jnp.minimum(take(size, a, -1), take(size, b, -1)) if a else size[..., :0]
-    least = jnp.where(jnp.isinf(least), 0.0, least)  # two static shapes
-    depth = jnp.take_along_axis(*_same_batch(least, jnp.maximum(near.pair, 0)), axis=-1) if a else 0.0
-    return _first_time(model, state, near, jnp.maximum(near.gap, 0.0) + depth, control, forces, likely=likely)
+    if not model.topology.pairs:
+        return _first_time(model, state, near, near.gap, control, forces)
+    ball, glance = (
+        jnp.take_along_axis(*_same_batch(x, jnp.maximum(near.pair, 0)), axis=-1) for x in unseen_depths(model)
+    )
+    gap = jnp.maximum(near.gap, 0.0)
+    return _first_time(model, state, near, gap + ball, control, forces, likely=likely, farther=gap + glance)
 
 
 @functools.partial(jax.jit, static_argnames="likely")
@@ -120,12 +141,30 @@ def unseen_step(
     return time.min(-1, initial=jnp.inf)
 
 
+def unseen_depths(model: Model) -> tuple[Array, Array]:
+    """Of each pair (..., np) [m]: the radius of the smaller of the two balls inside, and how deep a glance may be."""
+    a, b = _pair_columns(model)
+
+    def smaller(x: Array) -> Array:
+        least = jnp.minimum(take(x, a, -1), take(x, b, -1))
+        return jnp.where(jnp.isinf(least), 0.0, least)  # two static shapes
+
+    kinds = model.topology.shape_kinds
+    share = np.array([_share(kinds[i], kinds[j]) for i, j in model.topology.pairs])
+    return smaller(inradius(model)), smaller(bounding_spheres(model).radius) * share
+
+
+def _share(*kinds: str) -> float:
+    return 0.0 if "mesh" in kinds else FLAT if "plane" in kinds else GLANCE
+
+
 class _Side(NamedTuple):
     """One shape's bounds, components (..., ns) or gathered (..., N).
 
     velocity: common motion [m/s].  falls: 1 where gravity changes it.  slope [m/s], growth [m/s^2]: of the rest, in
     any direction.  center [m] and full [m]: a ball that the shape never leaves, moving with `velocity`; full is inf
-    if there is none.  concave: 1 if the shape is not convex.
+    if there is none.  middle: a point inside the shape, in the world [m].  endless: 1 if it is a plane or a
+    heightfield.  concave: 1 if the shape is not convex.
     """
 
     velocity: Vec3
@@ -134,18 +173,30 @@ class _Side(NamedTuple):
     growth: Any
     center: Vec3
     full: Any
+    middle: Vec3
+    endless: Any
     concave: Any
 
     @staticmethod
     def of_columns(x: Array) -> _Side:
-        """From an array (..., 11)."""
-        return _Side(Vec3.of(x[..., :3]), x[..., 3], x[..., 4], x[..., 5], Vec3.of(x[..., 6:9]), x[..., 9], x[..., 10])
+        """From an array (..., 15)."""
+        return _Side(
+            Vec3.of(x[..., :3]), x[..., 3], x[..., 4], x[..., 5], Vec3.of(x[..., 6:9]), x[..., 9],
+            Vec3.of(x[..., 10:13]), x[..., 13], x[..., 14],
+        )  # fmt: skip
 
 
 def _first_time(
-    model: Model, state: State, near: Proximities, distance: Array, *drive: Array | None, likely: bool = False
+    model: Model,
+    state: State,
+    near: Proximities,
+    distance: Array,
+    *drive: Array | None,
+    likely: bool = False,
+    farther: Array | None = None,
 ) -> Array:
-    """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m]."""
+    """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m], or by
+    `farther` while the middles of the two shapes do not come half the way to each other."""
     if not model.topology.pairs:
         return jnp.full(near.gap.shape[:-1], jnp.inf, near.gap.dtype)
     table = _table(model, state, *drive, likely=likely)
@@ -155,16 +206,22 @@ def _first_time(
     shapes = (jnp.asarray(np.array(column))[row] for column in _pair_columns(model))
     a, b = (jnp.take_along_axis(table, shape[..., None], axis=-2) for shape in shapes)
     g = Vec3.of(model.gravity[..., None, :])
-    return _least_time(a, b, g, near.active, distance, near.normal, near.point_a, near.point_b)
+    return _least_time(a, b, g, near.active, (near.normal, near.point_a, near.point_b), (distance, near.gap, farther))
 
 
 @fence
-def _least_time(side_a: Array, side_b: Array, g: Vec3, active: Array, distance: Array, *vectors: Array) -> Array:
+def _least_time(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: Any, distances: Any) -> Array:
     """(...) the least time of the rows (..., N); sides (..., N, columns), gathered from the table."""
     # what stands in rows that are not there stays out of derivatives too
-    normal, point_a, point_b = (Vec3.of(jnp.where(active[..., None], x, 0.0)) for x in vectors)
+    normal, *points = (Vec3.of(jnp.where(active[..., None], x, 0.0)) for x in vectors)
+    distance, gap, farther = jax.tree.map(lambda x: jnp.where(active, x, 0.0), distances)
     a, b = (_Side.of_columns(x) for x in (side_a, side_b))
-    time = _row_time(a, b, normal, (point_a, point_b), g, jnp.where(active, distance, 0.0))
+    time = _row_time(a, b, normal, points, g, distance)
+    if farther is not None:
+        ends = (a.endless > 0) | (b.endless > 0)
+        half = jnp.where(ends, farther, (jnp.maximum(gap, 0.0) + normal.dot(a.middle - b.middle)) / 2)
+        apart = _row_time(a, b, normal, points, g, jnp.maximum(half, 0.0), balls=False)
+        time = jnp.maximum(time, jnp.minimum(_row_time(a, b, normal, points, g, farther), apart))
     return jnp.where(active, time, jnp.inf).min(-1, initial=jnp.inf)
 
 
@@ -172,7 +229,8 @@ def _table(model: Model, state: State, *drive: Array | None, likely: bool) -> Ar
     """(..., ns, columns) the bounds of every shape, as `_Side.of_columns` reads them."""
     side = _sides(model, state, *drive, likely=likely)
     columns = [*(getattr(side.velocity, k) for k in "xyz"), side.falls, side.slope, side.growth]
-    columns += [*(getattr(side.center, k) for k in "xyz"), side.full, side.concave]
+    columns += [*(getattr(side.center, k) for k in "xyz"), side.full]
+    columns += [*(getattr(side.middle, k) for k in "xyz"), side.endless, side.concave]
     return jnp.stack(jnp.broadcast_arrays(*columns), -1)
 
 
@@ -203,7 +261,7 @@ def _sides(model: Model, state: State, *drive: Array | None, likely: bool) -> _S
         slope, growth = jnp.where(assumed, double, slope), jnp.where(assumed, 0, growth)
     falls = of_link(motion.falls)
     alone = motion.single[link] & (falls > 0)
-    concave = np.array([kind in CONCAVE for kind in topology.shape_kinds], bool)
+    concave, endless = (np.array([k in kinds for k in topology.shape_kinds], bool) for kinds in (CONCAVE, ENDLESS))
     return _Side(
         velocity=jax.tree.map(of_link, motion.velocity),
         falls=falls,
@@ -211,12 +269,29 @@ def _sides(model: Model, state: State, *drive: Array | None, likely: bool) -> _S
         growth=growth,
         center=jax.tree.map(of_link, motion.center),
         full=jnp.where(alone & ~concave, from_com.full, jnp.inf),
+        middle=_middles(model, state.q),
+        endless=jnp.where(endless, 1.0, 0.0),
         concave=jnp.where(concave, 1.0, 0.0),
     )
 
 
-def _row_time(a: _Side, b: _Side, n: Vec3, points: tuple[Vec3, Vec3], g: Vec3, distance: Array) -> Array:
-    """One row: the latest of the times that each side's two bounds allow."""
+def _middles(model: Model, q: Array) -> Vec3:
+    """A point inside each shape, components (..., ns), in the world [m]."""
+    held, forest = np.array(model.topology.shape_links, int) >= 0, Forest.of(model, q=q)
+    inside = Quat.of_array(model.shape_quaternion).rotate(Vec3.of(insides(model))) + Vec3.of(model.shape_position)
+    if not held.any():
+        return inside
+    poses = [placed.pose for placed in place(forest, model, q)]
+    links = jax.tree.map(lambda *x: forest.join_links(x), *poses)
+    link = np.where(held, model.topology.shape_links, 0).tolist()
+    pose = jax.tree.map(lambda x: take(x, link, -1), links)
+    return jax.tree.map(lambda x, y: jnp.where(held, x, y), pose.R @ inside + pose.p, inside)
+
+
+def _row_time(
+    a: _Side, b: _Side, n: Vec3, points: Sequence[Vec3], g: Vec3, distance: Array, balls: bool = True
+) -> Array:
+    """One row: the latest of the times that each side's two bounds allow, or the first of them without the balls."""
     convex = (a.concave == 0) & (b.concave == 0)
     v, fall = b.velocity - a.velocity, b.falls - a.falls
     # n points from B to A, so B comes nearer along n and A against it
@@ -226,7 +301,7 @@ def _row_time(a: _Side, b: _Side, n: Vec3, points: tuple[Vec3, Vec3], g: Vec3, d
     ends = [convex & jnp.isfinite(side.full) for side in (a, b)]
     room = [jnp.maximum(jnp.where(end, r, 0.0), 0.0) for end, r in zip(ends, room, strict=True)]
     best: Array = jnp.zeros_like(distance)
-    for end_a, end_b in itertools.product((False, True), repeat=2):
+    for end_a, end_b in itertools.product((False, True), repeat=2) if balls else [(False, False)]:
         slope = speed + (0.0 if end_a else a.slope) + (0.0 if end_b else b.slope)
         left = distance - (room[0] if end_a else 0.0) - (room[1] if end_b else 0.0)
         time = _first_root(jnp.maximum(left, 0.0), slope, pull + a.growth + b.growth)

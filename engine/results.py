@@ -91,8 +91,9 @@ MESSAGES = {
     ),
     EVENTS_FULL: (
         "more impacts happened than the event log has room for, and the last ones were left out (the motion is "
-        "complete): raise max_events to events.count + events.missed, or give max_events=0 for no log; of one instant "
-        "the first 64 are logged, however much room there is"
+        "complete): raise max_events to events.count + events.missed, or give max_events=0 for no log; a run whose "
+        "max_events is None makes room by itself, up to a million rows in all, but not inside jit; where max_events is "
+        "given, or inside jit, the first 64 of one instant are logged, however much room there is"
     ),
     MOTORS_TOO_FEW: (
         "the accelerations need forces where there is no motor, see residual: mark more degrees of freedom as "
@@ -112,6 +113,27 @@ MESSAGES = {
         "that are held, or forces that jump, are the usual causes; raise tolerance, or settle"
     ),
 }
+
+# numbers that codes had before they stood in order of gravity; none of them is one of today
+FORMER = {
+    1: NOT_FINITE, 2: PAIRS_FULL, 3: IMPACT_UNFINISHED, 4: ENERGY_GAINED, 5: IMPACTS_CAPPED, 6: CONTACTS_FULL,
+    7: SOLVER_UNFINISHED, 8: TOUCH_UNFINISHED, 9: TICKS_CAPPED, 11: MOTORS_TOO_FEW, 12: LOOPS_FORBID, 13: CHAIN_HELD,
+    14: CHAIN_ROUGH,
+}  # fmt: skip
+
+
+def renumbered(code: np.ndarray) -> np.ndarray:
+    """Codes (...) with the former numbers replaced."""
+    code = np.asarray(code)
+    return np.select([code == former for former in FORMER], [*FORMER.values()], code).astype(code.dtype)
+
+
+def in_words(code: int) -> str:
+    """Name and text of a code, also of one that this version does not know."""
+    if code in MESSAGES:
+        return f"{Code(code).name}: {MESSAGES[Code(code)]}"
+    weight = "the run is not what was asked for" if code >= LEAST_GRAVE else "somewhere the run is less exact"
+    return f"code {code}: this version of Carom has no such code ({weight}): read it with the version that wrote it"
 
 
 def no_room(code: Array) -> Array:
@@ -141,12 +163,12 @@ def raise_for(code: Any, t: Any, needed: Mapping[Any, Any] | None = None) -> Non
     codes = np.asarray(code).ravel()
     if not codes.any():
         return
-    worst = Code(codes.max())
+    worst = int(codes.max())
     text = _in_words(worst, codes, np.asarray(t).ravel())
     room = (needed or {}).get(worst)
     if room is not None:
         text += f" ({np.asarray(room).ravel()[codes == worst].max()} needed)"
-    if worst.grave:
+    if worst >= LEAST_GRAVE:
         raise SimulationError(text)
     warnings.warn(text, SimulationWarning, stacklevel=3)
 
@@ -157,7 +179,7 @@ def why(code: Array | np.ndarray, t: Array | np.ndarray) -> str:
     code: (...), t: (...) the last time each lane was well [s].
     """
     codes, times = np.asarray(code).ravel(), np.asarray(t).ravel()
-    found = [Code(one) for one in np.unique(codes)[::-1] if one != OK]
+    found = [int(one) for one in np.unique(codes)[::-1] if one != OK]
     return "\n".join(_in_words(one, codes, times) for one in found) or MESSAGES[OK]
 
 
@@ -168,9 +190,9 @@ def last_well(t: Array | np.ndarray, *values: Array | np.ndarray) -> np.ndarray:
     return np.where(well, t, t[..., :1]).max(-1)
 
 
-def _in_words(code: Code, codes: np.ndarray, t: np.ndarray) -> str:
+def _in_words(code: int, codes: np.ndarray, t: np.ndarray) -> str:
     lanes = np.flatnonzero(codes == code)
     named = ", ".join(map(str, lanes[:LANES_NAMED])) + (", ..." if lanes.size > LANES_NAMED else "")
     count = f" ({lanes.size} of {codes.size} lanes)" if codes.size > 1 else ""
     which = f"lane{'s' if lanes.size > 1 else ''} {named}{count}, after t = {t[lanes[0]]:.6g} s"
-    return f"{which}: {code.name}: {MESSAGES[code]}"
+    return f"{which}: {in_words(code)}"

@@ -26,7 +26,7 @@ from .lane_map import over_lanes
 from .motion.forces import Drive
 from .recording import Record
 from .rollout import batched, has_limits
-from .room import in_enough_room
+from .room import Met, in_enough_room
 from .rules import Rules
 from .run import opened, run, run_lane
 
@@ -83,10 +83,10 @@ def step(
         bounds = longest, number(most, np.int32)
         numbers = packed(model) if available() else model, state, frames, rows, *bounds
 
-        def some(rules: Rules, lanes: Any) -> tuple[State, Array, Array, Array]:
+        def some(rules: Rules, _: int, lanes: Any) -> tuple[State, Array, Array, Array]:
             return _advanced(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
 
-        after, code, *room = in_enough_room(some, rules, lambda ran: ran[1:])
+        after, code, *room = in_enough_room(some, rules, lambda ran: Met(*ran[1:]))
     if throw and not isinstance(code, jax.core.Tracer) and not isinstance(after.t, jax.core.Tracer):
         results.raise_for(code, after.t, dict(zip((results.CONTACTS_FULL, results.PAIRS_FULL), room, strict=False)))
     return after

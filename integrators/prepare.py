@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..collision.bounds import inradius
+from ..collision.bounds import bounding_spheres, inradius
 from ..collision.broad import ALL_PAIRS
 from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, unseen_step
@@ -24,6 +24,8 @@ from ..engine.state import State
 from .lanes import Ready
 from .motion.forces import Drive, acceleration
 from .rules import Rules
+
+LOOK = 1 / 8  # of the radius of a bounding ball
 
 Told = Callable[[Model, State, Array], Drive]  # of (model, state, number of the next frame)
 
@@ -67,9 +69,11 @@ def _how_far(
 
 
 def reach(model: Model) -> Any:
-    """How far detection looks [m]: the least inscribed ball of what moves, or None where it looks at every pair."""
+    """How far detection looks [m]: the least inscribed ball of what moves, or a share of its size where it is thin;
+    None where it looks at every pair."""
     topology = model.topology
     if len(topology.pairs) <= ALL_PAIRS:
         return None
     moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
-    return inradius(model)[..., jnp.array(moving)].min(-1)
+    far = jnp.maximum(inradius(model), bounding_spheres(model).radius * LOOK)
+    return far[..., jnp.array(moving)].min(-1)

@@ -29,7 +29,7 @@ from .free import fly, run_free
 from .lane_map import one_by_one, over_lanes
 from .motion.forces import Drive
 from .recording import Events, Record, events_of, frames_of
-from .room import in_enough_room
+from .room import NO_LOG, Log, Met, in_enough_room
 from .rules import Rules
 from .run import Ran, closed, opened, run, run_lane
 
@@ -142,7 +142,8 @@ def rollout(
         takes them.
     law: of impacts, see `carom.resolve_impact`.  impacts: several at one instant, "sequential" (one by one, fastest
         first) or "simultaneous".  resting: "solve", or for comparison "microcollisions" or "penalty".
-    max_events: room for so many impacts a lane in the log. None: a million in all, at most 1024 a lane. 0: no log.
+    max_events: room for so many impacts a lane in the log. 0: no log. None: what is needed, up to a million in all;
+        inside jit at most 1024 a lane.
     max_ticks: steps tried after which a lane is given up. None: 1000 a frame.
     max_contacts: room for contacts.  max_pairs: for near pairs of a kind, see `detect`. None: what is needed; inside
         jit 8 contacts a link (4 a ball, at least 32), after which a lane stops, and its code says so.
@@ -170,16 +171,15 @@ def rollout(
     orders = Orders.of(control, forces, len(times) - 1, model.topology.nv, state)
     static: tuple[Any, ...]
     if model.topology.pairs or rules.limits:
-        room = min(1024, max(1, 2**20 // max(state.t.size, 1))) if max_events is None else max_events
         ticks = 1000 * len(times) if max_ticks is None else max_ticks
-        program, static = _with_contacts, (rules, orders.functions, len(times), room, max_ticks if reverse else None)
+        program, static = _with_contacts, (orders.functions, len(times), max_ticks if reverse else None)
         bounds = (number(max_dt, state.q.dtype), number(ticks, np.int32))
     else:
         substeps = max(1, math.ceil(frame_dt / max_dt - 1e-9))
         alone = not (
             traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, orders.rows)))
         )
-        program, static, bounds = _without_contacts, (rules, orders.functions, len(times), substeps, alone), ()
+        program, static, bounds = _without_contacts, (orders.functions, len(times), substeps, alone), ()
     contacts = program is _with_contacts
     handed = packed(model) if available() and (contacts or not lanes_of(model)) else model
     numbers = (handed, state, frames, orders.rows, *bounds)
@@ -188,21 +188,25 @@ def rollout(
     if inside_jit and not (devices is None and chunk is None):
         raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
 
-    def some(rules: Rules, lanes: Any) -> Rollout:
-        chosen = (rules, *static[1:])
+    def some(rules: Rules, rows: int, lanes: Any) -> Rollout:
+        chosen = (rules, rows, *static)
         if inside_jit or state.t.ndim != 1:
             return program(chosen, *numbers)
         mine = numbers if lanes is None else some_lanes(numbers, lanes)
         return run_batch(program, chosen, devices, chunk, *mine)
 
     known = inside_jit or getattr(state.t, "is_fully_addressable", True)  # else other processes hold lanes too
-    needed = lambda ran: (ran.code, ran.stats.contacts, ran.stats.pairs)  # noqa: E731
-    result = in_enough_room(some, rules, needed) if known else some(rules, None)
+    log = Log.of(state.t.size, max_events) if contacts else NO_LOG
+    result = in_enough_room(some, rules, _met, log) if known else some(rules, log.rows, None)
     if throw and not inside_jit:
         code, t, q, v = at_hand(result.code, result.t, result.q, result.v)  # by numpy: there is nothing to compile
         room = {results.CONTACTS_FULL: result.stats.contacts, results.PAIRS_FULL: result.stats.pairs}
         results.raise_for(code, results.last_well(t, q, v), room if known else None)
     return result
+
+
+def _met(run: Rollout) -> Met:
+    return Met(run.code, run.stats.contacts, run.stats.pairs, run.events.count, run.events.missed)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -215,7 +219,7 @@ def _with_contacts(
     max_dt: Array,
     max_ticks: Array,
 ) -> Rollout:
-    rules, functions, slots, room, turns = static
+    rules, room, functions, slots, turns = static
     record = Record.new(state, slots, room)
 
     def native(model: Packed | Model, state: State, rows: Drive, record: Record) -> Ran:
@@ -244,7 +248,7 @@ def _with_contacts(
 def _without_contacts(
     static: tuple[Any, ...], model: Packed | Model, state: State, frames: Frames, rows: Drive
 ) -> Rollout:
-    rules, functions, slots, substeps, alone = static
+    rules, _, functions, slots, substeps, alone = static
     if alone and functions == Drive() and available():
         final, (t, q, v) = fly(rules.scheme, model, state, frames, slots - 1, rows, substeps)
     else:

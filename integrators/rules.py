@@ -30,7 +30,7 @@ class Rules:
     impacts.  impacts: several at once, "sequential" or "simultaneous".  resting: "solve", "microcollisions" or
     "penalty".
     limits: whether any joint has limits.  max_contacts, max_pairs: room, None for the defaults.  max_impacts: of one
-    instant.
+    instant.  max_logged: of these.
     """
 
     scheme: str = "exact"
@@ -42,6 +42,7 @@ class Rules:
     max_contacts: int | None = None
     max_pairs: int | None = None
     max_impacts: int = 256
+    max_logged: int = 64
 
     def paced(self, model: Model, h: Array) -> Model:
         """The model with the speed below which contacts rest in steps of length h [s]: some ways to rest need more."""

@@ -95,7 +95,8 @@ def _struck(
     with jax.named_scope("respond"):
         here = contacts._replace(active=contacts.active & accepted & ~ended)
         struck = respond(
-            model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts
-        )
+            model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts,
+            max_logged=rules.max_logged,
+        )  # fmt: skip
         capped = jnp.where(ended & accepted, IMPACTS_CAPPED, OK).astype(jnp.int32)
         return struck._replace(code=gravest(struck.code, capped))

@@ -90,7 +90,8 @@ def flown(body: Body, mass: Array, inertia: Sym3, gravity: Vec3, moment: Vec3, p
     center, u = body.center + (body.u + gained * 0.5) * h, body.u + gained
 
     inverse = inertia.inverse()
-    a = _middle(stop_gradient(inverse))  # any would do
+    # of J: its two larger moments are alike, those of J^-1 may be a needle's, which leaves no digit of the middle one
+    a = 1 / _middle(stop_gradient(inertia))
     B, j = _less(inverse, a), (inertia.xx + inertia.yy + inertia.zz) / 3
     L = body.w * j + _seen(body.turn, _less(inertia, j), body.w)
     M = L + moment * 0.5

@@ -77,7 +77,7 @@ def _whole(path: str | PathLike[str], file: BinaryIO) -> Recording | None:
         return None
     try:
         check_schema(path, arrays)
-        return recording_of(path, arrays, part_of(arrays, str(arrays["law"])), bool(arrays["complete"]))
+        return recording_of(path, arrays, part_of(arrays, arrays), bool(arrays["complete"]))
     except FileError:
         raise
     except BROKEN as error:
@@ -92,9 +92,9 @@ def _journal(path: str | PathLike[str], file: BinaryIO) -> Recording:
         why = "it is damaged, no whole archive is in it" if began else "this is no recording of Carom"
         raise FileError(path, f"{why}: give a file that `carom run` wrote")
     try:
-        head, law = links[0], str(links[0]["law"])
+        head = links[0]
         check_schema(path, head)
-        parts = [part_of(link, law) for link in links if "t" in link]
+        parts = [part_of(link, head) for link in links if "t" in link]
         return recording_of(path, head, joined(parts), bool(links[-1]["complete"]))
     except FileError:
         raise

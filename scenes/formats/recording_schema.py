@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ...engine.results import renumbered
 from ...integrators.recording import Events
 from .errors import FileError
 from .recording import Recording
 from .recording_parts import Part
 
-SCHEMA = 1
+SCHEMA = 2  # 1: codes may have their former numbers
 Arrays = dict[str, np.ndarray]
 EVENT_COLUMNS = tuple(f.name for f in fields(Events) if f.name != "law")
 
@@ -44,10 +45,13 @@ def part_arrays(part: Part) -> Arrays:
     return arrays | {f"stats_{name}": np.asarray(x) for name, x in part.stats.items()}
 
 
-def part_of(arrays: Mapping[str, np.ndarray], law: str) -> Part:
-    events = Events(**{name: arrays[f"events_{name}"] for name in EVENT_COLUMNS}, law=law)  # type: ignore[arg-type]
-    stats = _named(arrays, "stats_")
-    return Part(arrays["t"], arrays["q"], arrays["v"], events, arrays["code"], stats)
+def part_of(arrays: Mapping[str, np.ndarray], head: Mapping[str, np.ndarray]) -> Part:
+    """head: arrays of the recording's first link, or of all of it."""
+    columns, code = {name: arrays[f"events_{name}"] for name in EVENT_COLUMNS}, arrays["code"]
+    if int(head["schema"]) < 2:
+        columns["code"], code = renumbered(columns["code"]), renumbered(code)
+    events, stats = Events(**columns, law=str(head["law"])), _named(arrays, "stats_")  # type: ignore[arg-type]
+    return Part(arrays["t"], arrays["q"], arrays["v"], events, code, stats)
 
 
 def recording_of(path: str | PathLike[str], head: Mapping[str, np.ndarray], part: Part, complete: bool) -> Recording:

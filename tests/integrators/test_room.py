@@ -1,4 +1,6 @@
-"""Room for contacts is made where a run needs it, and no lane loses a contact before."""
+"""Room for contacts and logged impacts is made where a run needs it, and no lane loses one before."""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +9,9 @@ import pytest
 
 import carom
 from carom.contact.determine import default_capacity
-from carom.engine.results import CONTACTS_FULL, OK
+from carom.engine.results import CONTACTS_FULL, EVENTS_FULL, OK, SimulationWarning
+from carom.integrators import room
+from carom.integrators.room import ROWS
 
 APART = np.array([0.0, 7.0, 14.0, 21.0]).astype(int)  # where the coordinates of the four boxes begin
 
@@ -71,3 +75,70 @@ def test_a_live_world_makes_room(tiles):
         world.step()
     assert world.time == pytest.approx(3 / 60)
     assert np.abs(world.state.q - before).max() <= 1e-5
+
+
+def real_rows(run, lane: Any = ...):
+    """The log of a lane, without its blank rows."""
+    count = int(run.events.count[lane])
+    return {name: np.asarray(x)[lane][:count] for name, x in vars(run.events).items() if np.ndim(x) > run.t.ndim - 1}
+
+
+@pytest.fixture(scope="module")
+def hopping():
+    """Three balls that hop for good, on a floor that takes nothing: 80 impacts a second."""
+    b = carom.SceneBuilder()
+    b.add_plane(restitution=1.0)
+    for k in range(3):
+        place = (float(k), 0.0, 0.05 + 1e-3 * (k + 1))
+        b.add_body(f"{k}", [carom.Sphere(0.05)], mass=1.0, position=place, restitution=1.0)
+    return carom.compile_scene(b.build())
+
+
+def test_the_log_grows_and_is_the_one_of_a_larger_room(hopping):
+    model, state = hopping
+    high = carom.State(state.q.at[2].add(1.0).at[9].add(1.0).at[16].add(1.0), state.v, state.t)
+    batch = jax.tree.map(lambda *x: jnp.stack(x), high, state)
+    run, given, both = (
+        carom.rollout(model, start, duration=15.0, max_events=room)
+        for start, room in ((state, None), (state, 4096), (batch, None))
+    )
+    np.testing.assert_array_equal(both.code, OK)
+    assert int(run.events.count) == int(run.stats.impacts) > ROWS
+    assert int(run.events.missed) == 0
+    assert (np.diff(real_rows(run)["t"]) >= 0).all()
+    for lane in (run, both):
+        rows = real_rows(lane, ... if lane is run else 1)
+        for name, x in real_rows(given).items():
+            np.testing.assert_array_equal(rows[name], x)
+    few = int(both.events.count[0])
+    assert few == int(both.stats.impacts[0]) < ROWS
+    assert (np.asarray(both.events.bodies)[0, few:] == -1).all()  # blank
+    with pytest.warns(SimulationWarning, match="EVENTS_FULL"):
+        given = carom.rollout(model, state, duration=15.0, max_events=16)
+    assert int(given.events.count) == 16
+    assert int(given.events.missed) == int(run.events.count) - 16
+    np.testing.assert_array_equal(given.q, run.q)
+
+
+def test_a_log_has_a_largest_size(hopping, monkeypatch):
+    monkeypatch.setattr(room, "MOST_ROWS", 1100)
+    model, state = hopping
+    run = carom.rollout(model, state, duration=15.0, throw=False)
+    assert int(run.code) == EVENTS_FULL
+    assert int(run.events.count) == 1100
+    assert int(run.events.missed) == int(run.stats.impacts) - 1100
+
+
+def test_all_impacts_of_one_instant_are_logged():
+    """Nine balls in a row strike nine: every blow is passed on through the row, 81 impacts."""
+    b = carom.SceneBuilder(gravity=(0, 0, 0))
+    for k in range(18):
+        at, v = (0.1 * k, 0.0) if k < 9 else (0.1 * k + 0.05, -1.0)
+        b.add_body(
+            f"{k}", [carom.Sphere(0.05)], mass=1.0, position=(at, 0, 0), linear_velocity=(v, 0, 0), restitution=1.0
+        )
+    run = carom.rollout(*carom.compile_scene(b.build(), overlaps="ignore"), duration=0.1)
+    assert int(run.events.count) == int(run.stats.impacts) == 81
+    assert int(run.events.missed) == 0
+    v = np.asarray(run.v[-1]).reshape(18, 6)[:, 3]
+    np.testing.assert_allclose(v, [-1.0] * 9 + [0.0] * 9, atol=1e-9)

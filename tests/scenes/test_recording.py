@@ -20,7 +20,7 @@ import pytest
 from carom.engine.results import Code
 from carom.integrators.recording import Events
 from carom.integrators.rollout import Stats
-from carom.scenes.formats import recording_writer
+from carom.scenes.formats import recording_schema, recording_writer
 from carom.scenes.formats.errors import FileError
 from carom.scenes.formats.recording import Recording
 from carom.scenes.formats.recording_file import read_recording, write_recording
@@ -133,7 +133,7 @@ def test_write_and_read(tmp_path: Path, batch: tuple[int, ...]) -> None:
     assert [*tmp_path.iterdir()] == [path]
     with np.load(path) as arrays:  # by numpy alone
         np.testing.assert_array_equal(arrays["q"], whole(3, *batch).q)
-        assert arrays["schema"] == 1
+        assert arrays["schema"] == 2
 
 
 @pytest.mark.parametrize("batch", [(), (LANES,)])
@@ -156,6 +156,41 @@ def test_an_interrupted_run_leaves_what_there_was(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     same(read_recording(tmp_path / "a.npz"), replace(whole(2), complete=False))
+
+
+@pytest.mark.parametrize("ends", ["at once", "by a kill"])
+def test_codes_of_older_files_get_their_numbers_of_today(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    """They had 1 to 14, in no order; a file of schema 1 may have either."""
+    path = tmp_path / "old.npz"
+    monkeypatch.setattr(recording_schema, "SCHEMA", 1)
+    first = replace(begun(3), code=np.array([0, 9, Code.ENERGY_GAINED]))
+    former = np.array([[0, 3, 4, 10, 1], [0, 5, 6, 7, 8], [0, 13, 14, 60, -1]])
+    first = replace(first, events=replace(first.events, code=former, count=np.array([5, 5, 5])))
+    if ends == "at once":
+        write_recording(first, path)
+    else:
+        RecordingWriter(path, first)
+    monkeypatch.undo()
+    read = read_recording(path)
+    np.testing.assert_array_equal(read.code, [Code.OK, Code.TICKS_CAPPED, Code.ENERGY_GAINED])
+    today = [
+        [Code.OK, Code.IMPACT_UNFINISHED, Code.ENERGY_GAINED, Code.EVENTS_FULL, Code.NOT_FINITE],
+        [Code.OK, Code.IMPACTS_CAPPED, Code.CONTACTS_FULL, Code.SOLVER_UNFINISHED, Code.TOUCH_UNFINISHED],
+        [Code.OK, Code.CHAIN_HELD, Code.CHAIN_ROUGH, Code.IMPACTS_CAPPED, -1],
+    ]
+    np.testing.assert_array_equal(read.events.code, today)
+    assert read.why().splitlines()[0].startswith("lane 1 (1 of 3 lanes)")
+    assert "TICKS_CAPPED" in read.why()
+
+
+def test_a_code_that_nobody_knows_has_words() -> None:
+    words = replace(begun(3), code=np.array([0, 777, 5])).why().splitlines()
+    assert "lane 1 (1 of 3 lanes), after t = 4 s: code 777: this version of Carom has no such code" in words[0]
+    assert "not what was asked for" in words[0]
+    assert "code 5" in words[1]
+    assert "less exact" in words[1]
 
 
 def test_functions_are_not_kept_but_named(tmp_path: Path) -> None:
@@ -333,7 +368,7 @@ def arrays_of(tmp_path: Path) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema": np.array(2)}, "its schema is 2, this version of Carom reads up to 1: install a newer Carom"),
+        ({"schema": np.array(3)}, "its schema is 3, this version of Carom reads up to 2: install a newer Carom"),
         ({"schema": None}, "this is no recording of Carom, it holds code, complete, "),
         ({"q": None}, "it is damaged ('q'"),
         ({"q": np.zeros((3, 7))}, "it is damaged (shapes of t, q and v are"),

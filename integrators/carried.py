@@ -81,7 +81,9 @@ def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: 
     before, V = ready.contacts, to_blocks(trees, tried.state.v)
     u = relative(rows, V)
     carried = tried.resting & (p.z > 0)
-    there, was, held = _partners(before, contacts, before.point + ready.course.point * h, carried)
+    path = ready.course.point * h
+    near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
+    there, was, held = _partners(before, contacts, before.point + path, near, carried)
     knew = _Held(
         before.gap,
         relative(ready.rows, to_blocks(trees, ready.state.v)).z,
@@ -107,11 +109,23 @@ def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: 
     return Missed(u, jnp.where(held, gap, 0), held, sticks, much.any(0), (rough | lost).any(0))
 
 
-def _partners(before: Contacts, contacts: Contacts, at: Vec3, held: Array) -> tuple[Array, Array, Array]:
+def _partners(before: Contacts, contacts: Contacts, at: Vec3, near: Array, held: Array) -> tuple[Array, Array, Array]:
     """Of the contacts that are held, which are still there; of those of the end, which each was, and whether it was.
 
-    at: (C, *batch) where the first should have gone.
+    at: (C, *batch) where the first should have gone.  near: (C, *batch) how far, squared, they may be from there, and
+    need not be looked for elsewhere [m^2].
     """
+    rows = _numbers(before.gap)
+    apart = contacts.point - at
+    same = contacts.active & (contacts.pair == before.pair) & (contacts.dof == before.dof) & (apart.dot(apart) <= near)
+    stay = held, jnp.broadcast_to(rows, before.gap.shape), held
+    given = before, contacts, at, held
+    moved = (held & ~same).any()
+    _, found = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, _search(*given)), given, (moved, stay))
+    return found
+
+
+def _search(before: Contacts, contacts: Contacts, at: Vec3, held: Array) -> tuple[Array, Array, Array]:
     shifts, rows = range(-NEIGHBOURS, NEIGHBOURS + 1), _numbers(before.gap)
     least, which = jnp.full_like(before.gap, jnp.inf), jnp.zeros_like(before.pair)
     for shift in shifts:

@@ -28,6 +28,9 @@ from .rules import Rules
 ROOMS: dict[int, str] = {CONTACTS_FULL: "max_contacts", PAIRS_FULL: "max_pairs"}
 ROWS = 1024  # that a lane's log begins with
 MOST_ROWS = 2**20  # of all lanes together: 170 MB in float64
+SCENES = 256  # of which it is remembered what room they needed
+
+_NEEDED: dict[Any, Rules] = {}
 
 
 class Log(NamedTuple):
@@ -60,12 +63,20 @@ class Met(NamedTuple):
 Run = Callable[[Rules, int, Any], Any]  # (rules, rows of a log, numbers of lanes, or None for all of them) -> result
 
 
-def in_enough_room(run: Run, rules: Rules, met: Callable[[Any], Met], log: Log = NO_LOG) -> Any:
+def in_enough_room(run: Run, rules: Rules, met: Callable[[Any], Met], log: Log = NO_LOG, scene: Any = None) -> Any:
     """The result of a run whose lanes all had room, as far as nobody has said how much there is to be.
 
     met: of a result.
+    scene: what runs with the same rules are likely to need the same room for (hashable).
     """
-    return _in_room(run, rules, log, met, given_rooms(rules), None)
+    first = _NEEDED.get((scene, rules), rules)
+    needed: list[Rules] = []
+    result = _in_room(run, first, log, met, given_rooms(rules), None, needed)
+    if needed and scene is not None:
+        if len(_NEEDED) >= SCENES:
+            _NEEDED.clear()
+        _NEEDED[scene, rules] = needed[-1]
+    return result
 
 
 def given_rooms(rules: Rules) -> frozenset[str]:
@@ -91,7 +102,16 @@ def with_more_rows(rules: Rules, log: Log, logged: int, missed: int) -> tuple[Ru
     return rules, log._replace(rows=min(log.most, _power_of_two(logged + missed)))
 
 
-def _in_room(run: Run, rules: Rules, log: Log, met: Callable[[Any], Met], given: frozenset[str], lanes: Any) -> Any:
+def _in_room(
+    run: Run,
+    rules: Rules,
+    log: Log,
+    met: Callable[[Any], Met],
+    given: frozenset[str],
+    lanes: Any,
+    needed: list[Rules],
+) -> Any:
+    """needed: gets the rules with which most lanes were run again."""
     result = run(rules, log.rows, lanes)
     ends = met(result)
     if isinstance(ends.code, jax.core.Tracer):  # inside jit nobody knows yet
@@ -106,10 +126,12 @@ def _in_room(run: Run, rules: Rules, log: Log, met: Callable[[Any], Met], given:
         if more != (rules, log):
             groups.setdefault(more, []).append(lane)
     for more, some in groups.items():
+        if 2 * len(some) >= codes.size and more[0] != rules:
+            needed.append(more[0])
         if codes.ndim == 0:
-            return _in_room(run, *more, met, given, None)
+            return _in_room(run, *more, met, given, None, needed)
         which = np.array(some)
-        again = _in_room(run, *more, met, given, which if lanes is None else lanes[which])
+        again = _in_room(run, *more, met, given, which if lanes is None else lanes[which], [])
         result = jax.tree.map(lambda x, new, which=which: _replaced(x, which, new), result, again)
     return result
 

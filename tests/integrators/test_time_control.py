@@ -61,7 +61,7 @@ def test_steps_cut_a_frame_evenly() -> None:
     """Where nothing else bounds it, a step is the frame's rest in the fewest equal parts."""
     x, h = tries()
     alone = ~x["fresh"] & np.isinf(x["aim"] + 0) & np.isinf(x["high"])
-    alone &= np.minimum(x["longest"], x["touch"]) > x["left"]
+    alone &= np.minimum(np.minimum(x["longest"], x["touch"]), x["fine"]) > x["left"]
     parts = x["left"][alone] / h[alone]
     assert alone.sum() > 20
     np.testing.assert_allclose(parts, np.round(parts), rtol=1e-9)

@@ -9,7 +9,7 @@ step ends. Then the step is taken again, and its end is moved along what impulse
 
 which is the least such change that kinetic energy knows. Directions are the normals, and of what sticks all three.
 The gap that is left is of the second order of the shift. The kick takes p.u/2 of the energy, of order 4 in the step; a
-step whose kick is more than `ROUGH` of the velocities that meet in the contact is taken shorter.
+step of which that is more than `ROUGH` squared of the kinetic energy of the trees that touch is taken shorter.
 
 Contacts at both ends of the step are the same if they are of one pair of shapes or one joint's limit, at most
 `NEIGHBOURS` rows apart, and the nearest ones to where the first should have gone. What is off by more than a step can
@@ -32,16 +32,18 @@ from ..contact.resting.solve import FULL, aimed_at
 from ..contact.rows import Rows, applied, relative, rows_of
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
+from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
+from ..engine.state import State
 from .lanes import Correction, Lane
 from .proposal import Proposal
 
 NEIGHBOURS = 4
 NEAR = 5.0  # of the gap band: so much may a gap be off
 STILL = 0.05  # of the rest speed: so much may a velocity be off
-ROUGH = 0.002  # of the velocities that meet: more, and a shorter step is taken
-SAME = 0.05  # of these: more, and it is another contact
+ROUGH = 0.0014  # squared, of the energy: more, and a shorter step is taken
+SAME = 0.05  # of the velocities that meet: more, and it is another contact
 SWEEPS = 40  # of conjugate gradients
 ENOUGH = 1e-4  # of what is wanted may be left
 
@@ -104,9 +106,27 @@ def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: 
     u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(held, u_n, 0))
     apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(knew.gap)))
     much = held & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
-    rough = jnp.sqrt(u.dot(u)) > jnp.maximum(ROUGH * speed, STILL * model.rest_speed)
+    fast = u.dot(u) > jnp.maximum(ROUGH * speed, STILL * model.rest_speed) ** 2
+    rough = _costly(model, tried.state, rows, u, fast)
     lost = carried & ~there
     return Missed(u, jnp.where(held, gap, 0), held, sticks, much.any(0), (rough | lost).any(0))
+
+
+def _costly(model: Model, end: State, rows: Rows, u: Vec3, fast: Array) -> Array:
+    """(C, *batch) which of the contacts that are off by as much as u take too large a share of the energy.
+
+    fast: (C, *batch) those that may.
+    """
+
+    def look(given: Any) -> Array:
+        model, q, v, rows, u, fast = given
+        own = picked(kinetic_of_trees(model, q, v), rows.tree, 0).sum(1)
+        lost = (u.x * u.x / rows.K.xx + u.y * u.y / rows.K.yy + u.z * u.z / rows.K.zz) * 0.5
+        return fast & (lost > ROUGH**2 * own)
+
+    given = model, end.q, end.v, rows, u, fast
+    start = fast.any(), fast
+    return loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(given)), given, start)[1]
 
 
 def _partners(before: Contacts, contacts: Contacts, at: Vec3, near: Array, held: Array) -> tuple[Array, Array, Array]:

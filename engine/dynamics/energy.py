@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ..algebra.fence import fence
@@ -16,6 +17,7 @@ from ..state import State
 from .bodies import inertias
 from .kinematics import move, place
 from .passive import displacement
+from .trees import to_blocks, trees_of
 
 
 class Energy(NamedTuple):
@@ -72,6 +74,17 @@ def _energy(model: Model, q: Array, v: Array) -> Energy:
         forest.join_links(kinetic).sum(-1) + rotors,
         forest.join_links(weights).sum(-1) + springs,
     )
+
+
+def kinetic_of_trees(model: Model, q: Array, v: Array) -> Array:
+    """(T + 1, *batch) kinetic energy of each tree, of links and rotors [J]; the world has none."""
+    trees, forest = trees_of(model.topology), Forest.of(model, q=q, v=v)
+    placed = place(forest, model, q)
+    moving = zip(inertias(forest, model, placed), move(forest, placed, v), strict=True)
+    links = forest.by_link([_kinetic(body, x.V) for body, x in moving])
+    rotors = (to_blocks(trees, model.armature * v**2) * 0.5).sum(1)
+    of = [np.flatnonzero(trees.of_link[:-1] == tree) for tree in range(trees.n)]
+    return rotors + jnp.stack([*(links[x].sum(0) for x in of), jnp.zeros_like(rotors[0])])
 
 
 def momentum(model: Model, state: State, about: Array | tuple = (0.0, 0.0, 0.0)) -> Momentum:

@@ -42,7 +42,7 @@ from .proposal import Proposal
 NEIGHBOURS = 4
 NEAR = 5.0  # of the gap band: so much may a gap be off
 STILL = 0.05  # of the rest speed: so much may a velocity be off
-ROUGH = 0.0014  # squared, of the energy: more, and a shorter step is taken
+ROUGH = 0.001  # squared, of the energy: more, and a shorter step is taken
 SAME = 0.05  # of the velocities that meet: more, and it is another contact
 SWEEPS = 40  # of conjugate gradients
 ENOUGH = 1e-4  # of what is wanted may be left

@@ -57,7 +57,7 @@ def test_a_rattleback_is_of_order_2():
         run = carom.rollout(model, state, duration=1.0, frame_dt=0.1, max_dt=max_dt)
         off.append(np.abs(np.asarray(run.v)[:, :3] - path[::400]).max())
     # the longest of these steps are taken shorter
-    assert off[0] < 0.1
+    assert off[0] < 0.15
     assert off[1] < 0.02
     assert off[2] < 1e-3
     assert off[2] < off[1] / 8
@@ -82,3 +82,31 @@ def test_a_box_that_topples_over_its_edge_does_not_strike(max_dt):
     assert run.stats.impacts == 0
     total, kinetic = energies(model, run)
     assert abs(total[-1] - total[0]) < (3e-3 if max_dt > 1 / 240 else 1e-3) * kinetic[-1]
+
+
+def hopper(lean=0.1):
+    """A torso of 10 kg on a foot of 0.1 kg, with a spring between them: 200 rad/s of the foot's own."""
+    scene = carom.SceneBuilder()
+    scene.add_plane(friction=0.8, restitution=0.0)
+    upright = carom.Prismatic((0, 0, 1))
+    scene.add_link("torso", joint=upright, position=(0, 0, 1), mass=10.0, inertia=np.eye(3) / 2)
+    hip = carom.Revolute((0, 1, 0), stiffness=50.0)
+    scene.add_link("hip", "torso", joint=hip, mass=0.5, inertia=np.eye(3) / 100, q0=(lean,))
+    leg = carom.Prismatic((0, 0, 1), stiffness=4e3, damping=10.0)
+    scene.add_link(
+        "foot", "hip", joint=leg, position=(0, 0, -0.9), mass=0.1, inertia=np.eye(3) * 1e-4,
+        shapes=[carom.Sphere(0.03)], restitution=0.0, friction=0.8,
+    )  # fmt: skip
+    return carom.compile_scene(scene.build())
+
+
+@pytest.mark.parametrize("scheme", ["exact", "lie_midpoint"])
+def test_a_light_foot_on_a_spring_does_not_chatter(scheme):
+    """It comes down, and stands or leaps: a few impacts, in place of over a thousand."""
+    model, state = hopper()
+    ends = []
+    for max_dt in (1 / 1000, 1 / 2000):
+        run = carom.rollout(model, state, duration=1.0, frame_dt=0.02, max_dt=max_dt, scheme=scheme)
+        assert run.stats.impacts <= 12
+        ends.append(np.asarray(run.q)[-1])
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-3)

@@ -39,10 +39,10 @@ from .run import Ran, closed, opened, run, run_lane
 class Stats:
     """Of every lane (...): what a run took.
 
-    ticks: steps tried; rollbacks: of these taken back; impacts; resting: contacts at rest or sliding, added up over
-    the steps; max_penetration: the deepest overlap of an accepted state [m, at joint limits rad or m]; useful: the
-    part of the ticks of the program in which the lane was not done yet; contacts: the most at one time; pairs: near
-    pairs that there was no room for, 0 where there was.
+    ticks: steps tried; rollbacks: of these taken back, or taken again; impacts; resting: contacts at rest or sliding,
+    added up over the steps; max_penetration: the deepest overlap of an accepted state [m, at joint limits rad or m];
+    useful: the part of the ticks of the program in which the lane was not done yet; contacts: the most at one time;
+    pairs: near pairs that there was no room for, 0 where there was.
     """
 
     ticks: Array

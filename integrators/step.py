@@ -3,7 +3,7 @@
 propose     integrators   motion over h, with the impulses of resting contacts
 detect      collision     what is near what there
 determine   contact       what touches, and which joints stand at their limits
-decide      integrators   too deep: roll back and take a shorter h; else accept
+decide      integrators   too deep: roll back, take a shorter h; off its contacts: again, put right; else accept
 respond     contact       impacts: new velocities
 prepare     integrators   what the next tick starts from
 """

@@ -110,16 +110,10 @@ def pick(score: Any, values: Any) -> Any:
 
     score: (k, ...); the leaves of values: (k, ...), broadcastable to it.
     """
-    leaves, tree = jax.tree.flatten(values)
-    leaves = [jnp.broadcast_to(leaf, score.shape) for leaf in leaves]
-
-    def better(best, other):
-        wins = other[0] > best[0]
-        return tuple(jax.lax.select(wins, o, b) for b, o in zip(best, other, strict=True))
-
-    start = (jnp.asarray(-jnp.inf, score.dtype), *(jnp.zeros((), leaf.dtype) for leaf in leaves))
-    picked = jax.lax.reduce((score, *leaves), start, better, (0,))
-    return jax.tree.unflatten(tree, picked[1:])
+    some = score > -jnp.inf
+    best = jnp.argmax(jnp.where(some, score, -jnp.inf), 0)
+    values = jax.tree.map(lambda x: jnp.broadcast_to(x, score.shape), values)
+    return jax.tree.map(lambda x: jnp.where(some.any(0), x, 0), at(best, values))
 
 
 def at(index: Any, values: Any) -> Any:

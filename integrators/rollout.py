@@ -197,7 +197,8 @@ def rollout(
 
     known = inside_jit or getattr(state.t, "is_fully_addressable", True)  # else other processes hold lanes too
     log = Log.of(state.t.size, max_events) if contacts else NO_LOG
-    result = in_enough_room(some, rules, _met, log, model.topology) if known else some(rules, log.rows, None)
+    scene = None if inside_jit else model.topology
+    result = in_enough_room(some, rules, _met, log, scene) if known else some(rules, log.rows, None)
     if throw and not inside_jit:
         code, t, q, v = at_hand(result.code, result.t, result.q, result.v)  # by numpy: there is nothing to compile
         room = {results.CONTACTS_FULL: result.stats.contacts, results.PAIRS_FULL: result.stats.pairs}

@@ -45,6 +45,7 @@ STILL = 0.05  # of the rest speed: so much may a velocity be off
 ROUGH = 0.001  # squared, of the energy: more, and a shorter step is taken
 SAME = 0.05  # of the velocities that meet: more, and it is another contact
 SWEEPS = 40  # of conjugate gradients
+DAMPING = 1e-3  # of K: contacts that all but depend on each other must not be set against each other
 ENOUGH = 1e-4  # of what is wanted may be left
 
 
@@ -182,44 +183,49 @@ def corrected(
     none = jnp.zeros_like(missed.gap)
     ways = Vec3(missed.tangent, missed.tangent, missed.normal)
     wanted = (jax.tree.map(lambda x: jnp.where(again, -x, 0), x) for x in (Vec3(none, none, missed.gap), missed.u))
-    shift, kick = (_least(rows, x, ways, before.shift) for x in wanted)
-    return Correction(before.shift + shift, before.kick + kick, before.times + 1)
+    still = rows._replace(drift=Vec3(none, none, none))
+    shift, kick = (_least(still, x, ways, before.shift) for x in wanted)
+    # M kick = J^T p
+    gains = kick.p.dot(missed.u + relative(still, kick.change) * 0.5).sum(0) > 0
+    return Correction(before.shift + shift.change, before.kick + jnp.where(gains, 0, kick.change), before.times + 1)
 
 
 class _Search(NamedTuple):
-    """Of conjugate gradients: what is left, the direction, and the change that was found."""
+    """Of conjugate gradients: what is left, the direction, the change that was found, and its impulses."""
 
     left: Vec3
     along: Vec3
     change: Array
+    p: Vec3
 
 
-def _least(rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> Array:
+def _least(rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Search:
     """The least change (T + 1, w, *batch), in tree blocks, that gives contacts what is wanted.
 
+    rows: without drift.
     ways: (C, *batch) bool, the directions that count.
 
-    By conjugate gradients: J Y may be singular (four corners on a floor), and its scales are few.
+    By conjugate gradients on J Y + DAMPING K: J Y may be singular (four corners on a floor), and its scales are few.
     """
     none = jnp.zeros_like(wanted.z)
-    still = rows._replace(drift=Vec3(none, none, none))
 
     def sweep(given: Any, x: _Search) -> _Search:
         rows, ways, enough = given
-        change = applied(rows, jnp.zeros_like(x.change), x.along)
-        gives = jax.tree.map(lambda way, u: jnp.where(way, u, 0), ways, relative(rows, change))
+        change, K = applied(rows, jnp.zeros_like(x.change), x.along), rows.K
+        soft = Vec3(K.xx * x.along.x, K.yy * x.along.y, K.zz * x.along.z) * DAMPING
+        gives = jax.tree.map(lambda way, u: jnp.where(way, u, 0), ways, relative(rows, change) + soft)
         old, curve = x.left.dot(x.left).sum(0), x.along.dot(gives).sum(0)
         go = (old > enough) & (curve > 0)
         part = jnp.where(go, old, 0) / jnp.where(go, curve, 1)
         left = x.left - gives * part
         more = left.dot(left).sum(0) / jnp.where(go, old, 1)
         along = jax.tree.map(lambda y, z: jnp.where(go, y + z * more, z), left, x.along)
-        return _Search(left, along, x.change + change * part)
+        return _Search(left, along, x.change + change * part, x.p + x.along * part)
 
     def busy(given: Any, x: tuple[Array, _Search]) -> Array:
         left = x[1].left
         return (x[0] < SWEEPS) & (left.dot(left).sum(0) > given[2]).any()
 
-    given = still, ways, wanted.dot(wanted).sum(0) * ENOUGH**2
-    start = jnp.zeros((), jnp.int32), _Search(wanted, wanted, jnp.zeros_like(like))
-    return loop(SWEEPS, busy, lambda given, x: (x[0] + 1, sweep(given, x[1])), given, start)[1].change
+    given = rows, ways, wanted.dot(wanted).sum(0) * ENOUGH**2
+    start = jnp.zeros((), jnp.int32), _Search(wanted, wanted, jnp.zeros_like(like), Vec3(none, none, none))
+    return loop(SWEEPS, busy, lambda given, x: (x[0] + 1, sweep(given, x[1])), given, start)[1]

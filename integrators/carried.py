@@ -142,11 +142,11 @@ def _partners(before: Contacts, contacts: Contacts, at: Vec3, near: Array, held:
     stay = held, jnp.broadcast_to(rows, before.gap.shape), held
     given = before, contacts, at, held
     moved = (held & ~same).any()
-    _, found = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, _search(*given)), given, (moved, stay))
+    _, found = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, _nearest(*given)), given, (moved, stay))
     return found
 
 
-def _search(before: Contacts, contacts: Contacts, at: Vec3, held: Array) -> tuple[Array, Array, Array]:
+def _nearest(before: Contacts, contacts: Contacts, at: Vec3, held: Array) -> tuple[Array, Array, Array]:
     shifts, rows = range(-NEIGHBOURS, NEIGHBOURS + 1), _numbers(before.gap)
     least, which = jnp.full_like(before.gap, jnp.inf), jnp.zeros_like(before.pair)
     for shift in shifts:
@@ -190,7 +190,7 @@ def corrected(
     return Correction(before.shift + shift.change, before.kick + jnp.where(gains, 0, kick.change), before.times + 1)
 
 
-class _Search(NamedTuple):
+class _Gradients(NamedTuple):
     """Of conjugate gradients: what is left, the direction, the change that was found, and its impulses."""
 
     left: Vec3
@@ -199,7 +199,7 @@ class _Search(NamedTuple):
     p: Vec3
 
 
-def _least(rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Search:
+def _least(rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Gradients:
     """The least change (T + 1, w, *batch), in tree blocks, that gives contacts what is wanted.
 
     rows: without drift.
@@ -209,7 +209,7 @@ def _least(rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Search:
     """
     none = jnp.zeros_like(wanted.z)
 
-    def sweep(given: Any, x: _Search) -> _Search:
+    def sweep(given: Any, x: _Gradients) -> _Gradients:
         rows, ways, enough = given
         change, K = applied(rows, jnp.zeros_like(x.change), x.along), rows.K
         soft = Vec3(K.xx * x.along.x, K.yy * x.along.y, K.zz * x.along.z) * DAMPING
@@ -220,12 +220,12 @@ def _least(rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Search:
         left = x.left - gives * part
         more = left.dot(left).sum(0) / jnp.where(go, old, 1)
         along = jax.tree.map(lambda y, z: jnp.where(go, y + z * more, z), left, x.along)
-        return _Search(left, along, x.change + change * part, x.p + x.along * part)
+        return _Gradients(left, along, x.change + change * part, x.p + x.along * part)
 
-    def busy(given: Any, x: tuple[Array, _Search]) -> Array:
+    def busy(given: Any, x: tuple[Array, _Gradients]) -> Array:
         left = x[1].left
         return (x[0] < SWEEPS) & (left.dot(left).sum(0) > given[2]).any()
 
     given = rows, ways, wanted.dot(wanted).sum(0) * ENOUGH**2
-    start = jnp.zeros((), jnp.int32), _Search(wanted, wanted, jnp.zeros_like(like), Vec3(none, none, none))
+    start = jnp.zeros((), jnp.int32), _Gradients(wanted, wanted, jnp.zeros_like(like), Vec3(none, none, none))
     return loop(SWEEPS, busy, lambda given, x: (x[0] + 1, sweep(given, x[1])), given, start)[1]

@@ -97,17 +97,8 @@ def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Dri
     code = gravest(lane.code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
     room = lane.counts.contacts, lane.counts.pairs
     after, impacts = lane.ready.contacts, _in_world(events_of(record, rules.law))
-    return Frame(
-        lane.ready.state,
-        left,
-        turns,
-        before,
-        _touching(after, in_envelope(model, after)),
-        impacts,
-        carried,
-        code,
-        *room,
-    )
+    there = _touching(after, in_envelope(model, after))
+    return Frame(lane.ready.state, left, turns, before, there, impacts, carried, code, *room)
 
 
 def _touching(contacts: Contacts, real: Array, impulse: Vec3 | None = None) -> Touching:

@@ -110,10 +110,8 @@ def decide(
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
     short = jnp.where(h < USEFUL * max_dt, search.short + 1, 0)
     # what was fine enough may do for the next step, too; a frame starts as if nothing was known
-    fine = jnp.where(
-        (h < lane.clock.left) & (GROWTH * h < max_dt), jnp.where(search.fine < jnp.inf, GROWTH * h, jnp.inf), jnp.inf
-    )
-    new = none._replace(high=ahead, short=short, fine=fine)
+    paced = jnp.isfinite(search.fine) & (h < lane.clock.left) & (GROWTH * h < max_dt)
+    new = none._replace(high=ahead, short=short, fine=jnp.where(paced, GROWTH * h, jnp.inf))
     rejected = none._replace(
         high=jnp.where(too_deep, h, search.high),
         aim=jnp.where(too_deep, back, jnp.where(rough, h / 2, h * part)),

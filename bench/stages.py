@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from carom.collision.detect import detect
+from carom.collision.detect import look_around
 from carom.contact.determine import determine
 from carom.contact.respond import respond
 from carom.contact.rows import rows_of
@@ -25,6 +25,7 @@ from carom.integrators.proposal import proposal
 from carom.integrators.recording import Record
 from carom.integrators.rollout import has_limits
 from carom.integrators.rules import Rules
+from carom.integrators.sensitivity import looks
 from carom.integrators.step import first_lane, tick
 from carom.integrators.time_control import decide, step_to_try
 
@@ -49,13 +50,14 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
     def propose(model: Any, lane: Any, max_dt: Any) -> Any:
         return proposal(rules, model, lane, step_to_try(lane, max_dt))
 
-    def find(model: Any, propose: Any) -> Any:
-        margin = reach(model)
+    def find(model: Any, propose: Any, max_dt: Any) -> Any:
+        margin, state = reach(model), propose.state
         margin = jnp.inf if margin is None else margin
-        return detect(model, propose.state.q, margin=margin, max_pairs=rules.max_pairs)
+        look = looks(model, state.q, state.v, max_dt)
+        return look_around(model, state.q, look, margin=margin, max_pairs=rules.max_pairs)
 
     def touching(model: Any, propose: Any, detect: Any) -> Any:
-        return determine(model, propose.state.q, detect, max_contacts=rules.max_contacts, limits=rules.limits)
+        return determine(model, propose.state.q, detect[0], max_contacts=rules.max_contacts, limits=rules.limits)
 
     def rows(model: Any, propose: Any, determine: Any) -> Any:
         return rows_of(model, propose.state.q, determine)
@@ -71,7 +73,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
         model: Any, max_dt: Any, propose: Any, detect: Any, determine: Any, rows: Any, decide: Any, respond: Any
     ) -> Any:
         after = State(propose.state.q, respond.v, decide[2])
-        return prepared(rules, model, after, detect, determine, rows, _untold(), max_dt)
+        return prepared(rules, model, after, *detect, determine, rows, _untold(), max_dt)
 
     def choose(lane: Any, decide: Any, prepare: Any) -> Any:
         verdict, clock, _ = decide

@@ -70,6 +70,28 @@ def bounding_spheres(model: Model) -> Ball:
     return Ball(joined[..., :3], joined[..., 3])
 
 
+def bounding_halves(model: Model) -> Array:
+    """Half the size (..., ns, 3) of a box around each shape, in its own axes, about the centre of its bounding sphere
+    [m]; inf for planes."""
+    halves: dict[str, Callable[[Array], Array]] = {
+        "sphere": lambda s: s[..., jnp.array([0, 0, 0])],
+        "plane": lambda s: jnp.full_like(s, jnp.inf),
+        "box": lambda s: s,
+        "capsule": lambda s: s[..., jnp.array([0, 0, 0])].at[..., 2].add(s[..., 1]),
+        "cylinder": lambda s: s[..., jnp.array([0, 0, 1])],
+        "ellipsoid": lambda s: s,
+    }
+    parts = []
+    for kind, shapes in _runs(model.topology):
+        if kind in halves:
+            half = halves[kind](take(model.shape_size, shapes, -2))
+        else:
+            p = _points(model, shapes)
+            half = jnp.stack([(x.max(-1) - x.min(-1)) / 2 for x in (p.x, p.y, p.z)], -1)
+        parts.append((shapes, half))
+    return _in_order(parts, model, 3)
+
+
 @compiled
 def bounding_radii(model: Model) -> Array:
     """Radii (..., ns) of the `bounding_spheres` [m], for the host."""

@@ -23,9 +23,11 @@ from ..engine.native.primitive import native
 from ..engine.results import NOT_FINITE, OK, PAIRS_FULL
 from .bounds import bounding_spheres
 from .broad import Candidates, PairGroup, Plan, candidates, plan
+from .by_need import Pairs, meet_near, volumes
+from .culling.volumes import Volume
 from .fcl_backend import fcl_proximities
 from .geometry.near import Near
-from .narrow import meet, ordered
+from .narrow import KERNELS, meet, ordered
 from .posed import Shapes, chosen, found, rows_first, shapes_at
 from .proximities import Proximities
 
@@ -90,18 +92,42 @@ def _lane(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximi
 
 
 def _proximities(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximities:
+    return _looked(max_pairs, model, q, margin, None)[0]
+
+
+def look_around(
+    model: Model, q: Array, look: Array, *, margin: Array | float, max_pairs: int | None = None
+) -> tuple[Proximities, Proximities]:
+    """What a step needs to know at the coordinates q (*batch, nq): the rows of `detect` on the device for pairs that
+    are near, and a row of each pair that says how far apart it is at least. That is its first row, if it is near. If
+    not, the gap is a lower bound along the normal, and the points are on planes that the shapes do not reach beyond.
+
+    look: (ns, *batch) [m], of each shape. A pair whose bounding volumes are farther apart than the sum of its two is
+    too far, if its kernel searches.
+    """
+    return _looked(max_pairs, model, q, margin, look)
+
+
+def _looked(
+    max_pairs: int | None, model: Model, q: Array, margin: Any, look: Array | None
+) -> tuple[Proximities, Proximities]:
     shapes = shapes_at(model, q)
     pairs = plan(model.topology, max_pairs)
     near = _candidates(shapes, pairs, 0.0 if margin is None else margin)
     every = tuple(group for group, some in zip(pairs.groups, near, strict=True) if some is None)
-    parts, needed = [_rows_of(shapes, bucket) for bucket in _buckets(model.topology, every)], jnp.int32(0)
+    around = None if look is None else (volumes(shapes), look)
+    both = [_rows_of(shapes, bucket, around) for bucket in _buckets(model.topology, every)]
+    needed = jnp.int32(0)
     for group, some in zip(pairs.groups, near, strict=True):
         if some is not None:
-            parts.append(_rows_of_found(shapes, group, some))
+            both.append(_rows_of_found(shapes, group, some, around))
             needed = jnp.maximum(needed, jnp.where(some.needed > group.capacity, some.needed, 0))
     code = jnp.where(_finite(shapes), jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE).astype(jnp.int32)
-    near_enough = _surface(shapes, parts, jnp.inf if margin is None else margin)
-    return near_enough._replace(code=code, needed=jnp.broadcast_to(needed, code.shape))
+    met = _surface(shapes, [part for part, _ in both], jnp.inf if margin is None else margin)
+    bounds = [_Part(part.pair, part.rows[:1]) for part, _ in both] + [part for _, part in both if part is not None]
+    least = _surface(shapes, bounds, jnp.inf)
+    told = {"code": code, "needed": jnp.broadcast_to(needed, code.shape)}
+    return met._replace(**told), least._replace(**told)
 
 
 def _finite(shapes: Shapes) -> Array:
@@ -164,18 +190,39 @@ def _candidates(shapes: Shapes, pairs: Plan, margin: Any) -> Sequence[Candidates
     return [None if all_of_it else found for all_of_it, found in zip(every, near, strict=True)]
 
 
-def _rows_of(shapes: Shapes, bucket: Bucket) -> _Part:
-    a, b = (chosen(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
+def _rows_of(shapes: Shapes, bucket: Bucket, around: Any) -> tuple[_Part, _Part | None]:
     own = (-1, *(1,) * len(shapes.batch))
     swapped = None if not any(bucket.swapped) else np.asarray(bucket.swapped).reshape(own)
-    return _Part(jnp.asarray(bucket.pair, jnp.int32).reshape(own), meet(bucket.kinds, a, b, swapped))
+    pair = np.asarray(bucket.pair, np.int32)
+    if _by_need(bucket.kinds, around):
+        shape = (np.asarray(x, np.int32) for x in bucket[1:3])
+        return _met(shapes, around, Pairs(bucket.kinds, *shape, swapped, np.True_), pair)
+    a, b = (chosen(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
+    return _Part(jnp.asarray(pair).reshape(own), meet(bucket.kinds, a, b, swapped)), None
 
 
-def _rows_of_found(shapes: Shapes, group: PairGroup, near: Candidates) -> _Part:
+def _rows_of_found(shapes: Shapes, group: PairGroup, near: Candidates, around: Any) -> tuple[_Part, _Part | None]:
     kinds, swap = ordered(*group.kinds)
     a, b, pair = group.shapes_of(near.row)
-    first, second = (found(shapes, kind, index) for kind, index in zip(kinds, (b, a) if swap else (a, b), strict=True))
-    return _Part(pair, meet(kinds, first, second, np.True_ if swap else None))
+    shape, swapped = (b, a) if swap else (a, b), np.True_ if swap else None
+    if _by_need(kinds, around):
+        return _met(shapes, around, Pairs(kinds, *shape, swapped, pair >= 0), pair)
+    first, second = (found(shapes, kind, index) for kind, index in zip(kinds, shape, strict=True))
+    return _Part(pair, meet(kinds, first, second, swapped)), None
+
+
+def _by_need(kinds: tuple[str, str], around: Any) -> bool:
+    """A heightfield is no volume: it looks for itself what is near."""
+    return around is not None and KERNELS[kinds].searches and "heightfield" not in kinds
+
+
+def _met(shapes: Shapes, around: tuple[Volume, Array], pairs: Pairs, pair: Any) -> tuple[_Part, _Part]:
+    """pair: (n,) or (n, *batch) rows of `topology.pairs`."""
+    met = meet_near(shapes, *around, pairs)
+    at = jnp.maximum(met.order, 0)
+    looked = jnp.asarray(pair)[at] if pair.ndim == 1 else jnp.take_along_axis(pair, at, 0)
+    every = jnp.asarray(pair).reshape(len(pair), *pair.shape[1:], *(1,) * (len(shapes.batch) + 1 - pair.ndim))
+    return _Part(jnp.where(met.order < 0, -1, looked), met.rows), _Part(every, (met.apart,))
 
 
 def _surface(shapes: Shapes, parts: list[_Part], reported: Any) -> Proximities:

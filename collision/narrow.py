@@ -26,32 +26,37 @@ Run = Callable[[Solid, Solid, Transform], tuple[Near, ...]]
 
 
 class Kernel(NamedTuple):
-    """run: (a, b, pose of B in A's frame) -> rows, the closest first.  rows: how many."""
+    """run: (a, b, pose of B in A's frame) -> rows, the closest first.  rows: how many.
+    searches: whether it is not differentiated itself, and dear: pairs that are far apart are kept from it."""
 
     run: Run
     rows: int
+    searches: bool = False
 
 
 KINDS = ("plane", "heightfield", "sphere", "capsule", "box", "cylinder", "ellipsoid", "hull", "mesh")
 
 
-def _solved(run: Run) -> Run:
-    """A kernel that searches: not differentiated; what it found is carried along by the two bodies instead.
+@jax.custom_jvp
+def _carried(row: Near, a: Transform, b: Transform) -> Near:
+    """A row that was searched for, of shapes at the poses a and b. Its derivative is that of points fixed to them.
 
     The gap is the largest separation over all normals, and the smallest over all points, so its derivative is that
-    of fixed points along a fixed normal (Danskin, 1966). The normal and the points of A are fixed to A.
+    of fixed points along a fixed normal (Danskin, 1966). The normal is fixed to A.
     """
+    return row
 
-    def carried(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
-        a0, b0, X0 = jax.lax.stop_gradient((a, b, X))
 
-        def carry(row: Near) -> Near:
-            moved = X.R @ (X0.R.T @ (row.b - X0.p)) + X.p - row.b  # zero, but for its derivative
-            return row._replace(gap=row.gap - row.normal.dot(moved), b=row.b + moved)
-
-        return tuple(carry(row) for row in run(a0, b0, X0))
-
-    return carried
+@_carried.defjvp
+def _carried_on(primals: Any, tangents: Any) -> tuple[Near, Near]:
+    row, a, b = primals
+    _, da, db = tangents
+    fixed = jax.lax.stop_gradient
+    own = fixed(a.R.T @ row.normal), fixed(a.R.T @ (row.a - a.p)), fixed(b.R.T @ (row.b - b.p))
+    there = _carried(*primals)
+    turn, point_a, point_b = da.R @ own[0], da.R @ own[1] + da.p, db.R @ own[2] + db.p
+    rate = turn.dot(there.a - there.b) + there.normal.dot(point_a - point_b)
+    return there, Near(rate, turn, point_a, point_b)
 
 
 KERNELS: dict[tuple[str, str], Kernel] = {
@@ -61,33 +66,33 @@ KERNELS: dict[tuple[str, str], Kernel] = {
     ("plane", "cylinder"): Kernel(plane.plane_cylinder, 4),
     ("plane", "ellipsoid"): Kernel(plane.plane_ellipsoid, 1),
     ("plane", "hull"): Kernel(plane.plane_hull, 4),
-    ("heightfield", "sphere"): Kernel(_solved(heightfield.heightfield("sphere")), 4),
-    ("heightfield", "capsule"): Kernel(_solved(heightfield.heightfield("capsule")), 4),
-    ("heightfield", "box"): Kernel(_solved(heightfield.heightfield("box")), 4),
-    ("heightfield", "cylinder"): Kernel(_solved(heightfield.heightfield("cylinder")), 4),
-    ("heightfield", "ellipsoid"): Kernel(_solved(heightfield.heightfield("ellipsoid")), 4),
-    ("heightfield", "hull"): Kernel(_solved(heightfield.heightfield("hull")), 4),
+    ("heightfield", "sphere"): Kernel(heightfield.heightfield("sphere"), 4, searches=True),
+    ("heightfield", "capsule"): Kernel(heightfield.heightfield("capsule"), 4, searches=True),
+    ("heightfield", "box"): Kernel(heightfield.heightfield("box"), 4, searches=True),
+    ("heightfield", "cylinder"): Kernel(heightfield.heightfield("cylinder"), 4, searches=True),
+    ("heightfield", "ellipsoid"): Kernel(heightfield.heightfield("ellipsoid"), 4, searches=True),
+    ("heightfield", "hull"): Kernel(heightfield.heightfield("hull"), 4, searches=True),
     ("sphere", "sphere"): Kernel(round.sphere_sphere, 1),
     ("sphere", "capsule"): Kernel(round.sphere_capsule, 1),
     ("sphere", "box"): Kernel(box.sphere_box, 1),
-    ("sphere", "cylinder"): Kernel(_solved(convex("sphere", "cylinder")), 1),
-    ("sphere", "ellipsoid"): Kernel(_solved(convex("sphere", "ellipsoid")), 1),
-    ("sphere", "hull"): Kernel(_solved(polytope.sphere_hull), 1),
+    ("sphere", "cylinder"): Kernel(convex("sphere", "cylinder"), 1, searches=True),
+    ("sphere", "ellipsoid"): Kernel(convex("sphere", "ellipsoid"), 1, searches=True),
+    ("sphere", "hull"): Kernel(polytope.sphere_hull, 1, searches=True),
     ("capsule", "capsule"): Kernel(round.capsule_capsule, 2),
-    ("capsule", "box"): Kernel(_solved(box.capsule_box), 4),
-    ("capsule", "cylinder"): Kernel(_solved(convex("capsule", "cylinder")), 4),
-    ("capsule", "ellipsoid"): Kernel(_solved(convex("capsule", "ellipsoid")), 1),
-    ("capsule", "hull"): Kernel(_solved(polytope.capsule_hull), 4),
-    ("box", "box"): Kernel(_solved(box.box_box), 4),
-    ("box", "cylinder"): Kernel(_solved(convex("box", "cylinder")), 4),
-    ("box", "ellipsoid"): Kernel(_solved(convex("box", "ellipsoid")), 1),
-    ("box", "hull"): Kernel(_solved(polytope.box_hull), 4),
-    ("cylinder", "cylinder"): Kernel(_solved(convex("cylinder", "cylinder")), 4),
-    ("cylinder", "ellipsoid"): Kernel(_solved(convex("cylinder", "ellipsoid")), 1),
-    ("cylinder", "hull"): Kernel(_solved(convex("cylinder", "hull")), 4),
-    ("ellipsoid", "ellipsoid"): Kernel(_solved(convex("ellipsoid", "ellipsoid")), 1),
-    ("ellipsoid", "hull"): Kernel(_solved(convex("ellipsoid", "hull")), 1),
-    ("hull", "hull"): Kernel(_solved(polytope.hull_hull), 4),
+    ("capsule", "box"): Kernel(box.capsule_box, 4, searches=True),
+    ("capsule", "cylinder"): Kernel(convex("capsule", "cylinder"), 4, searches=True),
+    ("capsule", "ellipsoid"): Kernel(convex("capsule", "ellipsoid"), 1, searches=True),
+    ("capsule", "hull"): Kernel(polytope.capsule_hull, 4, searches=True),
+    ("box", "box"): Kernel(box.box_box, 4, searches=True),
+    ("box", "cylinder"): Kernel(convex("box", "cylinder"), 4, searches=True),
+    ("box", "ellipsoid"): Kernel(convex("box", "ellipsoid"), 1, searches=True),
+    ("box", "hull"): Kernel(polytope.box_hull, 4, searches=True),
+    ("cylinder", "cylinder"): Kernel(convex("cylinder", "cylinder"), 4, searches=True),
+    ("cylinder", "ellipsoid"): Kernel(convex("cylinder", "ellipsoid"), 1, searches=True),
+    ("cylinder", "hull"): Kernel(convex("cylinder", "hull"), 4, searches=True),
+    ("ellipsoid", "ellipsoid"): Kernel(convex("ellipsoid", "ellipsoid"), 1, searches=True),
+    ("ellipsoid", "hull"): Kernel(convex("ellipsoid", "hull"), 1, searches=True),
+    ("hull", "hull"): Kernel(polytope.hull_hull, 4, searches=True),
 }
 
 
@@ -108,11 +113,31 @@ def meet(kinds: tuple[str, str], a: Some, b: Some, swapped: Any = None) -> tuple
     if kinds not in KERNELS:
         fix = 'use backend="fcl", or Mesh(..., convex="hull" or "pieces")'
         raise ValueError(f"the device detector has no kernel for a {kinds[0]} and a {kinds[1]}: {fix}")
+    if KERNELS[kinds].searches:
+        return mirrored(carried(searched(kinds, a, b), a.pose, b.pose), swapped)
+    return mirrored(_in_world(KERNELS[kinds].run, a, b), swapped)
+
+
+def searched(kinds: tuple[str, str], a: Some, b: Some) -> tuple[Near, ...]:
+    """Rows, in the world, of a kernel that searches: A is of the first kind. They have no derivative."""
+    return _in_world(KERNELS[kinds].run, *jax.lax.stop_gradient((a, b)))
+
+
+def carried(rows: tuple[Near, ...], a: Transform, b: Transform) -> tuple[Near, ...]:
+    """The same rows with their derivative, from the poses of the shapes."""
+    return tuple(_carried(row, a, b) for row in rows)
+
+
+def mirrored(rows: tuple[Near, ...], swapped: Any) -> tuple[Near, ...]:
+    """Rows of pairs whose shape A is the kernel's second where swapped (n, *batch or ones); None: nowhere."""
+    return rows if swapped is None else tuple(select(swapped, row.mirrored(), row) for row in rows)
+
+
+def _in_world(run: Run, a: Some, b: Some) -> tuple[Near, ...]:
     R, p = a.pose.R, a.pose.p
     X = settled(Transform(R.T @ b.pose.R, R.T @ (b.pose.p - p)))
-    rows = settled(_in_tiles(KERNELS[kinds].run, a.solid, b.solid, X))
-    rows = tuple(Near(row.gap, R @ row.normal, R @ row.a + p, R @ row.b + p) for row in rows)
-    return rows if swapped is None else tuple(select(swapped, row.mirrored(), row) for row in rows)
+    rows = settled(_in_tiles(run, a.solid, b.solid, X))
+    return tuple(Near(row.gap, R @ row.normal, R @ row.a + p, R @ row.b + p) for row in rows)
 
 
 def _in_tiles(run: Run, a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.spatial import Transform
-from ..engine.algebra.vec3 import Vec3
+from ..engine.algebra.vec3 import Vec3, pytree
 from ..engine.dynamics.kinematics import place
 from ..engine.forest import Forest
 from ..engine.model import Model, Topology
@@ -72,7 +72,7 @@ def shapes_at(model: Model, q: Array) -> Shapes:
     return Shapes(model, pose, batch)
 
 
-@dataclass(frozen=True)
+@pytree
 class Some:
     """Some of a model's shapes, all of one kind: their Solid and pose, components (n, *batch); solids' batch axes
     may be ones."""

@@ -15,11 +15,12 @@ from jax import Array
 
 from ..collision.proximities import Proximities
 from ..engine.algebra.vec3 import Vec3
+from ..engine.compaction import in_front
 from ..engine.joints import JOINTS
 from ..engine.model import Model, Topology
 from ..engine.results import CONTACTS_FULL, OK, gravest
 from .contacts import Contacts, tangents
-from .picking import in_front, picked
+from .picking import picked
 
 ENVELOPE = 10  # gap bands within which a contact may rest
 SIGHT = 1e5  # gap bands within which a step looks for the contacts that it carried; the margin of detection is larger

@@ -23,6 +23,7 @@ from jax import Array
 
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Sym3, Vec3
+from ..engine.compaction import in_front
 from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, OK, gravest
 from .cone.solve import solve_cone
@@ -31,7 +32,7 @@ from .determine import of_pairs, phases
 from .events import Impacts
 from .laws.law import Law
 from .laws.table import reversible_impulse
-from .picking import in_front, picked
+from .picking import picked
 from .rows import Rows, applied, relative
 
 UNIT = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)

@@ -35,14 +35,16 @@ def prepared(
     model: Model,
     state: State,
     near: Proximities,
+    bounds: Proximities,
     contacts: Contacts,
     rows: Rows,
     told: Drive,
     max_dt: Array,
 ) -> Ready:
-    """near, contacts, rows: what was found at `state`, whose velocities have been through their impacts."""
+    """near, bounds, contacts, rows: what was found at `state`, whose velocities have been through their impacts."""
     dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
-    longest, touch = _how_far(rules, *stop_gradient((model, state, near, told, dv)))  # a choice has no derivative
+    known = stop_gradient((model, state, near, bounds, told, dv))  # a choice has no derivative
+    longest, touch = _how_far(rules, *known)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
@@ -50,7 +52,7 @@ def prepared(
 
 
 def _how_far(
-    rules: Rules, model: Model, state: State, near: Proximities, told: Drive, dv: Array
+    rules: Rules, model: Model, state: State, near: Proximities, bounds: Proximities, told: Drive, dv: Array
 ) -> tuple[Array, Array]:
     """The longest step (*batch) that passes through nothing unseen, and when something is expected to touch [s]."""
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
@@ -58,7 +60,7 @@ def _how_far(
         return longest, touch
     likely = rules.time_control == "likely"
     if model.topology.pairs:
-        longest = longest_step(model, state, near, control=told.motors, forces=told.forces, likely=likely)
+        longest = longest_step(model, state, bounds, control=told.motors, forces=told.forces, likely=likely)
     margin = reach(model)
     if margin is not None:
         unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces, likely=likely)

@@ -31,9 +31,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.lax import stop_gradient
 
-from ..collision.detect import detect
+from ..collision.bounds import bounding_spheres
+from ..collision.detect import look_around
 from ..collision.proximities import Proximities
+from ..collision.speeds.shape_speeds import shape_speeds
 from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, determine, phases
 from ..contact.grips import locked
@@ -51,41 +54,57 @@ from .prepare import reach
 from .proposal import Proposal
 from .rules import Rules
 
+AHEAD, ASIDE = 4.0, 0.05  # longest steps at the present speed, and bounding radii, that a shape looks ahead
+
 
 class Seen(NamedTuple):
-    """What there is at some coordinates: what is near, what touches, and the rows of that."""
+    """What there is at some coordinates.
+
+    near: pairs that are near.  bounds: how far apart each pair is at least.  contacts: what touches.  rows: of these.
+    """
 
     near: Proximities
+    bounds: Proximities
     contacts: Contacts
     rows: Rows
 
 
-def seen(rules: Rules, model: Model, q: Array) -> Seen:
-    """At the coordinates q (*batch, nq)."""
+def looks(model: Model, q: Array, v: Array, max_dt: Array) -> Array:
+    """How near each shape must be to another to be looked at closely, (ns, *batch) [m]: what is farther must not
+    shorten the next step, and what touches is nearer."""
+    size = jnp.where(jnp.isfinite(size := bounding_spheres(model).radius), size, 0)
+    size = jnp.moveaxis(size, -1, 0).reshape(*size.shape[-1:], *(1,) * (q.ndim - size.ndim), *size.shape[:-1])
+    return stop_gradient(shape_speeds(model, q, v) * (AHEAD * max_dt) + ASIDE * size + SIGHT * model.gap_band)
+
+
+def seen(rules: Rules, model: Model, q: Array, look: Array) -> Seen:
+    """At the coordinates q (*batch, nq).  look: (ns, *batch) [m], see `looks`."""
     with jax.named_scope("detect"):
         margin = reach(model)
-        near = detect(model, q, margin=jnp.inf if margin is None else margin, max_pairs=rules.max_pairs)
+        near, bounds = look_around(
+            model, q, look, margin=jnp.inf if margin is None else margin, max_pairs=rules.max_pairs
+        )
     with jax.named_scope("determine"):
         contacts = determine(model, q, near, max_contacts=rules.max_contacts, envelope=SIGHT, limits=rules.limits)
-        return Seen(near, contacts, rows_of(model, q, contacts))
+        return Seen(near, bounds, contacts, rows_of(model, q, contacts))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def seen_in_time(rules: Rules, model: Model, lane: Lane, tried: Proposal) -> tuple[Proposal, Seen, Array]:
+def seen_in_time(rules: Rules, model: Model, lane: Lane, tried: Proposal, look: Array) -> tuple[Proposal, Seen, Array]:
     """The end of a proposal, what is seen there, and `Lane.late` there. Where something strikes, the end is when it
     does."""
-    return tried, seen(rules, model, tried.state.q), lane.late
+    return tried, seen(rules, model, tried.state.q, look), lane.late
 
 
 def _moved(rules: Rules, primals: Any, tangents: Any) -> Any:
-    model, lane, tried = differentiated_once(primals)
+    model, lane, tried, near_enough = differentiated_once(primals)
     fields, tree = jax.tree.flatten(model)
     slopes = jax.tree.leaves(tangents[0], is_leaf=is_zero)
     varied = [k for k, d in enumerate(slopes) if not is_zero(d)]
 
     def look(q: Array, *own: Array) -> Seen:
         new = dict(zip(varied, own, strict=True))
-        return seen(rules, jax.tree.unflatten(tree, [new.get(k, x) for k, x in enumerate(fields)]), q)
+        return seen(rules, jax.tree.unflatten(tree, [new.get(k, x) for k, x in enumerate(fields)]), q, near_enough)
 
     d: Proposal = filled(tangents[2], tried)
     late = filled(tangents[1].late, lane.late)

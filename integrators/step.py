@@ -29,7 +29,7 @@ from .lanes import Correction, Counts, Lane, Ready, Search, select
 from .prepare import Told, prepared
 from .proposal import Proposal, proposal
 from .rules import Rules
-from .sensitivity import seen, seen_in_time
+from .sensitivity import looks, seen, seen_in_time
 from .time_control import decide, stalled, step_to_try
 
 
@@ -51,7 +51,8 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     """
     with jax.named_scope("propose"):
         tried = proposal(rules, model, lane, step_to_try(lane, max_dt))
-    tried, (near, contacts, rows), late = seen_in_time(rules, model, lane, tried)
+    look = looks(model, tried.state.q, tried.state.v, max_dt)
+    tried, (near, bounds, contacts, rows), late = seen_in_time(rules, model, lane, tried, look)
     with jax.named_scope("decide"):
         verdict = decide(rules, model, lane, tried, contacts, rows, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
@@ -61,7 +62,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     with jax.named_scope("prepare"):
         after = State(tried.state.q, struck.v, t)
         orders = told(model, after, clock.frame)
-        ready = prepared(rules, model, after, near, contacts, rows, orders, max_dt)
+        ready = prepared(rules, model, after, near, bounds, contacts, rows, orders, max_dt)
     code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
     counts = lane.counts.plus(
         accepted, ~lane.done, full, tried.resting, struck.impacts.count, *stop_gradient((contacts, near.needed))
@@ -78,8 +79,8 @@ def first_lane(rules: Rules, model: Model, state: State, frames: Frames, told: T
     """Lanes at their first states; their first tick goes nowhere and looks what is there."""
 
     def look() -> Ready:
-        near, contacts, rows = seen(rules, model, state.q)
-        return prepared(rules, model, state, near, contacts, rows, told(model, state, no), state.t)
+        near, bounds, contacts, rows = seen(rules, model, state.q, looks(model, state.q, state.v, state.t))
+        return prepared(rules, model, state, near, bounds, contacts, rows, told(model, state, no), state.t)
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)

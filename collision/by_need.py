@@ -1,0 +1,105 @@
+"""The narrow phase by need: kernels that search see the pairs whose bounding volumes are near, a vector at a time.
+
+Of all other pairs it is known how far apart they are at least, and along which direction (`culling/volumes.py`). That
+is enough for the length of a step (`safe_step.py`), and they have no contacts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..engine.compaction import in_front
+from ..engine.rows import take
+from .bounds import bounding_halves, bounding_spheres
+from .culling.volumes import Volume, separation
+from .geometry.near import Near, only_where
+from .narrow import KERNELS, carried, mirrored, searched
+from .posed import Shapes, found, rows_first
+
+VECTOR = 64  # bytes
+
+
+class Pairs(NamedTuple):
+    """n pairs of shapes of two kinds, a key of KERNELS.
+
+    first, second: (n,) or (n, *batch) the shapes, in that order.  swapped: bool, where the second is the pair's shape
+    A.  there: bool, which of them are pairs at all.  These two (n,) or (n, *batch), or one for all.
+    """
+
+    kinds: tuple[str, str]
+    first: Any
+    second: Any
+    swapped: Any
+    there: Any
+
+
+class Met(NamedTuple):
+    """order: (m, *batch) which pairs were looked at, in front, and -1.  rows: theirs, components (m, *batch).
+    apart: (n, *batch) of each pair that was not, a bound of its gap and the direction it holds for; gap inf of others.
+    """
+
+    order: Array
+    rows: tuple[Near, ...]
+    apart: Near
+
+
+def volumes(shapes: Shapes) -> Volume:
+    """Around all shapes, components (ns, *batch)."""
+    ball, pose = jax.lax.stop_gradient((bounding_spheres(shapes.model), shapes.pose))
+    column = lambda x: rows_first(x, shapes.batch)  # noqa: E731
+    center, half = column(ball.center), column(jax.lax.stop_gradient(bounding_halves(shapes.model)))
+    ends = (tuple(x[..., k] for k in range(3)) for x in (center, half))
+    p, h = (type(pose.p)(*x) for x in ends)
+    return Volume(pose.R @ p + pose.p, column(ball.radius[..., None])[..., 0], h, pose.R)
+
+
+def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Met:
+    """look: (ns, *batch) [m]: a pair is looked at where the gap of its volumes is no larger than the sum of its two."""
+    batch, n = shapes.batch, len(pairs.first)
+    (a, look_a), (b, look_b) = (_of((around, look), k, batch) for k in (pairs.first, pairs.second))
+    apart = separation(a, b)
+    near = (apart.gap <= look_a + look_b) & pairs.there
+    near = jnp.broadcast_to(near, (n, *batch))
+    apart = only_where(~near & pairs.there, apart)
+    each = VECTOR // apart.gap.dtype.itemsize
+    order, real = in_front(near, -(-n // each) * each)
+    count = near.sum(0, dtype=jnp.int32).max()
+    fixed = Shapes(*jax.lax.stop_gradient((shapes.model, shapes.pose)), batch)
+    kinds, none = pairs.kinds, jnp.zeros(order.shape, apart.gap.dtype)
+    blank = jax.tree.map(lambda _: none, apart)._replace(gap=none + jnp.inf)
+
+    def some(carry: tuple[Array, tuple[Near, ...]]) -> tuple[Array, tuple[Near, ...]]:
+        start, rows = carry
+        index = jax.lax.dynamic_slice_in_dim(order, start, each)
+        first, second = (found(fixed, kind, _at(k, index)) for kind, k in zip(kinds, pairs[1:3], strict=True))
+        new = searched(kinds, first, second)
+        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, 0)  # noqa: E731
+        return start + each, jax.tree.map(put, rows, new)
+
+    begin = jnp.int32(0), (blank,) * KERNELS[kinds].rows
+    _, rows = jax.lax.while_loop(lambda x: x[0] < count, some, begin)
+    poses = (jax.tree.map(lambda x, k=k: _at(x, _at(k, order)), shapes.pose) for k in pairs[1:3])
+    rows = mirrored(carried(tuple(only_where(real, row) for row in rows), *poses), _turned(pairs.swapped, order))
+    apart = mirrored((apart,), pairs.swapped)[0]
+    return Met(jnp.where(real, order, -1), rows, apart)
+
+
+def _of(x: Any, index: Any, batch: tuple[int, ...]) -> Any:
+    """Of x (ns, *batch or ones) the shapes `index`."""
+    if isinstance(index, np.ndarray):
+        return jax.tree.map(lambda x: take(x, index.tolist()), x)
+    return jax.tree.map(lambda x: jnp.take_along_axis(jnp.broadcast_to(x, (len(x), *batch)), index, 0), x)
+
+
+def _at(x: Any, index: Array) -> Array:
+    """x (n,) or (n, *batch) at the places index (m, *batch)."""
+    return jnp.asarray(x)[index] if np.ndim(x) == 1 else jnp.take_along_axis(x, index, 0)
+
+
+def _turned(swapped: Any, order: Array) -> Any:
+    return swapped if swapped is None or np.ndim(swapped) == 0 else _at(np.asarray(swapped).reshape(-1), order)

@@ -1,0 +1,32 @@
+"""How fast the points of shapes are now."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...engine.algebra.vec3 import Vec3
+from ...engine.dynamics.kinematics import move, place
+from ...engine.forest import Forest
+from ...engine.model import Model
+from ...engine.rows import take
+from ..bounds import bounding_spheres, norm
+
+
+def shape_speeds(model: Model, q: Array, v: Array) -> Array:
+    """(ns, *batch) [m/s] no point of a shape is faster, at q (*batch, nq) and v (*batch, nv); 0 for statics."""
+    topology, forest = model.topology, Forest.of(model, q=q, v=v)
+    moves = np.array(topology.shape_links, int) >= 0
+    if not moves.any():
+        return jnp.zeros((len(moves), *forest.batch), q.dtype)
+    links = forest.by_link([x.V for x in move(forest, place(forest, model, q), v)])
+    twist = jax.tree.map(lambda x: take(x, np.where(moves, topology.shape_links, 0).tolist()), links)
+    ball = bounding_spheres(model)
+    # the centre is no farther from the link's origin than the shape's origin, and it from that
+    away = norm(Vec3.of(model.shape_position)) + norm(Vec3.of(ball.center)) + ball.radius
+    away = jnp.where(moves, away, 0)
+    away = jnp.moveaxis(away, -1, 0).reshape(len(moves), *(1,) * (len(forest.batch) + 1 - away.ndim), *away.shape[:-1])
+    mobile = moves.reshape(-1, *(1,) * len(forest.batch))
+    return jnp.where(mobile, norm(twist.v) + norm(twist.w) * away, 0)

@@ -16,7 +16,7 @@ from jax import Array
 from ..engine.compaction import in_front
 from ..engine.rows import take
 from .bounds import bounding_halves, bounding_spheres
-from .culling.volumes import Volume, separation
+from .culling.volumes import Volume, from_plane, separation
 from .geometry.near import Near, only_where
 from .narrow import KERNELS, carried, mirrored, searched
 from .posed import Shapes, found, rows_first
@@ -62,7 +62,7 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Met:
     """look: (ns, *batch) [m]: a pair is looked at where the gap of its volumes is no larger than the sum of its two."""
     batch, n = shapes.batch, len(pairs.first)
     (a, look_a), (b, look_b) = (_of((around, look), k, batch) for k in (pairs.first, pairs.second))
-    apart = separation(a, b)
+    apart = (from_plane if pairs.kinds[0] == "plane" else separation)(a, b)
     near = (apart.gap <= look_a + look_b) & pairs.there
     near = jnp.broadcast_to(near, (n, *batch))
     apart = only_where(~near & pairs.there, apart)
@@ -84,7 +84,7 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Met:
     begin = jnp.int32(0), (blank,) * KERNELS[kinds].rows
     _, rows = jax.lax.while_loop(lambda x: x[0] < count, some, begin)
     poses = (jax.tree.map(lambda x, k=k: _at(x, _at(k, order)), shapes.pose) for k in pairs[1:3])
-    rows = mirrored(carried(tuple(only_where(real, row) for row in rows), *poses), _turned(pairs.swapped, order))
+    rows = mirrored(carried(kinds, tuple(only_where(real, row) for row in rows), *poses), _turned(pairs.swapped, order))
     apart = mirrored((apart,), pairs.swapped)[0]
     return Met(jnp.where(real, order, -1), rows, apart)
 

@@ -6,6 +6,7 @@ come as hulls; a mesh that is none (`convex="none"`) has no kernel.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -27,35 +28,39 @@ Run = Callable[[Solid, Solid, Transform], tuple[Near, ...]]
 
 class Kernel(NamedTuple):
     """run: (a, b, pose of B in A's frame) -> rows, the closest first.  rows: how many.
-    searches: whether it is not differentiated itself, and dear: pairs that are far apart are kept from it."""
+    searches: whether it is not differentiated itself, and dear: pairs that are far apart are kept from it.
+    foot: whether A's point is the foot of B's on A, and goes where that goes; else it is fixed to A."""
 
     run: Run
     rows: int
     searches: bool = False
+    foot: bool = False
 
 
 KINDS = ("plane", "heightfield", "sphere", "capsule", "box", "cylinder", "ellipsoid", "hull", "mesh")
 
 
-@jax.custom_jvp
-def _carried(row: Near, a: Transform, b: Transform) -> Near:
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _carried(foot: bool, row: Near, a: Transform, b: Transform) -> Near:
     """A row that was searched for, of shapes at the poses a and b. Its derivative is that of points fixed to them.
 
     The gap is the largest separation over all normals, and the smallest over all points, so its derivative is that
-    of fixed points along a fixed normal (Danskin, 1966). The normal is fixed to A.
+    of fixed points along a fixed normal (Danskin, 1966). The normal is fixed to A.  foot: see `Kernel`.
     """
     return row
 
 
 @_carried.defjvp
-def _carried_on(primals: Any, tangents: Any) -> tuple[Near, Near]:
+def _carried_on(foot: bool, primals: Any, tangents: Any) -> tuple[Near, Near]:
     row, a, b = primals
     _, da, db = tangents
     fixed = jax.lax.stop_gradient
     own = fixed(a.R.T @ row.normal), fixed(a.R.T @ (row.a - a.p)), fixed(b.R.T @ (row.b - b.p))
-    there = _carried(*primals)
+    there = _carried(foot, *primals)
     turn, point_a, point_b = da.R @ own[0], da.R @ own[1] + da.p, db.R @ own[2] + db.p
     rate = turn.dot(there.a - there.b) + there.normal.dot(point_a - point_b)
+    if foot:
+        point_a = point_b + there.normal * rate + turn * there.gap
     return there, Near(rate, turn, point_a, point_b)
 
 
@@ -65,7 +70,7 @@ KERNELS: dict[tuple[str, str], Kernel] = {
     ("plane", "box"): Kernel(plane.plane_box, 4),
     ("plane", "cylinder"): Kernel(plane.plane_cylinder, 4),
     ("plane", "ellipsoid"): Kernel(plane.plane_ellipsoid, 1),
-    ("plane", "hull"): Kernel(plane.plane_hull, 4),
+    ("plane", "hull"): Kernel(plane.plane_hull, 4, searches=True, foot=True),
     ("heightfield", "sphere"): Kernel(heightfield.heightfield("sphere"), 4, searches=True),
     ("heightfield", "capsule"): Kernel(heightfield.heightfield("capsule"), 4, searches=True),
     ("heightfield", "box"): Kernel(heightfield.heightfield("box"), 4, searches=True),
@@ -114,7 +119,7 @@ def meet(kinds: tuple[str, str], a: Some, b: Some, swapped: Any = None) -> tuple
         fix = 'use backend="fcl", or Mesh(..., convex="hull" or "pieces")'
         raise ValueError(f"the device detector has no kernel for a {kinds[0]} and a {kinds[1]}: {fix}")
     if KERNELS[kinds].searches:
-        return mirrored(carried(searched(kinds, a, b), a.pose, b.pose), swapped)
+        return mirrored(carried(kinds, searched(kinds, a, b), a.pose, b.pose), swapped)
     return mirrored(_in_world(KERNELS[kinds].run, a, b), swapped)
 
 
@@ -123,9 +128,9 @@ def searched(kinds: tuple[str, str], a: Some, b: Some) -> tuple[Near, ...]:
     return _in_world(KERNELS[kinds].run, *jax.lax.stop_gradient((a, b)))
 
 
-def carried(rows: tuple[Near, ...], a: Transform, b: Transform) -> tuple[Near, ...]:
+def carried(kinds: tuple[str, str], rows: tuple[Near, ...], a: Transform, b: Transform) -> tuple[Near, ...]:
     """The same rows with their derivative, from the poses of the shapes."""
-    return tuple(_carried(row, a, b) for row in rows)
+    return tuple(_carried(KERNELS[kinds].foot, row, a, b) for row in rows)
 
 
 def mirrored(rows: tuple[Near, ...], swapped: Any) -> tuple[Near, ...]:

@@ -29,8 +29,10 @@ import numpy as np
 from jax import Array
 
 from ..collision.narrow import KERNELS, ordered
-from ..collision.posed import shapes_at
+from ..collision.posed import Shapes, shapes_at
+from ..engine.algebra.bounded import of_the_first
 from ..engine.algebra.fence import fence
+from ..engine.algebra.spatial import Transform
 from ..engine.algebra.vec3 import Mat3, Vec3
 from ..engine.dynamics.kinematics import carry, move, place
 from ..engine.dynamics.trees import to_blocks, trees_of
@@ -41,6 +43,8 @@ from .determine import ENVELOPE
 from .features import Feature, features, flat_angle
 from .picking import picked
 from .rows import Rows, relative
+
+VECTOR = 64  # bytes
 
 
 class Course(NamedTuple):
@@ -64,18 +68,28 @@ def contact_course(
     h: the time for which b is wanted (*batch) [s]. A disc that stands and rocks has its contact race around the rim,
     the faster the less it leans; a rim that leans less than it turns in this time has rows that stay where they are.
     """
-    topology, frame = model.topology, contacts.frame
-    touch = contacts.active & ~contacts.is_limit
+    topology, touch = model.topology, contacts.active & ~contacts.is_limit
     if not topology.pairs:
         still = jax.tree.map(jnp.zeros_like, contacts.point)
         return Course(still, still, still)
     # conveyors' surfaces move, their shapes do not
     u = relative(rows, to_blocks(trees_of(topology), v)) - rows.drift
+    last = jnp.where(touch, jnp.arange(1, len(touch) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (touch.ndim - 1)), 0)
+    given = model, shapes_at(model, q).pose, _link_motions(model, q, v, contacts), jnp.asarray(h)
+    each = VECTOR // u.x.dtype.itemsize
+    of_contacts = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
+    return of_the_first(each, _of_contacts, last.max(), given, (of_contacts, u))
+
+
+def _of_contacts(given: tuple[Model, Transform, _LinkMotion, Array], rows: tuple[Contacts, Vec3]) -> Course:
+    (model, pose, links, h), (contacts, u) = given, rows
+    topology, frame = model.topology, contacts.frame
+    touch = contacts.active & ~contacts.is_limit
     half = frame.rows[2] * (jnp.where(touch, contacts.gap, 0) * 0.5)
     points = (contacts.point + half, contacts.point - half)
     shape = np.array(topology.pairs, np.int32)
     numbers = [jnp.asarray(shape[:, side])[contacts.pair] for side in (0, 1)]
-    shapes, kinds, links = shapes_at(model, q), _kinds(topology), _link_motions(model, q, v, contacts)
+    shapes, kinds = Shapes(model, pose, touch.shape[1:]), _kinds(topology)
     moves_a, moves_b = (
         _at(frame, point, _of(links, link))
         for point, link in zip(points, (contacts.link_a, contacts.link_b), strict=True)

@@ -48,3 +48,12 @@ def separation(a: Volume, b: Volume) -> Near:
         best = jax.tree.map(lambda x, y, better=other[0] > best[0]: jnp.where(better, x, y), other, best)
     gap, n, end_a, end_b = best
     return Near(gap, n, a.center - n * end_a, b.center + n * end_b)
+
+
+@fence
+def from_plane(a: Volume, b: Volume) -> Near:
+    """The same of a plane, the x and y axes of A, and what is above it: along its normal."""
+    up = a.axes.columns[2]
+    height, end = up.dot(b.center - a.center), b.extent(up)
+    lowest = b.center - up * end
+    return Near(height - end, -up, lowest - up * (height - end), lowest)

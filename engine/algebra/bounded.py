@@ -54,6 +54,48 @@ def _derivative(most: int, busy: Any, turn: Any, primals: Any, tangents: Any) ->
 loop.defjvp(_derivative, symbolic_zeros=True)
 
 
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def of_the_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: Any, rows: Any) -> Any:
+    """f(given, rows), whose results have a row for each of `rows` (n, ...), up to the row `count` (); zeros behind.
+
+    So many rows at a time (`each`) are computed. f may close over nothing that is differentiated, and no row's result
+    may depend on other rows.
+    """
+    n = jax.tree.leaves(rows)[0].shape[0]
+    most = -(-n // each)
+    padded = jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros((most * each - n, *x.shape[1:]), x.dtype)]), rows)
+    some = lambda k, x: jax.lax.dynamic_slice_in_dim(x, k, each)  # noqa: E731
+    put = lambda k, x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k, 0)  # noqa: E731
+    shapes = jax.eval_shape(lambda: f(given, jax.tree.map(lambda x: x[:each], padded)))
+    none = jax.tree.map(lambda x: jnp.zeros((most * each, *x.shape[1:]), x.dtype), shapes)
+
+    def turn(carry: tuple[Array, Any]) -> tuple[Array, Any]:
+        k, results = carry
+        new = f(given, jax.tree.map(functools.partial(some, k), padded))
+        return k + each, jax.tree.map(functools.partial(put, k), results, new)
+
+    _, results = jax.lax.while_loop(lambda x: x[0] < count, turn, (jnp.int32(0), none))
+    return jax.tree.map(lambda x: x[:n], results)
+
+
+def _all_at_once(each: int, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    """A loop whose length is not known cannot be differentiated in reverse."""
+    count, _, rows = primals
+    _, d = partial_jvp(lambda _, given, rows: f(given, rows), primals, tangents)
+    first = jnp.arange(jax.tree.leaves(rows)[0].shape[0]) < count
+
+    def only(x: Array, d: Array) -> Array:
+        if d.dtype == jax.dtypes.float0:
+            return d
+        return jnp.where(first.reshape(-1, *(1,) * (d.ndim - 1)), d, 0)
+
+    results = of_the_first(each, f, *primals)
+    return results, jax.tree.map(only, results, d)
+
+
+of_the_first.defjvp(_all_at_once, symbolic_zeros=True)
+
+
 def partial_jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
     """`jax.jvp` in a rule with symbolic zeros: along what varies only."""
     leaves, tree = jax.tree.flatten(primals)

@@ -8,26 +8,26 @@ section 4.4) and limits (Holck, chapter 4) differ in nothing but which entries o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..engine.algebra.bounded import partial_jvp
-from ..engine.algebra.fence import available, fence, settled
+from ..engine.algebra.bounded import of_the_first
+from ..engine.algebra.fence import settled
+from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
 from ..engine.closures.blocks import inverse_inertias
 from ..engine.dynamics.kinematics import place
 from ..engine.dynamics.trees import Trees, dof_motions, trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model
-from .cone.elimination import block, put
 from .contacts import Contacts
 from .picking import picked, summed
 
-FEW = 4  # contacts: so many are answered all at once
+VECTOR = 64  # bytes: so many contacts at a time are looked at
 
 
 class Rows(NamedTuple):
@@ -55,16 +55,27 @@ def rows_of(model: Model, q: Array, contacts: Contacts, inverse: Array | None = 
     trees = trees_of(model.topology)
     forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
     placed = place(forest, model, q)
-    limit = contacts.is_limit
+    motions = jax.tree.map(lambda x: x[jnp.minimum(trees.dofs, len(x) - 1)], dof_motions(forest, placed))
+    inverse = settled(inverse_inertias(forest, model, placed)) if inverse is None else inverse
+    asked = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
+    number = jnp.arange(1, len(contacts.active) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (contacts.active.ndim - 1))
+    last = jnp.where(contacts.active, number, 0).max()
+    return of_the_first(VECTOR // q.dtype.itemsize, _of_contacts, last, (model, motions, inverse), asked)
+
+
+def _of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], contacts: Contacts) -> Rows:
+    """given: the model, what each degree of freedom of each tree moves and where (T, w, *batch), M^-1 of the trees."""
+    model, motions, inverse = given
+    trees, limit = trees_of(model.topology), contacts.is_limit
     tree_a, tree_b = settled(tuple(jnp.asarray(trees.of_link)[link] for link in (contacts.link_a, contacts.link_b)))
     same = (tree_a == tree_b) & ~limit
-    by_a, by_b = _columns(forest, placed, trees, contacts)
+    by_a, by_b = _columns(model, motions, trees, contacts)
     first = jax.tree.map(lambda a, b: a - jnp.where(same[:, None], b, 0), by_a, by_b)
     second = jax.tree.map(lambda b: jnp.where((same | limit)[:, None], 0, -b), by_b)
     J = settled(_with_limits(trees, contacts, jax.tree.map(lambda *x: jnp.stack(x, 1), first, second)))
     tree = jnp.stack([tree_a, jnp.where(same | limit, trees.n, tree_b)], 1)
-    inverse = settled(inverse_inertias(forest, model, placed)) if inverse is None else inverse
-    Y = _answers(inverse, jnp.minimum(tree, trees.n - 1), J, contacts.active)
+    M = picked(inverse, jnp.minimum(tree, trees.n - 1), 2)
+    Y = jax.tree.map(lambda x: (M * x[:, :, None]).sum(3), J)
     return Rows(tree, J, Y, _collision_matrix(J, Y, limit), contacts.frame @ contacts.surface)
 
 
@@ -118,11 +129,10 @@ def _together(columns: Vec3, tree: Array, p: Vec3, n: int) -> Array:
     return summed(each.reshape(-1, *each.shape[2:]), tree.reshape(-1, *tree.shape[2:]), n)
 
 
-def _columns(forest: Forest, placed: list, trees: Trees, contacts: Contacts) -> tuple[Vec3, Vec3]:
+def _columns(model: Model, motions: tuple[Motion, Vec3], trees: Trees, contacts: Contacts) -> tuple[Vec3, Vec3]:
     """What each degree of freedom of a contact's trees gives A's point and B's, (C, w, *batch) in the contact frame."""
-    motions, at = dof_motions(forest, placed)
-    s, origin = (jax.tree.map(lambda x: x[jnp.minimum(trees.dofs, len(x) - 1)], y) for y in (motions, at))
-    free = set(forest.topology.joints) == {"floating"} and trees.w == 6  # loops may tie bodies to one tree
+    s, origin = motions
+    free = set(model.topology.joints) == {"floating"} and trees.w == 6  # loops may tie bodies to one tree
 
     def column(link: Array) -> Vec3:
         tree = jnp.minimum(jnp.asarray(trees.of_link)[link], trees.n - 1)
@@ -153,45 +163,6 @@ def _with_limits(trees: Trees, contacts: Contacts, J: Vec3) -> Vec3:
     own = first & (jnp.arange(trees.w).reshape(1, 1, -1, *lanes) == place)
     back = jnp.where(own, contacts.frame.zz[:, None, None], 0)
     return Vec3(jnp.where(limit, 0, J.x), jnp.where(limit, 0, J.y), jnp.where(limit, back, J.z))
-
-
-def _answers(Minv: Array, tree: Array, J: Vec3, active: Array) -> Vec3:
-    """M^-1 J^T from M^-1 (T, w, w, *batch). One scene on a CPU: only up to its last active contact, zeros behind."""
-    if active.ndim > 1 or len(active) <= FEW or not available():
-        return _all_answers(Minv, tree, J)
-    last = jnp.where(active, jnp.arange(1, len(active) + 1, dtype=jnp.int32), 0).max()
-    return _first_answers(Minv, tree, J, last)
-
-
-def _all_answers(Minv: Array, tree: Array, J: Vec3) -> Vec3:
-    M = picked(Minv, tree, 2)
-    return jax.tree.map(lambda x: (M * x[:, :, None]).sum(3), J)
-
-
-@jax.custom_jvp
-def _first_answers(Minv: Array, tree: Array, J: Vec3, last: Array) -> Vec3:
-    def answer(n: Array, Y: Vec3) -> Vec3:
-        c, side = n // 2, n % 2
-        mine = _answer(block(Minv, block(tree, c, side)), jax.tree.map(lambda x: block(x, c, side), J))
-        return jax.tree.map(lambda x, y: put(x, y, c, side), Y, mine)
-
-    return jax.lax.fori_loop(0, 2 * last, answer, jax.tree.map(jnp.zeros_like, J))
-
-
-def _in_no_loop(primals: Any, tangents: Any) -> tuple[Vec3, Vec3]:
-    """A loop whose length is not known cannot be differentiated in reverse."""
-    *_, J, last = primals
-    first = (jnp.arange(len(J.x)) < last).reshape(-1, 1, 1)
-    _, d = partial_jvp(lambda Minv, tree, J, _: _all_answers(Minv, tree, J), primals, tangents)
-    return _first_answers(*primals), jax.tree.map(lambda x: jnp.where(first, x, 0), d)
-
-
-_first_answers.defjvp(_in_no_loop, symbolic_zeros=True)
-
-
-@fence
-def _answer(Minv: Array, J: Vec3) -> Vec3:
-    return jax.tree.map(lambda x: (Minv * x).sum(1), J)
 
 
 def _collision_matrix(J: Vec3, Y: Vec3, limit: Array) -> Sym3:

@@ -74,15 +74,14 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Met:
     blank = jax.tree.map(lambda _: none, apart)._replace(gap=none + jnp.inf)
 
     def some(carry: tuple[Array, tuple[Near, ...]]) -> tuple[Array, tuple[Near, ...]]:
-        start, rows = carry
-        index = jax.lax.dynamic_slice_in_dim(order, start, each)
-        first, second = (found(fixed, kind, _at(k, index)) for kind, k in zip(kinds, pairs[1:3], strict=True))
-        new = searched(kinds, first, second)
-        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, start, 0)  # noqa: E731
-        return start + each, jax.tree.map(put, rows, new)
+        k, rows = carry
+        index = jax.lax.dynamic_slice_in_dim(order, k * each, each)
+        first, second = (found(fixed, kind, _at(x, index)) for kind, x in zip(kinds, pairs[1:3], strict=True))
+        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
+        return k + 1, jax.tree.map(put, rows, searched(kinds, first, second))
 
-    begin = jnp.int32(0), (blank,) * KERNELS[kinds].rows
-    _, rows = jax.lax.while_loop(lambda x: x[0] < count, some, begin)
+    turns = (count + each - 1) // each
+    _, rows = jax.lax.while_loop(lambda x: x[0] < turns, some, (jnp.int32(0), (blank,) * KERNELS[kinds].rows))
     poses = (jax.tree.map(lambda x, k=k: _at(x, _at(k, order)), shapes.pose) for k in pairs[1:3])
     rows = mirrored(carried(kinds, tuple(only_where(real, row) for row in rows), *poses), _turned(pairs.swapped, order))
     apart = mirrored((apart,), pairs.swapped)[0]

@@ -64,17 +64,19 @@ def of_the_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: A
     n = jax.tree.leaves(rows)[0].shape[0]
     most = -(-n // each)
     padded = jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros((most * each - n, *x.shape[1:]), x.dtype)]), rows)
-    some = lambda k, x: jax.lax.dynamic_slice_in_dim(x, k, each)  # noqa: E731
-    put = lambda k, x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k, 0)  # noqa: E731
+    some = lambda k, x: jax.lax.dynamic_slice_in_dim(x, k * each, each)  # noqa: E731
+    put = lambda k, x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
     shapes = jax.eval_shape(lambda: f(given, jax.tree.map(lambda x: x[:each], padded)))
     none = jax.tree.map(lambda x: jnp.zeros((most * each, *x.shape[1:]), x.dtype), shapes)
 
     def turn(carry: tuple[Array, Any]) -> tuple[Array, Any]:
         k, results = carry
         new = f(given, jax.tree.map(functools.partial(some, k), padded))
-        return k + each, jax.tree.map(functools.partial(put, k), results, new)
+        return k + 1, jax.tree.map(functools.partial(put, k), results, new)
 
-    _, results = jax.lax.while_loop(lambda x: x[0] < count, turn, (jnp.int32(0), none))
+    # in steps of one: XLA takes a loop over 0, 8, ... below 1 for one without turns
+    turns = (count + each - 1) // each
+    _, results = jax.lax.while_loop(lambda x: x[0] < turns, turn, (jnp.int32(0), none))
     return jax.tree.map(lambda x: x[:n], results)
 
 

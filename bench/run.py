@@ -12,10 +12,10 @@ import sys
 
 ROUNDS = {
     "start": 1, "dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60,
-    "envs": 5, "bits": 1,
+    "envs": 5, "bits": 1, "scale": 2,
 }  # fmt: skip
 LANES = {"contact": 1024, "planar": 256}  # planar: all numbers of the longest chains stay in the cache
-SINGLE = ("dynamics", "step", "live")  # of one CPU device
+SINGLE = ("dynamics", "step", "live", "scale")  # of one CPU device
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,6 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
         "live: frames of games, their median and the slowest of a hundred; "
         "planar: chains of 4 to 256 joints against the general tree and Pinocchio; "
         "envs: control environments against gymnasium's; "
+        "scale: how the cost grows with bodies, contacts and lanes, beside MuJoCo's; "
         "bits: whether code for other processors answers the same bits"
     )
     parser.add_argument("suite", choices=list(ROUNDS), help=suites)
@@ -48,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--only", default="", metavar="TEXT", help=only)
     parser.add_argument(
-        "--scene", default="", metavar="TEXT", help="start, step, live, bits: scenes with this in the name"
+        "--scene", default="", metavar="TEXT", help="start, step, live, bits, scale: scenes with this in the name"
     )
     parser.add_argument("--frames", type=int, default=2000, help="live: frames to play (default 2000)")
     parser.add_argument("--dtype", choices=["f32", "f64"], help="step: this precision alone")
@@ -58,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--no-xla", action="store_true", help="start, step: not XLA's programs, each a minute or more to compile"
     )
     parser.add_argument("--profile", action="store_true", help="step: where the time of a tick goes")
-    parser.add_argument("--plot", metavar="PATH", help="planar: draw time over joints, .svg or .png")
+    parser.add_argument("--plot", metavar="PATH", help="planar, scale: draw time over size, .svg or .png")
     parser.add_argument("--cores", type=int, help="dynamics: run on so many cores, Pinocchio too (default all)")
     parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 1 to 60, by suite)")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="gpu: without peers")
@@ -91,6 +92,10 @@ def main(arguments: list[str] | None = None) -> int:
         from . import live
 
         return live.suite([name for name in live.SCENES if options.scene in name], options.frames)
+    if options.suite == "scale":
+        from . import scale
+
+        return scale.suite([name for name in scale.CURVES if options.scene in name], rounds, options.plot)
     if options.suite == "bits":
         from . import bits
 

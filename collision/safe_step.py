@@ -120,7 +120,7 @@ def longest_step(
     return _first_time(model, state, near, gap + ball, control, forces, likely=likely, farther=gap + glance)
 
 
-@functools.partial(jax.jit, static_argnames="likely")
+@functools.partial(jax.jit, static_argnames=("likely", "only"))
 def unseen_step(
     model: Model,
     state: State,
@@ -129,15 +129,17 @@ def unseen_step(
     control: Array | None = None,
     forces: Array | None = None,
     likely: bool = False,
+    only: tuple[int, ...] | None = None,
 ) -> Array:
     """Time (...) [s] for which no pair can touch that is farther apart than margin [m], a number or (...).
 
-    In so much time no shape moves further than half the margin, whatever way.
+    In so much time no shape moves further than half the margin, whatever way.  only: the shapes that are asked for.
     """
     side = _sides(model, state, control, forces, likely=likely)
     g = norm(Vec3.of(model.gravity[..., None, :]))
     half = jnp.asarray(margin, side.slope.dtype)[..., None] / 2
     time = _first_root(*jnp.broadcast_arrays(half, norm(side.velocity) + side.slope, g * side.falls + side.growth))
+    time = time if only is None else take(time, list(only), -1)
     return time.min(-1, initial=jnp.inf)
 
 
@@ -269,13 +271,13 @@ def _sides(model: Model, state: State, *drive: Array | None, likely: bool) -> _S
         growth=growth,
         center=jax.tree.map(of_link, motion.center),
         full=jnp.where(alone & ~concave, from_com.full, jnp.inf),
-        middle=_middles(model, state.q),
+        middle=middles(model, state.q),
         endless=jnp.where(endless, 1.0, 0.0),
         concave=jnp.where(concave, 1.0, 0.0),
     )
 
 
-def _middles(model: Model, q: Array) -> Vec3:
+def middles(model: Model, q: Array) -> Vec3:
     """A point inside each shape, components (..., ns), in the world [m]."""
     held, forest = np.array(model.topology.shape_links, int) >= 0, Forest.of(model, q=q)
     inside = Quat.of_array(model.shape_quaternion).rotate(Vec3.of(insides(model))) + Vec3.of(model.shape_position)

@@ -11,6 +11,7 @@ from jax.lax import stop_gradient
 
 from ..collision.bounds import bounding_spheres, inradius
 from ..collision.broad import ALL_PAIRS
+from ..collision.passage import Rooms, checked_pairs, free_shapes, rooms
 from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, unseen_step
 from ..contact.approach import touch_time
@@ -42,30 +43,34 @@ def prepared(
 ) -> Ready:
     """near, contacts, rows: what was found at `state`, whose velocities have been through their impacts."""
     dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
-    longest, touch = _how_far(rules, *stop_gradient((model, state, near, told, dv)))  # a choice has no derivative
+    longest, touch, room = _how_far(rules, *stop_gradient((model, state, near, told, dv)))  # a choice: no derivative
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
-    return Ready(state, contacts, rows, course, told, dv, longest, touch)
+    return Ready(state, contacts, rows, course, told, dv, longest, touch, room)
 
 
 def _how_far(
     rules: Rules, model: Model, state: State, near: Proximities, told: Drive, dv: Array
-) -> tuple[Array, Array]:
-    """The longest step (*batch) that passes through nothing unseen, and when something is expected to touch [s]."""
+) -> tuple[Array, Array, Rooms | None]:
+    """The longest step (*batch) in which free bodies pass through nothing unseen, when something is expected to touch
+    [s], and what links of trees may do before that."""
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
     if rules.time_control == "fixed":
-        return longest, touch
-    likely = rules.time_control == "likely"
-    if model.topology.pairs:
-        longest = longest_step(model, state, near, control=told.motors, forces=told.forces, likely=likely)
+        return longest, touch, None
+    checked = checked_pairs(model.topology)
+    room = rooms(model, state.q, near) if checked.any() else None
+    if not checked.all():
+        free = near._replace(active=near.active & ~jnp.asarray(checked)[jnp.maximum(near.pair, 0)])
+        longest = longest_step(model, state, free, control=told.motors, forces=told.forces)
     margin = reach(model)
     if margin is not None:
-        unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces, likely=likely)
+        alone = free_shapes(model.topology)
+        unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces, only=alone)
         longest = jnp.minimum(longest, unseen)
     if any(model.topology.gripped):  # what a joint holds is not about to move
         dv = jnp.where(at_wish(model, told.motors, state.v), 0, dv)
-    return longest, touch_time(model, state.q, state.v, dv, near, rules.limits)
+    return longest, touch_time(model, state.q, state.v, dv, near, rules.limits), room
 
 
 def reach(model: Model) -> Any:

@@ -23,7 +23,8 @@ from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .lanes import Ready
-from .motion.forces import Drive, acceleration
+from .motion.forces import Drive, acceleration, column
+from .proposal import Proposal
 from .rules import Rules
 
 LOOK = 1 / 8  # of the radius of a bounding ball
@@ -40,14 +41,24 @@ def prepared(
     rows: Rows,
     told: Drive,
     max_dt: Array,
+    tried: Proposal | None = None,
+    before: State | None = None,
 ) -> Ready:
-    """near, contacts, rows: what was found at `state`, whose velocities have been through their impacts."""
+    """near, contacts, rows: what was found at `state`, whose velocities have been through their impacts.
+    tried, before: the step that led here, and the state it began with; None at the start."""
     dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
-    longest, touch, room = _how_far(rules, *stop_gradient((model, state, near, told, dv)))  # a choice: no derivative
+    expected = dv if tried is None or before is None else _expected(dv, tried, before)
+    longest, touch, room = _how_far(rules, *stop_gradient((model, state, near, told, expected)))  # no derivative
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
     return Ready(state, contacts, rows, course, told, dv, longest, touch, room)
+
+
+def _expected(dv: Array, tried: Proposal, before: State) -> Array:
+    """Accelerations (*batch, nv) to expect: where contacts carried something in the step before, they go on to."""
+    lately = (tried.state.v - before.v) / column(jnp.where(tried.h > 0, tried.h, 1))
+    return jnp.where(column(tried.resting.any(0) & (tried.h > 0)), lately, dv)
 
 
 def _how_far(

@@ -97,8 +97,9 @@ def decide(
     deep = closes & (contacts.gap < -model.gap_band) & ~(off.normal & carries)
     since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -u_n, 1), jnp.where(deep, a_n, 0))
     before = lane.ready.contacts
-    sunk = (before.active & (before.gap < -model.gap_band)).any(0)
-    deep = deep & ~(sunk & (since >= h))  # what was too deep before the step is not to be looked for in it
+    sunk = jnp.where(before.active, -before.gap, 0).max(0, initial=0)
+    as_deep = (sunk > model.gap_band) & (-contacts.gap <= sunk + ENVELOPE * model.gap_band)
+    deep = deep & ~(as_deep & (since >= h))  # what was too deep before the step is not to be looked for in it
     strikes = (closes & (contacts.gap <= model.gap_band)).any(0)
     too_deep, since = deep.any(0), jnp.where(deep, since, 0).max(0)
     back = jnp.where((since >= h) | (search.rejected >= GUESSES), h / 2, h - since)

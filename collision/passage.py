@@ -22,14 +22,15 @@ enough). Nothing else is asked of n than that the gap is measured along it: boun
 
 Pairs that the detector left out, because they are farther apart than its margin, have half the margin a side.
 
-What acts within the step, contacts too, is in the velocities at its ends. Free bodies are bounded before they move.
+What acts within the step, contacts too, is in the velocities at its ends. Free bodies are bounded before they move; in
+pairs with links of trees, they turn by no more than `link_motion` bounds, too.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,15 +40,15 @@ from jax import Array
 from ..engine.algebra.fence import fence
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
-from ..engine.dynamics.kinematics import move, place
+from ..engine.dynamics.kinematics import Moving, Placed, move, place
 from ..engine.forest import Forest
-from ..engine.model import Model, Topology
+from ..engine.model import Group, Model, Topology
 from ..engine.rows import take
 from ..engine.state import State
 from .bounds import norm, reach, root
 from .proximities import Proximities
 from .safe_step import CONCAVE, ENDLESS, middles, unseen_depths
-from .speeds.link_motion import trees
+from .speeds.link_motion import BODY, body_motion, trees
 from .speeds.tree_speeds import times
 
 
@@ -142,6 +143,8 @@ def _ways(model: Model, before: State, after: State, h: Array) -> _Ways:
         for group, x, y, u, w in zip(forest.groups, starts, ends, first, last, strict=True)
     ]
     columns = [forest.join_links([part[k] for part in parts]) for k in range(10)]
+    tumbling = [_tumbling(forest, model, *given, h) for given in zip(forest.groups, starts, first, strict=True)]
+    columns[9] = jnp.maximum(columns[9], forest.join_links(tumbling))
     return _Ways((Vec3(*columns[:3]), Vec3(*columns[3:6]), Vec3(*columns[6:9])), columns[9])
 
 
@@ -157,6 +160,16 @@ def _way(start, end, V, W, com, h):
     left = sum((row.dot(row) for row in apart.rows), start=0.0)  # 8 sin^2(e/2), and e/2 <= (pi/2) sin(e/2)
     turn = (norm(V.w) + norm(mean) + norm(W.w)) * (h / 3) + root(left / 8) * math.pi
     return (*first.xyz, *second.xyz, *d.xyz, turn)
+
+
+def _tumbling(forest: Forest, model: Model, group: Group, start: Placed, first: Moving, h: Array) -> Any:
+    """By how much the free bodies of a group turn at most [rad]: more than a quadratic says, if it is a radian or more;
+    0 of other links."""
+    free = np.array([group.joint == "floating" and free_links(forest.topology)[k] for k in group.links], bool)
+    if not free.any():
+        return 0.0
+    spin = body_motion(start.pose, first.V, *(forest.parameter(model, name, group) for name in BODY))[7]
+    return spin * h if free.all() else jnp.where(free.reshape(-1, *(1,) * forest.rank), spin * h, 0.0)
 
 
 def _table(model: Model, ways: _Ways) -> Array:

@@ -22,7 +22,7 @@ shape still changes no faster than that shape moves (Hausdorff distance), so |v|
 The pair is safe until f(t) = d first. f is not monotone: for b < 0 the pair parts first, and a > 0 brings it back.
 
 The bound of a tree is dear where a light link hangs on a heavy one, which might give it all its energy: ten times its
-speed is nothing unusual. With `likely` its links are taken to go at most twice as fast as they go now.
+speed is nothing unusual. A run checks trees after a step, by where their links came to: `passage.py`.
 
 What may go unseen (`longest_step`). A step ends where nothing has passed through anything if, along n, the inside of
 A is still on A's side of the inside of B: then the deepest direction at its end is n, or one in which less overlaps,
@@ -72,7 +72,7 @@ CONCAVE = frozenset({"heightfield", "mesh"})
 ENDLESS = frozenset({"plane", "heightfield"})  # solid below: nothing is behind them
 GLANCE = 1 / 64  # of the smaller bounding ball's radius: how deep a touch may be that comes and goes within a step
 FLAT = 1 / 8  # on a plane, where only turning brings up again what went in
-LIKELY = 2.0  # times the speed that a tree's link has now
+ASSUMED = 2.0  # times the speed that a link has now whose energy is not known
 
 
 @jax.jit
@@ -97,7 +97,7 @@ def safe_step(
     return _first_time(model, state, near, jnp.maximum(near.gap + extra, 0.0), control, forces)
 
 
-@functools.partial(jax.jit, static_argnames="likely")
+@jax.jit
 def longest_step(
     model: Model,
     state: State,
@@ -105,7 +105,6 @@ def longest_step(
     *,
     control: Array | None = None,
     forces: Array | None = None,
-    likely: bool = False,
 ) -> Array:
     """Time (...) [s] after which no pair can have passed through another unseen; inf if none ever can.
 
@@ -117,10 +116,10 @@ def longest_step(
         jnp.take_along_axis(*_same_batch(x, jnp.maximum(near.pair, 0)), axis=-1) for x in unseen_depths(model)
     )
     gap = jnp.maximum(near.gap, 0.0)
-    return _first_time(model, state, near, gap + ball, control, forces, likely=likely, farther=gap + glance)
+    return _first_time(model, state, near, gap + ball, control, forces, farther=gap + glance)
 
 
-@functools.partial(jax.jit, static_argnames="likely")
+@functools.partial(jax.jit, static_argnames="only")
 def unseen_step(
     model: Model,
     state: State,
@@ -128,16 +127,17 @@ def unseen_step(
     *,
     control: Array | None = None,
     forces: Array | None = None,
-    likely: bool = False,
+    only: tuple[int, ...] | None = None,
 ) -> Array:
     """Time (...) [s] for which no pair can touch that is farther apart than margin [m], a number or (...).
 
-    In so much time no shape moves further than half the margin, whatever way.
+    In so much time no shape moves further than half the margin, whatever way.  only: the shapes that are asked for.
     """
-    side = _sides(model, state, control, forces, likely=likely)
+    side = _sides(model, state, control, forces)
     g = norm(Vec3.of(model.gravity[..., None, :]))
     half = jnp.asarray(margin, side.slope.dtype)[..., None] / 2
     time = _first_root(*jnp.broadcast_arrays(half, norm(side.velocity) + side.slope, g * side.falls + side.growth))
+    time = time if only is None else take(time, list(only), -1)
     return time.min(-1, initial=jnp.inf)
 
 
@@ -192,14 +192,13 @@ def _first_time(
     near: Proximities,
     distance: Array,
     *drive: Array | None,
-    likely: bool = False,
     farther: Array | None = None,
 ) -> Array:
     """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m], or by
     `farther` while the middles of the two shapes do not come half the way to each other."""
     if not model.topology.pairs:
         return jnp.full(near.gap.shape[:-1], jnp.inf, near.gap.dtype)
-    table = _table(model, state, *drive, likely=likely)
+    table = _table(model, state, *drive)
     batch = jnp.broadcast_shapes(table.shape[:-2], near.pair.shape[:-1])
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
     row = jnp.broadcast_to(jnp.maximum(near.pair, 0), (*batch, near.pair.shape[-1]))
@@ -225,16 +224,16 @@ def _least_time(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: A
     return jnp.where(active, time, jnp.inf).min(-1, initial=jnp.inf)
 
 
-def _table(model: Model, state: State, *drive: Array | None, likely: bool) -> Array:
+def _table(model: Model, state: State, *drive: Array | None) -> Array:
     """(..., ns, columns) the bounds of every shape, as `_Side.of_columns` reads them."""
-    side = _sides(model, state, *drive, likely=likely)
+    side = _sides(model, state, *drive)
     columns = [*(getattr(side.velocity, k) for k in "xyz"), side.falls, side.slope, side.growth]
     columns += [*(getattr(side.center, k) for k in "xyz"), side.full]
     columns += [*(getattr(side.middle, k) for k in "xyz"), side.endless, side.concave]
     return jnp.stack(jnp.broadcast_arrays(*columns), -1)
 
 
-def _sides(model: Model, state: State, *drive: Array | None, likely: bool) -> _Side:
+def _sides(model: Model, state: State, *drive: Array | None) -> _Side:
     """Bounds of every shape, (..., ns)."""
     topology, motion = model.topology, link_motion(model, state, *drive)
     tree, _ = trees(topology)
@@ -255,10 +254,9 @@ def _sides(model: Model, state: State, *drive: Array | None, likely: bool) -> _S
     slope = times(speed, of_link(motion.energy_root))
     growth = times(speed, of_link(motion.growth))
     assumed = motion.assumed[link] & moves
-    if likely or assumed.any():
-        double = LIKELY * (of_link(motion.drift) + times(of_link(motion.turn), from_com.swing))
-        slope = jnp.minimum(slope, double) if likely else slope
-        slope, growth = jnp.where(assumed, double, slope), jnp.where(assumed, 0, growth)
+    if assumed.any():
+        now = of_link(motion.drift) + times(of_link(motion.turn), from_com.swing)
+        slope, growth = jnp.where(assumed, ASSUMED * now, slope), jnp.where(assumed, 0, growth)
     falls = of_link(motion.falls)
     alone = motion.single[link] & (falls > 0)
     concave, endless = (np.array([k in kinds for k in topology.shape_kinds], bool) for kinds in (CONCAVE, ENDLESS))
@@ -269,13 +267,13 @@ def _sides(model: Model, state: State, *drive: Array | None, likely: bool) -> _S
         growth=growth,
         center=jax.tree.map(of_link, motion.center),
         full=jnp.where(alone & ~concave, from_com.full, jnp.inf),
-        middle=_middles(model, state.q),
+        middle=middles(model, state.q),
         endless=jnp.where(endless, 1.0, 0.0),
         concave=jnp.where(concave, 1.0, 0.0),
     )
 
 
-def _middles(model: Model, q: Array) -> Vec3:
+def middles(model: Model, q: Array) -> Vec3:
     """A point inside each shape, components (..., ns), in the world [m]."""
     held, forest = np.array(model.topology.shape_links, int) >= 0, Forest.of(model, q=q)
     inside = Quat.of_array(model.shape_quaternion).rotate(Vec3.of(insides(model))) + Vec3.of(model.shape_position)

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..collision.passage import Rooms
 from ..contact.contacts import Contacts
 from ..contact.curvature import Course
 from ..contact.rows import Rows
@@ -28,6 +29,7 @@ class Ready(NamedTuple):
     contacts, rows: of the state.  course: how they move.  told: what acts from outside until the next state.
     dv: (*batch, nv) accelerations without contacts.  longest: (*batch) step that passes through nothing unseen [s].
     touch: (*batch) when something is expected to touch [s].
+    rooms: what a step from here may do unseen, of links of trees; None where there are none.
     """
 
     state: State
@@ -38,6 +40,7 @@ class Ready(NamedTuple):
     dv: Array
     longest: Array
     touch: Array
+    rooms: Rooms | None
 
 
 class Correction(NamedTuple):
@@ -170,7 +173,7 @@ def select(yes: Array, new: Lane, old: Lane) -> Lane:
 
     def ready() -> Any:
         for name, a, b in zip(Ready._fields, new.ready, old.ready, strict=True):
-            yield jax.tree.map(first if name in ("state", "told", "dv") else last, a, b)
+            yield jax.tree.map(first if name in ("state", "told", "dv", "rooms") else last, a, b)
 
     rest = jax.tree.map(last, new._replace(ready=None), old._replace(ready=None))  # type: ignore[arg-type]
     return rest._replace(ready=Ready(*ready()))

@@ -11,6 +11,7 @@ from jax.lax import stop_gradient
 
 from ..collision.bounds import bounding_spheres, inradius
 from ..collision.broad import ALL_PAIRS
+from ..collision.passage import Rooms, checked_pairs, free_shapes, rooms
 from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, unseen_step
 from ..contact.approach import touch_time
@@ -22,7 +23,8 @@ from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .lanes import Ready
-from .motion.forces import Drive, acceleration
+from .motion.forces import Drive, acceleration, column
+from .proposal import Proposal
 from .rules import Rules
 
 LOOK = 1 / 8  # of the radius of a bounding ball
@@ -40,34 +42,48 @@ def prepared(
     rows: Rows,
     told: Drive,
     max_dt: Array,
+    tried: Proposal | None = None,
+    before: State | None = None,
 ) -> Ready:
-    """near, bounds, contacts, rows: what was found at `state`, whose velocities have been through their impacts."""
+    """near, bounds, contacts, rows: what was found at `state`, whose velocities have been through their impacts.
+    tried, before: the step that led here, and the state it began with; None at the start."""
     dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
-    known = stop_gradient((model, state, near, bounds, told, dv))  # a choice has no derivative
-    longest, touch = _how_far(rules, *known)
+    expected = dv if tried is None or before is None else _expected(dv, tried, before)
+    known = stop_gradient((model, state, near, bounds, told, expected))  # a choice has no derivative
+    longest, touch, room = _how_far(rules, *known)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
-    return Ready(state, contacts, rows, course, told, dv, longest, touch)
+    return Ready(state, contacts, rows, course, told, dv, longest, touch, room)
+
+
+def _expected(dv: Array, tried: Proposal, before: State) -> Array:
+    """Accelerations (*batch, nv) to expect: where contacts carried something in the step before, they go on to."""
+    lately = (tried.state.v - before.v) / column(jnp.where(tried.h > 0, tried.h, 1))
+    return jnp.where(column(tried.resting.any(0) & (tried.h > 0)), lately, dv)
 
 
 def _how_far(
     rules: Rules, model: Model, state: State, near: Proximities, bounds: Proximities, told: Drive, dv: Array
-) -> tuple[Array, Array]:
-    """The longest step (*batch) that passes through nothing unseen, and when something is expected to touch [s]."""
+) -> tuple[Array, Array, Rooms | None]:
+    """The longest step (*batch) in which free bodies pass through nothing unseen, when something is expected to touch
+    [s], and what links of trees may do before that."""
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
     if rules.time_control == "fixed":
-        return longest, touch
-    likely = rules.time_control == "likely"
-    if model.topology.pairs:
-        longest = longest_step(model, state, bounds, control=told.motors, forces=told.forces, likely=likely)
+        return longest, touch, None
+    checked = checked_pairs(model.topology)
+    room = rooms(model, state.q, bounds) if checked.any() else None
+    if not checked.all():
+        free = bounds._replace(active=bounds.active & ~jnp.asarray(checked)[jnp.maximum(bounds.pair, 0)])
+        longest = longest_step(model, state, free, control=told.motors, forces=told.forces)
     margin = reach(model)
     if margin is not None:
-        unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces, likely=likely)
+        alone = free_shapes(model.topology)
+        unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces, only=alone)
         longest = jnp.minimum(longest, unseen)
     if any(model.topology.gripped):  # what a joint holds is not about to move
         dv = jnp.where(at_wish(model, told.motors, state.v), 0, dv)
-    return longest, touch_time(model, state.q, state.v, dv, near, rules.limits)
+    return longest, touch_time(model, state.q, state.v, dv, near, rules.limits), room
 
 
 def reach(model: Model) -> Any:

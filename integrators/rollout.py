@@ -137,8 +137,7 @@ def rollout(
     forces: from outside, along the degrees of freedom [N m, N], given as control is; `J.T @ wrench` pushes a link.
     scheme: of motion: exact | rk4 | lie_midpoint | semi_implicit.
     time_control: "rollback" goes back to the very time at which bodies touch, and nothing passes through anything;
-        "likely" does so too, but takes it that no link of a tree doubles its speed within a step: a figure that falls
-        takes a fraction of the steps; "fixed" takes steps of max_dt, and finds bodies as deep in each other as a step
+        "likely" is another name of it; "fixed" takes steps of max_dt, and finds bodies as deep in each other as a step
         takes them.
     law: of impacts, see `carom.resolve_impact`.  impacts: several at one instant, "sequential" (one by one, fastest
         first) or "simultaneous".  resting: "solve", or for comparison "microcollisions" or "penalty".

@@ -25,10 +25,9 @@ class Rules:
     """How a scene with contacts is stepped.
 
     scheme: of motion, `schemes.py`.  time_control: "rollback" locates impacts in time, and takes no step in which
-    anything could pass through anything; "likely" does so too, if no link of a tree doubles its speed within a step;
-    "fixed" takes steps as long as it may, and finds bodies as deep in each other as one step takes them.  law: of
-    impacts.  impacts: several at once, "sequential" or "simultaneous".  resting: "solve", "microcollisions" or
-    "penalty".
+    anything could pass through anything; "likely" is another name of it; "fixed" takes steps as long as it may, and
+    finds bodies as deep in each other as one step takes them.  law: of impacts.  impacts: several at once,
+    "sequential" or "simultaneous".  resting: "solve", "microcollisions" or "penalty".
     limits: whether any joint has limits.  max_contacts, max_pairs: room, None for the defaults.  max_impacts: of one
     instant.  max_logged: of these.
     """

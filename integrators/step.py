@@ -62,7 +62,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     with jax.named_scope("prepare"):
         after = State(tried.state.q, struck.v, t)
         orders = told(model, after, clock.frame)
-        ready = prepared(rules, model, after, near, bounds, contacts, rows, orders, max_dt)
+        ready = prepared(rules, model, after, near, bounds, contacts, rows, orders, max_dt, tried, lane.ready.state)
     code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
     counts = lane.counts.plus(
         accepted, ~lane.done, full, tried.resting, struck.impacts.count, *stop_gradient((contacts, near.needed))

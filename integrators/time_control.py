@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
+from ..collision.passage import share_of_room
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
 from ..contact.rows import Rows, relative
@@ -31,6 +32,7 @@ from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
 from .carried import corrected, missed
 from .lanes import Lane, Search
 from .motion.forces import column
+from .prepare import reach
 from .proposal import SLIDES, Proposal
 from .rules import Rules
 
@@ -41,6 +43,7 @@ GROWTH = 1.25  # of a step that was fine enough
 SHORTEST = 1 / 64  # of the longest step; no step is made shorter for what it missed
 USEFUL = 1e-6  # of the longest step: a shorter one is of no use
 STALLED = 100  # of these in a row
+SURE = 0.9  # of the step that uses up the room of a pair
 
 
 class Verdict(NamedTuple):
@@ -94,34 +97,48 @@ def decide(
     deep = closes & (contacts.gap < -model.gap_band) & ~(off.normal & carries)
     since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -u_n, 1), jnp.where(deep, a_n, 0))
     before = lane.ready.contacts
-    sunk = (before.active & (before.gap < -model.gap_band)).any(0)
-    deep = deep & ~(sunk & (since >= h))  # what was too deep before the step is not to be looked for in it
+    sunk = jnp.where(before.active, -before.gap, 0).max(0, initial=0)
+    as_deep = (sunk > model.gap_band) & (-contacts.gap <= sunk + ENVELOPE * model.gap_band)
+    deep = deep & ~(as_deep & (since >= h))  # what was too deep before the step is not to be looked for in it
     strikes = (closes & (contacts.gap <= model.gap_band)).any(0)
     too_deep, since = deep.any(0), jnp.where(deep, since, 0).max(0)
     back = jnp.where((since >= h) | (search.rejected >= GUESSES), h / 2, h - since)
     slid = (tried.part < 1) & (search.rejected < SLIDES) & ~too_deep
-    carries = carries & ~too_deep & ~slid
+    passed, sure = _passed(model, lane, tried, max_dt)
+    carries = carries & ~too_deep & ~slid & ~passed
     rough = carries & off.rough & (search.correction.times == 0) & (h > SHORTEST * max_dt)
     again = carries & off.much & ~rough
     last = (h <= 2 * _least(lane)) | (search.rejected >= MOST)
-    accepted = finite & ~again & (last | ~(too_deep | slid | rough))
+    accepted = finite & ~again & (last | ~(too_deep | slid | rough | passed))
     deeper = accepted & too_deep & (contacts.gap.min(0, initial=0) < -ENVELOPE * model.gap_band)
     # half the way there, what was too deep is looked at again: another way led to it, and it may no longer be
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
     short = jnp.where(h < USEFUL * max_dt, search.short + 1, 0)
     # what was fine enough may do for the next step, too; a frame starts as if nothing was known
-    paced = jnp.isfinite(search.fine) & (h < lane.clock.left) & (GROWTH * h < max_dt)
-    new = none._replace(high=ahead, short=short, fine=jnp.where(paced, GROWTH * h, jnp.inf))
+    fine = jnp.maximum(search.fine, GROWTH * h)  # the step may have been shorter for another reason
+    paced = (h < lane.clock.left) & (fine < max_dt)
+    new = none._replace(high=ahead, short=short, fine=jnp.where(paced, fine, jnp.inf))
     rejected = none._replace(
         high=jnp.where(too_deep, h, search.high),
-        aim=jnp.where(too_deep, back, jnp.where(rough, h / 2, h * part)),
+        aim=jnp.minimum(jnp.where(too_deep, back, jnp.where(rough, h / 2, h * part)), sure),
         rejected=search.rejected + 1,
         short=search.short,
-        fine=jnp.where(rough, h / 2, search.fine),
+        fine=jnp.minimum(jnp.where(rough, h / 2, search.fine), sure),
     )
     repeated = search._replace(aim=h, correction=corrected(model, search.correction, tried, contacts, rows, off, again))
     search = jax.tree.map(lambda x, y, z: jnp.where(accepted, x, jnp.where(again, y, z)), new, repeated, rejected)
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32))
+
+
+def _passed(model: Model, lane: Lane, tried: Proposal, max_dt: Array) -> tuple[Array, Array]:
+    """Whether links of trees may have passed through something in the step (*batch), and the step to try instead [s],
+    inf where they did not."""
+    h = tried.h
+    if lane.ready.rooms is None:
+        return jnp.zeros(h.shape, bool), jnp.full_like(h, jnp.inf)
+    share = share_of_room(model, lane.ready.state, tried.state, h, lane.ready.rooms, reach(model))
+    passed = (share > 1) & (h > USEFUL * max_dt)
+    return passed, jnp.where(passed, jnp.maximum(SURE * h / jnp.where(passed, share, 1), USEFUL * max_dt), jnp.inf)
 
 
 def _least(lane: Lane) -> Array:

@@ -17,7 +17,7 @@ On joints with quaternions a position motor is just a force, and a spring is tak
 
 Links that loops tie together count as one tree, which never falls freely here; constraint forces do no work on it.
 Where they do (a joint that is driven), or springs between links hold energy (loops that act, penalty joints), nothing
-is known: such links are `assumed` to go at most `LIKELY` times as fast as they go now.
+is known: such links are `assumed` to go at most `ASSUMED` times as fast as they go now (`safe_step.py`).
 
 A free body's angular velocity changes while it tumbles, but 2T and |L| do not. With s_k = 1/I_k between 1/I_max and
 1/I_min, (s_k - 1/I_min)(s_k - 1/I_max) <= 0; weighted with L_k^2 and summed over the three axes,
@@ -75,6 +75,9 @@ class LinkMotion(NamedTuple):
     speeds: TreeSpeeds
 
 
+BODY = ("mass", "com", "inertia")  # parameters that `body_motion` reads
+
+
 @functools.cache
 def trees(topology: Topology) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(tree of each link, -1 if it cannot move; root link of each tree)."""
@@ -115,7 +118,7 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
 
     # the common motion of each tree in free fall, and the energy of the rest
     placed = place(forest, model, state.q)
-    bodies = [_body(x.pose, y.V, *(forest.parameter(model, name, group) for name in ("mass", "com", "inertia")))
+    bodies = [body_motion(x.pose, y.V, *(forest.parameter(model, name, group) for name in BODY))
               for group, x, y in zip(forest.groups, placed, move(forest, placed, state.v), strict=True)]  # fmt: skip
     center, velocity = (Vec3(*(forest.join_links([b[k] for b in bodies]) for k in ks)) for ks in ((0, 1, 2), (3, 4, 5)))
     turning, spin, turn = (forest.join_links([b[k] for b in bodies]) for k in (6, 7, 8))
@@ -143,7 +146,7 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
 
 
 @fence
-def _body(pose, V, mass, com, inertia):
+def body_motion(pose, V, mass, com, inertia):
     """Center and its velocity, 2 T of the turning, and the angular speed: its bound if nothing acts, and now."""
     arm = pose.R @ Vec3.of(com)
     c, u = pose.p + arm, V.v + V.w.cross(arm)

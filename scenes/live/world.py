@@ -58,7 +58,7 @@ class Live:
         scheme: str = "exact",
         law: str = "stronge",
         impacts: str = "sequential",
-        time_control: str = "likely",
+        time_control: str = "rollback",
         max_contacts: int | None = None,
         max_pairs: int | None = None,
         max_events: int = 1024,

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-import carom
 from carom.collision.proximities import Proximities
 from carom.collision.safe_step import longest_step, safe_step, unseen_step
 from carom.collision.speeds.link_motion import link_motion
@@ -625,24 +624,3 @@ def test_derivatives_are_finite_at_rest(mode):
     slopes = mode(time, argnums=(0, 1, 2))(state.q, state.v, jnp.array(0.5))
     assert all(np.isfinite(x).all() for x in slopes)
     np.testing.assert_allclose(slopes[2], 1 / (8 * np.sqrt(2 * 0.5 / 8)), rtol=1e-9)  # d sqrt(2 d/g)
-
-
-def test_likely_steps_are_longer_where_trees_have_light_ends():
-    """A light hand on a heavy pendulum, at 1.5 m/s: all the pendulum's energy would make ten times that of it."""
-    b = carom.SceneBuilder()
-    b.add_plane()
-    b.add_link("arm", joint=carom.Revolute(axis=(0, 1, 0)), position=(0, 0, 1), v0=3.0, mass=10.0,
-               shapes=[carom.Sphere(0.1, position=(0, 0, -0.5))])  # fmt: skip
-    b.add_link("hand", "arm", joint=carom.Revolute(axis=(0, 1, 0)), position=(0, 0, -0.5), mass=0.1,
-               shapes=[carom.Sphere(0.05, position=(0.2, 0, 0))])  # fmt: skip
-    model, state = carom.compile_scene(b.build())
-    near = carom.detect(model, state.q)
-    sure, likely = (float(longest_step(model, state, near, likely=x)) for x in (False, True))
-    assert 2 * sure < likely
-    assert likely < (0.45 + 0.05) / (2 * 1.5)  # twice its speed takes the hand no deeper than its radius
-
-
-def test_likely_steps_are_sure_for_free_bodies():
-    model, state = ball_scene()
-    state, near = moving(state, -2.0), over_plane(0.3)
-    assert longest_step(model, state, near, likely=True) == longest_step(model, state, near)

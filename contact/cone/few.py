@@ -1,6 +1,6 @@
 """Few contacts: Newton's method (`search.py`) on their impulses, with W = J M^-1 J^T as one small dense matrix.
 
-    (1 + D W) (p' - p) = q - p
+    (1 + D W) (p' - p) = q - p        D: of the law around p, q: what it wants there
 
 What the contacts join does not matter then, nor how many degrees of freedom it has: a figure of 30 that stands on two
 feet is a matter of 6 to 24 unknowns. More contacts than `FEW` are better off with velocities (`many.py`).
@@ -43,23 +43,25 @@ class Few(NamedTuple):
         return _by_components(fori_loop(0, 3 * self.count, push, jnp.zeros_like(flat)))
 
     def newton(self, law: coulomb.Linear, p: Vec3) -> Vec3:
-        N = len(self.W)
+        """Rows of t are of p_t' - slide p_n', for the difference of D's rows of t and n would be lost in rounding."""
+        N, room = len(self.W), len(law.n)
         place = jnp.arange(N + 1, dtype=jnp.int32)
-        xx, yy, xy, xn, yn, nn = (*law.tt, *law.tn, law.nn)
-        none = jnp.zeros_like(nn)
-        D = jnp.stack([xx, xy, xn, xy, yy, yn, none, none, nn], 1).reshape(-1, 3)
-        right = jnp.stack((law.p - p).xyz, 1).reshape(-1)
+        (xx, yy, xy), none = law.tt, jnp.zeros_like(law.n)
+        D = jnp.stack([xx, xy, none, xy, yy, none, none, none, law.nn], 1).reshape(-1, 3)
+        slide = jnp.stack([*law.slide, none], 1).reshape(-1)
+        right = jnp.stack([*(t + s * p.z - x for t, s, x in zip(law.t, law.slide, (p.x, p.y))), law.n - p.z], 1).reshape(-1)
 
         def row(r: Array, A: Array) -> Array:
             c, k = r // 3, r % 3
-            d, own = block(D, r), k * len(nn) + c
+            d = block(D, r)
             made = d[0] * block(self.W, 3 * c) + d[1] * block(self.W, 3 * c + 1) + d[2] * block(self.W, 3 * c + 2)
-            made = jnp.append(made, 0) + jnp.where(place == own, 1, 0)
+            made = jnp.append(made, 0) + jnp.where(place == k * room + c, 1, 0)
+            made = made - jnp.where(place == 2 * room + c, block(slide, r), 0)
             return put(A, jnp.where(place == N, block(right, r), made), r)
 
         rows = 3 * self.count
-        change = _by_components(gauss.solve(fori_loop(0, rows, row, jnp.zeros((N, N + 1), nn.dtype)), rows))
-        return law.p - law.across(self.moved(change))
+        A = fori_loop(0, rows, row, jnp.zeros((N, N + 1), none.dtype))
+        return p + _by_components(gauss.solve(A, rows))
 
     def sweeps(self, p: Vec3) -> Vec3:
         p = coulomb.projected(p, self.mu)

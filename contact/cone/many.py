@@ -99,7 +99,7 @@ def coupled(ends: Ends, plan: Plan, law: coulomb.Linear) -> Array:
     room = n + 2 * pairs_room(n, len(ends.tree))
     unit = jnp.eye(w, dtype=law.nn.dtype)
     H = jnp.where((jnp.arange(room) < n)[:, None, None], unit, 0)
-    D: Any = law.tt, law.tn, law.nn
+    D: Any = law.tt, law.slide, law.nn
 
     def add(part: Array, H: Array) -> Array:
         c, i, j = block(ends.which, part // 4), part // 2 % 2, part % 2
@@ -108,7 +108,8 @@ def coupled(ends: Ends, plan: Plan, law: coulomb.Linear) -> Array:
         def both_move(H: Array) -> Array:
             Y, J = (jax.tree.map(lambda x, s=s: block(x, c, s), y) for y, s in ((ends.Y, i), (ends.J, j)))
             (xx, yy, xy), (xn, yn), nn = jax.tree.map(lambda x: block(x, c), D)
-            x, y, z = xx * J.x + xy * J.y + xn * J.z, xy * J.x + yy * J.y + yn * J.z, nn * J.z
+            z = nn * J.z
+            x, y = xx * J.x + xy * J.y + xn * z, xy * J.x + yy * J.y + yn * z
             at = block(plan.slot, a, b)
             return put(H, block(H, at) + (x[:, None] * Y.x + y[:, None] * Y.y + z[:, None] * Y.z), at)
 

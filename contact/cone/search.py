@@ -102,8 +102,8 @@ def search(system: System, given: Vec3, slides: Array, tolerance: float, roundin
         circles = now.number % CIRCLE == CIRCLE - 1
         p = jax.lax.cond(circles, lambda: system.sweeps(now.p), lambda: _newton(system, now, scale))
         u = system.free + system.moved(p)
-        p, u = _shortened(system, now, p, u, circles | (now.number == 0))
-        return _judged(system, p, u, now, scale, limit)
+        p, u, whole = _shortened(system, now, p, u, circles | (now.number == 0))
+        return _judged(system, p, u, whole, now, scale, limit)
 
     return jax.lax.while_loop(lambda x: x.busy & (x.number < max_turns), turn, start)
 
@@ -135,8 +135,9 @@ def _softness(now: Turn, scale: Array) -> Array:
     return stop_gradient(jnp.where(now.number == 0, FIRST[digits], soft).astype(scale.dtype))
 
 
-def _shortened(system: System, now: Turn, p: Vec3, u: Vec3, whole: Array) -> tuple[Vec3, Vec3]:
-    """p and u on the way from the present ones, at the first half that is good enough, or the best."""
+def _shortened(system: System, now: Turn, p: Vec3, u: Vec3, whole: Array) -> tuple[Vec3, Vec3, Array]:
+    """p and u on the way from the present ones, at the first half that is good enough, or the best; whether that is the
+    whole way, as it has to be where `whole` says so."""
     most = now.merits.max()
     far: Any = lambda part: (now.p + (p - now.p) * part, now.u + (u - now.u) * part)  # noqa: E731
     merit = lambda p, u: coulomb.merit(system.K, p, u, system.mu)  # noqa: E731
@@ -151,15 +152,15 @@ def _shortened(system: System, now: Turn, p: Vec3, u: Vec3, whole: Array) -> tup
     one = jnp.ones_like(most)
     begin = (jnp.int32(0), one, one, merit(p, u))
     _, _, part, _ = jax.lax.while_loop(lambda s: ~whole & (s[3] > most) & (s[0] < HALVES), halve, begin)
-    return jax.tree.map(lambda x, y: jnp.where(part < 1, x, y), far(part), (p, u))
+    return *jax.tree.map(lambda x, y: jnp.where(part < 1, x, y), far(part), (p, u)), part == 1
 
 
-def _judged(system: System, p: Vec3, u: Vec3, before: Turn, scale: Array, limit: Array) -> Turn:
+def _judged(system: System, p: Vec3, u: Vec3, whole: Array, before: Turn, scale: Array, limit: Array) -> Turn:
     distance = coulomb.distance(system.K, p, u, system.mu).max(0)
     merit = coulomb.merit(system.K, p, u, system.mu)
     moving = coulomb.behaviour(system.K, p, u, system.mu)
     near = distance <= LOOSE[distance.dtype.itemsize] * scale
-    stalled = near & (jnp.abs(distance - before.distance) <= STILL * distance)
+    stalled = near & whole & (before.ease < 1) & (jnp.abs(distance - before.distance) <= STILL * distance)
     same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
     slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)
     ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)

@@ -162,23 +162,6 @@ def solve(plan: Plan, H: Array, r: Array) -> Array:
     return fori_loop(0, plan.count, substitute, jnp.zeros_like(r))
 
 
-def times(plan: Plan, H: Array, x: Array) -> Array:
-    """H x, (T + 1, w), of blocks as `solve` takes them."""
-
-    def add(k: Array, y: Array) -> Array:
-        i = block(plan.order, k)
-
-        def both(a: Array, y: Array) -> Array:
-            j = block(plan.later, a)
-            y = put(y, block(y, i) + block(x, j) @ block(H, block(plan.slot, i, j)), i)
-            return put(y, block(y, j) + block(x, i) @ block(H, block(plan.slot, j, i)), j)
-
-        y = put(y, block(y, i) + block(x, i) @ block(H, i), i)
-        return fori_loop(block(plan.first, k), block(plan.first, k + 1), both, y)
-
-    return fori_loop(0, plan.count, add, jnp.zeros_like(x))
-
-
 def transposed(plan: Plan, H: Array) -> Array:
     """The blocks of the transposed matrix."""
     T, at = len(plan.order), np.arange(len(H))

@@ -49,7 +49,8 @@ class Few(NamedTuple):
         (xx, yy, xy), none = law.tt, jnp.zeros_like(law.n)
         D = jnp.stack([xx, xy, none, xy, yy, none, none, none, law.nn], 1).reshape(-1, 3)
         slide = jnp.stack([*law.slide, none], 1).reshape(-1)
-        right = jnp.stack([*(t + s * p.z - x for t, s, x in zip(law.t, law.slide, (p.x, p.y))), law.n - p.z], 1).reshape(-1)
+        tx, ty = (t + s * p.z for t, s in zip(law.t, law.slide, strict=True))
+        right = jnp.stack([tx - p.x, ty - p.y, law.n - p.z], 1).reshape(-1)
 
         def row(r: Array, A: Array) -> Array:
             c, k = r // 3, r % 3

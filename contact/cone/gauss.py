@@ -14,7 +14,7 @@ from .elimination import block, put
 
 
 def solve(A: Array, count: Array) -> Array:
-    """x (N,) of the first `count` equations; A: (N, N + 1), the right sides last. Unknowns that no equation chose: 0."""
+    """x (N,) of the first `count` equations, 0 what none of them chose; A: (N, N + 1), the right sides last."""
     N = len(A)
     place = jnp.arange(N + 1, dtype=jnp.int32)
 

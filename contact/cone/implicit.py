@@ -13,7 +13,6 @@ The linear equations know their transpose, and so does the derivative.
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -23,7 +22,7 @@ from jax import Array
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ..rows import Rows, applied, relative
 from . import coulomb
-from .elimination import Plan, plan, solve, times, transposed
+from .elimination import plan, solve, transposed
 from .many import Ends, coupled
 
 ROUNDS = 3
@@ -60,9 +59,20 @@ def changes(
 
     ends = Ends(rows.tree, rows.J, rows.Y, which, count)
     order = plan(rows.tree, which, count, len(V) - 1)
-    answers = functools.partial(_answers, coupled(ends, order, law), order)
+    H = coupled(ends, order, law)
+    turned = transposed(order, H)
     bare = rows._replace(drift=jax.tree.map(jnp.zeros_like, rows.drift))
     still = jnp.zeros_like(V)
+
+    def answers(r: Array) -> Array:
+        """x of (1 + Y D J) x = r, (T + 1, w), with a transpose."""
+        return jax.lax.custom_linear_solve(
+            lambda x: applied(rows, x, law.across(relative(bare, x))),
+            r,
+            lambda _, r: solve(order, H, r),
+            lambda _, r: solve(order, turned, r),
+        )
+
     V_held = applied(rows._replace(Y=d.rows.Y), d.V, p)  # what changes at fixed impulses
     e = relative(bare, V_held) + relative(rows._replace(J=d.rows.J, drift=d.rows.drift), V)
     e = Vec3(e.x, e.y, e.z - d.target)
@@ -74,14 +84,3 @@ def changes(
         f = Vec3(*left) - now
         dp = dp + f - law.across(relative(bare, answers(applied(rows, still, f))))
     return dp, applied(rows, V_held, dp)
-
-
-def _answers(H: Array, plan: Plan, r: Array) -> Array:
-    """x of H x = r, (T + 1, w), with a transpose.  H: blocks at their slots, as `elimination.solve` takes them."""
-    turned = transposed(plan, H)
-    return jax.lax.custom_linear_solve(
-        functools.partial(times, plan, H),
-        r,
-        lambda _, r: solve(plan, H, r),
-        lambda _, r: solve(plan, turned, r),
-    )

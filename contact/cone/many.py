@@ -22,8 +22,11 @@ from .search import SWEEPS
 
 
 class Ends(NamedTuple):
-    """What contacts push and how: tree (C, 2), J and Y (C, 2, w) as in `Rows`; which: (C,) contacts that are active, the
-    first `count` ().  Of others nothing is read."""
+    """What contacts push, and how.
+
+    tree: (C, 2), J, Y: (C, 2, w), as in `Rows`.
+    which: (C,) the contacts that are active, the first `count` (). Of others nothing is read.
+    """
 
     tree: Array
     J: Vec3

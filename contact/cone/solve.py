@@ -2,8 +2,8 @@
 
     u = J V + drift,  V = V_free + Y p      0 <= p_n  _|_  u_n - target >= 0      |p_t| <= mu p_n, opposed to slip
 
-Contacts that share no tree are solved one by one (`alone.py`). All others are searched for together (`search.py`): a few
-by their impulses (`few.py`), many by the velocities of the trees (`many.py`).
+Contacts that share no tree are solved one by one (`alone.py`). All others are searched for together (`search.py`): a
+few by their impulses (`few.py`), many by the velocities of the trees (`many.py`).
 
 Nothing is remembered between calls. What has not settled after `max_turns` is put into the cones and scaled down to
 gain no energy, and SOLVER_UNFINISHED is returned.
@@ -204,9 +204,7 @@ def _with_many(V: Array, problem: _Problem, tolerance: float, max_turns: int) ->
     return _ended(system, _search(system, problem.pressed, problem.slides, problem.rounding, tolerance, max_turns))
 
 
-def _search(
-    system: System, pressed: Array, slides: Array, rounding: Array, tolerance: float, max_turns: int
-) -> Turn:
+def _search(system: System, pressed: Array, slides: Array, rounding: Array, tolerance: float, max_turns: int) -> Turn:
     none = jnp.zeros_like(pressed)
     return search(system, Vec3(none, none, pressed), slides, tolerance, rounding, max_turns)
 
@@ -215,7 +213,7 @@ def _ended(system: System, end: Turn) -> tuple[Vec3, Array]:
     """Impulses in their cones, and a code."""
     p = coulomb.projected(end.p, system.mu)
     well = ~end.busy
-    gain, curve = (sum((a * b).sum(0) for a, b in zip(p.xyz, x.xyz, strict=True)) for x in (system.free, system.moved(p)))
+    gain, curve = p.dot(system.free).sum(0), p.dot(system.moved(p)).sum(0)
     least = jnp.clip(-gain / jnp.where(curve > 0, curve, 1), 0, 1)  # of kinetic energy, p scaled by it
     return p * jnp.where(well, 1, stop_gradient(least)), jnp.where(well, OK, SOLVER_UNFINISHED).astype(jnp.int32)
 

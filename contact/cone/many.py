@@ -99,9 +99,13 @@ def pushed(ends: Ends, V: Array, p: Vec3) -> Array:
 def coupled(ends: Ends, plan: Plan, law: coulomb.Linear) -> Array:
     """1 + Y D J: its blocks at their slots, each transposed."""
     n, w = len(plan.order), ends.J.x.shape[2]
-    room = n + 2 * pairs_room(n, len(ends.tree))
     unit = jnp.eye(w, dtype=law.nn.dtype)
-    H = jnp.where((jnp.arange(room) < n)[:, None, None], unit, 0)
+
+    def clear(at: Array, H: Array) -> Array:
+        return put(H, jnp.where(at < n, unit, 0), at)
+
+    H = jax.lax.empty((n + 2 * pairs_room(n), w, w), unit.dtype)
+    H = fori_loop(0, n + 2 * block(plan.first, plan.count), clear, H)
     D: Any = law.tt, law.slide, law.nn
 
     def add(part: Array, H: Array) -> Array:

@@ -47,65 +47,63 @@ def pairs_room(trees: int) -> int:
 
 
 class _Graph(NamedTuple):
-    """slot, as in Plan.  pairs: () that it has, or would have.  degree: (T,) neighbours that are left."""
+    """Who is coupled to whom.
+
+    slot: as in Plan.
+    pairs: () that it has, or would have if there were room.
+    degree: (T,) neighbours of each tree that are not eliminated yet.
+    """
 
     slot: Array
     pairs: Array
     degree: Array
 
+    def joined(self, a: Array, b: Array) -> _Graph:
+        """With a and b as neighbours."""
+        T = len(self.degree)
+
+        def new() -> _Graph:
+            at = T + 2 * jnp.minimum(self.pairs, pairs_room(T) - 1)
+            slot = put(put(self.slot, at, a, b), at + 1, b, a)
+            return _Graph(slot, self.pairs + 1, self.turned(a, 1).turned(b, 1).degree)
+
+        return cond((a != b) & (block(self.slot, a, b) < 0), new, lambda: self)
+
+    def turned(self, i: Array, more: int) -> _Graph:
+        """With so many more neighbours of i that are left."""
+        return self._replace(degree=put(self.degree, block(self.degree, i) + more, i))
+
 
 def plan(ends: Array, which: Array, count: Array, trees: int) -> Plan:
     """For the first `count` contacts of `which`; ends: (C, 2) trees of all contacts, T where there is none."""
     T, room = trees, pairs_room(trees)
-    one, place = jnp.int32(1), jnp.arange(T + 1, dtype=jnp.int32)
-
-    def join(a: Array, b: Array, graph: _Graph) -> _Graph:
-        """With a and b as neighbours."""
-
-        def new(graph: _Graph) -> _Graph:
-            slot, pairs, degree = graph
-            at = T + 2 * jnp.minimum(pairs, room - 1)
-            slot = put(put(slot, at, a, b), at + 1, b, a)
-            degree = put(degree, block(degree, a) + 1, a)
-            return _Graph(slot, pairs + 1, put(degree, block(degree, b) + 1, b))
-
-        return cond((a != b) & (block(graph.slot, a, b) < 0), new, lambda graph: graph, graph)
-
-    def meet(k: Array, carry: tuple[_Graph, Array]) -> tuple[_Graph, Array]:
-        graph, left = carry
-        a, b = block(ends, block(which, k), jnp.int32(0)), block(ends, block(which, k), one)
-        graph = cond((a < T) & (b < T), lambda g: join(a, b, g), lambda g: g, graph)
-        return graph, put(put(left, jnp.array(True), a), jnp.array(True), b)
-
-    slot = jnp.where((place[:, None] == place) & (place < T), place, -1)
-    graph = _Graph(slot, jnp.int32(0), jnp.zeros(T, jnp.int32))
-    graph, left = fori_loop(0, count, meet, (graph, jnp.zeros(T + 1, bool)))
-    left = left[:T]
+    graph, left = _graph(ends, which, count, T)
     nodes = left.sum(dtype=jnp.int32)
 
-    def eliminate(k: Array, carry: tuple[_Graph, Array, Array, Array, Array]):
+    def eliminate(
+        k: Array, carry: tuple[_Graph, Array, Array, Array, Array]
+    ) -> tuple[_Graph, Array, Array, Array, Array]:
         graph, left, order, first, later = carry
         i = jnp.argmin(jnp.where(left, graph.degree, 2 * T)).astype(jnp.int32)
-        left = put(left, jnp.array(False), i)
-        begin = block(first, k)
+        left, begin = put(left, jnp.array(False), i), block(first, k)
 
         def listed(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             todo, later, end = state
             j = jnp.argmax(todo).astype(jnp.int32)
             return put(todo, jnp.array(False), j), put(later, j, jnp.minimum(end, room - 1)), end + 1
 
-        todo = left & (block(graph.slot, i)[:T] >= 0)
-        _, later, end = while_loop(lambda s: s[0].any(), listed, (todo, later, begin))
+        neighbours = left & (block(graph.slot, i)[:T] >= 0)
+        _, later, end = while_loop(lambda s: s[0].any(), listed, (neighbours, later, begin))
         end = jnp.minimum(end, room)
         m = end - begin
 
-        def fill(n: Array, graph: _Graph) -> _Graph:
-            a, b = block(later, begin + n // m), block(later, begin + n % m)
-            return cond(n // m < n % m, lambda g: join(a, b, g), lambda g: g, graph)
-
         def leave(n: Array, graph: _Graph) -> _Graph:
-            j = block(later, begin + n)
-            return graph._replace(degree=put(graph.degree, block(graph.degree, j) - 1, j))
+            return graph.turned(block(later, begin + n), -1)
+
+        def fill(n: Array, graph: _Graph) -> _Graph:
+            """What i couples is coupled without it."""
+            a, b = block(later, begin + n // m), block(later, begin + n % m)
+            return cond(n // m < n % m, lambda: graph.joined(a, b), lambda: graph)
 
         graph = fori_loop(0, m * m, fill, fori_loop(0, m, leave, graph))
         return graph, left, put(order, i, k), put(first, end, k + 1), later
@@ -114,6 +112,22 @@ def plan(ends: Array, which: Array, count: Array, trees: int) -> Plan:
     start = (graph, left, none, jnp.zeros(T + 1, jnp.int32), jnp.zeros(room, jnp.int32))
     graph, _, order, first, later = fori_loop(0, nodes, eliminate, start)
     return Plan(order, nodes, graph.slot, first, later, graph.pairs <= room)
+
+
+def _graph(ends: Array, which: Array, count: Array, T: int) -> tuple[_Graph, Array]:
+    """Trees that contacts couple, and which trees (T,) have contacts."""
+    place = jnp.arange(T + 1, dtype=jnp.int32)
+
+    def meet(k: Array, carry: tuple[_Graph, Array]) -> tuple[_Graph, Array]:
+        graph, touched = carry
+        a, b = (block(ends, block(which, k), jnp.int32(side)) for side in range(2))
+        graph = cond((a < T) & (b < T), lambda: graph.joined(a, b), lambda: graph)
+        return graph, put(put(touched, jnp.array(True), a), jnp.array(True), b)
+
+    slot = jnp.where((place[:, None] == place) & (place < T), place, -1)
+    start = _Graph(slot, jnp.int32(0), jnp.zeros(T, jnp.int32)), jnp.zeros(T + 1, bool)
+    graph, touched = fori_loop(0, count, meet, start)
+    return graph, touched[:T]
 
 
 def solve(plan: Plan, H: Array, r: Array) -> Array:

@@ -56,26 +56,13 @@ def projected(p: Vec3, mu: Array) -> Vec3:
     return _on_disc(p, mu, jnp.maximum(p.z, 0))
 
 
-def residual(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Vec3:
-    """p less z projected: what is left of the law, impulses (C, *batch) [N s]."""
-    kt, kn = scales(K)
-    z = Vec3(p.x - u.x / kt, p.y - u.y / kt, p.z - u.z / kn)
-    wanted = _on_disc(z, mu, jnp.maximum(p.z, 0))
-    return Vec3(p.x - wanted.x, p.y - wanted.y, p.z - jnp.maximum(z.z, 0))
-
-
 def distance(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Array:
     """How far p and u are from the law, (C, *batch) [m/s]."""
     kt, kn = scales(K)
-    left = residual(K, p, u, mu)
-    return jnp.maximum(jnp.abs(left.z) * kn, jnp.maximum(jnp.abs(left.x), jnp.abs(left.y)) * kt)
-
-
-def merit(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Array:
-    """The same of all contacts together, (*batch) [J]: what a line search makes less."""
-    kt, kn = scales(K)
-    left = residual(K, p, u, mu)
-    return (left.z * left.z * kn + (left.x * left.x + left.y * left.y) * kt).sum(0)
+    z = Vec3(p.x - u.x / kt, p.y - u.y / kt, p.z - u.z / kn)
+    wanted = _on_disc(z, mu, jnp.maximum(p.z, 0))
+    along = jnp.abs(p.z - jnp.maximum(z.z, 0)) * kn
+    return jnp.maximum(along, jnp.maximum(jnp.abs(p.x - wanted.x), jnp.abs(p.y - wanted.y)) * kt)
 
 
 def relaxed(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Vec3:

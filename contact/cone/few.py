@@ -8,6 +8,7 @@ feet is a matter of 6 to 24 unknowns. More contacts than `FEW` are better off wi
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import jax
@@ -110,11 +111,10 @@ def few(ends: Ends, which: Array, K: Sym3, mu: Array, free: Vec3, n: int) -> Few
             if n == 1:
                 u = (J[0] * y[0][:, None]).sum(0)
             else:
-                u = sum(
-                    jnp.where((tree[i] == own[j]) & (own[j] < n), (J[i] * y[j][:, None]).sum(0), 0)
-                    for i in range(2)
-                    for j in range(2)
-                )
+                u = jnp.zeros(3 * room, mu.dtype)
+                for i, j in itertools.product(range(2), repeat=2):
+                    meet = (tree[i] == own[j]) & (own[j] < n)
+                    u = u + jnp.where(meet, (J[i] * y[j][:, None]).sum(0), 0)
             W = put(W, u, 3 * c + k)
         return W
 

@@ -21,22 +21,29 @@ from ...engine.algebra.vec3 import Sym3, Vec3
 
 
 class Linear(NamedTuple):
-    """p + dp as the law wants it, dp = -D du, for small du.
+    """p' as the law wants it for small du: p_n' = n - nn du_n, p_t' = t + slide p_n' - tt du_t.
 
-    p: (C, *batch) impulses at the present u.  tt: (xx, yy, xy) of D across, symmetric.  tn: (x, y) of D: what u_n does
-    to friction.  nn: of D along n. Nothing across acts on p_n.
+    t: (x, y), n: impulses (C, *batch) at the present u.  slide: (x, y) mu, and the way friction points, where it slips.
+    tt: (xx, yy, xy), symmetric.  nn: >= 0.
     """
 
-    p: Vec3
+    t: tuple[Array, Array]
+    n: Array
+    slide: tuple[Array, Array]
     tt: tuple[Array, Array, Array]
-    tn: tuple[Array, Array]
     nn: Array
 
+    @property
+    def p(self) -> Vec3:
+        """p' where du = 0."""
+        return Vec3(self.t[0] + self.slide[0] * self.n, self.t[1] + self.slide[1] * self.n, self.n)
+
     def across(self, row: Vec3) -> Vec3:
-        """D @ row, components (C, ...) with axes of their own behind the first."""
+        """D @ row, of p' = p - D du; components (C, ...) with axes of their own behind the first."""
         wide = lambda x: x.reshape(x.shape[0], *(1,) * (row.z.ndim - x.ndim), *x.shape[1:])  # noqa: E731
-        xx, yy, xy, xn, yn, nn = (wide(x) for x in (*self.tt, *self.tn, self.nn))
-        return Vec3(xx * row.x + xy * row.y + xn * row.z, xy * row.x + yy * row.y + yn * row.z, nn * row.z)
+        xx, yy, xy, x, y, nn = (wide(x) for x in (*self.tt, *self.slide, self.nn))
+        z = nn * row.z
+        return Vec3(xx * row.x + xy * row.y + x * z, xy * row.x + yy * row.y + y * z, z)
 
 
 def scales(K: Sym3) -> tuple[Array, Array]:
@@ -105,12 +112,11 @@ def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], sof
     nn = jnp.where(closed, 1 / (soft * kn), 0)
     p_n = jnp.where(closed, p.z - u.z * nn, 0)
     across = u.y * dx - u.x * dy
-    px = jnp.where(stick, p.x - u.x * stiff, mu * p_n * dx + turning * across * dy)
-    py = jnp.where(stick, p.y - u.y * stiff, mu * p_n * dy - turning * across * dx)
+    tx = jnp.where(stick, p.x - u.x * stiff, turning * across * dy)
+    ty = jnp.where(stick, p.y - u.y * stiff, -turning * across * dx)
     xx = jnp.where(stick, stiff, turning * dy * dy)
     yy = jnp.where(stick, stiff, turning * dx * dx)
-    slides = mu * nn
-    return Linear(Vec3(px, py, p_n), (xx, yy, -turning * dx * dy), (slides * dx, slides * dy), nn)
+    return Linear((tx, ty), p_n, (mu * dx, mu * dy), (xx, yy, -turning * dx * dy), nn)
 
 
 def _on_disc(z: Vec3, mu: Array, p_n: Array) -> Vec3:

@@ -1,13 +1,14 @@
 """Linear equations between trees, block by block, where blocks are missing for most pairs of trees.
 
-    sum_j H_ij x_j = r_i    for T trees; H_ij is (w, w, *batch)
+    sum_j H_ij x_j = r_i    for T trees; H_ij is (w, w)
 
-Gauss's elimination over trees: those with the fewest neighbours first, touching only blocks that are there. So a
-stack or a row of T bodies costs T steps, not T^3. Which blocks are there is the union over lanes. Inside a block rows
-are pivoted: H is M^-1 times a matrix that would need none.
+Gauss's elimination over trees, touching only blocks that are there, always next the tree that has the fewest neighbours
+left (minimum degree: Tinney and Walker 1967). So a stack or a row of T bodies costs T steps, not T^3, and islands cost
+what they cost alone. Inside a block unknowns are pivoted: H is M^-1 times a matrix that would need that only where
+friction alone can press.
 
-The world has the last number, T. It is coupled to nobody, so its column is where r is kept, in the first column of
-each block: one array is all that a loop changes, and XLA does not copy it, as it would with r beside it.
+Blocks are kept one after the other, in as many places as there are pairs that meet, and pairs that elimination fills
+in. A table of T^2 small numbers says where; there is room for `pairs_room` pairs.
 """
 
 from __future__ import annotations
@@ -15,87 +16,198 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
-from jax.lax import dynamic_index_in_dim, dynamic_slice, dynamic_update_slice, fori_loop
+from jax.lax import cond, dynamic_index_in_dim, dynamic_slice, dynamic_update_slice, fori_loop, while_loop
 
-from ...engine.algebra.fence import fence, settled
+FILL = 64  # pairs for each tree: 1000 balls, packed as densely as can be, have 56
 
 
 class Plan(NamedTuple):
-    """T trees in the order of their elimination.
+    """An order of elimination of the trees that contacts join.
 
-    rank: (T + 1,) place of each tree in the order; the world stays T.  tree: (T + 1,) the tree at each place.
-    links: (T, T + 1) per place the later places coupled to it, then T: the first `count` + 1 of a row.
+    order: (T,) these trees, the first `count` () of them.
+    slot: (T + 1, T + 1) where the block of two trees is kept, -1 for none: the T diagonal ones first, then both of
+    each pair.
+    first: (T + 1,) per place in the order, where its part of `later` begins: its neighbours that come after it.
+    fits: () bool, whether there was room for all pairs.
     """
 
-    rank: Array
-    tree: Array
-    links: Array
+    order: Array
     count: Array
+    slot: Array
+    first: Array
+    later: Array
+    fits: Array
 
 
-def plan(coupled: Array) -> Plan:
-    """The order for trees of which `coupled` (T, T) bool says who meets whom: symmetric, whatever its diagonal."""
-    n = len(coupled)
-    k = jnp.arange(n, dtype=jnp.int32)
-    coupled = coupled & (k[:, None] != k)
-    degree = coupled.sum(1)
-    before = (degree < degree[:, None]) | ((degree == degree[:, None]) & (k < k[:, None]))
-    rank = before.sum(1, dtype=jnp.int32)
-    place = rank == k[:, None]  # (place, tree)
-    tree = jnp.where(place, k, 0).sum(1, dtype=jnp.int32)
-    there = (place[:, :, None] & coupled[None]).any(1)
-    there = (there[:, None] & place[None]).any(2)  # by places
+def pairs_room(trees: int) -> int:
+    """How many pairs of trees a plan has room for."""
+    return max(1, min(trees * (trees - 1) // 2, FILL * trees))
 
-    def fill(i: Array, there: Array) -> Array:
-        later = dynamic_index_in_dim(there, i, 0, False) & (k > i)
-        return there | (later[:, None] & later)
 
-    there = fori_loop(0, n, fill, there) & (k > k[:, None])
-    position = jnp.cumsum(there, 1)
+class _Graph(NamedTuple):
+    """Who is coupled to whom.
 
-    def listed(i: Array, links: Array) -> Array:
-        here, at = (dynamic_index_in_dim(x, i, 0, False) for x in (there, position))
-        row = jnp.where(here & (at == k[:, None] + 1), k - n, 0).sum(1, dtype=jnp.int32) + n
-        return put(links, jnp.append(row, n), i)
+    slot: as in Plan.
+    pairs: () that it has, or would have if there were room.
+    degree: (T,) neighbours of each tree that are not eliminated yet.
+    """
 
-    links = fori_loop(0, n, listed, jnp.full((n, n + 1), n, jnp.int32))
-    world = jnp.full((1,), n, jnp.int32)
-    return Plan(jnp.concatenate([rank, world]), jnp.concatenate([tree, world]), links, there.sum(1, dtype=jnp.int32))
+    slot: Array
+    pairs: Array
+    degree: Array
+
+    def joined(self, a: Array, b: Array) -> _Graph:
+        """With a and b as neighbours."""
+        T = len(self.degree)
+
+        def new() -> _Graph:
+            at = T + 2 * jnp.minimum(self.pairs, pairs_room(T) - 1)
+            slot = put(put(self.slot, at, a, b), at + 1, b, a)
+            return _Graph(slot, self.pairs + 1, self.turned(a, 1).turned(b, 1).degree)
+
+        return cond((a != b) & (block(self.slot, a, b) < 0), new, lambda: self)
+
+    def turned(self, i: Array, more: int) -> _Graph:
+        """With so many more neighbours of i that are left."""
+        return self._replace(degree=put(self.degree, block(self.degree, i) + more, i))
+
+
+def plan(ends: Array, which: Array, count: Array, trees: int) -> Plan:
+    """For the first `count` contacts of `which`; ends: (C, 2) trees of all contacts, T where there is none."""
+    T, room = trees, pairs_room(trees)
+    graph, left = _graph(ends, which, count, T)
+    nodes = left.sum(dtype=jnp.int32)
+
+    def eliminate(
+        k: Array, carry: tuple[_Graph, Array, Array, Array, Array]
+    ) -> tuple[_Graph, Array, Array, Array, Array]:
+        graph, left, order, first, later = carry
+        i = jnp.argmin(jnp.where(left, graph.degree, 2 * T)).astype(jnp.int32)
+        left, begin = put(left, jnp.array(False), i), block(first, k)
+
+        def listed(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            todo, later, end = state
+            j = jnp.argmax(todo).astype(jnp.int32)
+            return put(todo, jnp.array(False), j), put(later, j, jnp.minimum(end, room - 1)), end + 1
+
+        neighbours = left & (block(graph.slot, i)[:T] >= 0)
+        _, later, end = while_loop(lambda s: s[0].any(), listed, (neighbours, later, begin))
+        end = jnp.minimum(end, room)
+        m = end - begin
+
+        def leave(n: Array, graph: _Graph) -> _Graph:
+            return graph.turned(block(later, begin + n), -1)
+
+        def fill(n: Array, graph: _Graph) -> _Graph:
+            """What i couples is coupled without it."""
+            a, b = block(later, begin + n // m), block(later, begin + n % m)
+            return cond(n // m < n % m, lambda: graph.joined(a, b), lambda: graph)
+
+        graph = fori_loop(0, m * m, fill, fori_loop(0, m, leave, graph))
+        return graph, left, put(order, i, k), put(first, end, k + 1), later
+
+    none = jnp.zeros(T, jnp.int32)
+    start = (graph, left, none, jnp.zeros(T + 1, jnp.int32), jnp.zeros(room, jnp.int32))
+    graph, _, order, first, later = fori_loop(0, nodes, eliminate, start)
+    return Plan(order, nodes, graph.slot, first, later, graph.pairs <= room)
+
+
+def _graph(ends: Array, which: Array, count: Array, T: int) -> tuple[_Graph, Array]:
+    """Trees that contacts couple, and which trees (T,) have contacts."""
+    place = jnp.arange(T + 1, dtype=jnp.int32)
+
+    def meet(k: Array, carry: tuple[_Graph, Array]) -> tuple[_Graph, Array]:
+        graph, touched = carry
+        a, b = (block(ends, block(which, k), jnp.int32(side)) for side in range(2))
+        graph = cond((a < T) & (b < T), lambda: graph.joined(a, b), lambda: graph)
+        return graph, put(put(touched, jnp.array(True), a), jnp.array(True), b)
+
+    slot = jnp.where((place[:, None] == place) & (place < T), place, -1)
+    start = _Graph(slot, jnp.int32(0), jnp.zeros(T, jnp.int32)), jnp.zeros(T + 1, bool)
+    graph, touched = fori_loop(0, count, meet, start)
+    return graph, touched[:T]
 
 
 def solve(plan: Plan, H: Array, r: Array) -> Array:
-    """x (T + 1, w, *batch) of H (T + 1, T + 1, w, w, *batch) and r (T + 1, w, *batch), all by places of the plan."""
-    n = len(plan.count)
-    first = jnp.arange(H.shape[3]).reshape(1, -1, *(1,) * (r.ndim - 2)) == 0
-    column = lambda k: jnp.where(first, block(r, k)[:, None], 0)  # noqa: E731
-    H = fori_loop(0, n, lambda k, H: put(H, column(k), k, jnp.int32(n)), H)
+    """x (T + 1, w), 0 where no contact is, of blocks H (., w, w) at their slots, each transposed, and r (T + 1, w)."""
 
-    def eliminate(k: Array, H: Array) -> Array:
-        count, inverse = plan.count[k], _inverse(settled(block(H, k, k)))
+    def parts(k: Array) -> tuple[Array, Array, Array]:
+        """The k-th tree, and where its later neighbours begin and end."""
+        return block(plan.order, k), block(plan.first, k), block(plan.first, k + 1)
+
+    def eliminate(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        i, begin, end = parts(k)
+        inverse = _inverse(block(carry[0], i))
 
         def scale(a: Array, H: Array) -> Array:
-            j = plan.links[k, a]
-            return put(H, _times(inverse, block(H, k, j)), k, j)
+            at = block(plan.slot, i, block(plan.later, a))
+            return put(H, block(H, at) @ inverse, at)
 
-        def clear(pair: Array, H: Array) -> Array:
-            i, j = plan.links[k, pair // (count + 1)], plan.links[k, pair % (count + 1)]
-            return put(H, block(H, i, j) - _times(block(H, i, k), block(H, k, j)), i, j)
+        H, r = carry
+        H, r = fori_loop(begin, end, scale, H), put(r, block(r, i) @ inverse, i)
 
-        H = fori_loop(0, count + 1, scale, H)
-        return fori_loop(0, count * (count + 1), clear, H)
+        def clear(a: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            H, r = carry
+            other = block(plan.later, a)
+            factor = block(H, block(plan.slot, other, i))
+
+            def one(b: Array, H: Array) -> Array:
+                j = block(plan.later, b)
+                at = block(plan.slot, other, j)
+                return put(H, block(H, at) - block(H, block(plan.slot, i, j)) @ factor, at)
+
+            return fori_loop(begin, end, one, H), put(r, block(r, other) - block(r, i) @ factor, other)
+
+        return fori_loop(begin, end, clear, (H, r))
+
+    H, r = fori_loop(0, plan.count, eliminate, (H, r))
 
     def substitute(back: Array, x: Array) -> Array:
-        k = n - 1 - back
+        i, begin, end = parts(plan.count - 1 - back)
 
         def take(a: Array, own: Array) -> Array:
-            j = plan.links[k, a]
-            return own - _apply(block(H, k, j), block(x, j))
+            j = block(plan.later, a)
+            return own - block(x, j) @ block(H, block(plan.slot, i, j))
 
-        return put(x, fori_loop(0, plan.count[k], take, block(H, k, jnp.int32(n))[:, 0]), k)
+        return put(x, fori_loop(begin, end, take, block(r, i)), i)
 
-    H = fori_loop(0, n, eliminate, H)
-    return fori_loop(0, n, substitute, jnp.zeros_like(r))
+    return fori_loop(0, plan.count, substitute, jnp.zeros_like(r))
+
+
+def transposed(plan: Plan, H: Array) -> Array:
+    """The blocks of the transposed matrix."""
+    T, at = len(plan.order), np.arange(len(H))
+    other = np.where(at < T, at, T + ((at - T) ^ 1))
+    return jnp.swapaxes(H[other], 1, 2)
+
+
+def _inverse(A: Array) -> Array:
+    """The inverse of A (w, w): unknowns and right sides change places one by one (Gauss and Jordan).
+
+    y = A x. In step k the largest x_j left in row k goes: afterwards row k is that of x_j, column j that of y_k.
+    """
+    w = len(A)
+    place = jnp.arange(w, dtype=jnp.int32)
+
+    def exchange(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        A, left, chosen = carry
+        row = block(A, k)
+        j = jnp.argmax(jnp.where(left, jnp.abs(row), -1)).astype(jnp.int32)
+        column, here, out = dynamic_index_in_dim(A, j, 1, False), place == j, place == k
+        scale = 1 / row[j]
+        row = jnp.where(here, -1, row) * scale
+        # row k of A counts as 0, and so does column j
+        rest = jnp.where(out[:, None] | here, 0, A)
+        return rest - jnp.where(out, 1, column)[:, None] * row, left & ~here, put(chosen, j, k)
+
+    A, _, chosen = fori_loop(0, w, exchange, (A, place >= 0, jnp.zeros(w, jnp.int32)))
+
+    def sort(k: Array, B: Array) -> Array:
+        return put(B, block(A, k)[chosen], block(chosen, k))
+
+    return fori_loop(0, w, sort, A)
 
 
 def block(x: Array, *at: Array) -> Array:
@@ -111,33 +223,3 @@ def put(x: Array, value: Array, *at: Array) -> Array:
 
 def _corner(x: Array, at: tuple[Array, ...]) -> list[Array]:
     return [jnp.asarray(k, jnp.int32) for k in (*at, *(0,) * (x.ndim - len(at)))]
-
-
-def _apply(A: Array, x: Array) -> Array:
-    return (jnp.swapaxes(A, 0, 1) * x[:, None]).sum(0)
-
-
-@fence
-def _times(A: Array, B: Array) -> Array:
-    return (jnp.swapaxes(A, 0, 1)[:, :, None] * B[:, None]).sum(0)
-
-
-def _inverse(A: Array) -> Array:
-    """The inverse of A (w, w, *batch) by Gauss and Jordan; the pivot is the largest of the rows not yet used."""
-    w, lanes = len(A), (1,) * (A.ndim - 2)
-    number = jnp.arange(w).reshape(w, *lanes)
-    unit = jnp.broadcast_to((number[:, None] == number).astype(A.dtype), A.shape)
-
-    def step(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        A, B, pivots = carry
-        column = dynamic_index_in_dim(A, k, 1, False)
-        size = jnp.where((pivots > 0).any(0), -1, jnp.abs(column))
-        here = number == jnp.argmax(size, 0)
-        pick = lambda X: jnp.where(here[:, None], X, 0).sum(0)  # noqa: E731
-        pivot = jnp.where(here, column, 0).sum(0)
-        rows = [pick(X) / pivot for X in (A, B)]
-        A, B = (jnp.where(here[:, None], row, X - column[:, None] * row) for X, row in zip((A, B), rows, strict=True))
-        return A, B, put(pivots, here.astype(A.dtype), k)
-
-    _, B, pivots = fori_loop(0, w, step, (A, unit, jnp.zeros_like(A)))
-    return _times(pivots, B)

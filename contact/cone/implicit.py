@@ -6,14 +6,13 @@ change of u at fixed impulses, dp the change of the impulses and W = J Y,
     dp = -D (e + W dp)  +  what friction's own change makes      for all contacts together
 
 where D's compliance is to go to zero: where contacts are redundant W is singular, and only the velocities have a
-derivative. So the system is solved as in `solve.py` for the velocities, (1 + Y D J) dV = Y f, with f what is missing
+derivative. So the system is solved as in `many.py` for the velocities, (1 + Y D J) dV = Y f, with f what is missing
 yet, and again with what is left: each time it falls by the compliance, 1e-6 (float64) or 3e-4 (float32).
 The linear equations know their transpose, and so does the derivative.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -21,10 +20,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.vec3 import Sym3, Vec3
-from ..picking import summed
 from ..rows import Rows, applied, relative
 from . import coulomb
-from .elimination import Plan, solve
+from .elimination import plan, solve, transposed
+from .many import Ends, coupled
 
 ROUNDS = 3
 SOFT = {4: 3e-4, 8: 1e-6}  # by the bytes of a number
@@ -39,11 +38,13 @@ class Given(NamedTuple):
     mu: Array
 
 
-def changes(rows: Rows, target: Array, mu: Array, d: Given, p: Vec3, V: Array, plan: Plan) -> tuple[Vec3, Array]:
-    """Of the impulses p (C, *batch), and of the velocities V (T + 1, w, *batch) after them.
+def changes(
+    rows: Rows, target: Array, mu: Array, d: Given, p: Vec3, V: Array, which: Array, count: Array
+) -> tuple[Vec3, Array]:
+    """Of the impulses p (C,), and of the velocities V (T + 1, w) after them.
 
-    rows, target, mu, p: of the contacts, zeros where they are not active.  d: what changes.  plan: an order of the
-    trees.
+    rows, target, mu, p: of the contacts, zeros where they are not active.  d: what changes.  which: (C,) the active
+    ones, the first `count`.
     """
     u = relative(rows, V)
     u = Vec3(u.x, u.y, u.z - target)
@@ -56,9 +57,22 @@ def changes(rows: Rows, target: Array, mu: Array, d: Given, p: Vec3, V: Array, p
     size = jnp.sqrt(jnp.where(slips, square, 1))
     x, y = (jnp.where(slips, s / size, 0) for s in (p.x, p.y))  # which way friction points
 
-    answers = functools.partial(_answers, _coupled(rows, law, len(V)), plan)
+    ends = Ends(rows.tree, rows.J, rows.Y, which, count)
+    order = plan(rows.tree, which, count, len(V) - 1)
+    H = coupled(ends, order, law)
+    turned = transposed(order, H)
     bare = rows._replace(drift=jax.tree.map(jnp.zeros_like, rows.drift))
     still = jnp.zeros_like(V)
+
+    def answers(r: Array) -> Array:
+        """x of (1 + Y D J) x = r, (T + 1, w), with a transpose."""
+        return jax.lax.custom_linear_solve(
+            lambda x: applied(rows, x, law.across(relative(bare, x))),
+            r,
+            lambda _, r: solve(order, H, r),
+            lambda _, r: solve(order, turned, r),
+        )
+
     V_held = applied(rows._replace(Y=d.rows.Y), d.V, p)  # what changes at fixed impulses
     e = relative(bare, V_held) + relative(rows._replace(J=d.rows.J, drift=d.rows.drift), V)
     e = Vec3(e.x, e.y, e.z - d.target)
@@ -70,28 +84,3 @@ def changes(rows: Rows, target: Array, mu: Array, d: Given, p: Vec3, V: Array, p
         f = Vec3(*left) - now
         dp = dp + f - law.across(relative(bare, answers(applied(rows, still, f))))
     return dp, applied(rows, V_held, dp)
-
-
-def _coupled(rows: Rows, law: coulomb.Linear, n: int) -> Array:
-    """1 + Y D J in blocks (T + 1, T + 1, w, w, *batch)."""
-    DJ, lanes = law.across(rows.J), rows.tree.shape[2:]
-    x, y, z = (a[:, :, None, :, None] * b[:, None, :, None] for a, b in zip(rows.Y.xyz, DJ.xyz, strict=True))
-    products = x + y + z
-    pair = rows.tree[:, :, None] * n + rows.tree[:, None]
-    w = products.shape[3]
-    H = summed(products.reshape(-1, w, w, *lanes), pair.reshape(-1, *lanes), n * n).reshape(n, n, w, w, *lanes)
-    unit = jnp.eye(n, dtype=H.dtype)[:, :, None, None] * jnp.eye(w, dtype=H.dtype)
-    return H + unit.reshape(n, n, w, w, *(1,) * len(lanes))
-
-
-def _answers(H: Array, plan: Plan, r: Array) -> Array:
-    """x of H x = r, (T + 1, w, *batch), with a transpose."""
-    H = H[plan.tree][:, plan.tree]
-    turned = jnp.swapaxes(jnp.swapaxes(H, 0, 1), 2, 3)
-    x = jax.lax.custom_linear_solve(
-        lambda x: (H * x[None, :, None]).sum((1, 3)),
-        r[plan.tree],
-        lambda _, r: solve(plan, H, r),
-        lambda _, r: solve(plan, turned, r),
-    )
-    return x[plan.rank]

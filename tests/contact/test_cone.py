@@ -123,6 +123,15 @@ def test_energy_never_grows(dtype, tolerance):
     assert changed > 500
 
 
+def test_how_many_turns_it_takes():
+    """At most 5 for a stack, whatever its height; at most 12 for nearly all of random heaps, 30 for all but a few."""
+    s = oracle.stack(10, 0.5, 0.5, falling(10, np.random.default_rng(74), 1e-3 * G * H))
+    assert int(run(arrays(problem(s)), max_turns=5).code) == OK
+    settled = lambda turns: [int(run(arrays(problem(s, 8, 4)), max_turns=turns).code) == OK for s in heaps()[:300]]  # noqa: E731
+    assert np.mean(settled(12)) > 0.93
+    assert np.mean(settled(30)) > 0.99
+
+
 # -- independent solvers ----------------------------------------------------------------------------
 
 

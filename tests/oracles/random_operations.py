@@ -402,6 +402,12 @@ def _reverse(source: Source, _: str) -> Any:
     return lambda x: lax.rev(x, axes), [source.array(shape, source.pick(ALL))]
 
 
+@makes("empty")
+def _empty(source: Source, _: str) -> Any:
+    x = source.array(source.shape(1), source.pick(NUMBERS))
+    return lambda x: lax.dynamic_update_slice(lax.empty(x.shape, x.dtype), x, (0,) * x.ndim), [x]
+
+
 @makes("iota")
 def _iota(source: Source, _: str) -> Any:
     shape, dtype = source.shape(1), source.pick(NUMBERS)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..graph import Graph, Value
-from ..types import F32, F64, Unsupported
-from .table import places, rule
+from ..types import F32, F64, Unsupported, type_of
+from .table import places, rule, size_of
 
 BUILT = 16  # so few elements are put together in a register
 
@@ -72,6 +72,13 @@ def _iota(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     out, d = equation.outvars[0].aval, equation.params["dimension"]
     along = np.arange(out.shape[d]).reshape([-1 if k == d else 1 for k in range(len(out.shape))])
     return [graph.const(np.broadcast_to(along, out.shape).astype(out.dtype))]
+
+
+@rule("empty")
+def _empty(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    """Nobody reads it before it is written."""
+    out = equation.outvars[0].aval
+    return [graph.node("empty", ()).result(size_of(out), type_of(out.dtype))]
 
 
 @rule("split")

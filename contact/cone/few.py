@@ -1,0 +1,125 @@
+"""Few contacts: Newton's method (`search.py`) on their impulses, with W = J M^-1 J^T as one small dense matrix.
+
+    (1 + D W) (p' - p) = q - p        D: of the law around p, q: what it wants there
+
+What the contacts join does not matter then, nor how many degrees of freedom it has: a figure of 30 that stands on two
+feet is a matter of 6 to 24 unknowns. More contacts than `FEW` are better off with velocities (`many.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.lax import fori_loop
+
+from ...engine.algebra.vec3 import Sym3, Vec3
+from . import coulomb, gauss
+from .elimination import block, put
+from .many import Ends
+from .search import SWEEPS
+
+FEW = 13  # contacts: 39 unknowns and a right side are five vectors of 64 bytes
+
+
+class Few(NamedTuple):
+    """A `search.System` of `count` () contacts, arrays with room for FEW; what is behind them is 0, and K is 1.
+
+    W: (3 FEW, 3 FEW); row 3 c + k: what a unit impulse at contact c along k does to u, t1 of all contacts first, then
+    t2, then n.
+    """
+
+    K: Sym3
+    mu: Array
+    free: Vec3
+    W: Array
+    count: Array
+
+    def moved(self, p: Vec3) -> Vec3:
+        flat = jnp.stack(p.xyz, 1).reshape(-1)
+        push = lambda r, u: u + block(flat, r) * block(self.W, r)  # noqa: E731
+        return _by_components(fori_loop(0, 3 * self.count, push, jnp.zeros_like(flat)))
+
+    def newton(self, law: coulomb.Linear, p: Vec3) -> Vec3:
+        """Rows of t are of p_t' - slide p_n', for the difference of D's rows of t and n would be lost in rounding."""
+        N, room = len(self.W), len(law.n)
+        place = jnp.arange(N + 1, dtype=jnp.int32)
+        (xx, yy, xy), none = law.tt, jnp.zeros_like(law.n)
+        D = jnp.stack([xx, xy, none, xy, yy, none, none, none, law.nn], 1).reshape(-1, 3)
+        slide = jnp.stack([*law.slide, none], 1).reshape(-1)
+        tx, ty = (t + s * p.z for t, s in zip(law.t, law.slide, strict=True))
+        right = jnp.stack([tx - p.x, ty - p.y, law.n - p.z], 1).reshape(-1)
+
+        def row(r: Array, A: Array) -> Array:
+            c, k = r // 3, r % 3
+            d = block(D, r)
+            made = d[0] * block(self.W, 3 * c) + d[1] * block(self.W, 3 * c + 1) + d[2] * block(self.W, 3 * c + 2)
+            made = jnp.append(made, 0) + jnp.where(place == k * room + c, 1, 0)
+            made = made - jnp.where(place == 2 * room + c, block(slide, r), 0)
+            return put(A, jnp.where(place == N, block(right, r), made), r)
+
+        rows = 3 * self.count
+        A = fori_loop(0, rows, row, jnp.zeros((N, N + 1), none.dtype))
+        return p + _by_components(gauss.solve(A, rows))
+
+    def sweeps(self, p: Vec3) -> Vec3:
+        p = coulomb.projected(p, self.mu)
+
+        def relax(n: Array, carry: tuple[Vec3, Vec3]) -> tuple[Vec3, Vec3]:
+            p, u = carry
+            c = n % self.count
+            K, own, here, mu = jax.tree.map(lambda x: block(x, c), (self.K, p, u, self.mu))
+            new = coulomb.relaxed(K, own, here, mu)
+            d = new - own
+            for k, part in enumerate(d.xyz):
+                u = u + _by_components(part * block(self.W, 3 * c + k))
+            return jax.tree.map(lambda x, y: put(x, y, c), p, new), u
+
+        return fori_loop(0, SWEEPS * self.count, relax, (p, self.free + self.moved(p)))[0]
+
+
+def few(ends: Ends, which: Array, K: Sym3, mu: Array, free: Vec3, n: int) -> Few:
+    """The system of the first contacts of `ends`.
+
+    which: (FEW,) their numbers.  K, mu, free: (FEW,) of them.  n: how many trees there are.
+    """
+    w, room = ends.J.x.shape[2], len(which)
+    sides = 2 if n > 1 else 1  # with one tree, one side is the world's, and its row 0
+    tree = jnp.full((2, 3 * room), n, jnp.int32)
+    J = jnp.zeros((sides, w, 3 * room), mu.dtype)
+    zero = jnp.int32(0)
+    each = lambda x: x if n > 1 else x.sum(0, keepdims=True)  # noqa: E731
+
+    def turned(c: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        J, tree = carry
+        at = block(which, c)
+        for k, x in enumerate(ends.J.xyz):
+            J = jax.lax.dynamic_update_slice(J, each(block(x, at))[:, :, None], (zero, zero, k * room + c))
+            tree = jax.lax.dynamic_update_slice(tree, block(ends.tree, at)[:, None], (zero, k * room + c))
+        return J, tree
+
+    J, tree = fori_loop(0, ends.count, turned, (J, tree))
+
+    def answer(c: Array, W: Array) -> Array:
+        at = block(which, c)
+        own = block(ends.tree, at)
+        for k, x in enumerate(ends.Y.xyz):
+            y = each(block(x, at))
+            if n == 1:
+                u = (J[0] * y[0][:, None]).sum(0)
+            else:
+                u = jnp.zeros(3 * room, mu.dtype)
+                for i, j in itertools.product(range(2), repeat=2):
+                    meet = (tree[i] == own[j]) & (own[j] < n)
+                    u = u + jnp.where(meet, (J[i] * y[j][:, None]).sum(0), 0)
+            W = put(W, u, 3 * c + k)
+        return W
+
+    return Few(K, mu, free, fori_loop(0, ends.count, answer, jnp.zeros((3 * room, 3 * room), mu.dtype)), ends.count)
+
+
+def _by_components(x: Array) -> Vec3:
+    return Vec3(*x.reshape(3, -1))

@@ -1,0 +1,41 @@
+"""Gauss's elimination of a small system, row by row as it stands; of each row, the largest unknown goes.
+
+To choose unknowns, not rows, is as stable as the usual way round (it is that of the transposed matrix), and needs no
+swaps: a row is read, divided and taken from others in one piece. How much the rows differ in size does not matter.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+from jax.lax import fori_loop
+
+from .elimination import block, put
+
+
+def solve(A: Array, count: Array) -> Array:
+    """x (N,) of the first `count` equations, 0 what none of them chose; A: (N, N + 1), the right sides last."""
+    N = len(A)
+    place = jnp.arange(N + 1, dtype=jnp.int32)
+
+    def eliminate(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        A, left, chosen = carry
+        row = block(A, k)
+        j = jnp.argmax(jnp.where(left, jnp.abs(row), -1)).astype(jnp.int32)
+        row = row / row[j]
+
+        def clear(i: Array, A: Array) -> Array:
+            other = block(A, i)
+            return put(A, other - other[j] * row, i)
+
+        A = fori_loop(k + 1, count, clear, put(A, row, k))
+        return A, left & (place != j), put(chosen, j, k)
+
+    def substitute(back: Array, x: Array) -> Array:
+        k = count - 1 - back
+        row = block(A, k)
+        return put(x, row[N] - (row[:N] * x).sum(), block(chosen, k))
+
+    none = jnp.zeros(N, jnp.int32)
+    A, _, chosen = fori_loop(0, count, eliminate, (A, place < N, none))
+    return fori_loop(0, count, substitute, jnp.zeros(N, A.dtype))

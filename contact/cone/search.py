@@ -1,0 +1,143 @@
+"""Newton's method for Coulomb's law at all contacts of an instant.
+
+    u = free + W p        0 <= p_n  _|_  u_n >= 0        |p_t| <= mu p_n, opposed to slip        u_n: less its target
+
+Every turn guesses from p and u how each contact behaves (`coulomb.py`), and makes its law linear, p' = q - D du; a
+`System` solves that together with du = W (p' - p) and knows how. W = J M^-1 J^T is singular where contacts are
+redundant: four corners of a face share a load in many ways. D's compliance makes up for it. It is proportional to the
+distance from the law, and so vanishes as fast. It resists the change of p, so what is left after a turn is about
+soft K / (soft K + w), w being an eigenvalue of W. A light body under a heavy one makes w as small as the ratio of their
+masses: where the guess was right and yet much is left, the next turn has less compliance.
+
+The first guess is that all stick that do not fly apart: what rests usually does, and three to six turns are enough,
+whatever the height of a stack. (Sweeps over the contacts, Gauss and Seidel's method and its accelerations, have not
+settled ten boxes to 1e-10 after 300: each carries the load one box further.)
+
+Where guesses run in circles, as they may where friction is large, every `CIRCLE`-th turn is some sweeps instead, which
+end that. (A line search on the distance, monotone or not, takes as many turns, and fails where one body is 1e5 times as
+heavy as another.)
+
+Targets may contradict each other a little, as those of two corners of an edge that close different gaps. Then a
+distance is left that no impulse changes. It is accepted up to LOOSE, when a turn with less compliance has not changed
+it either: most of these distances end there, at a contact that slips after all.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.lax import stop_gradient
+
+from ...engine.algebra.vec3 import Sym3, Vec3
+from . import coulomb
+
+LOOSE = {4: 1e-3, 8: 1e-6}  # of the largest velocity may be left where an eased turn changes it by no more than STILL
+STILL = 1e-4  # part of the distance
+APART = 0.3  # of the largest velocity: what opens faster is open at first
+SOFTNESS = 0.01  # compliance, in units of K, for each unit of distance from the law
+FIRST, SOFTEST = {4: 3e-4, 8: 1e-4}, 0.1  # of the first turn, and the most
+STIFFEST = {4: 3e-4, 8: 1e-6}  # below, the rounding of the elimination is larger than what this changes
+EASE = 1e-2  # of the compliance is left from turn to turn where guesses are right and the distance falls slowly
+SLOWLY = 0.8  # of the distance, or more, is left after a turn that gains little
+HARDEST = {4: 1e-6, 8: 1e-13}  # below, what the compliance tells apart is rounding
+ESCALATE = 10  # turns after which SOFTNESS grows tenfold, again and again
+CIRCLE, SWEEPS = 9, 16
+
+
+class System(Protocol):
+    """What joins the contacts. It also knows their K and mu (C), and `free`, u without impulses, less the targets."""
+
+    @property
+    def K(self) -> Sym3: ...
+    @property
+    def mu(self) -> Array: ...
+    @property
+    def free(self) -> Vec3: ...
+
+    def moved(self, p: Vec3) -> Vec3:
+        """W p: what impulses (C) do to u."""
+        ...
+
+    def newton(self, law: coulomb.Linear, p: Vec3) -> Vec3:
+        """p' with p' = q - D W (p' - p)."""
+        ...
+
+    def sweeps(self, p: Vec3) -> Vec3:
+        """p after SWEEPS sweeps of `coulomb.relaxed`, one contact after the other."""
+        ...
+
+
+class Turn(NamedTuple):
+    """A state of the search.
+
+    u: less the targets.  distance: () from the law [m/s].
+    busy: () bool: neither near enough, nor as near as it gets.
+    guess: how each contact behaves (closed, sticking), (C,) bool.  ease: () a factor of the compliance.
+    """
+
+    number: Array
+    p: Vec3
+    u: Vec3
+    distance: Array
+    busy: Array
+    guess: tuple[Array, Array]
+    ease: Array
+
+
+def search(system: System, given: Vec3, slides: Array, tolerance: float, rounding: Array, max_turns: int) -> Turn:
+    """The last turn.
+
+    given: impulses (C) to begin with.  slides: (C,) bool, contacts that are known to slip.
+    tolerance: part of the largest velocity there is to change that may be left.  rounding: () [m/s], as well.
+    """
+    scale = largest(system.free)
+    limit = tolerance * scale + rounding
+    start = _start(system, given, slides, scale, limit)
+
+    def turn(now: Turn) -> Turn:
+        circles = now.number % CIRCLE == CIRCLE - 1
+        p = jax.lax.cond(circles, lambda: system.sweeps(now.p), lambda: _newton(system, now, scale))
+        return _judged(system, p, now, scale, limit)
+
+    return jax.lax.while_loop(lambda x: x.busy & (x.number < max_turns), turn, start)
+
+
+def largest(u: Vec3) -> Array:
+    return jnp.maximum(jnp.maximum(jnp.abs(u.x), jnp.abs(u.y)), jnp.abs(u.z)).max(0)
+
+
+def _start(system: System, p: Vec3, slides: Array, scale: Array, limit: Array) -> Turn:
+    u = system.free + system.moved(p)
+    distance = coulomb.distance(system.K, p, u, system.mu).max(0)
+    closed, stick = coulomb.closed_and_sticking(u, system.mu, APART * scale)
+    guess = closed, stick & ~slides
+    return Turn(jnp.int32(0), p, u, distance, ~(distance <= limit), guess, jnp.ones_like(distance))
+
+
+def _newton(system: System, now: Turn, scale: Array) -> Vec3:
+    law = coulomb.linear(system.K, now.p, now.u, system.mu, now.guess, _softness(now, scale))
+    return system.newton(law, now.p)
+
+
+def _softness(now: Turn, scale: Array) -> Array:
+    digits = scale.dtype.itemsize
+    unit = jnp.where(scale > 0, scale, 1)
+    factor = jnp.minimum(SOFTNESS * 10.0 ** (now.number // ESCALATE), 3.0).astype(scale.dtype)
+    soft = jnp.clip(factor * jnp.minimum(now.distance / unit, 1), STIFFEST[digits], SOFTEST)
+    soft = jnp.maximum(soft * now.ease, HARDEST[digits])
+    return stop_gradient(jnp.where(now.number == 0, FIRST[digits], soft).astype(scale.dtype))
+
+
+def _judged(system: System, p: Vec3, before: Turn, scale: Array, limit: Array) -> Turn:
+    u = system.free + system.moved(p)
+    distance = coulomb.distance(system.K, p, u, system.mu).max(0)
+    moving = coulomb.behaviour(system.K, p, u, system.mu)
+    near = distance <= LOOSE[distance.dtype.itemsize] * scale
+    stalled = near & (before.ease < 1) & (jnp.abs(distance - before.distance) <= STILL * distance)
+    same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
+    slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)
+    ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)
+    return Turn(before.number + 1, p, u, distance, ~(distance <= limit) & ~stalled, moving, ease)

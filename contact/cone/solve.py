@@ -22,6 +22,7 @@ from jax import Array
 from jax.lax import fori_loop, stop_gradient
 
 from ...engine.algebra.bounded import filled
+from ...engine.algebra.fence import available
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import OK, SOLVER_UNFINISHED
 from ..rows import Rows
@@ -69,7 +70,7 @@ def solve_cone(
     presses, so their p_n stays what is given, and bounds what acts across. 0 for contacts; None: there are no others.
     tolerance: of the largest velocity that there is to change, 1e-10 (float64) or 3e-5 (float32) by default.
 
-    Lanes of a batch are solved one after another.
+    Lanes of a batch are solved one after another on a CPU, elsewhere side by side.
     """
     if tolerance is None:
         tolerance = TOLERANCE[V.dtype.itemsize]
@@ -80,7 +81,8 @@ def solve_cone(
     batch = V.shape[2:]
     first: Any = lambda x: jnp.moveaxis(x.reshape(*x.shape[: x.ndim - len(batch)], math.prod(batch)), -1, 0)  # noqa: E731
     lanes = jax.tree.map(first, arguments)
-    solved = jax.lax.map(lambda lane: _searched(tolerance, max_turns, *lane), lanes)
+    one = lambda lane: _searched(tolerance, max_turns, *lane)  # noqa: E731
+    solved = jax.lax.map(one, lanes) if available() else jax.vmap(one)(lanes)
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1).reshape(*x.shape[1:], *batch), solved)
 
 

@@ -25,6 +25,7 @@ from ..engine.state import State
 from .lanes import Ready
 from .motion.forces import Drive, acceleration, column
 from .proposal import Proposal
+from .resolved import has_joints, resolved_step
 from .rules import Rules
 
 LOOK = 1 / 8  # of the radius of a bounding ball
@@ -66,8 +67,8 @@ def _expected(dv: Array, tried: Proposal, before: State) -> Array:
 def _how_far(
     rules: Rules, model: Model, state: State, near: Proximities, bounds: Proximities, told: Drive, dv: Array
 ) -> tuple[Array, Array, Rooms | None]:
-    """The longest step (*batch) in which free bodies pass through nothing unseen, when something is expected to touch
-    [s], and what links of trees may do before that."""
+    """The longest step (*batch) in which free bodies pass through nothing unseen and joints are resolved [s], when
+    something is expected to touch [s], and what links of trees may do before that."""
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
     if rules.time_control == "fixed":
         return longest, touch, None
@@ -81,6 +82,8 @@ def _how_far(
         alone = free_shapes(model.topology)
         unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces, only=alone)
         longest = jnp.minimum(longest, unseen)
+    if has_joints(model.topology):
+        longest = jnp.minimum(longest, resolved_step(model, state.q))
     if any(model.topology.gripped):  # what a joint holds is not about to move
         dv = jnp.where(at_wish(model, told.motors, state.v), 0, dv)
     return longest, touch_time(model, state.q, state.v, dv, near, rules.limits), room

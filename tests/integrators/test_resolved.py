@@ -1,0 +1,41 @@
+"""Steps resolve what acts in joints: none is longer than the fastest motion allows, and none is much shorter."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.integrators.resolved import DECAY, SWING, resolved_step
+from carom.tests.oracles.random_trees import Recipe, random_q, random_tree
+
+
+@pytest.mark.parametrize("recipe", [Recipe(901, 1), Recipe(902, 6, branch=0.0), Recipe(903, 8, roots=2)], ids=str)
+def test_no_motion_is_faster_and_steps_are_not_much_shorter(recipe):
+    rng, model = random_tree(recipe)
+    nv = model.topology.nv
+    step = jax.jit(resolved_step)
+    for _ in range(5):
+        k, kp, d, kd = 10.0 ** rng.uniform(-2, 3, (4, nv))
+        model = model.replace(stiffness=k, motor_kp=kp, damping=d, motor_kd=np.where(rng.random(nv) < 0.2, np.inf, kd))
+        q = random_q(rng, model.topology)
+        M = np.asarray(carom.crba(model, jnp.asarray(q)))
+        damped = d + np.where(np.isfinite(model.motor_kd), model.motor_kd, 0)
+        square, rate = (np.linalg.eigvals(np.linalg.solve(M, np.diag(x))).real.max() for x in (k + kp, damped))
+        exact = min(SWING / np.sqrt(square), DECAY / rate)
+        # a symmetric matrix has no eigenvalue above its largest sum of a row, which is at most sqrt(nv) times that
+        assert exact / np.sqrt(nv) * (1 - 1e-9) <= float(step(model, jnp.asarray(q))) <= exact * (1 + 1e-9)
+
+
+def test_a_stiff_joint_over_a_floor_swings_in_time():
+    """A rod on a spring of 800 rad/s, in steps of at most 1/60 s; where it is after 5 swings."""
+    b = carom.SceneBuilder()
+    b.add_plane(offset=-5.0)
+    joint = carom.Revolute(axis=(0, 1, 0), stiffness=64.0)
+    b.add_link(
+        "rod", joint=joint, shapes=[carom.Sphere(0.02)], mass=0.01, com=(0, 0, -0.1), inertia=(0, 0, 0), q0=[0.1]
+    )
+    model, state = carom.compile_scene(b.build())
+    rate = np.sqrt(64.0 / 1e-4 + 9.81 / 0.1)
+    end = carom.rollout(model, state, duration=5 * 2 * np.pi / rate, frame_dt=5 * 2 * np.pi / rate, max_dt=1 / 60)
+    assert float(end.q[-1, 0]) == pytest.approx(0.1, rel=2e-2)

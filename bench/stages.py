@@ -73,7 +73,8 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
         model: Any, max_dt: Any, propose: Any, detect: Any, determine: Any, rows: Any, decide: Any, respond: Any
     ) -> Any:
         after = State(propose.state.q, respond.v, decide[2])
-        return prepared(rules, model, after, *detect, determine, rows, _untold(), max_dt)
+        near, bounds = detect
+        return prepared(rules, model, after, near, bounds, determine, rows, _untold(), max_dt)
 
     def choose(lane: Any, decide: Any, prepare: Any) -> Any:
         verdict, clock, _ = decide

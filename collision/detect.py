@@ -195,8 +195,8 @@ def _rows_of(shapes: Shapes, bucket: Bucket, around: Any) -> tuple[_Part, _Part 
     swapped = None if not any(bucket.swapped) else np.asarray(bucket.swapped).reshape(own)
     pair = np.asarray(bucket.pair, np.int32)
     if _by_need(bucket.kinds, around):
-        shape = (np.asarray(x, np.int32) for x in bucket[1:3])
-        return _met(shapes, around, Pairs(bucket.kinds, *shape, swapped, np.True_), pair)
+        a, b = (np.asarray(x, np.int32) for x in bucket[1:3])
+        return _met(shapes, around, Pairs(bucket.kinds, a, b, swapped, np.True_), pair)
     a, b = (chosen(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
     return _Part(jnp.asarray(pair).reshape(own), meet(bucket.kinds, a, b, swapped)), None
 
@@ -204,10 +204,10 @@ def _rows_of(shapes: Shapes, bucket: Bucket, around: Any) -> tuple[_Part, _Part 
 def _rows_of_found(shapes: Shapes, group: PairGroup, near: Candidates, around: Any) -> tuple[_Part, _Part | None]:
     kinds, swap = ordered(*group.kinds)
     a, b, pair = group.shapes_of(near.row)
-    shape, swapped = (b, a) if swap else (a, b), np.True_ if swap else None
+    a, b, swapped = (b, a, np.True_) if swap else (a, b, None)
     if _by_need(kinds, around):
-        return _met(shapes, around, Pairs(kinds, *shape, swapped, pair >= 0), pair)
-    first, second = (found(shapes, kind, index) for kind, index in zip(kinds, shape, strict=True))
+        return _met(shapes, around, Pairs(kinds, a, b, swapped, pair >= 0), pair)
+    first, second = (found(shapes, kind, index) for kind, index in zip(kinds, (a, b), strict=True))
     return _Part(pair, meet(kinds, first, second, swapped)), None
 
 

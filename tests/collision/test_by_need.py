@@ -45,8 +45,8 @@ def looked(model, q, look: float, max_pairs: int | None):
     return jax.vmap(lambda x: native(lane)((look, max_pairs), model, x))(q)
 
 
-def by_pair(rows: Proximities, lane: int) -> dict[int, list[tuple]]:
-    found: dict[int, list[tuple]] = {}
+def by_pair(rows: Proximities, lane: int) -> dict[int, list[list]]:
+    found: dict[int, list[list]] = {}
     fields = (np.asarray(x)[lane] for x in (rows.gap, rows.normal, rows.point_a, rows.point_b))
     for pair, active, *row in zip(np.asarray(rows.pair)[lane], np.asarray(rows.active)[lane], *fields, strict=True):
         if active:

@@ -6,6 +6,7 @@ two bodies meet or a joint stands at the end of its range. What becomes of it de
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..collision.passage import free_links
 from ..collision.proximities import Proximities
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import in_front
@@ -24,6 +26,7 @@ from .picking import picked
 
 ENVELOPE = 10  # gap bands within which a contact may rest
 SIGHT = 1e5  # gap bands within which a step looks for the contacts that it carried; the margin of detection is larger
+ON_A_FLOOR = {"sphere": 1, "ellipsoid": 1, "capsule": 2}  # contacts; 4 of other shapes
 SLOW = 0.05  # rest speeds: what parts faster than this flies, but what is deeper than the band is let out at rest
 
 
@@ -81,12 +84,20 @@ def rests(model: Model, gap: Array, u_n: Array) -> Array:
 
 
 def default_capacity(topology: Topology) -> int:
-    """Room for contacts where none is asked for: 8 for each link, 4 for one of spheres alone, and 32 at least."""
-    kinds: list[set[str]] = [set() for _ in range(topology.n_links)]
+    """Room for contacts where none is asked for: 8 for each free body, 4 for one of spheres alone; for links of trees
+    what their shapes have on a floor, and a quarter more. A multiple of 8, and 32 at least where bodies are free."""
+    kinds: list[list[str]] = [[] for _ in range(topology.n_links)]
     for kind, link in zip(topology.shape_kinds, topology.shape_links, strict=True):
         if link >= 0:
-            kinds[link].add(kind)
-    return max(32, sum(4 if own <= {"sphere"} else 8 for own in kinds))
+            kinds[link].append(kind)
+    flies = [free and joint == "floating" for free, joint in zip(free_links(topology), topology.joints, strict=True)]
+    room = 0.0
+    for own, free in zip(kinds, flies, strict=True):
+        if free and own:
+            room += 4 if set(own) <= {"sphere"} else 8
+        else:
+            room += 1.25 * sum(ON_A_FLOOR.get(kind, 4) for kind in own)
+    return max(32 if any(flies) else 16, 8 * math.ceil(room / 8))
 
 
 # -- shapes that touch ------------------------------------------------------------------------------

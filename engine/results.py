@@ -71,7 +71,7 @@ MESSAGES = {
     ),
     IMPACTS_CAPPED: (
         "the bodies were still striking each other after the most impacts an instant is given, and were stopped "
-        "together without bounce: raise max_impacts, or use impacts='simultaneous'"
+        "together without bounce, though some would have bounced: raise max_impacts, or use impacts='simultaneous'"
     ),
     CONTACTS_FULL: (
         "more contacts touch than there is room for, and the lane stopped there: raise max_contacts to the number "

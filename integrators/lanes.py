@@ -149,7 +149,8 @@ class Counts(NamedTuple):
 class Lane(NamedTuple):
     """code: (*batch) the first result code that is not OK.  done: (*batch) whether nothing is left to do.
     fresh: (*batch) whether nothing but its state is known yet.
-    late: (T, *batch) zeros; their derivative is by how much each tree's time is behind the clock's [s]."""
+    late: (T, *batch) zeros; their derivative is by how much each tree's time is behind the clock's [s].
+    asleep: (*batch) whether the last tick led to where it began, so that all others do until orders change."""
 
     ready: Ready
     search: Search
@@ -159,6 +160,7 @@ class Lane(NamedTuple):
     done: Array
     fresh: Array
     late: Array
+    asleep: Array
 
 
 def select(yes: Array, new: Lane, old: Lane) -> Lane:

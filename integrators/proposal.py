@@ -26,6 +26,7 @@ from .lanes import Correction, Lane
 from .motion.forces import column
 from .rules import Rules
 from .schemes import scheme_named
+from .standstill import stilled
 
 LEAST = 1e-5  # of a step
 SLIDES = 3  # rejected steps, at most, that may end a slide
@@ -72,6 +73,7 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
         as_held = locked(model, stuck)
     after = scheme_named(rules.scheme)(as_held, State(state.q, start, state.t), h, ready.told.motors, spread)
     q, v = _put_right(model, after, lane.search.correction)
+    q, v = stilled(model, state, h, q, v, carried.spread)
     q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((state.q, q), (state.v, v)))
     after = State(q, v, state.t + h)
     part = _slide_ends(model, resting, contacts.friction, u, carried.impulse)

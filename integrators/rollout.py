@@ -145,7 +145,8 @@ def rollout(
         inside jit at most 1024 a lane.
     max_ticks: steps tried after which a lane is given up. None: 1000 a frame.
     max_contacts: room for contacts.  max_pairs: for near pairs of a kind, see `detect`. None: what is needed; inside
-        jit 8 contacts a link (4 a ball, at least 32), after which a lane stops, and its code says so.
+        jit 8 contacts a free body, 4 a ball, and for trees what their shapes have on a floor and a quarter more, after
+        which a lane stops, and its code says so.
     max_impacts: of one instant, after which what still closes is stopped without bounce, and the code says so.
     reverse: make room for derivatives in reverse mode (`jax.grad`); forward mode needs none. The run is a loop of just
         max_ticks turns then, which must be given, and remembers 2 sqrt(max_ticks) of them. See docs/derivatives.md.

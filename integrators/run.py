@@ -27,6 +27,7 @@ from .motion.forces import Drive
 from .prepare import Told
 from .recording import Record
 from .rules import Rules
+from .sleep import may_sleep, slept
 from .step import first_lane, tick
 
 TICKS_A_TURN = 4  # away from the CPU: whether all lanes are done is asked, and waited for, once a turn
@@ -53,11 +54,13 @@ def run(
     record: Record,
     max_ticks: Array | int,
     reverse: bool = False,
+    sleeps: bool = False,
 ) -> Ran:
     """One scene, or lanes along one axis. record: a new one. max_ticks: () of each lane.
 
     reverse: a loop that can be differentiated in reverse, max_ticks being a number; the log of impacts then has no
     derivative.
+    sleeps: whether lanes may sleep.
     """
     model = rules.paced(model, max_dt)
     first = first_lane(rules, model, state, frames, told)
@@ -79,7 +82,8 @@ def run(
             record = stop_gradient(record).with_impacts(*stop_gradient(struck))._replace(frames=kept)
         else:
             record = record.with_impacts(*struck)
-        return turns + 1, ticked.lane, record
+        after = slept(model, ticked.lane, record, frames, told) if sleeps else (ticked.lane, record)
+        return turns + 1, *after
 
     def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
         return one(0, carry) if available() else jax.lax.fori_loop(0, TICKS_A_TURN, one, carry)
@@ -112,7 +116,8 @@ def run_lane(
     `opened` makes them, and so is the result's record."""
     rules, functions = static
     record, rows = closed(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
-    ran = run(rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, max_ticks)
+    sleeps = may_sleep(model.topology, functions)
+    ran = run(rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, max_ticks, sleeps=sleeps)
     return ran._replace(record=opened(ran.record))
 
 

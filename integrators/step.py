@@ -19,8 +19,10 @@ from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts
 from ..contact.events import Impacts
+from ..contact.impact import would_bounce
 from ..contact.respond import Response, respond
-from ..engine.dynamics.trees import trees_of
+from ..contact.rows import relative
+from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, NOT_FINITE, OK, gravest, no_room
 from ..engine.state import State
@@ -30,6 +32,7 @@ from .prepare import Told, prepared
 from .proposal import Proposal, proposal
 from .rules import Rules
 from .sensitivity import looks, seen, seen_in_time
+from .sleep import unchanged
 from .time_control import decide, stalled, step_to_try
 
 
@@ -68,10 +71,12 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         accepted, ~lane.done, full, tried.resting, struck.impacts.count, *stop_gradient((contacts, near.needed))
     )
     lost = full | (~lane.done & (verdict.code == NOT_FINITE))
-    new = Lane(ready, verdict.search, clock, counts, code, clock.frame > frames.count, jnp.zeros_like(lane.fresh), late)
+    done, awake = clock.frame > frames.count, jnp.zeros_like(lane.fresh)
+    new = Lane(ready, verdict.search, clock, counts, code, done, awake, late, awake)
     stays = lane._replace(
         search=verdict.search, counts=counts, code=jnp.where(lost, code, lane.code), done=lane.done | lost
     )
+    new = new._replace(asleep=unchanged(lane, new))
     return Ticked(select(accepted, new, stays), contacts, struck.impacts, tried)
 
 
@@ -86,7 +91,7 @@ def first_lane(rules: Rules, model: Model, state: State, frames: Frames, told: T
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)
     counts, clock = Counts.none(state.t), started(state.t, frames)
     late = jnp.zeros((trees_of(model.topology).n, *state.t.shape), state.q.dtype)
-    return Lane(ready, Search.new(state.t, Correction.none(model, state.t)), clock, counts, no, no > 0, no == 0, late)
+    return Lane(ready, Search.new(state.t, Correction.none(model, state.t)), clock, counts, no, no > 0, no == 0, late, no > 0)
 
 
 def _struck(
@@ -99,5 +104,7 @@ def _struck(
             model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts,
             max_logged=rules.max_logged,
         )  # fmt: skip
-        capped = jnp.where(ended & accepted, IMPACTS_CAPPED, OK).astype(jnp.int32)
+        u_n = relative(rows, to_blocks(trees_of(model.topology), state.v)).z
+        bounces = (contacts.active & would_bounce(model, contacts, u_n)).any(0)
+        capped = jnp.where(ended & accepted & bounces, IMPACTS_CAPPED, OK).astype(jnp.int32)
         return struck._replace(code=gravest(struck.code, capped))

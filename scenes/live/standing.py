@@ -55,6 +55,13 @@ class Standing:
         q, v, t = (a if b is None else np.asarray(b, a.dtype) for a, b in ((old.q, q), (old.v, v), (old.t, t)))
         return Standing(self.model, self.spares, State(q, v, t))
 
+    def at(self, state: State) -> Standing:
+        """In another state; where nothing but the time changed, what was worked out of it is kept."""
+        new, old = Standing(self.model, self.spares, state), self.state
+        if state.q is old.q and state.v is old.v:
+            vars(new).update(vars(self), state=state)
+        return new
+
     @cached_property
     def hidden(self) -> frozenset[str]:
         """Spare bodies that wait."""
@@ -65,6 +72,11 @@ class Standing:
     def bodies(self) -> tuple[str, ...]:
         """Links that are there."""
         return tuple(name for name in self.model.topology.names if name not in self.hidden)
+
+    @cached_property
+    def links(self) -> Array:
+        """Their numbers."""
+        return np.array([self.model.topology.link(name) for name in self.bodies], np.intp)
 
     @cached_property
     def places(self) -> Places:

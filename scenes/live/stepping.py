@@ -20,6 +20,7 @@ from ...integrators.frame import Frame, frame
 from ...integrators.motion.forces import Drive
 from ...integrators.room import given_rooms, with_more
 from ...integrators.rules import Rules
+from ...integrators.sleep import may_sleep
 from .pool import Spares
 
 # what rested is kept of so many steps of a frame, the first of them and the last; of fewer where that is so many rows
@@ -39,10 +40,28 @@ class Stepper:
         self._bounds = np.asarray(max_dt, self._dtype), np.asarray(max_ticks, np.int32)
         still = np.zeros(model.topology.nv, self._dtype)
         self._weights = np.asarray(rnea(model, np.asarray(spares.parked, self._dtype), still, still))
+        self._sleeps = may_sleep(model.topology, Drive())
+        self._asleep: tuple[list[bytes], Frame] | None = None
 
     def step(self, state: State, wrenches: Array, motors: Array, dt: float) -> Frame:
         """A frame of dt [s]. wrenches: (nl, 6) moment about each link's origin [N m] and force [N], world axes.
-        motors: (nv,) what they are told."""
+        motors: (nv,) what they are told.
+
+        A world asleep, that is one that the last frame left as it was, is left alone: the same frame comes again.
+        """
+        given: list[Any] = [state.q, state.v, wrenches, motors, np.asarray(dt, self._dtype)]
+        bits = [x.tobytes() for x in given]
+        if self._asleep and bits == self._asleep[0]:
+            frame = self._asleep[1]
+            end: Any = np.asarray(state.t + given[-1] - frame.left, self._dtype)
+            return frame._replace(state=State(frame.state.q, frame.state.v, end))
+        frame = self._made(state, wrenches, motors, dt)
+        after: list[Any] = [frame.state.q, frame.state.v]
+        stays = self._sleeps and bits[:2] == [x.tobytes() for x in after]
+        self._asleep = (bits, frame) if stays else None
+        return frame
+
+    def _made(self, state: State, wrenches: Array, motors: Array, dt: float) -> Frame:
         held, waits = np.zeros_like(self._weights), self._spares.owned[self._spares.waiting(state.q)]
         dofs, coordinates = waits[:, 2, None] + np.arange(6), waits[:, 1, None] + np.arange(7)
         held[dofs] = self._weights[dofs]

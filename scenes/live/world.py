@@ -83,6 +83,7 @@ class Live:
         self._mark = model_hash(self.model)
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
         self._warned: set[results.Code] = set()
+        self._told: Any = None  # of the frame that `_contacts` are of
         self.reset()
         if warm:
             self._warm(probes)
@@ -99,10 +100,12 @@ class Live:
         if code != results.OK and code not in self._warned:
             self._warned.add(code)
             warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
-        self._stand(self._now.changed(frame.state.q, frame.state.v, frame.state.t))
+        again = frame.carried is self._told
+        contacts = self._contacts if again and self._contacts else contacts_of(self._bodies, frame)
+        self._stand(self._now.at(frame.state))
         self.behind = min(float(np.float32(frame.left)), LATEST)
         self._pushes[:] = 0
-        self._contacts = contacts_of(self._bodies, frame)
+        self._contacts, self._told = contacts, frame.carried
         for contact in self._contacts:
             for callback, body in self._callbacks:
                 if body in (None, contact.a, contact.b):
@@ -200,7 +203,7 @@ class Live:
 
     def poses(self) -> Array:
         """(n, 7) of `bodies`: x y z of the origin [m], w x y z."""
-        return self._now.places.pose[[self.model.topology.link(name) for name in self.bodies]]
+        return self._now.places.pose[self._now.links]
 
     def pose(self, body: str) -> Array:
         """(7,) of a body: x y z of its origin [m], w x y z."""

@@ -99,9 +99,9 @@ def test_more_impacts_than_the_log_holds(well: Any) -> None:
 
 
 def test_ticks_run_out_in_one_lane(well: Any) -> None:
-    """A lane of a hundred small bounces against others of few: it is given up where it stands."""
+    """A lane of a hundred small bounces, and that goes on to slide, against others of few: it is given up there."""
     most = int(np.delete(np.asarray(well.stats.ticks), ILL).max())
-    low = lambda q, v: (q.at[HEIGHTS].set(RADIUS + 0.02), v * 0)  # noqa: E731
+    low = lambda q, v: (q.at[HEIGHTS].set(RADIUS + 0.02), (v * 0).at[SPEEDS - 2].set(0.2))  # noqa: E731
     result = ran(lanes((ILL, low)), max_ticks=most)
     assert int(result.code[ILL]) == results.TICKS_CAPPED
     assert int(result.stats.ticks[ILL]) == most

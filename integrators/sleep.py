@@ -1,0 +1,72 @@
+"""Sleep: a lane that a tick leaves as it was is left alone, frame after frame, until it is given other orders.
+
+What comes next follows from the state, from what acts from outside, and from what time control learned. If a tick
+leaves all three the same to the last bit, the next one will, too: the frames to come are known, and cost nothing.
+Derivatives are no part of the state and may go on changing, so a lane that is differentiated does not sleep.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..engine.loops.measured import follows
+from ..engine.model import Model, Topology
+from ..engine.state import State
+from .clock import Clock, Frames, later
+from .lanes import Lane
+from .motion.forces import Drive
+from .prepare import Told
+from .recording import Record
+
+
+def may_sleep(topology: Topology, functions: Drive) -> bool:
+    """Whether nothing that acts may be a function of time.  functions: what is told by functions."""
+    return functions == Drive() and not any(follows(loop.kind) for loop in topology.loops)
+
+
+@jax.custom_jvp
+def unchanged(before: Lane, after: Lane) -> Array:
+    """(*batch) whether a tick led to where it began."""
+
+    def numbers(lane: Lane) -> Any:
+        state, told = lane.ready.state, lane.ready.told
+        return (state.q, state.v, told), (lane.search, lane.ready.longest, lane.ready.touch)
+
+    wide, rest = jax.tree.map(lambda x, y: x == y, numbers(before), numbers(after))
+    each = [x.all(-1) for x in jax.tree.leaves(wide)]
+    each += [x.reshape(-1, *before.fresh.shape).all(0) for x in jax.tree.leaves(rest)]
+    return jnp.stack([*each, ~before.fresh]).all(0)
+
+
+@unchanged.defjvp
+def _never(primals: Any, tangents: Any) -> tuple[Array, np.ndarray]:
+    fresh = primals[0].fresh
+    return jnp.zeros_like(fresh), np.zeros(fresh.shape, jax.dtypes.float0)
+
+
+def slept(model: Model, lane: Lane, record: Record, frames: Frames, told: Told) -> tuple[Lane, Record]:
+    """Lanes and their record after all frames that they sleep through."""
+    state, orders = lane.ready.state, lane.ready.told
+
+    def some(carry: tuple[Clock, Array, Array, Record]) -> Array:
+        return carry[2].any()
+
+    def frame(carry: tuple[Clock, Array, Array, Record]) -> tuple[Clock, Array, Array, Record]:
+        clock, t, asleep, record = carry
+        after, reached = later(clock, clock.left, frames)
+        new = told(model, State(state.q, state.v, reached), after.frame)
+        same = jax.tree.map(lambda x, y: (x == y).all(-1), orders, new)
+        asleep = jnp.stack([asleep, *jax.tree.leaves(same)]).all(0)
+        clock, t = jax.tree.map(lambda x, y: jnp.where(asleep, x, y), (after, reached), (clock, t))
+        record = record.with_frame(clock.frame - asleep, State(state.q, state.v, t))
+        return clock, t, asleep & (clock.frame <= frames.count), record
+
+    start = lane.clock, state.t, lane.asleep & ~lane.done, record
+    clock, t, _, record = jax.lax.while_loop(some, frame, start)
+    ready = lane.ready._replace(state=State(state.q, state.v, t))
+    return lane._replace(ready=ready, clock=clock, done=lane.done | (clock.frame > frames.count)), record

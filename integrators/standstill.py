@@ -1,0 +1,48 @@
+"""What stands still: velocities that are nothing but rounding are none.
+
+The impulses of resting contacts stop a body up to the accuracy of their solver. What is left is some units in the last
+places of g h; it leads nowhere, and it keeps a state from being the same twice. So a tree that contacts carry, and whose
+velocities are below FAINT g h at a step's end, has none there; if they were as small at the start, it stays where it
+was. A body that starts from rest is not held: it would have to be pushed by less than FAINT of its weight.
+
+The derivatives are those of the step as it was.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.lax import stop_gradient
+
+from ..engine.dynamics.trees import to_blocks, trees_of
+from ..engine.model import Model
+from ..engine.state import State
+from .motion.forces import column
+
+
+def stilled(model: Model, before: State, h: Array, q: Array, v: Array, spread: Array) -> tuple[Array, Array]:
+    """q (*batch, nq), v (*batch, nv) at the end of a step of h (*batch) [s], of what stands still as they should be.
+
+    before: the step's start.  spread: (*batch, nv) what contacts did in it [N m s, N s].
+    """
+    topology, trees = model.topology, trees_of(model.topology)
+    tree = trees.of_link[:-1]
+    dof, coordinate = (np.repeat(tree, np.diff(start)) for start in (topology.v_start, topology.q_start))
+    limit = column(h) * _faint(v.dtype) * jnp.linalg.norm(model.gravity, axis=-1)[..., None]
+
+    def largest(x: Array) -> Array:
+        """(*batch, T + 1) of each tree."""
+        return jnp.moveaxis(to_blocks(trees, jnp.abs(x)).max(1, initial=0), 0, -1)
+
+    ends = (largest(spread) > 0) & (largest(v) < limit)
+    stays = ends & (largest(before.v) < limit)
+    ends, stays = stop_gradient((ends, stays))
+    v = jnp.where(ends[..., dof], v - stop_gradient(v), v)
+    q = jnp.where(stays[..., coordinate], stop_gradient(before.q) + (q - stop_gradient(q)), q)
+    return q, v
+
+
+def _faint(dtype: np.dtype) -> float:
+    """4e-10 in double precision, 7e-5 in single."""
+    return float(jnp.finfo(dtype).eps) ** 0.6

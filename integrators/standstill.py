@@ -1,9 +1,9 @@
 """What stands still: velocities that are nothing but rounding are none.
 
 The impulses of resting contacts stop a body up to the accuracy of their solver. What is left is some units in the last
-places of g h; it leads nowhere, and it keeps a state from being the same twice. So a tree that contacts carry, and whose
-velocities are below FAINT g h at a step's end, has none there; if they were as small at the start, it stays where it
-was. A body that starts from rest is not held: it would have to be pushed by less than FAINT of its weight.
+places of g h; it leads nowhere, and it keeps a state from being the same twice. So a tree that contacts carry and whose
+velocities are faint at a step's end, below eps^0.6 g h, has none there; if they were as faint at the start, it stays
+where it was. A body that starts from rest is not held, unless it is pushed by less than that share of its weight.
 
 The derivatives are those of the step as it was.
 """

@@ -91,7 +91,8 @@ def first_lane(rules: Rules, model: Model, state: State, frames: Frames, told: T
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)
     counts, clock = Counts.none(state.t), started(state.t, frames)
     late = jnp.zeros((trees_of(model.topology).n, *state.t.shape), state.q.dtype)
-    return Lane(ready, Search.new(state.t, Correction.none(model, state.t)), clock, counts, no, no > 0, no == 0, late, no > 0)
+    search = Search.new(state.t, Correction.none(model, state.t))
+    return Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0)
 
 
 def _struck(

@@ -1,6 +1,7 @@
 """What a tick leaves as it was sleeps: for nothing, until it is pushed, and with the same states to the last bit."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,14 +37,16 @@ def test_what_rests_comes_to_stand_still_and_sleeps():
     asleep = carom.rollout(model, state, duration=30.0, frame_dt=1 / 60)
     awake = carom.rollout(model, state, duration=30.0, frame_dt=1 / 60, forces=_awake)
     assert _same(asleep, awake)
-    assert (np.asarray(asleep.v[180:]) == 0).all() and (np.asarray(asleep.q[180:]) == np.asarray(asleep.q[180])).all()
-    assert int(awake.stats.ticks) >= 30 * 240 and int(asleep.stats.ticks) < 3 * 240 + 500
+    assert (np.asarray(asleep.v[180:]) == 0).all()
+    assert (np.asarray(asleep.q[180:]) == np.asarray(asleep.q[180])).all()
+    assert int(awake.stats.ticks) >= 30 * 240
+    assert int(asleep.stats.ticks) < 3 * 240 + 500
     np.testing.assert_allclose(asleep.q[-1, 2::7], [0.1, 0.3, 0.5], atol=1e-8)
 
 
 def test_orders_wake_it():
     model, state = _boxes()
-    rows = np.zeros((600, model.topology.nv))
+    rows: Any = np.zeros((600, model.topology.nv))
     rows[300:303, 3] = 200.0  # on the lowest box
     rows[400:, 15] = 30.0  # on the highest, as long as the run
 
@@ -80,7 +83,7 @@ def test_the_least_slope_starts_a_ball():
 
 @pytest.mark.slow
 def test_derivatives_do_not_sleep():
-    """Of where a ball on ice is, by how fast it started and how strongly it is pushed, where it is not moving at all."""
+    """Of where a ball on ice is, by its speed at the start and the force on it, where it does not move."""
     b = carom.SceneBuilder()
     b.add_plane(friction=0.0)
     b.add_body("ball", [carom.Sphere(0.1)], mass=2.0, position=(0, 0, 0.1), friction=0.0)
@@ -112,10 +115,12 @@ def test_a_world_asleep_is_as_if_it_was_not():
         assert world.hash() == other.hash()
         for a, b in zip(world.contacts(), other.contacts(), strict=True):
             assert (a.a, a.b, a.phase, a.impacts) == (b.a, b.b, b.phase, b.impacts)
-            assert (a.impulse == b.impulse).all() and (a.point == b.point).all()
+            assert (a.impulse == b.impulse).all()
+            assert (a.point == b.point).all()
         np.testing.assert_array_equal(world.poses(), other.poses())
     slept = world._stepper._asleep is not None
-    assert slept and np.abs(world.pose("box2")[:2]).max() > 1e-3
+    assert slept
+    assert np.abs(world.pose("box2")[:2]).max() > 1e-3
 
 
 def test_what_turns_about_a_clock_does_not_sleep():

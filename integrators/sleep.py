@@ -44,7 +44,7 @@ def unchanged(before: Lane, after: Lane) -> Array:
 
 
 @unchanged.defjvp
-def _never(primals: Any, tangents: Any) -> tuple[Array, np.ndarray]:
+def _never(primals: Any, tangents: Any) -> Any:
     fresh = primals[0].fresh
     return jnp.zeros_like(fresh), np.zeros(fresh.shape, jax.dtypes.float0)
 

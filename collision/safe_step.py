@@ -150,7 +150,7 @@ def unseen_depths(model: Model) -> tuple[Array, Array]:
         return jnp.where(jnp.isinf(least), 0.0, least)  # two static shapes
 
     kinds = model.topology.shape_kinds
-    share = np.array([_share(kinds[i], kinds[j]) for i, j in model.topology.pairs])
+    share = np.array([_share(kinds[i], kinds[j]) for i, j in model.topology.pairs], model.mass.dtype)
     return smaller(inradius(model)), smaller(bounding_spheres(model).radius) * share
 
 

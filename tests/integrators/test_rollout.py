@@ -10,6 +10,11 @@ import pytest
 
 import carom
 from carom.engine import results
+from carom.integrators.clock import Frames
+from carom.integrators.motion.forces import Drive
+from carom.integrators.rules import Rules
+from carom.integrators.step import first_lane, tick
+from carom.scenes.library.registry import library_scene
 
 MASS = 2.0
 
@@ -128,6 +133,19 @@ def test_batched_parameters() -> None:
         single = model.replace(**{name: getattr(batched, name)[i] for name in names})
         np.testing.assert_allclose(both.q[i], carom.rollout(single, state, **PAIR_RUN).q, rtol=0, atol=1e-12)
     assert float(jnp.abs(both.q[0, -1] - both.q[3, -1]).max()) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["stack", "ragdoll", "pool_break", "dominoes"])
+def test_single_precision_stays_single(name: str) -> None:
+    """Though JAX has double precision on: a tick's lane has no other numbers."""
+    model, state = carom.compile_scene(library_scene(name), dtype="float32")
+    rules, frames, max_dt = Rules(), Frames.of([0.1, 0.1], np.float32), jnp.float32(1 / 240)
+
+    def looked() -> Any:
+        lane = first_lane(rules, model, state, frames, lambda *_: Drive())
+        return lane, tick(rules, model, lane, frames, max_dt, lambda *_: Drive())
+
+    assert {x.dtype.name for x in jax.tree.leaves(jax.eval_shape(looked))} == {"float32", "int32", "bool"}
 
 
 def test_tile() -> None:

@@ -140,6 +140,13 @@ SLOW = (
     r"test_scene_carries_the_friction|test_a_disc_rolls_on_its_edge_in_the_longest_steps\[0.0\]",
     r"test_a_heavy_box_rides_down_a_slope_on_a_light_one|test_a_parameter_that_is_changed_changes_a_run\[(gap_band|mass)",
     r"test_nothing_is_compiled_again|test_what_piles_up_is_stopped_without_bounce",
+    r"test_resolved.py::.*-seed90[23]\]|test_by_need.py::test_a_run_is_the_same|test_a_log_has_a_largest_size",
+    r"test_a_superball_bounces.*\[0.6\]|test_a_load_below_the_bound_is_held_and_one_above_it_falls\[motor\]",
+    r"test_a_parameter_that_is_changed_changes_a_run\[(rest_speed|com|loss|loop_position|loop_stiff)\]",
+    r"test_a_bullet_strikes_a_door_of_a_millimetre_in_time\[straight\]|test_stands_still\[10000.0\]",
+    r"test_a_heavy_ball_that_falls_on_a_light_one_is_stopped\[1000.0\]|test_a_rotor_spins_down_in_its_time",
+    r"test_matrix.py::test_rows_of_many_contacts_are_the_dense_ones\[.*-seed501\]|test_what_is_sure_never_was_deeper",
+    r"test_lanes_sleep_each_for_itself|test_what_turns_about_a_clock_does_not_sleep",
 )  # fmt: skip
 TOGETHER = ("test_gradients.py", "test_pool_break.py")  # slow tests that share a program
 PAIR = re.compile(r".*/test_narrow_(?:gaps|laws)\.py::\w+\[([a-z]+-[a-z]+)\b.*\]")

@@ -28,6 +28,7 @@ ENVELOPE = 10  # gap bands within which a contact may rest
 SIGHT = 1e5  # gap bands within which a step looks for the contacts that it carried; the margin of detection is larger
 ON_A_FLOOR = {"sphere": 1, "ellipsoid": 1, "capsule": 2}  # contacts; 4 of other shapes
 SLOW = 0.05  # rest speeds: what parts faster than this flies, but what is deeper than the band is let out at rest
+IN_PLACE = 8  # contacts: so few are not brought to the front
 
 
 class Phases(NamedTuple):
@@ -216,10 +217,10 @@ def _nowhere(contacts: Contacts) -> Contacts:
 
 
 def _packed(contacts: Contacts, room: int) -> Contacts:
-    """The active contacts in front, `room` rows in all."""
+    """The active contacts in front, `room` rows in all. A few stay where they are."""
     active = contacts.active
     count = active.sum(0, dtype=jnp.int32)
-    if room < len(active):
+    if room < len(active) or len(active) > IN_PLACE:
         order, real = in_front(active, room)
         front = jax.tree.map(lambda x: picked(x, order, 0), _rows_only(contacts))
         contacts = front._replace(active=real, code=contacts.code)

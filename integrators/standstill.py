@@ -2,7 +2,7 @@
 
 The impulses of resting contacts stop a body up to the accuracy of their solver. What is left is some units in the last
 places of g h; it leads nowhere, and it keeps a state from being the same twice. So a tree that contacts carry and whose
-velocities are faint at a step's end, below eps^0.6 g h, has none there; if they were as faint at the start, it stays
+velocities are faint at a step's end, below FAINT g h, has none there; if they were as faint at the start, it stays
 where it was. A body that starts from rest is not held, unless it is pushed by less than that share of its weight.
 
 The derivatives are those of the step as it was.
@@ -20,6 +20,7 @@ from ..engine.model import Model
 from ..engine.state import State
 from .motion.forces import column
 
+FAINT = {4: 1e-4, 8: 1e-8}  # by the bytes of a number: part of what gravity does in a step
 
 def stilled(model: Model, before: State, h: Array, q: Array, v: Array, spread: Array) -> tuple[Array, Array]:
     """q (*batch, nq), v (*batch, nv) at the end of a step of h (*batch) [s], of what stands still as they should be.
@@ -29,7 +30,7 @@ def stilled(model: Model, before: State, h: Array, q: Array, v: Array, spread: A
     topology, trees = model.topology, trees_of(model.topology)
     tree = trees.of_link[:-1]
     dof, coordinate = (np.repeat(tree, np.diff(start)) for start in (topology.v_start, topology.q_start))
-    limit = column(h) * _faint(v.dtype) * jnp.linalg.norm(model.gravity, axis=-1)[..., None]
+    limit = column(h) * FAINT[v.dtype.itemsize] * jnp.linalg.norm(model.gravity, axis=-1)[..., None]
 
     def largest(x: Array) -> Array:
         """(*batch, T + 1) of each tree."""
@@ -41,8 +42,3 @@ def stilled(model: Model, before: State, h: Array, q: Array, v: Array, spread: A
     v = jnp.where(ends[..., dof], v - stop_gradient(v), v)
     q = jnp.where(stays[..., coordinate], stop_gradient(before.q) + (q - stop_gradient(q)), q)
     return q, v
-
-
-def _faint(dtype: np.dtype) -> float:
-    """4e-10 in double precision, 7e-5 in single."""
-    return float(jnp.finfo(dtype).eps) ** 0.6

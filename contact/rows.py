@@ -33,8 +33,10 @@ VECTOR = 64  # bytes: so many contacts at a time are looked at
 class Rows(NamedTuple):
     """C contacts against T trees of at most w degrees of freedom each.
 
-    tree: (C, 2, *batch) trees that carry A and B; T where there is none: the world, or the same tree as A's.
-    J: components (C, 2, w, *batch), one a direction t1, t2, n: the contact's velocity u by those trees' velocities.
+    tree: (C, 2, *batch) trees that carry A and B; T where there is none: the world, or the same tree as A's. Where
+        there is but one tree, (C, 1, *batch), and all of a contact is its.
+    J: components (C, 2 or 1, w, *batch), one a direction t1, t2, n: the contact's velocity u by those trees'
+        velocities.
     Y: the same: M^-1 J^T, what unit impulses along t1, t2, n change in them.
     K: (C, *batch), J Y. A limit has one row, n; its K.xx and K.yy are 1.
     drift: (C, *batch) the part of u that is no joint's: surfaces of statics that move as conveyors do [m/s].
@@ -68,14 +70,19 @@ def _of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], contacts: Cont
     model, motions, inverse = given
     trees, limit = trees_of(model.topology), contacts.is_limit
     tree_a, tree_b = settled(tuple(jnp.asarray(trees.of_link)[link] for link in (contacts.link_a, contacts.link_b)))
-    same = (tree_a == tree_b) & ~limit
     by_a, by_b = _columns(model, motions, trees, contacts)
-    first = jax.tree.map(lambda a, b: a - jnp.where(same[:, None], b, 0), by_a, by_b)
-    second = jax.tree.map(lambda b: jnp.where((same | limit)[:, None], 0, -b), by_b)
-    J = settled(_with_limits(trees, contacts, jax.tree.map(lambda *x: jnp.stack(x, 1), first, second)))
-    tree = jnp.stack([tree_a, jnp.where(same | limit, trees.n, tree_b)], 1)
-    M = picked(inverse, jnp.minimum(tree, trees.n - 1), 2)
-    Y = jax.tree.map(lambda x: (M * x[:, :, None]).sum(3), J)
+    if trees.n == 1:
+        tree = jnp.zeros_like(tree_a)[:, None]
+        J = settled(_with_limits(trees, contacts, jax.tree.map(lambda a, b: (a - b)[:, None], by_a, by_b)))
+        Y = jax.tree.map(lambda x: sum(inverse[0, k] * x[:, :, k, None] for k in range(trees.w)), J)
+    else:
+        same = (tree_a == tree_b) & ~limit
+        first = jax.tree.map(lambda a, b: a - jnp.where(same[:, None], b, 0), by_a, by_b)
+        second = jax.tree.map(lambda b: jnp.where((same | limit)[:, None], 0, -b), by_b)
+        J = settled(_with_limits(trees, contacts, jax.tree.map(lambda *x: jnp.stack(x, 1), first, second)))
+        tree = jnp.stack([tree_a, jnp.where(same | limit, trees.n, tree_b)], 1)
+        M = picked(inverse, jnp.minimum(tree, trees.n - 1), 2)
+        Y = jax.tree.map(lambda x: (M * x[:, :, None]).sum(3), J)
     return Rows(tree, J, Y, _collision_matrix(J, Y, limit), contacts.frame @ contacts.surface)
 
 
@@ -93,16 +100,17 @@ def joint_rows(model: Model, inverse: Array, dofs: Sequence[int], drift: Array) 
     trees = trees_of(model.topology)
     tree, place = np.divmod(trees.block[np.asarray(dofs)], trees.w)
     lanes = (1,) * (drift.ndim - 1)
-    own = np.zeros((len(place), 2, trees.w, *lanes))
+    sides = min(trees.n, 2)
+    own = np.zeros((len(place), sides, trees.w, *lanes))
     own[np.arange(len(place)), 0, place] = 1
     J = jnp.broadcast_to(jnp.asarray(own, drift.dtype), (*own.shape[:3], *drift.shape[1:]))
     answer = jnp.stack([jnp.broadcast_to(inverse[t, :, k], J.shape[2:]) for t, k in zip(tree, place, strict=True)])
-    Y = jnp.stack([answer, jnp.zeros_like(answer)], 1)
+    Y = jnp.stack([answer, jnp.zeros_like(answer)][:sides], 1)
     still, none, unit = jnp.zeros_like(J), jnp.zeros_like(drift), jnp.ones_like(drift)
     k = (J * Y).sum((1, 2))
-    ends = np.stack([tree, np.full_like(tree, trees.n)], 1).reshape(-1, 2, *lanes)
+    ends = np.stack([tree, np.full_like(tree, trees.n)][:sides], 1).reshape(-1, sides, *lanes)
     return Rows(
-        jnp.broadcast_to(jnp.asarray(ends, jnp.int32), (len(ends), 2, *drift.shape[1:])),
+        jnp.broadcast_to(jnp.asarray(ends, jnp.int32), (len(ends), sides, *drift.shape[1:])),
         Vec3(J, still, still), Vec3(Y, still, still), Sym3(k, k, unit, none, none, none), Vec3(drift, none, none),
     )  # fmt: skip
 
@@ -159,7 +167,7 @@ def _with_limits(trees: Trees, contacts: Contacts, J: Vec3) -> Vec3:
     limit = contacts.is_limit[:, None, None]
     lanes = (1,) * (contacts.gap.ndim - 1)
     place = jnp.asarray(trees.block % trees.w)[contacts.dof][:, None, None]
-    first = jnp.arange(2).reshape(1, 2, 1, *lanes) == 0
+    first = jnp.arange(J.x.shape[1]).reshape(1, -1, 1, *lanes) == 0
     own = first & (jnp.arange(trees.w).reshape(1, 1, -1, *lanes) == place)
     back = jnp.where(own, contacts.frame.zz[:, None, None], 0)
     return Vec3(jnp.where(limit, 0, J.x), jnp.where(limit, 0, J.y), jnp.where(limit, back, J.z))

@@ -17,11 +17,11 @@ from ..engine.model import Topology
 def islands(topology: Topology, tree: Array, touching: Array) -> Array:
     """The lowest tree of each tree's island (T, *batch).
 
-    tree: (C, 2, *batch) the trees of each contact, as in `Rows`.  touching: (C, *batch) bool, which of them tie.
+    tree: (C, 2 or 1, *batch) the trees of each contact, as in `Rows`.  touching: (C, *batch) bool, which of them tie.
     """
     n, lanes = trees_of(topology).n, (1,) * (touching.ndim - 1)
     number = jnp.arange(n, dtype=jnp.int32).reshape(n, *lanes)
-    of_contact = (tree[:, :1] == number) | (tree[:, 1:] == number)  # (C, T, *batch)
+    of_contact = (tree[:, :, None] == number).any(1)  # (C, T, *batch)
     coupled = np.array(_coupled(topology)).reshape(-1, n, *lanes)
     ties = jnp.concatenate(
         [of_contact & touching[:, None], jnp.broadcast_to(coupled, (len(coupled), *of_contact.shape[1:]))]

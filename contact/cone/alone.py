@@ -137,6 +137,6 @@ def _relaxed(contact: _Contact, p: Vec3) -> tuple[Vec3, Array]:
 def _pushed(V: Array, Y: Vec3, p: Vec3, tree: Array) -> Array:
     change = Y.x * p.x + Y.y * p.y + Y.z * p.z
     places = jnp.arange(len(V), dtype=tree.dtype).reshape(-1, *(1,) * (V.ndim - 1))
-    for side in range(2):
+    for side in range(len(tree)):
         V = V + jnp.where(places == tree[side], change[side], 0)
     return V

@@ -75,7 +75,7 @@ class _Graph(NamedTuple):
 
 
 def plan(ends: Array, which: Array, count: Array, trees: int) -> Plan:
-    """For the first `count` contacts of `which`; ends: (C, 2) trees of all contacts, T where there is none."""
+    """For the first `count` contacts of `which`; ends: (C, 2 or 1) trees of all contacts, T where there is none."""
     T, room = trees, pairs_room(trees)
     graph, left = _graph(ends, which, count, T)
     nodes = left.sum(dtype=jnp.int32)
@@ -120,7 +120,10 @@ def _graph(ends: Array, which: Array, count: Array, T: int) -> tuple[_Graph, Arr
 
     def meet(k: Array, carry: tuple[_Graph, Array]) -> tuple[_Graph, Array]:
         graph, touched = carry
-        a, b = (block(ends, block(which, k), jnp.int32(side)) for side in range(2))
+        own = block(ends, block(which, k))
+        if len(own) == 1:
+            return graph, put(touched, jnp.array(True), own[0])
+        a, b = own
         graph = cond((a < T) & (b < T), lambda: graph.joined(a, b), lambda: graph)
         return graph, put(put(touched, jnp.array(True), a), jnp.array(True), b)
 

@@ -86,18 +86,16 @@ def few(ends: Ends, which: Array, K: Sym3, mu: Array, free: Vec3, n: int) -> Few
 
     which: (FEW,) their numbers.  K, mu, free: (FEW,) of them.  n: how many trees there are.
     """
-    w, room = ends.J.x.shape[2], len(which)
-    sides = 2 if n > 1 else 1  # with one tree, one side is the world's, and its row 0
-    tree = jnp.full((2, 3 * room), n, jnp.int32)
+    (_, sides, w), room = ends.J.x.shape, len(which)
+    tree = jnp.full((sides, 3 * room), n, jnp.int32)
     J = jnp.zeros((sides, w, 3 * room), mu.dtype)
     zero = jnp.int32(0)
-    each = lambda x: x if n > 1 else x.sum(0, keepdims=True)  # noqa: E731
 
     def turned(c: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         J, tree = carry
         at = block(which, c)
         for k, x in enumerate(ends.J.xyz):
-            J = jax.lax.dynamic_update_slice(J, each(block(x, at))[:, :, None], (zero, zero, k * room + c))
+            J = jax.lax.dynamic_update_slice(J, block(x, at)[:, :, None], (zero, zero, k * room + c))
             tree = jax.lax.dynamic_update_slice(tree, block(ends.tree, at)[:, None], (zero, k * room + c))
         return J, tree
 
@@ -107,8 +105,8 @@ def few(ends: Ends, which: Array, K: Sym3, mu: Array, free: Vec3, n: int) -> Few
         at = block(which, c)
         own = block(ends.tree, at)
         for k, x in enumerate(ends.Y.xyz):
-            y = each(block(x, at))
-            if n == 1:
+            y = block(x, at)
+            if sides == 1:
                 u = (J[0] * y[0][:, None]).sum(0)
             else:
                 u = jnp.zeros(3 * room, mu.dtype)

@@ -8,6 +8,8 @@ A contact joins two trees at most, so this matrix has a block for each tree and 
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any, NamedTuple
 
 import jax
@@ -24,7 +26,7 @@ from .search import SWEEPS
 class Ends(NamedTuple):
     """What contacts push, and how.
 
-    tree: (C, 2), J, Y: (C, 2, w), as in `Rows`.
+    tree: (C, 2), J, Y: (C, 2, w), as in `Rows`; 1 in place of 2 where there is but one tree.
     which: (C,) the contacts that are active, the first `count` (). Of others nothing is read.
     """
 
@@ -98,7 +100,7 @@ def pushed(ends: Ends, V: Array, p: Vec3) -> Array:
 
 def coupled(ends: Ends, plan: Plan, law: coulomb.Linear) -> Array:
     """1 + Y D J: its blocks at their slots, each transposed."""
-    n, w = len(plan.order), ends.J.x.shape[2]
+    n, (_, sides, w) = len(plan.order), ends.J.x.shape
     unit = jnp.eye(w, dtype=law.nn.dtype)
 
     def clear(at: Array, H: Array) -> Array:
@@ -109,7 +111,7 @@ def coupled(ends: Ends, plan: Plan, law: coulomb.Linear) -> Array:
     D: Any = law.tt, law.slide, law.nn
 
     def add(part: Array, H: Array) -> Array:
-        c, i, j = block(ends.which, part // 4), part // 2 % 2, part % 2
+        c, i, j = block(ends.which, part // sides**2), part // sides % sides, part % sides
         a, b = block(ends.tree, c, i), block(ends.tree, c, j)
 
         def both_move(H: Array) -> Array:
@@ -122,21 +124,21 @@ def coupled(ends: Ends, plan: Plan, law: coulomb.Linear) -> Array:
 
         return cond((a < n) & (b < n), both_move, lambda H: H, H)
 
-    return fori_loop(0, 4 * ends.count, add, H)
+    return fori_loop(0, sides**2 * ends.count, add, H)
 
 
 def _row(ends: Ends, c: Array, V: Array) -> Vec3:
     """J V of one contact."""
-    a, b = (block(V, block(ends.tree, c, jnp.int32(i))) for i in range(2))
     own = jax.tree.map(lambda x: block(x, c), ends.J)
-    return jax.tree.map(lambda x: (x[0] * a + x[1] * b).sum(0), own)
+    moves = [block(V, block(ends.tree, c, jnp.int32(i))) for i in range(ends.tree.shape[1])]
+    return jax.tree.map(lambda x: functools.reduce(operator.add, map(operator.mul, x, moves)).sum(0), own)
 
 
 def _push(ends: Ends, c: Array, V: Array, p: Vec3) -> Array:
     """V after an impulse p at one contact."""
     Y = jax.tree.map(lambda x: block(x, c), ends.Y)
     change = Y.x * p.x + Y.y * p.y + Y.z * p.z
-    for i in range(2):
+    for i in range(ends.tree.shape[1]):
         at = block(ends.tree, c, jnp.int32(i))
         V = put(V, block(V, at) + change[i], at)
     return V

@@ -117,8 +117,16 @@ def joint_rows(model: Model, inverse: Array, dofs: Sequence[int], drift: Array) 
 
 def relative(rows: Rows, V: Array) -> Vec3:
     """u (C, *batch): velocity of A's point less B's in the contact frames [m/s], from V (T + 1, w, *batch)."""
-    v = picked(V, rows.tree, 1)
+    v = of_its_trees(rows, V)
     return jax.tree.map(lambda row, drift: (row * v).sum((1, 2)) + drift, rows.J, rows.drift)
+
+
+def of_its_trees(rows: Rows, x: Array) -> Array:
+    """(C, 2, ..., *batch), or (1, 1, ..., *batch) where there is but one tree: of x (T, ..., *batch) what belongs to each
+    contact's trees."""
+    if rows.tree.shape[1] == 1:
+        return x[None, :1]
+    return picked(x, rows.tree, x.ndim - rows.tree.ndim + 1)
 
 
 def applied(rows: Rows, V: Array, p: Vec3) -> Array:
@@ -134,6 +142,8 @@ def joint_impulses(rows: Rows, p: Vec3, n: int) -> Array:
 def _together(columns: Vec3, tree: Array, p: Vec3, n: int) -> Array:
     x, y, z = (impulse[:, None, None] for impulse in p.xyz)
     each = columns.x * x + columns.y * y + columns.z * z
+    if tree.shape[1] == 1:
+        return jnp.concatenate([each.sum(0), jnp.zeros_like(each, shape=(n - 1, *each.shape[2:]))])
     return summed(each.reshape(-1, *each.shape[2:]), tree.reshape(-1, *tree.shape[2:]), n)
 
 

@@ -29,7 +29,7 @@ from ..contact.determine import ENVELOPE
 from ..contact.grips import locked
 from ..contact.picking import picked
 from ..contact.resting.solve import FULL, aimed_at
-from ..contact.rows import Rows, applied, relative, rows_of
+from ..contact.rows import Rows, applied, of_its_trees, relative, rows_of
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.energy import kinetic_of_trees
@@ -121,7 +121,7 @@ def _costly(model: Model, end: State, rows: Rows, u: Vec3, fast: Array) -> Array
 
     def look(given: Any) -> Array:
         model, q, v, rows, u, fast = given
-        own = picked(kinetic_of_trees(model, q, v), rows.tree, 0).sum(1)
+        own = of_its_trees(rows, kinetic_of_trees(model, q, v)).sum(1)
         lost = (u.x * u.x / rows.K.xx + u.y * u.y / rows.K.yy + u.z * u.z / rows.K.zz) * 0.5
         return fast & (lost > ROUGH**2 * own)
 

@@ -83,8 +83,9 @@ def sequential(
 
     given = model, contacts, rows
     start = (jnp.int32(0), V, *striking(given, V), energy, Impacts.none(min(max_impacts, max_logged), energy[None]))
-    _, V, _, unfinished, _, log = loop(max_impacts, busy, resolve, given, start)
-    return Struck(V, log, jnp.where(unfinished.any(0), IMPACTS_CAPPED, OK).astype(jnp.int32))
+    _, V, u, unfinished, _, log = loop(max_impacts, busy, resolve, given, start)
+    bounces = unfinished & would_bounce(model, contacts, u.z)
+    return Struck(V, log, jnp.where(bounces.any(0), IMPACTS_CAPPED, OK).astype(jnp.int32))
 
 
 def simultaneous(
@@ -108,6 +109,12 @@ def simultaneous(
     number, none = felt.sum(0, dtype=jnp.int32), jnp.zeros_like(order)
     log = Impacts(jnp.where(real, order, -1), u0, u1, p1, sums - gained, sums, none, number)
     return Struck(V_after, log, gravest(code, other))
+
+
+def would_bounce(model: Model, contacts: Contacts, u_n: Array) -> Array:
+    """Whether contacts (C, *batch) that close with u_n would leave too fast to rest: what would not is stopped at the
+    start of the next step, together with others, and nothing is lost by that."""
+    return -contacts.restitution * u_n > model.rest_speed
 
 
 def _work(p: Vec3, before: Vec3, after: Vec3) -> Array:

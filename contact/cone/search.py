@@ -17,9 +17,10 @@ Where guesses run in circles, as they may where friction is large, every `CIRCLE
 end that. (A line search on the distance, monotone or not, takes as many turns, and fails where one body is 1e5 times as
 heavy as another.)
 
-Targets may contradict each other a little, as those of two corners of an edge that close different gaps. Then a
-distance is left that no impulse changes. It is accepted up to LOOSE, when a turn with less compliance has not changed
-it either: most of these distances end there, at a contact that slips after all.
+Targets may contradict each other a little, as those of two corners of an edge that close different gaps, or which the
+turning of J moves by different amounts. Then a distance is left that no impulse changes (an interior-point method ends
+at the same one), and compliances that are smaller yet only let contacts press each other more. So the nearest turn is
+kept. Where it is within LOOSE, and none of PATIENCE turns has come half as near again, it is the answer.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from jax.lax import stop_gradient
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 
-LOOSE = {4: 1e-3, 8: 1e-6}  # of the largest velocity may be left where an eased turn changes it by no more than STILL
-STILL = 1e-4  # part of the distance
+LOOSE = {4: 1e-3, 8: 1e-6}  # of the largest velocity may be left where turns gain no more
+PATIENCE, GAIN = 3, 0.5  # turns; part of the distance that one of them is to leave at most
 APART = 0.3  # of the largest velocity: what opens faster is open at first
-SOFTNESS = 0.01  # compliance, in units of K, for each unit of distance from the law
+SOFTNESS = 0.003  # compliance, in units of K, for each unit of distance from the law
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-4}, 0.1  # of the first turn, and the most
 STIFFEST = {4: 3e-4, 8: 1e-6}  # below, the rounding of the elimination is larger than what this changes
 EASE = 1e-2  # of the compliance is left from turn to turn where guesses are right and the distance falls slowly
@@ -70,12 +71,34 @@ class System(Protocol):
         ...
 
 
+class Nearest(NamedTuple):
+    """The turn that came nearest to the law.
+
+    p: its impulses.
+    distance: () its distance [m/s].
+    mark: () a distance of which GAIN counts as progress [m/s].
+    idle: () turns since then.
+    """
+
+    p: Vec3
+    distance: Array
+    mark: Array
+    idle: Array
+
+    def seen(self, p: Vec3, distance: Array) -> Nearest:
+        """After a turn."""
+        nearer, gains = distance < self.distance, distance <= GAIN * self.mark
+        best = jax.tree.map(lambda x, y: jnp.where(nearer, x, y), (p, distance), (self.p, self.distance))
+        return Nearest(*best, jnp.where(gains, distance, self.mark), jnp.where(gains, 0, self.idle + 1))
+
+
 class Turn(NamedTuple):
     """A state of the search.
 
     u: less the targets.  distance: () from the law [m/s].
     busy: () bool: neither near enough, nor as near as it gets.
     guess: how each contact behaves (closed, sticking), (C,) bool.  ease: () a factor of the compliance.
+    nearest: the answer, when it ends.
     """
 
     number: Array
@@ -85,10 +108,13 @@ class Turn(NamedTuple):
     busy: Array
     guess: tuple[Array, Array]
     ease: Array
+    nearest: Nearest
 
 
-def search(system: System, given: Vec3, slides: Array, tolerance: float, rounding: Array, max_turns: int) -> Turn:
-    """The last turn.
+def search(
+    system: System, given: Vec3, slides: Array, tolerance: float, rounding: Array, max_turns: int
+) -> tuple[Vec3, Array]:
+    """Impulses (C), and whether they obey the law, up to the tolerance or to LOOSE.
 
     given: impulses (C) to begin with.  slides: (C,) bool, contacts that are known to slip.
     tolerance: part of the largest velocity there is to change that may be left.  rounding: () [m/s], as well.
@@ -102,7 +128,12 @@ def search(system: System, given: Vec3, slides: Array, tolerance: float, roundin
         p = jax.lax.cond(circles, lambda: system.sweeps(now.p), lambda: _newton(system, now, scale))
         return _judged(system, p, now, scale, limit)
 
-    return jax.lax.while_loop(lambda x: x.busy & (x.number < max_turns), turn, start)
+    end = jax.lax.while_loop(lambda x: x.busy & (x.number < max_turns), turn, start)
+    return end.nearest.p, end.nearest.distance <= jnp.maximum(limit, _loose(scale))
+
+
+def _loose(scale: Array) -> Array:
+    return LOOSE[scale.dtype.itemsize] * scale
 
 
 def largest(u: Vec3) -> Array:
@@ -114,7 +145,8 @@ def _start(system: System, p: Vec3, slides: Array, scale: Array, limit: Array) -
     distance = coulomb.distance(system.K, p, u, system.mu).max(0)
     closed, stick = coulomb.closed_and_sticking(u, system.mu, APART * scale)
     guess = closed, stick & ~slides
-    return Turn(jnp.int32(0), p, u, distance, ~(distance <= limit), guess, jnp.ones_like(distance))
+    nearest = Nearest(p, distance, distance, jnp.int32(0))
+    return Turn(jnp.int32(0), p, u, distance, ~(distance <= limit), guess, jnp.ones_like(distance), nearest)
 
 
 def _newton(system: System, now: Turn, scale: Array) -> Vec3:
@@ -135,9 +167,9 @@ def _judged(system: System, p: Vec3, before: Turn, scale: Array, limit: Array) -
     u = system.free + system.moved(p)
     distance = coulomb.distance(system.K, p, u, system.mu).max(0)
     moving = coulomb.behaviour(system.K, p, u, system.mu)
-    near = distance <= LOOSE[distance.dtype.itemsize] * scale
-    stalled = near & (before.ease < 1) & (jnp.abs(distance - before.distance) <= STILL * distance)
+    nearest = before.nearest.seen(p, distance)
+    ends = (distance <= limit) | ((nearest.distance <= _loose(scale)) & (nearest.idle >= PATIENCE))
     same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
     slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)
     ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)
-    return Turn(before.number + 1, p, u, distance, ~(distance <= limit) & ~stalled, moving, ease)
+    return Turn(before.number + 1, p, u, distance, ~ends, moving, ease, nearest)

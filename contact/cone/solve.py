@@ -5,7 +5,9 @@
 Contacts that share no tree are solved one by one (`alone.py`). All others are searched for together (`search.py`): a
 few by their impulses (`few.py`), many by the velocities of the trees (`many.py`).
 
-Nothing is remembered between calls. What has not settled after `max_turns` is put into the cones and scaled down to
+Nothing is remembered between calls. Where the law has no solution, because targets contradict each other by less than
+1e-6 of the largest velocity there is to change (1e-3 in float32), what is nearest to it is the answer. What is farther
+off after `max_turns` is put into the cones and scaled down to
 gain no energy, and SOLVER_UNFINISHED is returned.
 """
 
@@ -32,7 +34,7 @@ from .elimination import block, plan, put
 from .few import FEW, few
 from .implicit import Given, changes
 from .many import Ends, Many, pushed, velocities
-from .search import System, Turn, largest, search
+from .search import System, largest, search
 
 TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity that there is to change
 ROUNDING = 8  # rounding errors of the largest sum that makes a velocity
@@ -206,15 +208,16 @@ def _with_many(V: Array, problem: _Problem, tolerance: float, max_turns: int) ->
     return _ended(system, _search(system, problem.pressed, problem.slides, problem.rounding, tolerance, max_turns))
 
 
-def _search(system: System, pressed: Array, slides: Array, rounding: Array, tolerance: float, max_turns: int) -> Turn:
+def _search(
+    system: System, pressed: Array, slides: Array, rounding: Array, tolerance: float, max_turns: int
+) -> tuple[Vec3, Array]:
     none = jnp.zeros_like(pressed)
     return search(system, Vec3(none, none, pressed), slides, tolerance, rounding, max_turns)
 
 
-def _ended(system: System, end: Turn) -> tuple[Vec3, Array]:
-    """Impulses in their cones, and a code."""
-    p = coulomb.projected(end.p, system.mu)
-    well = ~end.busy
+def _ended(system: System, found: tuple[Vec3, Array]) -> tuple[Vec3, Array]:
+    """Impulses in their cones, and a code.  found: impulses, and whether they obey the law."""
+    p, well = coulomb.projected(found[0], system.mu), found[1]
     gain, curve = p.dot(system.free).sum(0), p.dot(system.moved(p)).sum(0)
     least = jnp.clip(-gain / jnp.where(curve > 0, curve, 1), 0, 1)  # of kinetic energy, p scaled by it
     return p * jnp.where(well, 1, stop_gradient(least)), jnp.where(well, OK, SOLVER_UNFINISHED).astype(jnp.int32)

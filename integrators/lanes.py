@@ -150,7 +150,8 @@ class Lane(NamedTuple):
     """code: (*batch) the first result code that is not OK.  done: (*batch) whether nothing is left to do.
     fresh: (*batch) whether nothing but its state is known yet.
     late: (T, *batch) zeros; their derivative is by how much each tree's time is behind the clock's [s].
-    asleep: (*batch) whether the last tick led to where it began, so that all others do until orders change."""
+    asleep: (*batch) whether the last tick led to where it began, so that all others do until orders change.
+    tried: the last proposal; None where it is of no further use."""
 
     ready: Ready
     search: Search
@@ -161,6 +162,7 @@ class Lane(NamedTuple):
     fresh: Array
     late: Array
     asleep: Array
+    tried: Any = None
 
 
 def select(yes: Array, new: Lane, old: Lane) -> Lane:

@@ -43,6 +43,8 @@ class Proposal(NamedTuple):
     code: (*batch).
     held: (*batch, nv) which joints do not move, or as their motors want; None where none can be held.
     stops: (*batch, nv) which joints come to that at the step's end; None where none can be held.
+    plain: its end before it was put right (`carried.py`).
+    carried: (*batch, nv) of spread, what contacts do.
     """
 
     h: Array
@@ -54,11 +56,37 @@ class Proposal(NamedTuple):
     code: Array
     held: Array | None = None
     stops: Array | None = None
+    plain: Any = None
+    carried: Any = None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
-    """The step h (*batch) [s] from an accepted state; fresh lanes stay where they are."""
+    """The step h (*batch) [s] from an accepted state; fresh lanes stay where they are. A step that is taken again to be
+    put right leads where it led."""
+    correction = lane.search.correction
+    if lane.tried is None:
+        tried = _tried(rules, model, lane, h)
+    else:
+        again = (correction.times > 0).all()
+        tried = jax.lax.cond(again, lambda: lane.tried, lambda: _tried(rules, model, lane, h))
+    q, v = _put_right(model, tried.plain, correction)
+    q, v = stilled(model, lane.ready.state, h, q, v, tried.carried)
+    q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((lane.ready.state.q, q), (lane.ready.state.v, v)))
+    return tried._replace(state=State(q, v, tried.plain.t))
+
+
+def kept(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
+    """What a lane knows of the step that it tried last, before it tried any; None where that does not help: the times
+    at which joints come to be held hang on how the step was put right."""
+    if rules.resting != "solve" or rules.time_control == "fixed" or any(model.topology.gripped):
+        return None
+    shapes = jax.eval_shape(lambda: proposal(rules, model, lane, lane.ready.state.t))
+    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+
+def _tried(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
+    """As it is before it is put right."""
     ready = lane.ready
     state, contacts, rows = ready.state, ready.contacts, ready.rows
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
@@ -72,15 +100,14 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
         stuck, start = held(model, grips, holding(model, grips, carried.grip), start)
         as_held = locked(model, stuck)
     after = scheme_named(rules.scheme)(as_held, State(state.q, start, state.t), h, ready.told.motors, spread)
-    q, v = _put_right(model, after, lane.search.correction)
-    q, v = stilled(model, state, h, q, v, carried.spread)
-    q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((state.q, q), (state.v, v)))
-    after = State(q, v, state.t + h)
+    after = State(after.q, after.v, state.t + h)
     part = _slide_ends(model, resting, contacts.friction, u, carried.impulse)
     if grips is not None:
+        _, v = _put_right(model, after, lane.search.correction)
         slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
         part = jnp.minimum(part, slid)
-    return Proposal(h, after, spread, carried.impulse, resting, part, carried.code, stuck, stops)
+    seen = carried.impulse, resting, part, carried.code, stuck, stops
+    return Proposal(h, after, spread, *seen, after, carried.spread)
 
 
 def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Proposal]:

@@ -29,7 +29,7 @@ from ..engine.state import State
 from .clock import Frames, later, started
 from .lanes import Correction, Counts, Lane, Ready, Search, select
 from .prepare import Told, prepared
-from .proposal import Proposal, proposal
+from .proposal import Proposal, kept, proposal
 from .rules import Rules
 from .sensitivity import looks, seen, seen_in_time
 from .sleep import unchanged
@@ -53,7 +53,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     told: (model, state, number of the next frame) -> what acts from outside until the next tick.
     """
     with jax.named_scope("propose"):
-        tried = proposal(rules, model, lane, step_to_try(lane, max_dt))
+        tried = led = proposal(rules, model, lane, step_to_try(lane, max_dt))
     look = looks(model, tried.state.q, tried.state.v, max_dt)
     tried, (near, bounds, contacts, rows), late = seen_in_time(rules, model, lane, tried, look)
     with jax.named_scope("decide"):
@@ -61,23 +61,36 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
         accepted = verdict.accepted & ~lane.done & ~full
         clock, t = later(lane.clock, tried.h, frames)
-    struck = _struck(rules, model, tried.state, contacts, rows, accepted, stalled(lane))
-    with jax.named_scope("prepare"):
-        after = State(tried.state.q, struck.v, t)
-        orders = told(model, after, clock.frame)
-        ready = prepared(rules, model, after, near, bounds, contacts, rows, orders, max_dt, tried, lane.ready.state)
-    code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
-    counts = lane.counts.plus(
-        accepted, ~lane.done, full, tried.resting, struck.impacts.count, *stop_gradient((contacts, near.needed))
-    )
-    lost = full | (~lane.done & (verdict.code == NOT_FINITE))
-    done, awake = clock.frame > frames.count, jnp.zeros_like(lane.fresh)
-    new = Lane(ready, verdict.search, clock, counts, code, done, awake, late, awake)
-    stays = lane._replace(
-        search=verdict.search, counts=counts, code=jnp.where(lost, code, lane.code), done=lane.done | lost
-    )
-    new = new._replace(asleep=unchanged(lane, new))
-    return Ticked(select(accepted, new, stays), contacts, struck.impacts, tried)
+    stopped = full | (~lane.done & (verdict.code == NOT_FINITE))
+
+    def taken() -> tuple[Lane, Impacts]:
+        struck = _struck(rules, model, tried.state, contacts, rows, accepted, stalled(lane))
+        with jax.named_scope("prepare"):
+            after = State(tried.state.q, struck.v, t)
+            orders = told(model, after, clock.frame)
+            ready = prepared(rules, model, after, near, bounds, contacts, rows, orders, max_dt, tried, lane.ready.state)
+        code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
+        done, awake = clock.frame > frames.count, jnp.zeros_like(lane.fresh)
+        new = Lane(ready, verdict.search, clock, counted(struck.impacts.count), code, done, awake, late, awake)
+        return new._replace(asleep=unchanged(lane, new)), struck.impacts
+
+    def refused() -> tuple[Lane, Impacts]:
+        code = jnp.where(stopped, gravest(lane.code, tried.code, contacts.code, verdict.code), lane.code)
+        counts, done = counted(jnp.zeros_like(lane.code)), lane.done | stopped
+        same = lane._replace(tried=None, search=verdict.search, counts=counts, code=code, done=done)
+        return same, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(taken)[1])
+
+    def counted(impacts: Array) -> Counts:
+        seen = stop_gradient((contacts, near.needed))
+        return lane.counts.plus(accepted, ~lane.done, full, tried.resting, impacts, *seen)
+
+    if accepted.ndim:  # lanes of a batch do both
+        (new, impacts), (same, _) = taken(), refused()
+        new = select(accepted, new, same)
+    else:
+        new, impacts = jax.lax.cond(accepted, taken, refused)
+    last = None if lane.tried is None else led
+    return Ticked(new._replace(tried=last), contacts, impacts, tried)
 
 
 def first_lane(rules: Rules, model: Model, state: State, frames: Frames, told: Told) -> Lane:
@@ -92,7 +105,8 @@ def first_lane(rules: Rules, model: Model, state: State, frames: Frames, told: T
     counts, clock = Counts.none(state.t), started(state.t, frames)
     late = jnp.zeros((trees_of(model.topology).n, *state.t.shape), state.q.dtype)
     search = Search.new(state.t, Correction.none(model, state.t))
-    return Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0)
+    lane = Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0)
+    return lane._replace(tried=kept(rules, model, lane))
 
 
 def _struck(

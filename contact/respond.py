@@ -16,14 +16,16 @@ from jax import Array
 
 from ..engine.dynamics.energy import energy as energy_of
 from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
-from ..engine.model import Model
+from ..engine.model import Model, Topology
 from ..engine.state import State
 from .contacts import Contacts
-from .determine import phases
+from .determine import default_capacity, phases
 from .events import Impacts
 from .impact import IMPACTS, Struck
 from .laws.table import law_named
 from .rows import Rows, relative, rows_of
+
+LEAST_IMPACTS, IMPACTS_EACH = 256, 2  # of one instant, where nobody says: for each contact there is room for by default
 
 
 class Response(NamedTuple):
@@ -43,14 +45,15 @@ def respond(
     *,
     law: str = "stronge",
     impacts: str = "sequential",
-    max_impacts: int = 256,
-    max_logged: int = 64,
+    max_impacts: int | None = None,
+    max_logged: int | None = 64,
 ) -> Response:
     """Resolves all impacts at the coordinates q (*batch, nq), which stay, and velocities v (*batch, nv).
 
     law: of one impact, see `carom.resolve_impact`.  impacts: several at once, "sequential" or "simultaneous", see
-    `impact.py`.  max_impacts: of one instant; the code says if something still closes after so many.
-    max_logged: room in the log of single impacts; `impacts.count` goes on counting.
+    `impact.py`.  max_impacts: of one instant; None: `most_impacts`. The code says if something still closes after
+    so many that would bounce.
+    max_logged: room in the log of single impacts, None: for all; `impacts.count` goes on counting.
     rows: of the contacts, where they are known.
     """
     resolve, single = impacts_named(impacts), law_named(law)
@@ -58,10 +61,11 @@ def respond(
     trees = trees_of(model.topology)
     V = to_blocks(trees, v)
     striking = phases(model, contacts, relative(rows, V).z).impact.any()
+    most = most_impacts(model.topology) if max_impacts is None else max_impacts
     energy = jnp.broadcast_to(energy_of(model, State(q, v, jnp.zeros(()))).kinetic, contacts.code.shape)
 
     def strike(V: Array):
-        return resolve(model, single, contacts, rows, V, energy, max_impacts, max_logged)
+        return resolve(model, single, contacts, rows, V, energy, most, most if max_logged is None else max_logged)
 
     def skip(V: Array):
         room = len(jax.eval_shape(strike, V).log.contact)
@@ -69,6 +73,11 @@ def respond(
 
     struck = jax.lax.cond(striking, strike, skip, V)
     return Response(from_blocks(trees, struck.V), struck.log, struck.code)
+
+
+def most_impacts(topology: Topology) -> int:
+    """How many impacts an instant may have, where nobody says."""
+    return max(LEAST_IMPACTS, IMPACTS_EACH * default_capacity(topology))
 
 
 def impacts_named(name: str):

@@ -120,7 +120,7 @@ def rollout(
     max_ticks: int | None = None,
     max_contacts: int | None = None,
     max_pairs: int | None = None,
-    max_impacts: int = 256,
+    max_impacts: int | None = None,
     reverse: bool = False,
     devices: int | Sequence[Any] | None = None,
     chunk: int | None = None,
@@ -147,7 +147,8 @@ def rollout(
     max_contacts: room for contacts.  max_pairs: for near pairs of a kind, see `detect`. None: what is needed; inside
         jit 8 contacts a free body, 4 a ball, and for trees what their shapes have on a floor and a quarter more, after
         which a lane stops, and its code says so.
-    max_impacts: of one instant, after which what still closes is stopped without bounce, and the code says so.
+    max_impacts: of one instant, after which what still closes is stopped without bounce, and the code says so. None: 2
+        for each contact there is room for by default, at least 256.
     reverse: make room for derivatives in reverse mode (`jax.grad`); forward mode needs none. The run is a loop of just
         max_ticks turns then, which must be given, and remembers 2 sqrt(max_ticks) of them. See docs/derivatives.md.
     devices: that the lanes are spread over: a list, or so many. None: all that jax has here, if each gets a lane.

@@ -98,7 +98,7 @@ def with_more_rows(rules: Rules, log: Log, logged: int, missed: int) -> tuple[Ru
     if not missed or log.rows == log.most:
         return rules, log
     if logged < log.rows:
-        return replace(rules, max_logged=rules.max_impacts), log
+        return replace(rules, max_logged=None), log
     return rules, log._replace(rows=min(log.most, _power_of_two(logged + missed)))
 
 

@@ -29,7 +29,7 @@ class Rules:
     finds bodies as deep in each other as one step takes them.  law: of impacts.  impacts: several at once,
     "sequential" or "simultaneous".  resting: "solve", "microcollisions" or "penalty".
     limits: whether any joint has limits.  max_contacts, max_pairs: room, None for the defaults.  max_impacts: of one
-    instant.  max_logged: of these.
+    instant.  max_logged: of these, None for all.
     """
 
     scheme: str = "exact"
@@ -40,8 +40,8 @@ class Rules:
     limits: bool = True
     max_contacts: int | None = None
     max_pairs: int | None = None
-    max_impacts: int = 256
-    max_logged: int = 64
+    max_impacts: int | None = None
+    max_logged: int | None = 64
 
     def paced(self, model: Model, h: Array) -> Model:
         """The model with the speed below which contacts rest in steps of length h [s]: some ways to rest need more."""

@@ -134,6 +134,19 @@ def test_room_for_contacts():
     np.testing.assert_array_equal(lanes.pair, np.tile(packed.pair, (3, 1)).T)
 
 
+def test_what_is_active_comes_first():
+    """Even where there is room for all: rows are looked at up to the last that is active."""
+    b, above = carom.SceneBuilder(), "world"
+    for k in range(12):
+        hinge = carom.Revolute(axis=(0, 1, 0), limits=(-0.5, 0.5))
+        angle = {9: 0.5, 11: -0.5}.get(k, 0.0)
+        b.add_link(f"link{k}", above, joint=hinge, position=(0, 0, -1), q0=angle, mass=1.0, inertia=(0.1, 0.1, 0.1))
+        above = f"link{k}"
+    contacts, _ = found(*carom.compile_scene(b.build()), max_contacts=200)
+    assert contacts.active.tolist() == [True, True, *[False] * 10]
+    assert contacts.dof[:2].tolist() == [9, 11]
+
+
 def test_driven_static():
     """A turntable's and a conveyor's surface moves in place."""
     b = carom.SceneBuilder()

@@ -122,8 +122,8 @@ def relative(rows: Rows, V: Array) -> Vec3:
 
 
 def of_its_trees(rows: Rows, x: Array) -> Array:
-    """What of x (T, ..., *batch) belongs to each contact's trees: (C, 2, ..., *batch), or (1, 1, ..., *batch) where there
-    is but one tree."""
+    """What of x (T, ..., *batch) belongs to each contact's trees: (C, 2, ..., *batch), or (1, 1, ..., *batch) where
+    there is but one tree."""
     if rows.tree.shape[1] == 1:
         return x[None, :1]
     return picked(x, rows.tree, x.ndim - rows.tree.ndim + 1)

@@ -22,6 +22,7 @@ from .motion.forces import column
 
 FAINT = {4: 1e-4, 8: 1e-8}  # by the bytes of a number: part of what gravity does in a step
 
+
 def stilled(model: Model, before: State, h: Array, q: Array, v: Array, spread: Array) -> tuple[Array, Array]:
     """q (*batch, nq), v (*batch, nv) at the end of a step of h (*batch) [s], of what stands still as they should be.
 

@@ -88,8 +88,9 @@ class Nearest(NamedTuple):
     def seen(self, p: Vec3, distance: Array) -> Nearest:
         """After a turn."""
         nearer, gains = distance < self.distance, distance <= GAIN * self.mark
-        best = jax.tree.map(lambda x, y: jnp.where(nearer, x, y), (p, distance), (self.p, self.distance))
-        return Nearest(*best, jnp.where(gains, distance, self.mark), jnp.where(gains, 0, self.idle + 1))
+        best: Vec3 = jax.tree.map(lambda x, y: jnp.where(nearer, x, y), p, self.p)
+        mark, idle = jnp.where(gains, distance, self.mark), jnp.where(gains, 0, self.idle + 1)
+        return Nearest(best, jnp.where(nearer, distance, self.distance), mark, idle)
 
 
 class Turn(NamedTuple):

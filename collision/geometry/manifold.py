@@ -18,6 +18,8 @@ from ...engine.algebra.zero import ZERO
 from .near import Near, at, only_where, perpendicular, select, where
 
 TILT = 0.05  # [rad] a corner that a larger tilt keeps apart is left out
+TOUCHES = 1e-3  # [rad] of many corners, one that a tilt of this keeps apart is as good as one that is not there
+ALONE = -1e30  # [m^2] a point is no diagonal, if there is another
 MANY = 24  # candidates, above which only the extreme ones in so many directions are looked at first
 EXTREMES = 16
 
@@ -124,7 +126,8 @@ def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
     seen along a normal (*items). The rows' own normals may be one for all.
 
     Where all gaps are equal the area is the largest that any four of the points span. Rows that a tilt above TILT
-    keeps apart, and rows that add no area, are not there (gap inf).
+    keeps apart, and rows that add no area, are not there (gap inf). Of many, what touches goes before what hovers: what
+    carries a round stone of flat sides must not make room for a corner far from it.
     """
     flat = _seen_along(rows, normal)
     if flat.x.shape[0] <= MANY:
@@ -138,7 +141,8 @@ def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
 
 class _Flat(NamedTuple):
     """Rows seen along the normal: x, y (N, *items) [m]; there: which of them count; gap; level (*items): whether all
-    gaps that count are equal; size (*items): extent [m]."""
+    gaps that count are equal; size (*items): extent [m]; hovers: how much nearer a row would have to be to be as good
+    as one that touches [m]."""
 
     x: Scalar
     y: Scalar
@@ -146,6 +150,7 @@ class _Flat(NamedTuple):
     gap: Scalar
     level: Any
     size: Scalar
+    hovers: Scalar
 
     @property
     def rough(self) -> Scalar:
@@ -161,26 +166,33 @@ def _seen_along(rows: Near, normal: Vec3) -> _Flat:
     size = jnp.max(jnp.where(there, jnp.abs(x) + jnp.abs(y), 0.0), 0)
     lowest = jnp.min(rows.gap, 0)
     there &= rows.gap <= lowest + 2 * TILT * size
-    flat = _Flat(x, y, there, rows.gap, there[0], size)
-    return flat._replace(level=jnp.max(jnp.where(there, rows.gap, -jnp.inf), 0) <= lowest + flat.rough)
+    flat = _Flat(x, y, there, rows.gap, there[0], size, size)
+    above = jnp.where(there, rows.gap - lowest, 0)
+    level = (above <= flat.rough).all(0)
+    if len(x) <= MANY:
+        return flat._replace(level=level, hovers=jnp.zeros_like(x))
+    return flat._replace(level=level, hovers=jnp.where(above <= flat.rough, 0, above / TOUCHES))
 
 
 @fence
 def _areas(flat: _Flat) -> Scalar:
-    """Twice the largest area of four points with the diagonal (i, j), (N, N, *items); -1 where it must not be one.
+    """Twice the largest area of four points with the diagonal (i, j), (N, N, *items); -inf where it must not be one.
 
     It is half the product of the diagonal and what lies farthest from it on either side.
     """
     x, y, there = flat.x, flat.y, flat.there
     dx, dy = x[None] - x[:, None], y[None] - y[:, None]
+    length = jnp.sqrt(dx * dx + dy * dy)
     left = right = jnp.zeros_like(dx)
     for k in range(x.shape[0]):
-        side = jnp.where(there[k], dx * (y[k] - y[:, None]) - dy * (x[k] - x[:, None]), 0.0)
-        left, right = jnp.maximum(left, side), jnp.minimum(right, side)
+        side, less = dx * (y[k] - y[:, None]) - dy * (x[k] - x[:, None]), length * flat.hovers[k]
+        left = jnp.maximum(left, jnp.where(there[k], side - less, 0.0))
+        right = jnp.minimum(right, jnp.where(there[k], side + less, 0.0))
     # on a tilted face the lowest point is one of the four
     starts = there & (flat.level | (flat.gap <= jnp.min(flat.gap, 0)))
-    area = left - right + 1e-6 * (dx * dx + dy * dy)  # of points in a line, the farthest two
-    return jnp.where(starts[:, None] & there[None], area, -1.0)
+    area = left - right + 1e-6 * length * (length - flat.hovers)  # of points in a line, the farthest
+    area = jnp.where(length > 0, area, ALONE)
+    return jnp.where(starts[:, None] & there[None], area, -jnp.inf)
 
 
 @fence
@@ -192,8 +204,10 @@ def _diagonal(area: Scalar) -> tuple[Any, Any]:
 def _beside(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any, Scalar]:
     """The points farthest from the line ij on either side, and twice the areas of all triangles with it."""
     (xi, yi), (xj, yj) = at(i, (flat.x, flat.y)), at(j, (flat.x, flat.y))
-    side = (xj - xi) * (flat.y - yi) - (yj - yi) * (flat.x - xi)
-    k, l = (jnp.argmax(jnp.where(flat.there, s, -jnp.inf), 0) for s in (side, -side))
+    dx, dy = xj - xi, yj - yi
+    side = dx * (flat.y - yi) - dy * (flat.x - xi)
+    less = jnp.sqrt(dx * dx + dy * dy) * flat.hovers
+    k, l = (jnp.argmax(jnp.where(flat.there & (s > 0), s - less, -jnp.inf), 0) for s in (side, -side))
     return k, l, side
 
 
@@ -228,12 +242,14 @@ def _extremes(flat: _Flat) -> Any:
     angles = 2 * np.pi * (np.arange(EXTREMES) + 0.5) / EXTREMES
     places = [jnp.argmin(flat.gap, 0)]
     for c, s in zip(np.cos(angles).tolist(), np.sin(angles).tolist(), strict=True):
-        places.append(jnp.argmax(jnp.where(flat.there, c * flat.x + s * flat.y, -jnp.inf), 0))
+        places.append(jnp.argmax(jnp.where(flat.there, c * flat.x + s * flat.y - flat.hovers, -jnp.inf), 0))
     return jnp.stack(places)
 
 
 @fence
 def _at_all(index: Any, flat: _Flat) -> _Flat:
     """The rows of these numbers (k, *items)."""
-    x, y, there, gap = (jnp.take_along_axis(v, index, 0) for v in (flat.x, flat.y, flat.there, flat.gap))
-    return flat._replace(x=x, y=y, there=there, gap=gap)
+    x, y, there, gap, hovers = (
+        jnp.take_along_axis(v, index, 0) for v in (flat.x, flat.y, flat.there, flat.gap, flat.hovers)
+    )
+    return flat._replace(x=x, y=y, there=there, gap=gap, hovers=hovers)

@@ -279,3 +279,22 @@ def test_boxes_tilted_by_a_rounding_keep_four_points():
     q[:, :, 4:] = rng.normal(size=(count, 2, 3)) * 10.0 ** rng.uniform(-15, -12, (count, 1, 1))
     rows = carom.detect(model, jnp.asarray(q.reshape(count, 14)), margin=1e-8).active.sum(1)
     assert (rows == 4).all(), np.unique(rows, return_counts=True)
+
+
+@pytest.mark.parametrize("roll", [1e-6, 1e-3, 0.1])
+def test_what_a_rolling_prism_touches_with_is_kept(roll):
+    """Of forty corners, many of which a small tilt would put down, both ends of the edge on the floor."""
+    turns = 2 * np.pi * (np.arange(20) + 0.5) / 20
+    ring = np.stack([0.02 * np.sin(turns), -0.02 * np.cos(turns)], 1)
+    corners = np.array([[x, *yz] for yz in ring for x in (-0.2, 0.2)])
+    b = carom.SceneBuilder()
+    b.add_plane()
+    b.add_body("prism", [carom.ConvexHull(corners)], mass=1.0)
+    model, _ = carom.compile_scene(b.build(), overlaps="ignore")
+    turn = Rotation.from_rotvec([roll, 1e-9, 0.0])
+    low = turn.apply(corners)[:, 2].min()
+    q = np.array([0.0, 0.0, -low, *turn.as_quat(scalar_first=True)])
+    rows = carom.detect(model, jnp.asarray(q))
+    touching = np.asarray(rows.active & (rows.gap < 1e-9))
+    assert touching.sum() == 2
+    np.testing.assert_allclose(np.ptp(np.asarray(rows.point_b)[touching][:, 0]), 0.4, rtol=1e-6)

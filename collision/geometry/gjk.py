@@ -123,7 +123,11 @@ def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
 def farther(axis: Near, nearest: Near) -> Near:
     """Of the row along the best separating axis, and GJK's from it, the one that holds: the first where the shapes
     overlap, or touch so closely that GJK's direction is rounding."""
-    a, b = axis.a, axis.b
-    size = sum((jnp.abs(x) for x in (a.y, a.z, *b.xyz)), start=jnp.abs(a.x))
-    rough = 200 * jnp.finfo(size.dtype).eps * size
+    rough = roughness(axis)
     return where((axis.gap > rough) & (nearest.gap >= axis.gap - rough), nearest, axis)
+
+
+def roughness(row: Near) -> Scalar:
+    """Below this a gap may be rounding [m]."""
+    size = sum((jnp.abs(x) for point in (row.a, row.b) for x in point.xyz), start=jnp.zeros_like(row.gap))
+    return 200 * jnp.finfo(size.dtype).eps * size

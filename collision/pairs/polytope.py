@@ -2,7 +2,7 @@
 
 Overlapping, the depth is exact: the separating-axis theorem over all faces of both and all pairs of edges that meet
 on the Gauss map (Gregorius, The Separating Axis Test between Convex Polyhedra, GDC 2013). Apart, the distance is
-GJK's, from the best of those axes. Cores without volume have no faces: a point has vertices only, a segment one edge,
+GJK's, from the best of those axes; where a face's axis separates, edges are not looked at. Cores without volume have no faces: a point has vertices only, a segment one edge,
 whose image on the Gauss map is a whole great circle.
 """
 
@@ -16,7 +16,7 @@ from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import ZERO, is_zero
 from ..geometry.faces import meeting_faces, rounded
-from ..geometry.gjk import farther, gjk
+from ..geometry.gjk import farther, gjk, roughness
 from ..geometry.hull import cuboid, moved
 from ..geometry.manifold import manifold
 from ..geometry.near import Near, at, pick, sign, where
@@ -35,7 +35,7 @@ def capsule_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     hull = moved(b.hull, X)
     none = jnp.zeros_like(X.p.x)
     ends = Vec3(*(jnp.stack([x, y]) for x, y in ((none, none), (none, none), (none + a.size.y, none - a.size.y))))
-    row = _better(_best_face(ends, hull), _best_edge(_axis(a.size.y + none), hull.edges))
+    row = _with_edges(_best_face(ends, hull), _axis(a.size.y + none), hull.edges)
     row = _exact("capsule", a, b, X, row)
     return rounded(a, _on_faces("capsule", a, b, X, row))
 
@@ -51,7 +51,7 @@ def hull_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
 def _hulls(kind: str, a: Solid, mine: Hull, b: Solid, X: Transform) -> tuple[Near, ...]:
     other = moved(b.hull, X)
     face = _better(_best_face(mine.vertex, other), _best_face(other.vertex, mine).mirrored())
-    row = _exact(kind, a, b, X, _better(face, _best_edge(mine.edges, other.edges)))
+    row = _exact(kind, a, b, X, _with_edges(face, mine.edges, other.edges))
     return _on_faces(kind, a, b, X, row)
 
 
@@ -62,6 +62,13 @@ def _exact(kind: str, a: Solid, b: Solid, X: Transform, row: Near) -> Near:
 
 def _on_faces(kind: str, a: Solid, b: Solid, X: Transform, row: Near) -> tuple[Near, ...]:
     return manifold(row, *meeting_faces(kind, a, "hull", b, X, row.normal))
+
+
+def _with_edges(face: Near, mine: Edges, other: Edges) -> Near:
+    """The best of all axes where the best of faces leaves open whether there is a gap, else that of faces."""
+    apart = face.gap > roughness(face)
+    best = jax.lax.cond(apart.all(), lambda: face, lambda: _better(face, _best_edge(mine, other)))
+    return where(apart, face, best)
 
 
 def _better(face: Near, other: Near) -> Near:

@@ -50,17 +50,21 @@ def determine(
     max_contacts: int | None = None,
     envelope: float = ENVELOPE,
     limits: bool = True,
+    reach: Array | None = None,
 ) -> Contacts:
     """All contacts at the coordinates q (*batch, nq): gaps of at most `envelope` gap bands.
 
     near: what `detect` found at q, with a margin no smaller than the envelope.
     max_contacts: room for so many (None: for `default_capacity`); `.code` says whether it was enough.
     limits: whether joints may have limits.
+    reach: of each row of `near` and then of each joint, (N + n, *batch), gaps that count too [m, rad].
     """
     contacts = _touching(model, near)
     contacts = _joined(contacts, _limits(model, q)) if limits else contacts
+    far = envelope * model.gap_band
+    far = far if reach is None else jnp.maximum(reach, far)
+    contacts = contacts._replace(active=contacts.active & (contacts.gap <= far))
     contacts = contacts if len(contacts.gap) else _nowhere(contacts)
-    contacts = contacts._replace(active=contacts.active & (contacts.gap <= envelope * model.gap_band))
     room = default_capacity(model.topology) if max_contacts is None else max_contacts
     return _packed(contacts, min(room, len(contacts.gap)))
 
@@ -82,6 +86,12 @@ def rests(model: Model, gap: Array, u_n: Array) -> Array:
     near = gap <= ENVELOPE * model.gap_band
     leaves = jnp.where(gap < -model.gap_band, 1, SLOW) * model.rest_speed
     return near & (u_n >= -model.rest_speed) & (u_n <= leaves)
+
+
+def would_bounce(model: Model, contacts: Contacts, u_n: Array) -> Array:
+    """Whether contacts (C, *batch) that close with u_n would leave too fast to rest: what would not is stopped at the
+    start of the next step, together with others, and nothing is lost by that."""
+    return -contacts.restitution * u_n > model.rest_speed
 
 
 def default_capacity(topology: Topology) -> int:

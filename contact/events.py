@@ -52,6 +52,14 @@ class Impacts(NamedTuple):
         return rows._replace(count=self.count + hit)
 
 
+class Together(NamedTuple):
+    """What strikes at once, (C, *batch) in the contact frames: u before and after [m/s], impulses [N s]."""
+
+    u: Vec3
+    after: Vec3
+    p: Vec3
+
+
 class ContactEvents(NamedTuple):
     """Impacts as users read them, arrays (..., E): one row an impact, in their order.
 

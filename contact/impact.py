@@ -28,8 +28,8 @@ from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, OK, gravest
 from .cone.solve import solve_cone
 from .contacts import Contacts
-from .determine import of_pairs, phases
-from .events import Impacts
+from .determine import of_pairs, phases, would_bounce
+from .events import Impacts, Together
 from .laws.law import Law
 from .laws.table import reversible_impulse
 from .picking import picked
@@ -101,20 +101,19 @@ def simultaneous(
     plastic, _, other = solve_cone(rows, V, jnp.zeros_like(bounce), contacts.friction, touching)
     p = _without_gain(rows, V, u, plastic, elastic, touching)
     after = relative(rows, V_after := applied(rows, V, p))
-    work = jnp.where(touching, _work(p, u, after), 0)
-    felt = touching & (p.z > 0)
+    log = logged(touching & (p.z > 0), Together(u, after, p), energy)
+    return Struck(V_after, log, gravest(code, other))
+
+
+def logged(felt: Array, struck: Together, energy: Array) -> Impacts:
+    """The log of contacts (C, *batch) that felt something, all at once; energy (*batch): kinetic, before [J]."""
+    u, after, p = struck
+    work = jnp.where(felt, _work(p, u, after), 0)
     order, real = in_front(felt, len(felt))
     u0, u1, p1, gained = jax.tree.map(lambda x: jnp.where(real, picked(x, order, 0), 0), (u, after, p, work))
     sums = energy + jnp.cumsum(gained, 0)
     number, none = felt.sum(0, dtype=jnp.int32), jnp.zeros_like(order)
-    log = Impacts(jnp.where(real, order, -1), u0, u1, p1, sums - gained, sums, none, number)
-    return Struck(V_after, log, gravest(code, other))
-
-
-def would_bounce(model: Model, contacts: Contacts, u_n: Array) -> Array:
-    """Whether contacts (C, *batch) that close with u_n would leave too fast to rest: what would not is stopped at the
-    start of the next step, together with others, and nothing is lost by that."""
-    return -contacts.restitution * u_n > model.rest_speed
+    return Impacts(jnp.where(real, order, -1), u0, u1, p1, sums - gained, sums, none, number)
 
 
 def _work(p: Vec3, before: Vec3, after: Vec3) -> Array:

@@ -85,7 +85,7 @@ def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Dri
         slot = jnp.minimum(steps, most_steps - 1)
         keep = accepted & ~lane.fresh
         carried = jax.tree.map(lambda log, new: _put(log, slot, new, keep), carried, rested)
-        record = record.with_impacts(ticked.lane.ready.state.t, ticked.contacts, ticked.impacts)
+        record = ticked.logged(record)
         there = _touching(ticked.contacts, in_envelope(model, ticked.contacts))
         before = jax.tree.map(lambda new, old: jnp.where(lane.fresh, new, old), there, before)
         return turns + 1, steps + keep, before, ticked.lane, record, carried

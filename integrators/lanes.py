@@ -61,6 +61,19 @@ class Correction(NamedTuple):
         return Correction(still, still, jnp.zeros(like.shape, jnp.int32))
 
 
+class Window(NamedTuple):
+    """Of windows (`window.py`), (*batch).
+
+    length: no step is made shorter than this for what touches; 0: there are none [s].
+    sure: the longest step in which nothing passes through anything, as far as is known [s].
+    open: whether the last one left something that closes, or is deep.
+    """
+
+    length: Array
+    sure: Array
+    open: Array
+
+
 class Search(NamedTuple):
     """What was learned from the steps tried so far.
 
@@ -70,6 +83,7 @@ class Search(NamedTuple):
     correction: of the step tried last.
     fine: (*batch) the longest step that is likely to be fine enough for rolling contacts, inf if any may be [s].
     short: (*batch) how many accepted steps in a row were too short to be useful (`time_control.py`).
+    window: of windows; None where there are none.
     """
 
     high: Array
@@ -78,13 +92,15 @@ class Search(NamedTuple):
     correction: Correction
     fine: Array
     short: Array
+    window: Window | None = None
 
     @staticmethod
-    def new(like: Array, correction: Correction) -> Search:
+    def new(like: Array, correction: Correction, window: Window | None = None) -> Search:
         """Nothing was tried yet."""
         inf = jnp.full(like.shape, jnp.inf, like.dtype)
         none = jnp.zeros(like.shape, jnp.int32)
-        return Search(inf, inf, none, jax.tree.map(jnp.zeros_like, correction), inf, none)
+        window = None if window is None else Window(window.length, inf, none > 0)
+        return Search(inf, inf, none, jax.tree.map(jnp.zeros_like, correction), inf, none, window)
 
 
 class Counts(NamedTuple):
@@ -97,6 +113,7 @@ class Counts(NamedTuple):
     depth: (*batch) the deepest overlap of an accepted state [m, rad].
     contacts: (*batch) the most contacts at one time.
     pairs: (*batch) near pairs of the fullest group, where there was no room for all; 0 where there was.
+    windows: (*batch) accepted steps that were windows.
     """
 
     ticks: Array
@@ -106,11 +123,12 @@ class Counts(NamedTuple):
     depth: Array
     contacts: Array
     pairs: Array
+    windows: Array
 
     @staticmethod
     def none(like: Array) -> Counts:
         zero = jnp.zeros(like.shape, jnp.int32)
-        return Counts(zero, zero, zero, zero, jnp.zeros_like(like), zero, zero)
+        return Counts(zero, zero, zero, zero, jnp.zeros_like(like), zero, zero, zero)
 
     def plus(
         self,
@@ -118,6 +136,7 @@ class Counts(NamedTuple):
         busy: Array,
         full: Array,
         resting: Array,
+        window: Array | None,
         impacts: Array,
         contacts: Contacts,
         pairs: Array,
@@ -127,6 +146,7 @@ class Counts(NamedTuple):
         accepted, busy: (*batch) bool.
         full: (*batch) whether there was no room for all contacts or near pairs, and the lane stops.
         resting: (C, *batch) bool.
+        window: (*batch) whether the step was a window; None where there are none.
         contacts: at the end of the tick.
         pairs: (*batch) near pairs, where there was no room for all.
         """
@@ -140,6 +160,7 @@ class Counts(NamedTuple):
             jnp.where(accepted, self.deepest(contacts), self.depth),
             jnp.where(seen, jnp.maximum(self.contacts, there), self.contacts),
             jnp.where(seen, jnp.maximum(self.pairs, pairs), self.pairs),
+            self.windows if window is None else self.windows + (accepted & window),
         )
 
     def deepest(self, contacts: Contacts) -> Array:

@@ -61,7 +61,9 @@ def prepared(
 def _expected(dv: Array, tried: Proposal, before: State) -> Array:
     """Accelerations (*batch, nv) to expect: where contacts carried something in the step before, they go on to."""
     lately = (tried.state.v - before.v) / column(jnp.where(tried.h > 0, tried.h, 1))
-    return jnp.where(column(tried.resting.any(0) & (tried.h > 0)), lately, dv)
+    goes_on = tried.resting.any(0) & (tried.h > 0)
+    goes_on = goes_on if tried.window is None else goes_on & ~tried.window
+    return jnp.where(column(goes_on), lately, dv)
 
 
 def _how_far(

@@ -12,6 +12,7 @@ from jax.lax import stop_gradient
 
 from ..contact.contacts import tangents
 from ..contact.determine import phases, surface_velocity
+from ..contact.events import Together
 from ..contact.grips import Grips, grips_of, held, holding, locked, part_until_stop
 from ..contact.resting.models import resting_named
 from ..contact.resting.solve import Midway, stopped
@@ -45,6 +46,7 @@ class Proposal(NamedTuple):
     stops: (*batch, nv) which joints come to that at the step's end; None where none can be held.
     plain: its end before it was put right (`carried.py`).
     carried: (*batch, nv) of spread, what contacts do.
+    window: (*batch) whether it is a window.  struck: what that began with.  None where there are no windows.
     """
 
     h: Array
@@ -58,18 +60,20 @@ class Proposal(NamedTuple):
     stops: Array | None = None
     plain: Any = None
     carried: Any = None
+    window: Array | None = None
+    struck: Together | None = None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def proposal(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
+def proposal(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None = None) -> Proposal:
     """The step h (*batch) [s] from an accepted state; fresh lanes stay where they are. A step that is taken again to be
-    put right leads where it led."""
+    put right leads where it led.  window: (*batch) whether it is a window."""
     correction = lane.search.correction
     if lane.tried is None:
-        tried = _tried(rules, model, lane, h)
+        tried = _tried(rules, model, lane, h, window)
     else:
         again = (correction.times > 0).all()
-        tried = jax.lax.cond(again, lambda: lane.tried, lambda: _tried(rules, model, lane, h))
+        tried = jax.lax.cond(again, lambda: lane.tried, lambda: _tried(rules, model, lane, h, window))
     q, v = _put_right(model, tried.plain, correction)
     q, v = stilled(model, lane.ready.state, h, q, v, tried.carried)
     q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((lane.ready.state.q, q), (lane.ready.state.v, v)))
@@ -81,19 +85,22 @@ def kept(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
     at which joints come to be held hang on how the step was put right."""
     if rules.resting != "solve" or rules.time_control == "fixed" or any(model.topology.gripped):
         return None
-    shapes = jax.eval_shape(lambda: proposal(rules, model, lane, lane.ready.state.t))
+    window = None if lane.search.window is None else lane.fresh
+    shapes = jax.eval_shape(lambda: proposal(rules, model, lane, lane.ready.state.t, window))
     return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
 
-def _tried(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
+def _tried(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None) -> Proposal:
     """As it is before it is put right."""
     ready = lane.ready
     state, contacts, rows = ready.state, ready.contacts, ready.rows
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     resting = phases(model, contacts, u.z).resting
     rest = resting_named(rules.resting)
-    midway, grips = _midway(rules, model, lane, h, u.z)
-    carried = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * column(h), h, midway, grips)
+    midway, grips = _midway(rules, model, lane, h, u.z, window)
+    carried = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * column(h), h, midway, grips, window)
+    if window is not None:
+        resting = jnp.where(window, contacts.active & (carried.impulse.z > 0), resting)
     spread, start = ready.told.impulses(h, carried.spread), carried.v
     as_held, stuck, stops = model, None, None
     if grips is not None and carried.grip is not None:
@@ -107,15 +114,15 @@ def _tried(rules: Rules, model: Model, lane: Lane, h: Array) -> Proposal:
         slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
         part = jnp.minimum(part, slid)
     seen = carried.impulse, resting, part, carried.code, stuck, stops
-    return Proposal(h, after, spread, *seen, after, carried.spread)
+    return Proposal(h, after, spread, *seen, after, carried.spread, window, carried.struck)
 
 
 def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Proposal]:
     """As it is written, but the step of fresh lanes, 0, would be divided by: they may take any, and go nowhere."""
 
-    def away(model: Model, lane: Lane, h: Array) -> Proposal:
+    def away(model: Model, lane: Lane, h: Array, *window: Array | None) -> Proposal:
         step = jnp.where(lane.fresh, 1, h)
-        end = proposal.fun(rules, model, lane, step)
+        end = proposal.fun(rules, model, lane, step, *window)
         return end._replace(h=h, state=State(end.state.q, end.state.v, end.state.t - (step - h)))
 
     return partial_jvp(away, primals, tangents)
@@ -124,11 +131,15 @@ def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Pr
 proposal.defjvp(_derivative, symbolic_zeros=True)
 
 
-def _midway(rules: Rules, model: Model, lane: Lane, h: Array, u_n: Array) -> tuple[Midway, Grips | None]:
-    """The contacts in the middle of the step, where impulses that act all through it are to be taken; and what may
-    hold joints.  u_n: (C, *batch) normal velocities at its start."""
+def _midway(
+    rules: Rules, model: Model, lane: Lane, h: Array, u_n: Array, window: Array | None
+) -> tuple[Midway, Grips | None]:
+    """The contacts in the middle of the step, where impulses that act all through it are to be taken, in a window where
+    they were; and what may hold joints.  u_n: (C, *batch) normal velocities at its start."""
     ready = lane.ready
     state, contacts, course, half = ready.state, ready.contacts, ready.course, h * 0.5
+    if window is not None:
+        course = jax.tree.map(lambda x: jnp.where(window, 0, x), course)
     n = contacts.frame.rows[2] + course.normal * half
     frame = tangents(n * (1 / jnp.sqrt(jnp.where(contacts.active, n.dot(n), 1))))
     frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)

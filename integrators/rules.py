@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,18 @@ class Rules:
             raise ValueError(
                 f"the scene has joints with loss, or with rigid motors, which resting={self.resting!r} does not read: "
                 "use resting='solve'"
+            )
+
+    def check_window(self, window: float | None) -> None:
+        """Raise ValueError where there can be no windows."""
+        if window is None:
+            return
+        if not (math.isfinite(window) and window > 0):
+            raise ValueError(f"window is {window!r}; it must be a positive number of seconds, or None for no windows")
+        if self.resting != "solve" or self.time_control == "fixed":
+            raise ValueError(
+                f"window needs resting='solve' and time_control='rollback', not resting={self.resting!r}, "
+                f"time_control={self.time_control!r}: others do not look for the times of impacts"
             )
 
     @staticmethod

@@ -55,15 +55,16 @@ def run(
     max_ticks: Array | int,
     reverse: bool = False,
     sleeps: bool = False,
+    window: Array | None = None,
 ) -> Ran:
     """One scene, or lanes along one axis. record: a new one. max_ticks: () of each lane.
 
     reverse: a loop that can be differentiated in reverse, max_ticks being a number; the log of impacts then has no
     derivative.
-    sleeps: whether lanes may sleep.
+    sleeps: whether lanes may sleep.  window: () how long windows are [s]; None: there are none.
     """
     model = rules.paced(model, max_dt)
-    first = first_lane(rules, model, state, frames, told)
+    first = first_lane(rules, model, state, frames, told, window)
     record = record.with_frame(jnp.zeros(state.t.shape, jnp.int32), state)
 
     def busy(carry: tuple[Array, Lane, Record]) -> Array:
@@ -76,12 +77,11 @@ def run(
         ticked = tick(rules, model, lane, frames, max_dt, told)
         after = ticked.lane.ready.state
         record = record.with_frame(number - lane.fresh, after)
-        struck = after.t, ticked.contacts, ticked.impacts
         if reverse:
             kept = record.frames
-            record = stop_gradient(record).with_impacts(*stop_gradient(struck))._replace(frames=kept)
+            record = stop_gradient(ticked).logged(stop_gradient(record))._replace(frames=kept)
         else:
-            record = record.with_impacts(*struck)
+            record = ticked.logged(record)
         after = slept(model, ticked.lane, record, frames, told) if sleeps else (ticked.lane, record)
         return turns + 1, *after
 
@@ -109,6 +109,7 @@ def run_lane(
     frames: Frames,
     max_dt: Array,
     max_ticks: Array,
+    window: Array | None = None,
 ) -> Ran:
     """`run` of one scene, as a program of its own, whatever the number of frames and the room for events.
 
@@ -117,7 +118,10 @@ def run_lane(
     rules, functions = static
     record, rows = closed(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
     sleeps = may_sleep(model.topology, functions)
-    ran = run(rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, max_ticks, sleeps=sleeps)
+    ran = run(
+        rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, max_ticks, sleeps=sleeps,
+        window=window,
+    )  # fmt: skip
     return ran._replace(record=opened(ran.record))
 
 

@@ -25,6 +25,7 @@ no derivative itself, and says so.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -37,6 +38,7 @@ from ..collision.bounds import bounding_spheres
 from ..collision.detect import look_around
 from ..collision.proximities import Proximities
 from ..collision.speeds.shape_speeds import shape_speeds
+from ..contact.approach import near_enough
 from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, determine, phases
 from ..contact.grips import locked
@@ -50,7 +52,7 @@ from ..engine.state import State
 from .islands import islands
 from .lanes import Lane
 from .motion.forces import acceleration
-from .prepare import reach
+from .prepare import reach as detected
 from .proposal import Proposal
 from .rules import Rules
 
@@ -77,15 +79,20 @@ def looks(model: Model, q: Array, v: Array, max_dt: Array) -> Array:
     return stop_gradient(shape_speeds(model, q, v) * (AHEAD * max_dt) + ASIDE * size + SIGHT * model.gap_band)
 
 
-def seen(rules: Rules, model: Model, q: Array, look: Array) -> Seen:
-    """At the coordinates q (*batch, nq).  look: (ns, *batch) [m], see `looks`."""
+def seen(rules: Rules, model: Model, state: State, look: Array, window: Array | None = None) -> Seen:
+    """At a state.  look: (ns, *batch) [m], see `looks`.  window: (*batch) what may touch within it is a contact [s]."""
+    q, reach = state.q, None
     with jax.named_scope("detect"):
-        margin = reach(model)
+        margin = detected(model)
         near, bounds = look_around(
             model, q, look, margin=jnp.inf if margin is None else margin, max_pairs=rules.max_pairs
         )
     with jax.named_scope("determine"):
-        contacts = determine(model, q, near, max_contacts=rules.max_contacts, envelope=SIGHT, limits=rules.limits)
+        if window is not None:
+            reach = near_enough(*stop_gradient((model, q, state.v, near, window)), rules.limits)
+        contacts = determine(
+            model, q, near, max_contacts=rules.max_contacts, envelope=SIGHT, limits=rules.limits, reach=reach
+        )
         return Seen(near, bounds, contacts, rows_of(model, q, contacts))
 
 
@@ -93,18 +100,23 @@ def seen(rules: Rules, model: Model, q: Array, look: Array) -> Seen:
 def seen_in_time(rules: Rules, model: Model, lane: Lane, tried: Proposal, look: Array) -> tuple[Proposal, Seen, Array]:
     """The end of a proposal, what is seen there, and `Lane.late` there. Where something strikes, the end is when it
     does."""
-    return tried, seen(rules, model, tried.state.q, look), lane.late
+    return tried, seen(rules, model, tried.state, look, _length(lane)), lane.late
+
+
+def _length(lane: Lane) -> Array | None:
+    return None if lane.search.window is None else lane.search.window.length
 
 
 def _moved(rules: Rules, primals: Any, tangents: Any) -> Any:
-    model, lane, tried, near_enough = differentiated_once(primals)
+    model, lane, tried, look_within = differentiated_once(primals)
     fields, tree = jax.tree.flatten(model)
     slopes = jax.tree.leaves(tangents[0], is_leaf=is_zero)
     varied = [k for k, d in enumerate(slopes) if not is_zero(d)]
 
     def look(q: Array, *own: Array) -> Seen:
         new = dict(zip(varied, own, strict=True))
-        return seen(rules, jax.tree.unflatten(tree, [new.get(k, x) for k, x in enumerate(fields)]), q, near_enough)
+        changed = jax.tree.unflatten(tree, [new.get(k, x) for k, x in enumerate(fields)])
+        return seen(rules, changed, replace(tried.state, q=q), look_within, _length(lane))
 
     d: Proposal = filled(tangents[2], tried)
     late = filled(tangents[1].late, lane.late)
@@ -131,6 +143,7 @@ def _shifted(
     rates = coordinate_rates(model, state.q, state.v), dv
     u_n = relative(rows, to_blocks(trees, state.v)).z
     now = phases(model, there.contacts, u_n).impact & ~lane.fresh  # a run does not start before it does
+    now = now if tried.window is None else now & ~tried.window
 
     # what is late catches up
     change = _along(model, d.state, rates, late)

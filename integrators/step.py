@@ -19,31 +19,49 @@ from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts
 from ..contact.events import Impacts
-from ..contact.impact import would_bounce
+from ..contact.impact import logged
+from ..contact.determine import would_bounce
 from ..contact.respond import Response, respond
 from ..contact.rows import relative
+from ..engine.dynamics.energy import energy as energy_of
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, NOT_FINITE, OK, gravest, no_room
 from ..engine.state import State
 from .clock import Frames, later, started
-from .lanes import Correction, Counts, Lane, Ready, Search, select
+from .lanes import Correction, Counts, Lane, Ready, Search, Window, select
 from .prepare import Told, prepared
 from .proposal import Proposal, kept, proposal
+from .recording import Record
 from .rules import Rules
 from .sensitivity import looks, seen, seen_in_time
 from .sleep import unchanged
 from .time_control import decide, stalled, step_to_try
 
 
+class Early(NamedTuple):
+    """t: (*batch) when a window began [s], with its contacts and impacts."""
+
+    t: Array
+    contacts: Contacts
+    impacts: Impacts
+
+
 class Ticked(NamedTuple):
     """The lane after a tick.  contacts, impacts: of the state it looked at; no impacts where it was not accepted.
-    tried: the proposal that led there."""
+    tried: the proposal that led there.  early: what that began with, if it is a window; None where there are none."""
 
     lane: Lane
     contacts: Contacts
     impacts: Impacts
     tried: Proposal
+    early: Early | None = None
+
+    def logged(self, record: Record) -> Record:
+        """The record with the impacts of this tick."""
+        if self.early is not None:
+            record = record.with_impacts(*self.early)
+        return record.with_impacts(self.lane.ready.state.t, self.contacts, self.impacts)
 
 
 def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, told: Told) -> Ticked:
@@ -53,7 +71,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     told: (model, state, number of the next frame) -> what acts from outside until the next tick.
     """
     with jax.named_scope("propose"):
-        tried = led = proposal(rules, model, lane, step_to_try(lane, max_dt))
+        tried = led = proposal(rules, model, lane, *step_to_try(lane, max_dt))
     look = looks(model, tried.state.q, tried.state.v, max_dt)
     tried, (near, bounds, contacts, rows), late = seen_in_time(rules, model, lane, tried, look)
     with jax.named_scope("decide"):
@@ -63,58 +81,72 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         clock, t = later(lane.clock, tried.h, frames)
     stopped = full | (~lane.done & (verdict.code == NOT_FINITE))
 
-    def taken() -> tuple[Lane, Impacts]:
-        struck = _struck(rules, model, tried.state, contacts, rows, accepted, stalled(lane))
+    def taken() -> tuple[Lane, Impacts, Impacts | None]:
+        early = _struck_early(model, lane, tried, accepted)
+        struck = _struck(rules, model, tried, contacts, rows, accepted, stalled(lane))
         with jax.named_scope("prepare"):
             after = State(tried.state.q, struck.v, t)
             orders = told(model, after, clock.frame)
             ready = prepared(rules, model, after, near, bounds, contacts, rows, orders, max_dt, tried, lane.ready.state)
         code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
         done, awake = clock.frame > frames.count, jnp.zeros_like(lane.fresh)
-        new = Lane(ready, verdict.search, clock, counted(struck.impacts.count), code, done, awake, late, awake)
-        return new._replace(asleep=unchanged(lane, new)), struck.impacts
+        count = struck.impacts.count if early is None else struck.impacts.count + early.count
+        new = Lane(ready, verdict.search, clock, counted(count), code, done, awake, late, awake)
+        return new._replace(asleep=unchanged(lane, new)), struck.impacts, early
 
-    def refused() -> tuple[Lane, Impacts]:
+    def refused() -> tuple[Lane, Impacts, Impacts | None]:
         code = jnp.where(stopped, gravest(lane.code, tried.code, contacts.code, verdict.code), lane.code)
         counts, done = counted(jnp.zeros_like(lane.code)), lane.done | stopped
         same = lane._replace(tried=None, search=verdict.search, counts=counts, code=code, done=done)
-        return same, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(taken)[1])
+        return same, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(taken)[1:])
 
     def counted(impacts: Array) -> Counts:
         seen = stop_gradient((contacts, near.needed))
-        return lane.counts.plus(accepted, ~lane.done, full, tried.resting, impacts, *seen)
+        return lane.counts.plus(accepted, ~lane.done, full, tried.resting, tried.window, impacts, *seen)
 
     if accepted.ndim:  # lanes of a batch do both
-        (new, impacts), (same, _) = taken(), refused()
+        (new, impacts, early), (same, _, _) = taken(), refused()
         new = select(accepted, new, same)
     else:
-        new, impacts = jax.lax.cond(accepted, taken, refused)
+        new, impacts, early = jax.lax.cond(accepted, taken, refused)
+    began = None if early is None else Early(lane.ready.state.t, lane.ready.contacts, early)
     last = None if lane.tried is None else led
-    return Ticked(new._replace(tried=last), contacts, impacts, tried)
+    return Ticked(new._replace(tried=last), contacts, impacts, tried, began)
 
 
-def first_lane(rules: Rules, model: Model, state: State, frames: Frames, told: Told) -> Lane:
-    """Lanes at their first states; their first tick goes nowhere and looks what is there."""
+def first_lane(
+    rules: Rules, model: Model, state: State, frames: Frames, told: Told, window: Array | None = None
+) -> Lane:
+    """Lanes at their first states; their first tick goes nowhere and looks what is there.
+
+    window: () or (*batch) how long windows are [s]; None: there are none.
+    """
 
     def look() -> Ready:
-        near, bounds, contacts, rows = seen(rules, model, state.q, looks(model, state.q, state.v, state.t))
+        near, bounds, contacts, rows = seen(rules, model, state, looks(model, state.q, state.v, state.t), window)
         return prepared(rules, model, state, near, bounds, contacts, rows, told(model, state, no), state.t)
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)
     counts, clock = Counts.none(state.t), started(state.t, frames)
     late = jnp.zeros((trees_of(model.topology).n, *state.t.shape), state.q.dtype)
-    search = Search.new(state.t, Correction.none(model, state.t))
+    if window is not None:
+        window = jnp.broadcast_to(window, state.t.shape).astype(state.t.dtype)
+    windows = None if window is None else Window(window, state.t, no > 0)
+    search = Search.new(state.t, Correction.none(model, state.t), windows)
     lane = Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0)
     return lane._replace(tried=kept(rules, model, lane))
 
 
 def _struck(
-    rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, accepted: Array, ended: Array
+    rules: Rules, model: Model, tried: Proposal, contacts: Contacts, rows: Any, accepted: Array, ended: Array
 ) -> Response:
     """ended: (*batch) whether what still closes is left to the next step, which stops it (`contact/resting/`)."""
+    state = tried.state
     with jax.named_scope("respond"):
-        here = contacts._replace(active=contacts.active & accepted & ~ended)
+        now = accepted & ~ended
+        now = now if tried.window is None else now & ~tried.window
+        here = contacts._replace(active=contacts.active & now)
         struck = respond(
             model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts,
             max_logged=rules.max_logged,
@@ -123,3 +155,11 @@ def _struck(
         bounces = (contacts.active & would_bounce(model, contacts, u_n)).any(0)
         capped = jnp.where(ended & accepted & bounces, IMPACTS_CAPPED, OK).astype(jnp.int32)
         return struck._replace(code=gravest(struck.code, capped))
+
+
+def _struck_early(model: Model, lane: Lane, tried: Proposal, accepted: Array) -> Impacts | None:
+    """What a window began with."""
+    if tried.struck is None or tried.window is None:
+        return None
+    energy = jnp.broadcast_to(energy_of(model, lane.ready.state).kinetic, accepted.shape)
+    return logged((tried.struck.p.z > 0) & (accepted & tried.window), tried.struck, energy)

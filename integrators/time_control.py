@@ -35,6 +35,7 @@ from .motion.forces import column
 from .prepare import reach
 from .proposal import SLIDES, Proposal
 from .rules import Rules
+from .window import after_window, in_window
 
 GUESSES = 6  # rejected steps after which steps are halved
 MOST = 60  # rejected steps after which a step is taken whatever it meets
@@ -54,17 +55,18 @@ class Verdict(NamedTuple):
     code: Array
 
 
-def step_to_try(lane: Lane, max_dt: Array) -> Array:
-    """The next step (*batch) [s]."""
+def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
+    """The next step (*batch) [s], and whether it is a window; None where there are no windows."""
     left, rounding = lane.clock.left, 1 - 16 * jnp.finfo(lane.clock.left.dtype).eps
     longest, touch, high = stop_gradient((lane.ready.longest, lane.ready.touch, lane.search.high))
     aim, least = lane.search.aim, stop_gradient(_least(lane))
     even = left / jnp.ceil(left * rounding / max_dt)  # as many equal steps as it takes
-    free = jnp.minimum(jnp.minimum(even, jnp.maximum(longest, USEFUL * max_dt)), touch)
+    longest = jnp.maximum(longest, USEFUL * max_dt)
+    free = jnp.minimum(jnp.minimum(even, longest), touch)
     free = jnp.minimum(free, lane.search.fine)
     free = jnp.where(free >= high, high / 2, free)  # behind what is too deep there is nothing to see
     h = jnp.maximum(jnp.where(jnp.isfinite(aim), aim, free), least)
-    return jnp.where(lane.fresh, 0, jnp.where(h >= left * rounding, left, h))
+    return in_window(lane, jnp.where(lane.fresh, 0, jnp.where(h >= left * rounding, left, h)), longest)
 
 
 def stalled(lane: Lane) -> Array:
@@ -84,7 +86,7 @@ def decide(
     after, h, search = tried.state, tried.h, lane.search
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
     code = jnp.where(finite, OK, NOT_FINITE).astype(jnp.int32)
-    none = Search.new(h, search.correction)
+    none = Search.new(h, search.correction, search.window)
     if rules.time_control == "fixed":
         return Verdict(finite, none, code)
     trees = trees_of(model.topology)
@@ -105,6 +107,8 @@ def decide(
     back = jnp.where((since >= h) | (search.rejected >= GUESSES), h / 2, h - since)
     slid = (tried.part < 1) & (search.rejected < SLIDES) & ~too_deep
     passed, sure = _passed(model, lane, tried, max_dt)
+    if tried.window is not None:
+        carries, too_deep, slid = (x & ~tried.window for x in (carries, too_deep, slid))
     carries = carries & ~too_deep & ~slid & ~passed
     rough = carries & off.rough & (search.correction.times == 0) & (h > SHORTEST * max_dt)
     again = carries & off.much & ~rough
@@ -127,6 +131,8 @@ def decide(
     )
     repeated = search._replace(aim=h, correction=corrected(model, search.correction, tried, contacts, rows, off, again))
     search = jax.tree.map(lambda x, y, z: jnp.where(accepted, x, jnp.where(again, y, z)), new, repeated, rejected)
+    sunk = (contacts.gap < -ENVELOPE * model.gap_band) & contacts.active
+    search = after_window(search, tried.window, accepted, strikes | sunk.any(0), sure)
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32))
 
 

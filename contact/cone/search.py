@@ -20,7 +20,8 @@ heavy as another.)
 Targets may contradict each other a little, as those of two corners of an edge that close different gaps, or which the
 turning of J moves by different amounts. Then a distance is left that no impulse changes (an interior-point method ends
 at the same one), and compliances that are smaller yet only let contacts press each other more. So the nearest turn is
-kept. Where it is within LOOSE, and none of PATIENCE turns has come half as near again, it is the answer.
+kept. Where it is within LOOSE, and none of PATIENCE turns has come half as near again, it is the answer. Where a rough
+one will do, both bounds are wider.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 
 LOOSE = {4: 1e-3, 8: 1e-6}  # of the largest velocity may be left where turns gain no more
+ROUGH = {4: 1e-4, 8: 1e-6}, {4: 1e-2, 8: 1e-2}  # the tolerance, and the same, where a rough answer will do
 PATIENCE, GAIN = 3, 0.5  # turns; part of the distance that one of them is to leave at most
 APART = 0.3  # of the largest velocity: what opens faster is open at first
 SOFTNESS = 0.003  # compliance, in units of K, for each unit of distance from the law
@@ -112,29 +114,40 @@ class Turn(NamedTuple):
     nearest: Nearest
 
 
-def search(
-    system: System, given: Vec3, slides: Array, tolerance: float, rounding: Array, max_turns: int
-) -> tuple[Vec3, Array]:
-    """Impulses (C), and whether they obey the law, up to the tolerance or to LOOSE.
+class Accuracy(NamedTuple):
+    """What may be left, of the largest velocity there is to change: everywhere (), and where turns gain no more (); and
+    rounding () [m/s]."""
+
+    limit: Array | float
+    loose: Array | float
+    rounding: Array
+
+
+def accuracy(tolerance: float, rounding: Array, rough: Array | None) -> Accuracy:
+    """rough: () bool, whether a rough answer will do; None: no."""
+    digits = rounding.dtype.itemsize
+    if rough is None:
+        return Accuracy(tolerance, LOOSE[digits], rounding)
+    limit, loose = (x[digits] for x in ROUGH)
+    return Accuracy(jnp.where(rough, limit, tolerance), jnp.where(rough, loose, LOOSE[digits]), rounding)
+
+
+def search(system: System, given: Vec3, slides: Array, near: Accuracy, max_turns: int) -> tuple[Vec3, Array]:
+    """Impulses (C), and whether they obey the law, as near as is asked.
 
     given: impulses (C) to begin with.  slides: (C,) bool, contacts that are known to slip.
-    tolerance: part of the largest velocity there is to change that may be left.  rounding: () [m/s], as well.
     """
     scale = largest(system.free)
-    limit = tolerance * scale + rounding
+    limit, loose = near.limit * scale + near.rounding, near.loose * scale
     start = _start(system, given, slides, scale, limit)
 
     def turn(now: Turn) -> Turn:
         circles = now.number % CIRCLE == CIRCLE - 1
         p = jax.lax.cond(circles, lambda: system.sweeps(now.p), lambda: _newton(system, now, scale))
-        return _judged(system, p, now, scale, limit)
+        return _judged(system, p, now, limit, loose)
 
     end = jax.lax.while_loop(lambda x: x.busy & (x.number < max_turns), turn, start)
-    return end.nearest.p, end.nearest.distance <= jnp.maximum(limit, _loose(scale))
-
-
-def _loose(scale: Array) -> Array:
-    return LOOSE[scale.dtype.itemsize] * scale
+    return end.nearest.p, end.nearest.distance <= jnp.maximum(limit, loose)
 
 
 def largest(u: Vec3) -> Array:
@@ -164,12 +177,12 @@ def _softness(now: Turn, scale: Array) -> Array:
     return stop_gradient(jnp.where(now.number == 0, FIRST[digits], soft).astype(scale.dtype))
 
 
-def _judged(system: System, p: Vec3, before: Turn, scale: Array, limit: Array) -> Turn:
+def _judged(system: System, p: Vec3, before: Turn, limit: Array, loose: Array) -> Turn:
     u = system.free + system.moved(p)
     distance = coulomb.distance(system.K, p, u, system.mu).max(0)
     moving = coulomb.behaviour(system.K, p, u, system.mu)
     nearest = before.nearest.seen(p, distance)
-    ends = (distance <= limit) | ((nearest.distance <= _loose(scale)) & (nearest.idle >= PATIENCE))
+    ends = (distance <= limit) | ((nearest.distance <= loose) & (nearest.idle >= PATIENCE))
     same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
     slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)
     ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)

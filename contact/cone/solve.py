@@ -34,7 +34,7 @@ from .elimination import block, plan, put
 from .few import FEW, few
 from .implicit import Given, changes
 from .many import Ends, Many, pushed, velocities
-from .search import System, largest, search
+from .search import System, accuracy, largest, search
 
 TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity that there is to change
 ROUNDING = 8  # rounding errors of the largest sum that makes a velocity
@@ -58,6 +58,7 @@ def solve_cone(
     active: Array,
     slides: Array | None = None,
     given: Array | None = None,
+    rough: Array | None = None,
     *,
     tolerance: float | None = None,
     max_turns: int = MAX_TURNS,
@@ -70,6 +71,7 @@ def solve_cone(
     way that depends on nothing but where they are.
     given: (C, *batch) normal impulses of rows that have J.z = Y.z = 0 and no target: what moves along n is 0 whatever
     presses, so their p_n stays what is given, and bounds what acts across. 0 for contacts; None: there are no others.
+    rough: (*batch) bool, where an answer near the law will do (`search.py`); None: nowhere.
     tolerance: of the largest velocity that there is to change, 1e-10 (float64) or 3e-5 (float32) by default.
 
     Lanes of a batch are solved one after another on a CPU, elsewhere side by side.
@@ -77,7 +79,7 @@ def solve_cone(
     if tolerance is None:
         tolerance = TOLERANCE[V.dtype.itemsize]
     arguments: Any = (rows, V, target, mu, active, jnp.zeros_like(active) if slides is None else slides)
-    arguments += () if given is None else (given,)
+    arguments += given, rough
     if V.ndim == 2:
         return _searched(tolerance, max_turns, *arguments)
     batch = V.shape[2:]
@@ -115,7 +117,8 @@ def _solve(
     mu: Array,
     active: Array,
     slides: Array,
-    given: Array | None = None,
+    given: Array | None,
+    rough: Array | None,
     *,
     tolerance: float,
     max_turns: int,
@@ -124,7 +127,7 @@ def _solve(
     return jax.lax.cond(
         alone.settled,
         lambda: Solved(alone.p, alone.V, jnp.int32(OK)),
-        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_turns, given),
+        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_turns, given, rough),
     )
 
 
@@ -134,6 +137,7 @@ class _Problem(NamedTuple):
     ends: of all contacts.  free: u without impulses, less the targets.  pressed: normal impulses to begin with.
     slides: contacts known to slip.
     rounding: () what u may be off by [m/s].
+    rough: () whether an answer near the law will do, or None.
     """
 
     ends: Ends
@@ -143,6 +147,7 @@ class _Problem(NamedTuple):
     pressed: Array
     slides: Array
     rounding: Array
+    rough: Array | None
 
 
 def _together(
@@ -154,9 +159,10 @@ def _together(
     slides: Array,
     tolerance: float,
     max_turns: int,
-    given: Array | None = None,
+    given: Array | None,
+    rough: Array | None,
 ) -> Solved:
-    problem = _problem(rows, V, target, mu, active, slides, given)
+    problem = _problem(rows, V, target, mu, active, slides, given)._replace(rough=rough)
     searched = functools.partial(_with_few, len(V) - 1), functools.partial(_with_many, V)
     both = [functools.partial(f, problem, tolerance, max_turns) for f in searched]
     if len(active) <= FEW:
@@ -177,7 +183,7 @@ def _problem(
     rounding = ROUNDING * jnp.finfo(V.dtype).eps * largest(size)
     free = own + Vec3(drift.x, drift.y, drift.z - target)
     pressed = jnp.zeros_like(mu) if given is None else _clean(given, active)
-    return _Problem(ends, K, mu, free, pressed, slides & active, rounding)
+    return _Problem(ends, K, mu, free, pressed, slides & active, rounding, None)
 
 
 def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -> tuple[Vec3, Array]:
@@ -191,7 +197,7 @@ def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -
     )
     K = K + Sym3.scalar(jnp.where(there, 0, jnp.ones_like(mu)))
     system = few(ends, which, K, mu, free, trees)
-    p, code = _ended(system, _search(system, pressed, slides > 0, problem.rounding, tolerance, max_turns))
+    p, code = _ended(system, _search(system, pressed, slides > 0, problem, tolerance, max_turns))
 
     def spread(k: Array, all: Vec3) -> Vec3:
         return jax.tree.map(lambda x, y: put(x, block(y, k), block(which, k)), all, p)
@@ -205,14 +211,15 @@ def _with_many(V: Array, problem: _Problem, tolerance: float, max_turns: int) ->
     ends = problem.ends
     order = plan(ends.tree, ends.which, ends.count, len(V) - 1)
     system = Many(problem.K, problem.mu, problem.free, ends, order, jnp.zeros_like(V))
-    return _ended(system, _search(system, problem.pressed, problem.slides, problem.rounding, tolerance, max_turns))
+    return _ended(system, _search(system, problem.pressed, problem.slides, problem, tolerance, max_turns))
 
 
 def _search(
-    system: System, pressed: Array, slides: Array, rounding: Array, tolerance: float, max_turns: int
+    system: System, pressed: Array, slides: Array, problem: _Problem, tolerance: float, max_turns: int
 ) -> tuple[Vec3, Array]:
     none = jnp.zeros_like(pressed)
-    return search(system, Vec3(none, none, pressed), slides, tolerance, rounding, max_turns)
+    near = accuracy(tolerance, problem.rounding, problem.rough)
+    return search(system, Vec3(none, none, pressed), slides, near, max_turns)
 
 
 def _ended(system: System, found: tuple[Vec3, Array]) -> tuple[Vec3, Array]:

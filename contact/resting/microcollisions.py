@@ -34,9 +34,10 @@ def microcollisions(
     h: Array | float,
     midway: Midway,
     grips: None = None,
+    window: None = None,
 ) -> Rest:
     """A few rounds of micro-collisions before a step of free flight; v_free, h and midway are not needed."""
-    del v_free, h, midway, grips
+    del v_free, h, midway, grips, window
     trees, law = trees_of(model.topology), law_named("stronge")
     V = to_blocks(trees, v)
     resting = phases(model, contacts, relative(rows, V).z).resting

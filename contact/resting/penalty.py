@@ -30,9 +30,10 @@ def penalty(
     h: Array | float,
     midway: Midway,
     grips: None = None,
+    window: None = None,
 ) -> Rest:
     """Springs and dampers of all contacts that overlap, as impulses over a step of length h [s]."""
-    del v_free, midway, grips
+    del v_free, midway, grips, window
     trees = trees_of(model.topology)
     u = relative(rows, to_blocks(trees, v))
     overlaps = contacts.active & (contacts.gap < 0)

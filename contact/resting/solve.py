@@ -17,6 +17,8 @@ Slip turns. What slides through the whole step is solved for once more, with fri
 What touches too slowly to bounce, and what impacts left closing, is stopped at the start of the step, at once.
 
 Joints that dry friction or a motor holds (`grips.py`) are solved for in the same systems.
+
+Where the step is a window, what may touch before its end takes part from its start (`ahead.py`).
 """
 
 from __future__ import annotations
@@ -35,8 +37,10 @@ from ...engine.results import gravest
 from ..cone.solve import solve_cone
 from ..contacts import Contacts
 from ..determine import SLOW, phases
+from ..events import Together
 from ..grips import Grips, beside
 from ..rows import Rows, applied, joint_impulses, relative
+from .ahead import Ahead, Early
 
 STEP = 1 / 240  # [s] a shorter step must not close a gap faster than this one: the next may be long
 CLOSING = 0.2  # of the gap a step closes; twice that would still not oscillate
@@ -64,6 +68,7 @@ class Rest(NamedTuple):
     v: (*batch, nv) velocities to start the step with.  spread: (*batch, nv) joint impulses to spread over it
     [N m s, N s].  impulse: (C, *batch) of each contact on A, in its frame, both parts together [N s].
     code: (*batch).  grip: (G, *batch) impulses of what holds joints [N m s, N s]; None where nothing may.
+    struck: what was struck at the start of a window; None where there are no windows.
     """
 
     v: Array
@@ -71,6 +76,7 @@ class Rest(NamedTuple):
     impulse: Vec3
     code: Array
     grip: Array | None = None
+    struck: Together | None = None
 
 
 def aimed_at(model: Model, gap: Array, h: Array | float) -> Array:
@@ -87,6 +93,7 @@ class _Found(NamedTuple):
     grip: (G, *batch) the same of grips, None where there are none.
     slides: (C, *batch) bool, contacts whose friction is to oppose their slip halfway.
     code: (*batch).
+    early: of windows; None where there are none.
     """
 
     stage: Array
@@ -95,6 +102,7 @@ class _Found(NamedTuple):
     grip: Array | None
     slides: Array
     code: Array
+    early: Early | None = None
 
 
 def solve(
@@ -106,10 +114,12 @@ def solve(
     h: Array | float,
     midway: Midway,
     grips: Grips | None = None,
+    window: Array | None = None,
 ) -> Rest:
     """All resting contacts together, for a step of length h [s] whose velocities would end at v_free (*batch, nv).
 
     midway: the contacts in the middle of the step.  grips: what may hold joints; None: nothing.
+    window: (*batch) whether the step is a window; None: no step is.
     """
     trees = trees_of(model.topology)
     V, change = to_blocks(trees, v), to_blocks(trees, v_free - v)
@@ -120,6 +130,12 @@ def solve(
     stops = stopped(model, contacts, u_n).any(0)
     touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
     none, grip = jnp.zeros_like(u_n), None
+    ahead, resting = None, now.resting
+    if window is not None:
+        ahead = Ahead.of(model, contacts, u_n, h, window)
+        goal, resting = jnp.where(window, ahead.goal, goal), resting | ahead.takes_part
+        stops = jnp.where(window, ahead.strikes.any(0), stops)
+        touching = jnp.where(window, ahead.takes_part, touching)
     if grips is not None:
         stops, grip = stops | grips.stops, grips.push
         change = change + applied(grips.rows, jnp.zeros_like(V), Vec3(grip, grip * 0, grip * 0))
@@ -127,33 +143,44 @@ def solve(
         goal = jnp.where(contacts.gap < -model.gap_band, goal, jnp.minimum(goal, 0))
 
     def instant(given: Any, so_far: _Found) -> _Found:
-        model, contacts, rows, midway, grips, change, goal, resting, touching = given
-        stage, V, _, grip, slides, code = so_far
+        model, contacts, rows, midway, grips, change, goal, resting, touching, ahead = given
+        stage, V, _, grip, slides, code, early = so_far
         step = stage > 0  # else the instant at which it starts
         u = midway.frame @ (contacts.frame.T @ relative(rows, V))
         here: Rows = jax.tree.map(lambda x, y: jnp.where(step, x, y), midway.rows, rows)
         here = here._replace(drift=here.drift + midway.left * jnp.where(step, 1, 0))
         active = jnp.where(step, resting, touching)
-        start, target = V + jnp.where(step, change, 0), jnp.where(step, goal, 0)
+        start = V + jnp.where(step, change, 0)
+        target = jnp.where(step, goal, 0 if early is None else early.target(ahead))
         doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), jnp.zeros_like(u.z))  # u(h) + u(0)
         met = here._replace(drift=here.drift + doubled)
         asked: Any = met, start, target, contacts.friction, active, slides
-        solved = solve_cone(*(asked if grips is None else beside(grips, step, asked)))
+        rough = None if ahead is None else ahead.here
+        solved = solve_cone(*((*asked, None) if grips is None else beside(grips, step, asked)), rough)
         if grips is not None:
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)
-        slides = (stage == 1) & resting & _slides_through(model, contacts.friction, u, relative(here, solved.V), p)
-        return _Found(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, gravest(code, solved.code))
+        after = relative(here, solved.V)
+        slides = (stage == 1) & resting & _slides_through(model, contacts.friction, u, after, p)
+        found = _Found(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, gravest(code, solved.code))
+        if early is None:
+            return found
+        early, again = early.after(step, ahead, Together(u, after, p))
+        stage, V = jnp.where(again, stage, found.stage), jnp.where(again, V, found.V)
+        return found._replace(stage=stage, V=V, slides=slides & ~ahead.here, early=early)
 
     begin = jnp.where(stops.any(), 0, 1)
-    start = _Found(begin, V, Vec3(none, none, none), grip, now.resting & False, jnp.zeros_like(contacts.code))
-    given = model, contacts, rows, midway, grips, change, goal, now.resting, touching
-    end = loop(3, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), instant, given, start)
-    _, V, p, grip, _, code = end
+    early = None if window is None else Early.none(none)
+    start = _Found(begin, V, Vec3(none, none, none), grip, now.resting & False, jnp.zeros_like(contacts.code), early)
+    given = model, contacts, rows, midway, grips, change, goal, resting, touching, ahead
+    most = 3 if window is None else 4
+    end = loop(most, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), instant, given, start)
+    _, V, p, grip, _, code, early = end
     spread = joint_impulses(midway.rows, p, trees.n + 1)
     if grips is not None:
         spread = spread + joint_impulses(grips.rows, Vec3(grip, grip * 0, grip * 0), trees.n + 1)
-    return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip)
+    struck = None if early is None else early.struck
+    return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip, struck)
 
 
 def stopped(model: Model, contacts: Contacts, u_n: Array) -> Array:

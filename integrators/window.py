@@ -1,0 +1,46 @@
+"""Windows: steps in which what touches is not looked for in time, but resolved together.
+
+Events may be too many to be followed one by one, as where a heap comes down. A run that is given a window, of 1 ms say,
+takes steps as ever where they may be that long. Where something touches earlier, the step is a window: what may touch
+before its end takes part in it from its start, and no end of it is looked for (`contact/resting/ahead.py`). So a second
+takes no more than 1/window windows, each of order 1; in between all is as exact as without.
+
+Nothing passes through anything: no window is longer than `safe_step.py` and `passage.py` allow any step to be. What
+turns may overlap at its end, by terms of order 2. What is deep, or closes there still, is for the next window, not for
+the law of single impacts: its time was not located.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+from jax.lax import stop_gradient
+
+from .lanes import Lane, Search, Window
+
+
+def in_window(lane: Lane, h: Array, longest: Array) -> tuple[Array, Array | None]:
+    """The step to try (*batch) [s], and whether it is a window; None where there are no windows.
+
+    h: (*batch) to try without them.  longest: (*batch) in which nothing passes through anything [s].
+    """
+    window, left = lane.search.window, lane.clock.left
+    if window is None:
+        return h, None
+    rounding = 1 - 16 * jnp.finfo(left.dtype).eps
+    most = stop_gradient(jnp.minimum(window.length, jnp.minimum(longest, window.sure)))
+    most = jnp.where(most >= left * rounding, left, most)
+    here = (window.length > 0) & ~lane.fresh & (window.open | (h < most * rounding))
+    return jnp.where(here, most, h), here
+
+
+def after_window(search: Search, window: Array | None, accepted: Array, rest: Array, sure: Array) -> Search:
+    """What is known after a step.
+
+    window: (*batch) whether it was one.  rest: (*batch) whether something still closes at its end, or is deep.
+    sure: (*batch) the longest step in which nothing passes, as this one tells; inf where nothing did [s].
+    """
+    if window is None or search.window is None:
+        return search
+    known = jnp.where(accepted, jnp.inf, jnp.minimum(search.window.sure, sure))
+    return search._replace(window=Window(search.window.length, known, jnp.where(accepted, window & rest, False)))

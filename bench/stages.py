@@ -48,7 +48,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
     """Each from what its arguments name: a result of a stage before it, or what there is at first."""
 
     def propose(model: Any, lane: Any, max_dt: Any) -> Any:
-        return proposal(rules, model, lane, step_to_try(lane, max_dt))
+        return proposal(rules, model, lane, *step_to_try(lane, max_dt))
 
     def find(model: Any, propose: Any, max_dt: Any) -> Any:
         margin, state = reach(model), propose.state

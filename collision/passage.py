@@ -47,7 +47,7 @@ from ..engine.rows import take
 from ..engine.state import State
 from .bounds import norm, reach, root
 from .proximities import Proximities
-from .safe_step import CONCAVE, ENDLESS, middles, unseen_depths
+from .safe_step import CONCAVE, ENDLESS, middles, of_rows, shapes_of, unseen_depths
 from .speeds.link_motion import BODY, body_motion, trees
 from .speeds.tree_speeds import times
 
@@ -93,9 +93,9 @@ def rooms(model: Model, q: Array, near: Proximities) -> Rooms:
     here = near.active & jnp.asarray(checked_pairs(topology))[pair]
     normal = Vec3.of(jnp.where(here[..., None], near.normal, 0.0))
     gap = jnp.maximum(jnp.where(here, near.gap, 0.0), 0.0)
-    ball, glance = (_of_rows(x, pair) for x in unseen_depths(model))
-    inside, (a, b) = middles(model, q), _shapes_of(topology, pair)
-    between = jax.tree.map(lambda x: _of_rows(x, a) - _of_rows(x, b), inside)
+    ball, glance = unseen_depths(model, pair)
+    inside, (a, b) = middles(model, q), shapes_of(topology, pair)
+    between = jax.tree.map(lambda x: of_rows(x, a) - of_rows(x, b), inside)
     ends = np.array([k in ENDLESS for k in topology.shape_kinds], bool)[np.array(topology.pairs)].any(-1)
     half = jnp.maximum(gap + normal.dot(between), 0.0) / 2
     glancing = jnp.where(jnp.asarray(ends)[pair], gap + glance, jnp.minimum(gap + glance, half))
@@ -113,7 +113,7 @@ def share_of_room(
     table = _table(model, ways)
     a, b = (
         jnp.take_along_axis(jnp.broadcast_to(table, (*rooms.pair.shape[:-1], *table.shape[-2:])), k[..., None], -2)
-        for k in _shapes_of(model.topology, rooms.pair)
+        for k in shapes_of(model.topology, rooms.pair)
     )
     kinds = model.topology.shape_kinds
     convex = np.array([not CONCAVE & {kinds[i], kinds[j]} for i, j in model.topology.pairs], bool)
@@ -195,15 +195,3 @@ def _farthest(table: Array) -> Array:
     ways = [norm(Vec3.of(table[..., 3 * k : 3 * k + 3])) for k in range(3)]
     return functools.reduce(jnp.maximum, ways) + table[..., 9]
 
-
-def _shapes_of(topology: Topology, pair: Array) -> tuple[Array, Array]:
-    """Both shapes of pairs."""
-    a, b = (np.array(side, np.int32) for side in zip(*topology.pairs, strict=True))
-    return jnp.asarray(a)[pair], jnp.asarray(b)[pair]
-
-
-def _of_rows(x: Array, index: Array) -> Array:
-    """x (..., n) at index (..., N)."""
-    batch = jnp.broadcast_shapes(x.shape[:-1], index.shape[:-1])
-    x, index = (jnp.broadcast_to(y, (*batch, y.shape[-1])) for y in (x, index))
-    return jnp.take_along_axis(x, index, -1)

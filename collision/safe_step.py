@@ -60,7 +60,7 @@ from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import place
 from ..engine.forest import Forest
-from ..engine.model import Model
+from ..engine.model import Model, Topology
 from ..engine.rows import take
 from ..engine.state import State
 from .bounds import Reach, bounding_spheres, inradius, insides, norm, reach, root
@@ -112,9 +112,7 @@ def longest_step(
     """
     if not model.topology.pairs:
         return _first_time(model, state, near, near.gap, control, forces)
-    ball, glance = (
-        jnp.take_along_axis(*_same_batch(x, jnp.maximum(near.pair, 0)), axis=-1) for x in unseen_depths(model)
-    )
+    ball, glance = unseen_depths(model, jnp.maximum(near.pair, 0))
     gap = jnp.maximum(near.gap, 0.0)
     return _first_time(model, state, near, gap + ball, control, forces, farther=gap + glance)
 
@@ -141,21 +139,30 @@ def unseen_step(
     return time.min(-1, initial=jnp.inf)
 
 
-def unseen_depths(model: Model) -> tuple[Array, Array]:
-    """Of each pair (..., np) [m]: the radius of the smaller of the two balls inside, and how deep a glance may be."""
-    a, b = _pair_columns(model)
+def unseen_depths(model: Model, pair: Array) -> tuple[Array, Array]:
+    """Of pairs, rows (..., N) of `topology.pairs`, [m]: the radius of the smaller of the two balls inside, and how deep
+    a glance may be."""
+    a, b = shapes_of(model.topology, pair)
 
     def smaller(x: Array) -> Array:
-        least = jnp.minimum(take(x, a, -1), take(x, b, -1))
+        least = jnp.minimum(of_rows(x, a), of_rows(x, b))
         return jnp.where(jnp.isinf(least), 0.0, least)  # two static shapes
 
     kinds = model.topology.shape_kinds
-    share = np.array([_share(kinds[i], kinds[j]) for i, j in model.topology.pairs], model.mass.dtype)
+    mesh, plane = (jnp.array([kind == name for kind in kinds]) for name in ("mesh", "plane"))
+    share = jnp.where(mesh[a] | mesh[b], 0.0, jnp.where(plane[a] | plane[b], FLAT, GLANCE))
     return smaller(inradius(model)), smaller(bounding_spheres(model).radius) * share
 
 
-def _share(*kinds: str) -> float:
-    return 0.0 if "mesh" in kinds else FLAT if "plane" in kinds else GLANCE
+def shapes_of(topology: Topology, pair: Array) -> tuple[Array, Array]:
+    """Both shapes of pairs."""
+    a, b = (np.array(side, np.int32) for side in zip(*topology.pairs, strict=True))
+    return jnp.asarray(a)[pair], jnp.asarray(b)[pair]
+
+
+def of_rows(x: Array, index: Array) -> Array:
+    """x (..., n) at index (..., N)."""
+    return jnp.take_along_axis(*_same_batch(x, index), axis=-1)
 
 
 class _Side(NamedTuple):

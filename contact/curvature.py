@@ -227,13 +227,31 @@ def shared(model: Model, contacts: Contacts, b: Vec3, u: Vec3, h: Array | float)
     between them belongs to how the edge turns during the step, and would have friction fight itself. A contact slides,
     and keeps its own b, if its slip, of u (C, *batch) [m/s], is more than b makes of it in h [s].
     """
-    kinds = model.topology.shape_kinds
-    if all(KERNELS[ordered(kinds[i], kinds[k])[0]].rows == 1 for i, k in model.topology.pairs):
+    most = _most_rows(model.topology)
+    if most == 1:
         return b
     slides = (u.x * u.x + u.y * u.y) > (b.x * b.x + b.y * b.y) * (h * h)
     near = contacts.active & ~contacts.is_limit & (contacts.gap <= ENVELOPE * model.gap_band) & ~slides
     pair = jnp.where(near, contacts.pair, -1)
-    same = (pair[:, None] == pair[None]) & near[None]
-    count = jnp.maximum(same.sum(1), 1)
-    x, y = (jnp.where(near, jnp.where(same, c[None], 0).sum(1) / count, c) for c in (b.x, b.y))
-    return Vec3(x, y, b.z)
+    count, x, y = jnp.zeros_like(pair), jnp.zeros_like(b.x), jnp.zeros_like(b.y)
+    for shift in range(1 - most, most):  # a pair's rows are one after another
+        other = jax.tree.map(lambda c, shift=shift: _shifted(c, shift), (pair, near, b.x, b.y))
+        same = near & other[1] & (other[0] == pair)
+        count = count + same
+        x, y = (total + jnp.where(same, c, 0) for total, c in zip((x, y), other[2:], strict=True))
+    count = jnp.maximum(count, 1)
+    return Vec3(jnp.where(near, x / count, b.x), jnp.where(near, y / count, b.y), b.z)
+
+
+def _shifted(x: Array, by: int) -> Array:
+    """Row k is x's row k + by, or zeros where there is none."""
+    n = len(x)
+    none = jnp.zeros_like(x, shape=(min(abs(by), n), *x.shape[1:]))
+    return jnp.concatenate([x[by:], none] if by > 0 else [none, x[: max(n + by, 0)]])
+
+
+@functools.lru_cache(maxsize=256)
+def _most_rows(topology: Topology) -> int:
+    """Of any pair of shapes."""
+    kinds = {tuple(sorted((topology.shape_kinds[i], topology.shape_kinds[k]))) for i, k in topology.pairs}
+    return max((KERNELS[ordered(*pair)[0]].rows for pair in kinds), default=1)

@@ -137,7 +137,7 @@ def of_pairs(numbers: Array, pair: Array) -> Array:
     """(C, *batch) those of numbers (..., np) that belong to the pairs (C, *batch); 0 where there is none."""
     if not pair.size:
         return jnp.zeros(pair.shape, numbers.dtype)
-    return picked(jnp.moveaxis(jnp.concatenate([numbers, jnp.zeros_like(numbers[..., :1])], -1), -1, 0), pair, 0)
+    return jnp.where(pair < 0, 0, picked(jnp.moveaxis(numbers, -1, 0), jnp.maximum(pair, 0), 0))
 
 
 def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:

@@ -37,7 +37,7 @@ from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 
 LOOSE = {4: 1e-3, 8: 1e-6}  # of the largest velocity may be left where turns gain no more
-ROUGH = {4: 1e-4, 8: 1e-6}, {4: 1e-2, 8: 1e-2}  # the tolerance, and the same, where a rough answer will do
+ROUGH = {4: 1e-4, 8: 1e-4}, {4: 1e-2, 8: 1e-2}  # the tolerance, and the same, where a rough answer will do
 PATIENCE, GAIN = 3, 0.5  # turns; part of the distance that one of them is to leave at most
 APART = 0.3  # of the largest velocity: what opens faster is open at first
 SOFTNESS = 0.003  # compliance, in units of K, for each unit of distance from the law

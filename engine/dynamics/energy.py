@@ -84,6 +84,8 @@ def kinetic_of_trees(model: Model, q: Array, v: Array) -> Array:
     links = forest.by_link([_kinetic(body, x.V) for body, x in moving])
     rotors = (to_blocks(trees, model.armature * v**2) * 0.5).sum(1)
     of = [np.flatnonzero(trees.of_link[:-1] == tree) for tree in range(trees.n)]
+    if all(len(x) == 1 for x in of):
+        return rotors + jnp.concatenate([links[np.concatenate(of)], jnp.zeros_like(rotors[:1])])
     return rotors + jnp.stack([*(links[x].sum(0) for x in of), jnp.zeros_like(rotors[0])])
 
 

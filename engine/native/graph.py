@@ -7,6 +7,7 @@ value, composed when the graph is built and never stored. What is computed eleme
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -74,6 +75,11 @@ class Value:
             return False, 0
         steps = places - places[0]
         return not steps.any(), int(places[0]) if (steps == np.arange(len(steps))).all() else None
+
+
+def digest(x: np.ndarray) -> bytes:
+    """What tells arrays of one type and size apart."""
+    return x.tobytes() if x.size <= 8 else hashlib.blake2b(np.ascontiguousarray(x), digest_size=16).digest()
 
 
 class Region:
@@ -145,7 +151,7 @@ class Graph:
 
     def const(self, x: Any) -> Value:
         x = np.ascontiguousarray(x)
-        key = (x.dtype.str, x.size, x.tobytes())
+        key = (x.dtype.str, x.size, digest(x))
         if key not in self.constants:
             self.constants[key] = Value("const", x.size, type_of(x.dtype), (), x.reshape(-1))
         return self.constants[key]
@@ -168,7 +174,7 @@ class Graph:
             return value
         if value.open is not None:
             raise Unsupported("a part of an open array, other than rows at places worked out")
-        key = (value.id, places.tobytes())
+        key = (value.id, digest(places))
         if key not in self.views:
             self.views[key] = Value("view", places.size, value.type, (value,), places, value.region)
         return self.views[key]

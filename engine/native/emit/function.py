@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
+from ..graph import digest
 from ..types import Type, literal, vector
 
 
@@ -20,28 +23,33 @@ class Module:
         self.labels = itertools.count()
         self.beyond = 256  # bytes: how far instructions may look beyond the last array
         self.checked = bool(os.environ.get("CAROM_NATIVE_CHECK"))  # see `reading.watched` and `Program._bury`
-        self._tables: dict[bytes, int] = {}
+        self._tables: dict[tuple[str, int, bytes], int] = {}
         self._data = bytearray()
 
     def table(self, data: Any, padding: int = 16) -> int:
         """Where a constant array is in @tables [bytes]; vectors may read beyond its end."""
-        raw = data.tobytes()
-        key = data.dtype.str.encode() + raw
+        key = (data.dtype.str, data.size, digest(data))
         if key not in self._tables:
             self._data += bytes(-len(self._data) % 64)
             self._tables[key] = len(self._data)
-            self._data += raw + data[-1:].tobytes() * padding
+            self._data += data.tobytes() + data[-1:].tobytes() * padding
         return self._tables[key]
 
     def text(self) -> str:
         data = bytes(self._data) or bytes(1)
-        escaped = "".join([f"\\{b:02X}" for b in data])
-        tables = f'@tables = internal constant [{len(data)} x i8] c"{escaped}", align 64'
+        tables = f'@tables = internal constant [{len(data)} x i8] c"{_escaped(data)}", align 64'
         return "\n".join([tables, *self.functions, *self.declarations.values(), ATTRIBUTES])
 
 
 ATTRIBUTES = """attributes #0 = { nounwind noinline "prefer-vector-width"="512" "min-legal-vector-width"="512" }
 attributes #1 = { nounwind memory(none) willreturn }"""
+
+
+def _escaped(data: bytes) -> str:
+    """As LLVM's text has it, \\00 to \\FF: tables may be many megabytes."""
+    text = np.full((len(data), 3), ord("\\"), np.uint8)
+    text[:, 1:] = np.frombuffer(data.hex().upper().encode(), np.uint8).reshape(-1, 2)
+    return text.tobytes().decode()
 
 
 class Function:

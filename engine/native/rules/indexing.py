@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jax.lax import GatherScatterMode
 
-from ..graph import Graph, Value, splat
+from ..graph import Graph, Value, digest, splat
 from ..types import BOOL, Type, Unsupported, type_of
 from .table import coordinates, rule, size_of, strides_of
 
@@ -28,7 +28,10 @@ def _dynamic_slice(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Va
 
 def window(graph: Graph, array: Value, shape: Sequence[int], starts: Sequence[Value], sizes: Sequence[int]) -> Value:
     """The block of these sizes that starts at `starts`, as far as it lies within the array."""
-    table = np.arange(array.size).reshape(shape)[tuple(slice(0, n) for n in sizes)].reshape(-1)
+    table = np.zeros((), int)
+    for n, stride in zip(sizes, strides_of(shape), strict=True):
+        table = table[..., None] + np.arange(n) * stride
+    table = table.reshape(-1)
     if not table.size:
         return graph.const(np.zeros(0, array.type.dtype))
     terms, args = [], []
@@ -209,5 +212,5 @@ def _within(graph: Graph, args: Sequence[Value], terms: Terms) -> Value:
 def _at_run_time(
     graph: Graph, op: str, array: Value, args: Sequence[Value], table: np.ndarray, terms: Terms, type: Type
 ) -> Value:
-    key = (table.tobytes(), terms)
+    key = (digest(table), terms)
     return graph.compute(op, table.size, type, (graph.whole(array), *args), (table, terms), key)

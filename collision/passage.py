@@ -194,4 +194,3 @@ def _farthest(table: Array) -> Array:
     """(..., ns) [m] how far any point of a shape went, at most."""
     ways = [norm(Vec3.of(table[..., 3 * k : 3 * k + 3])) for k in range(3)]
     return functools.reduce(jnp.maximum, ways) + table[..., 9]
-

@@ -19,7 +19,7 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import move, place
 from ..engine.forest import Forest
 from ..engine.model import Model
-from .determine import limited, rests
+from .determine import limited, rests, way_to_touch
 from .picking import picked
 
 
@@ -38,19 +38,13 @@ def touch_time(model: Model, q: Array, v: Array, dv: Array, near: Proximities, l
     return time
 
 
-def near_enough(
-    model: Model, q: Array, v: Array, near: Proximities, within: Array, limits: bool = True
-) -> Array:
+def near_enough(model: Model, q: Array, v: Array, near: Proximities, within: Array, limits: bool = True) -> Array:
     """How near each row of `near`, and then each joint at its limits, must be to touch within so much time (*batch)
-    [s]: (N + n, *batch) [m, rad].
-
-    Twice what it closes now, and what the fastest closes that may touch so soon: what that strikes may go on as fast.
-    """
+    [s]: (N + n, *batch) [m, rad]."""
     ways = [jnp.zeros((0, *q.shape[:-1]), q.dtype)]
     if near.pair.shape[-1]:
         gap, rate, _ = _pairs(model, q, v, jnp.zeros_like(v), near)
-        own = jnp.where(jnp.isfinite(gap), jnp.maximum(-rate, 0), 0) * within
-        ways.append(jnp.maximum(2 * own, jnp.where(gap <= 2 * own, own, 0).max(0)))
+        ways.append(way_to_touch(gap, jnp.where(jnp.isfinite(gap), jnp.maximum(-rate, 0), 0) * within))
     if limits:
         ways.append(jnp.abs(jnp.moveaxis(v, -1, 0)[limited(model.topology)[0]]) * (2 * within))
     return jnp.concatenate(ways)

@@ -25,7 +25,7 @@ from .contacts import Contacts, tangents
 from .picking import picked
 
 ENVELOPE = 10  # gap bands within which a contact may rest
-SIGHT = 1e5  # gap bands within which a step looks for the contacts that it carried; the margin of detection is larger
+SIGHT = {4: 1e2, 8: 1e5}  # gap bands within which a step looks for the contacts that it carried
 ON_A_FLOOR = {"sphere": 1, "ellipsoid": 1, "capsule": 2}  # contacts; 4 of other shapes
 SLOW = 0.05  # rest speeds: what parts faster than this flies, but what is deeper than the band is let out at rest
 IN_PLACE = 8  # contacts: so few are not brought to the front
@@ -79,6 +79,12 @@ def phases(model: Model, contacts: Contacts, u_n: Array) -> Phases:
 def in_envelope(model: Model, contacts: Contacts) -> Array:
     """(C, *batch) which contacts are near enough to rest."""
     return contacts.active & (contacts.gap <= ENVELOPE * model.gap_band)
+
+
+def way_to_touch(gap: Array, way: Array) -> Array:
+    """How near (N, *batch) [m] things must be to touch within a time, `way` [m] being what they close in it as they move
+    now: twice that, and what the fastest closes that may touch so soon, since what that strikes may go on as fast."""
+    return jnp.maximum(2 * way, jnp.where(gap <= 2 * way, way, 0).max(0, initial=0))
 
 
 def rests(model: Model, gap: Array, u_n: Array) -> Array:

@@ -113,7 +113,7 @@ def _along(v: Array, dofs: tuple[int, ...]) -> Array:
 # -- beside contacts ------------------------------------------------------------------------------------
 
 
-def beside(grips: Grips, step: Array, asked: tuple[Any, ...]) -> tuple[Any, ...]:
+def beside(grips: Grips, step: Array, asked: tuple[Any, ...]) -> Any:
     """What `solve_cone` is asked for: contacts, (rows, V, target, mu, active, slides), and behind them grips.
 
     step: () bool, whether for the whole step; else for the instant at which it starts.

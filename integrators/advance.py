@@ -39,6 +39,7 @@ def step(
     *,
     dt: float,
     max_dt: float = 1 / 240,
+    window: float | None = None,
     control: Control | Array | None = None,
     forces: Control | Array | None = None,
     scheme: str = "exact",
@@ -65,6 +66,7 @@ def step(
     state, limits = batched(model, state), has_limits(model)
     rules = Rules.of(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs)
     rules.check(model)
+    rules.check_window(window)
     nv = model.topology.nv
     motors, pushes = held("control", control, nv, state), held("forces", forces, nv, state)
     rows, functions = Orders.of(motors, pushes, 1, nv, state)
@@ -80,7 +82,7 @@ def step(
         after, code = _flown((rules.scheme, functions, steps, alone), handed, state, frames, rows)
     else:
         most = max(TICKS, math.ceil(TICKS * 60 * dt)) if given and max_ticks is None else max_ticks or 100 * TICKS
-        bounds = longest, number(most, np.int32)
+        bounds = longest, number(most, np.int32), *(() if window is None else (number(window, dtype),))
         numbers = packed(model) if available() else model, state, frames, rows, *bounds
 
         def some(rules: Rules, _: int, lanes: Any) -> tuple[State, Array, Array, Array]:
@@ -98,7 +100,7 @@ def _advanced(
 ) -> tuple[State, Array, Array, Array]:
     """The state, the code, and the contacts and near pairs met (`room.py`).
 
-    bounds: the longest step [s], the most ticks."""
+    bounds: the longest step [s], the most ticks, how long windows are [s] if there are any."""
 
     def native(model: Packed | Model, state: State, rows: Any, record: Record) -> tuple[State, Array, Array, Array]:
         told = jax.tree.map(Open, rows)
@@ -108,7 +110,10 @@ def _advanced(
     record = Record.new(state, 1, 0)
     if available():
         return over_lanes(native, model, state, rows, record)
-    ran = run(rules, unpacked(model), state, frames, bounds[0], told_by(rows, functions), record, bounds[1])
+    longest, most, *windows = bounds
+    window = windows[0] if windows else None
+    told = told_by(rows, functions)
+    ran = run(rules, unpacked(model), state, frames, longest, told, record, most, window=window)
     return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs
 
 

@@ -1,7 +1,8 @@
 """One frame of a game: so much time as fits into so many ticks, and what touched on the way.
 
-Where `run` records states and goes on until it is done, a frame stops when its ticks are used up, at the last state
-that was accepted, and says how much of its time is left.
+Where `run` records states and goes on until it is done, a frame has so many ticks. When they are used up, what is left
+of its time passes in windows (`window.py`); where there are none, and where ticks are used up twice, the frame stops at
+the last state that was accepted, and says how much of its time is left.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Frame(NamedTuple):
     carried: what rested, one row in front for each of the last steps.  code: () of what went wrong; a frame whose ticks
     were used up is well.
     contacts, pairs: () the most contacts at one time; near pairs that there was no room for, 0 where there was.
+    windows: () steps that were windows.
     """
 
     state: State
@@ -58,27 +60,32 @@ class Frame(NamedTuple):
     code: Array
     contacts: Array
     pairs: Array
+    windows: Array
 
 
 def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Drive, *bounds: Array) -> Frame:
     """One scene.
 
     static: rules; room for so many impacts; for the resting contacts of so many steps, the first ones and the last.
-    bounds: () how long the frame is [s], the longest step [s], the most ticks.
+    bounds: () how long the frame is [s], the longest step [s], the most ticks, and how long windows are [s], if there
+    are any.
     """
-    (rules, most_impacts, most_steps), (dt, max_dt, max_ticks) = static, bounds
+    (rules, most_impacts, most_steps), (dt, max_dt, max_ticks, *windows) = static, bounds
     model, interval = rules.paced(model, max_dt), Frames(dt, dt, jnp.int32(1))
     told = lambda *_: drive  # noqa: E731
-    start = first_lane(rules, model, state, interval, told)
+    start = first_lane(rules, model, state, interval, told, *windows)
+    most = sum((2 * dt / window for window in windows), start=0.0) + max_ticks * (1 + len(windows))
     nothing = _touching(start.ready.contacts, in_envelope(model, start.ready.contacts))
     carried = jax.tree.map(lambda x: jnp.broadcast_to(x, (most_steps, *x.shape)), nothing)
 
     def busy(carry: Any) -> Array:
         turns, _, _, lane, _, _ = carry
-        return (turns < max_ticks) & ~lane.done
+        return (turns < most) & ~lane.done
 
     def one(carry: tuple[Array, Array, Touching, Lane, Record, Touching]) -> Any:
         turns, steps, before, lane, record, carried = carry
+        if windows:
+            lane = lane.in_windows(turns >= max_ticks)
         ticked = tick(rules, model, lane, interval, max_dt, told)
         accepted = ticked.lane.counts.rollbacks == lane.counts.rollbacks
         rested = _touching(lane.ready.contacts, ticked.tried.resting, ticked.tried.impulse)
@@ -95,7 +102,7 @@ def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Dri
     turns, _, before, lane, record, carried = jax.lax.while_loop(busy, one, first)
     left = jnp.where(lane.done, 0, lane.clock.left)
     code = gravest(lane.code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
-    room = lane.counts.contacts, lane.counts.pairs
+    room = lane.counts.contacts, lane.counts.pairs, lane.counts.windows
     after, impacts = lane.ready.contacts, _in_world(events_of(record, rules.law))
     there = _touching(after, in_envelope(model, after))
     return Frame(lane.ready.state, left, turns, before, there, impacts, carried, code, *room)

@@ -64,12 +64,14 @@ class Correction(NamedTuple):
 class Window(NamedTuple):
     """Of windows (`window.py`), (*batch).
 
-    length: no step is made shorter than this for what touches; 0: there are none [s].
+    length: no step is made shorter than this for what touches [s].
+    wanted: whether they may be taken.
     sure: the longest step in which nothing passes through anything, as far as is known [s].
     open: whether the last one left something that closes, or is deep.
     """
 
     length: Array
+    wanted: Array
     sure: Array
     open: Array
 
@@ -99,7 +101,7 @@ class Search(NamedTuple):
         """Nothing was tried yet."""
         inf = jnp.full(like.shape, jnp.inf, like.dtype)
         none = jnp.zeros(like.shape, jnp.int32)
-        window = None if window is None else Window(window.length, inf, none > 0)
+        window = None if window is None else window._replace(sure=inf, open=none > 0)
         return Search(inf, inf, none, jax.tree.map(jnp.zeros_like, correction), inf, none, window)
 
 
@@ -184,6 +186,11 @@ class Lane(NamedTuple):
     late: Array
     asleep: Array
     tried: Any = None
+
+    def in_windows(self, wanted: Array) -> Lane:
+        """Whether (*batch) windows may be taken from here on; of lanes that have them."""
+        window: Any = self.search.window
+        return self._replace(search=self.search._replace(window=window._replace(wanted=wanted)))
 
 
 def select(yes: Array, new: Lane, old: Lane) -> Lane:

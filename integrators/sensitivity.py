@@ -59,6 +59,10 @@ from .rules import Rules
 AHEAD, ASIDE = 4.0, 0.05  # longest steps at the present speed, and bounding radii, that a shape looks ahead
 
 
+def _sight(q: Array) -> float:
+    return SIGHT[q.dtype.itemsize]
+
+
 class Seen(NamedTuple):
     """What there is at some coordinates.
 
@@ -76,7 +80,7 @@ def looks(model: Model, q: Array, v: Array, max_dt: Array) -> Array:
     shorten the next step, and what touches is nearer."""
     size = jnp.where(jnp.isfinite(size := bounding_spheres(model).radius), size, 0)
     size = jnp.moveaxis(size, -1, 0).reshape(*size.shape[-1:], *(1,) * (q.ndim - size.ndim), *size.shape[:-1])
-    return stop_gradient(shape_speeds(model, q, v) * (AHEAD * max_dt) + ASIDE * size + SIGHT * model.gap_band)
+    return stop_gradient(shape_speeds(model, q, v) * (AHEAD * max_dt) + ASIDE * size + _sight(q) * model.gap_band)
 
 
 def seen(rules: Rules, model: Model, state: State, look: Array, window: Array | None = None) -> Seen:
@@ -91,7 +95,7 @@ def seen(rules: Rules, model: Model, state: State, look: Array, window: Array | 
         if window is not None:
             reach = near_enough(*stop_gradient((model, q, state.v, near, window)), rules.limits)
         contacts = determine(
-            model, q, near, max_contacts=rules.max_contacts, envelope=SIGHT, limits=rules.limits, reach=reach
+            model, q, near, max_contacts=rules.max_contacts, envelope=_sight(q), limits=rules.limits, reach=reach
         )
         return Seen(near, bounds, contacts, rows_of(model, q, contacts))
 

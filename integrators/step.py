@@ -18,9 +18,9 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts
+from ..contact.determine import would_bounce
 from ..contact.events import Impacts
 from ..contact.impact import logged
-from ..contact.determine import would_bounce
 from ..contact.respond import Response, respond
 from ..contact.rows import relative
 from ..engine.dynamics.energy import energy as energy_of
@@ -37,6 +37,7 @@ from .rules import Rules
 from .sensitivity import looks, seen, seen_in_time
 from .sleep import unchanged
 from .time_control import decide, stalled, step_to_try
+from .window import left_to_window
 
 
 class Early(NamedTuple):
@@ -83,7 +84,8 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
 
     def taken() -> tuple[Lane, Impacts, Impacts | None]:
         early = _struck_early(model, lane, tried, accepted)
-        struck = _struck(rules, model, tried, contacts, rows, accepted, stalled(lane))
+        now = accepted & ~left_to_window(lane, verdict.search, tried.window)
+        struck = _struck(rules, model, tried.state, contacts, rows, now, stalled(lane))
         with jax.named_scope("prepare"):
             after = State(tried.state.q, struck.v, t)
             orders = told(model, after, clock.frame)
@@ -132,28 +134,26 @@ def first_lane(
     late = jnp.zeros((trees_of(model.topology).n, *state.t.shape), state.q.dtype)
     if window is not None:
         window = jnp.broadcast_to(window, state.t.shape).astype(state.t.dtype)
-    windows = None if window is None else Window(window, state.t, no > 0)
+    windows = None if window is None else Window(window, no == 0, state.t, no > 0)
     search = Search.new(state.t, Correction.none(model, state.t), windows)
     lane = Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0)
     return lane._replace(tried=kept(rules, model, lane))
 
 
 def _struck(
-    rules: Rules, model: Model, tried: Proposal, contacts: Contacts, rows: Any, accepted: Array, ended: Array
+    rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, now: Array, ended: Array
 ) -> Response:
-    """ended: (*batch) whether what still closes is left to the next step, which stops it (`contact/resting/`)."""
-    state = tried.state
+    """now: (*batch) whether anything is to strike at all.
+    ended: (*batch) whether what still closes is left to the next step, which stops it (`contact/resting/`)."""
     with jax.named_scope("respond"):
-        now = accepted & ~ended
-        now = now if tried.window is None else now & ~tried.window
-        here = contacts._replace(active=contacts.active & now)
+        here = contacts._replace(active=contacts.active & now & ~ended)
         struck = respond(
             model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts,
             max_logged=rules.max_logged,
         )  # fmt: skip
         u_n = relative(rows, to_blocks(trees_of(model.topology), state.v)).z
         bounces = (contacts.active & would_bounce(model, contacts, u_n)).any(0)
-        capped = jnp.where(ended & accepted & bounces, IMPACTS_CAPPED, OK).astype(jnp.int32)
+        capped = jnp.where(ended & now & bounces, IMPACTS_CAPPED, OK).astype(jnp.int32)
         return struck._replace(code=gravest(struck.code, capped))
 
 

@@ -132,7 +132,9 @@ def decide(
     repeated = search._replace(aim=h, correction=corrected(model, search.correction, tried, contacts, rows, off, again))
     search = jax.tree.map(lambda x, y, z: jnp.where(accepted, x, jnp.where(again, y, z)), new, repeated, rejected)
     sunk = (contacts.gap < -ENVELOPE * model.gap_band) & contacts.active
-    search = after_window(search, tried.window, accepted, strikes | sunk.any(0), sure)
+    search = after_window(lane, search, tried.window, accepted, strikes, sunk.any(0), sure)
+    if search.window is not None:
+        deeper = deeper & ~search.window.open  # where a run begins
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32))
 
 

@@ -7,7 +7,7 @@ takes no more than 1/window windows, each of order 1; in between all is as exact
 
 Nothing passes through anything: no window is longer than `safe_step.py` and `passage.py` allow any step to be. What
 turns may overlap at its end, by terms of order 2. What is deep, or closes there still, is for the next window, not for
-the law of single impacts: its time was not located.
+the law of single impacts: its time was not located. So it is where a run begins: one in parts is the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from .lanes import Lane, Search, Window
+from .lanes import Lane, Search
 
 
 def in_window(lane: Lane, h: Array, longest: Array) -> tuple[Array, Array | None]:
@@ -30,17 +30,30 @@ def in_window(lane: Lane, h: Array, longest: Array) -> tuple[Array, Array | None
     rounding = 1 - 16 * jnp.finfo(left.dtype).eps
     most = stop_gradient(jnp.minimum(window.length, jnp.minimum(longest, window.sure)))
     most = jnp.where(most >= left * rounding, left, most)
-    here = (window.length > 0) & ~lane.fresh & (window.open | (h < most * rounding))
+    here = (window.wanted | window.open) & ~lane.fresh & (window.open | (h < most * rounding))
     return jnp.where(here, most, h), here
 
 
-def after_window(search: Search, window: Array | None, accepted: Array, rest: Array, sure: Array) -> Search:
+def after_window(
+    lane: Lane, search: Search, window: Array | None, accepted: Array, closes: Array, deep: Array, sure: Array
+) -> Search:
     """What is known after a step.
 
-    window: (*batch) whether it was one.  rest: (*batch) whether something still closes at its end, or is deep.
+    search: what else is known.  window: (*batch) whether it was one.
+    closes, deep: (*batch) whether something does at its end.
     sure: (*batch) the longest step in which nothing passes, as this one tells; inf where nothing did [s].
     """
-    if window is None or search.window is None:
+    before = lane.search.window
+    if window is None or before is None:
         return search
-    known = jnp.where(accepted, jnp.inf, jnp.minimum(search.window.sure, sure))
-    return search._replace(window=Window(search.window.length, known, jnp.where(accepted, window & rest, False)))
+    known = jnp.where(accepted, jnp.inf, jnp.minimum(before.sure, sure))
+    begun = lane.fresh & (deep | (before.wanted & closes))
+    left = accepted & (begun | (window & (deep | closes)))
+    return search._replace(window=before._replace(sure=known, open=left))
+
+
+def left_to_window(lane: Lane, search: Search, window: Array | None) -> Array | bool:
+    """Whether what closes at the end of a step is for the next window.  search: after the step."""
+    if window is None or search.window is None:
+        return False
+    return window | (lane.fresh & search.window.open)

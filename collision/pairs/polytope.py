@@ -2,8 +2,8 @@
 
 Overlapping, the depth is exact: the separating-axis theorem over all faces of both and all pairs of edges that meet
 on the Gauss map (Gregorius, The Separating Axis Test between Convex Polyhedra, GDC 2013). Apart, the distance is
-GJK's, from the best of those axes; where a face's axis separates, edges are not looked at. Cores without volume have no faces: a point has vertices only, a segment one edge,
-whose image on the Gauss map is a whole great circle.
+GJK's, from the best of those axes; where a face's axis separates, edges are not looked at. Cores without volume have
+no faces: a point has vertices only, a segment one edge, whose image on the Gauss map is a whole great circle.
 """
 
 from __future__ import annotations

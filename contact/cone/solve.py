@@ -159,8 +159,8 @@ def _together(
     slides: Array,
     tolerance: float,
     max_turns: int,
-    given: Array | None,
-    rough: Array | None,
+    given: Array | None = None,
+    rough: Array | None = None,
 ) -> Solved:
     problem = _problem(rows, V, target, mu, active, slides, given)._replace(rough=rough)
     searched = functools.partial(_with_few, len(V) - 1), functools.partial(_with_many, V)

@@ -20,7 +20,7 @@ from jax import Array
 from ...engine.algebra.vec3 import Vec3
 from ...engine.model import Model
 from ..contacts import Contacts
-from ..determine import SLOW, would_bounce
+from ..determine import ENVELOPE, SLOW, way_to_touch, would_bounce
 from ..events import Together
 
 OUT, OUT_FASTEST = 0.2, 0.05  # of the depth in a step; [m/s]
@@ -45,7 +45,8 @@ class Ahead(NamedTuple):
         speed = contacts.gap / jnp.where(window, h, 1)
         arrives = -jnp.maximum(speed, 0)
         goal = jnp.where(speed > 0, arrives, jnp.minimum(-OUT * speed, OUT_FASTEST))
-        part = contacts.active & window
+        way = way_to_touch(contacts.gap, jnp.where(contacts.active, jnp.maximum(-u_n, 0), 0) * h)
+        part = contacts.active & window & (contacts.gap <= jnp.maximum(way, ENVELOPE * model.gap_band))
         strikes = part & (u_n < arrives - SLOW * model.rest_speed)
         away = strikes & would_bounce(model, contacts, u_n)
         return Ahead(window, part, strikes, arrives, jnp.where(away, -contacts.restitution * u_n, arrives), goal)

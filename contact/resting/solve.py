@@ -155,15 +155,15 @@ def solve(
         doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), jnp.zeros_like(u.z))  # u(h) + u(0)
         met = here._replace(drift=here.drift + doubled)
         asked: Any = met, start, target, contacts.friction, active, slides
-        rough = None if ahead is None else ahead.here
-        solved = solve_cone(*((*asked, None) if grips is None else beside(grips, step, asked)), rough)
+        given: Any = (*asked, None) if grips is None else beside(grips, step, asked)
+        solved = solve_cone(*given, None if ahead is None else ahead.here)
         if grips is not None:
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)
         after = relative(here, solved.V)
         slides = (stage == 1) & resting & _slides_through(model, contacts.friction, u, after, p)
         found = _Found(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, gravest(code, solved.code))
-        if early is None:
+        if early is None or ahead is None:
             return found
         early, again = early.after(step, ahead, Together(u, after, p))
         stage, V = jnp.where(again, stage, found.stage), jnp.where(again, V, found.V)

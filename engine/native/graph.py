@@ -79,7 +79,7 @@ class Value:
 
 def digest(x: np.ndarray) -> bytes:
     """What tells arrays of one type and size apart."""
-    return x.tobytes() if x.size <= 8 else hashlib.blake2b(np.ascontiguousarray(x), digest_size=16).digest()
+    return x.tobytes() if x.size <= 8 else hashlib.blake2b(np.ascontiguousarray(x).data, digest_size=16).digest()
 
 
 class Region:

@@ -26,6 +26,7 @@ def run(
     time: Annotated[float | None, typer.Option(help="how long to run, in seconds")] = None,
     frame_dt: Annotated[float | None, typer.Option(help="time between recorded frames, in seconds")] = None,
     max_dt: Annotated[float | None, typer.Option(help="longest step, in seconds")] = None,
+    window: Annotated[float | None, typer.Option(help="shortest step for the sake of impacts, in seconds")] = None,
     scheme: Annotated[str | None, typer.Option(help="exact | rk4 | lie_midpoint | semi_implicit")] = None,
     law: Annotated[str | None, typer.Option(help="of impacts: stronge | poisson | newton | ...")] = None,
     impacts: Annotated[str | None, typer.Option(help="several at one instant: sequential | simultaneous")] = None,
@@ -78,7 +79,7 @@ def run(
     for path, value in changes:
         spec = changed(spec, path, value)
     given = {"duration": time, "frame_dt": frame_dt, "max_dt": max_dt, "scheme": scheme, "law": law}
-    given |= {"impacts": impacts, "time_control": time_control}
+    given |= {"impacts": impacts, "time_control": time_control, "window": window}
     keywords = found.keywords | {name: value for name, value in given.items() if value is not None}
     blame = blamed(scene) if not (changes or variations) else contextlib.nullcontext()
     with shown(found.name, batch) as told, blame:

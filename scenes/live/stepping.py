@@ -31,13 +31,21 @@ class Stepper:
     """Of one model. Arrays in and out are numpy's; a state is q, v, t without its spare bodies having moved."""
 
     def __init__(
-        self, model: Model, rules: Rules, spares: Spares, max_events: int, max_dt: float, max_ticks: int
+        self,
+        model: Model,
+        rules: Rules,
+        spares: Spares,
+        max_events: int,
+        max_dt: float,
+        max_ticks: int,
+        window: float | None,
     ) -> None:
         if max_ticks < 1:
             raise ValueError(f"max_ticks is {max_ticks}; it must be at least 1: a frame of no tick goes nowhere")
         self._model, self._spares, self._dtype = model, spares, np.dtype(model.mass.dtype)
         self._rules, self._given, self._max_events = rules, given_rooms(rules), max_events
         self._bounds = np.asarray(max_dt, self._dtype), np.asarray(max_ticks, np.int32)
+        self._bounds += () if window is None else (np.asarray(window, self._dtype),)
         still = np.zeros(model.topology.nv, self._dtype)
         self._weights = np.asarray(rnea(model, np.asarray(spares.parked, self._dtype), still, still))
         self._sleeps = may_sleep(model.topology, Drive())

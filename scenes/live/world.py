@@ -37,8 +37,10 @@ class Live:
     """A scene that is stepped frame by frame, for games. Bodies go by their names; SI units, vectors in world axes.
 
     scene: SceneSpec, SceneBuilder, or what `carom.load` takes.
-    dt: length of a frame [s].  max_dt: longest step [s]; None: a frame.  max_ticks: most steps tried in a frame, so
-        that none takes longer; what they did not reach is made up for in later frames (`behind`).
+    dt: length of a frame [s].  max_dt: longest step [s]; None: a frame.  max_ticks: most steps tried in a frame before
+        the rest of it passes in windows.
+    window: length of these [s]: what touches within one is resolved together, see `carom.rollout`; `windows` counts
+        them. None: there are none, and what a frame did not reach is made up for in later ones (`behind`).
     pool: spare bodies: {"ball": 8} for eight more like the scene's body, {"shot": (BodySpec(...), 8)} for others.
     probes: shapes such as `overlap` will be asked with.
     scheme, law, impacts, time_control, max_contacts, max_pairs: as in `carom.rollout`.
@@ -53,6 +55,7 @@ class Live:
         dt: float = 1 / 60,
         max_dt: float | None = None,
         max_ticks: int = 64,
+        window: float | None = 1e-3,
         pool: Pool | None = None,
         probes: Sequence[Shape] = (),
         scheme: str = "exact",
@@ -77,7 +80,9 @@ class Live:
         limits |= not self.model.topology.pairs  # where nothing can touch, a step looks at limits, be there none
         rules = Rules(scheme, time_control, law, impacts, "solve", limits, max_contacts, max_pairs)
         rules.check(self.model)
-        self._stepper = Stepper(self.model, rules, self._start.spares, max_events, longest, max_ticks)
+        window = None if rules.time_control == "fixed" else window
+        rules.check_window(window)
+        self._stepper = Stepper(self.model, rules, self._start.spares, max_events, longest, max_ticks, window)
         self._bodies = Bodies.of(spec, self.model.topology)
         self._questions = Questions(spec, self.model, self._bodies)
         self._mark = model_hash(self.model)
@@ -103,7 +108,9 @@ class Live:
         again = frame.carried is self._told
         contacts = self._contacts if again and self._contacts else contacts_of(self._bodies, frame)
         self._stand(self._now.at(frame.state))
-        self.behind = min(float(np.float32(frame.left)), LATEST)
+        left = float(np.float32(frame.left))
+        self.behind, self.windows = min(left, LATEST), int(frame.windows)
+        self.missed += max(left - LATEST, 0.0)
         self._pushes[:] = 0
         self._contacts, self._told = contacts, frame.carried
         for contact in self._contacts:
@@ -114,13 +121,15 @@ class Live:
     def reset(self) -> None:
         """Back to the scene's start; motors back to their targets."""
         self._motors = np.array(self.model.motor_target, np.float64)
-        self.behind = 0.0
+        self.behind = self.missed = 0.0
+        self.windows = 0
         self._pushes = np.zeros((self.model.topology.n_links, 6))
         self._stand(self._start)
 
     @property
     def time(self) -> float:
-        """The world's clock [s]; it lags by `behind` [s] where frames had too few ticks for all that happened."""
+        """The world's clock [s]; where frames had too few ticks for all that happened it lags by `behind` [s], and by
+        `missed` [s] that was given up."""
         return float(self.state.t)
 
     @property

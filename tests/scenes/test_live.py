@@ -239,7 +239,7 @@ def test_a_save_of_something_else_is_refused(world: Live) -> None:
 def test_a_frame_takes_no_more_ticks_than_allowed_and_is_made_up_for(made: Live) -> None:
     """One tick looks at the start, one takes a frame in which nothing happens; a bounce needs more than these two.
     The world is behind from then on, and its save knows that: another one, with more ticks, makes up for it at once."""
-    slow = Live(scene(), pool={"ball": 2}, max_ticks=2, warm=False, **OPTIONS)
+    slow = Live(scene(), pool={"ball": 2}, max_ticks=2, window=None, warm=False, **OPTIONS)
     frames, behind = 40, []
     for k in range(frames):
         slow.step()

@@ -48,7 +48,7 @@ def piece(k: int, *batch: int, counts: Any = None) -> Any:
     whole: Any = np.full(batch, 10 + k, np.int32)
     depth: Any = np.full(batch, 0.5 * k)
     useful: Any = np.full(batch, 0.5, np.float32)
-    stats = Stats(whole, whole, whole, whole, depth, useful, whole, whole)
+    stats = Stats(whole, whole, whole, whole, depth, useful, whole, whole, whole)
     q, v = numbers(k, *batch, FRAMES + 1, NQ), numbers(k, *batch, FRAMES + 1, NV)
     return SimpleNamespace(t=t, q=q, v=v, events=Events(**events, law="stronge"), code=0 * count, stats=stats)
 

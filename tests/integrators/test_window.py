@@ -1,0 +1,169 @@
+"""Windows: what touches within a millisecond is resolved together, and nothing passes, is gained or is lost by that."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.scenes.live.world import Live
+
+WINDOW = 1e-3
+G, R = 9.81, 0.05
+
+
+def _heap(restitution=0.2):
+    """Six balls and boxes that fall into a corner, onto each other."""
+    b, rng = carom.SceneBuilder(), np.random.default_rng(4)
+    for normal in ((0.0, 0.0, 1.0), (0.6, 0.0, 0.8), (0.0, 0.6, 0.8)):
+        b.add_plane(normal, friction=0.5, restitution=restitution)
+    for k in range(6):
+        shape = carom.Sphere(R) if k % 2 else carom.Box((0.04, 0.05, 0.06))
+        place = np.array([0.25, 0.25, 0.2 + 0.2 * k]) + rng.uniform(-0.03, 0.03, 3)
+        turn = rng.normal(size=4)
+        turn /= np.linalg.norm(turn)
+        b.add_body(
+            f"body{k}", (shape,), mass=0.2 + 0.1 * k, position=tuple(place), quaternion=tuple(turn),
+            friction=0.5, restitution=restitution,
+        )  # fmt: skip
+    return carom.compile_scene(b.build())
+
+
+def _energies(model, run):
+    states = (carom.State(run.q[k], run.v[k], run.t[k]) for k in range(len(run.t)))
+    return np.array([float(e.kinetic + e.potential) for e in (carom.energy(model, state) for state in states)])
+
+
+@pytest.fixture(scope="module")
+def heap():
+    model, state = _heap()
+    return model, state, carom.rollout(model, state, duration=1.0, frame_dt=0.02, window=WINDOW)
+
+
+def test_a_heap_takes_a_tick_a_window(heap):
+    model, _, run = heap
+    assert run.code == carom.Code.OK
+    assert 50 < int(run.stats.windows) <= int(run.stats.ticks) < 1.1 / WINDOW
+    assert int(run.events.count) == int(run.stats.impacts) > 50
+    assert (np.diff(np.asarray(run.events.t)[: int(run.events.count)]) >= 0).all()
+
+
+def test_it_gains_no_energy(heap):
+    """But what comes out of each other, as deep as a window lets turning bodies in."""
+    model, _, run = heap
+    energy = _energies(model, run)
+    assert (np.diff(energy) < 1e-3 * (energy[0] - energy[-1])).all()
+    assert energy[-1] < 0.5 * energy[0]
+
+
+def test_nothing_is_deeper_than_a_window_lets_it_turn(heap):
+    _, state, run = heap
+    fastest = np.abs(np.asarray(run.v)).max()
+    assert 0 < float(run.stats.max_penetration) < fastest * WINDOW
+
+
+def test_in_parts_and_in_a_batch_it_is_the_same(heap):
+    model, state, run = heap
+    half = carom.rollout(model, state, duration=0.5, frame_dt=0.02, window=WINDOW)
+    np.testing.assert_array_equal(half.q, run.q[: len(half.t)])
+    pair = carom.rollout(model, carom.tile(state, 2), duration=0.5, frame_dt=0.02, window=WINDOW)
+    for lane in range(2):
+        np.testing.assert_array_equal(pair.q[lane], half.q)
+
+
+def _bouncing(restitution, window, duration=1.2):
+    b = carom.SceneBuilder()
+    b.add_plane(restitution=restitution, friction=0.0)
+    b.add_body("ball", (carom.Sphere(R),), mass=1.0, position=(0.0, 0.0, 1.0), restitution=restitution, friction=0.0)
+    model, state = carom.compile_scene(b.build())
+    return carom.rollout(model, state, duration=duration, frame_dt=0.1, max_dt=0.1, window=window)
+
+
+def test_where_events_are_far_apart_nothing_changes():
+    exact, windows = _bouncing(0.8, None), _bouncing(0.8, 1e-6)
+    assert int(windows.stats.windows) == 0
+    np.testing.assert_array_equal(exact.q, windows.q)
+
+
+@pytest.mark.parametrize("window", [4e-3, 1e-3, 2.5e-4])
+def test_a_bounce_is_early_by_less_than_a_window(window):
+    """Drops whose time of flight ends anywhere in a window."""
+    fall = np.sqrt(2 * (1.0 - R) / G)
+    run = _bouncing(1.0, window)
+    speed, early = G * fall, []
+    for t, z in zip(np.asarray(run.t), np.asarray(run.q)[:, 2], strict=True):
+        if t > fall:
+            since = t - fall
+            early.append(z - R - (speed * since - G * since**2 / 2))
+    assert int(run.stats.windows) <= 2
+    assert np.abs(early).max() < 2 * speed * window
+    assert abs(float(run.events.t[0]) - fall) < window
+    np.testing.assert_allclose(float(run.events.u_after[0, 2]), -float(run.events.u_before[0, 2]), rtol=1e-9)
+
+
+def test_equal_balls_that_meet_at_once_part_as_moreau_says():
+    """Two that touch, struck by a third, e = 1: (-1/3, 2/3, 2/3) v, in a window as at one instant."""
+    b = carom.SceneBuilder(gravity=(0.0, 0.0, 0.0))
+    for k, x in enumerate((-0.1002, 0.0, 0.1)):
+        speed = (1.0, 0.0, 0.0) if k == 0 else (0.0, 0.0, 0.0)
+        b.add_body(f"ball{k}", (carom.Sphere(R),), mass=1.0, position=(x, 0.0, 0.0), linear_velocity=speed,
+                   restitution=1.0, friction=0.0)  # fmt: skip
+    model, state = carom.compile_scene(b.build())
+    run = carom.rollout(model, state, duration=0.02, window=4e-3, max_dt=4e-3)
+    np.testing.assert_allclose(run.v[-1, 3::6], [-1 / 3, 2 / 3, 2 / 3], atol=1e-6)
+
+
+def test_a_bullet_does_not_pass_a_plate_within_a_window():
+    b = carom.SceneBuilder(gravity=(0.0, 0.0, 0.0))
+    b.add_static("plate", [carom.Box((0.0005, 1.0, 1.0))], restitution=0.5)
+    b.add_body("bullet", (carom.Sphere(0.002),), mass=0.01, position=(-0.5, 0.0, 0.0), restitution=0.5,
+               linear_velocity=(800.0, 3.0, 0.0))  # fmt: skip
+    model, state = carom.compile_scene(b.build())
+    run = carom.rollout(model, state, duration=0.01, frame_dt=1e-3, window=5e-3)
+    assert run.code == carom.Code.OK
+    assert (np.asarray(run.q[:, 0]) < 0).all()
+    np.testing.assert_allclose(run.v[-1, 3], -400.0, rtol=1e-6)
+
+
+def test_what_is_deep_comes_out_and_stays():
+    b = carom.SceneBuilder()
+    b.add_plane()
+    b.add_body("box", [carom.Box((0.1, 0.1, 0.1))], mass=1.0, position=(0.0, 0.0, 0.0995))
+    model, state = carom.compile_scene(b.build(), overlaps="ignore")
+    run = carom.rollout(model, state, duration=0.5, window=WINDOW)
+    height = np.asarray(run.q[:, 2])
+    assert height.max() < 0.1 + 1e-4
+    np.testing.assert_allclose(height[-1], 0.1, atol=1e-7)
+
+
+def test_a_world_whose_ticks_are_used_up_goes_on_in_windows():
+    b = carom.SceneBuilder()
+    b.add_plane(restitution=0.3)
+    for k in range(8):
+        b.add_body(f"ball{k}", (carom.Sphere(R),), mass=1.0, restitution=0.3, friction=0.5,
+                   position=(0.03 * (k % 3), 0.02 * (k % 2), 0.06 + 0.101 * k))  # fmt: skip
+    spec = b.build()
+    world, lags = (Live(spec, max_ticks=4, window=window, dtype=jnp.float64) for window in (WINDOW, None))
+    for _ in range(60):
+        world.step()
+        lags.step()
+        assert world.behind == 0
+        assert world.windows <= 2 * world.dt / WINDOW + 4
+    assert world.missed == 0
+    np.testing.assert_allclose(world.time, 1.0, atol=1e-9)
+    assert lags.behind + lags.missed > 0.1
+    assert lags.time + lags.behind + lags.missed == pytest.approx(1.0, abs=1e-6)
+    assert min(world.pose(f"ball{k}")[2] for k in range(8)) > R - 1e-4
+
+
+@pytest.mark.parametrize("wrong, why", [
+    ({"window": 0.0}, "window is 0.0"),
+    ({"window": float("nan")}, "window is nan"),
+    ({"window": 1e-3, "time_control": "fixed"}, "time_control='rollback'"),
+    ({"window": 1e-3, "resting": "penalty"}, "resting='solve'"),
+])  # fmt: skip
+def test_what_cannot_have_windows_says_so(wrong, why):
+    model, state = _heap()
+    with pytest.raises(ValueError, match=why):
+        carom.rollout(model, state, duration=0.1, **wrong)
+    with pytest.raises(ValueError, match=why):
+        carom.step(model, state, dt=0.1, **wrong)

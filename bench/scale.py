@@ -2,6 +2,7 @@
 
 Every line has MuJoCo's of the same bodies beside it, on one thread; of lanes, its `rollout` on a thread a core.
 Carom's steps are at most STEP; MuJoCo's are as long, but where things bounce or lie in heaps, where it needs SHORT.
+Heaps come down in windows of SHORT, where events are not that far apart.
 """
 
 from __future__ import annotations
@@ -30,13 +31,15 @@ SECONDS = 60.0  # of a run by any of the two, after which a curve ends
 
 @dataclass(frozen=True)
 class Curve:
-    """scene: of a size.  sizes: what grows.  duration [s].  step: MuJoCo's [s].  lanes: whether these grow."""
+    """scene: of a size.  sizes: what grows.  duration [s].  step: MuJoCo's [s].  lanes: whether these grow.
+    window: of Carom [s]; None: it follows every event."""
 
     scene: Callable[[int], Any]
     sizes: tuple[int, ...]
     duration: float
     step: float
     lanes: bool = False
+    window: float | None = None
 
 
 def _balls(n: int) -> Any:
@@ -62,9 +65,11 @@ def _heap(shape: Any, size: float, n: int) -> Any:
 
 CURVES: dict[str, Curve] = {
     "balls that bounce apart": Curve(_balls, (10, 100, 1000), 1.0, SHORT),
-    "spheres in a heap": Curve(functools.partial(_heap, carom.Sphere(0.1), 0.1), (10, 30, 100, 300, 1000), 1.0, SHORT),
+    "spheres in a heap": Curve(
+        functools.partial(_heap, carom.Sphere(0.1), 0.1), (10, 30, 100, 300, 1000), 1.0, SHORT, window=SHORT
+    ),
     "boxes in a heap": Curve(
-        functools.partial(_heap, carom.Box((0.1, 0.1, 0.1)), 0.1), (10, 30, 100, 300, 1000), 1.0, SHORT
+        functools.partial(_heap, carom.Box((0.1, 0.1, 0.1)), 0.1), (10, 30, 100, 300, 1000), 1.0, SHORT, window=SHORT
     ),
     "boxes in a stack": Curve(lambda n: library_scene("stack", n=n), (2, 5, 10, 20, 40), 1.0, STEP),
     "lanes of a pool break": Curve(lambda _: library_scene("pool_break"), (1, 8, 64, 512), 1.0, SHORT, lanes=True),
@@ -110,7 +115,7 @@ def _row(
         state = replace(carom.tile(state, lanes), v=jnp.asarray(v))
     call = functools.partial(
         carom.rollout, model, state, duration=curve.duration, frame_dt=curve.duration, max_dt=STEP, max_events=0,
-        throw=False,
+        throw=False, window=curve.window,
     )  # fmt: skip
     result = call()
     world, steps = MujocoWorld(model, curve.step), round(curve.duration / curve.step)

@@ -82,8 +82,8 @@ def in_envelope(model: Model, contacts: Contacts) -> Array:
 
 
 def way_to_touch(gap: Array, way: Array) -> Array:
-    """How near (N, *batch) [m] things must be to touch within a time, `way` [m] being what they close in it as they move
-    now: twice that, and what the fastest closes that may touch so soon, since what that strikes may go on as fast."""
+    """How near (N, *batch) [m] things must be to touch within a time, `way` [m] being what they close in it as now:
+    twice that, and what the fastest closes that may touch so soon, since what that strikes may go on as fast."""
     return jnp.maximum(2 * way, jnp.where(gap <= 2 * way, way, 0).max(0, initial=0))
 
 

@@ -10,7 +10,7 @@ prepare     integrators   what the next tick starts from
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,15 +18,10 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts
-from ..contact.determine import would_bounce
 from ..contact.events import Impacts
-from ..contact.impact import logged
-from ..contact.respond import Response, respond
-from ..contact.rows import relative
-from ..engine.dynamics.energy import energy as energy_of
-from ..engine.dynamics.trees import to_blocks, trees_of
+from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
-from ..engine.results import IMPACTS_CAPPED, NOT_FINITE, OK, gravest, no_room
+from ..engine.results import NOT_FINITE, gravest, no_room
 from ..engine.state import State
 from .clock import Frames, later, started
 from .lanes import Correction, Counts, Lane, Ready, Search, Window, select
@@ -36,16 +31,9 @@ from .recording import Record
 from .rules import Rules
 from .sensitivity import looks, seen, seen_in_time
 from .sleep import unchanged
+from .striking import Early, struck_at, struck_early
 from .time_control import decide, stalled, step_to_try
 from .window import left_to_window
-
-
-class Early(NamedTuple):
-    """t: (*batch) when a window began [s], with its contacts and impacts."""
-
-    t: Array
-    contacts: Contacts
-    impacts: Impacts
 
 
 class Ticked(NamedTuple):
@@ -83,9 +71,9 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     stopped = full | (~lane.done & (verdict.code == NOT_FINITE))
 
     def taken() -> tuple[Lane, Impacts, Impacts | None]:
-        early = _struck_early(model, lane, tried, accepted)
+        early = struck_early(model, lane, tried, accepted)
         now = accepted & ~left_to_window(lane, verdict.search, tried.window)
-        struck = _struck(rules, model, tried.state, contacts, rows, now, stalled(lane))
+        struck = struck_at(rules, model, tried.state, contacts, rows, now, stalled(lane))
         with jax.named_scope("prepare"):
             after = State(tried.state.q, struck.v, t)
             orders = told(model, after, clock.frame)
@@ -138,28 +126,3 @@ def first_lane(
     search = Search.new(state.t, Correction.none(model, state.t), windows)
     lane = Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0)
     return lane._replace(tried=kept(rules, model, lane))
-
-
-def _struck(
-    rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, now: Array, ended: Array
-) -> Response:
-    """now: (*batch) whether anything is to strike at all.
-    ended: (*batch) whether what still closes is left to the next step, which stops it (`contact/resting/`)."""
-    with jax.named_scope("respond"):
-        here = contacts._replace(active=contacts.active & now & ~ended)
-        struck = respond(
-            model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts,
-            max_logged=rules.max_logged,
-        )  # fmt: skip
-        u_n = relative(rows, to_blocks(trees_of(model.topology), state.v)).z
-        bounces = (contacts.active & would_bounce(model, contacts, u_n)).any(0)
-        capped = jnp.where(ended & now & bounces, IMPACTS_CAPPED, OK).astype(jnp.int32)
-        return struck._replace(code=gravest(struck.code, capped))
-
-
-def _struck_early(model: Model, lane: Lane, tried: Proposal, accepted: Array) -> Impacts | None:
-    """What a window began with."""
-    if tried.struck is None or tried.window is None:
-        return None
-    energy = jnp.broadcast_to(energy_of(model, lane.ready.state).kinetic, accepted.shape)
-    return logged((tried.struck.p.z > 0) & (accepted & tried.window), tried.struck, energy)

@@ -1,0 +1,59 @@
+"""respond: what strikes at the end of a tick's step, and what struck at its start, if it was a window."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..contact.contacts import Contacts
+from ..contact.determine import would_bounce
+from ..contact.events import Impacts
+from ..contact.impact import logged
+from ..contact.respond import Response, respond
+from ..contact.rows import relative
+from ..engine.dynamics.energy import energy as energy_of
+from ..engine.dynamics.trees import to_blocks, trees_of
+from ..engine.model import Model
+from ..engine.results import IMPACTS_CAPPED, OK, gravest
+from ..engine.state import State
+from .lanes import Lane
+from .proposal import Proposal
+from .rules import Rules
+
+
+class Early(NamedTuple):
+    """t: (*batch) when a window began [s], with its contacts and impacts."""
+
+    t: Array
+    contacts: Contacts
+    impacts: Impacts
+
+
+def struck_at(
+    rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, now: Array, ended: Array
+) -> Response:
+    """Impacts at the end of a step.
+
+    now: (*batch) whether anything is to strike at all.
+    ended: (*batch) whether what still closes is left to the next step, which stops it (`contact/resting/`)."""
+    with jax.named_scope("respond"):
+        here = contacts._replace(active=contacts.active & now & ~ended)
+        struck = respond(
+            model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts,
+            max_logged=rules.max_logged,
+        )  # fmt: skip
+        u_n = relative(rows, to_blocks(trees_of(model.topology), state.v)).z
+        bounces = (contacts.active & would_bounce(model, contacts, u_n)).any(0)
+        capped = jnp.where(ended & now & bounces, IMPACTS_CAPPED, OK).astype(jnp.int32)
+        return struck._replace(code=gravest(struck.code, capped))
+
+
+def struck_early(model: Model, lane: Lane, tried: Proposal, accepted: Array) -> Impacts | None:
+    """What a window began with."""
+    if tried.struck is None or tried.window is None:
+        return None
+    energy = jnp.broadcast_to(energy_of(model, lane.ready.state).kinetic, accepted.shape)
+    return logged((tried.struck.p.z > 0) & (accepted & tried.window), tried.struck, energy)

@@ -1,10 +1,13 @@
 """Frames of `carom.Live` as a game would play them: how long the longest take, and whether anything was compiled.
 
 One core, single precision, 60 Hz. The state is saved in every frame and the poses read, as a game with rollback does.
+A room has boxes in stacks of three, a door on a hinge, a capsule that walks about among them, and a ball that is shot
+at them every second.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from time import perf_counter
 from typing import Any
@@ -12,11 +15,61 @@ from typing import Any
 import jax
 import numpy as np
 
+import carom
 from carom.scenes.live.world import Live
 
-SCENES: dict[str, dict[str, Any]] = {"stack": {}, "ragdoll": {}, "pool_break": {}}
 FRAMES, AGAIN = 2000, 8  # of a run; that a game with rollback plays again in one
 BUDGET = 1e3 / 60  # [ms] a frame
+
+
+HALF = 0.15  # of a box [m]
+SHOT = carom.BodySpec("shot", (carom.Sphere(0.08),), mass=2.0, restitution=0.3)
+
+
+def room(boxes: int) -> Any:
+    """Stacks of three on a square, 0.9 m apart."""
+    b, side = carom.SceneBuilder(), int(np.ceil(np.sqrt(boxes / 3)))
+    b.add_plane(friction=0.6)
+    for k in range(boxes):
+        stack, level = divmod(k, 3)
+        x, y = 0.9 * (np.array(divmod(stack, side)) - (side - 1) / 2)
+        place = (float(x), float(y), HALF * (1 + 2 * level))
+        b.add_body(f"box{k}", [carom.Box((HALF,) * 3)], mass=1.0, position=place, friction=0.6, restitution=0.1)
+    wide = 0.45 * side + 0.6
+    b.add_link(
+        "door", joint=carom.Revolute((0.0, 0.0, 1.0), limits=(-1.5, 1.5), damping=0.2), position=(wide, 0.0, 1.0),
+        shapes=[carom.Box((0.03, 0.4, 0.95), position=(0.0, 0.45, 0.0))], mass=8.0,
+    )  # fmt: skip
+    b.add_body("walker", [carom.Capsule(0.2, 0.3)], mass=10.0, position=(-wide, 0.0, 0.5), friction=0.2)
+    return b.build()
+
+
+def play_room(world: Live, frame: int) -> None:
+    """What a game does before a frame: all of it follows from the state and the frame's number."""
+    turn = 2 * np.pi * frame / 600
+    wide = 2.5 * np.array((np.cos(turn), np.sin(turn)))
+    way = wide - world.pose("walker")[:2]
+    push = 60.0 * way / max(1.0, float(np.hypot(*way))) - 20.0 * world.velocity("walker")[3:5]
+    world.apply_force("walker", (float(push[0]), float(push[1]), 0.0))
+    if frame % 60 == 0:
+        if frame >= 240:
+            world.despawn(f"shot.{(frame // 60) % 4 + 1}")
+        world.spawn("shot", (-4.0, 0.3 * np.sin(frame), 0.6), linear_velocity=(14.0, 0.0, 1.0))
+
+
+def _nothing(world: Live, frame: int) -> None:
+    pass
+
+
+def _room(boxes: int) -> tuple[Any, dict[str, Any], Any]:
+    return functools.partial(room, boxes), {"pool": {"shot": (SHOT, 4)}}, play_room
+
+
+# what makes a scene, what else `Live` is told, and what is done before each frame
+SCENES: dict[str, tuple[Any, dict[str, Any], Any]] = {
+    **{name: (functools.partial(str, name), {}, _nothing) for name in ("stack", "ragdoll", "pool_break")},
+    **{f"room_{n}": _room(n) for n in (10, 50, 200)},
+}
 
 
 def suite(scenes: list[str], frames: int = FRAMES) -> int:
@@ -36,10 +89,12 @@ def suite(scenes: list[str], frames: int = FRAMES) -> int:
     quiet = True
     for name in scenes:
         begin = perf_counter()
-        world = Live(name, dtype="float32", **SCENES[name])
+        make, told_too, play = SCENES[name]
+        world = Live(make(), dtype="float32", **told_too)
         start, before = perf_counter() - begin, len(compiled)
         times, saves, behind = np.empty(frames), [], 0.0
         for k in range(frames):
+            play(world, k)
             begin = perf_counter()
             saves.append(world.save())
             world.step()

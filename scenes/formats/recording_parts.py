@@ -11,7 +11,7 @@ import numpy as np
 from ...integrators.recording import Events
 from .recording import Recording, logged, plain_stats
 
-TOTALS = ("ticks", "rollbacks", "impacts", "resting")
+TOTALS = ("ticks", "rollbacks", "impacts", "resting", "windows")
 MOST = ("max_penetration", "contacts", "pairs")
 
 
@@ -54,12 +54,12 @@ def joined(parts: Sequence[Part]) -> Part:
 
 
 def _stats(stats: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    columns = {name: np.stack([each[name] for each in stats]) for name in stats[0]}
-    whole = {name: columns[name].sum(0, dtype=np.int64) for name in TOTALS}
+    columns = {name: np.stack([each[name] for each in stats]) for name in stats[0]}  # older files have fewer
+    whole = {name: columns[name].sum(0, dtype=np.int64) for name in TOTALS if name in columns}
     useful = np.maximum(columns["useful"], np.finfo(np.float32).tiny)
     turns = (columns["ticks"] / useful).sum(0)  # ticks that the program made, in this lane or others
     share = np.where(turns > 0, whole["ticks"] / np.maximum(turns, 1), 1).astype(columns["useful"].dtype)
-    most = {name: columns[name].max(0) for name in MOST if name in columns}  # older files have fewer
+    most = {name: columns[name].max(0) for name in MOST if name in columns}
     return whole | most | {"useful": share}
 
 

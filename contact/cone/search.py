@@ -21,7 +21,7 @@ Targets may contradict each other a little, as those of two corners of an edge t
 turning of J moves by different amounts. Then a distance is left that no impulse changes (an interior-point method ends
 at the same one), and compliances that are smaller yet only let contacts press each other more. So the nearest turn is
 kept. Where it is within LOOSE, and none of PATIENCE turns has come half as near again, it is the answer. Where a rough
-one will do, both bounds are wider.
+one will do, within some speed, that is enough.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 
 LOOSE = {4: 1e-3, 8: 1e-6}  # of the largest velocity may be left where turns gain no more
-ROUGH = {4: 1e-4, 8: 1e-4}, {4: 1e-2, 8: 1e-2}  # the tolerance, and the same, where a rough answer will do
+ROUGHER = 30  # times what may be left, where turns gain no more and a rough answer will do
 PATIENCE, GAIN = 3, 0.5  # turns; part of the distance that one of them is to leave at most
 APART = 0.3  # of the largest velocity: what opens faster is open at first
 SOFTNESS = 0.003  # compliance, in units of K, for each unit of distance from the law
@@ -115,21 +115,18 @@ class Turn(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """What may be left, of the largest velocity there is to change: everywhere (), and where turns gain no more (); and
-    rounding () [m/s]."""
+    """What may be left, of the largest velocity there is to change: everywhere, and where turns gain no more; rounding
+    () [m/s], and what may be left anyway () [m/s]."""
 
-    limit: Array | float
-    loose: Array | float
+    limit: float
+    loose: float
     rounding: Array
+    rough: Array | float
 
 
 def accuracy(tolerance: float, rounding: Array, rough: Array | None) -> Accuracy:
-    """rough: () bool, whether a rough answer will do; None: no."""
-    digits = rounding.dtype.itemsize
-    if rough is None:
-        return Accuracy(tolerance, LOOSE[digits], rounding)
-    limit, loose = (x[digits] for x in ROUGH)
-    return Accuracy(jnp.where(rough, limit, tolerance), jnp.where(rough, loose, LOOSE[digits]), rounding)
+    """rough: () [m/s], None: 0."""
+    return Accuracy(tolerance, LOOSE[rounding.dtype.itemsize], rounding, 0.0 if rough is None else rough)
 
 
 def search(system: System, given: Vec3, slides: Array, near: Accuracy, max_turns: int) -> tuple[Vec3, Array]:
@@ -138,7 +135,8 @@ def search(system: System, given: Vec3, slides: Array, near: Accuracy, max_turns
     given: impulses (C) to begin with.  slides: (C,) bool, contacts that are known to slip.
     """
     scale = largest(system.free)
-    limit, loose = near.limit * scale + near.rounding, near.loose * scale
+    limit = jnp.maximum(near.limit * scale, near.rough) + near.rounding
+    loose = jnp.maximum(near.loose * scale, ROUGHER * near.rough)
     start = _start(system, given, slides, scale, limit)
 
     def turn(now: Turn) -> Turn:

@@ -71,7 +71,7 @@ def solve_cone(
     way that depends on nothing but where they are.
     given: (C, *batch) normal impulses of rows that have J.z = Y.z = 0 and no target: what moves along n is 0 whatever
     presses, so their p_n stays what is given, and bounds what acts across. 0 for contacts; None: there are no others.
-    rough: (*batch) bool, where an answer near the law will do (`search.py`); None: nowhere.
+    rough: (*batch) [m/s] what any velocity may be off by; None: 0.
     tolerance: of the largest velocity that there is to change, 1e-10 (float64) or 3e-5 (float32) by default.
 
     Lanes of a batch are solved one after another on a CPU, elsewhere side by side.
@@ -137,7 +137,7 @@ class _Problem(NamedTuple):
     ends: of all contacts.  free: u without impulses, less the targets.  pressed: normal impulses to begin with.
     slides: contacts known to slip.
     rounding: () what u may be off by [m/s].
-    rough: () whether an answer near the law will do, or None.
+    rough: () [m/s] what any velocity may be off by, or None.
     """
 
     ends: Ends

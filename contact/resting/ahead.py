@@ -23,6 +23,7 @@ from ..contacts import Contacts
 from ..determine import ENVELOPE, SLOW, way_to_touch, would_bounce
 from ..events import Together
 
+ROUGH = 1e-3  # of the speed that weight takes in a step: so much may velocities be off at its end
 OUT, OUT_FASTEST = 0.2, 0.05  # of the depth in a step; [m/s]
 GAIN = 1e-6  # of the energy that impulses take: less is rounding
 
@@ -30,7 +31,8 @@ GAIN = 1e-6  # of the energy that impulses take: less is rounding
 class Ahead(NamedTuple):
     """here: (*batch) whether the step is a window.  takes_part: (C, *batch) what may touch before its end.
     strikes: (C, *batch) what would close its gap.  arrives, bounces: (C, *batch) the least normal velocities without
-    and with bounce [m/s].  goal: (C, *batch) the least ones at the end [m/s]."""
+    and with bounce [m/s].  goal: (C, *batch) the least ones at the end [m/s].  rough: (*batch) what these may be off by,
+    0 in other steps [m/s]."""
 
     here: Array
     takes_part: Array
@@ -38,6 +40,7 @@ class Ahead(NamedTuple):
     arrives: Array
     bounces: Array
     goal: Array
+    rough: Array
 
     @staticmethod
     def of(model: Model, contacts: Contacts, u_n: Array, h: Array | float, window: Array) -> Ahead:
@@ -49,7 +52,9 @@ class Ahead(NamedTuple):
         part = contacts.active & window & (contacts.gap <= jnp.maximum(way, ENVELOPE * model.gap_band))
         strikes = part & (u_n < arrives - SLOW * model.rest_speed)
         away = strikes & would_bounce(model, contacts, u_n)
-        return Ahead(window, part, strikes, arrives, jnp.where(away, -contacts.restitution * u_n, arrives), goal)
+        bounces = jnp.where(away, -contacts.restitution * u_n, arrives)
+        rough = jnp.where(window, ROUGH * jnp.linalg.norm(model.gravity, axis=-1) * h, 0)
+        return Ahead(window, part, strikes, arrives, bounces, goal, rough)
 
 
 class Early(NamedTuple):

@@ -156,7 +156,7 @@ def solve(
         met = here._replace(drift=here.drift + doubled)
         asked: Any = met, start, target, contacts.friction, active, slides
         given: Any = (*asked, None) if grips is None else beside(grips, step, asked)
-        solved = solve_cone(*given, None if ahead is None else ahead.here)
+        solved = solve_cone(*given, None if ahead is None else ahead.rough)
         if grips is not None:
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from carom.contact.cone.search import LOOSE
 from carom.contact.cone.solve import solve_cone
 from carom.contact.rows import Rows
 from carom.engine.algebra.vec3 import Sym3, Vec3
@@ -107,7 +108,8 @@ def test_coulombs_law(dtype, tolerance):
         if code[k] == OK:
             u = (s.W @ mine.ravel() + s.b).reshape(-1, 3)
             errors = oracle.law_error(s, mine, u)
-            assert max(errors.values()) < tolerance, (k, errors)
+            # single precision takes the nearest turn up to 1e-3 where it gains no more (`search.LOOSE`): 1 of 1000 heaps
+            assert max(errors.values()) < max(tolerance, LOOSE[4] if dtype == jnp.float32 else 0), (k, errors)
     # those that do not settle have contacts at which friction alone can press (mu K_nt > K_nn), and many
     assert (code != OK).mean() <= 0.005
 

@@ -31,8 +31,8 @@ GAIN = 1e-6  # of the energy that impulses take: less is rounding
 class Ahead(NamedTuple):
     """here: (*batch) whether the step is a window.  takes_part: (C, *batch) what may touch before its end.
     strikes: (C, *batch) what would close its gap.  arrives, bounces: (C, *batch) the least normal velocities without
-    and with bounce [m/s].  goal: (C, *batch) the least ones at the end [m/s].  rough: (*batch) what these may be off by,
-    0 in other steps [m/s]."""
+    and with bounce [m/s].  goal: (C, *batch) the least ones at the end [m/s].
+    rough: (*batch) what these may be off by, 0 in other steps [m/s]."""
 
     here: Array
     takes_part: Array

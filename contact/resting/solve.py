@@ -155,8 +155,8 @@ def solve(
         doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), jnp.zeros_like(u.z))  # u(h) + u(0)
         met = here._replace(drift=here.drift + doubled)
         asked: Any = met, start, target, contacts.friction, active, slides
-        given: Any = (*asked, None) if grips is None else beside(grips, step, asked)
-        solved = solve_cone(*given, None if ahead is None else ahead.rough)
+        rough = None if ahead is None else ahead.rough
+        solved = solve_cone(*(asked if grips is None else beside(grips, step, asked)), rough=rough)
         if grips is not None:
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)

@@ -137,7 +137,7 @@ def rollout(
     window: shortest step for the sake of what touches [s]. None: every impact is located in time, however many there
         are. Where one is nearer than this, a step of so much is taken instead, and what may touch in it is resolved
         together, at its start, by the law of simultaneous impacts; `stats.windows` counts these. Nothing passes through
-        anything either way. 1e-3 makes a heap of hundreds of bodies come down in useful time.
+        anything either way. No derivatives. 1e-3 makes a heap of hundreds of bodies come down in useful time.
     control: what the motors are told: None (their targets), (nv,), one row a frame (frames - 1, ..., nv), or a
         function (model, state, t) -> (..., nv) called every step.
     forces: from outside, along the degrees of freedom [N m, N], given as control is; `J.T @ wrench` pushes a link.
@@ -168,6 +168,8 @@ def rollout(
     times = frame_times(duration, frame_dt, max_dt)
     if reverse and max_ticks is None:
         raise ValueError("rollout: reverse needs max_ticks, the steps to go back through: see .stats.ticks of a run")
+    if reverse and window is not None:
+        raise ValueError("rollout: reverse is for derivatives, which a run in windows has not: leave out one of them")
     if reverse and resting == "microcollisions":
         raise ValueError('rollout: reverse needs resting="solve" or "penalty"; trains of micro-collisions have no end')
     state = batched(model, state)

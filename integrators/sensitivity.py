@@ -18,6 +18,8 @@ its own. The clock takes one of them; what is behind the clock by the difference
 the next step, along its flow there. Where several contacts of one island strike, the one that closes fastest sets its
 time, as it is resolved first.
 
+A window looks for no times, so that runs with windows are refused.
+
 The derivative takes much for constant that is not (which contacts there are, how long other steps are): it has
 no derivative itself, and says so.
 """
@@ -113,6 +115,8 @@ def _length(lane: Lane) -> Array | None:
 
 def _moved(rules: Rules, primals: Any, tangents: Any) -> Any:
     model, lane, tried, look_within = differentiated_once(primals)
+    if tried.window is not None:
+        raise TypeError("a run in windows has no derivatives, since what strikes in one has no time: leave out window=")
     fields, tree = jax.tree.flatten(model)
     slopes = jax.tree.leaves(tangents[0], is_leaf=is_zero)
     varied = [k for k, d in enumerate(slopes) if not is_zero(d)]
@@ -147,7 +151,6 @@ def _shifted(
     rates = coordinate_rates(model, state.q, state.v), dv
     u_n = relative(rows, to_blocks(trees, state.v)).z
     now = phases(model, there.contacts, u_n).impact & ~lane.fresh  # a run does not start before it does
-    now = now if tried.window is None else now & ~tried.window
 
     # what is late catches up
     change = _along(model, d.state, rates, late)

@@ -1,5 +1,8 @@
 """Windows: what touches within a millisecond is resolved together, and nothing passes, is gained or is lost by that."""
 
+from dataclasses import replace
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -167,3 +170,16 @@ def test_what_cannot_have_windows_says_so(wrong, why):
         carom.rollout(model, state, duration=0.1, **wrong)
     with pytest.raises(ValueError, match=why):
         carom.step(model, state, dt=0.1, **wrong)
+
+
+def test_derivatives_are_refused():
+    model, state = _heap()
+
+    def end(z):
+        run = carom.rollout(model, replace(state, q=state.q.at[2].set(z)), duration=0.01, window=WINDOW, throw=False)
+        return run.q[-1, 2]
+
+    with pytest.raises(TypeError, match="windows has no derivatives"):
+        jax.jvp(end, (state.q[2],), (jnp.ones(()),))
+    with pytest.raises(ValueError, match="leave out one of them"):
+        carom.rollout(model, state, duration=0.1, window=WINDOW, reverse=True, max_ticks=100)

@@ -52,8 +52,8 @@ def after_window(
     return search._replace(window=before._replace(sure=known, open=left))
 
 
-def left_to_window(lane: Lane, search: Search, window: Array | None) -> Array | bool:
-    """Whether what closes at the end of a step is for the next window.  search: after the step."""
+def left_to_window(lane: Lane, search: Search, window: Array | None) -> Array:
+    """Whether (*batch) what closes at the end of a step is for the next window.  search: after the step."""
     if window is None or search.window is None:
-        return False
+        return jnp.zeros_like(lane.done)
     return window | (lane.fresh & search.window.open)

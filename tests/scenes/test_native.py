@@ -11,7 +11,8 @@ import carom
 from carom.engine.native import machine
 from carom.engine.native.primitive import Program
 from carom.scenes.compile import compile_scene
-from carom.scenes.library.registry import SCENES, library_scene
+from carom.scenes.library.facts import ChainPlay
+from carom.scenes.library.registry import SCENES, library_entry, library_scene
 from carom.tests.oracles.native_and_xla import no_fallback
 
 RUN: dict[str, Any] = {"duration": 0.1, "frame_dt": 0.05, "max_events": 64, "throw": False}
@@ -60,9 +61,26 @@ def test_scene_runs_as_with_xla(name: str) -> None:
             np.testing.assert_array_equal(x, theirs[field], field)
 
 
+def usual(name: str) -> dict[str, Any]:
+    """As the scene is played, but a millisecond of it."""
+    play = library_entry(name).play
+    keywords = {} if isinstance(play, ChainPlay) else play.keywords
+    return {**keywords, "duration": 1e-3, "frame_dt": 1e-3, "throw": False}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCENES)
 def test_scene_is_not_left_to_xla(name: str) -> None:
     model, state = compile_scene(library_scene(name))
     with no_fallback():
-        jax.block_until_ready(carom.rollout(model, state, duration=1e-3, frame_dt=1e-3, throw=False).q)
+        jax.block_until_ready(carom.rollout(model, state, **usual(name)).q)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ("ragdoll", "rod_drop") else pytest.mark.slow) for name in SCENES]
+)
+def test_scene_can_be_traced_as_it_is_played(name: str) -> None:
+    """Compiled by hand only, or by other tests with other keywords."""
+    model, state = compile_scene(library_scene(name))
+    q = jax.eval_shape(lambda x: carom.rollout(model, x, **usual(name)).q, state)
+    assert q.shape == (2, *state.q.shape)

@@ -17,6 +17,7 @@ from jax import Array
 
 from ..engine.algebra.fence import available
 from ..engine.algebra.vec3 import Vec3
+from ..engine.compaction import in_front, up_to_the_last
 from ..engine.forest import Forest
 from ..engine.model import Model, Topology
 from ..engine.native.primitive import native
@@ -30,6 +31,8 @@ from .geometry.near import Near
 from .narrow import KERNELS, meet, ordered
 from .posed import Shapes, chosen, found, rows_first, shapes_at
 from .proximities import Proximities
+
+FEW = 256  # rows: so many stay where they are
 
 
 def detect(
@@ -123,11 +126,32 @@ def _looked(
             both.append(_rows_of_found(shapes, group, some, around))
             needed = jnp.maximum(needed, jnp.where(some.needed > group.capacity, some.needed, 0))
     code = jnp.where(_finite(shapes), jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE).astype(jnp.int32)
-    met = _surface(shapes, [part for part, _ in both], jnp.inf if margin is None else margin)
+    met = _in_front(_surface(shapes, [part for part, _ in both], jnp.inf if margin is None else margin))
     bounds = [_Part(part.pair, part.rows[:1]) for part, _ in both] + [part for _, part in both if part is not None]
-    least = _surface(shapes, bounds, jnp.inf)
+    least = _in_front(_surface(shapes, bounds, jnp.inf))
     told = {"code": code, "needed": jnp.broadcast_to(needed, code.shape)}
     return met._replace(**told), least._replace(**told)
+
+
+def _in_front(near: Proximities) -> Proximities:
+    """The rows of a long table with the active ones in front, in their order."""
+    batch, n = near.pair.shape[:-1], near.pair.shape[-1]
+    if n <= FEW:
+        return near
+    order, real = in_front(jnp.moveaxis(near.active, -1, 0), n)
+
+    def some(columns: tuple[Array, ...], order: Array) -> tuple[Array, ...]:
+        index = jnp.moveaxis(order, 0, -1).reshape(*batch, -1, 1)
+        own = (jnp.take_along_axis(x.reshape(*batch, n, -1), index, -2) for x in columns)
+        return tuple(jnp.moveaxis(x, -2, 0) for x in own)
+
+    columns = near.pair, near.gap, near.normal, near.point_a, near.point_b
+    rows = (jnp.moveaxis(x, 0, -2) for x in up_to_the_last(some, real, columns, order, FEW))
+    pair, gap, *vectors = (x.reshape(y.shape) for x, y in zip(rows, columns, strict=True))
+    active = jnp.moveaxis(real, 0, -1)
+    return Proximities(
+        jnp.where(active, pair, -1), active, jnp.where(active, gap, jnp.inf), *vectors, near.code, near.needed
+    )
 
 
 def _finite(shapes: Shapes) -> Array:

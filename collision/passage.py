@@ -40,6 +40,7 @@ from jax import Array
 from ..engine.algebra.fence import fence
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
+from ..engine.compaction import up_to_the_last
 from ..engine.dynamics.kinematics import Moving, Placed, move, place
 from ..engine.forest import Forest
 from ..engine.model import Group, Model, Topology
@@ -89,17 +90,25 @@ def free_shapes(topology: Topology) -> tuple[int, ...]:
 
 def rooms(model: Model, q: Array, near: Proximities) -> Rooms:
     """near: what was found at the coordinates q (..., nq)."""
-    topology, pair = model.topology, jnp.maximum(near.pair, 0)
-    here = near.active & jnp.asarray(checked_pairs(topology))[pair]
-    normal = Vec3.of(jnp.where(here[..., None], near.normal, 0.0))
-    gap = jnp.maximum(jnp.where(here, near.gap, 0.0), 0.0)
-    ball, glance = unseen_depths(model, pair)
-    inside, (a, b) = middles(model, q), shapes_of(topology, pair)
-    between = jax.tree.map(lambda x: of_rows(x, a) - of_rows(x, b), inside)
+    topology = model.topology
     ends = np.array([k in ENDLESS for k in topology.shape_kinds], bool)[np.array(topology.pairs)].any(-1)
-    half = jnp.maximum(gap + normal.dot(between), 0.0) / 2
-    glancing = jnp.where(jnp.asarray(ends)[pair], gap + glance, jnp.minimum(gap + glance, half))
-    return Rooms(pair, normal, jnp.where(here, jnp.maximum(gap + ball, glancing), jnp.inf))
+    pair = jnp.maximum(near.pair, 0)
+    here = near.active & jnp.asarray(checked_pairs(topology))[pair]
+    normal = jnp.where(here[..., None], near.normal, 0.0)
+    gap = jnp.maximum(jnp.where(here, near.gap, 0.0), 0.0)
+    lead = pair.ndim - 1
+
+    def unseen(given: tuple[Model, Vec3], rows: Any) -> Array:
+        (model, inside), (pair, normal, gap) = given, jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
+        (a, b), (ball, glance) = shapes_of(topology, pair), unseen_depths(model, pair)
+        between = jax.tree.map(lambda x: of_rows(x, a) - of_rows(x, b), inside)
+        half = jnp.maximum(gap + Vec3.of(normal).dot(between), 0.0) / 2
+        glancing = jnp.where(jnp.asarray(ends)[pair], gap + glance, jnp.minimum(gap + glance, half))
+        return jnp.moveaxis(jnp.maximum(gap + ball, glancing), -1, 0)
+
+    rows = tuple(jnp.moveaxis(x, lead, 0) for x in (pair, normal, gap))
+    room = up_to_the_last(unseen, jnp.moveaxis(here, -1, 0), (model, middles(model, q)), rows)
+    return Rooms(pair, Vec3.of(normal), jnp.where(here, jnp.moveaxis(room, 0, -1), jnp.inf))
 
 
 def share_of_room(
@@ -109,16 +118,22 @@ def share_of_room(
 
     before, after: the step's ends.  rooms: at the first.  margin: (...) [m] beyond which pairs have no row.
     """
-    ways = _ways(model, before, after, h)
-    table = _table(model, ways)
-    a, b = (
-        jnp.take_along_axis(jnp.broadcast_to(table, (*rooms.pair.shape[:-1], *table.shape[-2:])), k[..., None], -2)
-        for k in shapes_of(model.topology, rooms.pair)
-    )
     kinds = model.topology.shape_kinds
     convex = np.array([not CONCAVE & {kinds[i], kinds[j]} for i, j in model.topology.pairs], bool)
-    used = _used(a, b, rooms.normal, jnp.asarray(convex)[rooms.pair])
-    share = jnp.where(used > 0, used, 0.0) / jnp.where(rooms.room > 0, rooms.room, jnp.finfo(used.dtype).tiny)
+    table = _table(model, _ways(model, before, after, h))
+    batch = rooms.pair.shape[:-1]
+    lead = len(batch)
+
+    def used(table: Array, rows: Any) -> Array:
+        pair, normal = jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
+        a, b = (jnp.take_along_axis(table, k[..., None], -2) for k in shapes_of(model.topology, pair))
+        return jnp.moveaxis(_used(a, b, normal, jnp.asarray(convex)[pair]), -1, 0)
+
+    rows = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), (rooms.pair, rooms.normal))
+    table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
+    checked = jnp.isfinite(jnp.moveaxis(rooms.room, -1, 0))
+    nearer = jnp.moveaxis(up_to_the_last(used, checked, table, rows), 0, -1)
+    share = jnp.where(nearer > 0, nearer, 0.0) / jnp.where(rooms.room > 0, rooms.room, jnp.finfo(nearer.dtype).tiny)
     share = share.max(-1, initial=0.0)
     if margin is None:
         return share

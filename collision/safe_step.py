@@ -58,6 +58,7 @@ from jax import Array
 from ..engine.algebra.fence import fence
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
+from ..engine.compaction import up_to_the_last
 from ..engine.dynamics.kinematics import place
 from ..engine.forest import Forest
 from ..engine.model import Model, Topology
@@ -208,16 +209,30 @@ def _first_time(
     table = _table(model, state, *drive)
     batch = jnp.broadcast_shapes(table.shape[:-2], near.pair.shape[:-1])
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
-    row = jnp.broadcast_to(jnp.maximum(near.pair, 0), (*batch, near.pair.shape[-1]))
-    shapes = (jnp.asarray(np.array(column))[row] for column in _pair_columns(model))
-    a, b = (jnp.take_along_axis(table, shape[..., None], axis=-2) for shape in shapes)
-    g = Vec3.of(model.gravity[..., None, :])
-    return _least_time(a, b, g, near.active, (near.normal, near.point_a, near.point_b), (distance, near.gap, farther))
+    lead = len(batch)
+
+    def first(x: Array, own: int) -> Array:
+        """x (..., N, own axes) as (N, *batch, own axes)."""
+        return jnp.moveaxis(jnp.broadcast_to(x, (*batch, *x.shape[x.ndim - own - 1 :])), lead, 0)
+
+    numbers = near.active, jnp.maximum(near.pair, 0), (distance, near.gap, farther)
+    vectors = near.normal, near.point_a, near.point_b
+    rows = *jax.tree.map(lambda x: first(x, 0), numbers), tuple(first(x, 1) for x in vectors)
+
+    def lasting(given: Any, rows: Any) -> Array:
+        table, g = given
+        active, pair, distances, vectors = jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
+        shapes = (jnp.asarray(np.array(column))[pair] for column in _pair_columns(model))
+        a, b = (jnp.take_along_axis(table, shape[..., None], axis=-2) for shape in shapes)
+        return jnp.moveaxis(_lasting(a, b, Vec3.of(g), active, vectors, distances), -1, 0)
+
+    time = up_to_the_last(lasting, rows[0], (table, model.gravity[..., None, :]), rows)
+    return jnp.where(rows[0], time, jnp.inf).min(0, initial=jnp.inf)
 
 
 @fence
-def _least_time(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: Any, distances: Any) -> Array:
-    """(...) the least time of the rows (..., N); sides (..., N, columns), gathered from the table."""
+def _lasting(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: Any, distances: Any) -> Array:
+    """Of rows (..., N); sides (..., N, columns), gathered from the table."""
     # what stands in rows that are not there stays out of derivatives too
     normal, *points = (Vec3.of(jnp.where(active[..., None], x, 0.0)) for x in vectors)
     distance, gap, farther = jax.tree.map(lambda x: jnp.where(active, x, 0.0), distances)
@@ -228,7 +243,7 @@ def _least_time(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: A
         half = jnp.where(ends, farther, (jnp.maximum(gap, 0.0) + normal.dot(a.middle - b.middle)) / 2)
         apart = _row_time(a, b, normal, points, g, jnp.maximum(half, 0.0), balls=False)
         time = jnp.maximum(time, jnp.minimum(_row_time(a, b, normal, points, g, farther), apart))
-    return jnp.where(active, time, jnp.inf).min(-1, initial=jnp.inf)
+    return time
 
 
 def _table(model: Model, state: State, *drive: Array | None) -> Array:

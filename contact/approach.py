@@ -16,6 +16,7 @@ from jax import Array
 from ..collision.proximities import Proximities
 from ..engine.algebra.fence import fence
 from ..engine.algebra.vec3 import Vec3
+from ..engine.compaction import up_to_the_last
 from ..engine.dynamics.kinematics import move, place
 from ..engine.forest import Forest
 from ..engine.model import Model
@@ -57,22 +58,25 @@ def _pairs(model: Model, q: Array, v: Array, dv: Array, near: Proximities) -> tu
     origin = forest.by_link([x.pose.p for x in placed])
     first = [forest.by_link([x.V for x in move(forest, placed, rates)]) for rates in (v, dv)]
     shapes = np.array(topology.pairs, np.int32).reshape(-1, 2)
-    links = jnp.asarray(np.array((*topology.shape_links, -1), np.int32)[shapes])
-    pair = jnp.moveaxis(near.pair, -1, 0)
-    rows = lambda x: Vec3.of(jnp.moveaxis(x, -2, 0))  # noqa: E731
-    n, active = rows(near.normal), jnp.moveaxis(near.active, -1, 0)
+    links = np.array((*topology.shape_links, -1), np.int32)[shapes]
 
-    def side(k: int, point: Vec3) -> list[Vec3]:
-        link = links[pair, k]
-        moves = (link >= 0) & active
-        parts: Any = (origin, first)
-        p, twists = jax.tree.map(lambda x: picked(x, jnp.maximum(link, 0), 0), parts)
-        points = (twist.at(point - p).v for twist in twists)
-        return [Vec3(*(jnp.where(moves, c, 0) for c in x.xyz)) for x in points]
+    def rates_of(given: Any, rows: tuple[Any, ...]) -> tuple[Array, Array]:
+        pair, active, n, *points = rows
+        sides = []
+        for k, point in enumerate(points):
+            link = jnp.asarray(links)[pair, k]
+            moves = (link >= 0) & active
+            p, twists = jax.tree.map(lambda x, link=link: picked(x, jnp.maximum(link, 0), 0), given)
+            at = (twist.at(point - p).v for twist in twists)
+            sides.append([Vec3(*(jnp.where(moves, c, 0) for c in x.xyz)) for x in at])
+        (u_a, a_a), (u_b, a_b) = sides
+        return _along(n, u_a - u_b, a_a - a_b)
 
-    (u_a, a_a), (u_b, a_b) = side(0, rows(near.point_a)), side(1, rows(near.point_b))
+    active = jnp.moveaxis(near.active, -1, 0)
+    vectors = (Vec3.of(jnp.moveaxis(x, -2, 0)) for x in (near.normal, near.point_a, near.point_b))
+    rows = jnp.moveaxis(near.pair, -1, 0), active, *vectors
     gap = jnp.where(active, jnp.moveaxis(near.gap, -1, 0), jnp.inf)
-    return gap, *_along(n, u_a - u_b, a_a - a_b)
+    return gap, *up_to_the_last(rates_of, active, (origin, first), rows)
 
 
 @fence

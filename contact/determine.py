@@ -59,14 +59,19 @@ def determine(
     limits: whether joints may have limits.
     reach: of each row of `near` and then of each joint, (N + n, *batch), gaps that count too [m, rad].
     """
-    contacts = _touching(model, near)
-    contacts = _joined(contacts, _limits(model, q)) if limits else contacts
+    room = default_capacity(model.topology) if max_contacts is None else max_contacts
     far = envelope * model.gap_band
     far = far if reach is None else jnp.maximum(reach, far)
-    contacts = contacts._replace(active=contacts.active & (contacts.gap <= far))
+    n = near.pair.shape[-1]
+    of_pairs, of_joints = (far, far) if jnp.ndim(far) <= near.pair.ndim - 1 else (far[:n], far[n:])
+    near, missing = _front(near, of_pairs, room)
+    in_order = room < n and not limits
+    contacts = _touching(model, near)
+    if limits:
+        stops = _limits(model, q)
+        contacts = _joined(contacts, stops._replace(active=stops.active & (stops.gap <= of_joints)))
     contacts = contacts if len(contacts.gap) else _nowhere(contacts)
-    room = default_capacity(model.topology) if max_contacts is None else max_contacts
-    return _packed(contacts, min(room, len(contacts.gap)))
+    return _packed(contacts, min(room, len(contacts.gap)), missing, in_order)
 
 
 def phases(model: Model, contacts: Contacts, u_n: Array) -> Phases:
@@ -232,11 +237,30 @@ def _nowhere(contacts: Contacts) -> Contacts:
     return one._replace(pair=no, dof=no, link_a=no, link_b=no, code=contacts.code, needed=contacts.needed)
 
 
-def _packed(contacts: Contacts, room: int) -> Contacts:
-    """The active contacts in front, `room` rows in all. A few stay where they are."""
+def _front(near: Proximities, far: Array, room: int) -> tuple[Proximities, Array]:
+    """What is no farther than so (N or ones, *batch) [m]: `room` rows at most, these in front; and how many more
+    (*batch) there are."""
+    active = jnp.moveaxis(near.active, -1, 0)
+    active = active & (jnp.moveaxis(near.gap, -1, 0) <= far)
+    if len(active) <= room:
+        return near._replace(active=jnp.moveaxis(active, 0, -1)), jnp.zeros(active.shape[1:], jnp.int32)
+    order, real = in_front(active, room)
+    index = jnp.moveaxis(order, 0, -1)
+    own = (jnp.take_along_axis(x, index, -1) for x in (near.pair, near.gap))
+    vectors = (jnp.take_along_axis(x, index[..., None], -2) for x in (near.normal, near.point_a, near.point_b))
+    pair, gap = own
+    missing = active.sum(0, dtype=jnp.int32) - real.sum(0, dtype=jnp.int32)
+    return Proximities(pair, jnp.moveaxis(real, 0, -1), gap, *vectors, near.code, near.needed), missing
+
+
+def _packed(contacts: Contacts, room: int, missing: Array, in_order: bool) -> Contacts:
+    """The active contacts in front, `room` rows in all. A few stay where they are.
+
+    missing: (*batch) how many more there are.  in_order: whether they are in front already.
+    """
     active = contacts.active
-    count = active.sum(0, dtype=jnp.int32)
-    if room < len(active) or len(active) > IN_PLACE:
+    count = active.sum(0, dtype=jnp.int32) + missing
+    if room < len(active) or (len(active) > IN_PLACE and not in_order):
         order, real = in_front(active, room)
         front = jax.tree.map(lambda x: picked(x, order, 0), _rows_only(contacts))
         contacts = front._replace(active=real, code=contacts.code)

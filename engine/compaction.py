@@ -1,20 +1,62 @@
-"""The true rows of a mask brought to the front, so that loops can end at their count."""
+"""The true rows of a mask brought to the front, and loops that end at their count."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from .algebra.bounded import of_the_first
+from .algebra.fence import available
+
+VECTOR = 64  # bytes: so many numbers at a time are looked at
+
 
 def in_front(mask: Array, room: int) -> tuple[Array, Array]:
     """Where the true rows of mask (n, *batch) are, in order: rows (room, *batch), and which of these are real.
 
-    By binary search in the running count: no sort, around which a loop would not compile to one function.
+    In one pass where each lane has a program of its own. Else by binary search in the running count: no sort, around
+    which a loop would not compile to one function.
     """
+    if available() and mask.size == len(mask):
+        return _one_by_one(mask, room)
     count = jnp.cumsum(mask, 0, dtype=jnp.int32).reshape(len(mask), -1)
     wanted = jnp.arange(1, room + 1, dtype=jnp.int32)
     search = jax.vmap(lambda x: jnp.searchsorted(x, wanted, method="scan_unrolled"), 1, 1)
     rows = jnp.minimum(search(count), len(mask) - 1).astype(jnp.int32)
     real = wanted[:, None] <= count[-1]
     return rows.reshape(room, *mask.shape[1:]), real.reshape(room, *mask.shape[1:])
+
+
+def _one_by_one(mask: Array, room: int) -> tuple[Array, Array]:
+    flat = mask.reshape(-1)
+    last = jnp.int32(len(flat) - 1)
+
+    def put(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        rows, count = carry
+        here = jax.lax.dynamic_index_in_dim(flat, k, 0, keepdims=False)
+        rows = jax.lax.dynamic_update_index_in_dim(rows, jnp.where(here, k, last), jnp.minimum(count, room), 0)
+        return rows, count + here
+
+    # one row more than there is room for, which takes what is too much
+    start = jnp.full(room + 1, last, jnp.int32), jnp.int32(0)
+    rows, count = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(flat)), put, start)
+    shape = (room, *mask.shape[1:])
+    return rows[:room].reshape(shape), (jnp.arange(room, dtype=jnp.int32) < count).reshape(shape)
+
+
+def up_to_the_last(f: Callable[[Any, Any], Any], there: Array, given: Any, rows: Any, few: int = 256) -> Any:
+    """f(given, rows), whose results have a row for each of `rows` (n, ...), up to the last one that is there; zeros
+    behind. Up to so few rows are computed all. f as in `of_the_first`.
+
+    there: (n, *batch).
+    """
+    if len(there) <= few:
+        return f(given, rows)
+    number = jnp.arange(1, len(there) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (there.ndim - 1))
+    last = jnp.where(there, number, 0).max()
+    width = max(x.dtype.itemsize for x in jax.tree.leaves(rows))
+    return of_the_first(VECTOR // width, f, last, given, rows)

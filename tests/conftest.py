@@ -128,6 +128,12 @@ BY_HAND = (
     r"test_a_step_and_a_world_make_room|test_all_impacts_of_one_instant|test_a_log_has_a_largest_size",
     r"test_scene_runs_as_with_xla\[bouncing_ball\]|test_scene_is_not_left_to_xla\[humanoid\]",
     r"test_resting_models.py::.*\[microcollisions\]|test_scene_carries_the_friction\[cart_triple",
+    r"test_scene_can_be_traced_as_it_is_played\[(?!ragdoll|rod_drop|simbench_666|stack|four_bar|pool_break|hopper)",
+    r"test_scene_is_not_left_to_xla\[(simbench_bouncing|newtons_cradle|multi_0[25]|arm7|spinning_platter)\]",
+    r"test_an_arm_that_leans_on_the_ground_and_sticks_stands\[-20|test_what_piles_up_is_stopped_without_bounce\[98\]",
+    r"test_a_heavy_box_rides_down_a_slope_on_a_light_one\[100.0\]|test_reverse_derivatives",
+    r"test_derivative_by_the_parameters\[energy\]|test_resolved.py::.*-seed902\]",
+    r"test_thin_bodies_strike_when_steps_a_thousandth_as_long_say_so\[kinds0-100",
 )
 # seen by CI, and not each time
 SLOW = (
@@ -171,6 +177,7 @@ SLOW = (
     r"test_against_mujoco.py::.*-seed204\]|test_no_point_and_no_joint_is_faster\[1links|test_a_twin_is_where_its",
     r"test_equalities_are_loops|test_nothing_is_driven_through_a_wall|test_a_plate_that_falls_any_way_up",
     r"test_a_step_gives_up_after|test_a_stiff_joint_over_a_floor|test_broad_phase_loses_no_pair_of_fifty",
+    r"test_what_rests_comes_to_stand_still_and_sleeps|test_cli.py::test_run_leaves_a_recording",
     r"test_window.py::test_(a_world|where_events|equal_balls|a_bullet|what_is_deep|derivatives)",
     r"test_a_frame_takes_no_more_ticks_than_allowed|test_a_disc_goes_round_on_its_edge|test_pairs_take_the_smaller",
     r"test_lanes_in_blocks_are_the_same_alone|test_schemes.py::test_(order\[exact|lie_midpoint_runs|long_energy)",

@@ -99,7 +99,13 @@ def _proximities(max_pairs: int | None, model: Model, q: Array, margin: Any) -> 
 
 
 def look_around(
-    model: Model, q: Array, look: Array, *, margin: Array | float, max_pairs: int | None = None
+    model: Model,
+    q: Array,
+    look: Array,
+    *,
+    margin: Array | float,
+    max_pairs: int | None = None,
+    still: Array | None = None,
 ) -> tuple[Proximities, Proximities]:
     """What a step needs to know at the coordinates q (*batch, nq): the rows of `detect` on the device for pairs that
     are near, and a row of each pair that says how far apart it is at least. That is its first row, if it is near. If
@@ -107,23 +113,24 @@ def look_around(
 
     look: (ns, *batch) [m], of each shape. A pair whose bounding volumes are farther apart than the sum of its two is
     too far, if its kernel searches.
+    still: (ns, *batch) bool, shapes that do not move; pairs of two of these have no rows. None: all pairs have.
     """
-    return _looked(max_pairs, model, q, margin, look)
+    return _looked(max_pairs, model, q, margin, look, still)
 
 
 def _looked(
-    max_pairs: int | None, model: Model, q: Array, margin: Any, look: Array | None
+    max_pairs: int | None, model: Model, q: Array, margin: Any, look: Array | None, still: Array | None = None
 ) -> tuple[Proximities, Proximities]:
     shapes = shapes_at(model, q)
     pairs = plan(model.topology, max_pairs)
     near = _candidates(shapes, pairs, 0.0 if margin is None else margin)
     every = tuple(group for group, some in zip(pairs.groups, near, strict=True) if some is None)
     around = None if look is None else (volumes(shapes), look)
-    both = [_rows_of(shapes, bucket, around) for bucket in _buckets(model.topology, every)]
+    both = [_rows_of(shapes, bucket, around, still) for bucket in _buckets(model.topology, every)]
     needed = jnp.int32(0)
     for group, some in zip(pairs.groups, near, strict=True):
         if some is not None:
-            both.append(_rows_of_found(shapes, group, some, around))
+            both.append(_rows_of_found(shapes, group, some, around, still))
             needed = jnp.maximum(needed, jnp.where(some.needed > group.capacity, some.needed, 0))
     code = jnp.where(_finite(shapes), jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE).astype(jnp.int32)
     met = _in_front(_surface(shapes, [part for part, _ in both], jnp.inf if margin is None else margin))
@@ -214,20 +221,25 @@ def _candidates(shapes: Shapes, pairs: Plan, margin: Any) -> Sequence[Candidates
     return [None if all_of_it else found for all_of_it, found in zip(every, near, strict=True)]
 
 
-def _rows_of(shapes: Shapes, bucket: Bucket, around: Any) -> tuple[_Part, _Part | None]:
+def _rows_of(shapes: Shapes, bucket: Bucket, around: Any, still: Array | None) -> tuple[_Part, _Part | None]:
     own = (-1, *(1,) * len(shapes.batch))
     swapped = None if not any(bucket.swapped) else np.asarray(bucket.swapped).reshape(own)
-    pair = np.asarray(bucket.pair, np.int32)
+    pair, ends = np.asarray(bucket.pair, np.int32), [np.asarray(x, np.int32) for x in bucket[1:3]]
+    there = np.True_ if still is None else ~(still[ends[0]] & still[ends[1]])
     if _by_need(bucket.kinds, around):
-        a, b = (np.asarray(x, np.int32) for x in bucket[1:3])
-        return _met(shapes, around, Pairs(bucket.kinds, a, b, swapped, np.True_), pair)
+        return _met(shapes, around, Pairs(bucket.kinds, *ends, swapped, there), pair)
     a, b = (chosen(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
-    return _Part(jnp.asarray(pair).reshape(own), meet(bucket.kinds, a, b, swapped)), None
+    pair = jnp.where(there, jnp.asarray(pair).reshape(own), -1)
+    return _Part(pair, meet(bucket.kinds, a, b, swapped)), None
 
 
-def _rows_of_found(shapes: Shapes, group: PairGroup, near: Candidates, around: Any) -> tuple[_Part, _Part | None]:
+def _rows_of_found(
+    shapes: Shapes, group: PairGroup, near: Candidates, around: Any, still: Array | None
+) -> tuple[_Part, _Part | None]:
     kinds, swap = ordered(*group.kinds)
     a, b, pair = group.shapes_of(near.row)
+    if still is not None:
+        pair = jnp.where(jnp.take_along_axis(still, a, 0) & jnp.take_along_axis(still, b, 0), -1, pair)
     a, b, swapped = (b, a, np.True_) if swap else (a, b, None)
     if _by_need(kinds, around):
         return _met(shapes, around, Pairs(kinds, a, b, swapped, pair >= 0), pair)

@@ -106,16 +106,18 @@ def longest_step(
     *,
     control: Array | None = None,
     forces: Array | None = None,
+    still: Array | None = None,
 ) -> Array:
     """Time (...) [s] after which no pair can have passed through another unseen; inf if none ever can.
 
     The travel along n is at most the gap (0 when overlapping) and what may go unseen, see the module.
+    still: (..., ns) bool, shapes that do not move, whatever pulls at them.
     """
     if not model.topology.pairs:
         return _first_time(model, state, near, near.gap, control, forces)
     ball, glance = unseen_depths(model, jnp.maximum(near.pair, 0))
     gap = jnp.maximum(near.gap, 0.0)
-    return _first_time(model, state, near, gap + ball, control, forces, farther=gap + glance)
+    return _first_time(model, state, near, gap + ball, control, forces, farther=gap + glance, still=still)
 
 
 @functools.partial(jax.jit, static_argnames="only")
@@ -127,12 +129,14 @@ def unseen_step(
     control: Array | None = None,
     forces: Array | None = None,
     only: tuple[int, ...] | None = None,
+    still: Array | None = None,
 ) -> Array:
     """Time (...) [s] for which no pair can touch that is farther apart than margin [m], a number or (...).
 
     In so much time no shape moves further than half the margin, whatever way.  only: the shapes that are asked for.
+    still: as for `longest_step`.
     """
-    side = _sides(model, state, control, forces)
+    side = _moving(_sides(model, state, control, forces), still)
     g = norm(Vec3.of(model.gravity[..., None, :]))
     half = jnp.asarray(margin, side.slope.dtype)[..., None] / 2
     time = _first_root(*jnp.broadcast_arrays(half, norm(side.velocity) + side.slope, g * side.falls + side.growth))
@@ -201,12 +205,13 @@ def _first_time(
     distance: Array,
     *drive: Array | None,
     farther: Array | None = None,
+    still: Array | None = None,
 ) -> Array:
     """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m], or by
     `farther` while the middles of the two shapes do not come half the way to each other."""
     if not model.topology.pairs:
         return jnp.full(near.gap.shape[:-1], jnp.inf, near.gap.dtype)
-    table = _table(model, state, *drive)
+    table = _table(_moving(_sides(model, state, *drive), still))
     batch = jnp.broadcast_shapes(table.shape[:-2], near.pair.shape[:-1])
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
     lead = len(batch)
@@ -246,9 +251,16 @@ def _lasting(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: Any,
     return time
 
 
-def _table(model: Model, state: State, *drive: Array | None) -> Array:
+def _moving(side: _Side, still: Array | None) -> _Side:
+    """Bounds of shapes (..., ns), of which those that are still stay where they are."""
+    if still is None:
+        return side
+    velocity, falls, slope, growth = jax.tree.map(lambda x: jnp.where(still, 0.0, x), side[:4])
+    return side._replace(velocity=velocity, falls=falls, slope=slope, growth=growth)
+
+
+def _table(side: _Side) -> Array:
     """(..., ns, columns) the bounds of every shape, as `_Side.of_columns` reads them."""
-    side = _sides(model, state, *drive)
     columns = [*(getattr(side.velocity, k) for k in "xyz"), side.falls, side.slope, side.growth]
     columns += [*(getattr(side.center, k) for k in "xyz"), side.full]
     columns += [*(getattr(side.middle, k) for k in "xyz"), side.endless, side.concave]

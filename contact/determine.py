@@ -51,6 +51,7 @@ def determine(
     envelope: float = ENVELOPE,
     limits: bool = True,
     reach: Array | None = None,
+    still: Array | None = None,
 ) -> Contacts:
     """All contacts at the coordinates q (*batch, nq): gaps of at most `envelope` gap bands.
 
@@ -58,6 +59,7 @@ def determine(
     max_contacts: room for so many (None: for `default_capacity`); `.code` says whether it was enough.
     limits: whether joints may have limits.
     reach: of each row of `near` and then of each joint, (N + n, *batch), gaps that count too [m, rad].
+    still: (nv, *batch) bool, degrees of freedom whose limits do not count.
     """
     room = default_capacity(model.topology) if max_contacts is None else max_contacts
     far = envelope * model.gap_band
@@ -69,6 +71,8 @@ def determine(
     contacts = _touching(model, near)
     if limits:
         stops = _limits(model, q)
+        if still is not None:
+            stops = stops._replace(active=stops.active & ~still[limited(model.topology)[0]])
         contacts = _joined(contacts, stops._replace(active=stops.active & (stops.gap <= of_joints)))
     contacts = contacts if len(contacts.gap) else _nowhere(contacts)
     return _packed(contacts, min(room, len(contacts.gap)), missing, in_order)

@@ -20,6 +20,7 @@ from ..engine.model import Model
 from ..engine.results import EVENTS_FULL, OK, gravest
 from ..engine.state import State
 from .clock import Frames
+from .islands_asleep import fallen_asleep
 from .lanes import Lane
 from .motion.forces import Drive
 from .recording import Events, Record, events_of
@@ -48,6 +49,7 @@ class Frame(NamedTuple):
     were used up is well.
     contacts, pairs: () the most contacts at one time; near pairs that there was no room for, 0 where there was.
     windows: () steps that were windows.
+    island: (T,) who sleeps at its end, see `islands_asleep.py`.  slept: (T,) how long each tree did [s].
     """
 
     state: State
@@ -61,29 +63,41 @@ class Frame(NamedTuple):
     contacts: Array
     pairs: Array
     windows: Array
+    island: Any
+    slept: Array
 
 
-def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Drive, *bounds: Array) -> Frame:
+def frame(
+    static: tuple[Rules, int, int, bool],
+    model: Model,
+    state: State,
+    drive: Drive,
+    island: Array,
+    quiet: Array,
+    *bounds: Array,
+) -> Frame:
     """One scene.
 
-    static: rules; room for so many impacts; for the resting contacts of so many steps, the first ones and the last.
+    static: rules; room for so many impacts; for the resting contacts of so many steps, the first ones and the last;
+    whether anything may fall asleep.
+    island: (T,) who sleeps at its start.  quiet: (T,) bool, trees that may fall asleep.
     bounds: () how long the frame is [s], the longest step [s], the most ticks, and how long windows are [s], if there
     are any.
     """
-    (rules, most_impacts, most_steps), (dt, max_dt, max_ticks, *windows) = static, bounds
+    (rules, most_impacts, most_steps, sleeps), (dt, max_dt, max_ticks, *windows) = static, bounds
     model, interval = rules.paced(model, max_dt), Frames(dt, dt, jnp.int32(1))
     told = lambda *_: drive  # noqa: E731
-    start = first_lane(rules, model, state, interval, told, *windows)
+    start = first_lane(rules, model, state, interval, told, windows[0] if windows else None, island)
     most = sum((2 * dt / window for window in windows), start=0.0) + max_ticks * (1 + len(windows))
     nothing = _touching(start.ready.contacts, in_envelope(model, start.ready.contacts))
     carried = jax.tree.map(lambda x: jnp.broadcast_to(x, (most_steps, *x.shape)), nothing)
 
     def busy(carry: Any) -> Array:
-        turns, _, _, lane, _, _ = carry
+        turns, _, _, lane, _, _, _ = carry
         return (turns < most) & ~lane.done
 
-    def one(carry: tuple[Array, Array, Touching, Lane, Record, Touching]) -> Any:
-        turns, steps, before, lane, record, carried = carry
+    def one(carry: tuple[Array, Array, Touching, Lane, Record, Touching, Array]) -> Any:
+        turns, steps, before, lane, record, carried, slept = carry
         if windows:
             lane = lane.in_windows(turns >= max_ticks)
         ticked = tick(rules, model, lane, interval, max_dt, told)
@@ -94,18 +108,27 @@ def frame(static: tuple[Rules, int, int], model: Model, state: State, drive: Dri
         carried = jax.tree.map(lambda log, new: _put(log, slot, new, keep), carried, rested)
         record = ticked.logged(record)
         there = _touching(ticked.contacts, in_envelope(model, ticked.contacts))
-        before = jax.tree.map(lambda new, old: jnp.where(lane.fresh, new, old), there, before)
-        return turns + 1, steps + keep, before, ticked.lane, record, carried
+        before = jax.tree.map(lambda new, old: jnp.where(turns == 0, new, old), there, before)
+        slept = slept + jnp.where(_asleep(lane), lane.clock.left - ticked.lane.clock.left, 0)
+        return turns + 1, steps + keep, before, ticked.lane, record, carried, slept
 
     zero = jnp.int32(0)
-    first = (zero, zero, nothing, start, Record.new(state, 0, most_impacts), carried)
-    turns, _, before, lane, record, carried = jax.lax.while_loop(busy, one, first)
+    slept = jnp.zeros(island.shape, state.q.dtype)
+    first = (zero, zero, nothing, start, Record.new(state, 0, most_impacts), carried, slept)
+    turns, _, before, lane, record, carried, slept = jax.lax.while_loop(busy, one, first)
     left = jnp.where(lane.done, 0, lane.clock.left)
     code = gravest(lane.code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
     room = lane.counts.contacts, lane.counts.pairs, lane.counts.windows
     after, impacts = lane.ready.contacts, _in_world(events_of(record, rules.law))
-    there = _touching(after, in_envelope(model, after))
-    return Frame(lane.ready.state, left, turns, before, there, impacts, carried, code, *room)
+    there, end, last = _touching(after, in_envelope(model, after)), lane.ready.state, lane.island
+    if sleeps and last is not None:
+        last = fallen_asleep(model, last, state, end, after, lane.ready.rows, quiet & lane.done)
+    return Frame(end, left, turns, before, there, impacts, carried, code, *room, last, slept)
+
+
+def _asleep(lane: Lane) -> Array:
+    assert lane.island is not None
+    return lane.island >= 0
 
 
 def _touching(contacts: Contacts, real: Array, impulse: Vec3 | None = None) -> Touching:

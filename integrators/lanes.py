@@ -174,6 +174,7 @@ class Lane(NamedTuple):
     fresh: (*batch) whether nothing but its state is known yet.
     late: (T, *batch) zeros; their derivative is by how much each tree's time is behind the clock's [s].
     asleep: (*batch) whether the last tick led to where it began, so that all others do until orders change.
+    island: (T, *batch) which trees sleep, see `islands_asleep.py`; None where none ever do.
     tried: the last proposal; None where it is of no further use."""
 
     ready: Ready
@@ -185,6 +186,7 @@ class Lane(NamedTuple):
     fresh: Array
     late: Array
     asleep: Array
+    island: Array | None = None
     tried: Any = None
 
     def in_windows(self, wanted: Array) -> Lane:

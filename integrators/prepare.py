@@ -22,6 +22,7 @@ from ..contact.rows import Rows, relative
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
+from .islands_asleep import dofs_asleep, shapes_still
 from .lanes import Ready
 from .motion.forces import Drive, acceleration, column
 from .proposal import Proposal
@@ -45,13 +46,17 @@ def prepared(
     max_dt: Array,
     tried: Proposal | None = None,
     before: State | None = None,
+    island: Array | None = None,
 ) -> Ready:
     """near, bounds, contacts, rows: what was found at `state`, whose velocities have been through their impacts.
-    tried, before: the step that led here, and the state it began with; None at the start."""
+    tried, before: the step that led here, and the state it began with; None at the start.
+    island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody."""
     dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
+    if island is not None:
+        dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
     expected = dv if tried is None or before is None else _expected(dv, tried, before)
     known = stop_gradient((model, state, near, bounds, told, expected))  # a choice has no derivative
-    longest, touch, room = _how_far(rules, *known)
+    longest, touch, room = _how_far(rules, *known, island)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
@@ -67,22 +72,31 @@ def _expected(dv: Array, tried: Proposal, before: State) -> Array:
 
 
 def _how_far(
-    rules: Rules, model: Model, state: State, near: Proximities, bounds: Proximities, told: Drive, dv: Array
+    rules: Rules,
+    model: Model,
+    state: State,
+    near: Proximities,
+    bounds: Proximities,
+    told: Drive,
+    dv: Array,
+    island: Array | None,
 ) -> tuple[Array, Array, Rooms | None]:
     """The longest step (*batch) in which free bodies pass through nothing unseen and joints are resolved [s], when
     something is expected to touch [s], and what links of trees may do before that."""
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
     if rules.time_control == "fixed":
         return longest, touch, None
+    still = None if island is None else jnp.moveaxis(shapes_still(model.topology, island), 0, -1)
     checked = checked_pairs(model.topology)
     room = rooms(model, state.q, bounds) if checked.any() else None
     if not checked.all():
         free = bounds._replace(active=bounds.active & ~jnp.asarray(checked)[jnp.maximum(bounds.pair, 0)])
-        longest = longest_step(model, state, free, control=told.motors, forces=told.forces)
+        longest = longest_step(model, state, free, control=told.motors, forces=told.forces, still=still)
     margin = reach(model)
     if margin is not None:
         alone = free_shapes(model.topology)
-        unseen = unseen_step(model, state, margin, control=told.motors, forces=told.forces, only=alone)
+        drive = {"control": told.motors, "forces": told.forces}
+        unseen = unseen_step(model, state, margin, **drive, only=alone, still=still)
         longest = jnp.minimum(longest, unseen)
     if has_joints(model.topology):
         longest = jnp.minimum(longest, resolved_step(model, state.q))

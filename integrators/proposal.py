@@ -23,6 +23,7 @@ from ..engine.dynamics.kinematics import integrate_q
 from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
+from .islands_asleep import where_they_were
 from .lanes import Correction, Lane
 from .motion.forces import column
 from .rules import Rules
@@ -76,6 +77,8 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | N
         tried = jax.lax.cond(again, lambda: lane.tried, lambda: _tried(rules, model, lane, h, window))
     q, v = _put_right(model, tried.plain, correction)
     q, v = stilled(model, lane.ready.state, h, q, v, tried.carried)
+    if lane.island is not None:
+        q, v = where_they_were(model.topology, lane.island, lane.ready.state, q, v)
     q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((lane.ready.state.q, q), (lane.ready.state.v, v)))
     return tried._replace(state=State(q, v, tried.plain.t))
 

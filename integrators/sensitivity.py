@@ -52,6 +52,7 @@ from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .islands import islands
+from .islands_asleep import dofs_asleep, shapes_still
 from .lanes import Lane
 from .motion.forces import acceleration
 from .prepare import reach as detected
@@ -85,20 +86,31 @@ def looks(model: Model, q: Array, v: Array, max_dt: Array) -> Array:
     return stop_gradient(shape_speeds(model, q, v) * (AHEAD * max_dt) + ASIDE * size + _sight(q) * model.gap_band)
 
 
-def seen(rules: Rules, model: Model, state: State, look: Array, window: Array | None = None) -> Seen:
-    """At a state.  look: (ns, *batch) [m], see `looks`.  window: (*batch) what may touch within it is a contact [s]."""
+def seen(
+    rules: Rules,
+    model: Model,
+    state: State,
+    look: Array,
+    window: Array | None = None,
+    island: Array | None = None,
+) -> Seen:
+    """At a state.  look: (ns, *batch) [m], see `looks`.  window: (*batch) what may touch within it is a contact [s].
+    island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody."""
     q, reach = state.q, None
+    shapes = None if island is None else shapes_still(model.topology, island)
+    dofs = None if island is None else dofs_asleep(model.topology, island)
     with jax.named_scope("detect"):
         margin = detected(model)
         near, bounds = look_around(
-            model, q, look, margin=jnp.inf if margin is None else margin, max_pairs=rules.max_pairs
+            model, q, look, margin=jnp.inf if margin is None else margin, max_pairs=rules.max_pairs, still=shapes
         )
     with jax.named_scope("determine"):
         if window is not None:
             reach = near_enough(*stop_gradient((model, q, state.v, near, window)), rules.limits)
         contacts = determine(
-            model, q, near, max_contacts=rules.max_contacts, envelope=_sight(q), limits=rules.limits, reach=reach
-        )
+            model, q, near, max_contacts=rules.max_contacts, envelope=_sight(q), limits=rules.limits, reach=reach,
+            still=dofs,
+        )  # fmt: skip
         return Seen(near, bounds, contacts, rows_of(model, q, contacts))
 
 
@@ -106,7 +118,7 @@ def seen(rules: Rules, model: Model, state: State, look: Array, window: Array | 
 def seen_in_time(rules: Rules, model: Model, lane: Lane, tried: Proposal, look: Array) -> tuple[Proposal, Seen, Array]:
     """The end of a proposal, what is seen there, and `Lane.late` there. Where something strikes, the end is when it
     does."""
-    return tried, seen(rules, model, tried.state, look, _length(lane)), lane.late
+    return tried, seen(rules, model, tried.state, look, _length(lane), lane.island), lane.late
 
 
 def _length(lane: Lane) -> Array | None:
@@ -124,7 +136,7 @@ def _moved(rules: Rules, primals: Any, tangents: Any) -> Any:
     def look(q: Array, *own: Array) -> Seen:
         new = dict(zip(varied, own, strict=True))
         changed = jax.tree.unflatten(tree, [new.get(k, x) for k, x in enumerate(fields)])
-        return seen(rules, changed, replace(tried.state, q=q), look_within, _length(lane))
+        return seen(rules, changed, replace(tried.state, q=q), look_within, _length(lane), lane.island)
 
     d: Proposal = filled(tangents[2], tried)
     late = filled(tangents[1].late, lane.late)

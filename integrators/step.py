@@ -24,6 +24,7 @@ from ..engine.model import Model
 from ..engine.results import NOT_FINITE, gravest, no_room
 from ..engine.state import State
 from .clock import Frames, later, started
+from .islands_asleep import woken
 from .lanes import Correction, Counts, Lane, Ready, Search, Window, select
 from .prepare import Told, prepared
 from .proposal import Proposal, kept, proposal
@@ -68,20 +69,22 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
         accepted = verdict.accepted & ~lane.done & ~full
         clock, t = later(lane.clock, tried.h, frames)
+        island, wakes = (None, lane.done & False) if lane.island is None else woken(lane.island, contacts, rows)
     stopped = full | (~lane.done & (verdict.code == NOT_FINITE))
 
     def taken() -> tuple[Lane, Impacts, Impacts | None]:
         early = struck_early(model, lane, tried, accepted)
-        now = accepted & ~left_to_window(lane, verdict.search, tried.window)
+        now = accepted & ~left_to_window(lane, verdict.search, tried.window) & ~wakes
         struck = struck_at(rules, model, tried.state, contacts, rows, now, stalled(lane))
         with jax.named_scope("prepare"):
             after = State(tried.state.q, struck.v, t)
             orders = told(model, after, clock.frame)
-            ready = prepared(rules, model, after, near, bounds, contacts, rows, orders, max_dt, tried, lane.ready.state)
+            found = near, bounds, contacts, rows
+            ready = prepared(rules, model, after, *found, orders, max_dt, tried, lane.ready.state, island)
         code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
-        done, awake = clock.frame > frames.count, jnp.zeros_like(lane.fresh)
+        done, awake = (clock.frame > frames.count) & ~wakes, jnp.zeros_like(lane.fresh)
         count = struck.impacts.count if early is None else struck.impacts.count + early.count
-        new = Lane(ready, verdict.search, clock, counted(count), code, done, awake, late, awake)
+        new = Lane(ready, verdict.search, clock, counted(count), code, done, wakes, late, awake, island)
         return new._replace(asleep=unchanged(lane, new)), struck.impacts, early
 
     def refused() -> tuple[Lane, Impacts, Impacts | None]:
@@ -105,11 +108,18 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
 
 
 def first_lane(
-    rules: Rules, model: Model, state: State, frames: Frames, told: Told, window: Array | None = None
+    rules: Rules,
+    model: Model,
+    state: State,
+    frames: Frames,
+    told: Told,
+    window: Array | None = None,
+    island: Array | None = None,
 ) -> Lane:
     """Lanes at their first states; their first tick goes nowhere and looks what is there.
 
     window: () or (*batch) how long windows are [s]; None: there are none.
+    island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody ever does.
     """
 
     def look() -> Ready:
@@ -124,5 +134,5 @@ def first_lane(
         window = jnp.broadcast_to(window, state.t.shape).astype(state.t.dtype)
     windows = None if window is None else Window(window, no == 0, state.t, no > 0)
     search = Search.new(state.t, Correction.none(model, state.t), windows)
-    lane = Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0)
+    lane = Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0, island)
     return lane._replace(tried=kept(rules, model, lane))

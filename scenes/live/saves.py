@@ -1,4 +1,5 @@
-"""A world's state as bytes: a header of 16 and the arrays q, v and t, little-endian.
+"""A world's state as bytes: a header of 16 and the arrays q, v and t, little-endian; behind them, if anybody sleeps
+(`asleep.py`), 4 bytes a tree that say with whom, and what the motors of those that sleep are told.
 
 2  b"Ca"
 1  version of this layout
@@ -14,7 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-MAGIC, VERSION = b"Ca", 1
+from .asleep import sound
+
+MAGIC, VERSION = b"Ca", 2
 HEADER = struct.Struct("<2sBBf8s")
 
 
@@ -23,23 +26,28 @@ class SaveError(ValueError):
 
 
 class Saved(NamedTuple):
-    """q (nq,), v (nv,), t () in the world's dtype; behind: how far the world is behind [s]."""
+    """q (nq,), v (nv,), t () in the world's dtype; behind: how far the world is behind [s].
+    island (T,), motors (nv,): of those that sleep, see `asleep.py`; of no length where nobody does."""
 
     q: Any
     v: Any
     t: Any
     behind: float
+    island: Any
+    motors: Any
 
 
 def pack(saved: Saved, fingerprint: str) -> bytes:
     """fingerprint: of the model, hexadecimal."""
     wide = saved.q.dtype.itemsize
     head = HEADER.pack(MAGIC, VERSION, wide, saved.behind, bytes.fromhex(fingerprint)[:8])
-    return head + b"".join(x.astype(x.dtype.newbyteorder("<")).tobytes() for x in saved[:3])
+    arrays = (*saved[:3], saved.island.astype(np.int32), saved.motors.astype(saved.q.dtype))
+    return head + b"".join(x.astype(x.dtype.newbyteorder("<")).tobytes() for x in arrays)
 
 
-def unpack(data: bytes, fingerprint: str, nq: int, nv: int, dtype: np.dtype) -> Saved:
-    """The state of a world with so many coordinates and velocities; raises SaveError where the bytes are another's."""
+def unpack(data: bytes, fingerprint: str, nq: int, nv: int, trees: int, dtype: np.dtype) -> Saved:
+    """The state of a world with so many coordinates, velocities and trees; raises SaveError where the bytes are
+    another's."""
     if len(data) < HEADER.size or data[:2] != MAGIC:
         raise SaveError(f"these {len(data)} bytes are no save of a world: give what save() returned, all of it")
     _, version, wide, behind, mark = HEADER.unpack_from(data)
@@ -52,11 +60,20 @@ def unpack(data: bytes, fingerprint: str, nq: int, nv: int, dtype: np.dtype) -> 
         raise SaveError(
             "the save is of another model: make the world from the same scene, with the same pool and the same Carom"
         )
-    whole = HEADER.size + wide * (nq + nv + 1)
-    if len(data) != whole:
-        raise SaveError(f"the save has {len(data)} bytes in place of {whole}: it was cut off, or something was added")
-    numbers = np.frombuffer(data, dtype.newbyteorder("<"), offset=HEADER.size).astype(dtype)
-    q, v, t = np.split(numbers, (nq, nq + nv))
-    if not np.isfinite(numbers).all() or not np.isfinite(behind) or behind < 0:
+    awake = HEADER.size + wide * (nq + nv + 1)
+    asleep = awake + 4 * trees + wide * nv
+    if len(data) not in (awake, asleep):
+        raise SaveError(
+            f"the save has {len(data)} bytes in place of {awake}, or {asleep} where bodies sleep: it was cut off, or "
+            "something was added"
+        )
+    number, rows = dtype.newbyteorder("<"), trees if len(data) == asleep else 0
+    numbers = np.frombuffer(data, number, nq + nv + 1, HEADER.size).astype(dtype)
+    island = np.frombuffer(data, "<i4", rows, awake if rows else 0).astype(np.int32)
+    motors = np.frombuffer(data, number, nv if rows else 0, awake + 4 * rows if rows else 0).astype(dtype)
+    if not np.isfinite(numbers).all() or not np.isfinite(motors).all() or not np.isfinite(behind) or behind < 0:
         raise SaveError("the save holds numbers that are not finite: the bytes were damaged")
-    return Saved(q, v, t[0], behind)
+    if not sound(island):
+        raise SaveError("the save says of bodies that they sleep with some that there are not: the bytes were damaged")
+    q, v, t = np.split(numbers, (nq, nq + nv))
+    return Saved(q, v, t[0], behind, island, motors)

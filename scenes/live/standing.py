@@ -1,6 +1,6 @@
 """How a world stands: its state, and its bodies by name: where they are, and how to put them elsewhere.
 
-Nothing here is remembered but q, v and t; which spare bodies wait is seen from q. Arrays are numpy's.
+Nothing here is remembered but q, v and t, and who sleeps; which spare bodies wait is seen from q. Arrays are numpy's.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ...engine.forest import Forest
 from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ...engine.state import State
+from .asleep import Asleep
 from .pool import PoolError, Spares
 
 
@@ -46,20 +47,21 @@ def places(model: Model, q: jax.Array, v: jax.Array) -> Places:
 class Standing:
     """A world at one instant; every change makes another."""
 
-    def __init__(self, model: Model, spares: Spares, state: State) -> None:
-        self.model, self.spares, self.state = model, spares, state
+    def __init__(self, model: Model, spares: Spares, state: State, asleep: Asleep) -> None:
+        self.model, self.spares, self.state, self.asleep = model, spares, state, asleep
 
     def changed(self, q: Any = None, v: Any = None, t: Any = None) -> Standing:
-        """With some of the state changed."""
+        """With some of the state changed; whose changes wakes up."""
         old: Any = self.state
         q, v, t = (a if b is None else np.asarray(b, a.dtype) for a, b in ((old.q, q), (old.v, v), (old.t, t)))
-        return Standing(self.model, self.spares, State(q, v, t))
+        new = State(q, v, t)
+        return Standing(self.model, self.spares, new, self.asleep.moved(old, new))
 
-    def at(self, state: State) -> Standing:
+    def at(self, state: State, asleep: Asleep) -> Standing:
         """In another state; where nothing but the time changed, what was worked out of it is kept."""
-        new, old = Standing(self.model, self.spares, state), self.state
+        new, old = Standing(self.model, self.spares, state, asleep), self.state
         if state.q is old.q and state.v is old.v:
-            vars(new).update(vars(self), state=state)
+            vars(new).update(vars(self), state=state, asleep=asleep)
         return new
 
     @cached_property

@@ -10,7 +10,7 @@ import numpy as np
 from ...collision.poses import Array
 from ...contact.determine import default_capacity
 from ...engine.closures.blocks import velocity_changes
-from ...engine.dynamics.rnea import rnea
+from ...engine.dynamics.trees import trees_of
 from ...engine.dynamics.wrenches import joint_forces
 from ...engine.model import Model
 from ...engine.native.primitive import native
@@ -21,10 +21,14 @@ from ...integrators.motion.forces import Drive
 from ...integrators.room import given_rooms, with_more
 from ...integrators.rules import Rules
 from ...integrators.sleep import may_sleep
+from .asleep import pushed
 from .pool import Spares
+from .touching import Held
 
 # what rested is kept of so many steps of a frame, the first of them and the last; of fewer where that is so many rows
 STEPS, ROWS = 16, 2**16
+ISLANDS = 4096  # of which it is remembered what holds them
+NOTHING = np.zeros(0, int), np.zeros(0, int), *np.zeros((3, 0, 3))
 
 
 class Stepper:
@@ -46,48 +50,81 @@ class Stepper:
         self._rules, self._given, self._max_events = rules, given_rooms(rules), max_events
         self._bounds = np.asarray(max_dt, self._dtype), np.asarray(max_ticks, np.int32)
         self._bounds += () if window is None else (np.asarray(window, self._dtype),)
-        still = np.zeros(model.topology.nv, self._dtype)
-        self._weights = np.asarray(rnea(model, np.asarray(spares.parked, self._dtype), still, still))
         self._sleeps = may_sleep(model.topology, Drive())
         self._asleep: tuple[list[bytes], Frame] | None = None
+        self._held: dict[bytes, Any] = {}
 
-    def step(self, state: State, wrenches: Array, motors: Array, dt: float) -> Frame:
-        """A frame of dt [s]. wrenches: (nl, 6) moment about each link's origin [N m] and force [N], world axes.
-        motors: (nv,) what they are told.
+    def step(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> Frame:
+        """A frame of dt [s]. island: (T,) who sleeps.  wrenches: (nl, 6) moment about each link's origin [N m] and
+        force [N], world axes.  motors: (nv,) what they are told.
 
         A world asleep, that is one that the last frame left as it was, is left alone: the same frame comes again.
         """
-        given: list[Any] = [state.q, state.v, wrenches, motors, np.asarray(dt, self._dtype)]
+        given: list[Any] = [state.q, state.v, island, wrenches, motors, np.asarray(dt, self._dtype)]
         bits = [x.tobytes() for x in given]
         if self._asleep and bits == self._asleep[0]:
             frame = self._asleep[1]
             end: Any = np.asarray(state.t + given[-1] - frame.left, self._dtype)
             return frame._replace(state=State(frame.state.q, frame.state.v, end))
-        frame = self._made(state, wrenches, motors, dt)
-        after: list[Any] = [frame.state.q, frame.state.v]
-        stays = self._sleeps and bits[:2] == [x.tobytes() for x in after]
+        frame = self._made(state, island, wrenches, motors, dt)
+        after: list[Any] = [frame.state.q, frame.state.v, frame.island]
+        stays = self._sleeps and bits[:3] == [x.tobytes() for x in after]
         self._asleep = (bits, frame) if stays else None
         return frame
 
-    def _made(self, state: State, wrenches: Array, motors: Array, dt: float) -> Frame:
-        held, waits = np.zeros_like(self._weights), self._spares.owned[self._spares.waiting(state.q)]
-        dofs, coordinates = waits[:, 2, None] + np.arange(6), waits[:, 1, None] + np.arange(7)
-        held[dofs] = self._weights[dofs]
-        given = (x.astype(self._dtype) for x in (wrenches, motors, held, np.asarray(dt)))
-        numbers = packed(self._model), state, *given, *self._bounds
+    def held(self, state: State, island: Array, motors: Array, frame: Frame) -> Held:
+        """What held those that slept (T,) at the start of a frame, where the world stood in this state.
+
+        Each island is asked by itself, by a step of it alone: the answer is the same whoever else sleeps.
+        """
+        islands = [self._rows(state, island, motors, tree) for tree in np.unique(island[island >= 0])]
+        columns = (np.concatenate(x) for x in zip(*islands, strict=True)) if islands else NOTHING
+        tree, pair, point, normal, force = columns
+        impulse = np.where(frame.slept[tree] > 0, frame.slept[tree], 0)[:, None] * force
+        return Held(pair, point, normal, impulse, frame.island[tree] >= 0)
+
+    def _rows(self, state: State, island: Array, motors: Array, tree: int) -> tuple[Array, ...]:
+        """Rows of contacts that hold an island: its tree, their pair, point, normal, and force on A [N]."""
+        trees = trees_of(self._model.topology)
+        mine = np.append(island == tree, False)
+        coordinates = np.repeat(mine[trees.of_link[:-1]], np.diff(self._model.topology.q_start))
+        dofs = mine[trees.block // trees.w]
+        key = b"".join(x.tobytes() for x in (mine, state.q[coordinates], motors[dofs]))
+        if key not in self._held:
+            if len(self._held) >= ISLANDS:
+                self._held.clear()
+            others = np.where(mine[:-1], -1, np.arange(len(island), dtype=np.int32))
+            nothing = np.zeros((self._model.topology.n_links, 6))
+            alone = self._made(state, others, nothing, motors, float(self._bounds[0]))
+            parts = alone.after, alone.carried
+            pair, point, normal, impulse = (
+                np.concatenate([getattr(x, name).reshape(-1, *own) for x in parts])
+                for name, own in (("pair", ()), ("point", (3,)), ("normal", (3,)), ("impulse", (3,)))
+            )
+            real = pair >= 0
+            rows = (np.full(len(pair), tree), pair, point, normal, impulse / self._bounds[0])
+            self._held[key] = tuple(x[real] for x in rows)
+        return self._held[key]
+
+    def _made(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> Frame:
+        waits = self._spares.owned[self._spares.waiting(state.q), 0]
+        parked = trees_of(self._model.topology).of_link[waits]
+        still, quiet = np.array(island), ~pushed(self._model.topology, wrenches)
+        still[parked] = parked
+        given = (x.astype(self._dtype) for x in (wrenches, motors, np.asarray(dt)))
+        numbers = packed(self._model), state, still, quiet, *given, *self._bounds
         done = self._advanced(numbers)
         while (more := with_more(self._rules, *self._ended(done), self._given)) != self._rules:
             self._rules = more  # from here on: what needed it once may need it again
             done = self._advanced(numbers)
-        q: Any = np.array(done.state.q)
-        v: Any = np.array(done.state.v)
-        q[coordinates], v[dofs] = self._spares.parked[coordinates], 0
-        return done._replace(state=State(q, v, done.state.t))
+        after = np.array(done.island)
+        after[parked] = -1
+        return done._replace(island=after)
 
     def _advanced(self, numbers: Any) -> Frame:
         room = self._rules.max_contacts or default_capacity(self._model.topology)
-        static = self._rules, self._max_events, max(2, min(STEPS, ROWS // room))
-        return jax.device_get(_advance(static, *numbers))
+        static = self._rules, self._max_events, max(2, min(STEPS, ROWS // room)), self._sleeps
+        return jax.tree.map(np.asarray, _advance(static, *numbers))
 
     @staticmethod
     def _ended(frame: Frame) -> tuple[int, int, int]:
@@ -100,8 +137,16 @@ class Stepper:
 
 @native
 def _advance(
-    static: Any, given: Packed | Model, state: State, wrenches: Any, motors: Any, held: Any, dt: Any, *bounds: Any
+    static: Any,
+    given: Packed | Model,
+    state: State,
+    island: Any,
+    quiet: Any,
+    wrenches: Any,
+    motors: Any,
+    dt: Any,
+    *bounds: Any,
 ) -> Frame:
     model = unpacked(given)
-    forces = joint_forces(model, state.q, wrenches) + held
-    return frame(static, model, state, Drive(motors, forces), dt, *bounds)
+    forces = joint_forces(model, state.q, wrenches)
+    return frame(static, model, state, Drive(motors, forces), island, quiet, dt, *bounds)

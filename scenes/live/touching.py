@@ -64,12 +64,24 @@ class Bodies:
         return couples, np.array([number[couple] for couple in named], np.int64), np.where(still, -1.0, 1.0)
 
 
-def contacts_of(bodies: Bodies, frame: Any) -> list[Contact]:
+@dataclass(frozen=True)
+class Held:
+    """What holds islands that sleep, n rows as those of `integrators.frame.Touching`: impulse (n, 3) [N s], over so
+    much time (n,) of a frame as they slept; here: (n,) bool, which sleep at its end."""
+
+    pair: Array
+    point: Array
+    normal: Array
+    impulse: Array
+    here: Array
+
+
+def contacts_of(bodies: Bodies, frame: Any, held: Held) -> list[Contact]:
     """Of a `integrators.frame.Frame`, whose arrays are numpy's, ordered by the bodies' names."""
     couples, couple_of, side = bodies.couples
     hits = frame.impacts
     struck = (hits.pair >= 0) & (np.arange(len(hits.pair)) < hits.count)
-    resting = [frame.before, frame.after, frame.carried]
+    resting = [frame.before, frame.after, frame.carried, held]
     pair = np.concatenate([hits.pair[struck], *(x.pair.ravel() for x in resting)])
     vectors = [
         np.concatenate([getattr(hits, name)[struck], *(getattr(x, name).reshape(-1, 3) for x in resting)])
@@ -87,7 +99,9 @@ def contacts_of(bodies: Bodies, frame: Any) -> list[Contact]:
     speed, count, first = np.zeros(len(touched)), np.zeros(len(touched), int), row[: struck.sum()]
     np.maximum.at(speed, first, -hits.u_before[struck, 2])
     np.add.at(count, first, 1)
-    before, after = (np.isin(touched, couple_of[x.pair[x.pair >= 0]]) for x in (frame.before, frame.after))
+    ends = ((frame.before.pair, held.pair), (frame.after.pair, held.pair[held.here]))
+    pairs = (np.concatenate(pair) for pair in ends)
+    before, after = (np.isin(touched, couple_of[pair[pair >= 0]]) for pair in pairs)
     return [
         Contact(a, b, _phase(*phase), x[:3], x[3:6], x[6:9], float(u), int(n))
         for (a, b), phase, x, u, n in zip(

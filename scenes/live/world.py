@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from ..sources import load
 from ..spec import SceneSpec
 from . import saves
 from .asking import Hit, Questions, placed_shape
+from .asleep import Asleep
 from .pool import Pool, Spares, with_spares
 from .standing import Standing, checked
 from .stepping import Stepper
@@ -74,7 +76,8 @@ class Live:
         spec, names = with_spares(spec, pool or {})
         self.dt = _positive("dt", dt)
         self.model, start = compile_scene(spec, dtype=dtype)
-        self._start = Standing(self.model, Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start))
+        spares, state = Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start)
+        self._start = Standing(self.model, spares, state, Asleep.nobody(self.model.topology))
         longest = self.dt if max_dt is None else _positive("max_dt", max_dt)
         limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
         limits |= not self.model.topology.pairs  # where nothing can touch, a step looks at limits, be there none
@@ -98,22 +101,26 @@ class Live:
     def step(self, dt: float | None = None) -> None:
         """One frame of dt seconds (None: the world's own), with the forces applied since the last one."""
         asked = (self.dt if dt is None else _positive("dt", dt)) + self.behind
-        frame = self._stepper.step(self.state, self._pushes, self._motors, asked)
+        motors = self._motors.astype(self.state.q.dtype)
+        asleep, before = self._now.asleep.pushed(self._pushes, motors), self.state
+        frame = self._stepper.step(before, asleep.island, self._pushes, motors, asked)
         code = results.Code(int(frame.code))
         if code.grave:
             results.raise_for(frame.code, self.state.t)
         if code != results.OK and code not in self._warned:
             self._warned.add(code)
             warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
-        again = frame.carried is self._told
-        contacts = self._contacts if again and self._contacts else contacts_of(self._bodies, frame)
-        self._stand(self._now.at(frame.state))
+        again = self._contacts if frame.carried is self._told else None
+        self._stand(self._now.at(frame.state, asleep.after(frame.island, motors)))
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, LATEST), int(frame.windows)
         self.missed += max(left - LATEST, 0.0)
         self._pushes[:] = 0
-        self._contacts, self._told = contacts, frame.carried
-        for contact in self._contacts:
+        self._told = frame.carried
+        self._contacts = again or functools.cache(
+            lambda: contacts_of(self._bodies, frame, self._stepper.held(before, asleep.island, motors, frame))
+        )
+        for contact in self._contacts() if self._callbacks else ():
             for callback, body in self._callbacks:
                 if body in (None, contact.a, contact.b):
                     callback(contact)
@@ -224,7 +231,7 @@ class Live:
 
     def contacts(self) -> list[Contact]:
         """What touched in the last frame, one record a pair of bodies; nothing once the state was changed by hand."""
-        return self._contacts
+        return list(self._contacts())
 
     def on_contact(self, callback: Callable[[Contact], Any], body: str | None = None) -> None:
         """Call back for every contact of every frame from now on, or for those of one body, once `step` is done."""
@@ -256,25 +263,31 @@ class Live:
 
     def save(self) -> bytes:
         """All that decides what comes next, but for the forces and motors of frames to come: those are inputs."""
-        return saves.pack(saves.Saved(self.state.q, self.state.v, self.state.t, self.behind), self._mark)
+        asleep = self._now.asleep
+        known = (asleep.island, asleep.motors) if asleep.some else (asleep.island[:0], asleep.motors[:0])
+        return saves.pack(saves.Saved(self.state.q, self.state.v, self.state.t, self.behind, *known), self._mark)
 
     def load(self, data: bytes) -> None:
         """Back to what `save` returned; raises SaveError where it is not of this world. Pending forces are dropped."""
-        saved = saves.unpack(data, self._mark, len(self.state.q), len(self.state.v), self.state.q.dtype)
+        nobody, state = self._start.asleep, self.state
+        sizes = len(state.q), len(state.v), len(nobody.island)
+        saved = saves.unpack(data, self._mark, *sizes, state.q.dtype)
         self._pushes[:] = 0
         self.behind = saved.behind
-        self._stand(self._now.changed(saved.q, saved.v, saved.t))
+        asleep = nobody.after(saved.island, saved.motors) if len(saved.island) else nobody
+        self._stand(self._now.at(State(saved.q, saved.v, saved.t), asleep))
 
     def hash(self) -> str:
         """`carom.state_hash` of the state."""
         return str(state_hash(self.state))
 
     def _stand(self, standing: Standing) -> None:
-        self._now, self._contacts = standing, []
+        self._now, self._contacts = standing, list
 
     def _warm(self, probes: Sequence[Shape]) -> None:
         """Everything once, and the state as it was."""
-        self._stepper.step(self.state, self._pushes, self._motors, self.dt)
+        nobody = self._now.asleep.island
+        self._stepper.step(self.state, nobody, self._pushes, self._motors.astype(self.state.q.dtype), self.dt)
         self._stepper.answer(self.state.q, self._pushes)
         self.poses()
         self.rays(ORIGIN, (0.0, 0.0, 1.0))

@@ -1,0 +1,93 @@
+"""Islands asleep: trees that touch each other and that a frame left as they were are left alone, until something comes.
+
+A frame that takes an island of bodies at rest to where it began, to the last bit, will do so again, as long as nothing
+else is near and nothing else acts. Such an island sleeps: it does not move, nothing is looked for within it, and its
+contacts are not solved for. It costs what a static costs.
+
+It wakes when something that is awake comes within sight of any of its bodies (`SIGHT` in `contact/determine.py`, before
+they touch). The step that led there is accepted, what strikes at its end is left, and the lane looks once more where it
+stands, now with the whole island: its contacts are found again, and all that strikes is resolved with them. Who pushes
+a body, or puts it elsewhere, wakes its island (`scenes/live/asleep.py`).
+
+An island is named by its lowest tree: `island` (T, *batch), the one each tree sleeps with, -1 where it is awake.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..contact.contacts import Contacts
+from ..contact.determine import in_envelope
+from ..contact.rows import Rows
+from ..engine.dynamics.trees import trees_of
+from ..engine.model import Model, Topology
+from ..engine.state import State
+from .islands import islands
+
+
+def dofs_asleep(topology: Topology, island: Array) -> Array:
+    """(nv, *batch) bool."""
+    trees = trees_of(topology)
+    return island[trees.block // trees.w] >= 0
+
+
+def shapes_still(topology: Topology, island: Array) -> Array:
+    """(ns, *batch) bool: shapes of what sleeps, and static ones."""
+    tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]  # of link -1 it is the world, the last
+    return jnp.concatenate([island >= 0, jnp.ones_like(island[:1], bool)])[tree]
+
+
+def where_they_were(topology: Topology, island: Array, before: State, q: Array, v: Array) -> tuple[Array, Array]:
+    """q (*batch, nq), v (*batch, nv) of a step's end, and of what sleeps as they were before the step."""
+    tree = trees_of(topology).of_link[:-1]
+    ends = []
+    for start, old, new in ((topology.q_start, before.q, q), (topology.v_start, before.v, v)):
+        asleep = jnp.moveaxis(island[np.repeat(tree, np.diff(start))] >= 0, 0, -1)
+        ends.append(jnp.where(asleep, old, new))
+    return ends[0], ends[1]
+
+
+def woken(island: Array, contacts: Contacts, rows: Rows) -> tuple[Array, Array]:
+    """Who sleeps (T, *batch) with these contacts in sight, and whether (*batch) that wakes anybody."""
+    padded = jnp.concatenate([island, jnp.full_like(island[:1], -1)])
+    seen = jnp.where(contacts.active[:, None], jnp.take_along_axis(padded[None], rows.tree, 1), -1)  # (C, 2, *batch)
+    names = jnp.arange(len(island), dtype=jnp.int32).reshape(-1, 1, 1, *(1,) * (island.ndim - 1))
+
+    def wake() -> Array:
+        called = (seen[None] == names).any((1, 2))  # (T, *batch)
+        mine = jnp.take_along_axis(called, jnp.maximum(island, 0), 0)
+        return jnp.where(mine, -1, island)
+
+    some = (seen >= 0).any((0, 1))
+    return jax.lax.cond(some.any(), wake, lambda: island), some
+
+
+def fallen_asleep(
+    model: Model, island: Array, before: State, after: State, contacts: Contacts, rows: Rows, quiet: Array
+) -> Array:
+    """Who sleeps (T, *batch) after a frame that began and ended in these states.
+
+    island: who slept at its end.  contacts, rows: of its end.
+    quiet: (T, *batch) bool, of which trees nothing else may change.
+    """
+    topology = model.topology
+    tree = trees_of(topology).of_link[:-1]
+
+    def all_of(same: Array, start: tuple[int, ...]) -> Array:
+        """(T, *batch) whether that holds for all of a tree's entries (*batch, n)."""
+        own = np.repeat(tree, np.diff(start)) == np.arange(len(island))[:, None]  # (T, n)
+        rows = own.reshape(*own.shape, *(1,) * (same.ndim - 1))
+        return (jnp.moveaxis(same, -1, 0) | ~rows).all(1)
+
+    still = all_of(before.q == after.q, topology.q_start) & quiet
+    still = still & all_of((before.v == after.v) & (after.v == 0), topology.v_start)
+
+    def sleep() -> Array:
+        own = islands(topology, rows.tree, in_envelope(model, contacts))
+        restless = (own[None] == own[:, None]) & ~still[None]  # (T, T, *batch)
+        return jnp.where((island < 0) & ~restless.any(1), own, island)
+
+    return jax.lax.cond((still & (island < 0)).any(), sleep, lambda: island)

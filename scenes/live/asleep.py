@@ -1,0 +1,89 @@
+"""Who sleeps in a world, as the host knows it, and saves keep it. See `integrators/islands_asleep.py`.
+
+What pushes a body, puts it elsewhere, or tells its motors something new wakes its island.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...collision.poses import Array
+from ...engine.dynamics.trees import trees_of
+from ...engine.model import Topology
+from ...engine.state import State
+
+
+@dataclass(frozen=True)
+class Asleep:
+    """island: (T,) the lowest tree of those that each tree sleeps with, -1 where it is awake.
+    motors: (nv,) what the motors of those that sleep are told, 0 of others."""
+
+    topology: Topology
+    island: Array
+    motors: Array
+
+    @staticmethod
+    def nobody(topology: Topology) -> Asleep:
+        return Asleep(topology, np.full(trees_of(topology).n, -1, np.int32), np.zeros(topology.nv))
+
+    @property
+    def some(self) -> bool:
+        return bool((self.island >= 0).any())
+
+    def without(self, trees: Array) -> Asleep:
+        """With the islands of these trees (T,) bool awake."""
+        called = self.island[trees & (self.island >= 0)]
+        return self._with(np.where(np.isin(self.island, called), -1, self.island)) if len(called) else self
+
+    def pushed(self, wrenches: Array, motors: Array) -> Asleep:
+        """After pushes (nl, 6) and orders (nv,) to come."""
+        if not self.some:
+            return self
+        dofs = self._tree_of_dofs
+        return self.without(pushed(self.topology, wrenches) | _any(dofs, motors != self.motors, len(self.island)))
+
+    def moved(self, before: State, after: State) -> Asleep:
+        """After the state was changed by hand."""
+        if not self.some:
+            return self
+        q, v = (np.asarray(getattr(before, x)) != np.asarray(getattr(after, x)) for x in "qv")
+        trees, topology, n = trees_of(self.topology), self.topology, len(self.island)
+        of_coordinates = np.repeat(trees.of_link[:-1], np.diff(topology.q_start))
+        return self.without(_any(of_coordinates, q, n) | _any(self._tree_of_dofs, v, n))
+
+    def after(self, island: Array, motors: Array) -> Asleep:
+        """At the end of a frame. motors: (nv,) what they are told."""
+        if island.tobytes() == self.island.tobytes():
+            return self
+        return Asleep(self.topology, island, motors)._with(island)
+
+    def _with(self, island: Array) -> Asleep:
+        sleeps = np.append(island >= 0, False)[self._tree_of_dofs]
+        return Asleep(self.topology, island, np.where(sleeps, self.motors, 0.0))
+
+    @property
+    def _tree_of_dofs(self) -> Array:
+        trees = trees_of(self.topology)
+        return trees.block // trees.w
+
+
+def pushed(topology: Topology, wrenches: Array) -> Array:
+    """(T,) bool, trees with a link that is pushed by one of the wrenches (nl, 6)."""
+    trees = trees_of(topology)
+    return _any(trees.of_link[:-1], wrenches.any(1), trees.n)
+
+
+def sound(island: Any) -> bool:
+    """Whether (T,) whole numbers may say who sleeps."""
+    named = island[island >= 0]
+    return bool(((island >= -1) & (island < len(island))).all() and (island[named] == named).all())
+
+
+def _any(tree: Array, yes: Array, n: int) -> Array:
+    """(n,) bool, trees of which anything is so; tree: of each entry, n of the world."""
+    found = np.zeros(n + 1, bool)
+    found[tree[yes]] = True
+    return found[:n]

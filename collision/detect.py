@@ -154,11 +154,10 @@ def _in_front(near: Proximities) -> Proximities:
 
     columns = near.pair, near.gap, near.normal, near.point_a, near.point_b
     rows = (jnp.moveaxis(x, 0, -2) for x in up_to_the_last(some, real, columns, order, FEW))
-    pair, gap, *vectors = (x.reshape(y.shape) for x, y in zip(rows, columns, strict=True))
+    pair, gap, normal, a, b = (x.reshape(y.shape) for x, y in zip(rows, columns, strict=True))
     active = jnp.moveaxis(real, 0, -1)
-    return Proximities(
-        jnp.where(active, pair, -1), active, jnp.where(active, gap, jnp.inf), *vectors, near.code, near.needed
-    )
+    pair, gap = jnp.where(active, pair, -1), jnp.where(active, gap, jnp.inf)
+    return Proximities(pair, active, gap, normal, a, b, near.code, near.needed)
 
 
 def _finite(shapes: Shapes) -> Array:

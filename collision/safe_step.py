@@ -222,7 +222,8 @@ def _first_time(
 
     numbers = near.active, jnp.maximum(near.pair, 0), (distance, near.gap, farther)
     vectors = near.normal, near.point_a, near.point_b
-    rows = *jax.tree.map(lambda x: first(x, 0), numbers), tuple(first(x, 1) for x in vectors)
+    active, *others = jax.tree.map(lambda x: first(x, 0), numbers)
+    rows = active, *others, tuple(first(x, 1) for x in vectors)
 
     def lasting(given: Any, rows: Any) -> Array:
         table, g = given
@@ -231,8 +232,8 @@ def _first_time(
         a, b = (jnp.take_along_axis(table, shape[..., None], axis=-2) for shape in shapes)
         return jnp.moveaxis(_lasting(a, b, Vec3.of(g), active, vectors, distances), -1, 0)
 
-    time = up_to_the_last(lasting, rows[0], (table, model.gravity[..., None, :]), rows)
-    return jnp.where(rows[0], time, jnp.inf).min(0, initial=jnp.inf)
+    time = up_to_the_last(lasting, active, (table, model.gravity[..., None, :]), rows)
+    return jnp.where(active, time, jnp.inf).min(0, initial=jnp.inf)
 
 
 @fence

@@ -49,7 +49,8 @@ class Asleep:
         """After the state was changed by hand."""
         if not self.some:
             return self
-        q, v = (np.asarray(getattr(before, x)) != np.asarray(getattr(after, x)) for x in "qv")
+        pairs = (before.q, after.q), (before.v, after.v)
+        q, v = (np.atleast_1d(np.asarray(old) != np.asarray(new)) for old, new in pairs)
         trees, topology, n = trees_of(self.topology), self.topology, len(self.island)
         of_coordinates = np.repeat(trees.of_link[:-1], np.diff(topology.q_start))
         return self.without(_any(of_coordinates, q, n) | _any(self._tree_of_dofs, v, n))
@@ -78,8 +79,10 @@ def pushed(topology: Topology, wrenches: Array) -> Array:
 
 def sound(island: Any) -> bool:
     """Whether (T,) whole numbers may say who sleeps."""
+    if ((island < -1) | (island >= len(island))).any():
+        return False
     named = island[island >= 0]
-    return bool(((island >= -1) & (island < len(island))).all() and (island[named] == named).all())
+    return bool((island[named] == named).all())
 
 
 def _any(tree: Array, yes: Array, n: int) -> Array:

@@ -223,7 +223,7 @@ def test_a_save_of_something_else_is_refused(world: Live) -> None:
     for wrong, why in (
         (b"", "these 0 bytes are no save"),
         (b"no" + saved[2:], "no save of a world"),
-        (header(version=9), "has version 9, and this Carom reads 1"),
+        (header(version=9), "has version 9, and this Carom reads 2"),
         (header(wide=4), 'make the world with dtype="float32"'),
         (header(mark=b"another!"), "of another model"),
         (header(behind=-1.0), "not finite"),

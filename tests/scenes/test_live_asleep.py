@@ -70,7 +70,7 @@ def test_what_holds_them_is_told(world):
 
 def test_a_shot_wakes_whom_it_meets_and_nobody_else(world):
     shoot(world)
-    for _ in range(12):
+    for _ in range(8):
         world.step()
     assert sleepers(world) == ["box2", "box3", "door"]
     assert world.velocity("box1")[3] > 0.5  # it was struck

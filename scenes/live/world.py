@@ -92,6 +92,7 @@ class Live:
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
         self._warned: set[results.Code] = set()
         self._told: Any = None  # of the frame that `_contacts` are of
+        self._contacts: Callable[[], list[Contact]] | None
         self.reset()
         if warm:
             self._warm(probes)
@@ -120,7 +121,7 @@ class Live:
         self._contacts = again or functools.cache(
             lambda: contacts_of(self._bodies, frame, self._stepper.held(before, asleep.island, motors, frame))
         )
-        for contact in self._contacts() if self._callbacks else ():
+        for contact in self.contacts() if self._callbacks else ():
             for callback, body in self._callbacks:
                 if body in (None, contact.a, contact.b):
                     callback(contact)
@@ -231,7 +232,7 @@ class Live:
 
     def contacts(self) -> list[Contact]:
         """What touched in the last frame, one record a pair of bodies; nothing once the state was changed by hand."""
-        return list(self._contacts())
+        return [] if self._contacts is None else list(self._contacts())
 
     def on_contact(self, callback: Callable[[Contact], Any], body: str | None = None) -> None:
         """Call back for every contact of every frame from now on, or for those of one body, once `step` is done."""
@@ -282,7 +283,7 @@ class Live:
         return str(state_hash(self.state))
 
     def _stand(self, standing: Standing) -> None:
-        self._now, self._contacts = standing, list
+        self._now, self._contacts = standing, None
 
     def _warm(self, probes: Sequence[Shape]) -> None:
         """Everything once, and the state as it was."""

@@ -68,6 +68,16 @@ def test_what_holds_them_is_told(world):
         assert ground.phase == between.phase == "stay"
 
 
+def test_what_touches_is_told_again_after_a_change_that_is_none(world):
+    world.step()
+    before = [(c.a, c.b, c.phase) for c in world.contacts()]
+    world.teleport("box0")
+    assert world.contacts() == []
+    world.step()
+    assert len(before) == 4
+    assert [(c.a, c.b, c.phase) for c in world.contacts()] == before
+
+
 def test_a_shot_wakes_whom_it_meets_and_nobody_else(world):
     shoot(world)
     for _ in range(8):

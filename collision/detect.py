@@ -226,7 +226,7 @@ def _rows_of(shapes: Shapes, bucket: Bucket, around: Any, still: Array | None) -
     pair, ends = np.asarray(bucket.pair, np.int32), [np.asarray(x, np.int32) for x in bucket[1:3]]
     there = np.True_ if still is None else ~(still[ends[0]] & still[ends[1]])
     if _by_need(bucket.kinds, around):
-        return _met(shapes, around, Pairs(bucket.kinds, *ends, swapped, there), pair)
+        return _met(shapes, around, Pairs(bucket.kinds, ends[0], ends[1], swapped, there), pair)
     a, b = (chosen(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
     pair = jnp.where(there, jnp.asarray(pair).reshape(own), -1)
     return _Part(pair, meet(bucket.kinds, a, b, swapped)), None

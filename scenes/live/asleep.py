@@ -50,7 +50,7 @@ class Asleep:
         if not self.some:
             return self
         pairs = (before.q, after.q), (before.v, after.v)
-        q, v = (np.atleast_1d(np.asarray(old) != np.asarray(new)) for old, new in pairs)
+        q, v = (np.not_equal(np.asarray(old), np.asarray(new)).reshape(-1) for old, new in pairs)
         trees, topology, n = trees_of(self.topology), self.topology, len(self.island)
         of_coordinates = np.repeat(trees.of_link[:-1], np.diff(topology.q_start))
         return self.without(_any(of_coordinates, q, n) | _any(self._tree_of_dofs, v, n))
@@ -85,7 +85,7 @@ def sound(island: Any) -> bool:
     return bool((island[named] == named).all())
 
 
-def _any(tree: Array, yes: Array, n: int) -> Array:
+def _any(tree: Array, yes: Any, n: int) -> Array:
     """(n,) bool, trees of which anything is so; tree: of each entry, n of the world."""
     found = np.zeros(n + 1, bool)
     found[tree[yes]] = True

@@ -66,8 +66,8 @@ class Bodies:
 
 @dataclass(frozen=True)
 class Held:
-    """What holds islands that sleep, n rows as those of `integrators.frame.Touching`: impulse (n, 3) [N s], over so
-    much time (n,) of a frame as they slept; here: (n,) bool, which sleep at its end."""
+    """What held islands in a frame for as long as they slept, n rows as those of `integrators.frame.Touching`.
+    here: (n,) bool, which still sleep at its end."""
 
     pair: Array
     point: Array

@@ -80,7 +80,8 @@ class Stepper:
         islands = [self._rows(state, island, motors, tree) for tree in np.unique(island[island >= 0])]
         columns = (np.concatenate(x) for x in zip(*islands, strict=True)) if islands else NOTHING
         tree, pair, point, normal, force = columns
-        return Held(pair, point, normal, frame.slept[tree][:, None] * force, frame.island[tree] >= 0)
+        slept = np.asarray(frame.slept)[tree]
+        return Held(pair, point, normal, slept[:, None] * force, frame.island[tree] >= 0)
 
     def _rows(self, state: State, island: Array, motors: Array, tree: int) -> tuple[Array, ...]:
         """Rows of contacts that hold an island: its tree, their pair, point, normal, and force on A [N]."""

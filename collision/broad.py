@@ -57,6 +57,11 @@ class PairGroup:
     def n(self) -> int:
         return len(self.pair)
 
+    @property
+    def whole(self) -> bool:
+        """Whether all its pairs are looked at, however far apart they are; a heightfield looks for itself."""
+        return self.way == "every" or "heightfield" in self.kinds
+
     def shapes_of(self, row: Array) -> tuple[Array, Array, Array]:
         """Shapes A and B and row of `topology.pairs` of candidates; an empty slot has the group's first pair's
         shapes, so that what is computed of them is finite, and pair -1."""
@@ -90,6 +95,12 @@ class Plan:
     """The groups of a topology. Static: one object per topology and `max_pairs`, equal to itself only."""
 
     groups: tuple[PairGroup, ...]
+
+    @functools.cached_property
+    def sifted(self) -> tuple[int, ...]:
+        """Shapes of which some pair may be left out, where it is far apart."""
+        parts = [side for group in self.groups if not group.whole for side in (group.a, group.b)]
+        return tuple(np.unique(np.concatenate(parts)).tolist()) if parts else ()
 
 
 class Candidates(NamedTuple):

@@ -210,7 +210,7 @@ class _Part(NamedTuple):
 
 def _candidates(shapes: Shapes, pairs: Plan, margin: Any) -> Sequence[Candidates | None]:
     """Of each group, or None where every pair is one."""
-    every = [group.way == "every" or "heightfield" in group.kinds for group in pairs.groups]
+    every = [group.whole for group in pairs.groups]
     if all(every):
         return [None] * len(every)
     ball, pose = bounding_spheres(shapes.model), shapes.pose

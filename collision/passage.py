@@ -112,11 +112,18 @@ def rooms(model: Model, q: Array, near: Proximities) -> Rooms:
 
 
 def share_of_room(
-    model: Model, before: State, after: State, h: Array, rooms: Rooms, margin: Array | None = None
+    model: Model,
+    before: State,
+    after: State,
+    h: Array,
+    rooms: Rooms,
+    margin: Array | None = None,
+    sifted: tuple[int, ...] = (),
 ) -> Array:
     """The largest share (...) of its room that any pair may have used in the step h (...) [s]: above 1, too much.
 
-    before, after: the step's ends.  rooms: at the first.  margin: (...) [m] beyond which pairs have no row.
+    before, after: the step's ends.  rooms: at the first.  margin: (...) [m] beyond which pairs of two
+    shapes that are `sifted` may have no row.
     """
     kinds = model.topology.shape_kinds
     convex = np.array([not CONCAVE & {kinds[i], kinds[j]} for i, j in model.topology.pairs], bool)
@@ -135,11 +142,11 @@ def share_of_room(
     nearer = jnp.moveaxis(up_to_the_last(used, checked, table, rows), 0, -1)
     share = jnp.where(nearer > 0, nearer, 0.0) / jnp.where(rooms.room > 0, rooms.room, jnp.finfo(nearer.dtype).tiny)
     share = share.max(-1, initial=0.0)
-    if margin is None:
+    free, links = free_links(model.topology), model.topology.shape_links
+    unseen = [k for k in sifted if links[k] >= 0 and not free[links[k]]]
+    if margin is None or not unseen:
         return share
-    free = np.array([i < 0 or free_links(model.topology)[i] for i in model.topology.shape_links], bool)
-    far = jnp.where(free, 0.0, _farthest(table)).max(-1, initial=0.0)
-    return jnp.maximum(share, 2 * far / margin)
+    return jnp.maximum(share, 2 * take(_farthest(table), unseen, -1).max(-1) / margin)
 
 
 class _Ways(NamedTuple):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..engine.algebra.bounded import loop
 from ..engine.algebra.fence import available
 
 FEW = 16  # rows up to which comparing with each is cheaper than a scatter
@@ -25,19 +26,35 @@ def picked(x: Array, index: Array, own: int) -> Array:
     return jnp.take_along_axis(x, flat, 0).reshape(*front, *x.shape[1:])
 
 
-def summed(x: Array, index: Array, n: int) -> Array:
-    """(n, *own axes, *batch): in row i the sum of the rows of x (m, *own axes, *batch) with index (m, *batch) i."""
+def summed(x: Array, index: Array, n: int, real: Array | None = None) -> Array:
+    """(n, *own axes, *batch): in row i the sum of the rows of x (m, *own axes, *batch) with index (m, *batch) i.
+
+    real: (m, *batch) bool, rows that are not 0; None: all may be.
+    """
     own = x.ndim - index.ndim
     index = index.reshape(len(index), *(1,) * own, *index.shape[1:])
     if n <= FEW:
         return jnp.stack([jnp.where(index == i, x, 0).sum(0) for i in range(n)])
     none = jnp.zeros((n, *x.shape[1:]), x.dtype)
     if available():
-        return jax.lax.fori_loop(0, len(x), lambda k, sums: _plus(sums, x[k], index[k]), none)
+        if real is None:
+            return jax.lax.fori_loop(0, len(x), lambda k, sums: _plus(sums, x[k], index[k]), none)
+        number = jnp.arange(1, len(x) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (real.ndim - 1))
+        given = x, index, jnp.where(real, number, 0).max()
+        return loop(len(x), _more, _one_more, given, (jnp.int32(0), none))[1]
     if index.ndim == 1 + own:
         return none.at[index.reshape(-1)].add(x)
     places = jnp.meshgrid(*(jnp.arange(k) for k in x.shape), indexing="ij", sparse=True)
     return none.at[(index, *places[1:])].add(x)
+
+
+def _more(given: tuple[Array, Array, Array], carry: tuple[Array, Array]) -> Array:
+    return carry[0] < given[2]
+
+
+def _one_more(given: tuple[Array, Array, Array], carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    (x, index, _), (k, sums) = given, carry
+    return k + 1, _plus(sums, x[k], index[k])
 
 
 def _plus(sums: Array, row: Array, index: Array) -> Array:

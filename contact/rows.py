@@ -20,6 +20,7 @@ from ..engine.algebra.fence import settled
 from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
 from ..engine.closures.blocks import inverse_inertias
+from ..engine.compaction import up_to_the_last
 from ..engine.dynamics.kinematics import place
 from ..engine.dynamics.trees import Trees, dof_motions, trees_of
 from ..engine.forest import Forest
@@ -28,6 +29,7 @@ from .contacts import Contacts
 from .picking import picked, summed
 
 VECTOR = 64  # bytes: so many contacts at a time are looked at
+FEW = 64  # contacts: so many are not counted first
 
 
 class Rows(NamedTuple):
@@ -117,8 +119,19 @@ def joint_rows(model: Model, inverse: Array, dofs: Sequence[int], drift: Array) 
 
 def relative(rows: Rows, V: Array) -> Vec3:
     """u (C, *batch): velocity of A's point less B's in the contact frames [m/s], from V (T + 1, w, *batch)."""
+    if rows.tree.shape[1] == 1:
+        return _relative(V, rows)
+    return up_to_the_last(_relative, _real(rows), V, rows._replace(Y=None, K=None), FEW)  # type: ignore[arg-type]
+
+
+def _relative(V: Array, rows: Rows) -> Vec3:
     v = of_its_trees(rows, V)
     return jax.tree.map(lambda row, drift: (row * v).sum((1, 2)) + drift, rows.J, rows.drift)
+
+
+def _real(rows: Rows) -> Array:
+    """(C, *batch) contacts whose two trees are two: those that are not there are zeros."""
+    return rows.tree[:, 0] != rows.tree[:, 1]
 
 
 def of_its_trees(rows: Rows, x: Array) -> Array:
@@ -140,11 +153,19 @@ def joint_impulses(rows: Rows, p: Vec3, n: int) -> Array:
 
 
 def _together(columns: Vec3, tree: Array, p: Vec3, n: int) -> Array:
-    x, y, z = (impulse[:, None, None] for impulse in p.xyz)
-    each = columns.x * x + columns.y * y + columns.z * z
     if tree.shape[1] == 1:
+        each = _pushed(None, (columns, p))
         return jnp.concatenate([each.sum(0), jnp.zeros_like(each, shape=(n - 1, *each.shape[2:]))])
-    return summed(each.reshape(-1, *each.shape[2:]), tree.reshape(-1, *tree.shape[2:]), n)
+    real = tree[:, 0] != tree[:, 1]
+    each = up_to_the_last(_pushed, real, None, (columns, p), FEW)
+    real, own = jnp.repeat(real, 2, 0), tree.reshape(-1, *tree.shape[2:])
+    return summed(each.reshape(-1, *each.shape[2:]), own, n, real if len(own) > 2 * FEW else None)
+
+
+def _pushed(_: None, rows: tuple[Vec3, Vec3]) -> Array:
+    columns, p = rows
+    x, y, z = (impulse[:, None, None] for impulse in p.xyz)
+    return columns.x * x + columns.y * y + columns.z * z
 
 
 def _columns(model: Model, motions: tuple[Motion, Vec3], trees: Trees, contacts: Contacts) -> tuple[Vec3, Vec3]:

@@ -13,6 +13,7 @@ from .algebra.bounded import of_the_first
 from .algebra.fence import available
 
 VECTOR = 64  # bytes: so many numbers at a time are looked at
+WORD = 32  # bits
 
 
 def in_front(mask: Array, room: int) -> tuple[Array, Array]:
@@ -22,7 +23,7 @@ def in_front(mask: Array, room: int) -> tuple[Array, Array]:
     which a loop would not compile to one function.
     """
     if available() and mask.size == len(mask):
-        return _one_by_one(mask, room)
+        return _bit_by_bit(mask, room)
     count = jnp.cumsum(mask, 0, dtype=jnp.int32).reshape(len(mask), -1)
     wanted = jnp.arange(1, room + 1, dtype=jnp.int32)
     search = jax.vmap(lambda x: jnp.searchsorted(x, wanted, method="scan_unrolled"), 1, 1)
@@ -31,21 +32,34 @@ def in_front(mask: Array, room: int) -> tuple[Array, Array]:
     return rows.reshape(room, *mask.shape[1:]), real.reshape(room, *mask.shape[1:])
 
 
-def _one_by_one(mask: Array, room: int) -> tuple[Array, Array]:
+def _bit_by_bit(mask: Array, room: int) -> tuple[Array, Array]:
+    """A word at a time, and in a word from one bit to the next that is set."""
     flat = mask.reshape(-1)
     last = jnp.int32(len(flat) - 1)
+    words = _words(flat)
 
-    def put(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        rows, count = carry
-        here = jax.lax.dynamic_index_in_dim(flat, k, 0, keepdims=False)
-        rows = jax.lax.dynamic_update_index_in_dim(rows, jnp.where(here, k, last), jnp.minimum(count, room), 0)
-        return rows, count + here
+    def bits(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        def put(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            word, rows, count = carry
+            below = (word & (~word + 1)) - 1
+            here = WORD * k + jax.lax.population_count(below).astype(jnp.int32)
+            rows = jax.lax.dynamic_update_index_in_dim(rows, here, jnp.minimum(count, room), 0)
+            return word & ~(below + 1), rows, count + 1
+
+        word = jax.lax.dynamic_index_in_dim(words, k, 0, keepdims=False)
+        return jax.lax.while_loop(lambda carry: carry[0] != 0, put, (word, *carry))[1:]
 
     # one row more than there is room for, which takes what is too much
     start = jnp.full(room + 1, last, jnp.int32), jnp.int32(0)
-    rows, count = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(flat)), put, start)
+    rows, count = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(words)), bits, start)
     shape = (room, *mask.shape[1:])
     return rows[:room].reshape(shape), (jnp.arange(room, dtype=jnp.int32) < count).reshape(shape)
+
+
+def _words(mask: Array) -> Array:
+    """(words,) uint32 of a mask (n,): bit k of word w is entry 32 w + k."""
+    bits = jnp.pad(mask, (0, -len(mask) % WORD)).reshape(-1, WORD).astype(jnp.uint32)
+    return (bits << jnp.arange(WORD, dtype=jnp.uint32)).sum(1, dtype=jnp.uint32)
 
 
 def up_to_the_last(f: Callable[[Any, Any], Any], there: Array, given: Any, rows: Any, few: int = 256) -> Any:

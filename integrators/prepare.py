@@ -10,7 +10,7 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from ..collision.bounds import bounding_spheres, inradius
-from ..collision.broad import ALL_PAIRS
+from ..collision.broad import ALL_PAIRS, plan
 from ..collision.passage import Rooms, checked_pairs, free_shapes, rooms
 from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, unseen_step
@@ -93,8 +93,8 @@ def _how_far(
         free = bounds._replace(active=bounds.active & ~jnp.asarray(checked)[jnp.maximum(bounds.pair, 0)])
         longest = longest_step(model, state, free, control=told.motors, forces=told.forces, still=still)
     margin = reach(model)
-    if margin is not None:
-        alone = free_shapes(model.topology)
+    alone = tuple(k for k in free_shapes(model.topology) if k in sifted(rules, model))
+    if margin is not None and alone:
         drive = {"control": told.motors, "forces": told.forces}
         unseen = unseen_step(model, state, margin, **drive, only=alone, still=still)
         longest = jnp.minimum(longest, unseen)
@@ -114,3 +114,8 @@ def reach(model: Model) -> Any:
     moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
     far = jnp.maximum(inradius(model), bounding_spheres(model).radius * LOOK)
     return far[..., jnp.array(moving)].min(-1)
+
+
+def sifted(rules: Rules, model: Model) -> tuple[int, ...]:
+    """Shapes of which a pair that is farther apart may have no row. Rows of all their pairs bound the others."""
+    return plan(model.topology, rules.max_pairs).sifted

@@ -32,7 +32,7 @@ from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
 from .carried import corrected, missed
 from .lanes import Lane, Search
 from .motion.forces import column
-from .prepare import reach
+from .prepare import reach, sifted
 from .proposal import SLIDES, Proposal
 from .rules import Rules
 from .window import after_window, in_window
@@ -106,7 +106,7 @@ def decide(
     too_deep, since = deep.any(0), jnp.where(deep, since, 0).max(0)
     back = jnp.where((since >= h) | (search.rejected >= GUESSES), h / 2, h - since)
     slid = (tried.part < 1) & (search.rejected < SLIDES) & ~too_deep
-    passed, sure = _passed(model, lane, tried, max_dt)
+    passed, sure = _passed(rules, model, lane, tried, max_dt)
     if tried.window is not None:
         carries, too_deep, slid = (x & ~tried.window for x in (carries, too_deep, slid))
     carries = carries & ~too_deep & ~slid & ~passed
@@ -138,13 +138,14 @@ def decide(
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32))
 
 
-def _passed(model: Model, lane: Lane, tried: Proposal, max_dt: Array) -> tuple[Array, Array]:
+def _passed(rules: Rules, model: Model, lane: Lane, tried: Proposal, max_dt: Array) -> tuple[Array, Array]:
     """Whether links of trees may have passed through something in the step (*batch), and the step to try instead [s],
     inf where they did not."""
     h = tried.h
     if lane.ready.rooms is None:
         return jnp.zeros(h.shape, bool), jnp.full_like(h, jnp.inf)
-    share = share_of_room(model, lane.ready.state, tried.state, h, lane.ready.rooms, reach(model))
+    margin, left_out = reach(model), sifted(rules, model)
+    share = share_of_room(model, lane.ready.state, tried.state, h, lane.ready.rooms, margin, left_out)
     passed = (share > 1) & (h > USEFUL * max_dt)
     return passed, jnp.where(passed, jnp.maximum(SURE * h / jnp.where(passed, share, 1), USEFUL * max_dt), jnp.inf)
 

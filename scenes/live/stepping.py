@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 
 from ...collision.poses import Array
@@ -13,6 +12,7 @@ from ...engine.closures.blocks import velocity_changes
 from ...engine.dynamics.trees import trees_of
 from ...engine.dynamics.wrenches import joint_forces
 from ...engine.model import Model
+from ...engine.native.joined import Joined, apart, joined
 from ...engine.native.primitive import native
 from ...engine.packed import Packed, packed, unpacked
 from ...engine.state import State
@@ -124,7 +124,7 @@ class Stepper:
     def _advanced(self, numbers: Any) -> Frame:
         room = self._rules.max_contacts or default_capacity(self._model.topology)
         static = self._rules, self._max_events, max(2, min(STEPS, ROWS // room)), self._sleeps
-        return jax.tree.map(np.asarray, _advance(static, *numbers))
+        return apart(_advance(static, *numbers))
 
     @staticmethod
     def _ended(frame: Frame) -> tuple[int, int, int]:
@@ -146,7 +146,7 @@ def _advance(
     motors: Any,
     dt: Any,
     *bounds: Any,
-) -> Frame:
+) -> Joined:
     model = unpacked(given)
     forces = joint_forces(model, state.q, wrenches)
-    return frame(static, model, state, Drive(motors, forces), island, quiet, dt, *bounds)
+    return joined(frame(static, model, state, Drive(motors, forces), island, quiet, dt, *bounds))

@@ -1,0 +1,54 @@
+"""What a program returns as a few arrays, one a kind of number: to take forty from it takes longer than many run."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from . import structure
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Joined:
+    """arrays: by kind, (n,) one result behind the other.  layout: as JSON, the structure of the results, and of each
+    its kind and its shape."""
+
+    arrays: dict[str, Array]
+    layout: str = field(metadata={"static": True})
+
+
+def joined(results: Any) -> Joined:
+    """In a program: results of any structure that `structure.py` can write down."""
+    leaves, tree = jax.tree.flatten(results)
+    parts: dict[str, list[Array]] = {}
+    for x in leaves:
+        parts.setdefault(x.dtype.name, []).append(x.reshape(-1))
+    kinds = [(x.dtype.name, x.shape) for x in leaves]
+    arrays = {kind: jnp.concatenate(some) for kind, some in parts.items()}
+    return Joined(arrays, json.dumps([structure.written(tree), kinds]))
+
+
+def apart(given: Joined) -> Any:
+    """Outside: the results as they were, their arrays numpy's."""
+    tree, kinds = _read(given.layout)
+    arrays, at = {kind: np.asarray(x) for kind, x in given.arrays.items()}, dict.fromkeys(given.arrays, 0)
+    leaves = []
+    for kind, shape, size in kinds:
+        leaves.append(arrays[kind][at[kind] : at[kind] + size].reshape(shape))
+        at[kind] += size
+    return jax.tree.unflatten(tree, leaves)
+
+
+@functools.cache
+def _read(layout: str) -> tuple[Any, list[tuple[str, tuple[int, ...], int]]]:
+    tree, kinds = json.loads(layout)
+    return structure.read(tree), [(kind, tuple(shape), math.prod(shape)) for kind, shape in kinds]

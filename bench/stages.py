@@ -20,7 +20,7 @@ from carom.engine.state import State
 from carom.integrators.clock import Frames, later
 from carom.integrators.lanes import Lane, select
 from carom.integrators.motion.forces import Drive
-from carom.integrators.prepare import prepared, reach
+from carom.integrators.prepare import prepared
 from carom.integrators.proposal import proposal
 from carom.integrators.recording import Record
 from carom.integrators.rollout import has_limits
@@ -51,10 +51,9 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
         return proposal(rules, model, lane, *step_to_try(lane, max_dt))
 
     def find(model: Any, propose: Any, max_dt: Any) -> Any:
-        margin, state = reach(model), propose.state
-        margin = jnp.inf if margin is None else margin
+        state = propose.state
         look = looks(model, state.q, state.v, max_dt)
-        return look_around(model, state.q, look, margin=margin, max_pairs=rules.max_pairs)
+        return look_around(model, state.q, look.close, reach=look.reach, max_pairs=rules.max_pairs)
 
     def touching(model: Any, propose: Any, detect: Any) -> Any:
         return determine(model, propose.state.q, detect[0], max_contacts=rules.max_contacts, limits=rules.limits)

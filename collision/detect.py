@@ -22,6 +22,7 @@ from ..engine.forest import Forest
 from ..engine.model import Model, Topology
 from ..engine.native.primitive import native
 from ..engine.results import NOT_FINITE, OK, PAIRS_FULL
+from ..engine.rows import take
 from .bounds import bounding_spheres
 from .broad import Candidates, PairGroup, Plan, candidates, plan
 from .by_need import Pairs, meet_near, volumes
@@ -95,7 +96,7 @@ def _lane(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximi
 
 
 def _proximities(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximities:
-    return _looked(max_pairs, model, q, margin, None)[0]
+    return _looked(max_pairs, model, q, margin)[0]
 
 
 def look_around(
@@ -103,7 +104,7 @@ def look_around(
     q: Array,
     look: Array,
     *,
-    margin: Array | float,
+    reach: Array | None = None,
     max_pairs: int | None = None,
     still: Array | None = None,
 ) -> tuple[Proximities, Proximities]:
@@ -113,19 +114,27 @@ def look_around(
 
     look: (ns, *batch) [m], of each shape. A pair whose bounding volumes are farther apart than the sum of its two is
     too far, if its kernel searches.
+    reach: (ns, *batch) [m], of each shape. A pair whose bounding spheres are farther apart than the sum of its two may
+    have no row at all; if its kernel does not search, it is near only within that. None: all pairs are looked at.
     still: (ns, *batch) bool, shapes that do not move; pairs of two of these have no rows. None: all pairs have.
     """
-    return _looked(max_pairs, model, q, margin, look, still)
+    return _looked(max_pairs, model, q, None, look, reach, still)
 
 
 def _looked(
-    max_pairs: int | None, model: Model, q: Array, margin: Any, look: Array | None, still: Array | None = None
+    max_pairs: int | None,
+    model: Model,
+    q: Array,
+    margin: Any,
+    look: Array | None = None,
+    reach: Array | None = None,
+    still: Array | None = None,
 ) -> tuple[Proximities, Proximities]:
     shapes = shapes_at(model, q)
     pairs = plan(model.topology, max_pairs)
-    near = _candidates(shapes, pairs, 0.0 if margin is None else margin)
+    near = _candidates(shapes, pairs, 0.0 if margin is None else margin, reach)
     every = tuple(group for group, some in zip(pairs.groups, near, strict=True) if some is None)
-    around = None if look is None else (volumes(shapes), look)
+    around = None if look is None else Around(volumes(shapes), look, reach)
     both = [_rows_of(shapes, bucket, around, still) for bucket in _buckets(model.topology, every)]
     needed = jnp.int32(0)
     for group, some in zip(pairs.groups, near, strict=True):
@@ -133,9 +142,9 @@ def _looked(
             both.append(_rows_of_found(shapes, group, some, around, still))
             needed = jnp.maximum(needed, jnp.where(some.needed > group.capacity, some.needed, 0))
     code = jnp.where(_finite(shapes), jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE).astype(jnp.int32)
-    met = _in_front(_surface(shapes, [part for part, _ in both], jnp.inf if margin is None else margin))
+    met = _in_front(_surface(shapes, [part for part, _ in both], margin))
     bounds = [_Part(part.pair, part.rows[:1]) for part, _ in both] + [part for _, part in both if part is not None]
-    least = _in_front(_surface(shapes, bounds, jnp.inf))
+    least = _in_front(_surface(shapes, bounds, None))
     told = {"code": code, "needed": jnp.broadcast_to(needed, code.shape)}
     return met._replace(**told), least._replace(**told)
 
@@ -200,27 +209,44 @@ def _buckets(topology: Topology, groups: tuple[PairGroup, ...]) -> tuple[Bucket,
     return tuple(Bucket(kinds, *zip(*rows, strict=True)) for (kinds, _, _), rows in sorted_by.items())
 
 
+class Around(NamedTuple):
+    """volumes: bounding volumes of all shapes.  look, reach: see `look_around`."""
+
+    volumes: Volume
+    look: Array
+    reach: Array | None
+
+    def within(self, a: Any, b: Any) -> Array | None:
+        """(n, *batch) [m] as far apart as pairs of shapes (n,) or (n, *batch) may be; None: as they like."""
+        if self.reach is None:
+            return None
+        if isinstance(a, np.ndarray):
+            return take(self.reach, a.tolist()) + take(self.reach, b.tolist())
+        return jnp.take_along_axis(self.reach, a, 0) + jnp.take_along_axis(self.reach, b, 0)
+
+
 class _Part(NamedTuple):
     """Rows of some pairs: pair (n, *batch or ones) rows of `topology.pairs`, -1 for none; rows: each pair's, the
-    closest first, components (n, *batch)."""
+    closest first, components (n, *batch).  within: (n, *batch) [m] rows farther apart are none; None: all are some."""
 
     pair: Array
     rows: tuple[Near, ...]
+    within: Array | None = None
 
 
-def _candidates(shapes: Shapes, pairs: Plan, margin: Any) -> Sequence[Candidates | None]:
+def _candidates(shapes: Shapes, pairs: Plan, margin: Any, reach: Array | None) -> Sequence[Candidates | None]:
     """Of each group, or None where every pair is one."""
     every = [group.whole for group in pairs.groups]
     if all(every):
         return [None] * len(every)
     ball, pose = bounding_spheres(shapes.model), shapes.pose
     center, radius = rows_first(ball.center, shapes.batch), rows_first(ball.radius[..., None], shapes.batch)[..., 0]
-    up = pose.R.columns[2]
+    up, radius = pose.R.columns[2], radius if reach is None else radius + reach
     near = candidates(pairs, pose.R @ Vec3.of(center) + pose.p, radius, up, margin)
     return [None if all_of_it else found for all_of_it, found in zip(every, near, strict=True)]
 
 
-def _rows_of(shapes: Shapes, bucket: Bucket, around: Any, still: Array | None) -> tuple[_Part, _Part | None]:
+def _rows_of(shapes: Shapes, bucket: Bucket, around: Around | None, still: Array | None) -> tuple[_Part, _Part | None]:
     own = (-1, *(1,) * len(shapes.batch))
     swapped = None if not any(bucket.swapped) else np.asarray(bucket.swapped).reshape(own)
     pair, ends = np.asarray(bucket.pair, np.int32), [np.asarray(x, np.int32) for x in bucket[1:3]]
@@ -229,11 +255,11 @@ def _rows_of(shapes: Shapes, bucket: Bucket, around: Any, still: Array | None) -
         return _met(shapes, around, Pairs(bucket.kinds, ends[0], ends[1], swapped, there), pair)
     a, b = (chosen(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
     pair = jnp.where(there, jnp.asarray(pair).reshape(own), -1)
-    return _Part(pair, meet(bucket.kinds, a, b, swapped)), None
+    return _Part(pair, meet(bucket.kinds, a, b, swapped), around and around.within(*ends)), None
 
 
 def _rows_of_found(
-    shapes: Shapes, group: PairGroup, near: Candidates, around: Any, still: Array | None
+    shapes: Shapes, group: PairGroup, near: Candidates, around: Around | None, still: Array | None
 ) -> tuple[_Part, _Part | None]:
     kinds, swap = ordered(*group.kinds)
     a, b, pair = group.shapes_of(near.row)
@@ -243,25 +269,26 @@ def _rows_of_found(
     if _by_need(kinds, around):
         return _met(shapes, around, Pairs(kinds, a, b, swapped, pair >= 0), pair)
     first, second = (found(shapes, kind, index) for kind, index in zip(kinds, (a, b), strict=True))
-    return _Part(pair, meet(kinds, first, second, swapped)), None
+    return _Part(pair, meet(kinds, first, second, swapped), around and around.within(a, b)), None
 
 
-def _by_need(kinds: tuple[str, str], around: Any) -> bool:
+def _by_need(kinds: tuple[str, str], around: Around | None) -> bool:
     """A heightfield is no volume: it looks for itself what is near."""
     return around is not None and KERNELS[kinds].searches and "heightfield" not in kinds
 
 
-def _met(shapes: Shapes, around: tuple[Volume, Array], pairs: Pairs, pair: Any) -> tuple[_Part, _Part]:
+def _met(shapes: Shapes, around: Around | None, pairs: Pairs, pair: Any) -> tuple[_Part, _Part]:
     """pair: (n,) or (n, *batch) rows of `topology.pairs`."""
-    met = meet_near(shapes, *around, pairs)
+    assert around is not None
+    met = meet_near(shapes, around.volumes, around.look, pairs)
     at = jnp.maximum(met.order, 0)
     looked = jnp.asarray(pair)[at] if pair.ndim == 1 else jnp.take_along_axis(pair, at, 0)
     every = jnp.asarray(pair).reshape(len(pair), *pair.shape[1:], *(1,) * (len(shapes.batch) + 1 - pair.ndim))
     return _Part(jnp.where(met.order < 0, -1, looked), met.rows), _Part(every, (met.apart,))
 
 
-def _surface(shapes: Shapes, parts: list[_Part], reported: Any) -> Proximities:
-    """The parts' rows as arrays; a pair's rows one after another."""
+def _surface(shapes: Shapes, parts: list[_Part], margin: Any) -> Proximities:
+    """The parts' rows as arrays; a pair's rows one after another.  margin: (*batch) [m] none is farther; None: any."""
     batch, dtype = shapes.batch, shapes.pose.p.x.dtype
 
     def joined(pick: Callable[[_Part, Near], Any], kind: Any) -> Array:
@@ -276,8 +303,12 @@ def _surface(shapes: Shapes, parts: list[_Part], reported: Any) -> Proximities:
         xyz = (joined(lambda _, row, c=c: getattr(pick(row), c), dtype) for c in "xyz")
         return jnp.where(active[..., None], jnp.stack(tuple(xyz), -1), 0.0)
 
-    pair, gap = joined(lambda part, _: part.pair, jnp.int32), joined(lambda _, row: row.gap, dtype)
-    active = jnp.isfinite(gap) & (pair >= 0) & (gap <= jnp.asarray(reported)[..., None])
+    def close(part: _Part, row: Near) -> Array:
+        return row.gap if part.within is None else jnp.where(row.gap <= part.within, row.gap, jnp.inf)
+
+    pair, gap = joined(lambda part, _: part.pair, jnp.int32), joined(close, dtype)
+    active = jnp.isfinite(gap) & (pair >= 0)
+    active = active if margin is None else active & (gap <= jnp.asarray(margin)[..., None])
     return Proximities(
         jnp.where(active, pair, -1), active, jnp.where(active, gap, jnp.inf),
         vectors(lambda row: row.normal), vectors(lambda row: row.a), vectors(lambda row: row.b),

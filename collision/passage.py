@@ -20,7 +20,7 @@ a and b the control points of the two ways, and |b - a| in place of n.(b - a) wh
 step is sure if f is at most the pair's room: its gap and what may go unseen (`safe_step.py`, where also is why that is
 enough). Nothing else is asked of n than that the gap is measured along it: bounding volumes will do.
 
-Pairs that the detector left out, because they are farther apart than its margin, have half the margin a side.
+Pairs that the detector left out, because they are farther apart than the sum of their reaches, have each its own.
 
 What acts within the step, contacts too, is in the velocities at its ends. Free bodies are bounded before they move; in
 pairs with links of trees, they turn by no more than `link_motion` bounds, too.
@@ -57,11 +57,13 @@ class Rooms(NamedTuple):
     """How far the pairs near each other at a state may come nearer unseen, (..., N).
 
     pair: row of `topology.pairs`.  normal: components [-].  room: [m], inf where there is nothing to check.
+    reach: (..., ns) [m] of each shape: pairs farther apart than the sum of their two may have no row; None: all do.
     """
 
     pair: Array
     normal: Vec3
     room: Array
+    reach: Array | None = None
 
 
 @functools.cache
@@ -117,13 +119,11 @@ def share_of_room(
     after: State,
     h: Array,
     rooms: Rooms,
-    margin: Array | None = None,
     sifted: tuple[int, ...] = (),
 ) -> Array:
     """The largest share (...) of its room that any pair may have used in the step h (...) [s]: above 1, too much.
 
-    before, after: the step's ends.  rooms: at the first.  margin: (...) [m] beyond which pairs of two
-    shapes that are `sifted` may have no row.
+    before, after: the step's ends.  rooms: at the first.  sifted: shapes of which a pair may have no row.
     """
     kinds = model.topology.shape_kinds
     convex = np.array([not CONCAVE & {kinds[i], kinds[j]} for i, j in model.topology.pairs], bool)
@@ -144,9 +144,9 @@ def share_of_room(
     share = share.max(-1, initial=0.0)
     free, links = free_links(model.topology), model.topology.shape_links
     unseen = [k for k in sifted if links[k] >= 0 and not free[links[k]]]
-    if margin is None or not unseen:
+    if rooms.reach is None or not unseen:
         return share
-    return jnp.maximum(share, 2 * take(_farthest(table), unseen, -1).max(-1) / margin)
+    return jnp.maximum(share, (take(_farthest(table), unseen, -1) / take(rooms.reach, unseen, -1)).max(-1))
 
 
 class _Ways(NamedTuple):

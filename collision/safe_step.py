@@ -40,7 +40,7 @@ the ball inside, where they are thick. On a plane the share is larger, for only 
 free body that turns by an eighth of a radian dips in by about 1/300 of its size.
 
 Contacts are outside: the bounds hold until an impulse acts, and resting contacts push all the time. Pairs that the
-detector left out, because they are farther apart than its margin, are bounded by `unseen_step`.
+detector left out, because they are far apart, are bounded by `unseen_step`.
 """
 
 from __future__ import annotations
@@ -124,22 +124,22 @@ def longest_step(
 def unseen_step(
     model: Model,
     state: State,
-    margin: Array | float,
+    reach: Array | float,
     *,
     control: Array | None = None,
     forces: Array | None = None,
     only: tuple[int, ...] | None = None,
     still: Array | None = None,
 ) -> Array:
-    """Time (...) [s] for which no pair can touch that is farther apart than margin [m], a number or (...).
+    """Time (...) [s] for which no pair can touch that is farther apart than the sum of its reaches [m].
 
-    In so much time no shape moves further than half the margin, whatever way.  only: the shapes that are asked for.
-    still: as for `longest_step`.
+    In so much time no shape moves further than its reach, (..., ns) or a number, whatever way.  only: the shapes that
+    are asked for.  still: as for `longest_step`.
     """
     side = _moving(_sides(model, state, control, forces), still)
     g = norm(Vec3.of(model.gravity[..., None, :]))
-    half = jnp.asarray(margin, side.slope.dtype)[..., None] / 2
-    time = _first_root(*jnp.broadcast_arrays(half, norm(side.velocity) + side.slope, g * side.falls + side.growth))
+    far = jnp.asarray(reach, side.slope.dtype)
+    time = _first_root(*jnp.broadcast_arrays(far, norm(side.velocity) + side.slope, g * side.falls + side.growth))
     time = time if only is None else take(time, list(only), -1)
     return time.min(-1, initial=jnp.inf)
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..collision.bounds import bounding_spheres, inradius
-from ..collision.broad import ALL_PAIRS, plan
+from ..collision.broad import plan
 from ..collision.passage import Rooms, checked_pairs, free_shapes, rooms
 from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, unseen_step
@@ -29,8 +27,6 @@ from .proposal import Proposal
 from .resolved import has_joints, resolved_step
 from .rules import Rules
 
-LOOK = 1 / 8  # of the radius of a bounding ball
-
 Told = Callable[[Model, State, Array], Drive]  # of (model, state, number of the next frame)
 
 
@@ -47,16 +43,18 @@ def prepared(
     tried: Proposal | None = None,
     before: State | None = None,
     island: Array | None = None,
+    reach: Array | None = None,
 ) -> Ready:
     """near, bounds, contacts, rows: what was found at `state`, whose velocities have been through their impacts.
     tried, before: the step that led here, and the state it began with; None at the start.
-    island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody."""
+    island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody.
+    reach: (ns, *batch) [m] how far each shape may go and meet nothing that has no row; None: all have."""
     dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
     if island is not None:
         dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
     expected = dv if tried is None or before is None else _expected(dv, tried, before)
     known = stop_gradient((model, state, near, bounds, told, expected))  # a choice has no derivative
-    longest, touch, room = _how_far(rules, *known, island)
+    longest, touch, room = _how_far(rules, *known, island, reach)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
@@ -80,6 +78,7 @@ def _how_far(
     told: Drive,
     dv: Array,
     island: Array | None,
+    reach: Array | None,
 ) -> tuple[Array, Array, Rooms | None]:
     """The longest step (*batch) in which free bodies pass through nothing unseen and joints are resolved [s], when
     something is expected to touch [s], and what links of trees may do before that."""
@@ -87,16 +86,16 @@ def _how_far(
     if rules.time_control == "fixed":
         return longest, touch, None
     still = None if island is None else jnp.moveaxis(shapes_still(model.topology, island), 0, -1)
+    reach = None if reach is None else jnp.moveaxis(reach, 0, -1)
     checked = checked_pairs(model.topology)
-    room = rooms(model, state.q, bounds) if checked.any() else None
+    room = rooms(model, state.q, bounds)._replace(reach=reach) if checked.any() else None
     if not checked.all():
         free = bounds._replace(active=bounds.active & ~jnp.asarray(checked)[jnp.maximum(bounds.pair, 0)])
         longest = longest_step(model, state, free, control=told.motors, forces=told.forces, still=still)
-    margin = reach(model)
     alone = tuple(k for k in free_shapes(model.topology) if k in sifted(rules, model))
-    if margin is not None and alone:
+    if reach is not None and alone:
         drive = {"control": told.motors, "forces": told.forces}
-        unseen = unseen_step(model, state, margin, **drive, only=alone, still=still)
+        unseen = unseen_step(model, state, reach, **drive, only=alone, still=still)
         longest = jnp.minimum(longest, unseen)
     if has_joints(model.topology):
         longest = jnp.minimum(longest, resolved_step(model, state.q))
@@ -105,17 +104,6 @@ def _how_far(
     return longest, touch_time(model, state.q, state.v, dv, near, rules.limits), room
 
 
-def reach(model: Model) -> Any:
-    """How far detection looks [m]: the least inscribed ball of what moves, or a share of its size where it is thin;
-    None where it looks at every pair."""
-    topology = model.topology
-    if len(topology.pairs) <= ALL_PAIRS:
-        return None
-    moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
-    far = jnp.maximum(inradius(model), bounding_spheres(model).radius * LOOK)
-    return far[..., jnp.array(moving)].min(-1)
-
-
 def sifted(rules: Rules, model: Model) -> tuple[int, ...]:
-    """Shapes of which a pair that is farther apart may have no row. Rows of all their pairs bound the others."""
+    """Shapes of which a pair that is far apart may have no row. Rows of all their pairs bound the others."""
     return plan(model.topology, rules.max_pairs).sifted

@@ -36,7 +36,8 @@ import numpy as np
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..collision.bounds import bounding_spheres
+from ..collision.bounds import bounding_spheres, inradius
+from ..collision.broad import ALL_PAIRS
 from ..collision.detect import look_around
 from ..collision.proximities import Proximities
 from ..collision.speeds.shape_speeds import shape_speeds
@@ -55,11 +56,12 @@ from .islands import islands
 from .islands_asleep import dofs_asleep, shapes_still
 from .lanes import Lane
 from .motion.forces import acceleration
-from .prepare import reach as detected
 from .proposal import Proposal
 from .rules import Rules
 
 AHEAD, ASIDE = 4.0, 0.05  # longest steps at the present speed, and bounding radii, that a shape looks ahead
+BEYOND = 1.25  # longest steps at the present speed that it may go unseen; and half its bounding radius at most
+THIN = 1 / 8  # bounding radii: what is thinner is taken for as thick
 
 
 def _sight(q: Array) -> float:
@@ -70,52 +72,76 @@ class Seen(NamedTuple):
     """What there is at some coordinates.
 
     near: pairs that are near.  bounds: how far apart each pair is at least.  contacts: what touches.  rows: of these.
+    reach: see `Looks`.
     """
 
     near: Proximities
     bounds: Proximities
     contacts: Contacts
     rows: Rows
+    reach: Array | None
 
 
-def looks(model: Model, q: Array, v: Array, max_dt: Array) -> Array:
-    """How near each shape must be to another to be looked at closely, (ns, *batch) [m]: what is farther must not
-    shorten the next step, and what touches is nearer."""
-    size = jnp.where(jnp.isfinite(size := bounding_spheres(model).radius), size, 0)
-    size = jnp.moveaxis(size, -1, 0).reshape(*size.shape[-1:], *(1,) * (q.ndim - size.ndim), *size.shape[:-1])
-    return stop_gradient(shape_speeds(model, q, v) * (AHEAD * max_dt) + ASIDE * size + _sight(q) * model.gap_band)
+class Looks(NamedTuple):
+    """How far shapes look about, (ns, *batch) [m].
+
+    close: how near another must be to be looked at closely: what is farther must not shorten the next step, and what
+        touches is nearer.
+    reach: how far each may go before it is looked at again; None where every pair always is.
+    """
+
+    close: Array
+    reach: Array | None
+
+
+def looks(model: Model, q: Array, v: Array, max_dt: Array) -> Looks:
+    """At the coordinates q (*batch, nq) and the velocities v (*batch, nv)."""
+    topology = model.topology
+
+    def column(x: Array) -> Array:
+        return jnp.moveaxis(x, -1, 0).reshape(x.shape[-1], *(1,) * (q.ndim - x.ndim), *x.shape[:-1])
+
+    size = column(bounding_spheres(model).radius)
+    size, ahead = jnp.where(jnp.isfinite(size), size, 0), shape_speeds(model, q, v) * max_dt
+    close = stop_gradient(ahead * AHEAD + ASIDE * size + _sight(q) * model.gap_band)
+    moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
+    if len(topology.pairs) <= ALL_PAIRS or not moving:
+        return Looks(close, None)
+    # the least of all inscribed balls, or a share of the size where that is thin; farther for what is fast
+    own = jnp.maximum(column(inradius(model)), THIN * size)
+    least = own[np.array(moving)].min(0) / 2
+    reach = jnp.maximum(least, jnp.minimum(BEYOND * ahead, size / 2))
+    mobile = np.isin(np.arange(len(size)), moving).reshape(-1, *(1,) * (reach.ndim - 1))
+    return Looks(close, stop_gradient(jnp.where(mobile, reach, 0)))
 
 
 def seen(
     rules: Rules,
     model: Model,
     state: State,
-    look: Array,
+    look: Looks,
     window: Array | None = None,
     island: Array | None = None,
 ) -> Seen:
-    """At a state.  look: (ns, *batch) [m], see `looks`.  window: (*batch) what may touch within it is a contact [s].
+    """At a state.  window: (*batch) what may touch within it is a contact [s].
     island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody."""
-    q, reach = state.q, None
+    q, soon = state.q, None
     shapes = None if island is None else shapes_still(model.topology, island)
     dofs = None if island is None else dofs_asleep(model.topology, island)
     with jax.named_scope("detect"):
-        margin = detected(model)
-        near, bounds = look_around(
-            model, q, look, margin=jnp.inf if margin is None else margin, max_pairs=rules.max_pairs, still=shapes
-        )
+        near, bounds = look_around(model, q, look.close, reach=look.reach, max_pairs=rules.max_pairs, still=shapes)
     with jax.named_scope("determine"):
         if window is not None:
-            reach = near_enough(*stop_gradient((model, q, state.v, near, window)), rules.limits)
+            soon = near_enough(*stop_gradient((model, q, state.v, near, window)), rules.limits)
         contacts = determine(
-            model, q, near, max_contacts=rules.max_contacts, envelope=_sight(q), limits=rules.limits, reach=reach,
+            model, q, near, max_contacts=rules.max_contacts, envelope=_sight(q), limits=rules.limits, reach=soon,
             still=dofs,
         )  # fmt: skip
-        return Seen(near, bounds, contacts, rows_of(model, q, contacts))
+        return Seen(near, bounds, contacts, rows_of(model, q, contacts), look.reach)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def seen_in_time(rules: Rules, model: Model, lane: Lane, tried: Proposal, look: Array) -> tuple[Proposal, Seen, Array]:
+def seen_in_time(rules: Rules, model: Model, lane: Lane, tried: Proposal, look: Looks) -> tuple[Proposal, Seen, Array]:
     """The end of a proposal, what is seen there, and `Lane.late` there. Where something strikes, the end is when it
     does."""
     return tried, seen(rules, model, tried.state, look, _length(lane), lane.island), lane.late

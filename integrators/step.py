@@ -63,7 +63,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     with jax.named_scope("propose"):
         tried = led = proposal(rules, model, lane, *step_to_try(lane, max_dt))
     look = looks(model, tried.state.q, tried.state.v, max_dt)
-    tried, (near, bounds, contacts, rows), late = seen_in_time(rules, model, lane, tried, look)
+    tried, (near, bounds, contacts, rows, reach), late = seen_in_time(rules, model, lane, tried, look)
     with jax.named_scope("decide"):
         verdict = decide(rules, model, lane, tried, contacts, rows, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
@@ -80,7 +80,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
             after = State(tried.state.q, struck.v, t)
             orders = told(model, after, clock.frame)
             found = near, bounds, contacts, rows
-            ready = prepared(rules, model, after, *found, orders, max_dt, tried, lane.ready.state, island)
+            ready = prepared(rules, model, after, *found, orders, max_dt, tried, lane.ready.state, island, reach)
         code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
         done, awake = (clock.frame > frames.count) & ~wakes, jnp.zeros_like(lane.fresh)
         count = struck.impacts.count if early is None else struck.impacts.count + early.count
@@ -123,8 +123,8 @@ def first_lane(
     """
 
     def look() -> Ready:
-        near, bounds, contacts, rows = seen(rules, model, state, looks(model, state.q, state.v, state.t), window)
-        return prepared(rules, model, state, near, bounds, contacts, rows, told(model, state, no), state.t)
+        *found, reach = seen(rules, model, state, looks(model, state.q, state.v, state.t), window)
+        return prepared(rules, model, state, *found, told(model, state, no), state.t, reach=reach)
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)

@@ -32,7 +32,7 @@ from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
 from .carried import corrected, missed
 from .lanes import Lane, Search
 from .motion.forces import column
-from .prepare import reach, sifted
+from .prepare import sifted
 from .proposal import SLIDES, Proposal
 from .rules import Rules
 from .window import after_window, in_window
@@ -144,8 +144,7 @@ def _passed(rules: Rules, model: Model, lane: Lane, tried: Proposal, max_dt: Arr
     h = tried.h
     if lane.ready.rooms is None:
         return jnp.zeros(h.shape, bool), jnp.full_like(h, jnp.inf)
-    margin, left_out = reach(model), sifted(rules, model)
-    share = share_of_room(model, lane.ready.state, tried.state, h, lane.ready.rooms, margin, left_out)
+    share = share_of_room(model, lane.ready.state, tried.state, h, lane.ready.rooms, sifted(rules, model))
     passed = (share > 1) & (h > USEFUL * max_dt)
     return passed, jnp.where(passed, jnp.maximum(SURE * h / jnp.where(passed, share, 1), USEFUL * max_dt), jnp.inf)
 

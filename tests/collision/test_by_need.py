@@ -40,7 +40,7 @@ def thrown():
 def looked(model, q, look: float, max_pairs: int | None):
     def lane(static, model, q):
         each = jnp.full(len(model.topology.shape_kinds), look)
-        return look_around(model, q, each, margin=jnp.inf, max_pairs=max_pairs)
+        return look_around(model, q, each, max_pairs=max_pairs)
 
     return jax.vmap(lambda x: native(lane)((look, max_pairs), model, x))(q)
 

@@ -124,12 +124,22 @@ def _course(a: Feature, b: Feature, A: Any, B: Any, spins: tuple[Any, Any], u: V
     normal = 2 * (mx * x + my * y + w_b.y * ux - w_b.x * uy)
     normal += a.xx * x * x + 2 * a.xy * x * y + a.yy * y * y + b.xx * X * X + 2 * b.xy * X * Y + b.yy * Y * Y
     s_a, s_b = w_a.z + spins[0], w_b.z + spins[1]
-    # the normal turns with B, and as it moves over B; where B has an edge there, with A
-    sharp = b.corner | b.ridge
-    nx = jnp.where(sharp, w_a.y - a.xx * x - a.xy * y, w_b.y + b.xx * X + b.xy * Y)
-    ny = jnp.where(sharp, -w_a.x - a.xy * x - a.yy * y, -w_b.x + b.xy * X + b.yy * Y)
+    # the normal turns with B, and as it moves over B; where B has an edge there, with A; of two edges, across both
+    sharp, (crossed, sine) = b.corner | b.ridge, _crossing(a, b)
+    of_a = w_a.y - a.xx * x - a.xy * y, -w_a.x - a.xy * x - a.yy * y
+    of_b = w_b.y + b.xx * X + b.xy * Y, -w_b.x + b.xy * X + b.yy * Y
+    along_a, along_b = a.ex * of_a[0] + a.ey * of_a[1], b.ex * of_b[0] + b.ey * of_b[1]
+    of_both = (along_a * b.ey - along_b * a.ey) / sine, (along_b * a.ex - along_a * b.ex) / sine
+    nx, ny = (jnp.where(crossed, z, jnp.where(sharp, x, y)) for x, y, z in zip(of_a, of_b, of_both, strict=True))
     along = Vec3(acc.x - s_a * y + s_b * Y, acc.y + s_a * x - s_b * X, acc.z + normal)
     return Course(along, Vec3(v_a.x + x, v_a.y + y, v_a.z), Vec3(nx, ny, jnp.zeros_like(nx)))
+
+
+def _crossing(a: Feature, b: Feature) -> tuple[Array, Array]:
+    """Whether two edges cross, and the sine of the angle between them; 1 where they do not."""
+    sine = a.ex * b.ey - a.ey * b.ex
+    crossed = a.ridge & b.ridge & (jnp.abs(sine) > flat_angle(sine.dtype))
+    return crossed, jnp.where(crossed, sine, 1)
 
 
 def _migration(a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Array) -> tuple[Array, Array]:
@@ -153,9 +163,8 @@ def _migration(a: Feature, b: Feature, mx: Array, my: Array, ux: Array, uy: Arra
     s = along(b.ex, b.ey, b.ex * (fx - xx * ux - xy * uy) + b.ey * (fy - xy * ux - yy * uy))
     x, y = jnp.where(b.ridge, b.ex * s - ux, x), jnp.where(b.ridge, b.ey * s - uy, y)
     # along A's edge; where B's crosses it, to the crossing
-    sine = a.ex * b.ey - a.ey * b.ex
-    crossed = b.ridge & (jnp.abs(sine) > flat)
-    meeting = (uy * b.ex - ux * b.ey) / jnp.where(crossed, sine, 1)
+    crossed, sine = _crossing(a, b)
+    meeting = (uy * b.ex - ux * b.ey) / sine
     s = jnp.where(crossed, meeting, along(a.ex, a.ey, a.ex * fx + a.ey * fy))
     x, y = jnp.where(a.ridge, a.ex * s, x), jnp.where(a.ridge, a.ey * s, y)
     # corners

@@ -1,7 +1,9 @@
-"""The velocity-product part of contacts' accelerations, against what the detector says along the motion itself.
+"""The velocity-product part of contacts' accelerations, and how contacts move, against what the detector says along the
+motion itself.
 
 With constant joint velocities q(t) moves as dv/dt = 0 says, so the second derivative of the pair's gap is b_n, and the
-velocity of the one point that follows the contact has the derivative b_t. Both are taken by differences.
+velocity of the one point that follows the contact has the derivative b_t. Both are taken by differences, as are the
+rates of the contact's point and normal.
 """
 
 import functools
@@ -51,7 +53,7 @@ def _follow(model, q, v):
     contacts = determine(model, q, near, envelope=np.inf)
     rows = rows_of(model, q, contacts)
     u = relative(rows, to_blocks(trees_of(model.topology), v))
-    b = contact_course(model, q, v, contacts, rows).b
+    course = contact_course(model, q, v, contacts, rows)
     pairs = range(len(model.topology.pairs))
     best = [jnp.where(contacts.active & (contacts.pair == k), contacts.gap, np.inf).argmin(0) for k in pairs]
 
@@ -62,26 +64,31 @@ def _follow(model, q, v):
         return jnp.stack([of(c) for c in x.xyz], -1)
 
     F = contacts.frame
-    return vector(b), of(contacts.gap), jnp.stack([vector(row) for row in F.rows], -2), vector(F.T @ u)
+    frame = jnp.stack([vector(row) for row in F.rows], -2)
+    moves = (vector(x) for x in (contacts.point, course.point, course.normal))
+    return vector(course.b), of(contacts.gap), frame, vector(F.T @ u), *moves
 
 
 def follow(model, q, v):
-    """Of each pair's closest row (lanes, pairs): b, gap, frame (3, 3), and u in world axes."""
+    """Of each pair's closest row (lanes, pairs): b, gap, frame (3, 3), u in world axes, point, and what is said of how
+    point and normal move."""
     return tuple(np.asarray(x, np.float64) for x in _follow(model, jnp.asarray(q), jnp.asarray(v)))
 
 
 def differences(model, q, v):
-    """b (lanes, pairs, 3) of one program; the same by differences (Richardson's), and how far two of these differ."""
+    """b and the rates of point and normal (lanes, pairs, 9) of one program; the same by differences (Richardson's);
+    and how far two of these differ."""
     at = {k: follow(model, carom.integrate_q(model, q, v, k * STEP), v) for k in (-2, -1, 0, 1, 2)}
-    b, gap, frame, _ = at[0]
+    b, gap, frame, *_ = at[0]
 
     def over(k):
         normal = (at[k][1] - 2 * gap + at[-k][1]) / (k * STEP) ** 2
         tangent = np.einsum("...ij,...j->...i", frame, at[k][3] - at[-k][3]) / (2 * k * STEP)
-        return np.concatenate([tangent[..., :2], normal[..., None]], -1)
+        moves = [(at[k][n] - at[-k][n]) / (2 * k * STEP) for n in (2, 4)]
+        return np.concatenate([tangent[..., :2], normal[..., None], moves[1], moves[0][..., 2, :]], -1)
 
     one, two = over(1), over(2)
-    return b, (4 * one - two) / 3, np.abs(one - two)
+    return np.concatenate([b, *at[0][5:]], -1), (4 * one - two) / 3, np.abs(one - two)
 
 
 def agree(model, q, v, names, tolerance):
@@ -90,7 +97,7 @@ def agree(model, q, v, names, tolerance):
     for k, name in enumerate(names):
         smooth = (apart[:, k] < KINK * (1 + np.abs(want[:, k]).max(-1, keepdims=True))).all(-1)
         assert smooth.mean() >= 1 - KINKS, (name, smooth.mean())
-        assert np.abs(want[smooth, k]).max(0).min() > 0.5, f"{name}: nothing to see"
+        assert np.abs(want[smooth, k, :3]).max(0).min() > 0.5, f"{name}: nothing to see"
         wrong = np.abs(b - want)[:, k] - CURVED * apart[:, k] - tolerance * (1 + 0.1 * np.abs(want[:, k]))
         worst = np.unravel_index(np.where(smooth[:, None], wrong, -np.inf).argmax(), wrong.shape)
         assert wrong[worst] <= 0, (name, worst, b[worst[0], k], want[worst[0], k], apart[worst[0], k])
@@ -139,7 +146,7 @@ def placed(model, links, rng):
             q[:, max(pair), :2] = rng.normal(size=(LANES, 2))
         q[:, max(pair), :3] += 1.6 * way[:, k]
     for _ in range(10):
-        _, gap, frame, u = follow(model, q.reshape(LANES, -1), v.reshape(LANES, -1))
+        _, gap, frame, u, *_ = follow(model, q.reshape(LANES, -1), v.reshape(LANES, -1))
         for k, (a, b) in enumerate(links):
             n_moving = frame[:, k, 2] * (1 if a > b else -1)
             along = (n_moving * way[:, k]).sum(-1, keepdims=True)
@@ -209,7 +216,7 @@ def test_links_of_trees():
     model = model.replace(shape_size=jnp.asarray(size))
     # of three velocities one without approach at either
     told = [follow(model, q, v) for v in three]
-    approach = np.stack([np.einsum("lpi,lpi->lp", u, frame[:, :, 2]) for _, _, frame, u in told], -1)
+    approach = np.stack([np.einsum("lpi,lpi->lp", u, frame[:, :, 2]) for _, _, frame, u, *_ in told], -1)
     null = np.linalg.svd(approach)[2][:, 2]
     v = np.einsum("kli,lk->li", three, null)
     agree(model, q, v, ("in the tree", "with a free body"), ROUNDING)

@@ -123,8 +123,9 @@ def first_lane(
     """
 
     def look() -> Ready:
-        *found, reach = seen(rules, model, state, looks(model, state.q, state.v, state.t), window)
-        return prepared(rules, model, state, *found, told(model, state, no), state.t, reach=reach)
+        here = seen(rules, model, state, looks(model, state.q, state.v, state.t), window)
+        found, orders = (here.near, here.bounds, here.contacts, here.rows), told(model, state, no)
+        return prepared(rules, model, state, *found, orders, state.t, reach=here.reach)
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)

@@ -64,6 +64,7 @@ def respond(
     most = most_impacts(model.topology) if max_impacts is None else max_impacts
     energy = jnp.broadcast_to(energy_of(model, State(q, v, jnp.zeros(()))).kinetic, contacts.code.shape)
 
+    @jax.jit
     def strike(V: Array):
         return resolve(model, single, contacts, rows, V, energy, most, most if max_logged is None else max_logged)
 

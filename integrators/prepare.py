@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
@@ -14,7 +16,7 @@ from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, unseen_step
 from ..contact.approach import touch_time
 from ..contact.contacts import Contacts
-from ..contact.curvature import contact_course, shared
+from ..contact.curvature import Course, contact_course, shared
 from ..contact.grips import at_wish
 from ..contact.rows import Rows, relative
 from ..engine.dynamics.trees import to_blocks, trees_of
@@ -30,6 +32,7 @@ from .rules import Rules
 Told = Callable[[Model, State, Array], Drive]  # of (model, state, number of the next frame)
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def prepared(
     rules: Rules,
     model: Model,
@@ -61,6 +64,22 @@ def prepared(
     return Ready(state, contacts, rows, course, told, dv, longest, touch, room)
 
 
+def unprepared(
+    rules: Rules,
+    model: Model,
+    state: State,
+    bounds: Proximities,
+    contacts: Contacts,
+    rows: Rows,
+    told: Drive,
+    reach: Array | None,
+) -> Ready:
+    """Like `prepared`, with nothing worked out yet."""
+    still, never = jax.tree.map(jnp.zeros_like, contacts.point), jnp.zeros(state.t.shape, state.q.dtype)
+    room = None if rules.time_control == "fixed" else _rooms(model, state.q, bounds, reach)
+    return Ready(state, contacts, rows, Course(still, still, still), told, jnp.zeros_like(state.v), never, never, room)
+
+
 def _expected(dv: Array, tried: Proposal, before: State) -> Array:
     """Accelerations (*batch, nv) to expect: where contacts carried something in the step before, they go on to."""
     lately = (tried.state.v - before.v) / column(jnp.where(tried.h > 0, tried.h, 1))
@@ -86,22 +105,27 @@ def _how_far(
     if rules.time_control == "fixed":
         return longest, touch, None
     still = None if island is None else jnp.moveaxis(shapes_still(model.topology, island), 0, -1)
-    reach = None if reach is None else jnp.moveaxis(reach, 0, -1)
-    checked = checked_pairs(model.topology)
-    room = rooms(model, state.q, bounds)._replace(reach=reach) if checked.any() else None
+    checked, room = checked_pairs(model.topology), _rooms(model, state.q, bounds, reach)
     if not checked.all():
         free = bounds._replace(active=bounds.active & ~jnp.asarray(checked)[jnp.maximum(bounds.pair, 0)])
         longest = longest_step(model, state, free, control=told.motors, forces=told.forces, still=still)
     alone = tuple(k for k in free_shapes(model.topology) if k in sifted(rules, model))
     if reach is not None and alone:
         drive = {"control": told.motors, "forces": told.forces}
-        unseen = unseen_step(model, state, reach, **drive, only=alone, still=still)
+        unseen = unseen_step(model, state, jnp.moveaxis(reach, 0, -1), **drive, only=alone, still=still)
         longest = jnp.minimum(longest, unseen)
     if has_joints(model.topology):
         longest = jnp.minimum(longest, resolved_step(model, state.q))
     if any(model.topology.gripped):  # what a joint holds is not about to move
         dv = jnp.where(at_wish(model, told.motors, state.v), 0, dv)
     return longest, touch_time(model, state.q, state.v, dv, near, rules.limits), room
+
+
+def _rooms(model: Model, q: Array, bounds: Proximities, reach: Array | None) -> Rooms | None:
+    """What links of trees may do before they are looked at again; None where there are none to check."""
+    if not checked_pairs(model.topology).any():
+        return None
+    return rooms(model, q, bounds)._replace(reach=None if reach is None else jnp.moveaxis(reach, 0, -1))
 
 
 def sifted(rules: Rules, model: Model) -> tuple[int, ...]:

@@ -70,11 +70,12 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | N
     """The step h (*batch) [s] from an accepted state; fresh lanes stay where they are. A step that is taken again to be
     put right leads where it led.  window: (*batch) whether it is a window."""
     correction = lane.search.correction
+    led = lambda: _tried(rules, model, lane._replace(tried=None), h, window)  # noqa: E731
     if lane.tried is None:
-        tried = _tried(rules, model, lane, h, window)
+        tried = led()
     else:
         again = (correction.times > 0).all()
-        tried = jax.lax.cond(again, lambda: lane.tried, lambda: _tried(rules, model, lane, h, window))
+        tried = jax.lax.cond(again, lambda: lane.tried, led)
     q, v = _put_right(model, tried.plain, correction)
     q, v = stilled(model, lane.ready.state, h, q, v, tried.carried)
     if lane.island is not None:
@@ -93,6 +94,7 @@ def kept(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
     return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def _tried(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None) -> Proposal:
     """As it is before it is put right."""
     ready = lane.ready

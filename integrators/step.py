@@ -26,7 +26,7 @@ from ..engine.state import State
 from .clock import Frames, later, started
 from .islands_asleep import woken
 from .lanes import Correction, Counts, Lane, Ready, Search, Window, select
-from .prepare import Told, prepared
+from .prepare import Told, prepared, unprepared
 from .proposal import Proposal, kept, proposal
 from .recording import Record
 from .rules import Rules
@@ -123,9 +123,8 @@ def first_lane(
     """
 
     def look() -> Ready:
-        here = seen(rules, model, state, looks(model, state.q, state.v, state.t), window)
-        found, orders = (here.near, here.bounds, here.contacts, here.rows), told(model, state, no)
-        return prepared(rules, model, state, *found, orders, state.t, reach=here.reach)
+        here = seen(rules, model, state, looks(model, state.q, state.v, state.t), window, island)
+        return unprepared(rules, model, state, here.bounds, here.contacts, here.rows, told(model, state, no), here.reach)
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)

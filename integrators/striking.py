@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -32,6 +33,7 @@ class Early(NamedTuple):
     impacts: Impacts
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def struck_at(
     rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, now: Array, ended: Array
 ) -> Response:

@@ -110,6 +110,7 @@ def _derivative(tolerance: float, max_turns: int, primals: Any, tangents: Any) -
 _searched.defjvp(_derivative, symbolic_zeros=True)
 
 
+@functools.partial(jax.jit, static_argnames=("tolerance", "max_turns"))
 def _solve(
     rows: Rows,
     V: Array,

@@ -61,6 +61,7 @@ def of_the_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: A
     So many rows at a time (`each`) are computed. f may close over nothing that is differentiated, and no row's result
     may depend on other rows.
     """
+    f = jax.jit(f)  # traced once, for the shapes and for the loop
     n = jax.tree.leaves(rows)[0].shape[0]
     most = -(-n // each)
     padded = jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros((most * each - n, *x.shape[1:]), x.dtype)]), rows)

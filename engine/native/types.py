@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import Any, NamedTuple
 
@@ -52,6 +53,7 @@ class Unsupported(Exception):
     """What this compiler does not translate: the caller leaves the program to XLA."""
 
 
+@functools.cache
 def type_of(dtype: Any) -> Type:
     name = getattr(dtype, "name", str(dtype))
     if name not in _BY_NAME:

@@ -6,6 +6,7 @@ beside this one. What is not in the table, this compiler does not translate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ def _array(x: Any, aval: Any) -> np.ndarray:
 
 
 def size_of(aval: Any) -> int:
-    return int(np.prod(aval.shape, dtype=int))
+    return math.prod(aval.shape)
 
 
 def places(aval: Any) -> np.ndarray:
@@ -67,9 +68,9 @@ def places(aval: Any) -> np.ndarray:
 
 
 def strides_of(shape: Sequence[int]) -> list[int]:
-    return [int(np.prod(shape[k + 1 :], dtype=int)) for k in range(len(shape))]
+    return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
 
 
 def coordinates(shape: Sequence[int]) -> tuple[np.ndarray, ...]:
     """Of every element, in their order, where it is along each axis."""
-    return np.unravel_index(np.arange(int(np.prod(shape, dtype=int))), tuple(shape)) if shape else ()
+    return np.unravel_index(np.arange(math.prod(shape)), tuple(shape)) if shape else ()

@@ -124,7 +124,8 @@ def first_lane(
 
     def look() -> Ready:
         here = seen(rules, model, state, looks(model, state.q, state.v, state.t), window, island)
-        return unprepared(rules, model, state, here.bounds, here.contacts, here.rows, told(model, state, no), here.reach)
+        found, orders = (here.bounds, here.contacts, here.rows), told(model, state, no)
+        return unprepared(rules, model, state, *found, orders, here.reach)
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)

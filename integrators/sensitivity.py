@@ -115,7 +115,7 @@ def looks(model: Model, q: Array, v: Array, max_dt: Array) -> Looks:
     return Looks(close, stop_gradient(jnp.where(mobile, reach, 0)))
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=0)  # traced once, however often it is asked for
 def seen(
     rules: Rules,
     model: Model,

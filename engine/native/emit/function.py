@@ -214,6 +214,11 @@ class Function:
         return list(after)
 
 
+def power_of_two(n: int) -> int:
+    """The least that is no less."""
+    return 1 << max(0, n - 1).bit_length()
+
+
 def mask(picks: Sequence[int] | range) -> str:
     return f"<{len(picks)} x i32> <{', '.join('i32 poison' if k < 0 else f'i32 {k}' for k in picks)}>"
 

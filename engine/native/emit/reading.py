@@ -16,7 +16,8 @@ from ..patterns import row_kind
 from ..plan import SMALL
 from ..types import BOOL, I32, I64, Type, literal, vector
 from .arithmetic import apply, simple
-from .function import Function, constant
+from .columns import column
+from .function import Function, constant, power_of_two
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,6 @@ class Row:
 
 Position = Whole | Strip | Row
 WHOLE = Whole()
-
-
-def power_of_two(n: int) -> int:
-    return 1 << max(0, n - 1).bit_length()
 
 
 def pointer_to(f: Function, value: Value, index: str | int = 0) -> str:
@@ -185,26 +182,19 @@ def _look(f: Function, view: Value, at: Position) -> str:
             key = (view.id, "row", at.r, width)
             x = f.known(key)
             return x or f.keep(key, f.splat(view.type, width, f.load(view.type, 1, start)))
-        i = f.let(f"add i64 {at.first}, {at.column}")
-    else:
-        i = at.i
-        step = _step(places)
-        if step is not None and step > 0 and base.op != "const":
-            return _strided(f, view, i, step, width)
+    i = _number(f, at)
+    step = _step(places)
+    if step is not None and step > 1 and base.op != "const":
+        return column(f, base, pointer_to(f, base), int(places[0]), step, i, width)
     return gather(f, base, _from_table(f, places, i, width), width)
 
 
-def _strided(f: Function, view: Value, i: str, step: int, width: int) -> str:
-    """Elements i, i + 1, ... of a view that looks at every step-th place. The last strip may look far beyond the array:
-    the arena has room for that."""
-    type, x = view.type, "poison"
-    f.module.beyond = max(f.module.beyond, step * width * type.bytes)
-    first = f.let(f"add i64 {f.let(f'mul i64 {i}, {step}')}, {int(view.param[0])}")
-    start = pointer_to(f, view.base, first)
-    for k in range(width):
-        one = f.load(type, 1, f.pointer(start, type, k * step))
-        x = f.let(f"insertelement {vector(type, width)} {x}, {type.llvm} {one}, i32 {k}")
-    return x
+def _number(f: Function, at: Strip | Row) -> str:
+    """Of the first element there."""
+    if isinstance(at, Strip):
+        return at.i
+    x = f.known(at)
+    return x or f.keep(at, f.let(f"add i64 {at.first}, {at.column}"))
 
 
 def _look_at_all(f: Function, view: Value, width: int) -> str:
@@ -220,6 +210,9 @@ def _look_at_all(f: Function, view: Value, width: int) -> str:
     if span <= SMALL and low + span <= base.size + SMALL:
         near = f.load(type, span, pointer_to(f, base, low))
         return f.shuffle(type, span, near, "poison", [k - low if k >= 0 else -1 for k in picks])
+    step = _step(places)
+    if step is not None and step > 1 and len(places) > 4 and base.op != "const":
+        return column(f, base, pointer_to(f, base), int(places[0]), step, "0", width)
     if len(places) <= 4 or base.op == "const":
         x = "poison"
         for k, place in enumerate(places):
@@ -361,7 +354,7 @@ def _window(f: Function, value: Value, at: Position, width: int) -> str:
         return f.load(value.type, 1, start)
     if not pattern.any():
         return f.splat(value.type, width, f.load(value.type, 1, start))
-    i: str | int = 0 if at is WHOLE else at.i if isinstance(at, Strip) else f.let(f"add i64 {at.first}, {at.column}")  # type: ignore[union-attr]
+    i: str | int = 0 if isinstance(at, Whole) else _number(f, at)
     if (pattern == range(len(pattern))).all():
         if array.open is not None:
             return _load_some(f, value, width, f.pointer(start, value.type, i), i)
@@ -385,10 +378,34 @@ def _load_some(f: Function, value: Value, width: int, pointer: str, i: str | int
 
 def _gather(f: Function, value: Value, at: Position, width: int) -> str:
     array, (table, terms) = value.args[0], value.param
+    if isinstance(at, Row) and _in_rows(value, at.length):
+        return f.load(value.type, width, f.pointer(_gathered_row(f, value, at), value.type, _index(at.column)))
     moved = offset(f, width, [(a.type, read(f, a, at)) for a in value.args[1:]], terms)
     assert moved is not None
     if (table == table[0]).all():
         return gather(f, array, moved, width, pointer_to(f, array, int(table[0])))
-    i: str | int = 0 if at is WHOLE else at.i if isinstance(at, Strip) else f.let(f"add i64 {at.first}, {at.column}")  # type: ignore[union-attr]
+    i: str | int = 0 if isinstance(at, Whole) else _number(f, at)
     places = f.load(I32, width, table_pointer(f, I32, table.astype("int32"), i))
     return gather(f, array, simple(f, "add", width, I32, moved, places), width)
+
+
+def _in_rows(value: Value, length: int) -> bool:
+    """Whether what is gathered are whole rows of this length, each somewhere."""
+    steps = np.diff(value.param[0].reshape(-1, length), axis=1)
+    return (steps == 1).all() and all(
+        a.uniform or (a.op == "view" and row_kind(a, length) == "same") for a in value.args[1:]
+    )
+
+
+def _gathered_row(f: Function, value: Value, at: Row) -> str:
+    """Where it begins, in memory."""
+    key = (value.id, "start", at.r)
+    start = f.known(key)
+    if start is None:
+        array, (table, terms) = value.args[0], value.param
+        one = Row(at.length, at.r, at.first, "0", 1)
+        moved = offset(f, 1, [(a.type, read(f, a, one)) for a in value.args[1:]], terms)
+        first = f.pointer(pointer_to(f, array), value.type, place_in(f, table[:: at.length], at.r))
+        start = watched(f, array, f.let(f"getelementptr inbounds {value.type.stored}, ptr {first}, i32 {moved}"))
+        f.keep(key, start)
+    return start

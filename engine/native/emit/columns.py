@@ -1,0 +1,69 @@
+"""Columns: every n-th element of an array in memory, a vector of them.
+
+Rows are loaded as they lie, and turned by shuffles: of two rows one half of the columns, of two pairs of rows a quarter,
+until a column is left. What the columns of the same rows share is done once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..graph import Value
+from ..types import Type, type_of, vector
+from .function import Function, power_of_two
+
+
+class _Rows(NamedTuple):
+    """start: a register, where the first of them begins.  step: elements from each to the next.  wide: how many
+    elements of each are read.  width: how many rows there are, a vector's."""
+
+    start: str
+    type: Type
+    step: int
+    wide: int
+    width: int
+
+
+def column(f: Function, array: Value, start: str, place: int, step: int, i: str, width: int) -> str:
+    """Elements place + k step of an array, which begins at `start`, for k = i, i + 1, ..."""
+    type = array.type if array.type.kind != "b" else type_of(np.dtype(np.int8))
+    wide = min(width, power_of_two(step))
+    row, place = divmod(place, step)
+    left = place - place % wide
+    f.module.beyond = max(f.module.beyond, (step * width + wide) * type.bytes)
+    key = (array.id, "columns", i, row * step + left, step, width)
+    first = f.known(key)
+    if first is None:
+        number = f.let(f"mul i64 {i}, {step}")
+        first = f.keep(key, f.pointer(f.pointer(start, type, number), type, row * step + left))
+    x = _turned(f, _Rows(first, type, step, wide, width), 0, width, place - left)[0]
+    return x if type is array.type else f.let(f"trunc {vector(type, width)} {x} to {vector(array.type, width)}")
+
+
+def _turned(f: Function, rows: _Rows, top: int, count: int, column: int) -> tuple[str, list[tuple[int, int]]]:
+    """A vector of the rows top, top + 1, ..., `count` of them, and of the columns among which `column` is; of each of
+    its elements the row and the column."""
+    some = rows.width // count
+    first = column - column % some
+    key = (rows, top, count, first)
+    known = f.known(key)
+    if count * rows.wide == rows.width:
+        where = [(r, c) for r in range(top, top + count) for c in range(rows.wide)]
+        return known or f.keep(key, _loaded(f, rows, top, count)), where
+    where = [(r, c) for c in range(first, first + some) for r in range(top, top + count)]
+    if known is None:
+        (x, of_x), (y, of_y) = (_turned(f, rows, k, count // 2, first) for k in (top, top + count // 2))
+        known = f.keep(key, f.shuffle(rows.type, rows.width, x, y, [(of_x + of_y).index(at) for at in where]))
+    return known, where
+
+
+def _loaded(f: Function, rows: _Rows, top: int, count: int) -> str:
+    """So many rows, one behind the other."""
+    if rows.step == rows.wide:
+        return f.load(rows.type, rows.width, f.pointer(rows.start, rows.type, top * rows.step))
+    if count == 1:
+        return f.load(rows.type, rows.wide, f.pointer(rows.start, rows.type, top * rows.step))
+    x, y = (_loaded(f, rows._replace(width=rows.width // 2), k, count // 2) for k in (top, top + count // 2))
+    return f.shuffle(rows.type, rows.width // 2, x, y, range(rows.width))

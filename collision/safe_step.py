@@ -55,10 +55,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..engine.algebra.bounded import of_the_first
 from ..engine.algebra.fence import fence
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import up_to_the_last
+from ..engine.compaction import VECTOR, in_front
 from ..engine.dynamics.kinematics import place
 from ..engine.forest import Forest
 from ..engine.model import Model, Topology
@@ -107,17 +108,20 @@ def longest_step(
     control: Array | None = None,
     forces: Array | None = None,
     still: Array | None = None,
+    within: Array | None = None,
 ) -> Array:
     """Time (...) [s] after which no pair can have passed through another unseen; inf if none ever can.
 
     The travel along n is at most the gap (0 when overlapping) and what may go unseen, see the module.
     still: (..., ns) bool, shapes that do not move, whatever pulls at them.
+    within: (...) [s] more is not asked for: pairs that are too far apart to come so near by then are not looked at.
     """
     if not model.topology.pairs:
         return _first_time(model, state, near, near.gap, control, forces)
     ball, glance = unseen_depths(model, jnp.maximum(near.pair, 0))
     gap = jnp.maximum(near.gap, 0.0)
-    return _first_time(model, state, near, gap + ball, control, forces, farther=gap + glance, still=still)
+    limits = {"farther": gap + glance, "still": still, "within": within}
+    return _first_time(model, state, near, gap + ball, control, forces, **limits)
 
 
 @functools.partial(jax.jit, static_argnames="only")
@@ -206,12 +210,15 @@ def _first_time(
     *drive: Array | None,
     farther: Array | None = None,
     still: Array | None = None,
+    within: Array | None = None,
 ) -> Array:
     """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m], or by
-    `farther` while the middles of the two shapes do not come half the way to each other."""
+    `farther` while the middles of the two shapes do not come half the way to each other; `within` (...) [s], if that
+    is less."""
     if not model.topology.pairs:
         return jnp.full(near.gap.shape[:-1], jnp.inf, near.gap.dtype)
-    table = _table(_moving(_sides(model, state, *drive), still))
+    sides = _moving(_sides(model, state, *drive), still)
+    table = _table(sides)
     batch = jnp.broadcast_shapes(table.shape[:-2], near.pair.shape[:-1])
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
     lead = len(batch)
@@ -220,20 +227,36 @@ def _first_time(
         """x (..., N, own axes) as (N, *batch, own axes)."""
         return jnp.moveaxis(jnp.broadcast_to(x, (*batch, *x.shape[x.ndim - own - 1 :])), lead, 0)
 
-    numbers = near.active, jnp.maximum(near.pair, 0), (distance, near.gap, farther)
-    vectors = near.normal, near.point_a, near.point_b
-    active, *others = jax.tree.map(lambda x: first(x, 0), numbers)
-    rows = active, *others, tuple(first(x, 1) for x in vectors)
+    active, pair = near.active, jnp.maximum(near.pair, 0)
+    if within is not None:
+        way = _way(sides, norm(Vec3.of(model.gravity[..., None, :])), within[..., None])
+        ways = (of_rows(way, shape) for shape in shapes_of(model.topology, pair))
+        active = active & ~(distance > sum(ways))
+    numbers, vectors = (pair, (distance, near.gap, farther)), (near.normal, near.point_a, near.point_b)
+    rows = *jax.tree.map(lambda x: first(x, 0), numbers), tuple(first(x, 1) for x in vectors)
+    order, real = in_front(first(active, 0), near.pair.shape[-1])
 
-    def lasting(given: Any, rows: Any) -> Array:
-        table, g = given
-        active, pair, distances, vectors = jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
-        shapes = (jnp.asarray(np.array(column))[pair] for column in _pair_columns(model))
-        a, b = (jnp.take_along_axis(table, shape[..., None], axis=-2) for shape in shapes)
-        return jnp.moveaxis(_lasting(a, b, Vec3.of(g), active, vectors, distances), -1, 0)
+    def lasting(given: Any, asked: tuple[Array, Array]) -> Array:
+        (table, g, rows), (order, real) = given, asked
+        some = jax.tree.map(lambda x: jnp.moveaxis(_at(x, order), 0, lead), rows)
+        a, b = (jnp.take_along_axis(table, shape[..., None], -2) for shape in shapes_of(model.topology, some[0]))
+        return jnp.moveaxis(_lasting(a, b, Vec3.of(g), jnp.moveaxis(real, 0, lead), some[2], some[1]), -1, 0)
 
-    time = up_to_the_last(lasting, active, (table, model.gravity[..., None, :]), rows)
-    return jnp.where(active, time, jnp.inf).min(0, initial=jnp.inf)
+    given = table, model.gravity[..., None, :], rows
+    each, count = VECTOR // distance.dtype.itemsize, real.sum(0, dtype=jnp.int32).max()
+    time = of_the_first(each, lasting, count, given, (order, real))
+    time = jnp.where(real, time, jnp.inf).min(0, initial=jnp.inf)
+    return time if within is None else jnp.minimum(time, within)
+
+
+def _way(side: _Side, g: Array, time: Array) -> Array:
+    """How far (..., ns) any part of a shape goes in so much time, at most [m]; a little more, for rounding."""
+    return (1 + 1e-6) * time * (norm(side.velocity) + side.slope + (g * side.falls + side.growth) * (time * 0.5))
+
+
+def _at(x: Array, order: Array) -> Array:
+    """Rows of x (N, *batch, own axes) by their numbers (n, *batch)."""
+    return jnp.take_along_axis(x, order.reshape(*order.shape, *(1,) * (x.ndim - order.ndim)), 0)
 
 
 @fence
@@ -359,11 +382,6 @@ def _first_root(d: Array, b: Array, a: Array) -> Array:
     late = jnp.where(back, (s - b) / jnp.where(back, a, 1.0), jnp.inf)
     time = jnp.where(ahead, jnp.where(reached, soon, jnp.inf), late)
     return jnp.where(known, jnp.where(far, jnp.inf, time), 0.0)
-
-
-def _pair_columns(model: Model) -> tuple[list[int], list[int]]:
-    """The pairs' first shapes, and their second."""
-    return [a for a, _ in model.topology.pairs], [b for _, b in model.topology.pairs]
 
 
 def _same_batch(x: Array, y: Array) -> tuple[Array, Array]:

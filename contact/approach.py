@@ -6,6 +6,7 @@ Exact for spheres that fly towards planes. Time control needs no more: it looks 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,26 +14,33 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..collision.bounds import reach
 from ..collision.proximities import Proximities
+from ..engine.algebra.bounded import of_the_first
 from ..engine.algebra.fence import fence
+from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import up_to_the_last
+from ..engine.compaction import VECTOR, in_front
 from ..engine.dynamics.kinematics import move, place
 from ..engine.forest import Forest
 from ..engine.model import Model
+from ..engine.rows import take
 from .determine import limited, rests, way_to_touch
 from .picking import picked
 
 
-def touch_time(model: Model, q: Array, v: Array, dv: Array, near: Proximities, limits: bool = True) -> Array:
+def touch_time(
+    model: Model, q: Array, v: Array, dv: Array, near: Proximities, limits: bool = True, within: Array | None = None
+) -> Array:
     """Time (*batch) [s] until the first pair of `near`, or joint limit, is expected to touch; inf if none is.
 
     q (*batch, nq), v and its rate dv (*batch, nv). What rests on each other is left out.
     limits: whether joints may have limits.
+    within: () or (*batch) [s] what pairs are expected to do later is not asked for.
     """
     time = jnp.full(q.shape[:-1], jnp.inf, q.dtype)
     if near.pair.shape[-1]:
-        time = _least(model, *_pairs(model, q, v, dv, near))
+        time = _least(model, *_pairs(model, q, v, dv, near, within))
     if limits:
         for gap_and_rates in _limits(model, q, v, dv):
             time = jnp.minimum(time, _least(model, *gap_and_rates))
@@ -51,32 +59,62 @@ def near_enough(model: Model, q: Array, v: Array, near: Proximities, within: Arr
     return jnp.concatenate(ways)
 
 
-def _pairs(model: Model, q: Array, v: Array, dv: Array, near: Proximities) -> tuple[Array, Array, Array]:
-    """Gap, its rate and the rate of that, (N, *batch)."""
+def _pairs(
+    model: Model, q: Array, v: Array, dv: Array, near: Proximities, within: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Gap, its rate and the rate of that, (N, *batch). within: [s] the gap is inf of those that cannot close it by
+    then."""
     topology, forest = model.topology, Forest.of(model, q=q, v=v)
     placed = place(forest, model, q)
     origin = forest.by_link([x.pose.p for x in placed])
     first = [forest.by_link([x.V for x in move(forest, placed, rates)]) for rates in (v, dv)]
     shapes = np.array(topology.pairs, np.int32).reshape(-1, 2)
     links = np.array((*topology.shape_links, -1), np.int32)[shapes]
+    active, pair, gap = (jnp.moveaxis(x, -1, 0) for x in (near.active, near.pair, near.gap))
+    if within is None:
+        order = jnp.broadcast_to(jnp.arange(len(active)).reshape(-1, *(1,) * (active.ndim - 1)), active.shape)
+        real, count = active, len(active)
+    else:
+        way = _ways(model, first, within)
+        ways = sum(picked(way, jnp.asarray(shapes)[pair, k], 0) for k in (0, 1))
+        order, real = in_front(active & ~(gap > ways), len(active))
+        count = real.sum(0, dtype=jnp.int32).max()
+    vectors = tuple(Vec3.of(jnp.moveaxis(x, -2, 0)) for x in (near.normal, near.point_a, near.point_b))
 
-    def rates_of(given: Any, rows: tuple[Any, ...]) -> tuple[Array, Array]:
-        pair, active, n, *points = rows
+    def rates_of(given: Any, asked: tuple[Array, Array]) -> tuple[Array, Array]:
+        (origin, first, pair, vectors), (order, there) = given, asked
+        pair, (n, *points) = jax.tree.map(lambda x: picked(x, order, 0), (pair, vectors))
         sides = []
         for k, point in enumerate(points):
             link = jnp.asarray(links)[pair, k]
-            moves = (link >= 0) & active
-            p, twists = jax.tree.map(lambda x, link=link: picked(x, jnp.maximum(link, 0), 0), given)
+            moves = (link >= 0) & there
+            p, twists = jax.tree.map(lambda x, link=link: picked(x, jnp.maximum(link, 0), 0), (origin, first))
             at = (twist.at(point - p).v for twist in twists)
             sides.append([Vec3(*(jnp.where(moves, c, 0) for c in x.xyz)) for x in at])
         (u_a, a_a), (u_b, a_b) = sides
         return _along(n, u_a - u_b, a_a - a_b)
 
-    active = jnp.moveaxis(near.active, -1, 0)
-    vectors = (Vec3.of(jnp.moveaxis(x, -2, 0)) for x in (near.normal, near.point_a, near.point_b))
-    rows = jnp.moveaxis(near.pair, -1, 0), active, *vectors
-    gap = jnp.where(active, jnp.moveaxis(near.gap, -1, 0), jnp.inf)
-    return gap, *up_to_the_last(rates_of, active, (origin, first), rows)
+    given = origin, first, pair, vectors
+    rates = of_the_first(VECTOR // gap.dtype.itemsize, rates_of, jnp.int32(count), given, (order, real))
+    return jnp.where(real, picked(gap, order, 0), jnp.inf), *rates
+
+
+def _ways(model: Model, rates: Sequence[Motion], time: Array) -> Array:
+    """How far (ns, *batch) any part of a shape, or of a volume around it, may be expected to go in so much time [m].
+
+    rates: of the links (n, *batch), their velocities and the rates of these.
+    """
+    links = np.array(model.topology.shape_links, int)
+    size = 2 * jnp.moveaxis(reach(model, jnp.zeros_like(model.shape_position)).full, -1, 0)
+    size = size.reshape(len(size), *(1,) * (time.ndim + 1 - size.ndim), *size.shape[1:])
+
+    def speed(x: Motion) -> Array:
+        w, v = (take(jnp.sqrt(part.dot(part)), np.maximum(links, 0).tolist()) for part in (x.w, x.v))
+        moves = (links >= 0).reshape(-1, *(1,) * (v.ndim - 1))
+        return jnp.where(moves, v + w * jnp.where(moves, size, 0), 0)
+
+    now, change = (speed(x) for x in rates)
+    return (1 + 1e-6) * time * (now + change * (time * 0.5))
 
 
 @fence

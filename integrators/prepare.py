@@ -57,7 +57,7 @@ def prepared(
         dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
     expected = dv if tried is None or before is None else _expected(dv, tried, before)
     known = stop_gradient((model, state, near, bounds, told, expected))  # a choice has no derivative
-    longest, touch, room = _how_far(rules, *known, island, reach)
+    longest, touch, room = _how_far(rules, *known, max_dt, island, reach)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
@@ -96,19 +96,23 @@ def _how_far(
     bounds: Proximities,
     told: Drive,
     dv: Array,
+    max_dt: Array,
     island: Array | None,
     reach: Array | None,
 ) -> tuple[Array, Array, Rooms | None]:
     """The longest step (*batch) in which free bodies pass through nothing unseen and joints are resolved [s], when
-    something is expected to touch [s], and what links of trees may do before that."""
+    something is expected to touch [s], and what links of trees may do before that. What may happen later than the
+    longest step ends is not looked at."""
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
     if rules.time_control == "fixed":
         return longest, touch, None
+    soon = jnp.broadcast_to((1 + 1e-6) * max_dt, state.t.shape).astype(state.q.dtype)
     still = None if island is None else jnp.moveaxis(shapes_still(model.topology, island), 0, -1)
     checked, room = checked_pairs(model.topology), _rooms(model, state.q, bounds, reach)
     if not checked.all():
         free = bounds._replace(active=bounds.active & ~jnp.asarray(checked)[jnp.maximum(bounds.pair, 0)])
-        longest = longest_step(model, state, free, control=told.motors, forces=told.forces, still=still)
+        drive = {"control": told.motors, "forces": told.forces}
+        longest = longest_step(model, state, free, **drive, still=still, within=soon)
     alone = tuple(k for k in free_shapes(model.topology) if k in sifted(rules, model))
     if reach is not None and alone:
         drive = {"control": told.motors, "forces": told.forces}
@@ -118,7 +122,7 @@ def _how_far(
         longest = jnp.minimum(longest, resolved_step(model, state.q))
     if any(model.topology.gripped):  # what a joint holds is not about to move
         dv = jnp.where(at_wish(model, told.motors, state.v), 0, dv)
-    return longest, touch_time(model, state.q, state.v, dv, near, rules.limits), room
+    return longest, touch_time(model, state.q, state.v, dv, near, rules.limits, soon), room
 
 
 def _rooms(model: Model, q: Array, bounds: Proximities, reach: Array | None) -> Rooms | None:

@@ -1,11 +1,13 @@
 """Columns: every n-th element of an array in memory, a vector of them.
 
-Rows are loaded as they lie, and turned by shuffles: of two rows one half of the columns, of two pairs of rows a quarter,
-until a column is left. What the columns of the same rows share is done once.
+Read, rows are loaded as they lie and turned by shuffles: of two rows one half of the columns, of two pairs of rows a
+quarter, until a column is left. What the columns of the same rows share is done once. Written, columns side by side are
+shuffled into rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -67,3 +69,26 @@ def _loaded(f: Function, rows: _Rows, top: int, count: int) -> str:
         return f.load(rows.type, rows.wide, f.pointer(rows.start, rows.type, top * rows.step))
     x, y = (_loaded(f, rows._replace(width=rows.width // 2), k, count // 2) for k in (top, top + count // 2))
     return f.shuffle(rows.type, rows.width // 2, x, y, range(rows.width))
+
+
+def woven(f: Function, type: Type, columns: Sequence[str], width: int) -> Iterator[str]:
+    """Vectors of the rows that columns of `width` elements, side by side, make: one row behind the other."""
+    n = len(columns)
+    for first in range(0, n * width, width):
+        yield _merged(f, type, columns, width, [divmod(first + k, n) for k in range(width)])[0]
+
+
+def _merged(
+    f: Function, type: Type, columns: Sequence[str], width: int, wanted: list[tuple[int, int]]
+) -> tuple[str, list[tuple[int, int]]]:
+    """A vector in which the wanted elements (row, column) are, each at its place in the list if they are of several
+    columns; and of each of its elements what it is."""
+    own = sorted({c for _, c in wanted if c >= 0})
+    if len(own) == 1:
+        return columns[own[0]], [(r, own[0]) for r in range(width)]
+    middle = own[len(own) // 2]
+    low, high = ([at if (at[1] < middle) is is_low else (0, -1) for at in wanted] for is_low in (True, False))
+    (x, of_x), (y, of_y) = (_merged(f, type, columns, width, part) for part in (low, high))
+    both = of_x + of_y
+    picks = [both.index(at) if at[1] >= 0 else -1 for at in wanted]
+    return f.shuffle(type, width, x, y, picks), wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ from .reading import (
     table_pointer,
     watched,
 )
-from .writing import lanes_for, prepare, write_at
+from .writing import lanes_for, prepare, write_at, write_columns
 
 
 def finish(f: Function, value: Value, x: str) -> None:
@@ -40,9 +41,18 @@ def finish(f: Function, value: Value, x: str) -> None:
 def emit_join(f: Function, node: Node, program: Any) -> None:
     (made,), (_, _, targets) = node.results, node.param
     program.place(made)
-    start = pointer_to(f, made)
+    start, together = pointer_to(f, made), defaultdict(list)
     for value, places in zip(node.args, targets, strict=True):
-        write_at(f, value, start, places)
+        steps = np.diff(places)
+        step = int(steps[0]) if len(steps) and (steps == steps[0]).all() else 1
+        together[step, len(places), places[0] // step].append((int(places[0]), value, places))
+    for (step, _, _), members in together.items():
+        members.sort(key=lambda member: member[0])
+        if step > 1 and len(members) == step and made.type.kind != "b":
+            write_columns(f, [value for _, value, _ in members], f.pointer(start, made.type, members[0][0]))
+        else:
+            for _, value, places in members:
+                write_at(f, value, start, places)
 
 
 def emit_empty(f: Function, node: Node, program: Any) -> None:

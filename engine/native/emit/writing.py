@@ -8,6 +8,7 @@ import numpy as np
 
 from ..graph import Value
 from ..plan import SMALL
+from .columns import woven
 from .function import Function
 from .reading import WHOLE, Row, Strip, _index, element, element_at, place_in, power_of_two, read
 
@@ -60,6 +61,31 @@ def write_at(f: Function, value: Value, pointer: str, places: np.ndarray) -> Non
         f.store(type, 1, y, f.pointer(pointer, type, place))
 
     f.counted(size, 1, one)
+
+
+def write_columns(f: Function, values: Sequence[Value], pointer: str) -> None:
+    """Values of one size side by side, as the columns of rows."""
+    type, size, n = values[0].type, values[0].size, len(values)
+    width = min(lanes_for(values[:1]), power_of_two(size))
+    full = size // width * width
+
+    def rows(columns: Sequence[str], i: str | int, count: int) -> None:
+        start = f.pointer(pointer, type, i if isinstance(i, int) else f.let(f"mul i64 {i}, {n}"))
+        for k, x in enumerate(woven(f, type, columns, width)):
+            if count * n > k * width:
+                f.store(type, width, x, f.pointer(start, type, k * width), min(width, count * n - k * width))
+
+    if size <= SMALL:
+        whole = power_of_two(size)
+        registers = [read(f, value, WHOLE) for value in values]
+        for i in range(0, size, width):
+            parts = [f.shuffle(type, whole, x, "poison", range(i, i + width)) for x in registers]
+            rows(parts if whole > width else registers, i * n, min(width, size - i))
+        return
+    prepare(f, values, width)
+    f.counted(full, width, lambda i: rows([read(f, value, Strip(i, width)) for value in values], i, width))
+    if full < size:
+        rows([read(f, value, Strip(str(full), width)) for value in values], full * n, size - full)
 
 
 def _row_of(places: np.ndarray) -> int:

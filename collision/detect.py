@@ -301,7 +301,7 @@ def _surface(shapes: Shapes, parts: list[_Part], margin: Any) -> Proximities:
 
     def vectors(pick: Callable[[Near], Vec3]) -> Array:
         xyz = (joined(lambda _, row, c=c: getattr(pick(row), c), dtype) for c in "xyz")
-        return jnp.where(active[..., None], jnp.stack(tuple(xyz), -1), 0.0)
+        return jnp.stack([jnp.where(active, x, 0.0) for x in xyz], -1)
 
     def close(part: _Part, row: Near) -> Array:
         return row.gap if part.within is None else jnp.where(row.gap <= part.within, row.gap, jnp.inf)

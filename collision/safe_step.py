@@ -47,7 +47,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -116,12 +116,7 @@ def longest_step(
     still: (..., ns) bool, shapes that do not move, whatever pulls at them.
     within: (...) [s] more is not asked for: pairs that are too far apart to come so near by then are not looked at.
     """
-    if not model.topology.pairs:
-        return _first_time(model, state, near, near.gap, control, forces)
-    ball, glance = unseen_depths(model, jnp.maximum(near.pair, 0))
-    gap = jnp.maximum(near.gap, 0.0)
-    limits = {"farther": gap + glance, "still": still, "within": within}
-    return _first_time(model, state, near, gap + ball, control, forces, **limits)
+    return _first_time(model, state, near, jnp.maximum(near.gap, 0.0), control, forces, unseen_depths, still, within)
 
 
 @functools.partial(jax.jit, static_argnames="only")
@@ -207,17 +202,21 @@ def _first_time(
     state: State,
     near: Proximities,
     distance: Array,
-    *drive: Array | None,
-    farther: Array | None = None,
+    control: Array | None,
+    forces: Array | None,
+    depths: Callable[[Model, Array], tuple[Array, Array]] | None = None,
     still: Array | None = None,
     within: Array | None = None,
 ) -> Array:
-    """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m], or by
-    `farther` while the middles of the two shapes do not come half the way to each other; `within` (...) [s], if that
-    is less."""
+    """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m]; `within`
+    (...) [s], if that is less.
+
+    depths: (model, pairs) -> by how much more they may, whatever happens, and while the middles of the two shapes do
+    not come half the way to each other.
+    """
     if not model.topology.pairs:
         return jnp.full(near.gap.shape[:-1], jnp.inf, near.gap.dtype)
-    sides = _moving(_sides(model, state, *drive), still)
+    sides = _moving(_sides(model, state, control, forces), still)
     table = _table(sides)
     batch = jnp.broadcast_shapes(table.shape[:-2], near.pair.shape[:-1])
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
@@ -232,17 +231,22 @@ def _first_time(
         way = _way(sides, norm(Vec3.of(model.gravity[..., None, :])), within[..., None])
         ways = (of_rows(way, shape) for shape in shapes_of(model.topology, pair))
         active = active & ~(distance > sum(ways))
-    numbers, vectors = (pair, (distance, near.gap, farther)), (near.normal, near.point_a, near.point_b)
+    numbers, vectors = (pair, distance, near.gap), (near.normal, near.point_a, near.point_b)
     rows = *jax.tree.map(lambda x: first(x, 0), numbers), tuple(first(x, 1) for x in vectors)
     order, real = in_front(first(active, 0), near.pair.shape[-1])
 
     def lasting(given: Any, asked: tuple[Array, Array]) -> Array:
-        (table, g, rows), (order, real) = given, asked
-        some = jax.tree.map(lambda x: jnp.moveaxis(_at(x, order), 0, lead), rows)
-        a, b = (jnp.take_along_axis(table, shape[..., None], -2) for shape in shapes_of(model.topology, some[0]))
-        return jnp.moveaxis(_lasting(a, b, Vec3.of(g), jnp.moveaxis(real, 0, lead), some[2], some[1]), -1, 0)
+        (model, table, rows), (order, real) = given, asked
+        pair, far, gap, vectors = jax.tree.map(lambda x: jnp.moveaxis(_at(x, order), 0, lead), rows)
+        a, b = (jnp.take_along_axis(table, shape[..., None], -2) for shape in shapes_of(model.topology, pair))
+        farther = None
+        if depths is not None:
+            ball, glance = depths(model, pair)
+            far, farther = far + ball, far + glance
+        there, g = jnp.moveaxis(real, 0, lead), Vec3.of(model.gravity[..., None, :])
+        return jnp.moveaxis(_lasting(a, b, g, there, vectors, (far, gap, farther)), -1, 0)
 
-    given = table, model.gravity[..., None, :], rows
+    given = model, table, rows
     each, count = VECTOR // distance.dtype.itemsize, real.sum(0, dtype=jnp.int32).max()
     time = of_the_first(each, lasting, count, given, (order, real))
     time = jnp.where(real, time, jnp.inf).min(0, initial=jnp.inf)

@@ -47,6 +47,7 @@ def respond(
     impacts: str = "sequential",
     max_impacts: int | None = None,
     max_logged: int | None = 64,
+    u_n: Array | None = None,
 ) -> Response:
     """Resolves all impacts at the coordinates q (*batch, nq), which stay, and velocities v (*batch, nv).
 
@@ -54,13 +55,13 @@ def respond(
     `impact.py`.  max_impacts: of one instant; None: `most_impacts`. The code says if something still closes after
     so many that would bounce.
     max_logged: room in the log of single impacts, None: for all; `impacts.count` goes on counting.
-    rows: of the contacts, where they are known.
+    rows, u_n: of the contacts, where they are known; u_n (C, *batch) their normal velocities.
     """
     resolve, single = impacts_named(impacts), law_named(law)
     rows = rows_of(model, q, contacts) if rows is None else rows
     trees = trees_of(model.topology)
     V = to_blocks(trees, v)
-    striking = phases(model, contacts, relative(rows, V).z).impact.any()
+    striking = phases(model, contacts, relative(rows, V).z if u_n is None else u_n).impact.any()
     most = most_impacts(model.topology) if max_impacts is None else max_impacts
     energy = jnp.broadcast_to(energy_of(model, State(q, v, jnp.zeros(()))).kinetic, contacts.code.shape)
 

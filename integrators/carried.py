@@ -78,18 +78,17 @@ class _Held(NamedTuple):
     sticks: Array
 
 
-def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: Rows) -> Missed:
-    """contacts, rows: of the step's end."""
-    ready, h, p, trees = lane.ready, tried.h, tried.impulse, trees_of(model.topology)
-    before, V = ready.contacts, to_blocks(trees, tried.state.v)
-    u = relative(rows, V)
+def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: Rows, u: Vec3) -> Missed:
+    """contacts, rows: of the step's end.  u: (C, *batch) how the contacts move there, in their frames [m/s]."""
+    ready, h, p = lane.ready, tried.h, tried.impulse
+    before, V = ready.contacts, to_blocks(trees_of(model.topology), tried.state.v)
     carried = tried.resting & (p.z > 0)
     path = ready.course.point * h
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
     there, was, held = _partners(before, contacts, before.point + path, near, carried)
     knew = _Held(
         before.gap,
-        relative(ready.rows, to_blocks(trees, ready.state.v)).z,
+        ready.u.z,
         aimed_at(model, before.gap, h),
         ready.course.b.z,
         ~before.is_limit & (jnp.sqrt(p.x * p.x + p.y * p.y) < before.friction * p.z * FULL),

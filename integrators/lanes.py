@@ -16,6 +16,7 @@ from ..collision.passage import Rooms
 from ..contact.contacts import Contacts
 from ..contact.curvature import Course
 from ..contact.rows import Rows
+from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.state import State
@@ -26,7 +27,8 @@ from .motion.forces import Drive
 class Ready(NamedTuple):
     """An accepted state with all that is known of it.
 
-    contacts, rows: of the state.  course: how they move.  told: what acts from outside until the next state.
+    contacts, rows: of the state.  u: (C, *batch) how its contacts move, in their frames [m/s].  course: where they go.
+    told: what acts from outside until the next state.
     dv: (*batch, nv) accelerations without contacts.  longest: (*batch) step that passes through nothing unseen [s].
     touch: (*batch) when something is expected to touch [s].
     rooms: what a step from here may do unseen, of links of trees; None where there are none.
@@ -35,6 +37,7 @@ class Ready(NamedTuple):
     state: State
     contacts: Contacts
     rows: Rows
+    u: Vec3
     course: Course
     told: Drive
     dv: Array

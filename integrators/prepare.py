@@ -61,7 +61,7 @@ def prepared(
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
-    return Ready(state, contacts, rows, course, told, dv, longest, touch, room)
+    return Ready(state, contacts, rows, u, course, told, dv, longest, touch, room)
 
 
 def unprepared(
@@ -77,7 +77,8 @@ def unprepared(
     """Like `prepared`, with nothing worked out yet."""
     still, never = jax.tree.map(jnp.zeros_like, contacts.point), jnp.zeros(state.t.shape, state.q.dtype)
     room = None if rules.time_control == "fixed" else _rooms(model, state.q, bounds, reach)
-    return Ready(state, contacts, rows, Course(still, still, still), told, jnp.zeros_like(state.v), never, never, room)
+    none = jnp.zeros_like(state.v)
+    return Ready(state, contacts, rows, still, Course(still, still, still), told, none, never, never, room)
 
 
 def _expected(dv: Array, tried: Proposal, before: State) -> Array:

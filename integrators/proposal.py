@@ -16,11 +16,11 @@ from ..contact.events import Together
 from ..contact.grips import Grips, grips_of, held, holding, locked, part_until_stop
 from ..contact.resting.models import resting_named
 from ..contact.resting.solve import Midway, stopped
-from ..contact.rows import inverse_at, relative, rows_of
+from ..contact.rows import inverse_at, rows_of
 from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import integrate_q
-from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
+from ..engine.dynamics.trees import from_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .islands_asleep import where_they_were
@@ -99,7 +99,7 @@ def _tried(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | Non
     """As it is before it is put right."""
     ready = lane.ready
     state, contacts, rows = ready.state, ready.contacts, ready.rows
-    u = relative(rows, to_blocks(trees_of(model.topology), state.v))
+    u = ready.u
     resting = phases(model, contacts, u.z).resting
     rest = resting_named(rules.resting)
     midway, grips = _midway(rules, model, lane, h, u.z, window)

@@ -75,7 +75,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     def taken() -> tuple[Lane, Impacts, Impacts | None]:
         early = struck_early(model, lane, tried, accepted)
         now = accepted & ~left_to_window(lane, verdict.search, tried.window) & ~wakes
-        struck = struck_at(rules, model, tried.state, contacts, rows, now, stalled(lane))
+        struck = struck_at(rules, model, tried.state, contacts, rows, verdict.u_n, now, stalled(lane))
         with jax.named_scope("prepare"):
             after = State(tried.state.q, struck.v, t)
             orders = told(model, after, clock.frame)

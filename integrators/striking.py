@@ -14,9 +14,7 @@ from ..contact.determine import would_bounce
 from ..contact.events import Impacts
 from ..contact.impact import logged
 from ..contact.respond import Response, respond
-from ..contact.rows import relative
 from ..engine.dynamics.energy import energy as energy_of
-from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, OK, gravest
 from ..engine.state import State
@@ -35,19 +33,19 @@ class Early(NamedTuple):
 
 @functools.partial(jax.jit, static_argnums=0)
 def struck_at(
-    rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, now: Array, ended: Array
+    rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, u_n: Array, now: Array, ended: Array
 ) -> Response:
     """Impacts at the end of a step.
 
+    u_n: (C, *batch) normal velocities of the contacts before them [m/s].
     now: (*batch) whether anything is to strike at all.
     ended: (*batch) whether what still closes is left to the next step, which stops it (`contact/resting/`)."""
     with jax.named_scope("respond"):
         here = contacts._replace(active=contacts.active & now & ~ended)
         struck = respond(
             model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts,
-            max_logged=rules.max_logged,
+            max_logged=rules.max_logged, u_n=u_n,
         )  # fmt: skip
-        u_n = relative(rows, to_blocks(trees_of(model.topology), state.v)).z
         bounces = (contacts.active & would_bounce(model, contacts, u_n)).any(0)
         capped = jnp.where(ended & now & bounces, IMPACTS_CAPPED, OK).astype(jnp.int32)
         return struck._replace(code=gravest(struck.code, capped))

@@ -48,11 +48,13 @@ SURE = 0.9  # of the step that uses up the room of a pair
 
 
 class Verdict(NamedTuple):
-    """accepted: (*batch).  search: from here on.  code: (*batch) what is wrong with the step."""
+    """accepted: (*batch).  search: from here on.  code: (*batch) what is wrong with the step.
+    u_n: (C, *batch) normal velocities of the contacts at its end [m/s]."""
 
     accepted: Array
     search: Search
     code: Array
+    u_n: Array
 
 
 def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
@@ -87,13 +89,14 @@ def decide(
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
     code = jnp.where(finite, OK, NOT_FINITE).astype(jnp.int32)
     none = Search.new(h, search.correction, search.window)
-    if rules.time_control == "fixed":
-        return Verdict(finite, none, code)
     trees = trees_of(model.topology)
-    u_n = relative(rows, to_blocks(trees, after.v)).z
+    u = relative(rows, to_blocks(trees, after.v))
+    if rules.time_control == "fixed":
+        return Verdict(finite, none, code, u.z)
+    u_n = u.z
     on_the_way = (after.v - lane.ready.state.v) / column(h)
     a_n = relative(rows._replace(drift=rows.drift * 0), to_blocks(trees, on_the_way)).z
-    off = missed(model, lane, tried, contacts, rows)
+    off = missed(model, lane, tried, contacts, rows, u)
     carries = finite & ~lane.fresh & (search.correction.times < CORRECTIONS) & (rules.resting == "solve")
     closes = contacts.active & (u_n < -model.rest_speed)
     deep = closes & (contacts.gap < -model.gap_band) & ~(off.normal & carries)
@@ -129,13 +132,18 @@ def decide(
         short=search.short,
         fine=jnp.minimum(jnp.where(rough, h / 2, search.fine), sure),
     )
-    repeated = search._replace(aim=h, correction=corrected(model, search.correction, tried, contacts, rows, off, again))
+    correction = jax.lax.cond(
+        again.any(),
+        lambda: corrected(model, search.correction, tried, contacts, rows, off, again),
+        lambda: search.correction,
+    )
+    repeated = search._replace(aim=h, correction=correction)
     search = jax.tree.map(lambda x, y, z: jnp.where(accepted, x, jnp.where(again, y, z)), new, repeated, rejected)
     sunk = (contacts.gap < -ENVELOPE * model.gap_band) & contacts.active
     search = after_window(lane, search, tried.window, accepted, strikes, sunk.any(0), sure)
     if search.window is not None:
         deeper = deeper & ~search.window.open  # where a run begins
-    return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32))
+    return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32), u_n)
 
 
 def _passed(rules: Rules, model: Model, lane: Lane, tried: Proposal, max_dt: Array) -> tuple[Array, Array]:

@@ -214,7 +214,7 @@ def _first_time(
     depths: (model, pairs) -> by how much more they may, whatever happens, and while the middles of the two shapes do
     not come half the way to each other.
     """
-    if not model.topology.pairs:
+    if not model.topology.pairs or not near.gap.shape[-1]:
         return jnp.full(near.gap.shape[:-1], jnp.inf, near.gap.dtype)
     sides = _moving(_sides(model, state, control, forces), still)
     table = _table(sides)

@@ -9,11 +9,14 @@ step ends. Then the step is taken again, and its end is moved along what impulse
 
 which is the least such change that kinetic energy knows. Directions are the normals, and of what sticks all three.
 The gap that is left is of the second order of the shift. The kick takes p.u/2 of the energy, of order 4 in the step; a
-step of which that is more than `ROUGH` squared of the kinetic energy of the trees that touch is taken shorter.
+step of which that is more than `ROUGH` squared of the kinetic energy of the trees that touch is taken shorter, and how
+much of it tells how long the next may be.
 
 Contacts at both ends of the step are the same if they are of one pair of shapes or one joint's limit, at most
 `NEIGHBOURS` rows apart, and the nearest ones to where the first should have gone. What is off by more than a step can
-explain is something else, and is left to time control.
+explain is something else, and is left to time control. A step can explain what the contact's own velocity, or how its
+normal turns, may be wrong by, and that the scheme led elsewhere than the impulse was for: forces change within a step,
+those of stiff springs by much, while impulses are found for the forces of its start.
 """
 
 from __future__ import annotations
@@ -43,7 +46,10 @@ NEIGHBOURS = 4
 NEAR = 5.0  # of the gap band: so much may a gap be off
 STILL = 0.05  # of the rest speed: so much may a velocity be off
 ROUGH = 0.001  # squared, of the energy: more, and a shorter step is taken
+KNOWN = 1 / 4  # of that, as a velocity: so much, and it is asked how much energy it takes
+LOST = 16.0  # times as much as allowed, a contact counts for that is not where it should be
 SAME = 0.05  # of the velocities that meet: more, and it is another contact
+CHANGED = 0.5  # of what carries a contact, at most, is for forces that change within the step
 SWEEPS = 40  # of conjugate gradients
 DAMPING = 1e-3  # of K: contacts that all but depend on each other must not be set against each other
 ENOUGH = 1e-4  # of what is wanted may be left
@@ -56,7 +62,7 @@ class Missed(NamedTuple):
     gap: (C, *batch) [m].
     normal, tangent: (C, *batch) whether the step held them in these directions.
     much: (*batch) whether that is to be put right.
-    rough: (*batch) whether a shorter step should be taken.
+    rough: (*batch) how much energy the step took, of what it may: more than 1, and a shorter one should be taken.
     """
 
     u: Vec3
@@ -69,13 +75,14 @@ class Missed(NamedTuple):
 
 class _Held(NamedTuple):
     """What a step knew of the contacts that it carried, (C, *batch): gap [m], normal velocity [m/s], what that is to
-    be at the end, b_n [m/s^2], and whether it sticks."""
+    be at the end, b_n [m/s^2], whether it sticks, and how far the scheme may be off what its impulse was for [m/s]."""
 
     gap: Array
     u_n: Array
     goal: Array
     b_n: Array
     sticks: Array
+    slack: Array
 
 
 def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: Rows, u: Vec3) -> Missed:
@@ -86,12 +93,15 @@ def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: 
     path = ready.course.point * h
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
     there, was, held = _partners(before, contacts, before.point + path, near, carried)
+    goal, b_n = aimed_at(model, before.gap, h), ready.course.b.z
+    strayed = jnp.abs(relative(ready.rows, V).z + b_n * h - goal)
     knew = _Held(
         before.gap,
         ready.u.z,
-        aimed_at(model, before.gap, h),
-        ready.course.b.z,
+        goal,
+        b_n,
         ~before.is_limit & (jnp.sqrt(p.x * p.x + p.y * p.y) < before.friction * p.z * FULL),
+        jnp.minimum(strayed, CHANGED * p.z * ready.rows.K.zz),
     )
     knew = jax.tree.map(lambda x: picked(x, was, 0), knew)
     # what has sunk in comes out as was aimed at; else the surfaces are to meet
@@ -100,32 +110,36 @@ def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: 
     u_n = u.z - knew.goal
     meet = relative(jax.tree.map(jnp.abs, rows), jnp.abs(V))
     speed = jnp.maximum(jnp.maximum(meet.x, meet.y), meet.z)
-    most = model.rest_speed + jnp.maximum(jnp.abs(knew.b_n) * h, SAME * speed)
+    most = model.rest_speed + jnp.maximum(jnp.abs(knew.b_n) * h, SAME * speed) + knew.slack
     held = held & (jnp.abs(u_n) <= most) & (jnp.abs(gap) <= most * h + NEAR * model.gap_band)
     sticks = held & knew.sticks
     u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(held, u_n, 0))
     apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(knew.gap)))
     much = held & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
-    fast = u.dot(u) > jnp.maximum(ROUGH * speed, STILL * model.rest_speed) ** 2
-    rough = _costly(model, tried.state, rows, u, fast)
-    lost = carried & ~there
-    return Missed(u, jnp.where(held, gap, 0), held, sticks, much.any(0), (rough | lost).any(0))
+    least = STILL * model.rest_speed
+    known, fast = (u.dot(u) > jnp.maximum(part * ROUGH * speed, least) ** 2 for part in (KNOWN, 1))
+    cost = _cost(model, tried.state, rows, u, known)
+    rough = jnp.maximum(jnp.where(fast, cost, jnp.minimum(cost, 1)), jnp.where(carried & ~there, LOST, 0))
+    return Missed(u, jnp.where(held, gap, 0), held, sticks, much.any(0), rough.max(0, initial=0))
 
 
-def _costly(model: Model, end: State, rows: Rows, u: Vec3, fast: Array) -> Array:
-    """(C, *batch) which of the contacts that are off by as much as u take too large a share of the energy.
+def _cost(model: Model, end: State, rows: Rows, u: Vec3, fast: Array) -> Array:
+    """(C, *batch) the energy that contacts take which are off by as much as u, of what they may.
 
-    fast: (C, *batch) those that may.
+    fast: (C, *batch) those of which that is asked; 0 of others.
     """
 
     def look(given: Any) -> Array:
         model, q, v, rows, u, fast = given
         own = of_its_trees(rows, kinetic_of_trees(model, q, v)).sum(1)
-        lost = (u.x * u.x / rows.K.xx + u.y * u.y / rows.K.yy + u.z * u.z / rows.K.zz) * 0.5
-        return fast & (lost > ROUGH**2 * own)
+        # along what cannot move, K is 0
+        parts = zip(u.xyz, (rows.K.xx, rows.K.yy, rows.K.zz), strict=True)
+        lost = sum(jnp.where(k > 0, x * x / jnp.where(k > 0, k, 1), 0) for x, k in parts) * 0.5
+        most = ROUGH**2 * own
+        return jnp.where(fast & (lost > 0), jnp.where(most > 0, lost / jnp.where(most > 0, most, 1), LOST), 0)
 
     given = model, end.q, end.v, rows, u, fast
-    start = fast.any(), fast
+    start = fast.any(), jnp.zeros_like(u.z)
     return loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(given)), given, start)[1]
 
 

@@ -40,7 +40,8 @@ from .window import after_window, in_window
 GUESSES = 6  # rejected steps after which steps are halved
 MOST = 60  # rejected steps after which a step is taken whatever it meets
 CORRECTIONS = 2  # of the end of one step, at most
-GROWTH = 1.25  # of a step that was fine enough
+SAFE = 0.9  # of the step that would just be fine enough
+SHORTER, LONGER = 1 / 4, 2.0  # no step follows that is so much shorter or longer
 SHORTEST = 1 / 64  # of the longest step; no step is made shorter for what it missed
 USEFUL = 1e-6  # of the longest step: a shorter one is of no use
 STALLED = 100  # of these in a row
@@ -113,7 +114,12 @@ def decide(
     if tried.window is not None:
         carries, too_deep, slid = (x & ~tried.window for x in (carries, too_deep, slid))
     carries = carries & ~too_deep & ~slid & ~passed
-    rough = carries & off.rough & (search.correction.times == 0) & (h > SHORTEST * max_dt)
+    first = carries & (search.correction.times == 0)
+    rough = first & (off.rough > 1) & (h > SHORTEST * max_dt)
+    change = jnp.clip(SAFE / jnp.sqrt(jnp.sqrt(jnp.where(first, off.rough, 0))), SHORTER, LONGER)  # order 4
+    # what was fine enough may do for the next step, too, which may have been short for another reason
+    fine = jnp.where(change < 1, change * h, jnp.maximum(search.fine, change * h))
+    fine = jnp.where(search.correction.times == 0, fine, search.fine)
     again = carries & off.much & ~rough
     last = (h <= 2 * _least(lane)) | (search.rejected >= MOST)
     accepted = finite & ~again & (last | ~(too_deep | slid | rough | passed))
@@ -121,23 +127,22 @@ def decide(
     # half the way there, what was too deep is looked at again: another way led to it, and it may no longer be
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
     short = jnp.where(h < USEFUL * max_dt, search.short + 1, 0)
-    # what was fine enough may do for the next step, too; a frame starts as if nothing was known
-    fine = jnp.maximum(search.fine, GROWTH * h)  # the step may have been shorter for another reason
+    # a frame starts as if nothing was known
     paced = (h < lane.clock.left) & (fine < max_dt)
     new = none._replace(high=ahead, short=short, fine=jnp.where(paced, fine, jnp.inf))
     rejected = none._replace(
         high=jnp.where(too_deep, h, search.high),
-        aim=jnp.minimum(jnp.where(too_deep, back, jnp.where(rough, h / 2, h * part)), sure),
+        aim=jnp.minimum(jnp.where(too_deep, back, jnp.where(rough, fine, h * part)), sure),
         rejected=search.rejected + 1,
         short=search.short,
-        fine=jnp.minimum(jnp.where(rough, h / 2, search.fine), sure),
+        fine=jnp.minimum(jnp.where(rough, fine, search.fine), sure),
     )
     correction = jax.lax.cond(
         again.any(),
         lambda: corrected(model, search.correction, tried, contacts, rows, off, again),
         lambda: search.correction,
     )
-    repeated = search._replace(aim=h, correction=correction)
+    repeated = search._replace(aim=h, correction=correction, fine=fine)
     search = jax.tree.map(lambda x, y, z: jnp.where(accepted, x, jnp.where(again, y, z)), new, repeated, rejected)
     sunk = (contacts.gap < -ENVELOPE * model.gap_band) & contacts.active
     search = after_window(lane, search, tried.window, accepted, strikes, sunk.any(0), sure)

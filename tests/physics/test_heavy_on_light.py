@@ -60,3 +60,22 @@ def test_a_heavy_box_rides_down_a_slope_on_a_light_one(ratio):
     expected = g * (np.sin(tilt) - mu * np.cos(tilt)) * np.asarray(run.t) ** 2 / 2
     assert int(run.code) == 0
     assert np.abs(x - expected[:, None]).max() <= 1e-9
+
+
+@pytest.mark.parametrize("ratio", [1e2, 1e6])
+def test_a_heavy_box_slides_on_a_light_one_that_slides(ratio):
+    """Both interfaces are at the limit of friction. What brakes the light one is the difference of two forces that are
+    `ratio` times as large: g mu in all."""
+    mu, g, speeds = 0.3, 9.81, np.array([1.0, 3.0])
+    b = carom.SceneBuilder(gravity=(0, 0, -g))
+    b.add_plane(friction=mu, restitution=0.0)
+    for name, mass, size, height in (("light", 1.0, (2, 2, 0.2), 0.2), ("heavy", ratio, (0.2, 0.2, 0.2), 0.6)):
+        b.add_body(name, [carom.Box(size)], mass=mass, position=(0, 0, height), friction=mu, restitution=0.0)
+    model, state = carom.compile_scene(b.build())
+    state = carom.State(state.q, state.v.at[np.array([3, 9])].set(speeds), state.t)
+    run = carom.rollout(model, state, duration=0.25, frame_dt=0.05)
+    t = np.asarray(run.t)[:, None]
+    assert int(run.code) == 0
+    assert int(run.events.count) == 0
+    assert np.abs(np.asarray(run.v)[:, [3, 9]] - (speeds - mu * g * t)).max() <= 1e-12 * ratio + 1e-9
+    assert np.abs(np.asarray(run.q)[:, [0, 7]] - (speeds * t - mu * g * t**2 / 2)).max() <= 1e-12 * ratio + 1e-9

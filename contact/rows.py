@@ -7,6 +7,7 @@ section 4.4) and limits (Holck, chapter 4) differ in nothing but which entries o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ from .contacts import Contacts
 from .picking import picked, summed
 
 VECTOR = 64  # bytes: so many contacts at a time are looked at
-FEW = 64  # contacts: so many are not counted first
+NUMBERS = 768  # of J in one direction: rows that have so few in all are not counted first
 
 
 class Rows(NamedTuple):
@@ -119,9 +120,7 @@ def joint_rows(model: Model, inverse: Array, dofs: Sequence[int], drift: Array) 
 
 def relative(rows: Rows, V: Array) -> Vec3:
     """u (C, *batch): velocity of A's point less B's in the contact frames [m/s], from V (T + 1, w, *batch)."""
-    if rows.tree.shape[1] == 1:
-        return _relative(V, rows)
-    return up_to_the_last(_relative, _real(rows), V, rows._replace(Y=None, K=None), FEW)  # type: ignore[arg-type]
+    return up_to_the_last(_relative, _real(rows), V, rows._replace(Y=None, K=None), _few(rows.J.x))  # type: ignore[arg-type]
 
 
 def _relative(V: Array, rows: Rows) -> Vec3:
@@ -130,8 +129,15 @@ def _relative(V: Array, rows: Rows) -> Vec3:
 
 
 def _real(rows: Rows) -> Array:
-    """(C, *batch) contacts whose two trees are two: those that are not there are zeros."""
+    """(C, *batch) contacts that move anything: those that are not there are zeros."""
+    if rows.tree.shape[1] == 1:
+        return (rows.K.xx != 0) | (rows.K.yy != 0) | (rows.K.zz != 0)
     return rows.tree[:, 0] != rows.tree[:, 1]
+
+
+def _few(J: Array) -> int:
+    """So many rows like these are not counted first."""
+    return NUMBERS // math.prod(J.shape[1:3])
 
 
 def of_its_trees(rows: Rows, x: Array) -> Array:
@@ -156,10 +162,10 @@ def _together(columns: Vec3, tree: Array, p: Vec3, n: int) -> Array:
     if tree.shape[1] == 1:
         each = _pushed(None, (columns, p))
         return jnp.concatenate([each.sum(0), jnp.zeros_like(each, shape=(n - 1, *each.shape[2:]))])
-    real = tree[:, 0] != tree[:, 1]
-    each = up_to_the_last(_pushed, real, None, (columns, p), FEW)
+    real, few = tree[:, 0] != tree[:, 1], _few(columns.x)
+    each = up_to_the_last(_pushed, real, None, (columns, p), few)
     real, own = jnp.repeat(real, 2, 0), tree.reshape(-1, *tree.shape[2:])
-    return summed(each.reshape(-1, *each.shape[2:]), own, n, real if len(own) > 2 * FEW else None)
+    return summed(each.reshape(-1, *each.shape[2:]), own, n, real if len(own) > 2 * few else None)
 
 
 def _pushed(_: None, rows: tuple[Vec3, Vec3]) -> Array:

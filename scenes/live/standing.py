@@ -57,11 +57,13 @@ class Standing:
         new = State(q, v, t)
         return Standing(self.model, self.spares, new, self.asleep.moved(old, new))
 
-    def at(self, state: State, asleep: Asleep) -> Standing:
-        """In another state; where nothing but the time changed, what was worked out of it is kept."""
+    def at(self, state: State, asleep: Asleep, places: Places) -> Standing:
+        """In another state, of which the places are known; where nothing but the time changed, what was worked out of
+        it is kept."""
         new, old = Standing(self.model, self.spares, state, asleep), self.state
         if state.q is old.q and state.v is old.v:
             vars(new).update(vars(self), state=state, asleep=asleep)
+        vars(new)["places"] = places
         return new
 
     @cached_property
@@ -78,7 +80,7 @@ class Standing:
     @cached_property
     def links(self) -> Array:
         """Their numbers."""
-        return np.array([self.model.topology.link(name) for name in self.bodies], np.intp)
+        return np.array([k for k, x in enumerate(self.model.topology.names) if x not in self.hidden], np.intp)
 
     @cached_property
     def places(self) -> Places:

@@ -23,6 +23,7 @@ from ...integrators.rules import Rules
 from ...integrators.sleep import may_sleep
 from .asleep import pushed
 from .pool import Spares
+from .standing import Places, places
 from .touching import Held
 
 # what rested is kept of so many steps of a frame, the first of them and the last; of fewer where that is so many rows
@@ -51,11 +52,11 @@ class Stepper:
         self._bounds = np.asarray(max_dt, self._dtype), np.asarray(max_ticks, np.int32)
         self._bounds += () if window is None else (np.asarray(window, self._dtype),)
         self._sleeps = may_sleep(model.topology, Drive())
-        self._asleep: tuple[list[bytes], Frame] | None = None
+        self._asleep: tuple[list[bytes], Frame, Places] | None = None
         self._held: dict[bytes, Any] = {}
 
-    def step(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> Frame:
-        """A frame of dt [s]. island: (T,) who sleeps.  wrenches: (nl, 6) moment about each link's origin [N m] and
+    def step(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, Places]:
+        """A frame of dt [s], and where all links are at its end. island: (T,) who sleeps.  wrenches: (nl, 6) moment about each link's origin [N m] and
         force [N], world axes.  motors: (nv,) what they are told.
 
         A world asleep, that is one that the last frame left as it was, is left alone: the same frame comes again.
@@ -63,14 +64,14 @@ class Stepper:
         given: list[Any] = [state.q, state.v, island, wrenches, motors, np.asarray(dt, self._dtype)]
         bits = [x.tobytes() for x in given]
         if self._asleep and bits == self._asleep[0]:
-            frame = self._asleep[1]
+            _, frame, there = self._asleep
             end: Any = np.asarray(state.t + given[-1] - frame.left, self._dtype)
-            return frame._replace(state=State(frame.state.q, frame.state.v, end))
-        frame = self._made(state, island, wrenches, motors, dt)
+            return frame._replace(state=State(frame.state.q, frame.state.v, end)), there
+        frame, there = self._made(state, island, wrenches, motors, dt)
         after: list[Any] = [frame.state.q, frame.state.v, frame.island]
         stays = self._sleeps and bits[:3] == [x.tobytes() for x in after]
-        self._asleep = (bits, frame) if stays else None
-        return frame
+        self._asleep = (bits, frame, there) if stays else None
+        return frame, there
 
     def held(self, state: State, island: Array, motors: Array, frame: Frame) -> Held:
         """What held those that slept (T,) at the start of a frame, where the world stood in this state.
@@ -95,7 +96,7 @@ class Stepper:
                 self._held.clear()
             others = np.where(mine[:-1], -1, np.arange(len(island), dtype=np.int32))
             nothing = np.zeros((self._model.topology.n_links, 6))
-            alone = self._made(state, others, nothing, motors, float(self._bounds[0]))
+            alone, _ = self._made(state, others, nothing, motors, float(self._bounds[0]))
             parts = alone.after, alone.carried
             pair, point, normal, impulse = (
                 np.concatenate([getattr(x, name).reshape(-1, *own) for x in parts])
@@ -106,22 +107,22 @@ class Stepper:
             self._held[key] = tuple(x[real] for x in rows)
         return self._held[key]
 
-    def _made(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> Frame:
+    def _made(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, Places]:
         waits = self._spares.owned[self._spares.waiting(state.q), 0]
         parked = trees_of(self._model.topology).of_link[waits]
         still, quiet = np.array(island), ~pushed(self._model.topology, wrenches)
         still[parked] = parked
         given = (x.astype(self._dtype) for x in (wrenches, motors, np.asarray(dt)))
         numbers = packed(self._model), state, still, quiet, *given, *self._bounds
-        done = self._advanced(numbers)
+        done, there = self._advanced(numbers)
         while (more := with_more(self._rules, *self._ended(done), self._given)) != self._rules:
             self._rules = more  # from here on: what needed it once may need it again
-            done = self._advanced(numbers)
+            done, there = self._advanced(numbers)
         after = np.array(done.island)
         after[parked] = -1
-        return done._replace(island=after)
+        return done._replace(island=after), there
 
-    def _advanced(self, numbers: Any) -> Frame:
+    def _advanced(self, numbers: Any) -> tuple[Frame, Places]:
         room = self._rules.max_contacts or default_capacity(self._model.topology)
         static = self._rules, self._max_events, max(2, min(STEPS, ROWS // room)), self._sleeps
         return apart(_advance(static, *numbers))
@@ -149,4 +150,5 @@ def _advance(
 ) -> Joined:
     model = unpacked(given)
     forces = joint_forces(model, state.q, wrenches)
-    return joined(frame(static, model, state, Drive(motors, forces), island, quiet, dt, *bounds))
+    done = frame(static, model, state, Drive(motors, forces), island, quiet, dt, *bounds)
+    return joined((done, places(model, done.state.q, done.state.v)))

@@ -104,7 +104,7 @@ class Live:
         asked = (self.dt if dt is None else _positive("dt", dt)) + self.behind
         motors = self._motors.astype(self.state.q.dtype)
         asleep, before = self._now.asleep.pushed(self._pushes, motors), self.state
-        frame = self._stepper.step(before, asleep.island, self._pushes, motors, asked)
+        frame, places = self._stepper.step(before, asleep.island, self._pushes, motors, asked)
         code = results.Code(int(frame.code))
         if code.grave:
             results.raise_for(frame.code, self.state.t)
@@ -112,7 +112,7 @@ class Live:
             self._warned.add(code)
             warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
         again = self._contacts if frame.carried is self._told else None
-        self._stand(self._now.at(frame.state, asleep.after(frame.island, motors)))
+        self._stand(self._now.at(frame.state, asleep.after(frame.island, motors), places))
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, LATEST), int(frame.windows)
         self.missed += max(left - LATEST, 0.0)

@@ -10,6 +10,7 @@ from carom.tests.oracles.native_and_xla import Native, assert_close, assert_same
 from carom.tests.oracles.random_programs import arguments, program, together
 
 TOGETHER = 20  # programs in one
+FATAL = {104_630}  # XLA ends the process when it compiles a division of whole constants by 0 (jaxlib 0.10.2)
 
 
 def check(first: int, count: int, statements: int = 8, nested: int = 2, special: bool = False) -> None:
@@ -18,12 +19,12 @@ def check(first: int, count: int, statements: int = 8, nested: int = 2, special:
     Where XLA answers something else, it is asked once more, step by step: it fuses some updates of an array by itself
     turned round so that they read what they wrote (jaxlib 0.10.2; seed 100799, and `test_found.py`).
     """
-    seeds = range(first, first + count)
+    seeds = [seed for seed in range(first, first + count) if seed not in FATAL]
     function = together(seeds, statements, nested)
     args = [x for seed in seeds for x in arguments(seed, special=special)]
     checked = Native(function, checked=True)
     theirs, mine = xla(function, *args), checked(*args, poison=True)
-    each = len(theirs) // count
+    each = len(theirs) // len(seeds)
     names = [f"seed {seed} ({statements}, {nested}), result {k}" for seed in seeds for k in range(each)]
     for k, seed in enumerate(seeds):
         part = slice(each * k, each * k + each)

@@ -86,9 +86,14 @@ def few(ends: Ends, which: Array, K: Sym3, mu: Array, free: Vec3, n: int) -> Few
 
     which: (FEW,) their numbers.  K, mu, free: (FEW,) of them.  n: how many trees there are.
     """
-    (_, sides, w), room = ends.J.x.shape, len(which)
+    return Few(K, mu, free, coupled(ends, which, n), ends.count)
+
+
+def coupled(ends: Ends, which: Array, n: int) -> Array:
+    """W of the first contacts of `ends`, as in `Few`, with room for all of `which`."""
+    (_, sides, w), room, dtype = ends.J.x.shape, len(which), ends.J.x.dtype
     tree = jnp.full((sides, 3 * room), n, jnp.int32)
-    J = jnp.zeros((sides, w, 3 * room), mu.dtype)
+    J = jnp.zeros((sides, w, 3 * room), dtype)
     zero = jnp.int32(0)
 
     def turned(c: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -109,14 +114,14 @@ def few(ends: Ends, which: Array, K: Sym3, mu: Array, free: Vec3, n: int) -> Few
             if sides == 1:
                 u = (J[0] * y[0][:, None]).sum(0)
             else:
-                u = jnp.zeros(3 * room, mu.dtype)
+                u = jnp.zeros(3 * room, dtype)
                 for i, j in itertools.product(range(2), repeat=2):
                     meet = (tree[i] == own[j]) & (own[j] < n)
                     u = u + jnp.where(meet, (J[i] * y[j][:, None]).sum(0), 0)
             W = put(W, u, 3 * c + k)
         return W
 
-    return Few(K, mu, free, fori_loop(0, ends.count, answer, jnp.zeros((3 * room, 3 * room), mu.dtype)), ends.count)
+    return fori_loop(0, ends.count, answer, jnp.zeros((3 * room, 3 * room), dtype))
 
 
 def _by_components(x: Array) -> Vec3:

@@ -30,14 +30,16 @@ from ...engine.results import OK, SOLVER_UNFINISHED
 from ..rows import Rows
 from . import coulomb
 from .alone import solve_alone
+from .consistent import consistent
 from .elimination import block, plan, put
-from .few import FEW, few
+from .few import FEW, coupled, few
 from .implicit import Given, changes
 from .many import Ends, Many, pushed, velocities
 from .search import System, accuracy, largest, search
 
 TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity that there is to change
 ROUNDING = 8  # rounding errors of the largest sum that makes a velocity
+SEVERAL = 32  # contacts: of more it would take too long to find out where they contradict each other
 MAX_TURNS = 120  # of 1000 random heaps of 1 to 4 bodies 2 take more than 60; 98 % take less than 15
 
 
@@ -59,6 +61,7 @@ def solve_cone(
     slides: Array | None = None,
     given: Array | None = None,
     rough: Array | None = None,
+    sticks: Array | None = None,
     *,
     tolerance: float | None = None,
     max_turns: int = MAX_TURNS,
@@ -72,6 +75,8 @@ def solve_cone(
     given: (C, *batch) normal impulses of rows that have J.z = Y.z = 0 and no target: what moves along n is 0 whatever
     presses, so their p_n stays what is given, and bounds what acts across. 0 for contacts; None: there are no others.
     rough: (*batch) [m/s] what any velocity may be off by; None: 0.
+    sticks: (C, *batch) bool, contacts that are not to slip unless they must: where a few of them depend on each other,
+    they are asked for what can be (`consistent.py`). None: all are asked for what is told.
     tolerance: of the largest velocity that there is to change, 1e-10 (float64) or 3e-5 (float32) by default.
 
     Lanes of a batch are solved one after another on a CPU, elsewhere side by side.
@@ -79,7 +84,7 @@ def solve_cone(
     if tolerance is None:
         tolerance = TOLERANCE[V.dtype.itemsize]
     arguments: Any = (rows, V, target, mu, active, jnp.zeros_like(active) if slides is None else slides)
-    arguments += given, rough
+    arguments += given, rough, sticks
     if V.ndim == 2:
         return _searched(tolerance, max_turns, *arguments)
     batch = V.shape[2:]
@@ -120,6 +125,7 @@ def _solve(
     slides: Array,
     given: Array | None,
     rough: Array | None,
+    sticks: Array | None,
     *,
     tolerance: float,
     max_turns: int,
@@ -128,7 +134,7 @@ def _solve(
     return jax.lax.cond(
         alone.settled,
         lambda: Solved(alone.p, alone.V, jnp.int32(OK)),
-        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_turns, given, rough),
+        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_turns, given, rough, sticks),
     )
 
 
@@ -139,6 +145,7 @@ class _Problem(NamedTuple):
     slides: contacts known to slip.
     rounding: () what u may be off by [m/s].
     rough: () [m/s] what any velocity may be off by, or None.
+    sticks: contacts not to slip, or None.
     """
 
     ends: Ends
@@ -149,6 +156,7 @@ class _Problem(NamedTuple):
     slides: Array
     rounding: Array
     rough: Array | None
+    sticks: Array | None
 
 
 def _together(
@@ -162,8 +170,10 @@ def _together(
     max_turns: int,
     given: Array | None = None,
     rough: Array | None = None,
+    sticks: Array | None = None,
 ) -> Solved:
-    problem = _problem(rows, V, target, mu, active, slides, given)._replace(rough=rough)
+    sticks = None if sticks is None else sticks & active
+    problem = _problem(rows, V, target, mu, active, slides, given)._replace(rough=rough, sticks=sticks)
     searched = functools.partial(_with_few, len(V) - 1), functools.partial(_with_many, V)
     both = [functools.partial(f, problem, tolerance, max_turns) for f in searched]
     if len(active) <= FEW:
@@ -184,7 +194,7 @@ def _problem(
     rounding = ROUNDING * jnp.finfo(V.dtype).eps * largest(size)
     free = own + Vec3(drift.x, drift.y, drift.z - target)
     pressed = jnp.zeros_like(mu) if given is None else _clean(given, active)
-    return _Problem(ends, K, mu, free, pressed, slides & active, rounding, None)
+    return _Problem(ends, K, mu, free, pressed, slides & active, rounding, None, None)
 
 
 def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -> tuple[Vec3, Array]:
@@ -198,6 +208,9 @@ def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -
     )
     K = K + Sym3.scalar(jnp.where(there, 0, jnp.ones_like(mu)))
     system = few(ends, which, K, mu, free, trees)
+    if problem.sticks is not None:
+        sticks = there & problem.sticks[which]
+        system = system._replace(free=consistent(system.W, free, sticks, ends.count, largest(free)))
     p, code = _ended(system, _search(system, pressed, slides > 0, problem, tolerance, max_turns))
 
     def spread(k: Array, all: Vec3) -> Vec3:
@@ -207,11 +220,29 @@ def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -
     return fori_loop(0, ends.count, spread, Vec3(none, none, none)), code
 
 
+def _consistent(trees: int, problem: _Problem) -> Vec3:
+    """free (C,) without contradictions, if the contacts are no more than SEVERAL."""
+    ends, sticks = problem.ends, problem.sticks
+    if sticks is None:
+        return problem.free
+    which = ends.which[:SEVERAL]
+    there = jnp.arange(len(which)) < ends.count
+
+    def agreed() -> Vec3:
+        own: Vec3 = jax.tree.map(lambda x: jnp.where(there, x[which], 0), problem.free)
+        new = consistent(coupled(ends, which, trees), own, there & sticks[which], ends.count, largest(own))
+        put_one = lambda k, all: jax.tree.map(lambda x, y: put(x, block(y, k), block(which, k)), all, new)  # noqa: E731
+        return fori_loop(0, ends.count, put_one, problem.free)
+
+    return jax.lax.cond(ends.count <= len(which), agreed, lambda: problem.free)
+
+
 def _with_many(V: Array, problem: _Problem, tolerance: float, max_turns: int) -> tuple[Vec3, Array]:
     """Impulses (C,), and a code."""
     ends = problem.ends
     order = plan(ends.tree, ends.which, ends.count, len(V) - 1)
-    system = Many(problem.K, problem.mu, problem.free, ends, order, jnp.zeros_like(V))
+    free = _consistent(len(V) - 1, problem)
+    system = Many(problem.K, problem.mu, free, ends, order, jnp.zeros_like(V))
     return _ended(system, _search(system, problem.pressed, problem.slides, problem, tolerance, max_turns))
 
 

@@ -152,11 +152,14 @@ def solve(
         active = jnp.where(step, resting, touching)
         start = V + jnp.where(step, change, 0)
         target = jnp.where(step, goal, 0 if early is None else early.target(ahead))
+        slip, turn = (x.x * x.x + x.y * x.y for x in (u, midway.left * 2))
+        sticks = slip <= jnp.maximum(turn, (SLOW * model.rest_speed) ** 2)  # no faster than the step makes it
         doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), jnp.zeros_like(u.z))  # u(h) + u(0)
         met = here._replace(drift=here.drift + doubled)
         asked: Any = met, start, target, contacts.friction, active, slides
         rough = None if ahead is None else ahead.rough
-        solved = solve_cone(*(asked if grips is None else beside(grips, step, asked)), rough=rough)
+        told = asked if grips is None else beside(grips, step, asked)
+        solved = solve_cone(*told, rough=rough, sticks=_padded(sticks & ~slides, told[2]))
         if grips is not None:
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)
@@ -181,6 +184,11 @@ def solve(
         spread = spread + joint_impulses(grips.rows, Vec3(grip, grip * 0, grip * 0), trees.n + 1)
     struck = None if early is None else early.struck
     return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip, struck)
+
+
+def _padded(x: Array, like: Array) -> Array:
+    """With False behind it."""
+    return jnp.concatenate([x, jnp.zeros((len(like) - len(x), *x.shape[1:]), bool)])
 
 
 def stopped(model: Model, contacts: Contacts, u_n: Array) -> Array:

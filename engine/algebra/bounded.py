@@ -63,22 +63,23 @@ def of_the_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: A
     """
     f = jax.jit(f)  # traced once, for the shapes and for the loop
     n = jax.tree.leaves(rows)[0].shape[0]
-    most = -(-n // each)
-    padded = jax.tree.map(lambda x: jnp.concatenate([x, jnp.zeros((most * each - n, *x.shape[1:]), x.dtype)]), rows)
+    if n == 0:
+        return f(given, rows)
+    each = min(each, n)
+    # what begins too late to be so many rows begins earlier: some rows are computed twice
     some = lambda k, x: jax.lax.dynamic_slice_in_dim(x, k * each, each)  # noqa: E731
     put = lambda k, x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
-    shapes = jax.eval_shape(lambda: f(given, jax.tree.map(lambda x: x[:each], padded)))
-    none = jax.tree.map(lambda x: jnp.zeros((most * each, *x.shape[1:]), x.dtype), shapes)
+    shapes = jax.eval_shape(lambda: f(given, jax.tree.map(lambda x: x[:each], rows)))
+    none = jax.tree.map(lambda x: jnp.zeros((n, *x.shape[1:]), x.dtype), shapes)
 
     def turn(carry: tuple[Array, Any]) -> tuple[Array, Any]:
         k, results = carry
-        new = f(given, jax.tree.map(functools.partial(some, k), padded))
+        new = f(given, jax.tree.map(functools.partial(some, k), rows))
         return k + 1, jax.tree.map(functools.partial(put, k), results, new)
 
     # in steps of one: XLA takes a loop over 0, 8, ... below 1 for one without turns
     turns = (count + each - 1) // each
-    _, results = jax.lax.while_loop(lambda x: x[0] < turns, turn, (jnp.int32(0), none))
-    return jax.tree.map(lambda x: x[:n], results)
+    return jax.lax.while_loop(lambda x: x[0] < turns, turn, (jnp.int32(0), none))[1]
 
 
 def _all_at_once(each: int, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:

@@ -56,8 +56,10 @@ class Stepper:
         self._held: dict[bytes, Any] = {}
 
     def step(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, Places]:
-        """A frame of dt [s], and where all links are at its end. island: (T,) who sleeps.  wrenches: (nl, 6) moment about each link's origin [N m] and
-        force [N], world axes.  motors: (nv,) what they are told.
+        """A frame of dt [s], and where all links are at its end.
+
+        island: (T,) who sleeps.  wrenches: (nl, 6) moment about each link's origin [N m] and force [N], world axes.
+        motors: (nv,) what they are told.
 
         A world asleep, that is one that the last frame left as it was, is left alone: the same frame comes again.
         """

@@ -57,13 +57,15 @@ class Standing:
         new = State(q, v, t)
         return Standing(self.model, self.spares, new, self.asleep.moved(old, new))
 
-    def at(self, state: State, asleep: Asleep, places: Places) -> Standing:
-        """In another state, of which the places are known; where nothing but the time changed, what was worked out of
-        it is kept."""
+    def at(self, state: State, asleep: Asleep, places: Places | None = None) -> Standing:
+        """In another state; where nothing but the time changed, what was worked out of it is kept.
+
+        places: of that state, where they are known."""
         new, old = Standing(self.model, self.spares, state, asleep), self.state
         if state.q is old.q and state.v is old.v:
             vars(new).update(vars(self), state=state, asleep=asleep)
-        vars(new)["places"] = places
+        if places is not None:
+            vars(new)["places"] = places
         return new
 
     @cached_property

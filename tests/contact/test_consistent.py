@@ -85,7 +85,8 @@ def test_boxes_whose_corners_are_told_to_part_stand(boxes):
     V[:, 5] = -G * H
     rows, V, target, mu, active = problem(oracle.stack(boxes, 0.5, 0.5, V))
     rng = np.random.default_rng(boxes)
-    creep = Vec3(*(1e-6 * rng.normal(size=len(mu)) for _ in range(2)), np.zeros(len(mu)))
+    x, y = 1e-6 * rng.normal(size=(2, len(mu)))
+    creep = Vec3(x, y, np.zeros(len(mu)))
     asked = arrays((rows._replace(drift=creep), V, target, mu, active))
     solved = standing(asked, jnp.ones(len(mu), bool))
     assert int(solved.code) == OK

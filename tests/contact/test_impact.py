@@ -28,8 +28,9 @@ def strike(model, state, law="stronge", impacts="sequential", max_impacts=512):
     """(v after, events, code, slowest u_n) of a state's impacts, and of stopping what they leave closing."""
     contacts = determine(model, state.q, carom.detect(model, state.q, margin=1e-6))
     rows = rows_of(model, state.q, contacts)
-    room = {"max_impacts": max_impacts, "max_logged": 512}
-    response = respond(model, state.q, state.v, contacts, rows, law=law, impacts=impacts, **room)
+    response = respond(
+        model, state.q, state.v, contacts, rows, law=law, impacts=impacts, max_impacts=max_impacts, max_logged=512
+    )
     none = jax.tree.map(jnp.zeros_like, contacts.point)
     rest = solve(
         model, contacts, rows, response.v, response.v, jnp.zeros_like(state.t), Midway(rows, none, contacts.frame)

@@ -154,15 +154,21 @@ class SimulationError(RuntimeError):
     """A lane did not finish; the message says which, when and what to change."""
 
 
+def any_of(x: np.ndarray) -> bool:
+    """Whether any is not 0; of a single number, without what it takes to ask an array."""
+    return bool(x.any() if x.ndim else x)
+
+
 def raise_for(code: Any, t: Any, needed: Mapping[Any, Any] | None = None) -> None:
     """Raise where a lane's code is grave, warn where one is not OK; both tell of the lanes with the gravest code.
 
     code: (...), t: (...) the last time each lane was well [s].
     needed: code -> (...) how much room a lane with this code needs.
     """
-    codes = np.asarray(code).ravel()
-    if not codes.any():
+    codes = np.asarray(code)
+    if not any_of(codes):
         return
+    codes = codes.ravel()
     worst = int(codes.max())
     text = _in_words(worst, codes, np.asarray(t).ravel())
     room = (needed or {}).get(worst)

@@ -33,7 +33,7 @@ class Frames(NamedTuple):
 
 def number(x: Any, dtype: Any) -> Array:
     """x () of this type. Numbers of Python's are kept: to make an array of one takes longer than a short step."""
-    return _known(x, np.dtype(dtype)) if isinstance(x, float | int) else jnp.asarray(x, dtype)
+    return _known(x, dtype) if type(x) in (float, int) else jnp.asarray(x, dtype)
 
 
 @functools.lru_cache(256)

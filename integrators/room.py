@@ -21,7 +21,7 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
-from ..engine.results import CONTACTS_FULL, PAIRS_FULL
+from ..engine.results import CONTACTS_FULL, PAIRS_FULL, any_of
 from .batch import at_hand
 from .rules import Rules
 
@@ -117,7 +117,9 @@ def _in_room(
     if isinstance(ends.code, jax.core.Tracer):  # inside jit nobody knows yet
         return result
     codes, missed = at_hand(ends.code, ends.missed)
-    if not ((log.rows < log.most and missed.any()) or np.isin(codes, list(ROOMS)).any()):
+    if not any_of(codes) and not any_of(missed):  # to ask more takes longer than a short step
+        return result
+    if not np.isin(codes, list(ROOMS)).any() and not (log.rows < log.most and missed.any()):
         return result
     groups: dict[tuple[Rules, Log], list[int]] = {}
     each = np.broadcast_arrays(*at_hand(*ends))

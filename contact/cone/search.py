@@ -100,7 +100,8 @@ class Turn(NamedTuple):
 
     u: less the targets.  distance: () from the law [m/s].
     busy: () bool: neither near enough, nor as near as it gets.
-    guess: how each contact behaves (closed, sticking), (C,) bool.  ease: () a factor of the compliance.
+    guess: how each contact behaves (closed, sticking), (C,) bool.  torn: (C,) bool, contacts that opened when they
+    were taken to stick.  ease: () a factor of the compliance.
     nearest: the answer, when it ends.
     """
 
@@ -110,6 +111,7 @@ class Turn(NamedTuple):
     distance: Array
     busy: Array
     guess: tuple[Array, Array]
+    torn: Array
     ease: Array
     nearest: Nearest
 
@@ -158,7 +160,8 @@ def _start(system: System, p: Vec3, slides: Array, scale: Array, limit: Array) -
     closed, stick = coulomb.closed_and_sticking(u, system.mu, APART * scale)
     guess = closed, stick & ~slides
     nearest = Nearest(p, distance, distance, jnp.int32(0))
-    return Turn(jnp.int32(0), p, u, distance, ~(distance <= limit), guess, jnp.ones_like(distance), nearest)
+    torn, ease = jnp.zeros_like(closed), jnp.ones_like(distance)
+    return Turn(jnp.int32(0), p, u, distance, ~(distance <= limit), guess, torn, ease, nearest)
 
 
 def _newton(system: System, now: Turn, scale: Array) -> Vec3:
@@ -184,4 +187,8 @@ def _judged(system: System, p: Vec3, before: Turn, limit: Array, loose: Array) -
     same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
     slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)
     ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)
-    return Turn(before.number + 1, p, u, distance, ~ends, moving, ease, nearest)
+    # where friction jams, sticking would pull and opening would sink in: what goes from one to the other slips
+    closed, stick = moving
+    torn = (before.guess[1] & ~closed) | (before.torn & ~closed)
+    moving = closed, stick & ~before.torn
+    return Turn(before.number + 1, p, u, distance, ~ends, moving, torn, ease, nearest)

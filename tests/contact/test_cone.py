@@ -345,3 +345,24 @@ def test_derivatives():
     backward = sum(lane(x, d) for x, d in zip(slopes, directions, strict=True))
     gap = jnp.abs(backward - lane(onto, tangent))
     assert (gap <= 1e-8 * (1 + jnp.abs(backward))).mean() > 0.9  # what is between sticking and slipping may be either
+
+
+@pytest.mark.parametrize("mu", [0.6, 5.0])
+def test_a_spoke_that_can_neither_stick_nor_open_slips(mu):
+    """A rimless wheel just after it struck, its spoke twice: to stick, the ground would have to pull, and if it opens
+    it sinks in. In the plane nothing moves sideways, so that K.yy is 0."""
+    J = np.zeros((2, 3, 1, 3))
+    J[:, 0, 0], J[:, 2, 0] = (-np.cos(np.pi / 8), -1, 0), (-np.sin(np.pi / 8), 0, 1)
+    Y = J * [100.0, 1.0, 1.0]  # masses 1, moment of inertia 0.01
+    K = (J[:, :, None] * Y[:, None]).sum((3, 4))
+    three: Any = lambda x: Vec3(*(x[:, k] for k in range(3)))  # noqa: E731
+    make: Any = Rows  # of NumPy arrays
+    rows = make(np.zeros((2, 1), np.int32), three(J), three(Y), Sym3.of(K), Vec3(*np.zeros((3, 2))))
+    slip, closing = -8e-7, -1.8e-7
+    V = np.array([[0, -slip, closing], [0, 0, 0]])
+    p, after, code = run(arrays((rows, V, np.zeros(2), np.full(2, mu), np.ones(2, bool))))
+    load = -closing / (K[0, 2, 2] + mu * K[0, 0, 2])
+    assert code == OK
+    np.testing.assert_allclose(np.asarray(p.z).sum(), load, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(p.x), mu * np.asarray(p.z), rtol=1e-6)
+    assert (J[0, 0, 0] * after[0]).sum() < 0  # it slips on

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..collision.bounds import reach
+from ..collision.bounds import norm, reach
 from ..collision.proximities import Proximities
 from ..engine.algebra.bounded import of_the_first
 from ..engine.algebra.fence import fence
@@ -109,7 +109,7 @@ def _ways(model: Model, rates: Sequence[Motion], time: Array) -> Array:
     size = size.reshape(len(size), *(1,) * (time.ndim + 1 - size.ndim), *size.shape[1:])
 
     def speed(x: Motion) -> Array:
-        w, v = (take(jnp.sqrt(part.dot(part)), np.maximum(links, 0).tolist()) for part in (x.w, x.v))
+        w, v = (take(norm(part), np.maximum(links, 0).tolist()) for part in (x.w, x.v))
         moves = (links >= 0).reshape(-1, *(1,) * (v.ndim - 1))
         return jnp.where(moves, v + w * jnp.where(moves, size, 0), 0)
 

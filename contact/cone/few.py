@@ -86,11 +86,11 @@ def few(ends: Ends, which: Array, K: Sym3, mu: Array, free: Vec3, n: int) -> Few
 
     which: (FEW,) their numbers.  K, mu, free: (FEW,) of them.  n: how many trees there are.
     """
-    return Few(K, mu, free, coupled(ends, which, n), ends.count)
+    return Few(K, mu, free, delassus(ends, which, n), ends.count)
 
 
-def coupled(ends: Ends, which: Array, n: int) -> Array:
-    """W of the first contacts of `ends`, as in `Few`, with room for all of `which`."""
+def delassus(ends: Ends, which: Array, n: int) -> Array:
+    """Delassus' matrix W of the first contacts of `ends`, as in `Few`, with room for all of `which`."""
     (_, sides, w), room, dtype = ends.J.x.shape, len(which), ends.J.x.dtype
     tree = jnp.full((sides, 3 * room), n, jnp.int32)
     J = jnp.zeros((sides, w, 3 * room), dtype)

@@ -189,6 +189,6 @@ def _judged(system: System, p: Vec3, before: Turn, limit: Array, loose: Array) -
     ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)
     # where friction jams, sticking would pull and opening would sink in: what goes from one to the other slips
     closed, stick = moving
-    torn = (before.guess[1] & ~closed) | (before.torn & ~closed)
+    torn = (before.guess[1] | before.torn) & ~closed
     moving = closed, stick & ~before.torn
     return Turn(before.number + 1, p, u, distance, ~ends, moving, torn, ease, nearest)

@@ -32,7 +32,7 @@ from . import coulomb
 from .alone import solve_alone
 from .consistent import consistent
 from .elimination import block, plan, put
-from .few import FEW, coupled, few
+from .few import FEW, delassus, few
 from .implicit import Given, changes
 from .many import Ends, Many, pushed, velocities
 from .search import System, accuracy, largest, search
@@ -212,12 +212,14 @@ def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -
         sticks = there & problem.sticks[which]
         system = system._replace(free=consistent(system.W, free, sticks, ends.count, largest(free)))
     p, code = _ended(system, _search(system, pressed, slides > 0, problem, tolerance, max_turns))
-
-    def spread(k: Array, all: Vec3) -> Vec3:
-        return jax.tree.map(lambda x, y: put(x, block(y, k), block(which, k)), all, p)
-
     none = jnp.zeros_like(problem.mu)
-    return fori_loop(0, ends.count, spread, Vec3(none, none, none)), code
+    return _put_back(Vec3(none, none, none), p, which, ends.count), code
+
+
+def _put_back(all: Vec3, some: Vec3, which: Array, count: Array) -> Vec3:
+    """All (C,) with the first `count` of some in their places, `which`."""
+    one = lambda k, all: jax.tree.map(lambda x, y: put(x, block(y, k), block(which, k)), all, some)  # noqa: E731
+    return fori_loop(0, count, one, all)
 
 
 def _consistent(trees: int, problem: _Problem) -> Vec3:
@@ -230,9 +232,8 @@ def _consistent(trees: int, problem: _Problem) -> Vec3:
 
     def agreed() -> Vec3:
         own: Vec3 = jax.tree.map(lambda x: jnp.where(there, x[which], 0), problem.free)
-        new = consistent(coupled(ends, which, trees), own, there & sticks[which], ends.count, largest(own))
-        put_one = lambda k, all: jax.tree.map(lambda x, y: put(x, block(y, k), block(which, k)), all, new)  # noqa: E731
-        return fori_loop(0, ends.count, put_one, problem.free)
+        new = consistent(delassus(ends, which, trees), own, there & sticks[which], ends.count, largest(own))
+        return _put_back(problem.free, new, which, ends.count)
 
     return jax.lax.cond(ends.count <= len(which), agreed, lambda: problem.free)
 

@@ -55,11 +55,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..engine.algebra.bounded import of_the_first
 from ..engine.algebra.fence import fence
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import VECTOR, in_front
+from ..engine.compaction import in_front, of_the_chosen
 from ..engine.dynamics.kinematics import place
 from ..engine.forest import Forest
 from ..engine.model import Model, Topology
@@ -235,9 +234,9 @@ def _first_time(
     rows = *jax.tree.map(lambda x: first(x, 0), numbers), tuple(first(x, 1) for x in vectors)
     order, real = in_front(first(active, 0), near.pair.shape[-1])
 
-    def lasting(given: Any, asked: tuple[Array, Array]) -> Array:
-        (model, table, rows), (order, real) = given, asked
-        pair, far, gap, vectors = jax.tree.map(lambda x: jnp.moveaxis(_at(x, order), 0, lead), rows)
+    def lasting(given: tuple[Model, Array], rows: Any, real: Array) -> Array:
+        model, table = given
+        pair, far, gap, vectors = jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
         a, b = (jnp.take_along_axis(table, shape[..., None], -2) for shape in shapes_of(model.topology, pair))
         farther = None
         if depths is not None:
@@ -246,9 +245,7 @@ def _first_time(
         there, g = jnp.moveaxis(real, 0, lead), Vec3.of(model.gravity[..., None, :])
         return jnp.moveaxis(_lasting(a, b, g, there, vectors, (far, gap, farther)), -1, 0)
 
-    given = model, table, rows
-    each, count = VECTOR // distance.dtype.itemsize, real.sum(0, dtype=jnp.int32).max()
-    time = of_the_first(each, lasting, count, given, (order, real))
+    time = of_the_chosen(lasting, order, real, (model, table), rows)
     time = jnp.where(real, time, jnp.inf).min(0, initial=jnp.inf)
     return time if within is None else jnp.minimum(time, within)
 
@@ -256,11 +253,6 @@ def _first_time(
 def _way(side: _Side, g: Array, time: Array) -> Array:
     """How far (..., ns) any part of a shape goes in so much time, at most [m]; a little more, for rounding."""
     return (1 + 1e-6) * time * (norm(side.velocity) + side.slope + (g * side.falls + side.growth) * (time * 0.5))
-
-
-def _at(x: Array, order: Array) -> Array:
-    """Rows of x (N, *batch, own axes) by their numbers (n, *batch)."""
-    return jnp.take_along_axis(x, order.reshape(*order.shape, *(1,) * (x.ndim - order.ndim)), 0)
 
 
 @fence

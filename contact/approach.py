@@ -16,11 +16,10 @@ from jax import Array
 
 from ..collision.bounds import norm, reach
 from ..collision.proximities import Proximities
-from ..engine.algebra.bounded import of_the_first
 from ..engine.algebra.fence import fence
 from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import VECTOR, in_front
+from ..engine.compaction import in_front, of_the_chosen
 from ..engine.dynamics.kinematics import move, place
 from ..engine.forest import Forest
 from ..engine.model import Model
@@ -73,29 +72,26 @@ def _pairs(
     active, pair, gap = (jnp.moveaxis(x, -1, 0) for x in (near.active, near.pair, near.gap))
     if within is None:
         order = jnp.broadcast_to(jnp.arange(len(active)).reshape(-1, *(1,) * (active.ndim - 1)), active.shape)
-        real, count = active, len(active)
+        real = active
     else:
         way = _ways(model, first, within)
         ways = sum(picked(way, jnp.asarray(shapes)[pair, k], 0) for k in (0, 1))
         order, real = in_front(active & ~(gap > ways), len(active))
-        count = real.sum(0, dtype=jnp.int32).max()
     vectors = tuple(Vec3.of(jnp.moveaxis(x, -2, 0)) for x in (near.normal, near.point_a, near.point_b))
 
-    def rates_of(given: Any, asked: tuple[Array, Array]) -> tuple[Array, Array]:
-        (origin, first, pair, vectors), (order, there) = given, asked
-        pair, (n, *points) = jax.tree.map(lambda x: picked(x, order, 0), (pair, vectors))
+    def rates_of(given: Any, rows: Any, there: Array) -> tuple[Array, Array]:
+        pair, (n, *points) = rows
         sides = []
         for k, point in enumerate(points):
             link = jnp.asarray(links)[pair, k]
             moves = (link >= 0) & there
-            p, twists = jax.tree.map(lambda x, link=link: picked(x, jnp.maximum(link, 0), 0), (origin, first))
+            p, twists = jax.tree.map(lambda x, link=link: picked(x, jnp.maximum(link, 0), 0), given)
             at = (twist.at(point - p).v for twist in twists)
             sides.append([Vec3(*(jnp.where(moves, c, 0) for c in x.xyz)) for x in at])
         (u_a, a_a), (u_b, a_b) = sides
         return _along(n, u_a - u_b, a_a - a_b)
 
-    given = origin, first, pair, vectors
-    rates = of_the_first(VECTOR // gap.dtype.itemsize, rates_of, jnp.int32(count), given, (order, real))
+    rates = of_the_chosen(rates_of, order, real, (origin, first), (pair, vectors))
     return jnp.where(real, picked(gap, order, 0), jnp.inf), *rates
 
 

@@ -70,7 +70,29 @@ def up_to_the_last(f: Callable[[Any, Any], Any], there: Array, given: Any, rows:
     """
     if len(there) <= few:
         return f(given, rows)
+    return of_the_first(_at_a_time(rows), f, _last(there), given, rows)
+
+
+def of_the_chosen(f: Callable[[Any, Any, Array], Any], order: Array, real: Array, given: Any, rows: Any) -> Any:
+    """f(given, chosen rows, which of them are real), whose results have a row for each number in `order`, up to the
+    last that is real. f as in `of_the_first`.
+
+    order, real: (m, *batch), as `in_front` gives them.  rows: (n, *batch, own axes).
+    """
+
+    def some(given: Any, asked: tuple[Array, Array]) -> Any:
+        (given, rows), (order, real) = given, asked
+        index = lambda x: order.reshape(*order.shape, *(1,) * (x.ndim - order.ndim))  # noqa: E731
+        return f(given, jax.tree.map(lambda x: jnp.take_along_axis(x, index(x), 0), rows), real)
+
+    return of_the_first(_at_a_time(rows), some, _last(real), (given, rows), (order, real))
+
+
+def _last(there: Array) -> Array:
+    """How many rows there are up to the last one that is there, in any lane."""
     number = jnp.arange(1, len(there) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (there.ndim - 1))
-    last = jnp.where(there, number, 0).max()
-    width = max(x.dtype.itemsize for x in jax.tree.leaves(rows))
-    return of_the_first(VECTOR // width, f, last, given, rows)
+    return jnp.where(there, number, 0).max()
+
+
+def _at_a_time(rows: Any) -> int:
+    return VECTOR // max(x.dtype.itemsize for x in jax.tree.leaves(rows))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Topology
 from ..engine.rows import take
-from .culling.bitset import WORD, count_below, first_set
+from .culling.bitset import WORD, count_below, first_set, pack
 from .culling.cells import near_in_cells
 from .culling.pair_matrix import Ball, near_matrix
 
@@ -170,12 +170,15 @@ def _group(kinds: tuple[str, str], pairs: Ints, rows: Ints, capacity: int, way: 
     return PairGroup(kinds, a, b, rows, capacity, way, table)
 
 
-def candidates(plan: Plan, center: Vec3, radius: Array, up: Vec3, margin: Any) -> list[Candidates]:
+def candidates(
+    plan: Plan, center: Vec3, radius: Array, up: Vec3, margin: Any, still: Array | None = None
+) -> list[Candidates]:
     """One entry a group: the pairs whose bounding spheres' gap is at most the margin, ascending.
 
     center: of each shape's bounding sphere, components (ns, *batch) in W [m]; of a plane, a point of its surface.
     radius: (ns,) or (ns, *batch) [m]; a plane's is not read. up: z axes of the shapes in W, components as of center;
     only those of planes and heightfields are read. margin: (*batch) or a number [m], not negative.
+    still: (ns, *batch) bool, shapes that do not move: the matrix leaves out pairs of two of these. None: it has all.
 
     A shape that is not finite is no candidate where candidates are looked for (matrix, cells): the caller, who sees
     the coordinates, gives the lane the code NOT_FINITE. The lists stay valid.
@@ -189,30 +192,35 @@ def candidates(plan: Plan, center: Vec3, radius: Array, up: Vec3, margin: Any) -
         return jnp.broadcast_to(x.reshape(x.shape + (1,) * (1 + len(batch) - x.ndim)), (len(x), *batch))
 
     balls = jax.tree.map(full, Ball(center, radius, up))
-    return [_WAYS[group.way](group, balls, margin) for group in plan.groups]
+    return [_WAYS[group.way](group, balls, margin, still) for group in plan.groups]
 
 
-def _every(group: PairGroup, balls: Ball, margin: Array) -> Candidates:
+def _every(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -> Candidates:
     row = jnp.arange(group.n, dtype=jnp.int32).reshape(-1, *(1,) * margin.ndim)
     return Candidates(jnp.broadcast_to(row, (group.n, *margin.shape)), jnp.full(margin.shape, group.n, jnp.int32))
 
 
-def _matrix(group: PairGroup, balls: Ball, margin: Array) -> Candidates:
+def _matrix(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -> Candidates:
     table = _table(group)
     a, b = (jax.tree.map(lambda x, s=s: take(x, s.tolist()), balls) for s in (table.shapes_a, table.shapes_b))
     allowed = jnp.asarray(table.allowed).reshape(-1)
     before = jnp.asarray(table.before).reshape(-1)
 
-    def first(words: Array) -> Candidates:
-        word, bit, found = first_set(words & allowed, group.capacity)
+    def first(words: Array, still: Array | None = None) -> Candidates:
+        wanted = allowed
+        if still is not None:
+            rows, columns = (take(still, x.tolist()) for x in (table.shapes_a, table.shapes_b))
+            wanted = wanted & ~jnp.where(rows[:, None], pack(columns), jnp.uint32(0)).reshape(-1)
+        word, bit, found = first_set(words & wanted, group.capacity)
         row = before[word] + count_below(allowed[word], bit)
         return Candidates(jnp.where(jnp.arange(group.capacity) < found, row, group.n), found)
 
     words = near_matrix(group.kinds, a, b, margin)
-    return _per_lane(first, margin.ndim)(words.reshape(-1, *margin.shape))
+    own = () if still is None else (jnp.broadcast_to(still, (len(still), *margin.shape)),)
+    return _per_lane(first, margin.ndim)(words.reshape(-1, *margin.shape), *own)
 
 
-def _cells(group: PairGroup, balls: Ball, margin: Array) -> Candidates:
+def _cells(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -> Candidates:
     table, room = _table(group), group.capacity
     n = len(table.shapes)
     entries = max(PER_SPHERE, -(-room // n))  # so that a capacity of n times what the fullest cell holds is enough

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..engine.compaction import in_front
+from ..engine.compaction import in_front, up_to_the_last
 from ..engine.rows import take
 from .bounds import bounding_halves, bounding_spheres
 from .culling.volumes import Volume, from_plane, separation
@@ -61,9 +61,17 @@ def volumes(shapes: Shapes) -> Volume:
 def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Met:
     """look: (ns, *batch) [m]: a pair is looked at where the gap of its volumes is no larger than the sum of its two."""
     batch, n = shapes.batch, len(pairs.first)
-    (a, look_a), (b, look_b) = (_of((around, look), k, batch) for k in (pairs.first, pairs.second))
-    apart = (from_plane if pairs.kinds[0] == "plane" else separation)(a, b)
-    near = (apart.gap <= look_a + look_b) & pairs.there
+
+    def how_far(given: tuple[Volume, Array], rows: Any) -> tuple[Near, Array]:
+        (a, look_a), (b, look_b) = (_of(given, k, batch) for k in rows)
+        apart = (from_plane if pairs.kinds[0] == "plane" else separation)(a, b)
+        return apart, apart.gap <= look_a + look_b
+
+    if isinstance(pairs.first, np.ndarray):
+        apart, near = how_far((around, look), pairs[1:3])
+    else:
+        apart, near = up_to_the_last(how_far, pairs.there, (around, look), pairs[1:3])
+    near = near & pairs.there
     near = jnp.broadcast_to(near, (n, *batch))
     apart = only_where(~near & pairs.there, apart)
     each = VECTOR // apart.gap.dtype.itemsize

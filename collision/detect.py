@@ -132,7 +132,7 @@ def _looked(
 ) -> tuple[Proximities, Proximities]:
     shapes = shapes_at(model, q)
     pairs = plan(model.topology, max_pairs)
-    near = _candidates(shapes, pairs, 0.0 if margin is None else margin, reach)
+    near = _candidates(shapes, pairs, 0.0 if margin is None else margin, reach, still)
     every = tuple(group for group, some in zip(pairs.groups, near, strict=True) if some is None)
     around = None if look is None else Around(volumes(shapes), look, reach)
     both = [_rows_of(shapes, bucket, around, still) for bucket in _buckets(model.topology, every)]
@@ -142,31 +142,11 @@ def _looked(
             both.append(_rows_of_found(shapes, group, some, around, still))
             needed = jnp.maximum(needed, jnp.where(some.needed > group.capacity, some.needed, 0))
     code = jnp.where(_finite(shapes), jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE).astype(jnp.int32)
-    met = _in_front(_surface(shapes, [part for part, _ in both], margin))
+    met = _surface(shapes, [part for part, _ in both], margin)
     bounds = [_Part(part.pair, part.rows[:1]) for part, _ in both] + [part for _, part in both if part is not None]
-    least = _in_front(_surface(shapes, bounds, None))
+    least = _surface(shapes, bounds, None)
     told = {"code": code, "needed": jnp.broadcast_to(needed, code.shape)}
     return met._replace(**told), least._replace(**told)
-
-
-def _in_front(near: Proximities) -> Proximities:
-    """The rows of a long table with the active ones in front, in their order."""
-    batch, n = near.pair.shape[:-1], near.pair.shape[-1]
-    if n <= FEW:
-        return near
-    order, real = in_front(jnp.moveaxis(near.active, -1, 0), n)
-
-    def some(columns: tuple[Array, ...], order: Array) -> tuple[Array, ...]:
-        index = jnp.moveaxis(order, 0, -1).reshape(*batch, -1, 1)
-        own = (jnp.take_along_axis(x.reshape(*batch, n, -1), index, -2) for x in columns)
-        return tuple(jnp.moveaxis(x, -2, 0) for x in own)
-
-    columns = near.pair, near.gap, near.normal, near.point_a, near.point_b
-    rows = (jnp.moveaxis(x, 0, -2) for x in up_to_the_last(some, real, columns, order, FEW))
-    pair, gap, normal, a, b = (x.reshape(y.shape) for x, y in zip(rows, columns, strict=True))
-    active = jnp.moveaxis(real, 0, -1)
-    pair, gap = jnp.where(active, pair, -1), jnp.where(active, gap, jnp.inf)
-    return Proximities(pair, active, gap, normal, a, b, near.code, near.needed)
 
 
 def _finite(shapes: Shapes) -> Array:
@@ -234,7 +214,9 @@ class _Part(NamedTuple):
     within: Array | None = None
 
 
-def _candidates(shapes: Shapes, pairs: Plan, margin: Any, reach: Array | None) -> Sequence[Candidates | None]:
+def _candidates(
+    shapes: Shapes, pairs: Plan, margin: Any, reach: Array | None, still: Array | None
+) -> Sequence[Candidates | None]:
     """Of each group, or None where every pair is one."""
     every = [group.whole for group in pairs.groups]
     if all(every):
@@ -242,7 +224,7 @@ def _candidates(shapes: Shapes, pairs: Plan, margin: Any, reach: Array | None) -
     ball, pose = bounding_spheres(shapes.model), shapes.pose
     center, radius = rows_first(ball.center, shapes.batch), rows_first(ball.radius[..., None], shapes.batch)[..., 0]
     up, radius = pose.R.columns[2], radius if reach is None else radius + reach
-    near = candidates(pairs, pose.R @ Vec3.of(center) + pose.p, radius, up, margin)
+    near = candidates(pairs, pose.R @ Vec3.of(center) + pose.p, radius, up, margin, still)
     return [None if all_of_it else found for all_of_it, found in zip(every, near, strict=True)]
 
 
@@ -263,7 +245,7 @@ def _rows_of_found(
 ) -> tuple[_Part, _Part | None]:
     kinds, swap = ordered(*group.kinds)
     a, b, pair = group.shapes_of(near.row)
-    if still is not None:
+    if still is not None and group.way != "matrix":  # which leaves these out
         pair = jnp.where(jnp.take_along_axis(still, a, 0) & jnp.take_along_axis(still, b, 0), -1, pair)
     a, b, swapped = (b, a, np.True_) if swap else (a, b, None)
     if _by_need(kinds, around):
@@ -288,29 +270,54 @@ def _met(shapes: Shapes, around: Around | None, pairs: Pairs, pair: Any) -> tupl
 
 
 def _surface(shapes: Shapes, parts: list[_Part], margin: Any) -> Proximities:
-    """The parts' rows as arrays; a pair's rows one after another.  margin: (*batch) [m] none is farther; None: any."""
+    """The parts' rows as arrays, a pair's rows one after another; of more than a FEW the active ones in front.
+
+    margin: (*batch) [m] none is farther; None: any.
+    """
     batch, dtype = shapes.batch, shapes.pose.p.x.dtype
+    cells = [(part, row) for part in parts for row in part.rows]
 
-    def joined(pick: Callable[[_Part, Near], Any], kind: Any) -> Array:
-        pieces = [jnp.zeros((*batch, 0), kind)]
-        for part in parts:
-            shape = (len(part.pair), *batch)
-            rows = jnp.stack([jnp.broadcast_to(pick(part, row), shape) for row in part.rows], 1)
-            pieces.append(jnp.moveaxis(rows.reshape(-1, *batch), 0, -1).astype(kind))
-        return jnp.concatenate(pieces, -1)
+    def full(part: _Part, x: Any) -> Array:
+        return jnp.broadcast_to(x, (len(part.pair), *batch))
 
-    def vectors(pick: Callable[[Near], Vec3]) -> Array:
-        xyz = (joined(lambda _, row, c=c: getattr(pick(row), c), dtype) for c in "xyz")
-        return jnp.stack([jnp.where(active, x, 0.0) for x in xyz], -1)
+    def there(part: _Part, row: Near) -> Array:
+        some = jnp.isfinite(row.gap) & (part.pair >= 0)
+        some = some if part.within is None else some & (row.gap <= part.within)
+        return full(part, some if margin is None else some & (row.gap <= margin))
 
-    def close(part: _Part, row: Near) -> Array:
-        return row.gap if part.within is None else jnp.where(row.gap <= part.within, row.gap, jnp.inf)
+    def woven(rows: Callable[[_Part], Any], kind: Any) -> Array:
+        pieces = [jnp.stack([full(part, x) for x in rows(part)], 1) for part in parts]
+        return jnp.concatenate([jnp.zeros((0, *batch), kind), *(x.reshape(-1, *batch).astype(kind) for x in pieces)])
 
-    pair, gap = joined(lambda part, _: part.pair, jnp.int32), joined(close, dtype)
-    active = jnp.isfinite(gap) & (pair >= 0)
-    active = active if margin is None else active & (gap <= jnp.asarray(margin)[..., None])
-    return Proximities(
-        jnp.where(active, pair, -1), active, jnp.where(active, gap, jnp.inf),
-        vectors(lambda row: row.normal), vectors(lambda row: row.a), vectors(lambda row: row.b),
-        OK, 0,
-    )  # fmt: skip
+    active = woven(lambda part: [there(part, row) for row in part.rows], bool)
+    picks: list[Callable[[_Part, Near], Any]] = [lambda part, _: part.pair, lambda _, row: row.gap]
+    picks += [lambda _, row, v=v, c=c: getattr(getattr(row, v), c) for v in ("normal", "a", "b") for c in "xyz"]
+    kinds = [jnp.int32, *[dtype] * 10]
+    if len(active) <= FEW:
+        columns = [woven(lambda part, f=f: [f(part, x) for x in part.rows], kind) for f, kind in zip(picks, kinds)]
+        columns[2:] = [jnp.where(active, x, 0.0) for x in columns[2:]]
+    else:
+        given = [jnp.concatenate([full(part, f(part, row)) for part, row in cells]) for f in picks]
+        order, active = in_front(active, len(active))
+
+        def some(given: list[Array], rows: tuple[Array, Array]) -> list[Array]:
+            at, there = rows
+            return [jnp.where(there, jnp.take_along_axis(x, at, 0), 0) for x in given]
+
+        place = jnp.asarray(_place(tuple((len(part.pair), len(part.rows)) for part in parts)))
+        columns = up_to_the_last(some, active, given, (place[order], active), FEW)
+    pair, gap, *xyz = (jnp.moveaxis(x, 0, -1) for x in columns)
+    active = jnp.moveaxis(active, 0, -1)
+    vectors = (jnp.stack(xyz[k : k + 3], -1) for k in (0, 3, 6))
+    return Proximities(jnp.where(active, pair, -1), active, jnp.where(active, gap, jnp.inf), *vectors, OK, 0)
+
+
+@functools.lru_cache(maxsize=256)
+def _place(sizes: tuple[tuple[int, int], ...]) -> np.ndarray:
+    """Of (pairs, rows each) of some parts, a pair's rows one after another: where each is, a part's first rows one
+    after another, then its second ones."""
+    places, start = [np.zeros(0, np.int32)], 0
+    for n, rows in sizes:
+        places.append(start + np.arange(n * rows, dtype=np.int32).reshape(rows, n).T.reshape(-1))
+        start += n * rows
+    return np.concatenate(places)

@@ -6,6 +6,7 @@ two bodies meet or a joint stands at the end of its range. What becomes of it de
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -109,6 +110,7 @@ def would_bounce(model: Model, contacts: Contacts, u_n: Array) -> Array:
     return -contacts.restitution * u_n > model.rest_speed
 
 
+@functools.lru_cache(maxsize=256)
 def default_capacity(topology: Topology) -> int:
     """Room for contacts where none is asked for: 8 for each free body, 4 for one of spheres alone; for links of trees
     what their shapes have on a floor, and a quarter more. A multiple of 8, and 32 at least where bodies are free."""

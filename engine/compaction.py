@@ -23,7 +23,10 @@ def in_front(mask: Array, room: int) -> tuple[Array, Array]:
     which a loop would not compile to one function.
     """
     if available() and mask.size == len(mask):
-        return _bit_by_bit(mask, room)
+        flat = mask.reshape(-1)
+        rows, count = bit_by_bit(_words(flat), room)
+        rows, real = jnp.minimum(rows, len(flat) - 1), jnp.arange(room, dtype=jnp.int32) < count
+        return rows.reshape(room, *mask.shape[1:]), real.reshape(room, *mask.shape[1:])
     count = jnp.cumsum(mask, 0, dtype=jnp.int32).reshape(len(mask), -1)
     wanted = jnp.arange(1, room + 1, dtype=jnp.int32)
     search = jax.vmap(lambda x: jnp.searchsorted(x, wanted, method="scan_unrolled"), 1, 1)
@@ -32,11 +35,9 @@ def in_front(mask: Array, room: int) -> tuple[Array, Array]:
     return rows.reshape(room, *mask.shape[1:]), real.reshape(room, *mask.shape[1:])
 
 
-def _bit_by_bit(mask: Array, room: int) -> tuple[Array, Array]:
-    """A word at a time, and in a word from one bit to the next that is set."""
-    flat = mask.reshape(-1)
-    last = jnp.int32(len(flat) - 1)
-    words = _words(flat)
+def bit_by_bit(words: Array, room: int) -> tuple[Array, Array]:
+    """The numbers of the first bits that are set in words (n,) uint32, in order: (room,), and how many are set in all
+    (), as one program finds them: a word at a time, and in a word from one bit to the next that is set."""
 
     def bits(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         def put(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -50,10 +51,9 @@ def _bit_by_bit(mask: Array, room: int) -> tuple[Array, Array]:
         return jax.lax.while_loop(lambda carry: carry[0] != 0, put, (word, *carry))[1:]
 
     # one row more than there is room for, which takes what is too much
-    start = jnp.full(room + 1, last, jnp.int32), jnp.int32(0)
+    start = jnp.full(room + 1, WORD * len(words) - 1, jnp.int32), jnp.int32(0)
     rows, count = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(words)), bits, start)
-    shape = (room, *mask.shape[1:])
-    return rows[:room].reshape(shape), (jnp.arange(room, dtype=jnp.int32) < count).reshape(shape)
+    return rows[:room], count
 
 
 def _words(mask: Array) -> Array:

@@ -78,9 +78,12 @@ def fallen_asleep(
 
     def all_of(same: Array, start: tuple[int, ...]) -> Array:
         """(T, *batch) whether that holds for all of a tree's entries (*batch, n)."""
-        own = np.repeat(tree, np.diff(start)) == np.arange(len(island))[:, None]  # (T, n)
-        rows = own.reshape(*own.shape, *(1,) * (same.ndim - 1))
-        return (jnp.moveaxis(same, -1, 0) | ~rows).all(1)
+        own = np.repeat(tree, np.diff(start))
+        places = [np.flatnonzero(own == k) for k in range(len(island))]
+        widest = max(len(x) for x in places)
+        index = np.array([np.pad(x, (0, widest - len(x)), constant_values=len(own)) for x in places])  # (T, widest)
+        padded = jnp.concatenate([jnp.moveaxis(same, -1, 0), jnp.ones((1, *same.shape[:-1]), bool)])
+        return padded[index].all(1)
 
     still = all_of(before.q == after.q, topology.q_start) & quiet
     still = still & all_of((before.v == after.v) & (after.v == 0), topology.v_start)

@@ -10,6 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.algebra.fence import available
+from ...engine.compaction import bit_by_bit
+
 WORD = 32
 BLOCK = 4  # words counted together: the running sum is the slow part, so it is kept short
 
@@ -35,6 +38,9 @@ def first_set(words: Array, capacity: int) -> tuple[Array, Array, Array]:
 
     words (m,) uint32. Slots beyond the last set bit hold some valid place: tell them by the count.
     """
+    if available():
+        number, found = bit_by_bit(words, capacity)
+        return number // WORD, number % WORD, found
     words = jnp.pad(words, (0, -len(words) % BLOCK))
     # the block of the k-th set bit
     in_block = jnp.sum(count(words).reshape(-1, BLOCK), axis=1, dtype=jnp.int32)

@@ -31,10 +31,9 @@ def near_matrix(kinds: tuple[str, str], a: Ball, b: Ball, margin: Array) -> Arra
 
     a, b: na and nb shapes of these kinds; margin (*batch) [m].
     """
-    rows, columns = jax.tree.map(lambda x: x[:, None], a), jax.tree.map(_by_word, b)
-    if kinds[1] in _SWAPPED:
-        return _SWAPPED[kinds[1]](rows, columns, margin)
-    return _RULES.get(kinds[0], _spheres)(rows, columns, margin)
+    rows, columns = jax.tree.map(lambda x: x[None], a), jax.tree.map(_by_word, b)
+    rule = _SWAPPED[kinds[1]] if kinds[1] in _SWAPPED else _RULES.get(kinds[0], _spheres)
+    return jnp.swapaxes(rule(rows, columns, margin), 0, 1)
 
 
 def within(distance2: Scalar, reach: Scalar) -> Scalar:
@@ -60,10 +59,10 @@ def near_heightfield(field: Ball, b: Ball, margin: Array) -> Array:
 
 
 def _by_word(x: Array) -> Array:
-    """(n, *batch) as (32, 1, words, *batch): item 32 w + k at [k, 0, w]; filled up with copies of the last."""
+    """(n, *batch) as (32, words, 1, *batch): item 32 w + k at [k, w, 0]; filled up with copies of the last."""
     words = -(-len(x) // WORD)
     x = jnp.pad(x, [(0, words * WORD - len(x))] + [(0, 0)] * (x.ndim - 1), mode="edge")
-    return jnp.moveaxis(x.reshape(words, WORD, *x.shape[1:]), 1, 0)[:, None]
+    return jnp.moveaxis(x.reshape(words, WORD, *x.shape[1:]), 1, 0)[:, :, None]
 
 
 def _packed(near: Callable[[Ball, Ball, Array], Array], swapped: bool = False) -> Callable[[Ball, Ball, Array], Array]:

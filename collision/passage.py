@@ -40,17 +40,20 @@ from jax import Array
 from ..engine.algebra.fence import fence
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import up_to_the_last
+from ..engine.compaction import in_front, up_to_the_last
 from ..engine.dynamics.kinematics import Moving, Placed, move, place
 from ..engine.forest import Forest
 from ..engine.model import Group, Model, Topology
 from ..engine.rows import take
 from ..engine.state import State
 from .bounds import norm, reach, root
+from .narrow import KERNELS
 from .proximities import Proximities
 from .safe_step import CONCAVE, ENDLESS, middles, of_rows, shapes_of, unseen_depths
 from .speeds.link_motion import BODY, body_motion, trees
 from .speeds.tree_speeds import times
+
+ROWS = max(kernel.rows for kernel in KERNELS.values())  # of a pair, at most
 
 
 class Rooms(NamedTuple):
@@ -94,10 +97,9 @@ def rooms(model: Model, q: Array, near: Proximities) -> Rooms:
     """near: what was found at the coordinates q (..., nq)."""
     topology = model.topology
     ends = np.array([k in ENDLESS for k in topology.shape_kinds], bool)[np.array(topology.pairs)].any(-1)
-    pair = jnp.maximum(near.pair, 0)
-    here = near.active & jnp.asarray(checked_pairs(topology))[pair]
-    normal = jnp.where(here[..., None], near.normal, 0.0)
-    gap = jnp.maximum(jnp.where(here, near.gap, 0.0), 0.0)
+    checked = near.active & jnp.asarray(checked_pairs(topology))[jnp.maximum(near.pair, 0)]
+    near, here = _in_front(near, checked, ROWS * int(checked_pairs(topology).sum()))
+    pair, normal, gap = jnp.maximum(near.pair, 0), near.normal, jnp.maximum(near.gap, 0.0)
     lead = pair.ndim - 1
 
     def unseen(given: tuple[Model, Vec3], rows: Any) -> Array:
@@ -111,6 +113,15 @@ def rooms(model: Model, q: Array, near: Proximities) -> Rooms:
     rows = tuple(jnp.moveaxis(x, lead, 0) for x in (pair, normal, gap))
     room = up_to_the_last(unseen, jnp.moveaxis(here, -1, 0), (model, middles(model, q)), rows)
     return Rooms(pair, Vec3.of(normal), jnp.where(here, jnp.moveaxis(room, 0, -1), jnp.inf))
+
+
+def _in_front(near: Proximities, mask: Array, room: int) -> tuple[Proximities, Array]:
+    """The rows of a mask (..., N), these in front if there is room for fewer than all; and which are real."""
+    if room >= mask.shape[-1]:
+        return near, mask
+    order, real = (jnp.moveaxis(x, 0, -1) for x in in_front(jnp.moveaxis(mask, -1, 0), room))
+    pair, gap = (jnp.take_along_axis(x, order, -1) for x in (near.pair, near.gap))
+    return near._replace(pair=pair, gap=gap, normal=jnp.take_along_axis(near.normal, order[..., None], -2)), real
 
 
 def share_of_room(

@@ -27,6 +27,8 @@ from .recording import Events, Record, events_of
 from .rules import Rules
 from .step import first_lane, tick
 
+LOG = 4  # times the contacts that there is room for: rows of what rested in a frame
+
 
 class Touching(NamedTuple):
     """Contacts of an instant or a step, C rows; those that are none, or a joint's limit, have pair -1.
@@ -45,7 +47,7 @@ class Frame(NamedTuple):
     """state: where the frame ended.  left: () of its time [s], 0 if all of it passed.  ticks: () it took.
 
     before, after: what touched at its start and at its end.  impacts: in their order; impulses in world axes.
-    carried: what rested, one row in front for each of the last steps.  code: () of what went wrong; a frame whose ticks
+    carried: what rested in its steps, one after another; where there is no room for all, in the first and the last.  code: () of what went wrong; a frame whose ticks
     were used up is well.
     contacts, pairs: () the most contacts at one time; near pairs that there was no room for, 0 where there was.
     windows: () steps that were windows.
@@ -68,7 +70,7 @@ class Frame(NamedTuple):
 
 
 def frame(
-    static: tuple[Rules, int, int, bool],
+    static: tuple[Rules, int, bool],
     model: Model,
     state: State,
     drive: Drive,
@@ -78,39 +80,37 @@ def frame(
 ) -> Frame:
     """One scene.
 
-    static: rules; room for so many impacts; for the resting contacts of so many steps, the first ones and the last;
-    whether anything may fall asleep.
+    static: rules; room for so many impacts; whether anything may fall asleep.
     island: (T,) who sleeps at its start.  quiet: (T,) bool, trees that may fall asleep.
     bounds: () how long the frame is [s], the longest step [s], the most ticks, and how long windows are [s], if there
     are any.
     """
-    (rules, most_impacts, most_steps, sleeps), (dt, max_dt, max_ticks, *windows) = static, bounds
+    (rules, most_impacts, sleeps), (dt, max_dt, max_ticks, *windows) = static, bounds
     model, interval = rules.paced(model, max_dt), Frames(dt, dt, jnp.int32(1))
     told = lambda *_: drive  # noqa: E731
     start = first_lane(rules, model, state, interval, told, windows[0] if windows else None, island)
     most = sum((2 * dt / window for window in windows), start=0.0) + max_ticks * (1 + len(windows))
     nothing = _touching(start.ready.contacts, in_envelope(model, start.ready.contacts))
-    carried = jax.tree.map(lambda x: jnp.broadcast_to(x, (most_steps, *x.shape)), nothing)
+    carried = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], (LOG * len(x), *x.shape[1:])), nothing)
 
     def busy(carry: Any) -> Array:
         turns, _, _, lane, _, _, _ = carry
         return (turns < most) & ~lane.done
 
     def one(carry: tuple[Array, Array, Touching, Lane, Record, Touching, Array]) -> Any:
-        turns, steps, before, lane, record, carried, slept = carry
+        """rows: () so many of `carried` are real."""
+        turns, rows, before, lane, record, carried, slept = carry
         if windows:
             lane = lane.in_windows(turns >= max_ticks)
         ticked = tick(rules, model, lane, interval, max_dt, told)
         accepted = ticked.lane.counts.rollbacks == lane.counts.rollbacks
         rested = _touching(lane.ready.contacts, ticked.tried.resting, ticked.tried.impulse)
-        slot = jnp.minimum(steps, most_steps - 1)
-        keep = accepted & ~lane.fresh
-        carried = jax.tree.map(lambda log, new: _put(log, slot, new, keep), carried, rested)
+        carried, rows = _appended(carried, rows, rested, accepted & ~lane.fresh)
         record = ticked.logged(record)
         there = _touching(ticked.contacts, in_envelope(model, ticked.contacts))
         before = jax.tree.map(lambda new, old: jnp.where(turns == 0, new, old), there, before)
         slept = slept + jnp.where(_asleep(lane), lane.clock.left - ticked.lane.clock.left, 0)
-        return turns + 1, steps + keep, before, ticked.lane, record, carried, slept
+        return turns + 1, rows, before, ticked.lane, record, carried, slept
 
     zero = jnp.int32(0)
     slept = jnp.zeros(island.shape, state.q.dtype)
@@ -137,9 +137,19 @@ def _touching(contacts: Contacts, real: Array, impulse: Vec3 | None = None) -> T
     return Touching(jnp.where(real, contacts.pair, -1), *(jnp.stack(v.xyz, -1) for v in vectors))
 
 
-def _put(log: Array, slot: Array, new: Array, keep: Array) -> Array:
-    old = jax.lax.dynamic_index_in_dim(log, slot, 0, keepdims=False)
-    return jax.lax.dynamic_update_index_in_dim(log, jnp.where(keep, new.astype(log.dtype), old), slot, 0)
+def _appended(log: Touching, rows: Array, new: Touching, keep: Array) -> tuple[Touching, Array]:
+    """The log, whose first rows () are real, with a step's behind them, or at its end, if these are to be kept; and how
+    many are real then."""
+    own = len(new.pair)
+    start = jnp.minimum(rows, len(log.pair) - own)
+    number = jnp.arange(1, own + 1, dtype=jnp.int32)
+    end = start + jnp.where(new.pair >= 0, number, 0).max(initial=0)
+
+    def put(log: Array, new: Array) -> Array:
+        old = jax.lax.dynamic_slice_in_dim(log, start, own)
+        return jax.lax.dynamic_update_slice_in_dim(log, jnp.where(keep, new.astype(log.dtype), old), start, 0)
+
+    return jax.tree.map(put, log, new), jnp.where(keep, end, rows)
 
 
 def _in_world(events: Events) -> Events:

@@ -31,6 +31,7 @@ from jax import Array
 
 from ...engine.algebra.bounded import loop
 from ...engine.algebra.vec3 import Mat3, Vec3
+from ...engine.compaction import up_to_the_last
 from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ...engine.results import gravest
@@ -46,6 +47,7 @@ STEP = 1 / 240  # [s] a shorter step must not close a gap faster than this one: 
 CLOSING = 0.2  # of the gap a step closes; twice that would still not oscillate
 PUSH = 0.5  # rest speeds: faster, and the contact would no longer count as resting
 FULL = 1 - 1e-5  # of the friction there may be: what needs more slides all through the step
+AT_ONCE = 32  # contacts: of so few all rows are chosen, also those of no contact
 TURNED = 1e-9  # sine of the angle by which slip must turn for that to matter
 
 
@@ -147,7 +149,7 @@ def solve(
         stage, V, _, grip, slides, code, early = so_far
         step = stage > 0  # else the instant at which it starts
         u = midway.frame @ (contacts.frame.T @ relative(rows, V))
-        here: Rows = jax.tree.map(lambda x, y: jnp.where(step, x, y), midway.rows, rows)
+        here: Rows = up_to_the_last(_either, contacts.active, step, (midway.rows, rows), AT_ONCE)
         here = here._replace(drift=here.drift + midway.left * jnp.where(step, 1, 0))
         active = jnp.where(step, resting, touching)
         start = V + jnp.where(step, change, 0)
@@ -184,6 +186,11 @@ def solve(
         spread = spread + joint_impulses(grips.rows, Vec3(grip, grip * 0, grip * 0), trees.n + 1)
     struck = None if early is None else early.struck
     return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip, struck)
+
+
+def _either(step: Array, both: tuple[Rows, Rows]) -> Rows:
+    """The first rows where step (*batch), else the second."""
+    return jax.tree.map(lambda x, y: jnp.where(step, x, y), *both)
 
 
 def _padded(x: Array, like: Array) -> Array:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ...collision.poses import Array
-from ...contact.determine import default_capacity
 from ...engine.closures.blocks import velocity_changes
 from ...engine.dynamics.trees import trees_of
 from ...engine.dynamics.wrenches import joint_forces
@@ -26,8 +25,6 @@ from .pool import Spares
 from .standing import Places, places
 from .touching import Held
 
-# what rested is kept of so many steps of a frame, the first of them and the last; of fewer where that is so many rows
-STEPS, ROWS = 16, 2**16
 ISLANDS = 4096  # of which it is remembered what holds them
 NOTHING = np.zeros(0, int), np.zeros(0, int), *np.zeros((3, 0, 3))
 
@@ -125,8 +122,7 @@ class Stepper:
         return done._replace(island=after), there
 
     def _advanced(self, numbers: Any) -> tuple[Frame, Places]:
-        room = self._rules.max_contacts or default_capacity(self._model.topology)
-        static = self._rules, self._max_events, max(2, min(STEPS, ROWS // room)), self._sleeps
+        static = self._rules, self._max_events, self._sleeps
         return apart(_advance(static, *numbers))
 
     @staticmethod

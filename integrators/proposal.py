@@ -143,8 +143,8 @@ def _midway(
     they were; and what may hold joints.  u_n: (C, *batch) normal velocities at its start."""
     ready = lane.ready
     state, contacts, course, half = ready.state, ready.contacts, ready.course, h * 0.5
-    if window is not None:
-        course = jax.tree.map(lambda x: jnp.where(window, 0, x), course)
+    if window is not None:  # a body that moves on below a point that stays would turn about it
+        half = jnp.where(window, 0, half)
     n = contacts.frame.rows[2] + course.normal * half
     frame = tangents(n * (1 / jnp.sqrt(jnp.where(contacts.active, n.dot(n), 1))))
     frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)

@@ -74,8 +74,8 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | N
     if lane.tried is None:
         tried = led()
     else:
-        again = (correction.times > 0).all()
-        tried = jax.lax.cond(again, lambda: lane.tried, led)
+        known = ((correction.times > 0) | (lane.counts.ticks == 0)).all()
+        tried = jax.lax.cond(known, lambda: lane.tried, led)
     q, v = _put_right(model, tried.plain, correction)
     q, v = stilled(model, lane.ready.state, h, q, v, tried.carried)
     if lane.island is not None:
@@ -85,13 +85,15 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | N
 
 
 def kept(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
-    """What a lane knows of the step that it tried last, before it tried any; None where that does not help: the times
-    at which joints come to be held hang on how the step was put right."""
+    """What a fresh lane is taken to have tried last: to stay where it is. None where it does not help to know: the
+    times at which joints come to be held hang on how the step was put right."""
     if rules.resting != "solve" or rules.time_control == "fixed" or any(model.topology.gripped):
         return None
     window = None if lane.search.window is None else lane.fresh
     shapes = jax.eval_shape(lambda: proposal(rules, model, lane, lane.ready.state.t, window))
-    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    nothing: Proposal = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    here = lane.ready.state
+    return nothing._replace(state=here, plain=here, part=jnp.ones_like(nothing.part))
 
 
 @functools.partial(jax.jit, static_argnums=0)

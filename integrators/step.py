@@ -76,13 +76,16 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         early = struck_early(model, lane, tried, accepted)
         now = accepted & ~left_to_window(lane, verdict.search, tried.window) & ~wakes
         struck = struck_at(rules, model, tried.state, contacts, rows, verdict.u_n, now, stalled(lane))
+        done = (clock.frame > frames.count) & ~wakes
         with jax.named_scope("prepare"):
             after = State(tried.state.q, struck.v, t)
             orders = told(model, after, clock.frame)
-            found = near, bounds, contacts, rows
-            ready = prepared(rules, model, after, *found, orders, max_dt, tried, lane.ready.state, island, reach)
+            found, led_by = (near, bounds, contacts, rows), (tried, lane.ready.state)
+            goes_on = lambda: prepared(rules, model, after, *found, orders, max_dt, *led_by, island, reach)  # noqa: E731
+            ends = lambda: unprepared(rules, model, after, *found[1:], orders, reach)  # noqa: E731
+            ready = goes_on() if done.ndim else jax.lax.cond(done, ends, goes_on)
         code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
-        done, awake = (clock.frame > frames.count) & ~wakes, jnp.zeros_like(lane.fresh)
+        awake = jnp.zeros_like(lane.fresh)
         count = struck.impacts.count if early is None else struck.impacts.count + early.count
         new = Lane(ready, verdict.search, clock, counted(count), code, done, wakes, late, awake, island)
         return new._replace(asleep=unchanged(lane, new)), struck.impacts, early

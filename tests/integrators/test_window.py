@@ -138,6 +138,23 @@ def test_what_is_deep_comes_out_and_stays():
     np.testing.assert_allclose(height[-1], 0.1, atol=1e-7)
 
 
+@pytest.mark.parametrize("spin", [1.0, 30.0, 200.0])
+def test_what_rolls_and_is_deep_comes_out_and_rolls_on(spin):
+    """As fast as before, but for what it takes to roll without slip on a shorter arm and on the whole one again."""
+    b, depth = carom.SceneBuilder(), 0.1 * R
+    b.add_plane(friction=0.6)
+    b.add_body("ball", [carom.Sphere(R)], mass=2.0, position=(0.0, 0.0, R - depth),
+               linear_velocity=(spin * R, 0.0, 0.0), angular_velocity=(0.0, spin, 0.0))  # fmt: skip
+    model, state = carom.compile_scene(b.build(), overlaps="ignore")
+    run = carom.rollout(model, state, duration=0.5, window=WINDOW)
+    assert run.code == carom.Code.OK
+    assert 80 < int(run.stats.windows) < 150  # it comes out at 5 cm/s, and needs no windows any more
+    np.testing.assert_allclose(run.q[-1, 2], R, atol=1e-8)
+    assert float(run.v[-1, 1]) == pytest.approx(spin, rel=0.02)
+    assert float(run.v[-1, 3]) == pytest.approx(spin * R, rel=0.02)
+    assert abs(float(run.v[-1, 3] - run.v[-1, 1] * R)) < 1e-6 * spin
+
+
 def test_a_world_whose_ticks_are_used_up_goes_on_in_windows():
     b = carom.SceneBuilder()
     b.add_plane(restitution=0.3)

@@ -2,7 +2,7 @@
 
 One core, single precision, 60 Hz. The state is saved in every frame and the poses read, as a game with rollback does.
 A room has boxes in stacks of three, a door on a hinge, a capsule that walks about among them, and a ball that is shot
-at them every second.
+at them every second. It is played as it comes, and on a budget.
 """
 
 from __future__ import annotations
@@ -61,14 +61,15 @@ def _nothing(world: Live, frame: int) -> None:
     pass
 
 
-def _room(boxes: int) -> tuple[Any, dict[str, Any], Any]:
-    return functools.partial(room, boxes), {"pool": {"shot": (SHOT, 4)}}, play_room
+def _room(boxes: int, **told: Any) -> tuple[Any, dict[str, Any], Any]:
+    return functools.partial(room, boxes), {"pool": {"shot": (SHOT, 4)}, **told}, play_room
 
 
 # what makes a scene, what else `Live` is told, and what is done before each frame
 SCENES: dict[str, tuple[Any, dict[str, Any], Any]] = {
     **{name: (functools.partial(str, name), {}, _nothing) for name in ("stack", "ragdoll", "pool_break")},
     **{f"room_{n}": _room(n) for n in (10, 50, 200)},
+    **{f"room_{n}_{1e3 * s:g}ms": _room(n, budget=s) for n, s in ((10, 7e-4), (50, 3e-3), (200, 1e-2))},
 }
 
 

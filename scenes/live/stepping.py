@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ...integrators.room import given_rooms, with_more
 from ...integrators.rules import Rules
 from ...integrators.sleep import may_sleep
 from .asleep import pushed
+from .pace import Pace
 from .pool import Spares
 from .standing import Places, places
 from .touching import Held
@@ -41,13 +43,14 @@ class Stepper:
         max_dt: float,
         max_ticks: int,
         window: float | None,
+        budget: float | None,
     ) -> None:
         if max_ticks < 1:
             raise ValueError(f"max_ticks is {max_ticks}; it must be at least 1: a frame of no tick goes nowhere")
         self._model, self._spares, self._dtype = model, spares, np.dtype(model.mass.dtype)
         self._rules, self._given, self._max_events = rules, given_rooms(rules), max_events
-        self._bounds = np.asarray(max_dt, self._dtype), np.asarray(max_ticks, np.int32)
-        self._bounds += () if window is None else (np.asarray(window, self._dtype),)
+        self._max_dt, self._room = max_dt, (max_ticks, window)
+        self._pace, self._compiled = None if budget is None else Pace(budget), set[Rules]()
         self._sleeps = may_sleep(model.topology, Drive())
         self._asleep: tuple[list[bytes], Frame, Places] | None = None
         self._held: dict[bytes, Any] = {}
@@ -66,7 +69,7 @@ class Stepper:
             _, frame, there = self._asleep
             end: Any = np.asarray(state.t + given[-1] - frame.left, self._dtype)
             return frame._replace(state=State(frame.state.q, frame.state.v, end)), there
-        frame, there = self._made(state, island, wrenches, motors, dt)
+        frame, there = self._paced(state, island, wrenches, motors, dt)
         after: list[Any] = [frame.state.q, frame.state.v, frame.island]
         stays = self._sleeps and bits[:3] == [x.tobytes() for x in after]
         self._asleep = (bits, frame, there) if stays else None
@@ -95,24 +98,40 @@ class Stepper:
                 self._held.clear()
             others = np.where(mine[:-1], -1, np.arange(len(island), dtype=np.int32))
             nothing = np.zeros((self._model.topology.n_links, 6))
-            alone, _ = self._made(state, others, nothing, motors, float(self._bounds[0]))
+            alone, _ = self._made(state, others, nothing, motors, self._max_dt, self._room)
             parts = alone.after, alone.carried
             pair, point, normal, impulse = (
                 np.concatenate([getattr(x, name).reshape(-1, *own) for x in parts])
                 for name, own in (("pair", ()), ("point", (3,)), ("normal", (3,)), ("impulse", (3,)))
             )
             real = pair >= 0
-            rows = (np.full(len(pair), tree), pair, point, normal, impulse / self._bounds[0])
+            rows = (np.full(len(pair), tree), pair, point, normal, impulse / np.asarray(self._max_dt, self._dtype))
             self._held[key] = tuple(x[real] for x in rows)
         return self._held[key]
 
-    def _made(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, Places]:
+    def _paced(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, Places]:
+        """Within the budget, if there is one."""
+        if self._pace is None:
+            return self._made(state, island, wrenches, motors, dt, self._room)
+        room, begin, ready = self._pace.room(dt, *self._room), perf_counter(), self._rules in self._compiled
+        frame, there = self._made(state, island, wrenches, motors, dt, room)
+        if ready and self._rules in self._compiled:
+            self._pace.took(perf_counter() - begin, int(frame.ticks))
+        self._compiled.add(self._rules)
+        return frame, there
+
+    def _made(
+        self, state: State, island: Array, wrenches: Array, motors: Array, dt: float, room: tuple[int, float | None]
+    ) -> tuple[Frame, Places]:
+        """room: the most ticks, and how long windows are [s]."""
         waits = self._spares.owned[self._spares.waiting(state.q), 0]
         parked = trees_of(self._model.topology).of_link[waits]
         still, quiet = np.array(island), ~pushed(self._model.topology, wrenches)
         still[parked] = parked
-        given = (x.astype(self._dtype) for x in (wrenches, motors, np.asarray(dt)))
-        numbers = packed(self._model), state, still, quiet, *given, *self._bounds
+        max_ticks, *windows = (x for x in room if x is not None)
+        given = (np.asarray(x, self._dtype) for x in (wrenches, motors, dt, self._max_dt))
+        bounds = np.asarray(max_ticks, np.int32), *(np.asarray(x, self._dtype) for x in windows)
+        numbers = packed(self._model), state, still, quiet, *given, *bounds
         done, there = self._advanced(numbers)
         while (more := with_more(self._rules, *self._ended(done), self._given)) != self._rules:
             self._rules = more  # from here on: what needed it once may need it again

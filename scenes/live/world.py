@@ -43,6 +43,8 @@ class Live:
         the rest of it passes in windows.
     window: length of these [s]: what touches within one is resolved together, see `carom.rollout`; `windows` counts
         them. None: there are none, and what a frame did not reach is made up for in later ones (`behind`).
+    budget: time that a frame may take to compute [s]; None: as long as it takes. It has as many ticks, and windows as
+        long, as fit by what ticks took lately, so what happens depends on the machine: not for lockstep or replays.
     pool: spare bodies: {"ball": 8} for eight more like the scene's body, {"shot": (BodySpec(...), 8)} for others.
     probes: shapes such as `overlap` will be asked with.
     scheme, law, impacts, time_control, max_contacts, max_pairs: as in `carom.rollout`.
@@ -58,6 +60,7 @@ class Live:
         max_dt: float | None = None,
         max_ticks: int = 64,
         window: float | None = 1e-3,
+        budget: float | None = None,
         pool: Pool | None = None,
         probes: Sequence[Shape] = (),
         scheme: str = "exact",
@@ -85,7 +88,9 @@ class Live:
         rules.check(self.model)
         window = None if rules.time_control == "fixed" else window
         rules.check_window(window)
-        self._stepper = Stepper(self.model, rules, self._start.spares, max_events, longest, max_ticks, window)
+        budget = None if budget is None else _positive("budget", budget)
+        bounds = longest, max_ticks, window, budget
+        self._stepper = Stepper(self.model, rules, self._start.spares, max_events, *bounds)
         self._bodies = Bodies.of(spec, self.model.topology)
         self._questions = Questions(spec, self.model, self._bodies)
         self._mark = model_hash(self.model)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import carom
+from carom.scenes.live.pace import Pace
 from carom.scenes.live.world import Live
 
 WINDOW = 1e-3
@@ -173,6 +174,42 @@ def test_a_world_whose_ticks_are_used_up_goes_on_in_windows():
     assert lags.behind + lags.missed > 0.1
     assert lags.time + lags.behind + lags.missed == pytest.approx(1.0, abs=1e-6)
     assert min(world.pose(f"ball{k}")[2] for k in range(8)) > R - 1e-4
+
+
+def test_a_world_on_a_budget_is_never_late():
+    """As small a budget as can be: windows as long as half of the fewest ticks make them."""
+    b = carom.SceneBuilder()
+    b.add_plane(restitution=0.3)
+    for k in range(8):
+        b.add_body(f"ball{k}", (carom.Sphere(R),), mass=1.0, restitution=0.3, friction=0.5,
+                   position=(0.03 * (k % 3), 0.02 * (k % 2), 0.06 + 0.101 * k))  # fmt: skip
+    world = Live(b.build(), budget=1e-9, dtype=jnp.float64)
+    for _ in range(120):
+        world.step()
+        assert world.behind == 0
+        assert world.windows <= 4
+    np.testing.assert_allclose(world.time, 2.0, atol=1e-9)
+    assert min(world.pose(f"ball{k}")[2] for k in range(8)) > 0.9 * R
+    with pytest.raises(ValueError, match="budget is 0.0; it must be a positive number of seconds"):
+        Live(b.build(), budget=0.0)
+
+
+@pytest.mark.parametrize("window", [WINDOW, None])
+@pytest.mark.parametrize("tick", [1e-5, 1e-4, 1e-3, 1.0])
+def test_a_budget_is_kept_by_what_ticks_took(tick, window):
+    pace, dt = Pace(4e-3), 1 / 60
+    assert pace.room(dt, 64, window) == (64, window)  # nothing is known
+    pace.took(10 * tick, 10)
+    ticks, length = pace.room(dt, 64, window)
+    windows = 0 if length is None else int(np.ceil(dt / length))
+    assert (length is None) == (window is None)
+    assert 1 <= ticks <= 64
+    assert length is None or length >= WINDOW
+    assert ticks + windows <= max(4, 4e-3 / tick)
+    pace.took(tick, 1)
+    assert pace.tick == pytest.approx(tick)
+    pace.took(3 * tick, 1)
+    assert pace.tick == pytest.approx(2 * tick)  # what is slower counts at once
 
 
 @pytest.mark.parametrize(("wrong", "why"), [

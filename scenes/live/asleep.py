@@ -40,10 +40,10 @@ class Asleep:
 
     def pushed(self, wrenches: Array, motors: Array) -> Asleep:
         """After pushes (nl, 6) and orders (nv,) to come."""
-        if not self.some:
+        told = motors != self.motors
+        if not (told.any() or wrenches.any()) or not self.some:
             return self
-        dofs = self._tree_of_dofs
-        return self.without(pushed(self.topology, wrenches) | _any(dofs, motors != self.motors, len(self.island)))
+        return self.without(pushed(self.topology, wrenches) | _any(self._tree_of_dofs, told, len(self.island)))
 
     def moved(self, before: State, after: State) -> Asleep:
         """After the state was changed by hand."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -275,29 +275,26 @@ def _surface(shapes: Shapes, parts: list[_Part], margin: Any) -> Proximities:
     margin: (*batch) [m] none is farther; None: any.
     """
     batch, dtype = shapes.batch, shapes.pose.p.x.dtype
-    cells = [(part, row) for part in parts for row in part.rows]
 
-    def full(part: _Part, x: Any) -> Array:
-        return jnp.broadcast_to(x, (len(part.pair), *batch))
+    def cell(part: _Part, row: Near) -> list[Array]:
+        """Whether there is such a row, pair, gap, normal and points."""
+        there = jnp.isfinite(row.gap) & (part.pair >= 0)
+        there = there if part.within is None else there & (row.gap <= part.within)
+        there = there if margin is None else there & (row.gap <= margin)
+        columns = there, part.pair, row.gap, *row.normal.xyz, *row.a.xyz, *row.b.xyz
+        return [jnp.broadcast_to(x, (len(part.pair), *batch)) for x in columns]
 
-    def there(part: _Part, row: Near) -> Array:
-        some = jnp.isfinite(row.gap) & (part.pair >= 0)
-        some = some if part.within is None else some & (row.gap <= part.within)
-        return full(part, some if margin is None else some & (row.gap <= margin))
+    cells = [[cell(part, row) for row in part.rows] for part in parts]
 
-    def woven(rows: Callable[[_Part], Any], kind: Any) -> Array:
-        pieces = [jnp.stack([full(part, x) for x in rows(part)], 1) for part in parts]
-        return jnp.concatenate([jnp.zeros((0, *batch), kind), *(x.reshape(-1, *batch).astype(kind) for x in pieces)])
+    def woven(k: int, kind: Any) -> Array:
+        pieces = [jnp.stack([x[k] for x in rows], 1).reshape(-1, *batch).astype(kind) for rows in cells]
+        return jnp.concatenate([jnp.zeros((0, *batch), kind), *pieces])
 
-    active = woven(lambda part: [there(part, row) for row in part.rows], bool)
-    picks: list[Callable[[_Part, Near], Any]] = [lambda part, _: part.pair, lambda _, row: row.gap]
-    picks += [lambda _, row, v=v, c=c: getattr(getattr(row, v), c) for v in ("normal", "a", "b") for c in "xyz"]
-    kinds = [jnp.int32, *[dtype] * 10]
+    active = woven(0, bool)
     if len(active) <= FEW:
-        columns = [woven(lambda part, f=f: [f(part, x) for x in part.rows], kind) for f, kind in zip(picks, kinds)]
-        columns[2:] = [jnp.where(active, x, 0.0) for x in columns[2:]]
+        columns = [woven(1, jnp.int32), woven(2, dtype), *(jnp.where(active, woven(k, dtype), 0) for k in range(3, 12))]
     else:
-        given = [jnp.concatenate([full(part, f(part, row)) for part, row in cells]) for f in picks]
+        given = [jnp.concatenate([x[k] for rows in cells for x in rows]) for k in range(1, 12)]
         order, active = in_front(active, len(active))
 
         def some(given: list[Array], rows: tuple[Array, Array]) -> list[Array]:

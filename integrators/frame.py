@@ -47,8 +47,8 @@ class Frame(NamedTuple):
     """state: where the frame ended.  left: () of its time [s], 0 if all of it passed.  ticks: () it took.
 
     before, after: what touched at its start and at its end.  impacts: in their order; impulses in world axes.
-    carried: what rested in its steps, one after another; where there is no room for all, in the first and the last.  code: () of what went wrong; a frame whose ticks
-    were used up is well.
+    carried: what rested in its steps, one after another; where there is no room for all, in the first and the last.
+    code: () of what went wrong; a frame whose ticks were used up is well.
     contacts, pairs: () the most contacts at one time; near pairs that there was no room for, 0 where there was.
     windows: () steps that were windows.
     island: (T,) who sleeps at its end, see `islands_asleep.py`.  slept: (T,) how long each tree did [s].

@@ -362,6 +362,24 @@ def test_nothing_to_pair(n):
     assert find(p, np.zeros((n, 3)), np.ones(n)) == []
 
 
+@pytest.mark.parametrize("lanes", [(), (3,)])
+def test_pairs_of_shapes_that_do_not_move_are_left_out(lanes):
+    p, pairs = spheres(N, 0.9, "matrix", -1)
+    rng = np.random.default_rng(5)
+    center, radius = rng.normal(size=(N, 3, *lanes)), rng.uniform(0.05, 0.3, N)
+    still = rng.random((N, *lanes)) < 0.7
+    axes = Vec3(*(jnp.asarray(center[:, k]) for k in range(3)))
+    (found,) = jax.jit(candidates, static_argnums=0)(p, axes, jnp.asarray(radius), axes, 0.0, jnp.asarray(still))
+    for lane in np.ndindex(*lanes):
+        own = (..., *lane)
+        near, edge = brute(pairs, center[own], radius)
+        rest = still[own][pairs].all(1)
+        wanted = {row for row in near if not rest[row]}
+        got = rows_of(p, [type(found)(found.row[own], found.needed[own])])
+        assert got ^ wanted <= edge
+        assert 20 < len(wanted) < len(near) - 20
+
+
 def test_no_room_at_all_is_refused():
     with pytest.raises(ValueError, match="max_pairs is 0; it must be positive"):
         plan(topology(3), 0)

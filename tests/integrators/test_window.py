@@ -190,7 +190,7 @@ def test_a_world_on_a_budget_is_never_late():
         assert world.windows <= 4
     np.testing.assert_allclose(world.time, 2.0, atol=1e-9)
     assert min(world.pose(f"ball{k}")[2] for k in range(8)) > 0.9 * R
-    with pytest.raises(ValueError, match="budget is 0.0; it must be a positive number of seconds"):
+    with pytest.raises(ValueError, match=r"budget is 0\.0; it must be a positive number of seconds"):
         Live(b.build(), budget=0.0)
 
 

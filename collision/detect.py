@@ -305,8 +305,8 @@ def _surface(shapes: Shapes, parts: list[_Part], margin: Any) -> Proximities:
         columns = up_to_the_last(some, active, given, (place[order], active), FEW)
     pair, gap, *xyz = (jnp.moveaxis(x, 0, -1) for x in columns)
     active = jnp.moveaxis(active, 0, -1)
-    vectors = (jnp.stack(xyz[k : k + 3], -1) for k in (0, 3, 6))
-    return Proximities(jnp.where(active, pair, -1), active, jnp.where(active, gap, jnp.inf), *vectors, OK, 0)
+    normal, a, b = (jnp.stack(xyz[k : k + 3], -1) for k in (0, 3, 6))
+    return Proximities(jnp.where(active, pair, -1), active, jnp.where(active, gap, jnp.inf), normal, a, b, OK, 0)
 
 
 @functools.lru_cache(maxsize=256)

@@ -373,7 +373,7 @@ def test_pairs_of_shapes_that_do_not_move_are_left_out(lanes):
     for lane in np.ndindex(*lanes):
         own = (..., *lane)
         near, edge = brute(pairs, center[own], radius)
-        rest = still[own][pairs].all(1)
+        rest = np.take(still[own], pairs).all(1)
         wanted = {row for row in near if not rest[row]}
         got = rows_of(p, [type(found)(found.row[own], found.needed[own])])
         assert got ^ wanted <= edge

@@ -367,7 +367,7 @@ def test_pairs_of_shapes_that_do_not_move_are_left_out(lanes):
     p, pairs = spheres(N, 0.9, "matrix", -1)
     rng = np.random.default_rng(5)
     center, radius = rng.normal(size=(N, 3, *lanes)), rng.uniform(0.05, 0.3, N)
-    still = rng.random((N, *lanes)) < 0.7
+    still = np.asarray(rng.random((N, *lanes)) < 0.7)
     axes = Vec3(*(jnp.asarray(center[:, k]) for k in range(3)))
     (found,) = jax.jit(candidates, static_argnums=0)(p, axes, jnp.asarray(radius), axes, 0.0, jnp.asarray(still))
     for lane in np.ndindex(*lanes):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...collision.plain import Numbers
-from ...collision.poses import Array, rotation_matrix
+from ...collision.poses import Array, cross, rotation_matrix
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Mat3
 from ...engine.dynamics.kinematics import move, place
@@ -82,7 +82,9 @@ class Standing:
     @cached_property
     def links(self) -> Array:
         """Their numbers."""
-        return np.array([k for k, x in enumerate(self.model.topology.names) if x not in self.hidden], np.intp)
+        there = np.ones(self.model.topology.n_links, bool)
+        there[self.spares.owned[self.spares.waiting(self.state.q), 0]] = False
+        return np.flatnonzero(there)
 
     @cached_property
     def places(self) -> Places:
@@ -106,7 +108,7 @@ class Standing:
         """(6,) angular velocity, and velocity of the centre of mass, world axes [rad/s, m/s]."""
         link = self.link(body)
         w, v = np.split(self.places.velocity[link], 2)
-        return np.concatenate([w, v + np.cross(w, self.centre(link))])
+        return np.concatenate([w, v + cross(w, self.centre(link))])
 
     def wrench(self, body: str, force: Numbers, point: Numbers | None, torque: Numbers, frame: str) -> Array:
         """(nl, 6) of a push on one body: moment about each link's origin, and force, world axes [N m, N]."""
@@ -120,7 +122,7 @@ class Standing:
         else:
             arm = R @ checked("point", point, 3) - (0 if frame == "body" else pose[:3])
         rows = np.zeros((self.model.topology.n_links, 6))
-        rows[link] = np.concatenate([R @ moment + np.cross(arm, R @ f), R @ f])
+        rows[link] = np.concatenate([R @ moment + cross(arm, R @ f), R @ f])
         return rows
 
     def put(self, body: str, position: Numbers, quaternion: Numbers, linear: Numbers, angular: Numbers) -> Standing:
@@ -131,7 +133,7 @@ class Standing:
             raise ValueError(f"{body!r} is no free body: move it by set_joint, joint by joint")
         turn = unit(quaternion)
         w, arm = checked("angular_velocity", angular, 3), rotation_matrix(turn) @ np.asarray(self.model.com)[link]
-        v = checked("linear_velocity", linear, 3) - np.cross(w, arm)
+        v = checked("linear_velocity", linear, 3) - cross(w, arm)
         return self.jointed(body, np.concatenate([checked("position", position, 3), turn]), np.concatenate([w, v]))
 
     def jointed(self, link: str, q: Numbers | None, v: Numbers | None) -> Standing:

@@ -45,6 +45,7 @@ SHORTER, LONGER = 1 / 4, 2.0  # no step follows that is so much shorter or longe
 SHORTEST = 1 / 64  # of the longest step; no step is made shorter for what it missed
 USEFUL = 1e-6  # of the longest step: a shorter one is of no use
 STALLED = 100  # of these in a row
+LEFT = 0.1  # [s] what rests is out after that, at the speed of rest, and needs no windows for it
 SURE = 0.9  # of the step that uses up the room of a pair
 
 
@@ -144,8 +145,9 @@ def decide(
     )
     repeated = search._replace(aim=h, correction=correction, fine=fine)
     search = jax.tree.map(lambda x, y, z: jnp.where(accepted, x, jnp.where(again, y, z)), new, repeated, rejected)
-    sunk = (contacts.gap < -ENVELOPE * model.gap_band) & contacts.active
-    search = after_window(lane, search, tried.window, accepted, strikes, sunk.any(0), sure)
+    sunk = contacts.active & (contacts.gap < -ENVELOPE * model.gap_band)
+    deep = sunk & (closes | (contacts.gap < -LEFT * model.rest_speed))
+    search = after_window(lane, search, tried.window, accepted, strikes, (sunk.any(0), deep.any(0)), sure)
     if search.window is not None:
         deeper = deeper & ~search.window.open  # where a run begins
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32), u_n)

@@ -7,7 +7,9 @@ takes no more than 1/window windows, each of order 1; in between all is as exact
 
 Nothing passes through anything: no window is longer than `safe_step.py` and `passage.py` allow any step to be. What
 turns may overlap at its end, by terms of order 2. What is deep, or closes there still, is for the next window, not for
-the law of single impacts: its time was not located. So it is where a run begins: one in parts is the same.
+the law of single impacts: its time was not located. So it is where a run begins: one in parts is the same. Where
+windows are taken but for want of ticks, as in a frame of `carom.Live`, the next frame begins with steps as ever: what
+has sunk in by so little comes out in these.
 """
 
 from __future__ import annotations
@@ -35,20 +37,29 @@ def in_window(lane: Lane, h: Array, longest: Array) -> tuple[Array, Array | None
 
 
 def after_window(
-    lane: Lane, search: Search, window: Array | None, accepted: Array, closes: Array, deep: Array, sure: Array
+    lane: Lane,
+    search: Search,
+    window: Array | None,
+    accepted: Array,
+    closes: Array,
+    depth: tuple[Array, Array],
+    sure: Array,
 ) -> Search:
     """What is known after a step.
 
     search: what else is known.  window: (*batch) whether it was one.
-    closes, deep: (*batch) whether something does at its end.
+    closes: (*batch) whether something does at its end.
+    depth: (*batch) whether anything has sunk in there, and whether so far, or so fast, that steps of another kind would
+        not do.
     sure: (*batch) the longest step in which nothing passes, as this one tells; inf where nothing did [s].
     """
     before = lane.search.window
     if window is None or before is None:
         return search
     known = jnp.where(accepted, jnp.inf, jnp.minimum(before.sure, sure))
-    begun = lane.fresh & (deep | (before.wanted & closes))
-    left = accepted & (begun | (window & (deep | closes)))
+    sunk, deep = depth
+    begun = lane.fresh & jnp.where(before.wanted, sunk | closes, deep)
+    left = accepted & (begun | (window & (sunk | closes)))
     return search._replace(window=before._replace(sure=known, open=left))
 
 

@@ -176,6 +176,20 @@ def test_a_world_whose_ticks_are_used_up_goes_on_in_windows():
     assert min(world.pose(f"ball{k}")[2] for k in range(8)) > R - 1e-4
 
 
+@pytest.mark.parametrize("depth", [1e-6, 1e-5])
+def test_a_world_needs_no_windows_for_what_has_sunk_in_by_little(depth):
+    """As windows leave it: each frame would go on in windows, as long as anything turns."""
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.6)
+    b.add_body("ball", [carom.Sphere(R)], mass=2.0, position=(0.0, 0.0, R - depth),
+               linear_velocity=(20 * R, 0.0, 0.0), angular_velocity=(0.0, 20.0, 0.0))  # fmt: skip
+    world = Live(b.build(), dtype=jnp.float64)
+    for _ in range(60):
+        world.step()
+        assert world.windows == 0
+    assert world.pose("ball")[2] == pytest.approx(R, abs=1e-9)
+
+
 def test_a_world_on_a_budget_is_never_late():
     """As small a budget as can be: windows as long as half of the fewest ticks make them."""
     b = carom.SceneBuilder()

@@ -1,6 +1,7 @@
 """Broad phase against brute force: no near pair is lost, none is listed twice, room that lacks is reported."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -367,7 +368,7 @@ def test_pairs_of_shapes_that_do_not_move_are_left_out(lanes):
     p, pairs = spheres(N, 0.9, "matrix", -1)
     rng = np.random.default_rng(5)
     center, radius = rng.normal(size=(N, 3, *lanes)), rng.uniform(0.05, 0.3, N)
-    still = np.asarray(rng.random((N, *lanes)) < 0.7)
+    still: Any = rng.random((N, *lanes)) < 0.7
     axes = Vec3(*(jnp.asarray(center[:, k]) for k in range(3)))
     (found,) = jax.jit(candidates, static_argnums=0)(p, axes, jnp.asarray(radius), axes, 0.0, jnp.asarray(still))
     for lane in np.ndindex(*lanes):

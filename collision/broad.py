@@ -21,6 +21,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from ..engine.algebra.fence import available
 from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Topology
 from ..engine.rows import take
@@ -34,6 +35,7 @@ ALL_PAIRS = 1024  # so few pairs in all are all candidates
 PER_SHAPE, PER_SPHERE = 16, 8  # candidates a shape: bounding spheres of boxes in a heap overlap more than balls do
 FEWEST = 64
 CELLS_ABOVE = 2**22  # entries of the matrix above which cells are faster: 2000 shapes, 1.2 ms by either on a CPU core
+IN_MACHINE_CODE = 2**26  # the same where that is to be had, which knows no sort: 8000 shapes, 20 ms
 UNBOUNDED = frozenset({"plane", "heightfield"})  # no cell holds them
 
 
@@ -124,7 +126,7 @@ def plan_pairs(
     """A plan from a table of pairs (np, 2), smaller shape first; way: for every group, whatever its size."""
     if max_pairs is not None and max_pairs < 1:
         raise ValueError(f"max_pairs is {max_pairs}; it must be positive: leave it out for the default")
-    names = sorted(set(kinds))
+    names, most = sorted(set(kinds)), IN_MACHINE_CODE if available() else CELLS_ABOVE
     kind = np.array([names.index(k) for k in kinds], int)
     moving = np.array(links, int) >= 0
     order = np.lexsort((pairs[:, 1], pairs[:, 0])).astype(np.int32)
@@ -135,7 +137,7 @@ def plan_pairs(
         both = names[s // len(names)], names[s % len(names)]
         capacity = default_capacity(both, pairs[rows], len(pairs)) if max_pairs is None else max_pairs
         shapes = [len(np.unique(pairs[rows, side])) for side in (0, 1)]
-        crowd = shapes[0] * shapes[1] > CELLS_ABOVE and not UNBOUNDED & set(both)
+        crowd = shapes[0] * shapes[1] > most and not UNBOUNDED & set(both)
         if way == "cells" or (way is None and crowd and len(rows) > capacity):
             # what does not move is often large: kept out of the cells, lest it fill them all
             free = moving[pairs[rows]].all(1)

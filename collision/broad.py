@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from ..engine.algebra.fence import available
 from ..engine.algebra.vec3 import Vec3
+from ..engine.compaction import WORD, pack
 from ..engine.model import Topology
 from ..engine.rows import take
-from .culling.bitset import WORD, count_below, first_set, pack
+from .culling.bitset import count_below, first_set
 from .culling.cells import near_in_cells
 from .culling.pair_matrix import Ball, near_matrix
 
@@ -180,7 +181,7 @@ def candidates(
     center: of each shape's bounding sphere, components (ns, *batch) in W [m]; of a plane, a point of its surface.
     radius: (ns,) or (ns, *batch) [m]; a plane's is not read. up: z axes of the shapes in W, components as of center;
     only those of planes and heightfields are read. margin: (*batch) or a number [m], not negative.
-    still: (ns, *batch) bool, shapes that do not move: the matrix leaves out pairs of two of these. None: it has all.
+    still: (ns, *batch) bool, shapes that do not move: where pairs are looked for, those of two of these are left out.
 
     A shape that is not finite is no candidate where candidates are looked for (matrix, cells): the caller, who sees
     the coordinates, gives the lane the code NOT_FINITE. The lists stay valid.
@@ -218,8 +219,7 @@ def _matrix(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -
         return Candidates(jnp.where(jnp.arange(group.capacity) < found, row, group.n), found)
 
     words = near_matrix(group.kinds, a, b, margin)
-    own = () if still is None else (jnp.broadcast_to(still, (len(still), *margin.shape)),)
-    return _per_lane(first, margin.ndim)(words.reshape(-1, *margin.shape), *own)
+    return _per_lane(first, margin.ndim)(words.reshape(-1, *margin.shape), *_own(still, margin))
 
 
 def _cells(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -> Candidates:
@@ -230,18 +230,24 @@ def _cells(group: PairGroup, balls: Ball, margin: Array, still: Array | None) ->
     row_of, column_of, number = (jnp.asarray(x) for x in (table.row_of, table.column_of, table.shapes))
     allowed, before = jnp.asarray(table.allowed), jnp.asarray(table.before)
 
-    def first(center: Vec3, radius: Array, margin: Array) -> Candidates:
+    def first(center: Vec3, radius: Array, margin: Array, still: Array | None = None) -> Candidates:
         near = near_in_cells(center, radius, margin, room + filtered, entries)
         i, j = number[near.first], number[near.second]
         r, c = row_of[jnp.minimum(i, j)], column_of[jnp.maximum(i, j)]
         word, bit = allowed[r, c // WORD], (c % WORD).astype(jnp.uint32)
         real = (jnp.arange(room + filtered) < near.found) & (r >= 0) & (c >= 0) & ((word >> bit) & 1 == 1)
+        real = real if still is None else real & ~(still[i] & still[j])
         row = jnp.sort(jnp.where(real, before[r, c // WORD] + count_below(word, bit), group.n))[:room]
         needed = jnp.where(near.found > room + filtered, near.found, jnp.sum(real, dtype=jnp.int32))
         return Candidates(row, jnp.maximum(needed, jnp.where(near.fullest > entries, near.fullest * n, 0)))
 
     center, radius, _ = jax.tree.map(lambda x: take(x, table.shapes.tolist()), balls)
-    return _per_lane(first, margin.ndim)(center, radius, margin)
+    return _per_lane(first, margin.ndim)(center, radius, margin, *_own(still, margin))
+
+
+def _own(still: Array | None, margin: Array) -> tuple[Array, ...]:
+    """Of each lane, if anything is said of it."""
+    return () if still is None else (jnp.broadcast_to(still, (len(still), *margin.shape)),)
 
 
 def _table(group: PairGroup) -> PairTable:

@@ -139,7 +139,7 @@ def _looked(
     needed = jnp.int32(0)
     for group, some in zip(pairs.groups, near, strict=True):
         if some is not None:
-            both.append(_rows_of_found(shapes, group, some, around, still))
+            both.append(_rows_of_found(shapes, group, some, around))
             needed = jnp.maximum(needed, jnp.where(some.needed > group.capacity, some.needed, 0))
     code = jnp.where(_finite(shapes), jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE).astype(jnp.int32)
     met = _surface(shapes, [part for part, _ in both], margin)
@@ -241,12 +241,10 @@ def _rows_of(shapes: Shapes, bucket: Bucket, around: Around | None, still: Array
 
 
 def _rows_of_found(
-    shapes: Shapes, group: PairGroup, near: Candidates, around: Around | None, still: Array | None
+    shapes: Shapes, group: PairGroup, near: Candidates, around: Around | None
 ) -> tuple[_Part, _Part | None]:
     kinds, swap = ordered(*group.kinds)
     a, b, pair = group.shapes_of(near.row)
-    if still is not None and group.way != "matrix":  # which leaves these out
-        pair = jnp.where(jnp.take_along_axis(still, a, 0) & jnp.take_along_axis(still, b, 0), -1, pair)
     a, b, swapped = (b, a, np.True_) if swap else (a, b, None)
     if _by_need(kinds, around):
         return _met(shapes, around, Pairs(kinds, a, b, swapped, pair >= 0), pair)

@@ -97,8 +97,11 @@ def rooms(model: Model, q: Array, near: Proximities) -> Rooms:
     """near: what was found at the coordinates q (..., nq)."""
     topology = model.topology
     ends = np.array([k in ENDLESS for k in topology.shape_kinds], bool)[np.array(topology.pairs)].any(-1)
-    checked = near.active & jnp.asarray(checked_pairs(topology))[jnp.maximum(near.pair, 0)]
-    near, here = _in_front(near, checked, ROWS * int(checked_pairs(topology).sum()))
+    here = near.active & jnp.asarray(checked_pairs(topology))[jnp.maximum(near.pair, 0)]
+    room = ROWS * int(checked_pairs(topology).sum())
+    if room < here.shape[-1]:
+        near = near.rows(*in_front(jnp.moveaxis(here, -1, 0), room))
+        here = near.active
     pair, normal, gap = jnp.maximum(near.pair, 0), near.normal, jnp.maximum(near.gap, 0.0)
     lead = pair.ndim - 1
 
@@ -113,15 +116,6 @@ def rooms(model: Model, q: Array, near: Proximities) -> Rooms:
     rows = tuple(jnp.moveaxis(x, lead, 0) for x in (pair, normal, gap))
     room = up_to_the_last(unseen, jnp.moveaxis(here, -1, 0), (model, middles(model, q)), rows)
     return Rooms(pair, Vec3.of(normal), jnp.where(here, jnp.moveaxis(room, 0, -1), jnp.inf))
-
-
-def _in_front(near: Proximities, mask: Array, room: int) -> tuple[Proximities, Array]:
-    """The rows of a mask (..., N), these in front if there is room for fewer than all; and which are real."""
-    if room >= mask.shape[-1]:
-        return near, mask
-    order, real = (jnp.moveaxis(x, 0, -1) for x in in_front(jnp.moveaxis(mask, -1, 0), room))
-    pair, gap = (jnp.take_along_axis(x, order, -1) for x in (near.pair, near.gap))
-    return near._replace(pair=pair, gap=gap, normal=jnp.take_along_axis(near.normal, order[..., None], -2)), real
 
 
 def share_of_room(

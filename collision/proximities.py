@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+
 
 class Proximities(NamedTuple):
     """Points of near approach, N rows: as many as the model's topology asks for, whatever is near.
@@ -30,3 +32,11 @@ class Proximities(NamedTuple):
     point_b: Any
     code: Any
     needed: Any
+
+    def rows(self, order: Any, real: Any) -> Proximities:
+        """Those of these numbers (m, *batch), and which of them are real, as `in_front` gives them."""
+        index, active = (jnp.moveaxis(x, 0, -1) for x in (order, real))
+        pair, gap = (jnp.take_along_axis(x, index, -1) for x in (self.pair, self.gap))
+        vectors = self.normal, self.point_a, self.point_b
+        normal, a, b = (jnp.take_along_axis(x, index[..., None], -2) for x in vectors)
+        return Proximities(pair, active, gap, normal, a, b, self.code, self.needed)

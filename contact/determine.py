@@ -251,12 +251,8 @@ def _front(near: Proximities, far: Array, room: int) -> tuple[Proximities, Array
     if len(active) <= room:
         return near._replace(active=jnp.moveaxis(active, 0, -1)), jnp.zeros(active.shape[1:], jnp.int32)
     order, real = in_front(active, room)
-    index = jnp.moveaxis(order, 0, -1)
-    pair, gap = (jnp.take_along_axis(x, index, -1) for x in (near.pair, near.gap))
-    vectors = near.normal, near.point_a, near.point_b
-    normal, a, b = (jnp.take_along_axis(x, index[..., None], -2) for x in vectors)
     missing = active.sum(0, dtype=jnp.int32) - real.sum(0, dtype=jnp.int32)
-    return Proximities(pair, jnp.moveaxis(real, 0, -1), gap, normal, a, b, near.code, near.needed), missing
+    return near.rows(order, real), missing
 
 
 def _packed(contacts: Contacts, room: int, missing: Array, in_order: bool) -> Contacts:

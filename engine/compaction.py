@@ -24,7 +24,7 @@ def in_front(mask: Array, room: int) -> tuple[Array, Array]:
     """
     if available() and mask.size == len(mask):
         flat = mask.reshape(-1)
-        rows, count = bit_by_bit(_words(flat), room)
+        rows, count = bit_by_bit(pack(flat), room)
         rows, real = jnp.minimum(rows, len(flat) - 1), jnp.arange(room, dtype=jnp.int32) < count
         return rows.reshape(room, *mask.shape[1:]), real.reshape(room, *mask.shape[1:])
     count = jnp.cumsum(mask, 0, dtype=jnp.int32).reshape(len(mask), -1)
@@ -56,7 +56,7 @@ def bit_by_bit(words: Array, room: int) -> tuple[Array, Array]:
     return rows[:room], count
 
 
-def _words(mask: Array) -> Array:
+def pack(mask: Array) -> Array:
     """(words,) uint32 of a mask (n,): bit k of word w is entry 32 w + k."""
     bits = jnp.pad(mask, (0, -len(mask) % WORD)).reshape(-1, WORD).astype(jnp.uint32)
     return (bits << jnp.arange(WORD, dtype=jnp.uint32)).sum(1, dtype=jnp.uint32)

@@ -27,7 +27,7 @@ from .recording import Events, Record, events_of
 from .rules import Rules
 from .step import first_lane, tick
 
-LOG = 4  # times the contacts that there is room for: rows of what rested in a frame
+STEPS, ROWS = 16, 2**16  # of what rested in a frame so many are kept; of two steps at least
 
 
 class Touching(NamedTuple):
@@ -91,7 +91,8 @@ def frame(
     start = first_lane(rules, model, state, interval, told, windows[0] if windows else None, island)
     most = sum((2 * dt / window for window in windows), start=0.0) + max_ticks * (1 + len(windows))
     nothing = _touching(start.ready.contacts, in_envelope(model, start.ready.contacts))
-    carried = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], (LOG * len(x), *x.shape[1:])), nothing)
+    kept = len(nothing.pair) * max(2, min(STEPS, ROWS // len(nothing.pair)))
+    carried = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], (kept, *x.shape[1:])), nothing)
 
     def busy(carry: Any) -> Array:
         turns, _, _, lane, _, _, _ = carry

@@ -147,7 +147,7 @@ def decide(
     search = jax.tree.map(lambda x, y, z: jnp.where(accepted, x, jnp.where(again, y, z)), new, repeated, rejected)
     sunk = contacts.active & (contacts.gap < -ENVELOPE * model.gap_band)
     deep = sunk & (closes | (contacts.gap < -LEFT * model.rest_speed))
-    search = after_window(lane, search, tried.window, accepted, strikes, (sunk.any(0), deep.any(0)), sure)
+    search = after_window(lane, search, tried.window, accepted, strikes, sunk.any(0), deep.any(0), sure)
     if search.window is not None:
         deeper = deeper & ~search.window.open  # where a run begins
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32), u_n)

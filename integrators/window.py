@@ -42,22 +42,21 @@ def after_window(
     window: Array | None,
     accepted: Array,
     closes: Array,
-    depth: tuple[Array, Array],
+    sunk: Array,
+    deep: Array,
     sure: Array,
 ) -> Search:
     """What is known after a step.
 
     search: what else is known.  window: (*batch) whether it was one.
-    closes: (*batch) whether something does at its end.
-    depth: (*batch) whether anything has sunk in there, and whether so far, or so fast, that steps of another kind would
-        not do.
+    closes, sunk: (*batch) whether something does, or has, at its end.
+    deep: (*batch) whether it has so far, or so fast, that steps of another kind would not do.
     sure: (*batch) the longest step in which nothing passes, as this one tells; inf where nothing did [s].
     """
     before = lane.search.window
     if window is None or before is None:
         return search
     known = jnp.where(accepted, jnp.inf, jnp.minimum(before.sure, sure))
-    sunk, deep = depth
     begun = lane.fresh & jnp.where(before.wanted, sunk | closes, deep)
     left = accepted & (begun | (window & (sunk | closes)))
     return search._replace(window=before._replace(sure=known, open=left))

@@ -11,16 +11,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.fence import available
-from ...engine.compaction import bit_by_bit
+from ...engine.compaction import WORD, bit_by_bit
 
-WORD = 32
 BLOCK = 4  # words counted together: the running sum is the slow part, so it is kept short
-
-
-def pack(mask: Array) -> Array:
-    """(words,) uint32 of a mask (m,): bit k of word w is item 32 w + k."""
-    bits = jnp.pad(mask, (0, -len(mask) % WORD)).reshape(-1, WORD).astype(jnp.uint32)
-    return jnp.sum(bits << jnp.arange(WORD, dtype=jnp.uint32), axis=1, dtype=jnp.uint32)
 
 
 def count_below(word: Array, bit: Array) -> Array:

@@ -18,7 +18,8 @@ from jax import Array
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.vec3 import Vec3
-from .bitset import WORD, first_set, pack
+from ...engine.compaction import WORD, pack
+from .bitset import first_set
 from .pair_matrix import within
 
 PERIOD = 1024  # cells in each direction before they repeat: three coordinates make a key of 30 bits

@@ -15,7 +15,7 @@ from jax import Array
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.vec3 import Scalar, Vec3
-from .bitset import WORD
+from ...engine.compaction import WORD
 
 
 class Ball(NamedTuple):

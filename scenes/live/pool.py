@@ -51,6 +51,10 @@ class Spares:
         index = self.owned[:, 1, None] + np.arange(7)
         return (q[index] == self.parked[index]).all(1)
 
+    def links_waiting(self, q: Any) -> Array:
+        """The links of those that are parked."""
+        return self.owned[self.waiting(q), 0]
+
 
 def with_spares(scene: SceneSpec, pool: Pool) -> tuple[SceneSpec, dict[str, tuple[str, ...]]]:
     """The scene with its spare bodies, parked, and their names; `ball` has the spares ball.1, ball.2 and so on."""

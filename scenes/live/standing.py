@@ -71,8 +71,7 @@ class Standing:
     @cached_property
     def hidden(self) -> frozenset[str]:
         """Spare bodies that wait."""
-        waits = self.spares.owned[self.spares.waiting(self.state.q), 0]
-        return frozenset(self.model.topology.names[link] for link in waits)
+        return frozenset(self.model.topology.names[link] for link in self.spares.links_waiting(self.state.q))
 
     @cached_property
     def bodies(self) -> tuple[str, ...]:
@@ -83,7 +82,7 @@ class Standing:
     def links(self) -> Array:
         """Their numbers."""
         there = np.ones(self.model.topology.n_links, bool)
-        there[self.spares.owned[self.spares.waiting(self.state.q), 0]] = False
+        there[self.spares.links_waiting(self.state.q)] = False
         return np.flatnonzero(there)
 
     @cached_property

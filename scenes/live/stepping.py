@@ -105,7 +105,7 @@ class Stepper:
                 for name, own in (("pair", ()), ("point", (3,)), ("normal", (3,)), ("impulse", (3,)))
             )
             real = pair >= 0
-            rows = (np.full(len(pair), tree), pair, point, normal, impulse / np.asarray(self._max_dt, self._dtype))
+            rows = (np.full(len(pair), tree), pair, point, normal, impulse / self._max_dt)
             self._held[key] = tuple(x[real] for x in rows)
         return self._held[key]
 
@@ -124,8 +124,7 @@ class Stepper:
         self, state: State, island: Array, wrenches: Array, motors: Array, dt: float, room: tuple[int, float | None]
     ) -> tuple[Frame, Places]:
         """room: the most ticks, and how long windows are [s]."""
-        waits = self._spares.owned[self._spares.waiting(state.q), 0]
-        parked = trees_of(self._model.topology).of_link[waits]
+        parked = trees_of(self._model.topology).of_link[self._spares.links_waiting(state.q)]
         still, quiet = np.array(island), ~pushed(self._model.topology, wrenches)
         still[parked] = parked
         max_ticks, *windows = (x for x in room if x is not None)

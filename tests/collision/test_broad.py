@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from carom.collision.broad import ALL_PAIRS, candidates, default_capacity, plan, plan_pairs
-from carom.collision.culling.bitset import first_set, pack
+from carom.collision.culling.bitset import first_set
 from carom.collision.culling.cells import near_in_cells
 from carom.engine.algebra.vec3 import Vec3
+from carom.engine.compaction import pack
 from carom.engine.model import Topology
 
 WAYS = ["matrix", "cells"]
@@ -362,9 +363,10 @@ def test_nothing_to_pair(n):
     assert find(p, np.zeros((n, 3)), np.ones(n)) == []
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("lanes", [(), (3,)])
-def test_pairs_of_shapes_that_do_not_move_are_left_out(lanes):
-    p, pairs = spheres(N, 0.9, "matrix", -1)
+def test_pairs_of_shapes_that_do_not_move_are_left_out(lanes, way):
+    p, pairs = spheres(N, 0.9, way, -1)
     rng = np.random.default_rng(5)
     center, radius = rng.normal(size=(N, 3, *lanes)), rng.uniform(0.05, 0.3, N)
     still = rng.random((N, *lanes)) < 0.7

@@ -32,6 +32,16 @@ def _heap(restitution=0.2):
     return carom.compile_scene(b.build())
 
 
+def _tower():
+    """Eight balls over each other, a little askew, that come down."""
+    b = carom.SceneBuilder()
+    b.add_plane(restitution=0.3)
+    for k in range(8):
+        b.add_body(f"ball{k}", (carom.Sphere(R),), mass=1.0, restitution=0.3, friction=0.5,
+                   position=(0.03 * (k % 3), 0.02 * (k % 2), 0.06 + 0.101 * k))  # fmt: skip
+    return b.build()
+
+
 def _energies(model, run):
     states = (carom.State(run.q[k], run.v[k], run.t[k]) for k in range(len(run.t)))
     return np.array([float(e.kinetic + e.potential) for e in (carom.energy(model, state) for state in states)])
@@ -157,12 +167,7 @@ def test_what_rolls_and_is_deep_comes_out_and_rolls_on(spin):
 
 
 def test_a_world_whose_ticks_are_used_up_goes_on_in_windows():
-    b = carom.SceneBuilder()
-    b.add_plane(restitution=0.3)
-    for k in range(8):
-        b.add_body(f"ball{k}", (carom.Sphere(R),), mass=1.0, restitution=0.3, friction=0.5,
-                   position=(0.03 * (k % 3), 0.02 * (k % 2), 0.06 + 0.101 * k))  # fmt: skip
-    spec = b.build()
+    spec = _tower()
     world, lags = (Live(spec, max_ticks=4, window=window, dtype=jnp.float64) for window in (WINDOW, None))
     for _ in range(60):
         world.step()
@@ -192,12 +197,8 @@ def test_a_world_needs_no_windows_for_what_has_sunk_in_by_little(depth):
 
 def test_a_world_on_a_budget_is_never_late():
     """As small a budget as can be: windows as long as half of the fewest ticks make them."""
-    b = carom.SceneBuilder()
-    b.add_plane(restitution=0.3)
-    for k in range(8):
-        b.add_body(f"ball{k}", (carom.Sphere(R),), mass=1.0, restitution=0.3, friction=0.5,
-                   position=(0.03 * (k % 3), 0.02 * (k % 2), 0.06 + 0.101 * k))  # fmt: skip
-    world = Live(b.build(), budget=1e-9, dtype=jnp.float64)
+    spec = _tower()
+    world = Live(spec, budget=1e-9, dtype=jnp.float64)
     for _ in range(120):
         world.step()
         assert world.behind == 0
@@ -205,7 +206,7 @@ def test_a_world_on_a_budget_is_never_late():
     np.testing.assert_allclose(world.time, 2.0, atol=1e-9)
     assert min(world.pose(f"ball{k}")[2] for k in range(8)) > 0.9 * R
     with pytest.raises(ValueError, match=r"budget is 0\.0; it must be a positive number of seconds"):
-        Live(b.build(), budget=0.0)
+        Live(spec, budget=0.0)
 
 
 @pytest.mark.parametrize("window", [WINDOW, None])

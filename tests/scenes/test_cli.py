@@ -29,9 +29,10 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def document(output: str) -> Any:
-    """The JSON of an output; what it says of a slow start comes before."""
-    return json.loads(output[output.index("{") :])
+def told_as_json(*arguments: str) -> tuple[int, Any]:
+    """All that goes to stdout; what is said of a slow start goes to stderr."""
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+    return result.exit_code, json.loads(result.stdout)
 
 
 def test_list_has_one_line_for_each_scene() -> None:
@@ -142,8 +143,13 @@ def test_run_leaves_a_recording_a_plot_and_a_page(here: Path) -> None:
 
     code, output = run("replay", "bouncing_ball.npz")
     assert (code, output) == (0, "bouncing_ball.npz: 37 frames and 1 impacts are the same, bit by bit\n")
-    code, output = run("replay", "bouncing_ball.npz", "--json")
-    assert document(output) == {"same": True, "frames": 37, "events": 1, "difference": "", "changed": []}
+    assert told_as_json("replay", "bouncing_ball.npz", "--json")[1] == {
+        "same": True,
+        "frames": 37,
+        "events": 1,
+        "difference": "",
+        "changed": [],
+    }
     code, output = run("plot", "bouncing_ball.npz", "--kind", "energy", "--out", "energy.svg")
     assert (code, output) == (0, "wrote energy.svg\n")
     code, output = run("view", "bouncing_ball.npz", "--export", "other.html")
@@ -161,9 +167,8 @@ def test_run_leaves_a_recording_a_plot_and_a_page(here: Path) -> None:
 def test_run_as_json_with_settings_and_lanes(here: Path) -> None:
     vary = ("--vary", "body.link0.q0=0.1:0.3", "--vary", "gravity.2=-1:-3")
     options = ("--time", "0.4", "--frame-dt", "0.1", "--set", "body.link0.mass=2", "--batch", "3", "--json", *BARE)
-    code, output = run("run", "pendulum", *vary, *options)
+    code, told = told_as_json("run", "pendulum", *vary, *options)
     assert code == 0
-    told = document(output)
     assert (told["scene"], told["lanes"], told["frames"], told["codes"]) == ("pendulum", 3, 5, [0, 0, 0])
     assert told["files"] == {"recording": "pendulum.npz"}
     assert [row["t"] for row in told["energy"]] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
@@ -177,8 +182,7 @@ def test_a_scene_goes_out_as_a_file_and_comes_back(here: Path) -> None:
     code, output = run("export", "bouncing_ball", "ball.toml")
     assert (code, output) == (0, "wrote ball.toml\n")
     assert run("export", "ball.toml") == (0, Path("ball.toml").read_text())
-    code, output = run("info", "ball.toml", "--json")
-    told = document(output)
+    code, told = told_as_json("info", "ball.toml", "--json")
     assert (told["scene"], told["links"], told["nq"], told["pairs"]) == ("ball", 1, 7, 1)
     assert told["model_hash"] == model_hash(compile_scene(bouncing_ball())[0])
 
@@ -244,8 +248,7 @@ def test_check_tells_what_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert code == 0
     assert "pendulum promises nothing" in output
     assert output.splitlines()[-1] == "2 of 2 facts hold in 2 scenes"
-    code, output = run("check", "bounces", "--json")
-    told = document(output)
+    code, told = told_as_json("check", "bounces", "--json")
     assert (code, told["held"], told["plays"][0]["facts"][0]["holds"]) == (0, 2, True)
 
 

@@ -48,7 +48,7 @@ from ..engine.rows import take
 from ..engine.state import State
 from .bounds import norm, reach, root
 from .narrow import KERNELS
-from .proximities import Proximities
+from .proximities import Proximities, rows_at
 from .safe_step import CONCAVE, ENDLESS, middles, of_rows, shapes_of, unseen_depths
 from .speeds.link_motion import BODY, body_motion, trees
 from .speeds.tree_speeds import times
@@ -100,7 +100,7 @@ def rooms(model: Model, q: Array, near: Proximities) -> Rooms:
     here = near.active & jnp.asarray(checked_pairs(topology))[jnp.maximum(near.pair, 0)]
     room = ROWS * int(checked_pairs(topology).sum())
     if room < here.shape[-1]:
-        near = near.rows(*in_front(jnp.moveaxis(here, -1, 0), room))
+        near = rows_at(near, *in_front(jnp.moveaxis(here, -1, 0), room))
         here = near.active
     pair, normal, gap = jnp.maximum(near.pair, 0), near.normal, jnp.maximum(near.gap, 0.0)
     lead = pair.ndim - 1

@@ -33,10 +33,11 @@ class Proximities(NamedTuple):
     code: Any
     needed: Any
 
-    def rows(self, order: Any, real: Any) -> Proximities:
-        """Those of these numbers (m, *batch), and which of them are real, as `in_front` gives them."""
-        index, active = (jnp.moveaxis(x, 0, -1) for x in (order, real))
-        pair, gap = (jnp.take_along_axis(x, index, -1) for x in (self.pair, self.gap))
-        vectors = self.normal, self.point_a, self.point_b
-        normal, a, b = (jnp.take_along_axis(x, index[..., None], -2) for x in vectors)
-        return Proximities(pair, active, gap, normal, a, b, self.code, self.needed)
+
+def rows_at(near: Proximities, order: Any, real: Any) -> Proximities:
+    """The rows of these numbers (m, *batch), and which of them are real, as `in_front` gives them."""
+    index, active = (jnp.moveaxis(x, 0, -1) for x in (order, real))
+    pair, gap = (jnp.take_along_axis(x, index, -1) for x in (near.pair, near.gap))
+    vectors = near.normal, near.point_a, near.point_b
+    normal, a, b = (jnp.take_along_axis(x, index[..., None], -2) for x in vectors)
+    return Proximities(pair, active, gap, normal, a, b, near.code, near.needed)

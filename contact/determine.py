@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from ..collision.passage import free_links
-from ..collision.proximities import Proximities
+from ..collision.proximities import Proximities, rows_at
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import in_front
 from ..engine.joints import JOINTS
@@ -252,7 +252,7 @@ def _front(near: Proximities, far: Array, room: int) -> tuple[Proximities, Array
         return near._replace(active=jnp.moveaxis(active, 0, -1)), jnp.zeros(active.shape[1:], jnp.int32)
     order, real = in_front(active, room)
     missing = active.sum(0, dtype=jnp.int32) - real.sum(0, dtype=jnp.int32)
-    return near.rows(order, real), missing
+    return rows_at(near, order, real), missing
 
 
 def _packed(contacts: Contacts, room: int, missing: Array, in_order: bool) -> Contacts:

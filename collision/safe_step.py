@@ -60,6 +60,7 @@ from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import in_front, of_the_chosen
 from ..engine.dynamics.kinematics import place
+from ..engine.dynamics.trees import trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model, Topology
 from ..engine.rows import take
@@ -108,14 +109,18 @@ def longest_step(
     forces: Array | None = None,
     still: Array | None = None,
     within: Array | None = None,
+    clock: Array | None = None,
 ) -> Array:
     """Time (...) [s] after which no pair can have passed through another unseen; inf if none ever can.
 
     The travel along n is at most the gap (0 when overlapping) and what may go unseen, see the module.
     still: (..., ns) bool, shapes that do not move, whatever pulls at them.
     within: (...) [s] more is not asked for: pairs that are too far apart to come so near by then are not looked at.
+    clock: (ns,) the number of each shape's clock, below T, or T if it is a static: a time (T,) for each clock is asked
+        for. No pair goes by two of them.
     """
-    return _first_time(model, state, near, jnp.maximum(near.gap, 0.0), control, forces, unseen_depths, still, within)
+    distance = jnp.maximum(near.gap, 0.0)
+    return _first_time(model, state, near, distance, control, forces, unseen_depths, still, within, clock)
 
 
 @functools.partial(jax.jit, static_argnames="only")
@@ -128,18 +133,35 @@ def unseen_step(
     forces: Array | None = None,
     only: tuple[int, ...] | None = None,
     still: Array | None = None,
+    clock: Array | None = None,
 ) -> Array:
     """Time (...) [s] for which no pair can touch that is farther apart than the sum of its reaches [m].
 
     In so much time no shape moves further than its reach, (..., ns) or a number, whatever way.  only: the shapes that
-    are asked for.  still: as for `longest_step`.
+    are asked for.  still, clock: as for `longest_step`.
     """
     side = _moving(_sides(model, state, control, forces), still)
     g = norm(Vec3.of(model.gravity[..., None, :]))
     far = jnp.asarray(reach, side.slope.dtype)
     time = _first_root(*jnp.broadcast_arrays(far, norm(side.velocity) + side.slope, g * side.falls + side.growth))
-    time = time if only is None else take(time, list(only), -1)
-    return time.min(-1, initial=jnp.inf)
+    index = list(range(time.shape[-1])) if only is None else list(only)
+    return least_of_clocks(take(time, index, -1), None if clock is None else clock[np.array(index, int)], model, -1)
+
+
+def clock_of_pairs(topology: Topology, clock: Array, pair: Array) -> Array:
+    """(N,) the clock of pairs (N,), T of those that go by none, or by two."""
+    a, b = (clock[shape] for shape in shapes_of(topology, pair))
+    none = trees_of(topology).n
+    return jnp.where((a == b) | (b == none), a, jnp.where(a == none, b, none))
+
+
+def least_of_clocks(time: Array, clock: Array | None, model: Model, axis: int) -> Array:
+    """The least time along the axis, (...), or the least of each clock (T,).  clock: (n,) of each entry; None: all go
+    by the same."""
+    if clock is None:
+        return time.min(axis, initial=jnp.inf)
+    clocks = trees_of(model.topology).n
+    return jnp.full(clocks + 1, jnp.inf, time.dtype).at[clock].min(time)[:clocks]
 
 
 def unseen_depths(model: Model, pair: Array) -> tuple[Array, Array]:
@@ -206,6 +228,7 @@ def _first_time(
     depths: Callable[[Model, Array], tuple[Array, Array]] | None = None,
     still: Array | None = None,
     within: Array | None = None,
+    clock: Array | None = None,
 ) -> Array:
     """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m]; `within`
     (...) [s], if that is less.
@@ -246,7 +269,8 @@ def _first_time(
         return jnp.moveaxis(_lasting(a, b, g, there, vectors, (far, gap, farther)), -1, 0)
 
     time = of_the_chosen(lasting, order, real, (model, table), rows)
-    time = jnp.where(real, time, jnp.inf).min(0, initial=jnp.inf)
+    here = None if clock is None else clock_of_pairs(model.topology, clock, pair[order])
+    time = least_of_clocks(jnp.where(real, time, jnp.inf), here, model, 0)
     return time if within is None else jnp.minimum(time, within)
 
 

@@ -16,6 +16,7 @@ from jax import Array
 
 from ..collision.bounds import norm, reach
 from ..collision.proximities import Proximities
+from ..collision.safe_step import clock_of_pairs, least_of_clocks
 from ..engine.algebra.fence import fence
 from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Vec3
@@ -29,20 +30,30 @@ from .picking import picked
 
 
 def touch_time(
-    model: Model, q: Array, v: Array, dv: Array, near: Proximities, limits: bool = True, within: Array | None = None
+    model: Model,
+    q: Array,
+    v: Array,
+    dv: Array,
+    near: Proximities,
+    limits: bool = True,
+    within: Array | None = None,
+    clock: Array | None = None,
 ) -> Array:
     """Time (*batch) [s] until the first pair of `near`, or joint limit, is expected to touch; inf if none is.
 
     q (*batch, nq), v and its rate dv (*batch, nv). What rests on each other is left out.
     limits: whether joints may have limits.
     within: () or (*batch) [s] what pairs are expected to do later is not asked for.
+    clock: (ns,) of each shape, see `longest_step`: a time (T,) for each is asked for. Without limits.
     """
     time = jnp.full(q.shape[:-1], jnp.inf, q.dtype)
     if near.pair.shape[-1]:
-        time = _least(model, *_pairs(model, q, v, dv, near, within))
+        gap, *rates, order = _pairs(model, q, v, dv, near, within)
+        own = None if clock is None else clock_of_pairs(model.topology, clock, jnp.maximum(near.pair, 0)[order])
+        time = least_of_clocks(_times(model, gap, *rates), own, model, 0)
     if limits:
         for gap_and_rates in _limits(model, q, v, dv):
-            time = jnp.minimum(time, _least(model, *gap_and_rates))
+            time = jnp.minimum(time, _times(model, *gap_and_rates).min(0, initial=jnp.inf))
     return time
 
 
@@ -51,7 +62,7 @@ def near_enough(model: Model, q: Array, v: Array, near: Proximities, within: Arr
     [s]: (N + n, *batch) [m, rad]."""
     ways = [jnp.zeros((0, *q.shape[:-1]), q.dtype)]
     if near.pair.shape[-1]:
-        gap, rate, _ = _pairs(model, q, v, jnp.zeros_like(v), near)
+        gap, rate, *_ = _pairs(model, q, v, jnp.zeros_like(v), near)
         ways.append(way_to_touch(gap, jnp.where(jnp.isfinite(gap), jnp.maximum(-rate, 0), 0) * within))
     if limits:
         ways.append(jnp.abs(jnp.moveaxis(v, -1, 0)[limited(model.topology)[0]]) * (2 * within))
@@ -60,8 +71,8 @@ def near_enough(model: Model, q: Array, v: Array, near: Proximities, within: Arr
 
 def _pairs(
     model: Model, q: Array, v: Array, dv: Array, near: Proximities, within: Array | None = None
-) -> tuple[Array, Array, Array]:
-    """Gap, its rate and the rate of that, (N, *batch). within: [s] the gap is inf of those that cannot close it by
+) -> tuple[Array, Array, Array, Array]:
+    """Gap, its rate, the rate of that, and which row it is, (N, *batch). within: [s] the gap is inf of those that cannot close it by
     then."""
     topology, forest = model.topology, Forest.of(model, q=q, v=v)
     placed = place(forest, model, q)
@@ -92,7 +103,7 @@ def _pairs(
         return _along(n, u_a - u_b, a_a - a_b)
 
     rates = of_the_chosen(rates_of, order, real, (origin, first), (pair, vectors))
-    return jnp.where(real, picked(gap, order, 0), jnp.inf), *rates
+    return jnp.where(real, picked(gap, order, 0), jnp.inf), *rates, order
 
 
 def _ways(model: Model, rates: Sequence[Motion], time: Array) -> Array:
@@ -127,8 +138,8 @@ def _limits(model: Model, q: Array, v: Array, dv: Array) -> list[tuple[Array, Ar
     return [(at - lower, u, a), (upper - at, -u, -a)]
 
 
-def _least(model: Model, g: Array, u: Array, a: Array) -> Array:
-    return jnp.where(rests(model, g, u), jnp.inf, first_time(g, u, a)).min(0, initial=jnp.inf)
+def _times(model: Model, g: Array, u: Array, a: Array) -> Array:
+    return jnp.where(rests(model, g, u), jnp.inf, first_time(g, u, a))
 
 
 def first_time(g: Array, u: Array, a: Array) -> Array:

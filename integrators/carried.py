@@ -21,6 +21,7 @@ those of stiff springs by much, while impulses are found for the forces of its s
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -39,6 +40,7 @@ from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
+from .clocks import Clocks
 from .lanes import Correction, Lane
 from .proposal import Proposal
 
@@ -61,8 +63,8 @@ class Missed(NamedTuple):
     u: (C, *batch) velocities [m/s].
     gap: (C, *batch) [m].
     normal, tangent: (C, *batch) whether the step held them in these directions.
-    much: (*batch) whether that is to be put right.
-    rough: (*batch) how much energy the step took, of what it may: more than 1, and a shorter one should be taken.
+    much: of each clock, whether that is to be put right.
+    rough: of each clock, how much energy its step took, of what it may: more than 1, and a shorter one should be taken.
     """
 
     u: Vec3
@@ -87,7 +89,8 @@ class _Held(NamedTuple):
 
 def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: Rows, u: Vec3) -> Missed:
     """contacts, rows: of the step's end.  u: (C, *batch) how the contacts move there, in their frames [m/s]."""
-    ready, h, p = lane.ready, tried.h, tried.impulse
+    ready, p, clocks = lane.ready, tried.impulse, lane.clocks
+    h, h_there = clocks.of_contacts(ready.rows.tree, tried.h), clocks.of_contacts(rows.tree, tried.h)
     before, V = ready.contacts, to_blocks(trees_of(model.topology), tried.state.v)
     carried = tried.resting & (p.z > 0)
     path = ready.course.point * h
@@ -106,12 +109,12 @@ def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: 
     knew = jax.tree.map(lambda x: picked(x, was, 0), knew)
     # what has sunk in comes out as was aimed at; else the surfaces are to meet
     sunk = knew.gap < -ENVELOPE * model.gap_band
-    gap = contacts.gap - jnp.where(sunk, knew.gap + (knew.u_n + knew.goal) * (h * 0.5), 0)
+    gap = contacts.gap - jnp.where(sunk, knew.gap + (knew.u_n + knew.goal) * (h_there * 0.5), 0)
     u_n = u.z - knew.goal
     meet = relative(jax.tree.map(jnp.abs, rows), jnp.abs(V))
     speed = jnp.maximum(jnp.maximum(meet.x, meet.y), meet.z)
-    most = model.rest_speed + jnp.maximum(jnp.abs(knew.b_n) * h, SAME * speed) + knew.slack
-    held = held & (jnp.abs(u_n) <= most) & (jnp.abs(gap) <= most * h + NEAR * model.gap_band)
+    most = model.rest_speed + jnp.maximum(jnp.abs(knew.b_n) * h_there, SAME * speed) + knew.slack
+    held = held & (jnp.abs(u_n) <= most) & (jnp.abs(gap) <= most * h_there + NEAR * model.gap_band)
     sticks = held & knew.sticks
     u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(held, u_n, 0))
     apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(knew.gap)))
@@ -119,8 +122,9 @@ def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: 
     least = STILL * model.rest_speed
     known, fast = (u.dot(u) > jnp.maximum(part * ROUGH * speed, least) ** 2 for part in (KNOWN, 1))
     cost = _cost(model, tried.state, rows, u, known)
-    rough = jnp.maximum(jnp.where(fast, cost, jnp.minimum(cost, 1)), jnp.where(carried & ~there, LOST, 0))
-    return Missed(u, jnp.where(held, gap, 0), held, sticks, much.any(0), rough.max(0, initial=0))
+    rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
+    rough = jnp.maximum(rough, clocks.most(ready.rows.tree, jnp.where(carried & ~there, LOST, 0.0).astype(cost.dtype)))
+    return Missed(u, jnp.where(held, gap, 0), held, sticks, clocks.any(rows.tree, much), rough)
 
 
 def _cost(model: Model, end: State, rows: Rows, u: Vec3, fast: Array) -> Array:
@@ -183,24 +187,33 @@ def _numbers(like: Array) -> Array:
 
 
 def corrected(
-    model: Model, before: Correction, tried: Proposal, contacts: Contacts, rows: Rows, missed: Missed, again: Array
+    model: Model,
+    clocks: Clocks,
+    before: Correction,
+    tried: Proposal,
+    contacts: Contacts,
+    rows: Rows,
+    missed: Missed,
+    again: Array,
 ) -> Correction:
     """How the end of the step is to be put right.
 
     before: how it was.
     contacts, rows: of its end.
-    again: (*batch) whether there is anything to do.
+    again: of each clock, whether there is anything to do.
     """
     if tried.held is not None:  # these joints stay where they are
         rows = rows_of(locked(model, tried.held), tried.state.q, contacts)
     none = jnp.zeros_like(missed.gap)
     ways = Vec3(missed.tangent, missed.tangent, missed.normal)
-    wanted = (jax.tree.map(lambda x: jnp.where(again, -x, 0), x) for x in (Vec3(none, none, missed.gap), missed.u))
+    asked = clocks.of_contacts(rows.tree, again)
+    wanted = (jax.tree.map(lambda x: jnp.where(asked, -x, 0), x) for x in (Vec3(none, none, missed.gap), missed.u))
     still = rows._replace(drift=Vec3(none, none, none))
-    shift, kick = (_least(still, x, ways, before.shift) for x in wanted)
+    shift, kick = (_least(clocks, still, x, ways, before.shift) for x in wanted)
     # M kick = J^T p
-    gains = kick.p.dot(missed.u + relative(still, kick.change) * 0.5).sum(0) > 0
-    return Correction(before.shift + shift.change, before.kick + jnp.where(gains, 0, kick.change), before.times + 1)
+    gains = clocks.total(rows.tree, kick.p.dot(missed.u + relative(still, kick.change) * 0.5)) > 0
+    kicked = before.kick + clocks.either(gains, jnp.zeros_like(kick.change), kick.change)
+    return Correction(before.shift + shift.change, kicked, before.times + 1)
 
 
 class _Gradients(NamedTuple):
@@ -212,7 +225,7 @@ class _Gradients(NamedTuple):
     p: Vec3
 
 
-def _least(rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Gradients:
+def _least(clocks: Clocks, rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Gradients:
     """The least change (T + 1, w, *batch), in tree blocks, that gives contacts what is wanted.
 
     rows: without drift.
@@ -223,22 +236,23 @@ def _least(rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Gradients:
     none = jnp.zeros_like(wanted.z)
 
     def sweep(given: Any, x: _Gradients) -> _Gradients:
-        rows, ways, enough = given
+        clocks, rows, ways, enough = given
+        total, each = (functools.partial(f, rows.tree) for f in (clocks.total, clocks.of_contacts))
         change, K = applied(rows, jnp.zeros_like(x.change), x.along), rows.K
         soft = Vec3(K.xx * x.along.x, K.yy * x.along.y, K.zz * x.along.z) * DAMPING
         gives = jax.tree.map(lambda way, u: jnp.where(way, u, 0), ways, relative(rows, change) + soft)
-        old, curve = x.left.dot(x.left).sum(0), x.along.dot(gives).sum(0)
+        old, curve = total(x.left.dot(x.left)), total(x.along.dot(gives))
         go = (old > enough) & (curve > 0)
         part = jnp.where(go, old, 0) / jnp.where(go, curve, 1)
-        left = x.left - gives * part
-        more = left.dot(left).sum(0) / jnp.where(go, old, 1)
-        along = jax.tree.map(lambda y, z: jnp.where(go, y + z * more, z), left, x.along)
-        return _Gradients(left, along, x.change + change * part, x.p + x.along * part)
+        left = x.left - gives * each(part)
+        more = total(left.dot(left)) / jnp.where(go, old, 1)
+        along = jax.tree.map(lambda y, z: jnp.where(each(go), y + z * each(more), z), left, x.along)
+        return _Gradients(left, along, x.change + change * clocks.of_blocks(part), x.p + x.along * each(part))
 
     def busy(given: Any, x: tuple[Array, _Gradients]) -> Array:
         left = x[1].left
-        return (x[0] < SWEEPS) & (left.dot(left).sum(0) > given[2]).any()
+        return (x[0] < SWEEPS) & (clocks.total(given[1].tree, left.dot(left)) > given[3]).any()
 
-    given = rows, ways, wanted.dot(wanted).sum(0) * ENOUGH**2
+    given = clocks, rows, ways, clocks.total(rows.tree, wanted.dot(wanted)) * ENOUGH**2
     start = jnp.zeros((), jnp.int32), _Gradients(wanted, wanted, jnp.zeros_like(like), Vec3(none, none, none))
     return loop(SWEEPS, busy, lambda given, x: (x[0] + 1, sweep(given, x[1])), given, start)[1]

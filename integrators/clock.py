@@ -44,11 +44,16 @@ def _known(x: float, dtype: Any) -> Array:
 
 class Clock(NamedTuple):
     """left: (*batch) time to the next frame [s].  due: (*batch) when that is [s].  frame: (*batch) its number; the
-    state a run begins with is frame 0."""
+    state a run begins with is frame 0.
+
+    Of clocks that differ (`clocks.py`), left: (T,) time of each to where they meet next.  rest: () from there to the
+    next frame [s]; None of a lane with one clock, which meets nobody.
+    """
 
     left: Array
     due: Array
     frame: Array
+    rest: Array | None = None
 
 
 def started(t: Array, frames: Frames) -> Clock:
@@ -57,15 +62,48 @@ def started(t: Array, frames: Frames) -> Clock:
     return Clock(first, t + first, jnp.ones(t.shape, jnp.int32))
 
 
+def started_together(clock: Clock, trees: int, apart: Array) -> Clock:
+    """A clock for each tree in place of one, which meet after `apart` () [s] at most."""
+    piece = _piece(clock.left, apart)
+    return clock._replace(left=jnp.full(trees, piece), rest=clock.left - piece)
+
+
 def later(clock: Clock, h: Array, frames: Frames) -> tuple[Clock, Array]:
     """After a step h (*batch): the clock, and the time. Behind the last frame nothing is left."""
     left = clock.left - h
     reached = left <= 0
-    next_one = jnp.where(clock.frame < frames.count, frames.interval(clock.frame), 0).astype(left.dtype)
     t = jnp.where(reached, clock.due, clock.due - left)
-    new = Clock(
-        jnp.where(reached, next_one, left),
-        jnp.where(reached, clock.due + next_one, clock.due),
-        jnp.where(reached, clock.frame + 1, clock.frame),
-    )
-    return new, t
+    next_one, due, frame = _next(clock, reached, frames)
+    return Clock(jnp.where(reached, next_one, left), due, frame), t
+
+
+def later_apart(clock: Clock, h: Array, frames: Frames, apart: Array) -> tuple[Clock, Array]:
+    """After steps h (T,) of clocks that differ: these, and the time of the last of them.
+
+    apart: () how long, at most, until they meet again [s]."""
+    left, rest = clock.left - h, clock.rest
+    to_go = rest + left.max(0)
+    met, reached = left.max(0) <= 0, to_go <= 0
+    t = jnp.where(reached, clock.due, clock.due - to_go)
+    next_one, due, frame = _next(clock, reached, frames)
+    whole = jnp.where(reached, next_one, rest)
+    piece = _piece(whole, apart)
+    return Clock(jnp.where(met, piece, left), due, frame, jnp.where(met, whole - piece, rest)), t
+
+
+def _next(clock: Clock, reached: Array, frames: Frames) -> tuple[Array, Array, Array]:
+    """From the next frame to the one after it [s]; when the next one is due then, and its number."""
+    next_one = jnp.where(clock.frame < frames.count, frames.interval(clock.frame), 0).astype(clock.left.dtype)
+    due, frame = clock.due + next_one, clock.frame + 1
+    return next_one, jnp.where(reached, due, clock.due), jnp.where(reached, frame, clock.frame)
+
+
+def times(clock: Clock, h: Array) -> Array:
+    """When each of clocks that differ (T,) is after a step h (T,) [s]."""
+    return clock.due - ((clock.left - h) + clock.rest)
+
+
+def _piece(whole: Array, apart: Array) -> Array:
+    """The first of as many equal pieces as it takes."""
+    rounding = 1 - 16 * jnp.finfo(whole.dtype).eps
+    return whole / jnp.maximum(jnp.ceil(whole * rounding / apart), 1)

@@ -21,6 +21,7 @@ from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .clock import Clock
+from .clocks import ONE, Clocks
 from .motion.forces import Drive
 
 
@@ -29,8 +30,9 @@ class Ready(NamedTuple):
 
     contacts, rows: of the state.  u: (C, *batch) how its contacts move, in their frames [m/s].  course: where they go.
     told: what acts from outside until the next state.
-    dv: (*batch, nv) accelerations without contacts.  longest: (*batch) step that passes through nothing unseen [s].
-    touch: (*batch) when something is expected to touch [s].
+    dv: (*batch, nv) accelerations without contacts.
+    longest: of each clock, (*batch) or (T,), the step that passes through nothing unseen [s].  touch: the same, when
+    something is expected to touch [s].
     rooms: what a step from here may do unseen, of links of trees; None where there are none.
     """
 
@@ -50,7 +52,7 @@ class Correction(NamedTuple):
     """What the end of a step is put right by, so that contacts that it carried touch there and go on (`carried.py`).
 
     shift, kick: (T + 1, w, *batch) displacement and change of velocity, in tree blocks.
-    times: (*batch) how often that was looked for.
+    times: of each clock how often that was looked for.
     """
 
     shift: Array
@@ -58,10 +60,11 @@ class Correction(NamedTuple):
     times: Array
 
     @staticmethod
-    def none(model: Model, like: Array) -> Correction:
+    def none(model: Model, t: Array, left: Array) -> Correction:
+        """Of a lane at the time t (*batch), whose clocks have some time left."""
         trees = trees_of(model.topology)
-        still = jnp.zeros((trees.n + 1, trees.w, *like.shape), like.dtype)
-        return Correction(still, still, jnp.zeros(like.shape, jnp.int32))
+        still = jnp.zeros((trees.n + 1, trees.w, *t.shape), t.dtype)
+        return Correction(still, still, jnp.zeros(left.shape, jnp.int32))
 
 
 class Window(NamedTuple):
@@ -80,14 +83,14 @@ class Window(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What was learned from the steps tried so far.
+    """What was learned from the steps tried so far, of each clock: (*batch), or (T,) where trees have their own.
 
-    high: (*batch) the shortest step from the accepted state that was too long, inf if none was [s].
-    aim: (*batch) the step to try next, inf for the longest allowed [s].
-    rejected: (*batch) how many steps from the accepted state were rejected.
+    high: the shortest step from the accepted state that was too long, inf if none was [s].
+    aim: the step to try next, inf for the longest allowed [s].
+    rejected: how many steps from the accepted state were rejected.
     correction: of the step tried last.
-    fine: (*batch) the longest step that is likely to be fine enough for rolling contacts, inf if any may be [s].
-    short: (*batch) how many accepted steps in a row were too short to be useful (`time_control.py`).
+    fine: the longest step that is likely to be fine enough for rolling contacts, inf if any may be [s].
+    short: how many accepted steps in a row were too short to be useful (`time_control.py`).
     window: of windows; None where there are none.
     """
 
@@ -178,6 +181,7 @@ class Lane(NamedTuple):
     late: (T, *batch) zeros; their derivative is by how much each tree's time is behind the clock's [s].
     asleep: (*batch) whether the last tick led to where it began, so that all others do until orders change.
     island: (T, *batch) which trees sleep, see `islands_asleep.py`; None where none ever do.
+    clocks: which trees go by which clock.
     tried: the last proposal; None where it is of no further use."""
 
     ready: Ready
@@ -190,6 +194,7 @@ class Lane(NamedTuple):
     late: Array
     asleep: Array
     island: Array | None = None
+    clocks: Clocks = ONE
     tried: Any = None
 
     def in_windows(self, wanted: Array) -> Lane:

@@ -20,11 +20,12 @@ from ..contact.curvature import Course, contact_course, shared
 from ..contact.grips import at_wish
 from ..contact.rows import Rows, relative
 from ..engine.dynamics.trees import to_blocks, trees_of
-from ..engine.model import Model
+from ..engine.model import Model, Topology
 from ..engine.state import State
+from .clocks import ONE, Clocks
 from .islands_asleep import dofs_asleep, shapes_still
 from .lanes import Ready
-from .motion.forces import Drive, acceleration, column
+from .motion.forces import Drive, acceleration
 from .proposal import Proposal
 from .resolved import has_joints, resolved_step
 from .rules import Rules
@@ -47,17 +48,19 @@ def prepared(
     before: State | None = None,
     island: Array | None = None,
     reach: Array | None = None,
+    clocks: Clocks = ONE,
 ) -> Ready:
     """near, bounds, contacts, rows: what was found at `state`, whose velocities have been through their impacts.
     tried, before: the step that led here, and the state it began with; None at the start.
     island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody.
-    reach: (ns, *batch) [m] how far each shape may go and meet nothing that has no row; None: all have."""
+    reach: (ns, *batch) [m] how far each shape may go and meet nothing that has no row; None: all have.
+    clocks: who goes by which clock from here on."""
     dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
     if island is not None:
         dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
-    expected = dv if tried is None or before is None else _expected(dv, tried, before)
+    expected = dv if tried is None or before is None else _expected(dv, tried, before, clocks, model.topology)
     known = stop_gradient((model, state, near, bounds, told, expected))  # a choice has no derivative
-    longest, touch, room = _how_far(rules, *known, max_dt, island, reach)
+    longest, touch, room = _how_far(rules, *known, max_dt, island, reach, clocks)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
     u = relative(rows, to_blocks(trees_of(model.topology), state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
@@ -73,20 +76,21 @@ def unprepared(
     rows: Rows,
     told: Drive,
     reach: Array | None,
+    left: Array,
 ) -> Ready:
-    """Like `prepared`, with nothing worked out yet."""
-    still, never = jax.tree.map(jnp.zeros_like, contacts.point), jnp.zeros(state.t.shape, state.q.dtype)
+    """Like `prepared`, with nothing worked out yet.  left: of each clock."""
+    still, never = jax.tree.map(jnp.zeros_like, contacts.point), jnp.zeros_like(left)
     room = None if rules.time_control == "fixed" else _rooms(model, state.q, bounds, reach)
     none = jnp.zeros_like(state.v)
     return Ready(state, contacts, rows, still, Course(still, still, still), told, none, never, never, room)
 
 
-def _expected(dv: Array, tried: Proposal, before: State) -> Array:
+def _expected(dv: Array, tried: Proposal, before: State, clocks: Clocks, topology: Topology) -> Array:
     """Accelerations (*batch, nv) to expect: where contacts carried something in the step before, they go on to."""
-    lately = (tried.state.v - before.v) / column(jnp.where(tried.h > 0, tried.h, 1))
-    goes_on = tried.resting.any(0) & (tried.h > 0)
+    lately = (tried.state.v - before.v) / clocks.of_dofs(topology, jnp.where(tried.h > 0, tried.h, 1))
+    goes_on = tried.rests & (tried.h > 0)
     goes_on = goes_on if tried.window is None else goes_on & ~tried.window
-    return jnp.where(column(goes_on), lately, dv)
+    return jnp.where(clocks.of_dofs(topology, goes_on), lately, dv)
 
 
 def _how_far(
@@ -100,11 +104,13 @@ def _how_far(
     max_dt: Array,
     island: Array | None,
     reach: Array | None,
+    clocks: Clocks,
 ) -> tuple[Array, Array, Rooms | None]:
-    """The longest step (*batch) in which free bodies pass through nothing unseen and joints are resolved [s], when
-    something is expected to touch [s], and what links of trees may do before that. What may happen later than the
+    """Of each clock the longest step in which free bodies pass through nothing unseen and joints are resolved [s], and
+    when something is expected to touch [s]; and what links of trees may do before that. What may happen later than the
     longest step ends is not looked at."""
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
+    of_shape = clocks.of_shapes(model.topology)
     if rules.time_control == "fixed":
         return longest, touch, None
     soon = jnp.broadcast_to((1 + 1e-6) * max_dt, state.t.shape).astype(state.q.dtype)
@@ -113,17 +119,18 @@ def _how_far(
     if not checked.all():
         free = bounds._replace(active=bounds.active & ~jnp.asarray(checked)[jnp.maximum(bounds.pair, 0)])
         drive = {"control": told.motors, "forces": told.forces}
-        longest = longest_step(model, state, free, **drive, still=still, within=soon)
+        longest = longest_step(model, state, free, **drive, still=still, within=soon, clock=of_shape)
     alone = tuple(k for k in free_shapes(model.topology) if k in sifted(rules, model))
     if reach is not None and alone:
         drive = {"control": told.motors, "forces": told.forces}
-        unseen = unseen_step(model, state, jnp.moveaxis(reach, 0, -1), **drive, only=alone, still=still)
+        unseen = unseen_step(model, state, jnp.moveaxis(reach, 0, -1), **drive, only=alone, still=still, clock=of_shape)
         longest = jnp.minimum(longest, unseen)
     if has_joints(model.topology):
         longest = jnp.minimum(longest, resolved_step(model, state.q))
     if any(model.topology.gripped):  # what a joint holds is not about to move
         dv = jnp.where(at_wish(model, told.motors, state.v), 0, dv)
-    return longest, touch_time(model, state.q, state.v, dv, near, rules.limits, soon), room
+    touch = touch_time(model, state.q, state.v, dv, near, rules.limits, soon, of_shape)
+    return clocks.shared(longest), clocks.shared(touch), room
 
 
 def _rooms(model: Model, q: Array, bounds: Proximities, reach: Array | None) -> Rooms | None:

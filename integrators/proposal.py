@@ -23,9 +23,10 @@ from ..engine.dynamics.kinematics import integrate_q
 from ..engine.dynamics.trees import from_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
+from .clocks import Clocks
 from .islands_asleep import where_they_were
 from .lanes import Correction, Lane
-from .motion.forces import column
+from .motion.exact import exact
 from .rules import Rules
 from .schemes import scheme_named
 from .standstill import stilled
@@ -35,13 +36,13 @@ SLIDES = 3  # rejected steps, at most, that may end a slide
 
 
 class Proposal(NamedTuple):
-    """h: (*batch) [s].
+    """h: of each clock, (*batch) or (T,) [s].
     state: at its end.
     spread: (*batch, nv) the joint impulses spread over the step, of resting contacts, of joints that slide, and from
     outside; None if there are none [N m s, N s].
     impulse: (C, *batch) of the resting contacts the step began with, in their frames [N s].
-    resting: (C, *batch) which those are.
-    part: (*batch) of the step, after which the first slide stops; 1 if none does.
+    resting: (C, *batch) which those are.  rests: of each clock, whether any is.
+    part: of each clock, of the step, after which the first slide stops; 1 if none does.
     code: (*batch).
     held: (*batch, nv) which joints do not move, or as their motors want; None where none can be held.
     stops: (*batch, nv) which joints come to that at the step's end; None where none can be held.
@@ -55,6 +56,7 @@ class Proposal(NamedTuple):
     spread: Array | None
     impulse: Vec3
     resting: Array
+    rests: Array
     part: Array
     code: Array
     held: Array | None = None
@@ -67,20 +69,25 @@ class Proposal(NamedTuple):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def proposal(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None = None) -> Proposal:
-    """The step h (*batch) [s] from an accepted state; fresh lanes stay where they are. A step that is taken again to be
-    put right leads where it led.  window: (*batch) whether it is a window."""
-    correction = lane.search.correction
+    """The step h [s] from an accepted state, of each clock; fresh lanes stay where they are. A step that is taken again
+    to be put right leads where it led.  window: (*batch) whether it is a window."""
+    search, clocks, topology = lane.search, lane.clocks, model.topology
     led = lambda: _tried(rules, model, lane._replace(tried=None), h, window)  # noqa: E731
     if lane.tried is None:
         tried = led()
     else:
-        known = ((correction.times > 0) | (lane.counts.ticks == 0)).all()
+        same = search.correction.times > 0
+        if clocks.each():  # who waits for others tries again what it tried
+            same = same | (jnp.isfinite(search.aim) & (h == lane.tried.h)) | (h == 0)
+        known = (same | (lane.counts.ticks == 0)).all()
         tried = jax.lax.cond(known, lambda: lane.tried, led)
-    q, v = _put_right(model, tried.plain, correction)
-    q, v = stilled(model, lane.ready.state, h, q, v, tried.carried)
+    q, v = _put_right(model, clocks, tried.plain, search.correction)
+    q, v = stilled(model, lane.ready.state, clocks.of_trees(h), q, v, tried.carried)
     if lane.island is not None:
-        q, v = where_they_were(model.topology, lane.island, lane.ready.state, q, v)
-    q, v = (jnp.where(column(lane.fresh), x, y) for x, y in ((lane.ready.state.q, q), (lane.ready.state.v, v)))
+        q, v = where_they_were(topology, lane.island, lane.ready.state, q, v)
+    stays = (lane.fresh | (h == 0)) if clocks.each() else lane.fresh
+    q = jnp.where(clocks.of_coordinates(topology, stays), lane.ready.state.q, q)
+    v = jnp.where(clocks.of_dofs(topology, stays), lane.ready.state.v, v)
     return tried._replace(state=State(q, v, tried.plain.t))
 
 
@@ -90,7 +97,7 @@ def kept(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
     if rules.resting != "solve" or rules.time_control == "fixed" or any(model.topology.gripped):
         return None
     window = None if lane.search.window is None else lane.fresh
-    shapes = jax.eval_shape(lambda: proposal(rules, model, lane, lane.ready.state.t, window))
+    shapes = jax.eval_shape(lambda: proposal(rules, model, lane, lane.clock.left, window))
     nothing: Proposal = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     here = lane.ready.state
     return nothing._replace(state=here, plain=here, part=jnp.ones_like(nothing.part))
@@ -99,28 +106,33 @@ def kept(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
 @functools.partial(jax.jit, static_argnums=0)
 def _tried(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None) -> Proposal:
     """As it is before it is put right."""
-    ready = lane.ready
-    state, contacts, rows = ready.state, ready.contacts, ready.rows
-    u = ready.u
+    ready, clocks = lane.ready, lane.clocks
+    state, rows, u = ready.state, ready.rows, ready.u
+    contacts = clocks.under_way(rows.tree, ready.contacts, h, lane.fresh)
+    each, of_dofs = clocks.of_contacts(rows.tree, h), clocks.of_dofs(model.topology, h)
     resting = phases(model, contacts, u.z).resting
     rest = resting_named(rules.resting)
     midway, grips = _midway(rules, model, lane, h, u.z, window)
-    carried = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * column(h), h, midway, grips, window)
+    carried = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * of_dofs, each, midway, grips, window)
     if window is not None:
         resting = jnp.where(window, contacts.active & (carried.impulse.z > 0), resting)
-    spread, start = ready.told.impulses(h, carried.spread), carried.v
+    spread, start = ready.told.impulses(of_dofs, carried.spread), carried.v
     as_held, stuck, stops = model, None, None
     if grips is not None and carried.grip is not None:
         stuck, start = held(model, grips, holding(model, grips, carried.grip), start)
         as_held = locked(model, stuck)
-    after = scheme_named(rules.scheme)(as_held, State(state.q, start, state.t), h, ready.told.motors, spread)
-    after = State(after.q, after.v, state.t + h)
-    part = _slide_ends(model, resting, contacts.friction, u, carried.impulse)
+    begin, drive = State(state.q, start, state.t), (ready.told.motors, spread)
+    if clocks.each():
+        after = exact(as_held, begin, clocks.latest(h), *drive, each=h)
+    else:
+        after = scheme_named(rules.scheme)(as_held, begin, h, *drive)
+    after = State(after.q, after.v, state.t + clocks.latest(h))
+    part = clocks.least(rows.tree, _slide_ends(model, resting, contacts.friction, u, carried.impulse), 1)
     if grips is not None:
-        _, v = _put_right(model, after, lane.search.correction)
+        _, v = _put_right(model, clocks, after, lane.search.correction)
         slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
         part = jnp.minimum(part, slid)
-    seen = carried.impulse, resting, part, carried.code, stuck, stops
+    seen = carried.impulse, resting, clocks.any(rows.tree, resting), part, carried.code, stuck, stops
     return Proposal(h, after, spread, *seen, after, carried.spread, window, carried.struck)
 
 
@@ -147,12 +159,14 @@ def _midway(
     state, contacts, course, half = ready.state, ready.contacts, ready.course, h * 0.5
     if window is not None:  # a body that moves on below a point that stays would turn about it
         half = jnp.where(window, 0, half)
+    half_there = lane.clocks.along(model, state.q, state.v, half)
+    half = lane.clocks.of_contacts(ready.rows.tree, half)
     n = contacts.frame.rows[2] + course.normal * half
     frame = tangents(n * (1 / jnp.sqrt(jnp.where(contacts.active, n.dot(n), 1))))
     frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)
     point = contacts.point + course.point * half
     moved = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
-    q, inverse, grips = integrate_q(model, state.q, state.v, half), None, None
+    q, inverse, grips = half_there, None, None
     if any(model.topology.gripped):
         inverse, rests = inverse_at(model, q), phases(model, contacts, u_n).resting.any(0)
         implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
@@ -161,16 +175,16 @@ def _midway(
     return Midway(rows_of(model, q, moved, inverse), course.b * half, frame), grips
 
 
-def _put_right(model: Model, end: State, by: Correction) -> tuple[Array, Array]:
+def _put_right(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:
     """q, v at the end of a step, with what it is known to have missed."""
-    some = column(by.times > 0)
-    shift, kick = (from_blocks(trees_of(model.topology), x) for x in (by.shift, by.kick))
-    q = jnp.where(some, integrate_q(model, end.q, shift, 1.0), end.q)
-    return q, jnp.where(some, end.v + kick, end.v)
+    some, topology = by.times > 0, model.topology
+    shift, kick = (from_blocks(trees_of(topology), x) for x in (by.shift, by.kick))
+    q = jnp.where(clocks.of_coordinates(topology, some), integrate_q(model, end.q, shift, 1.0), end.q)
+    return q, jnp.where(clocks.of_dofs(topology, some), end.v + kick, end.v)
 
 
 def _slide_ends(model: Model, resting: Array, mu: Array, u: Vec3, p: Vec3) -> Array:
-    """The part of the step after which the first sliding contact sticks.
+    """The part of the step after which each sliding contact sticks (C, *batch), 1 if it does not.
 
     What sticks at the end needs less than mu p_n; as long as it slid friction was constant, and that part stops it.
     A slide slower than the rest speed, and one that stops within LEAST of either end of the step, are not looked at.
@@ -178,7 +192,7 @@ def _slide_ends(model: Model, resting: Array, mu: Array, u: Vec3, p: Vec3) -> Ar
     slip, used = jnp.sqrt(u.x * u.x + u.y * u.y), _length(p.x, p.y)
     most = mu * p.z
     stops = resting & (p.z > 0) & (used > most * LEAST) & (used < most * (1 - LEAST)) & (slip > model.rest_speed)
-    return jnp.where(stops, used / jnp.where(stops, most, 1), 1).min(0, initial=1)
+    return jnp.where(stops, used / jnp.where(stops, most, 1), 1)
 
 
 @jax.custom_jvp

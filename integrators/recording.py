@@ -57,8 +57,9 @@ class Record(NamedTuple):
         return self._replace(frames=put(self.frames, jnp.minimum(number, room - 1), _frame(state), room))
 
     def with_impacts(self, t: Array, contacts: Contacts, impacts: Impacts) -> Record:
-        """The impacts of an instant, at the time t (*batch)."""
-        room = self.room[1]
+        """The impacts of a tick, at the time t (*batch); or at the times t (C,) of its contacts: then each goes where
+        it belongs in the log, whose rows are in order of time."""
+        room, many = self.room[1], t.ndim > impacts.count.ndim
         if not self.logs:
             return self._replace(missed=self.missed + impacts.count)
         rows = impacts._replace(count=None)  # type: ignore[arg-type]
@@ -67,17 +68,40 @@ class Record(NamedTuple):
         def write(k: Array, record: Record) -> Record:
             row: Any = jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, k, 1), rows)
             x: Any = contact_events(contacts, row)._replace(count=None)  # type: ignore[arg-type]
-            x = jax.tree.map(lambda x: x.squeeze(t.ndim), x)
+            x = jax.tree.map(lambda x: x.squeeze(logged.ndim), x)
             vectors = (x.point, x.normal, x.u_before, x.u_after, x.impulse)
-            floats = _joined((t, *vectors, x.energy_before, x.energy_after), t)
-            wholes = _joined((x.bodies, x.pair, x.dof, x.code), t)
+            when = t[jnp.maximum(row.contact[0], 0)] if many else t
+            floats = _joined((when, *vectors, x.energy_before, x.energy_after), when)
+            wholes = _joined((x.bodies, x.pair, x.dof, x.code), when)
             real = k < logged
+            if many:
+                return jax.lax.cond(real, lambda: record._inserted(floats, wholes), lambda: record)
             at = jnp.where(real, record.written, room)
             floats, wholes = put(record.floats, at, floats, room), put(record.wholes, at, wholes, room)
             return record._replace(floats=floats, wholes=wholes, written=record.written + real)
 
         record = jax.lax.fori_loop(0, logged.max(), write, self)
         return record._replace(missed=self.missed + impacts.count - logged)
+
+    def _inserted(self, floats: Array, wholes: Array) -> Record:
+        """With a row (18,), (5,) behind those that are no later. There is room for it."""
+        room = self.room[1]
+
+        def row(rows: Array, k: Array) -> Array:
+            return jax.lax.dynamic_slice(rows, (k, jnp.int32(0)), (1, rows.shape[-1]))[0]
+
+        def later(carry: tuple[Array, Array, Array]) -> Array:
+            k, log, _ = carry
+            return (k > 0) & (row(log, jnp.maximum(k - 1, 0))[0] > floats[0])
+
+        def back(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            k, *logs = carry
+            first, second = (put(log, k, row(log, k - 1), room) for log in logs)
+            return k - 1, first, second
+
+        k, *logs = jax.lax.while_loop(later, back, (self.written, self.floats, self.wholes))
+        first, second = (put(log, k, x, room) for log, x in zip(logs, (floats, wholes), strict=True))
+        return self._replace(floats=first, wholes=second, written=self.written + 1)
 
 
 @jax.tree_util.register_dataclass

@@ -123,6 +123,7 @@ def rollout(
     max_contacts: int | None = None,
     max_pairs: int | None = None,
     max_impacts: int | None = None,
+    clocks: str = "one",
     reverse: bool = False,
     devices: int | Sequence[Any] | None = None,
     chunk: int | None = None,
@@ -174,7 +175,8 @@ def rollout(
         raise ValueError('rollout: reverse needs resting="solve" or "penalty"; trains of micro-collisions have no end')
     state = batched(model, state)
     limits = has_limits(model)
-    rules = Rules.of(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs, max_impacts)
+    rooms = (max_contacts, max_pairs, max_impacts)
+    rules = Rules.of(scheme, time_control, law, impacts, resting, limits, *rooms, Rules.max_logged, clocks)
     rules.check(model)
     rules.check_window(window)
     frames = Frames.of(intervals_of(times, frame_dt), state.q.dtype)

@@ -19,6 +19,7 @@ from ..engine.packed import once_a_model
 from .schemes import scheme_named
 
 TIME_CONTROLS = ("rollback", "likely", "fixed")
+CLOCKS = ("islands", "one")
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Rules:
     finds bodies as deep in each other as one step takes them.  law: of impacts.  impacts: several at once,
     "sequential" or "simultaneous".  resting: "solve", "microcollisions" or "penalty".
     limits: whether any joint has limits.  max_contacts, max_pairs: room, None for the defaults.  max_impacts: of one
-    instant.  max_logged: of these, None for all.
+    instant.  max_logged: of these, None for all.  clocks: "one" for all bodies, or "islands" for those that cannot meet
+    for a while (`cut.py`).
     """
 
     scheme: str = "exact"
@@ -43,6 +45,7 @@ class Rules:
     max_pairs: int | None = None
     max_impacts: int | None = None
     max_logged: int | None = 64
+    clocks: str = "one"
 
     def paced(self, model: Model, h: Array) -> Model:
         """The model with the speed below which contacts rest in steps of length h [s]: some ways to rest need more."""
@@ -86,6 +89,8 @@ class Rules:
         resting_named(self.resting)
         if self.time_control not in TIME_CONTROLS:
             raise ValueError(f"time_control is {self.time_control!r}; it must be one of {', '.join(TIME_CONTROLS)}")
+        if self.clocks not in CLOCKS:
+            raise ValueError(f"clocks is {self.clocks!r}; it must be one of {', '.join(CLOCKS)}")
         for name in ("max_contacts", "max_pairs", "max_impacts"):
             room = getattr(self, name)
             if room is not None and room < 1:

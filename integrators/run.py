@@ -22,6 +22,7 @@ from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..engine.state import State
 from .clock import Frames
 from .control import told_by
+from .cut import STEPS, may_be_cut
 from .lanes import Counts, Lane
 from .motion.forces import Drive
 from .prepare import Told
@@ -56,15 +57,18 @@ def run(
     reverse: bool = False,
     sleeps: bool = False,
     window: Array | None = None,
+    cuts: bool = False,
 ) -> Ran:
     """One scene, or lanes along one axis. record: a new one. max_ticks: () of each lane.
 
     reverse: a loop that can be differentiated in reverse, max_ticks being a number; the log of impacts then has no
     derivative.
     sleeps: whether lanes may sleep.  window: () how long windows are [s]; None: there are none.
+    cuts: whether islands go by clocks of their own, of one scene.
     """
     model = rules.paced(model, max_dt)
-    first = first_lane(rules, model, state, frames, told, window)
+    apart = STEPS * max_dt if cuts else None
+    first = first_lane(rules, model, state, frames, told, window, apart=apart)
     record = record.with_frame(jnp.zeros(state.t.shape, jnp.int32), state)
 
     def busy(carry: tuple[Array, Lane, Record]) -> Array:
@@ -82,7 +86,7 @@ def run(
             record = stop_gradient(ticked).logged(stop_gradient(record))._replace(frames=kept)
         else:
             record = ticked.logged(record)
-        after = slept(model, ticked.lane, record, frames, told) if sleeps else (ticked.lane, record)
+        after = slept(model, ticked.lane, record, frames, told, apart) if sleeps else (ticked.lane, record)
         return turns + 1, *after
 
     def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
@@ -118,9 +122,10 @@ def run_lane(
     rules, functions = static
     record, rows = closed(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
     sleeps = may_sleep(model.topology, functions)
+    cuts = may_be_cut(rules, model.topology) and functions == Drive() and window is None
     ran = run(
         rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, max_ticks, sleeps=sleeps,
-        window=window,
+        window=window, cuts=cuts,
     )  # fmt: skip
     return ran._replace(record=opened(ran.record))
 

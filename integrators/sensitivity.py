@@ -64,7 +64,8 @@ BEYOND = 1.25  # longest steps at the present speed that it may go unseen; and h
 THIN = 1 / 8  # bounding radii: what is thinner is taken for as thick
 
 
-def _sight(q: Array) -> float:
+def sight(q: Array) -> float:
+    """Gap bands within which a step looks for the contacts that it carried."""
     return SIGHT[q.dtype.itemsize]
 
 
@@ -94,16 +95,18 @@ class Looks(NamedTuple):
     reach: Array | None
 
 
-def looks(model: Model, q: Array, v: Array, max_dt: Array) -> Looks:
-    """At the coordinates q (*batch, nq) and the velocities v (*batch, nv)."""
+def looks(model: Model, q: Array, v: Array, max_dt: Array, apart: Array | None = None) -> Looks:
+    """At the coordinates q (*batch, nq) and the velocities v (*batch, nv).  apart: () for how long clocks of islands
+    run apart [s]; None: there are none."""
     topology = model.topology
 
     def column(x: Array) -> Array:
         return jnp.moveaxis(x, -1, 0).reshape(x.shape[-1], *(1,) * (q.ndim - x.ndim), *x.shape[:-1])
 
     size = column(bounding_spheres(model).radius)
-    size, ahead = jnp.where(jnp.isfinite(size), size, 0), shape_speeds(model, q, v) * max_dt
-    close = stop_gradient(ahead * AHEAD + ASIDE * size + _sight(q) * model.gap_band)
+    size, speed = jnp.where(jnp.isfinite(size), size, 0), shape_speeds(model, q, v)
+    ahead = speed * max_dt
+    close = stop_gradient(ahead * AHEAD + ASIDE * size + sight(q) * model.gap_band)
     moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
     if len(topology.pairs) <= ALL_PAIRS or not moving:
         return Looks(close, None)
@@ -111,6 +114,8 @@ def looks(model: Model, q: Array, v: Array, max_dt: Array) -> Looks:
     own = jnp.maximum(column(inradius(model)), THIN * size)
     least = own[np.array(moving)].min(0) / 2
     reach = jnp.maximum(least, jnp.minimum(BEYOND * ahead, size / 2))
+    if apart is not None:  # what does not come so far, falling, may go by a clock of its own (`cut.py`)
+        reach = jnp.maximum(reach, BEYOND * (speed + jnp.linalg.norm(model.gravity) * apart) * apart)
     mobile = np.isin(np.arange(len(size)), moving).reshape(-1, *(1,) * (reach.ndim - 1))
     return Looks(close, stop_gradient(jnp.where(mobile, reach, 0)))
 
@@ -135,7 +140,7 @@ def seen(
         if window is not None:
             soon = near_enough(*stop_gradient((model, q, state.v, near, window)), rules.limits)
         contacts = determine(
-            model, q, near, max_contacts=rules.max_contacts, envelope=_sight(q), limits=rules.limits, reach=soon,
+            model, q, near, max_contacts=rules.max_contacts, envelope=sight(q), limits=rules.limits, reach=soon,
             still=dofs,
         )  # fmt: skip
         return Seen(near, bounds, contacts, rows_of(model, q, contacts), look.reach)

@@ -18,20 +18,19 @@ from jax.lax import stop_gradient
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
-from .motion.forces import column
 
 FAINT = {4: 1e-4, 8: 1e-8}  # by the bytes of a number: part of what gravity does in a step
 
 
 def stilled(model: Model, before: State, h: Array, q: Array, v: Array, spread: Array) -> tuple[Array, Array]:
-    """q (*batch, nq), v (*batch, nv) at the end of a step of h (*batch) [s], of what stands still as they should be.
+    """q (*batch, nq), v (*batch, nv) at the end of a step of h [s], (*batch, 1) or (T + 1,) of each tree, of what stands still as they should be.
 
     before: the step's start.  spread: (*batch, nv) what contacts did in it [N m s, N s].
     """
     topology, trees = model.topology, trees_of(model.topology)
     tree = trees.of_link[:-1]
     dof, coordinate = (np.repeat(tree, np.diff(start)) for start in (topology.v_start, topology.q_start))
-    limit = column(h) * FAINT[v.dtype.itemsize] * jnp.linalg.norm(model.gravity, axis=-1)[..., None]
+    limit = h * FAINT[v.dtype.itemsize] * jnp.linalg.norm(model.gravity, axis=-1)[..., None]
 
     def largest(x: Array) -> Array:
         """(*batch, T + 1) of each tree."""

@@ -10,7 +10,7 @@ prepare     integrators   what the next tick starts from
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,14 +23,17 @@ from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, gravest, no_room
 from ..engine.state import State
-from .clock import Frames, later, started
+from .clock import Frames, later, later_apart, started, started_together, times
+from .clocks import ONE, Clocks
+from .cut import STEPS, cut, together
 from .islands_asleep import woken
 from .lanes import Correction, Counts, Lane, Ready, Search, Window, select
+from .motion.forces import Drive
 from .prepare import Told, prepared, unprepared
 from .proposal import Proposal, kept, proposal
 from .recording import Record
 from .rules import Rules
-from .sensitivity import looks, seen, seen_in_time
+from .sensitivity import looks, seen, seen_in_time, sight
 from .sleep import unchanged
 from .striking import Early, struck_at, struck_early
 from .time_control import decide, stalled, step_to_try
@@ -39,19 +42,21 @@ from .window import left_to_window
 
 class Ticked(NamedTuple):
     """The lane after a tick.  contacts, impacts: of the state it looked at; no impacts where it was not accepted.
-    tried: the proposal that led there.  early: what that began with, if it is a window; None where there are none."""
+    tried: the proposal that led there.  early: what that began with, if it is a window; None where there are none.
+    at: (C,) when the contacts are [s]; None: at the state's time."""
 
     lane: Lane
     contacts: Contacts
     impacts: Impacts
     tried: Proposal
     early: Early | None = None
+    at: Array | None = None
 
     def logged(self, record: Record) -> Record:
         """The record with the impacts of this tick."""
         if self.early is not None:
             record = record.with_impacts(*self.early)
-        return record.with_impacts(self.lane.ready.state.t, self.contacts, self.impacts)
+        return record.with_impacts(self.lane.ready.state.t if self.at is None else self.at, self.contacts, self.impacts)
 
 
 def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, told: Told) -> Ticked:
@@ -62,33 +67,46 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     """
     with jax.named_scope("propose"):
         tried = led = proposal(rules, model, lane, *step_to_try(lane, max_dt))
-    look = looks(model, tried.state.q, tried.state.v, max_dt)
+    clocks = lane.clocks
+    apart = STEPS * max_dt if clocks.each() else None
+    look = looks(model, tried.state.q, tried.state.v, max_dt, apart)
     tried, (near, bounds, contacts, rows, reach), late = seen_in_time(rules, model, lane, tried, look)
     with jax.named_scope("decide"):
         verdict = decide(rules, model, lane, tried, contacts, rows, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
         accepted = verdict.accepted & ~lane.done & ~full
-        clock, t = later(lane.clock, tried.h, frames)
+        clock, t = later(lane.clock, tried.h, frames) if apart is None else later_apart(lane.clock, tried.h, frames, apart)
         island, wakes = (None, lane.done & False) if lane.island is None else woken(lane.island, contacts, rows)
     stopped = full | (~lane.done & (verdict.code == NOT_FINITE))
 
     def taken() -> tuple[Lane, Impacts, Impacts | None]:
         early = struck_early(model, lane, tried, accepted)
         now = accepted & ~left_to_window(lane, verdict.search, tried.window) & ~wakes
-        struck = struck_at(rules, model, tried.state, contacts, rows, verdict.u_n, now, stalled(lane))
+        here = clocks.under_way(rows.tree, contacts, tried.h, lane.fresh)
+        ended = clocks.of_contacts(rows.tree, stalled(lane))
+        struck = struck_at(rules, model, tried.state, here, rows, verdict.u_n, now, ended)
         done = (clock.frame > frames.count) & ~wakes
         with jax.named_scope("prepare"):
             after = State(tried.state.q, struck.v, t)
             orders = told(model, after, clock.frame)
+            new_clocks = clocks if apart is None else parted(orders, State(tried.state.q, struck.v, t))
             found, led_by = (near, bounds, contacts, rows), (tried, lane.ready.state)
-            goes_on = lambda: prepared(rules, model, after, *found, orders, max_dt, *led_by, island, reach)  # noqa: E731
-            ends = lambda: unprepared(rules, model, after, *found[1:], orders, reach)  # noqa: E731
+            goes_on = lambda: prepared(  # noqa: E731
+                rules, model, after, *found, orders, max_dt, *led_by, island, reach, new_clocks
+            )
+            ends = lambda: unprepared(rules, model, after, *found[1:], orders, reach, clock.left)  # noqa: E731
             ready = goes_on() if done.ndim else jax.lax.cond(done, ends, goes_on)
         code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
         awake = jnp.zeros_like(lane.fresh)
         count = struck.impacts.count if early is None else struck.impacts.count + early.count
-        new = Lane(ready, verdict.search, clock, counted(count), code, done, wakes, late, awake, island)
+        new = Lane(ready, verdict.search, clock, counted(count), code, done, wakes, late, awake, island, new_clocks)
         return new._replace(asleep=unchanged(lane, new)), struck.impacts, early
+
+    def parted(orders: Drive, after: State) -> Any:
+        """Who goes by which clock from here on."""
+        met = lane.fresh | ((lane.clock.left - tried.h).max(0) <= 0)
+        again = lambda: cut(model, after, orders, bounds, reach, sight(after.q) * model.gap_band, clock.left.max(0))  # noqa: E731
+        return jax.lax.cond(met, again, lambda: clocks)
 
     def refused() -> tuple[Lane, Impacts, Impacts | None]:
         code = jnp.where(stopped, gravest(lane.code, tried.code, contacts.code, verdict.code), lane.code)
@@ -107,7 +125,8 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         new, impacts, early = jax.lax.cond(accepted, taken, refused)
     began = None if early is None else Early(lane.ready.state.t, lane.ready.contacts, early)
     last = None if lane.tried is None else led
-    return Ticked(new._replace(tried=last), contacts, impacts, tried, began)
+    at = None if apart is None else clocks.of_contacts(rows.tree, times(lane.clock, tried.h))
+    return Ticked(new._replace(tried=last), contacts, impacts, tried, began, at)
 
 
 def first_lane(
@@ -118,25 +137,32 @@ def first_lane(
     told: Told,
     window: Array | None = None,
     island: Array | None = None,
+    apart: Array | None = None,
 ) -> Lane:
     """Lanes at their first states; their first tick goes nowhere and looks what is there.
 
     window: () or (*batch) how long windows are [s]; None: there are none.
     island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody ever does.
+    apart: () how long clocks of islands may run apart [s]; None: all go by one.
     """
+    clocks: Clocks = ONE if apart is None else together(model.topology)
+    clock = started(state.t, frames)
+    if apart is not None:
+        clock = started_together(clock, trees_of(model.topology).n, apart)
 
     def look() -> Ready:
-        here = seen(rules, model, state, looks(model, state.q, state.v, state.t), window, island)
+        look = looks(model, state.q, state.v, state.t, apart)
+        here = seen(rules, model, state, look, window, island)
         found, orders = (here.bounds, here.contacts, here.rows), told(model, state, no)
-        return unprepared(rules, model, state, *found, orders, here.reach)
+        return unprepared(rules, model, state, *found, orders, here.reach, clock.left)
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)
-    counts, clock = Counts.none(state.t), started(state.t, frames)
+    counts = Counts.none(state.t)
     late = jnp.zeros((trees_of(model.topology).n, *state.t.shape), state.q.dtype)
     if window is not None:
         window = jnp.broadcast_to(window, state.t.shape).astype(state.t.dtype)
     windows = None if window is None else Window(window, no == 0, state.t, no > 0)
-    search = Search.new(state.t, Correction.none(model, state.t), windows)
-    lane = Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0, island)
+    search = Search.new(clock.left, Correction.none(model, state.t, clock.left), windows)
+    lane = Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0, island, clocks)
     return lane._replace(tried=kept(rules, model, lane))

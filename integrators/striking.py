@@ -39,15 +39,15 @@ def struck_at(
 
     u_n: (C, *batch) normal velocities of the contacts before them [m/s].
     now: (*batch) whether anything is to strike at all.
-    ended: (*batch) whether what still closes is left to the next step, which stops it (`contact/resting/`)."""
+    ended: (*batch) or (C, *batch) whether what still closes is left to the next step, which stops it (`contact/resting/`)."""
     with jax.named_scope("respond"):
         here = contacts._replace(active=contacts.active & now & ~ended)
         struck = respond(
             model, state.q, state.v, here, rows, law=rules.law, impacts=rules.impacts, max_impacts=rules.max_impacts,
             max_logged=rules.max_logged, u_n=u_n,
         )  # fmt: skip
-        bounces = (contacts.active & would_bounce(model, contacts, u_n)).any(0)
-        capped = jnp.where(ended & now & bounces, IMPACTS_CAPPED, OK).astype(jnp.int32)
+        bounces = (contacts.active & would_bounce(model, contacts, u_n) & ended & now).any(0)
+        capped = jnp.where(bounces, IMPACTS_CAPPED, OK).astype(jnp.int32)
         return struck._replace(code=gravest(struck.code, capped))
 
 

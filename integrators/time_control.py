@@ -15,6 +15,7 @@ simultaneous impacts are with a restitution of 0, and the code says so: a run ne
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -31,7 +32,6 @@ from ..engine.model import Model
 from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
 from .carried import corrected, missed
 from .lanes import Lane, Search
-from .motion.forces import column
 from .prepare import sifted
 from .proposal import SLIDES, Proposal
 from .rules import Rules
@@ -50,7 +50,7 @@ SURE = 0.9  # of the step that uses up the room of a pair
 
 
 class Verdict(NamedTuple):
-    """accepted: (*batch).  search: from here on.  code: (*batch) what is wrong with the step.
+    """accepted: (*batch), of all clocks.  search: from here on.  code: (*batch) what is wrong with the step.
     u_n: (C, *batch) normal velocities of the contacts at its end [m/s]."""
 
     accepted: Array
@@ -60,11 +60,11 @@ class Verdict(NamedTuple):
 
 
 def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
-    """The next step (*batch) [s], and whether it is a window; None where there are no windows."""
+    """The next step of each clock [s], and whether it is a window; None where there are no windows."""
     left, rounding = lane.clock.left, 1 - 16 * jnp.finfo(lane.clock.left.dtype).eps
     longest, touch, high = stop_gradient((lane.ready.longest, lane.ready.touch, lane.search.high))
     aim, least = lane.search.aim, stop_gradient(_least(lane))
-    even = left / jnp.ceil(left * rounding / max_dt)  # as many equal steps as it takes
+    even = left / jnp.maximum(jnp.ceil(left * rounding / max_dt), 1)  # as many equal steps as it takes
     longest = jnp.maximum(longest, USEFUL * max_dt)
     free = jnp.minimum(jnp.minimum(even, longest), touch)
     free = jnp.minimum(free, lane.search.fine)
@@ -74,7 +74,7 @@ def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
 
 
 def stalled(lane: Lane) -> Array:
-    """Whether the lane (*batch) has not got anywhere for a while."""
+    """Of each clock, whether it has not got anywhere for a while."""
     return lane.search.short >= STALLED
 
 
@@ -87,7 +87,9 @@ def decide(
     max_dt: () or (*batch), the longest step [s].
     """
     part, (model, lane, tried, contacts, rows) = tried.part, stop_gradient((model, lane, tried, contacts, rows))
-    after, h, search = tried.state, tried.h, lane.search
+    after, h, search, clocks = tried.state, tried.h, lane.search, lane.clocks
+    each = functools.partial(clocks.of_contacts, rows.tree)
+    contacts = clocks.under_way(rows.tree, contacts, h, lane.fresh)
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
     code = jnp.where(finite, OK, NOT_FINITE).astype(jnp.int32)
     none = Search.new(h, search.correction, search.window)
@@ -96,19 +98,19 @@ def decide(
     if rules.time_control == "fixed":
         return Verdict(finite, none, code, u.z)
     u_n = u.z
-    on_the_way = (after.v - lane.ready.state.v) / column(h)
+    on_the_way = (after.v - lane.ready.state.v) / clocks.of_dofs(model.topology, h)
     a_n = relative(rows._replace(drift=rows.drift * 0), to_blocks(trees, on_the_way)).z
     off = missed(model, lane, tried, contacts, rows, u)
     carries = finite & ~lane.fresh & (search.correction.times < CORRECTIONS) & (rules.resting == "solve")
     closes = contacts.active & (u_n < -model.rest_speed)
-    deep = closes & (contacts.gap < -model.gap_band) & ~(off.normal & carries)
+    deep = closes & (contacts.gap < -model.gap_band) & ~(off.normal & each(carries))
     since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -u_n, 1), jnp.where(deep, a_n, 0))
     before = lane.ready.contacts
-    sunk = jnp.where(before.active, -before.gap, 0).max(0, initial=0)
+    sunk = each(clocks.most(lane.ready.rows.tree, jnp.where(before.active, -before.gap, 0)))
     as_deep = (sunk > model.gap_band) & (-contacts.gap <= sunk + ENVELOPE * model.gap_band)
-    deep = deep & ~(as_deep & (since >= h))  # what was too deep before the step is not to be looked for in it
-    strikes = (closes & (contacts.gap <= model.gap_band)).any(0)
-    too_deep, since = deep.any(0), jnp.where(deep, since, 0).max(0)
+    deep = deep & ~(as_deep & (since >= each(h)))  # what was too deep before the step is not to be looked for in it
+    strikes = clocks.any(rows.tree, closes & (contacts.gap <= model.gap_band))
+    too_deep, since = clocks.any(rows.tree, deep), clocks.most(rows.tree, jnp.where(deep, since, 0))
     back = jnp.where((since >= h) | (search.rejected >= GUESSES), h / 2, h - since)
     slid = (tried.part < 1) & (search.rejected < SLIDES) & ~too_deep
     passed, sure = _passed(rules, model, lane, tried, max_dt)
@@ -123,11 +125,13 @@ def decide(
     fine = jnp.where(search.correction.times == 0, fine, search.fine)
     again = carries & off.much & ~rough
     last = (h <= 2 * _least(lane)) | (search.rejected >= MOST)
-    accepted = finite & ~again & (last | ~(too_deep | slid | rough | passed))
-    deeper = accepted & too_deep & (contacts.gap.min(0, initial=0) < -ENVELOPE * model.gap_band)
+    own = finite & ~again & (last | ~(too_deep | slid | rough | passed))
+    accepted = clocks.of_all(own)
+    deeper = own & too_deep & (clocks.least(rows.tree, contacts.gap, 0) < -ENVELOPE * model.gap_band)
     # half the way there, what was too deep is looked at again: another way led to it, and it may no longer be
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
     short = jnp.where(h < USEFUL * max_dt, search.short + 1, 0)
+    short = jnp.where(h == 0, search.short, short) if clocks.each() else short  # who waits is not stuck
     # a frame starts as if nothing was known
     paced = (h < lane.clock.left) & (fine < max_dt)
     new = none._replace(high=ahead, short=short, fine=jnp.where(paced, fine, jnp.inf))
@@ -140,16 +144,20 @@ def decide(
     )
     correction = jax.lax.cond(
         again.any(),
-        lambda: corrected(model, search.correction, tried, contacts, rows, off, again),
+        lambda: corrected(model, clocks, search.correction, tried, contacts, rows, off, again),
         lambda: search.correction,
     )
     repeated = search._replace(aim=h, correction=correction, fine=fine)
-    search = jax.tree.map(lambda x, y, z: jnp.where(accepted, x, jnp.where(again, y, z)), new, repeated, rejected)
+    refused = jax.tree.map(functools.partial(clocks.either, again), repeated, rejected)
+    if clocks.each():  # who has a step that will do waits for others with it
+        refused = jax.tree.map(functools.partial(clocks.either, own), search._replace(aim=h), refused)
+    search = jax.tree.map(lambda x, y: jnp.where(accepted, x, y), new, refused)
     sunk = contacts.active & (contacts.gap < -ENVELOPE * model.gap_band)
     deep = sunk & (closes | (contacts.gap < -LEFT * model.rest_speed))
     search = after_window(lane, search, tried.window, accepted, strikes, sunk.any(0), deep.any(0), sure)
     if search.window is not None:
         deeper = deeper & ~search.window.open  # where a run begins
+    deeper = accepted & (deeper.any() if clocks.each() else deeper)
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32), u_n)
 
 

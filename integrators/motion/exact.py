@@ -20,6 +20,7 @@ from ...engine.algebra.fence import fence
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.closures.forward import forward
+from ...engine.dynamics.trees import trees_of
 from ...engine.forest import Forest
 from ...engine.model import Model, Topology
 from ...engine.state import State
@@ -32,14 +33,24 @@ TURNING = ("damping", "stiffness", "armature", "motor_kp", "motor_kd")  # forces
 Columns = Sequence[Array]  # one a coordinate, (n, *batch) of n links or (*batch) of one
 
 
-def exact(model: Model, state: State, h: Step, control: Array | None = None, impulses: Array | None = None) -> State:
-    """One step of length h [s]; free bodies' flights exact under constant forces, the rest order 4."""
+def exact(
+    model: Model,
+    state: State,
+    h: Step,
+    control: Array | None = None,
+    impulses: Array | None = None,
+    *,
+    each: Array | None = None,
+) -> State:
+    """One step of length h [s]; free bodies' flights exact under constant forces, the rest order 4.
+
+    each: (T,) of each tree, where all are free bodies: how long it flies [s]; None: h."""
     free = free_bodies(model.topology)
     if not free.any():
         return rk4(model, state, h, control, impulses)
     links = np.flatnonzero(free).tolist()
     forest = Forest.of(model, q=state.q, v=state.v)
-    q, v = _flight(forest, model, state, h, impulses, links)
+    q, v = _flight(forest, model, state, h if each is None else each[trees_of(model.topology).of_link[links]], impulses, links)
     flies = _flies(forest, model, control, links)
 
     def stepped() -> State:

@@ -27,14 +27,15 @@ class Drive(NamedTuple):
     forces: Any = None
 
     def impulses(self, h: Step, others: Array | None = None) -> Array | None:
-        """What the forces add up to in a step of length h [s], and others on top (*batch, nv) [N m s, N s].
+        """What the forces add up to in a step of length h [s], which goes with them, and others on top (*batch, nv)
+        [N m s, N s].
 
         Schemes spread both alike: on a free body as a constant force and moment about its centre of mass, whatever
         way it turns.
         """
         if self.forces is None:
             return others
-        own = self.forces * column(h)
+        own = self.forces * h
         return own if others is None else own + others
 
 

@@ -1,0 +1,170 @@
+"""Clocks: one for all trees, or one for each island. What belongs to a clock is (*batch), or (T,) of each tree.
+
+Bodies that cannot meet for a while need not wait for each other: each island tries steps of its own, goes back on its
+own, and ends its step where it strikes (after Mirtich's Timewarp, 2000). A tick is over when every island has a step
+that it accepts; then all are taken. So a while takes as many ticks as its busiest island needs.
+
+`cut.py` says who goes by whose clock, and for how long. All trees of an island have the same numbers, whatever they
+are of. Islands are of one lane: T trees, no batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..contact.contacts import Contacts
+from ..engine.dynamics.kinematics import integrate_q
+from ..engine.dynamics.trees import trees_of
+from ..engine.model import Model, Topology
+from .motion.forces import column
+
+
+class OneClock(NamedTuple):
+    """All trees go by the lane's."""
+
+    def any(self, tree: Array, x: Array) -> Array:
+        """Whether any contact x (C, *batch) is true.  tree: of `Rows`."""
+        return x.any(0)
+
+    def most(self, tree: Array, x: Array) -> Array:
+        """The most of contacts x (C, *batch), 0 at least."""
+        return x.max(0, initial=0)
+
+    def least(self, tree: Array, x: Array, most: float) -> Array:
+        """The least of contacts x (C, *batch), `most` at most."""
+        return x.min(0, initial=most)
+
+    def total(self, tree: Array, x: Array) -> Array:
+        """The sum over contacts x (C, *batch)."""
+        return x.sum(0)
+
+    def of_contacts(self, tree: Array, x: Array) -> Array:
+        """x, as it goes with contacts (C, *batch)."""
+        return x
+
+    def of_dofs(self, topology: Topology, x: Array) -> Array:
+        """x, as it goes with joint velocities (*batch, nv)."""
+        return column(x)  # type: ignore[return-value]
+
+    def of_coordinates(self, topology: Topology, x: Array) -> Array:
+        """x, as it goes with coordinates (*batch, nq)."""
+        return column(x)  # type: ignore[return-value]
+
+    def of_trees(self, x: Array) -> Array:
+        """x, as it goes with numbers of trees and the world (*batch, T + 1)."""
+        return column(x)  # type: ignore[return-value]
+
+    def of_blocks(self, x: Array) -> Array:
+        """x, as it goes with tree blocks (T + 1, w, *batch)."""
+        return x
+
+    def either(self, yes: Array, x: Any, y: Any) -> Any:
+        """x where yes, else y; either of clocks, or of tree blocks (T + 1, w, *batch)."""
+        return jnp.where(yes, x, y)
+
+    def each(self) -> bool:
+        """Whether steps differ."""
+        return False
+
+    def of_all(self, x: Array) -> Array:
+        """Whether x is true of all clocks of a lane (*batch)."""
+        return x
+
+    def latest(self, x: Array) -> Array:
+        """The largest of the clocks' numbers (*batch)."""
+        return x
+
+    def under_way(self, tree: Array, contacts: Contacts, h: Array, fresh: Array) -> Contacts:
+        """Contacts of what goes anywhere in a step."""
+        return contacts
+
+    def of_shapes(self, topology: Topology) -> Array | None:
+        """(ns,) whose clock each shape goes by, T if it is a static; None where all go by one."""
+        return None
+
+    def shared(self, x: Array) -> Array:
+        """What belongs to each clock, from numbers (*batch), or (T,) by `of_shapes`."""
+        return x
+
+    def along(self, model: Model, q: Array, v: Array, h: Array) -> Array:
+        """The coordinates q after h [s] at the velocities v."""
+        return integrate_q(model, q, v, h)
+
+
+class IslandClocks(NamedTuple):
+    """island: (T,) the lowest tree of the island that each tree belongs to."""
+
+    island: Array
+
+    def any(self, tree: Array, x: Array) -> Array:
+        return self._gathered(tree, x.astype(jnp.int32), jnp.zeros(len(self.island) + 1, jnp.int32), "max") > 0
+
+    def most(self, tree: Array, x: Array) -> Array:
+        return self._gathered(tree, x, jnp.zeros(len(self.island) + 1, x.dtype), "max")
+
+    def least(self, tree: Array, x: Array, most: float) -> Array:
+        return self._gathered(tree, x, jnp.full(len(self.island) + 1, most, x.dtype), "min")
+
+    def total(self, tree: Array, x: Array) -> Array:
+        return self._gathered(tree, x, jnp.zeros(len(self.island) + 1, x.dtype), "add")
+
+    def of_contacts(self, tree: Array, x: Array) -> Array:
+        return _padded(x)[tree.min(1)]  # the world is the last
+
+    def of_dofs(self, topology: Topology, x: Array) -> Array:
+        return x[_tree_of(topology, topology.v_start)]
+
+    def of_coordinates(self, topology: Topology, x: Array) -> Array:
+        return x[_tree_of(topology, topology.q_start)]
+
+    def of_trees(self, x: Array) -> Array:
+        return _padded(x)
+
+    def of_blocks(self, x: Array) -> Array:
+        return _padded(x)[:, None]
+
+    def either(self, yes: Array, x: Any, y: Any) -> Any:
+        return jnp.where(yes if x.ndim == 1 else self.of_blocks(yes), x, y)
+
+    def each(self) -> bool:
+        return True
+
+    def of_all(self, x: Array) -> Array:
+        return x.all()
+
+    def latest(self, x: Array) -> Array:
+        return x.max()
+
+    def under_way(self, tree: Array, contacts: Contacts, h: Array, fresh: Array) -> Contacts:
+        return contacts._replace(active=contacts.active & (self.of_contacts(tree, h > 0) | fresh))
+
+    def of_shapes(self, topology: Topology) -> Array | None:
+        tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]  # of link -1 it is the world, the last
+        return _padded(self.island, len(self.island))[tree]
+
+    def shared(self, x: Array) -> Array:
+        return x[self.island]
+
+    def along(self, model: Model, q: Array, v: Array, h: Array) -> Array:
+        return integrate_q(model, q, v * self.of_dofs(model.topology, h), 1.0)
+
+    def _gathered(self, tree: Array, x: Array, start: Array, how: str) -> Array:
+        at = _padded(self.island, len(self.island))[tree.min(1)]
+        return getattr(start.at[at], how)(x)[self.island]
+
+
+Clocks = OneClock | IslandClocks
+ONE = OneClock()
+
+
+def _padded(x: Array, last: Any = 0) -> Array:
+    """With a number for the world behind it."""
+    return jnp.concatenate([x, jnp.full_like(x[:1], last)])
+
+
+def _tree_of(topology: Topology, start: tuple[int, ...]) -> np.ndarray:
+    return np.repeat(trees_of(topology).of_link[:-1], np.diff(start))

@@ -1,0 +1,147 @@
+"""Who may go by a clock of its own, and for how long: bodies that cannot meet in that time (`clocks.py`).
+
+Derivation. What acts within an island changes nobody's energy but the island's own, and impacts and contacts add
+nothing to it. So with T the kinetic energy of an island, and f what else acts on its bodies,
+
+    s = sqrt(2 T),   ds/dt <= r = |M^-1/2 f|;   of a free body   r <= sqrt(m) g + |F|/sqrt(m) + |N|/sqrt(I)
+
+and for a time t no body of it is faster than (s + r t)/sqrt(m), or turns faster than (s + r t)/sqrt(I), I its least
+moment of inertia, s and r being square roots of sums of squares over the island. No point of a body leaves the place
+where it is by more than the one, times t, and the other, times t and the swing of the shape (`collision/bounds.py`).
+
+Bodies are tied where that lets them come in sight of each other. Tied bodies share their energy, which lets them go
+farther, and may tie more. Where a body may go farther than it was looked about for, all go by one clock; and so where
+springs, motors or damping act on free bodies. Contacts let what is too deep come out at half the rest speed, at most.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.lax import stop_gradient
+
+from ..collision.bounds import norm, reach, root
+from ..collision.proximities import Proximities
+from ..collision.safe_step import shapes_of
+from ..engine.algebra.vec3 import Sym3, Vec3
+from ..engine.dynamics.energy import kinetic_of_trees
+from ..engine.dynamics.trees import trees_of
+from ..engine.model import Model, Topology
+from ..engine.state import State
+from .clocks import IslandClocks
+from .motion.exact import TURNING, free_bodies
+from .motion.forces import Drive
+from .rules import Rules
+
+STEPS = 4.0  # longest steps that clocks run apart
+SURE = 1.01  # times as far, for rounding
+
+
+def may_be_cut(rules: Rules, topology: Topology) -> bool:
+    """Whether trees may go by clocks of their own: several free bodies, and nothing else that moves."""
+    plain = rules.clocks == "islands" and rules.scheme == "exact" and rules.resting == "solve" and not rules.limits
+    plain = plain and rules.time_control != "fixed" and not topology.driven and not any(topology.gripped)
+    return plain and bool(topology.pairs) and trees_of(topology).n > 1 and bool(free_bodies(topology).all())
+
+
+def together(topology: Topology) -> IslandClocks:
+    """All by one clock."""
+    return IslandClocks(jnp.zeros(trees_of(topology).n, jnp.int32))
+
+
+def cut(
+    model: Model, state: State, told: Drive, bounds: Proximities, seen: Array | None, sight: Array, time: Array
+) -> IslandClocks:
+    """Which trees go by which clock for a time () [s], all of them being at `state` now.
+
+    bounds: how far apart each pair is at least.  seen: (ns,) [m] how far each shape may go and meet nothing that has no
+    row; None: all have.  sight: () how near is in sight [m].
+    """
+    model, state, told, bounds, seen = stop_gradient((model, state, told, bounds, seen))
+    topology, body = model.topology, _Bodies.of(model, state, told)
+    tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]
+    swing, full = _sizes(model)
+    active, pair = bounds.active, jnp.maximum(bounds.pair, 0)
+    a, b = shapes_of(topology, pair)
+    tree_a, tree_b = jnp.asarray(tree)[a], jnp.asarray(tree)[b]
+    both = active & (tree_a != tree_b) & (jnp.maximum(tree_a, tree_b) < len(body.s))
+    gap = bounds.gap - sight
+
+    def ways(island: Array) -> Array:
+        """(ns,) how far any point of each shape gets [m]."""
+        s, r = (root(jnp.zeros_like(x).at[island].add(x * x))[island] for x in (body.s, body.r))
+        energy = s + r * time
+        way = (energy * body.lightness + model.rest_speed) * time
+        turn = energy * body.slenderness * time
+        way, turn = (jnp.concatenate([x, jnp.zeros_like(x[:1])])[tree] for x in (way, turn))
+        turned = jnp.where(swing > 0, jnp.minimum(swing * turn, 2 * full), 0)
+        return jnp.where(tree < len(body.s), SURE * (way + turned), 0)
+
+    def tied(island: Array) -> tuple[Array, Array]:
+        """Islands with all that may meet, and whether any body may meet what has no row."""
+        way = ways(island)
+        meet = both & ~(gap > way[a] + way[b])
+        last = jnp.int32(len(island))
+
+        def spread(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            own, _ = carry
+            padded = jnp.concatenate([own, last[None]])
+            lowest = jnp.where(meet, jnp.minimum(padded[tree_a], padded[tree_b]), last)
+            new = padded.at[jnp.where(meet, tree_a, last)].min(lowest).at[jnp.where(meet, tree_b, last)].min(lowest)
+            new = new[new[:-1]]  # of whom it goes by, who goes by another
+            return new, (new != own).any()
+
+        found = jax.lax.while_loop(lambda carry: carry[1], spread, (island, jnp.array(True)))[0]
+        return found, jnp.zeros((), bool) if seen is None else (way > seen).any()
+
+    def more(carry: tuple[Array, Array, Array]) -> Array:
+        return carry[1] & ~carry[2]
+
+    def again(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        island, _, _ = carry
+        new, far = tied(island)
+        return new, (new != island).any(), far
+
+    alone = jnp.arange(len(body.s), dtype=jnp.int32)
+    island, _, far = jax.lax.while_loop(more, again, (alone, jnp.array(True), body.driven))
+    return IslandClocks(jnp.where(far, 0, island))
+
+
+class _Bodies(NamedTuple):
+    """Of trees (T,), see the module: s, r; 1/sqrt(m), 1/sqrt(I); driven: () whether anything but constant forces acts on
+    any."""
+
+    s: Array
+    r: Array
+    lightness: Array
+    slenderness: Array
+    driven: Array
+
+    @staticmethod
+    def of(model: Model, state: State, told: Drive) -> _Bodies:
+        topology, trees = model.topology, trees_of(model.topology)
+        link = np.argsort(trees.of_link[:-1], kind="stable")[: trees.n]  # of each tree
+        dofs = trees.dofs
+        mass, inverse = model.mass[link], Sym3.of(model.inertia[link]).inverse()
+        light = 1 / jnp.sqrt(mass)
+        slender = root(inverse.xx + inverse.yy + inverse.zz)  # no less than 1/sqrt(I)
+        r = norm(Vec3.of(model.gravity)) * jnp.sqrt(mass)
+        if told.forces is not None:
+            N, F = (norm(Vec3.of(told.forces[dofs[:, k : k + 3]])) for k in (0, 3))
+            r = r + F * light + (N + norm(Vec3.of(model.com[link])) * F) * slender
+        acts = model.motor_gain * (model.motor_target if told.motors is None else told.motors) != 0
+        for name in TURNING:
+            acts = acts | (getattr(model, name) != 0)
+        s = root(2 * kinetic_of_trees(model, state.q, state.v)[:-1])
+        return _Bodies(s, r, light, slender, acts.any())
+
+
+def _sizes(model: Model) -> tuple[Array, Array]:
+    """Swing and radius (ns,) of each shape about the centre of mass of its link [m]; 0 of statics."""
+    links = np.array(model.topology.shape_links, int)
+    found = reach(model, model.com[np.maximum(links, 0)])
+    return tuple(jnp.where(links >= 0, x, 0) for x in (found.swing, found.full))  # type: ignore[return-value]

@@ -103,6 +103,12 @@ def times(clock: Clock, h: Array) -> Array:
     return clock.due - ((clock.left - h) + clock.rest)
 
 
+def waiting(clock: Clock, h: Array, fresh: Array) -> Array:
+    """(T,) int: 0 of clocks that stand where they will all meet, while a step h (T,) leads others elsewhere; else -1.
+    fresh: () whether no clock goes anywhere yet."""
+    return jnp.where((h == 0) & ~(h == clock.left).all() & ~fresh, 0, -1).astype(jnp.int32)
+
+
 def _piece(whole: Array, apart: Array) -> Array:
     """The first of as many equal pieces as it takes."""
     rounding = 1 - 16 * jnp.finfo(whole.dtype).eps

@@ -23,7 +23,7 @@ from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, gravest, no_room
 from ..engine.state import State
-from .clock import Frames, later, later_apart, started, started_together, times
+from .clock import Frames, later, later_apart, started, started_together, times, waiting
 from .clocks import ONE, Clocks
 from .cut import STEPS, cut, together
 from .islands_asleep import woken
@@ -70,7 +70,9 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     clocks = lane.clocks
     apart = STEPS * max_dt if clocks.each() else None
     look = looks(model, tried.state.q, tried.state.v, max_dt, apart)
-    tried, (near, bounds, contacts, rows, reach), late = seen_in_time(rules, model, lane, tried, look)
+    still = lane.island if apart is None else waiting(lane.clock, tried.h, lane.fresh)
+    here = lane._replace(island=still)
+    tried, (near, bounds, contacts, rows, reach), late = seen_in_time(rules, model, here, tried, look)
     with jax.named_scope("decide"):
         verdict = decide(rules, model, lane, tried, contacts, rows, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
@@ -82,9 +84,9 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     def taken() -> tuple[Lane, Impacts, Impacts | None]:
         early = struck_early(model, lane, tried, accepted)
         now = accepted & ~left_to_window(lane, verdict.search, tried.window) & ~wakes
-        here = clocks.under_way(rows.tree, contacts, tried.h, lane.fresh)
+        moving = clocks.under_way(rows.tree, contacts, tried.h, lane.fresh)
         ended = clocks.of_contacts(rows.tree, stalled(lane))
-        struck = struck_at(rules, model, tried.state, here, rows, verdict.u_n, now, ended)
+        struck = struck_at(rules, model, tried.state, moving, rows, verdict.u_n, now, ended)
         done = (clock.frame > frames.count) & ~wakes
         with jax.named_scope("prepare"):
             after = State(tried.state.q, struck.v, t)
@@ -92,7 +94,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
             new_clocks = clocks if apart is None else parted(orders, State(tried.state.q, struck.v, t))
             found, led_by = (near, bounds, contacts, rows), (tried, lane.ready.state)
             goes_on = lambda: prepared(  # noqa: E731
-                rules, model, after, *found, orders, max_dt, *led_by, island, reach, new_clocks
+                rules, model, after, *found, orders, max_dt, *led_by, island if apart is None else still, reach, new_clocks
             )
             ends = lambda: unprepared(rules, model, after, *found[1:], orders, reach, clock.left)  # noqa: E731
             ready = goes_on() if done.ndim else jax.lax.cond(done, ends, goes_on)

@@ -58,7 +58,7 @@ from jax import Array
 from ..engine.algebra.fence import fence
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import in_front, of_the_chosen
+from ..engine.compaction import combined, in_front, of_the_chosen
 from ..engine.dynamics.kinematics import place
 from ..engine.dynamics.trees import trees_of
 from ..engine.forest import Forest
@@ -161,7 +161,7 @@ def least_of_clocks(time: Array, clock: Array | None, model: Model, axis: int) -
     if clock is None:
         return time.min(axis, initial=jnp.inf)
     clocks = trees_of(model.topology).n
-    return jnp.full(clocks + 1, jnp.inf, time.dtype).at[clock].min(time)[:clocks]
+    return combined(jnp.minimum, time, clock, clocks, jnp.inf)
 
 
 def unseen_depths(model: Model, pair: Array) -> tuple[Array, Array]:

@@ -72,8 +72,8 @@ def near_enough(model: Model, q: Array, v: Array, near: Proximities, within: Arr
 def _pairs(
     model: Model, q: Array, v: Array, dv: Array, near: Proximities, within: Array | None = None
 ) -> tuple[Array, Array, Array, Array]:
-    """Gap, its rate, the rate of that, and which row it is, (N, *batch). within: [s] the gap is inf of those that cannot close it by
-    then."""
+    """Gap, its rate, the rate of that, and which row it is, (N, *batch). within: [s] the gap is inf of those that
+    cannot close it by then."""
     topology, forest = model.topology, Forest.of(model, q=q, v=v)
     placed = place(forest, model, q)
     origin = forest.by_link([x.pose.p for x in placed])

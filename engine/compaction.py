@@ -88,6 +88,18 @@ def of_the_chosen(f: Callable[[Any, Any, Array], Any], order: Array, real: Array
     return of_the_first(_at_a_time(rows), some, _last(real), (given, rows), (order, real))
 
 
+def combined(how: Callable[[Array, Array], Array], x: Array, index: Array, n: int, neutral: float) -> Array:
+    """(n,) what `how` makes of the entries of x (m,) with each index, in their order; neutral where there is none.
+    Entries with other indices are left out."""
+    last = _last(x != neutral)
+
+    def one(k: Array, made: Array) -> Array:
+        i = jnp.minimum(index[k], n)
+        return jax.lax.dynamic_update_index_in_dim(made, how(made[i], x[k]), i, 0)
+
+    return jax.lax.fori_loop(jnp.int32(0), last, one, jnp.full(n + 1, neutral, x.dtype))[:n]
+
+
 def _last(there: Array) -> Array:
     """How many rows there are up to the last one that is there, in any lane."""
     number = jnp.arange(1, len(there) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (there.ndim - 1))

@@ -53,7 +53,7 @@ class Clock(NamedTuple):
     left: Array
     due: Array
     frame: Array
-    rest: Array | None = None
+    rest: Any = None
 
 
 def started(t: Array, frames: Frames) -> Clock:
@@ -68,20 +68,15 @@ def started_together(clock: Clock, trees: int, apart: Array) -> Clock:
     return clock._replace(left=jnp.full(trees, piece), rest=clock.left - piece)
 
 
-def later(clock: Clock, h: Array, frames: Frames) -> tuple[Clock, Array]:
-    """After a step h (*batch): the clock, and the time. Behind the last frame nothing is left."""
-    left = clock.left - h
-    reached = left <= 0
-    t = jnp.where(reached, clock.due, clock.due - left)
-    next_one, due, frame = _next(clock, reached, frames)
-    return Clock(jnp.where(reached, next_one, left), due, frame), t
-
-
-def later_apart(clock: Clock, h: Array, frames: Frames, apart: Array) -> tuple[Clock, Array]:
-    """After steps h (T,) of clocks that differ: these, and the time of the last of them.
-
-    apart: () how long, at most, until they meet again [s]."""
+def later(clock: Clock, h: Array, frames: Frames, apart: Array | None = None) -> tuple[Clock, Array]:
+    """After a step h (*batch), or (T,): the clock, and the time, which of clocks that differ is that of the last.
+    Behind the last frame nothing is left.  apart: () how long, at most, until such clocks meet again [s]."""
     left, rest = clock.left - h, clock.rest
+    if apart is None:
+        reached = left <= 0
+        t = jnp.where(reached, clock.due, clock.due - left)
+        next_one, due, frame = _next(clock, reached, frames)
+        return Clock(jnp.where(reached, next_one, left), due, frame), t
     to_go = rest + left.max(0)
     met, reached = left.max(0) <= 0, to_go <= 0
     t = jnp.where(reached, clock.due, clock.due - to_go)
@@ -101,12 +96,6 @@ def _next(clock: Clock, reached: Array, frames: Frames) -> tuple[Array, Array, A
 def times(clock: Clock, h: Array) -> Array:
     """When each of clocks that differ (T,) is after a step h (T,) [s]."""
     return clock.due - ((clock.left - h) + clock.rest)
-
-
-def waiting(clock: Clock, h: Array, fresh: Array) -> Array:
-    """(T,) int: 0 of clocks that stand where they will all meet, while a step h (T,) leads others elsewhere; else -1.
-    fresh: () whether no clock goes anywhere yet."""
-    return jnp.where((h == 0) & ~(h == clock.left).all() & ~fresh, 0, -1).astype(jnp.int32)
 
 
 def _piece(whole: Array, apart: Array) -> Array:

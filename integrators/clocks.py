@@ -10,6 +10,7 @@ are of. Islands are of one lane: T trees, no batch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -17,10 +18,13 @@ import numpy as np
 from jax import Array
 
 from ..contact.contacts import Contacts
+from ..engine.compaction import combined
 from ..engine.dynamics.kinematics import integrate_q
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model, Topology
 from .motion.forces import column
+
+STEPS = 4.0  # longest steps that clocks run apart
 
 
 class OneClock(NamedTuple):
@@ -70,6 +74,10 @@ class OneClock(NamedTuple):
         """Whether steps differ."""
         return False
 
+    def apart(self, max_dt: Array | float) -> Any:
+        """For how long clocks run apart at most [s]; None where there is but one."""
+        return None
+
     def of_all(self, x: Array) -> Array:
         """Whether x is true of all clocks of a lane (*batch)."""
         return x
@@ -77,6 +85,12 @@ class OneClock(NamedTuple):
     def latest(self, x: Array) -> Array:
         """The largest of the clocks' numbers (*batch)."""
         return x
+
+    def waiting(self, asleep: Array | None, h: Array, left: Array, fresh: Array) -> Array | None:
+        """(T, *batch) -1 of trees that are to be looked at after a step h; None: all are.
+
+        asleep: who sleeps.  left: [s] to where clocks meet.  fresh: whether nothing goes anywhere yet."""
+        return asleep
 
     def under_way(self, tree: Array, contacts: Contacts, h: Array, fresh: Array) -> Contacts:
         """Contacts of what goes anywhere in a step."""
@@ -101,19 +115,19 @@ class IslandClocks(NamedTuple):
     island: Array
 
     def any(self, tree: Array, x: Array) -> Array:
-        return self._gathered(tree, x.astype(jnp.int32), jnp.zeros(len(self.island) + 1, jnp.int32), "max") > 0
+        return self._of(jnp.maximum, tree, x.astype(jnp.int32), 0) > 0
 
     def most(self, tree: Array, x: Array) -> Array:
-        return self._gathered(tree, x, jnp.zeros(len(self.island) + 1, x.dtype), "max")
+        return self._of(jnp.maximum, tree, x, 0)
 
     def least(self, tree: Array, x: Array, most: float) -> Array:
-        return self._gathered(tree, x, jnp.full(len(self.island) + 1, most, x.dtype), "min")
+        return self._of(jnp.minimum, tree, x, most)
 
     def total(self, tree: Array, x: Array) -> Array:
-        return self._gathered(tree, x, jnp.zeros(len(self.island) + 1, x.dtype), "add")
+        return self._of(jnp.add, tree, x, 0)
 
     def of_contacts(self, tree: Array, x: Array) -> Array:
-        return _padded(x)[tree.min(1)]  # the world is the last
+        return _padded(x)[tree.min(1)]
 
     def of_dofs(self, topology: Topology, x: Array) -> Array:
         return x[_tree_of(topology, topology.v_start)]
@@ -133,11 +147,18 @@ class IslandClocks(NamedTuple):
     def each(self) -> bool:
         return True
 
+    def apart(self, max_dt: Array | float) -> Any:
+        return STEPS * max_dt
+
     def of_all(self, x: Array) -> Array:
         return x.all()
 
     def latest(self, x: Array) -> Array:
         return x.max()
+
+    def waiting(self, asleep: Array | None, h: Array, left: Array, fresh: Array) -> Array | None:
+        stand = (h == 0) & ~(h == left).all() & ~fresh  # where they are all to meet, but others are not there yet
+        return jnp.where(stand, 0, -1).astype(jnp.int32)
 
     def under_way(self, tree: Array, contacts: Contacts, h: Array, fresh: Array) -> Contacts:
         return contacts._replace(active=contacts.active & (self.of_contacts(tree, h > 0) | fresh))
@@ -152,9 +173,10 @@ class IslandClocks(NamedTuple):
     def along(self, model: Model, q: Array, v: Array, h: Array) -> Array:
         return integrate_q(model, q, v * self.of_dofs(model.topology, h), 1.0)
 
-    def _gathered(self, tree: Array, x: Array, start: Array, how: str) -> Array:
-        at = _padded(self.island, len(self.island))[tree.min(1)]
-        return getattr(start.at[at], how)(x)[self.island]
+    def _of(self, how: Callable[[Array, Array], Array], tree: Array, x: Array, neutral: float) -> Array:
+        trees = len(self.island)
+        of_contact = _padded(self.island, trees)[tree.min(1)]  # the world is the last
+        return combined(how, x, of_contact, trees, neutral)[self.island]
 
 
 Clocks = OneClock | IslandClocks

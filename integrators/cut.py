@@ -32,20 +32,24 @@ from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model, Topology
 from ..engine.state import State
-from .clocks import IslandClocks
+from .clocks import Clocks, IslandClocks
+from .lanes import Lane
 from .motion.exact import TURNING, free_bodies
 from .motion.forces import Drive
 from .rules import Rules
+from .sensitivity import sight
 
-STEPS = 4.0  # longest steps that clocks run apart
+MANY = 32  # trees: of fewer, whose ticks are cheap, clocks of their own cost more than they save
 SURE = 1.01  # times as far, for rounding
+GAINING = ("newton",)  # laws under which an impact may gain energy
 
 
 def may_be_cut(rules: Rules, topology: Topology) -> bool:
     """Whether trees may go by clocks of their own: several free bodies, and nothing else that moves."""
-    plain = rules.clocks == "islands" and rules.scheme == "exact" and rules.resting == "solve" and not rules.limits
-    plain = plain and rules.time_control != "fixed" and not topology.driven and not any(topology.gripped)
-    return plain and bool(topology.pairs) and trees_of(topology).n > 1 and bool(free_bodies(topology).all())
+    wanted = rules.clocks == "islands" or (rules.clocks == "auto" and trees_of(topology).n >= MANY)
+    plain = rules.scheme == "exact" and rules.resting == "solve" and rules.time_control != "fixed" and not rules.limits
+    bodies = trees_of(topology).n > 1 and free_bodies(topology).all() and not topology.driven
+    return wanted and plain and rules.law not in GAINING and bool(topology.pairs) and bool(bodies)
 
 
 def together(topology: Topology) -> IslandClocks:
@@ -53,13 +57,26 @@ def together(topology: Topology) -> IslandClocks:
     return IslandClocks(jnp.zeros(trees_of(topology).n, jnp.int32))
 
 
+def parted(
+    model: Model, lane: Lane, h: Array, after: State, told: Drive, bounds: Proximities, seen: Array | None, left: Array
+) -> Clocks:
+    """Who goes by which clock after steps h (T,) that led to the state `after`: as before, until all clocks have met.
+
+    told, bounds, seen: as for `cut`.  left: (T,) until they meet again [s]."""
+    if not lane.clocks.each():
+        return lane.clocks
+    near, met = sight(after.q) * model.gap_band, lane.fresh | (h == lane.clock.left).all()
+    again = lambda: cut(model, after, told, bounds, seen, near, left.max())  # noqa: E731
+    return jax.lax.cond(met, again, lambda: lane.clocks)
+
+
 def cut(
-    model: Model, state: State, told: Drive, bounds: Proximities, seen: Array | None, sight: Array, time: Array
+    model: Model, state: State, told: Drive, bounds: Proximities, seen: Array | None, near: Array, time: Array
 ) -> IslandClocks:
     """Which trees go by which clock for a time () [s], all of them being at `state` now.
 
     bounds: how far apart each pair is at least.  seen: (ns,) [m] how far each shape may go and meet nothing that has no
-    row; None: all have.  sight: () how near is in sight [m].
+    row; None: all have.  near: () how near is in sight [m].
     """
     model, state, told, bounds, seen = stop_gradient((model, state, told, bounds, seen))
     topology, body = model.topology, _Bodies.of(model, state, told)
@@ -69,7 +86,7 @@ def cut(
     a, b = shapes_of(topology, pair)
     tree_a, tree_b = jnp.asarray(tree)[a], jnp.asarray(tree)[b]
     both = active & (tree_a != tree_b) & (jnp.maximum(tree_a, tree_b) < len(body.s))
-    gap = bounds.gap - sight
+    gap = bounds.gap - near
 
     def ways(island: Array) -> Array:
         """(ns,) how far any point of each shape gets [m]."""
@@ -112,8 +129,8 @@ def cut(
 
 
 class _Bodies(NamedTuple):
-    """Of trees (T,), see the module: s, r; 1/sqrt(m), 1/sqrt(I); driven: () whether anything but constant forces acts on
-    any."""
+    """Of trees (T,), see the module: s, r; 1/sqrt(m), 1/sqrt(I); driven: () whether anything but constant forces acts
+    on any."""
 
     s: Array
     r: Array
@@ -123,7 +140,7 @@ class _Bodies(NamedTuple):
 
     @staticmethod
     def of(model: Model, state: State, told: Drive) -> _Bodies:
-        topology, trees = model.topology, trees_of(model.topology)
+        trees = trees_of(model.topology)
         link = np.argsort(trees.of_link[:-1], kind="stable")[: trees.n]  # of each tree
         dofs = trees.dofs
         mass, inverse = model.mass[link], Sym3.of(model.inertia[link]).inverse()

@@ -123,7 +123,7 @@ def rollout(
     max_contacts: int | None = None,
     max_pairs: int | None = None,
     max_impacts: int | None = None,
-    clocks: str = "one",
+    clocks: str = "auto",
     reverse: bool = False,
     devices: int | Sequence[Any] | None = None,
     chunk: int | None = None,
@@ -156,6 +156,10 @@ def rollout(
         which a lane stops, and its code says so.
     max_impacts: of one instant, after which what still closes is stopped without bounce, and the code says so. None: 2
         for each contact there is room for by default, at least 256.
+    clocks: "one": whatever strikes ends the step of all bodies. "islands": free bodies that cannot meet for a while go
+        forward, back and to rest apart, each island by a clock of its own; what comes out is the same but for rounding.
+        Not with motors, springs, joints, conveyors, windows, functions, derivatives, scheme or law="newton": there all
+        go by one. "auto": islands where there are 32 bodies or more.
     reverse: make room for derivatives in reverse mode (`jax.grad`); forward mode needs none. The run is a loop of just
         max_ticks turns then, which must be given, and remembers 2 sqrt(max_ticks) of them. See docs/derivatives.md.
     devices: that the lanes are spread over: a list, or so many. None: all that jax has here, if each gets a lane.

@@ -19,7 +19,7 @@ from ..engine.packed import once_a_model
 from .schemes import scheme_named
 
 TIME_CONTROLS = ("rollback", "likely", "fixed")
-CLOCKS = ("islands", "one")
+CLOCKS = ("auto", "islands", "one")
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Rules:
     finds bodies as deep in each other as one step takes them.  law: of impacts.  impacts: several at once,
     "sequential" or "simultaneous".  resting: "solve", "microcollisions" or "penalty".
     limits: whether any joint has limits.  max_contacts, max_pairs: room, None for the defaults.  max_impacts: of one
-    instant.  max_logged: of these, None for all.  clocks: "one" for all bodies, or "islands" for those that cannot meet
-    for a while (`cut.py`).
+    instant.  max_logged: of these, None for all.  clocks: "one" for all bodies, "islands": one for each island of those
+    that cannot meet for a while, or "auto": that where it pays (`cut.py`).
     """
 
     scheme: str = "exact"
@@ -45,7 +45,7 @@ class Rules:
     max_pairs: int | None = None
     max_impacts: int | None = None
     max_logged: int | None = 64
-    clocks: str = "one"
+    clocks: str = "auto"
 
     def paced(self, model: Model, h: Array) -> Model:
         """The model with the speed below which contacts rest in steps of length h [s]: some ways to rest need more."""

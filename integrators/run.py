@@ -16,13 +16,14 @@ from ..engine.algebra import bounded
 from ..engine.algebra.fence import available
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open, OpenRecord
-from ..engine.native.primitive import native
+from ..engine.native.primitive import differentiated, native
 from ..engine.packed import Packed, unpacked
 from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..engine.state import State
 from .clock import Frames
+from .clocks import ONE
 from .control import told_by
-from .cut import STEPS, may_be_cut
+from .cut import may_be_cut, together
 from .lanes import Counts, Lane
 from .motion.forces import Drive
 from .prepare import Told
@@ -67,8 +68,8 @@ def run(
     cuts: whether islands go by clocks of their own, of one scene.
     """
     model = rules.paced(model, max_dt)
-    apart = STEPS * max_dt if cuts else None
-    first = first_lane(rules, model, state, frames, told, window, apart=apart)
+    clocks = together(model.topology) if cuts else ONE
+    first = first_lane(rules, model, state, frames, told, window, clocks=clocks, max_dt=max_dt)
     record = record.with_frame(jnp.zeros(state.t.shape, jnp.int32), state)
 
     def busy(carry: tuple[Array, Lane, Record]) -> Array:
@@ -86,7 +87,7 @@ def run(
             record = stop_gradient(ticked).logged(stop_gradient(record))._replace(frames=kept)
         else:
             record = ticked.logged(record)
-        after = slept(model, ticked.lane, record, frames, told, apart) if sleeps else (ticked.lane, record)
+        after = slept(model, ticked.lane, record, frames, told, max_dt) if sleeps else (ticked.lane, record)
         return turns + 1, *after
 
     def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
@@ -122,7 +123,7 @@ def run_lane(
     rules, functions = static
     record, rows = closed(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
     sleeps = may_sleep(model.topology, functions)
-    cuts = may_be_cut(rules, model.topology) and functions == Drive() and window is None
+    cuts = may_be_cut(rules, model.topology) and functions == Drive() and window is None and not differentiated()
     ran = run(
         rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, max_ticks, sleeps=sleeps,
         window=window, cuts=cuts,

@@ -147,10 +147,12 @@ def seen(
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def seen_in_time(rules: Rules, model: Model, lane: Lane, tried: Proposal, look: Looks) -> tuple[Proposal, Seen, Array]:
+def seen_in_time(
+    rules: Rules, model: Model, lane: Lane, tried: Proposal, look: Looks, still: Array | None = None
+) -> tuple[Proposal, Seen, Array]:
     """The end of a proposal, what is seen there, and `Lane.late` there. Where something strikes, the end is when it
-    does."""
-    return tried, seen(rules, model, tried.state, look, _length(lane), lane.island), lane.late
+    does.  still: (T, *batch) -1 of trees that are looked at; None: all are."""
+    return tried, seen(rules, model, tried.state, look, _length(lane), still), lane.late
 
 
 def _length(lane: Lane) -> Array | None:
@@ -158,7 +160,7 @@ def _length(lane: Lane) -> Array | None:
 
 
 def _moved(rules: Rules, primals: Any, tangents: Any) -> Any:
-    model, lane, tried, look_within = differentiated_once(primals)
+    model, lane, tried, look_within, still = differentiated_once(primals)
     if tried.window is not None:
         raise TypeError("a run in windows has no derivatives, since what strikes in one has no time: leave out window=")
     fields, tree = jax.tree.flatten(model)
@@ -168,7 +170,7 @@ def _moved(rules: Rules, primals: Any, tangents: Any) -> Any:
     def look(q: Array, *own: Array) -> Seen:
         new = dict(zip(varied, own, strict=True))
         changed = jax.tree.unflatten(tree, [new.get(k, x) for k, x in enumerate(fields)])
-        return seen(rules, changed, replace(tried.state, q=q), look_within, _length(lane), lane.island)
+        return seen(rules, changed, replace(tried.state, q=q), look_within, _length(lane), still)
 
     d: Proposal = filled(tangents[2], tried)
     late = filled(tangents[1].late, lane.late)

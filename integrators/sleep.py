@@ -17,7 +17,7 @@ from jax import Array
 from ..engine.loops.measured import follows
 from ..engine.model import Model, Topology
 from ..engine.state import State
-from .clock import Clock, Frames, later, later_apart
+from .clock import Clock, Frames, later
 from .lanes import Lane
 from .motion.forces import Drive
 from .prepare import Told
@@ -49,10 +49,9 @@ def _never(primals: Any, tangents: Any) -> Any:
     return jnp.zeros_like(fresh), np.zeros(fresh.shape, jax.dtypes.float0)
 
 
-def slept(
-    model: Model, lane: Lane, record: Record, frames: Frames, told: Told, apart: Array | None = None
-) -> tuple[Lane, Record]:
-    """Lanes and their record after all frames that they sleep through.  apart: see `first_lane`."""
+def slept(model: Model, lane: Lane, record: Record, frames: Frames, told: Told, max_dt: Array) -> tuple[Lane, Record]:
+    """Lanes and their record after all frames that they sleep through."""
+    apart = lane.clocks.apart(max_dt)
     state, orders = lane.ready.state, lane.ready.told
 
     def some(carry: tuple[Clock, Array, Array, Record]) -> Array:
@@ -60,7 +59,7 @@ def slept(
 
     def frame(carry: tuple[Clock, Array, Array, Record]) -> tuple[Clock, Array, Array, Record]:
         clock, t, asleep, record = carry
-        after, reached = later(clock, clock.left, frames) if apart is None else later_apart(clock, clock.left, frames, apart)
+        after, reached = later(clock, clock.left, frames, apart)
         new = told(model, State(state.q, state.v, reached), after.frame)
         same = jax.tree.map(lambda x, y: (x == y).all(-1), orders, new)
         asleep = jnp.stack([asleep, *jax.tree.leaves(same)]).all(0)

@@ -23,9 +23,10 @@ FAINT = {4: 1e-4, 8: 1e-8}  # by the bytes of a number: part of what gravity doe
 
 
 def stilled(model: Model, before: State, h: Array, q: Array, v: Array, spread: Array) -> tuple[Array, Array]:
-    """q (*batch, nq), v (*batch, nv) at the end of a step of h [s], (*batch, 1) or (T + 1,) of each tree, of what stands still as they should be.
+    """q (*batch, nq), v (*batch, nv) at the end of a step, of what stands still as they should be.
 
-    before: the step's start.  spread: (*batch, nv) what contacts did in it [N m s, N s].
+    before: the step's start.  h: how long it is [s], as it goes with numbers of trees (*batch, T + 1).
+    spread: (*batch, nv) what contacts did in it [N m s, N s].
     """
     topology, trees = model.topology, trees_of(model.topology)
     tree = trees.of_link[:-1]

@@ -10,7 +10,7 @@ prepare     integrators   what the next tick starts from
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,17 +23,16 @@ from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, gravest, no_room
 from ..engine.state import State
-from .clock import Frames, later, later_apart, started, started_together, times, waiting
+from .clock import Frames, later, started, started_together, times
 from .clocks import ONE, Clocks
-from .cut import STEPS, cut, together
+from .cut import parted
 from .islands_asleep import woken
 from .lanes import Correction, Counts, Lane, Ready, Search, Window, select
-from .motion.forces import Drive
 from .prepare import Told, prepared, unprepared
 from .proposal import Proposal, kept, proposal
 from .recording import Record
 from .rules import Rules
-from .sensitivity import looks, seen, seen_in_time, sight
+from .sensitivity import looks, seen, seen_in_time
 from .sleep import unchanged
 from .striking import Early, struck_at, struck_early
 from .time_control import decide, stalled, step_to_try
@@ -67,17 +66,15 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     """
     with jax.named_scope("propose"):
         tried = led = proposal(rules, model, lane, *step_to_try(lane, max_dt))
-    clocks = lane.clocks
-    apart = STEPS * max_dt if clocks.each() else None
+    clocks, apart = lane.clocks, lane.clocks.apart(max_dt)
     look = looks(model, tried.state.q, tried.state.v, max_dt, apart)
-    still = lane.island if apart is None else waiting(lane.clock, tried.h, lane.fresh)
-    here = lane._replace(island=still)
-    tried, (near, bounds, contacts, rows, reach), late = seen_in_time(rules, model, here, tried, look)
+    still = clocks.waiting(lane.island, tried.h, lane.clock.left, lane.fresh)
+    tried, (near, bounds, contacts, rows, reach), late = seen_in_time(rules, model, lane, tried, look, still)
     with jax.named_scope("decide"):
         verdict = decide(rules, model, lane, tried, contacts, rows, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
         accepted = verdict.accepted & ~lane.done & ~full
-        clock, t = later(lane.clock, tried.h, frames) if apart is None else later_apart(lane.clock, tried.h, frames, apart)
+        clock, t = later(lane.clock, tried.h, frames, apart)
         island, wakes = (None, lane.done & False) if lane.island is None else woken(lane.island, contacts, rows)
     stopped = full | (~lane.done & (verdict.code == NOT_FINITE))
 
@@ -91,24 +88,17 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         with jax.named_scope("prepare"):
             after = State(tried.state.q, struck.v, t)
             orders = told(model, after, clock.frame)
-            new_clocks = clocks if apart is None else parted(orders, State(tried.state.q, struck.v, t))
+            who = parted(model, lane, tried.h, after, orders, bounds, reach, clock.left)
             found, led_by = (near, bounds, contacts, rows), (tried, lane.ready.state)
-            goes_on = lambda: prepared(  # noqa: E731
-                rules, model, after, *found, orders, max_dt, *led_by, island if apart is None else still, reach, new_clocks
-            )
+            stays = island if apart is None else still
+            goes_on = lambda: prepared(rules, model, after, *found, orders, max_dt, *led_by, stays, reach, who)  # noqa: E731
             ends = lambda: unprepared(rules, model, after, *found[1:], orders, reach, clock.left)  # noqa: E731
             ready = goes_on() if done.ndim else jax.lax.cond(done, ends, goes_on)
         code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
         awake = jnp.zeros_like(lane.fresh)
         count = struck.impacts.count if early is None else struck.impacts.count + early.count
-        new = Lane(ready, verdict.search, clock, counted(count), code, done, wakes, late, awake, island, new_clocks)
+        new = Lane(ready, verdict.search, clock, counted(count), code, done, wakes, late, awake, island, who)
         return new._replace(asleep=unchanged(lane, new)), struck.impacts, early
-
-    def parted(orders: Drive, after: State) -> Any:
-        """Who goes by which clock from here on."""
-        met = lane.fresh | ((lane.clock.left - tried.h).max(0) <= 0)
-        again = lambda: cut(model, after, orders, bounds, reach, sight(after.q) * model.gap_band, clock.left.max(0))  # noqa: E731
-        return jax.lax.cond(met, again, lambda: clocks)
 
     def refused() -> tuple[Lane, Impacts, Impacts | None]:
         code = jnp.where(stopped, gravest(lane.code, tried.code, contacts.code, verdict.code), lane.code)
@@ -139,16 +129,16 @@ def first_lane(
     told: Told,
     window: Array | None = None,
     island: Array | None = None,
-    apart: Array | None = None,
+    clocks: Clocks = ONE,
+    max_dt: Array | float = 0.0,
 ) -> Lane:
     """Lanes at their first states; their first tick goes nowhere and looks what is there.
 
     window: () or (*batch) how long windows are [s]; None: there are none.
     island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody ever does.
-    apart: () how long clocks of islands may run apart [s]; None: all go by one.
+    clocks: who goes by which clock.  max_dt: the longest step [s], where there are several.
     """
-    clocks: Clocks = ONE if apart is None else together(model.topology)
-    clock = started(state.t, frames)
+    clock, apart = started(state.t, frames), clocks.apart(max_dt)
     if apart is not None:
         clock = started_together(clock, trees_of(model.topology).n, apart)
 

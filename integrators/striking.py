@@ -39,7 +39,8 @@ def struck_at(
 
     u_n: (C, *batch) normal velocities of the contacts before them [m/s].
     now: (*batch) whether anything is to strike at all.
-    ended: (*batch) or (C, *batch) whether what still closes is left to the next step, which stops it (`contact/resting/`)."""
+    ended: (*batch) or (C, *batch) whether what still closes is left to the next step, which stops it
+        (`contact/resting/`)."""
     with jax.named_scope("respond"):
         here = contacts._replace(active=contacts.active & now & ~ended)
         struck = respond(

@@ -34,6 +34,7 @@ from .types import Unsupported
 
 VECTOR = 64  # bytes: so many lanes run side by side in a block as a vector of this size holds
 ROWS = 10007  # of an open array while a program is traced: so many as nothing else has
+_derived: ContextVar[bool] = ContextVar("within the derivative of a native program", default=False)
 log = logging.getLogger("carom.native")
 _within: ContextVar[bool] = ContextVar("within a native program", default=False)
 
@@ -128,7 +129,7 @@ class Program:
             def function(*leaves: Any) -> list[Any]:
                 primals, some = leaves[: len(self.avals)], iter(leaves[len(self.avals) :])
                 tangents = [next(some) if yes else _no_tangent(x) for x, yes in zip(primals, varying, strict=True)]
-                out, dots = jax.jvp(self.function, primals, tuple(tangents))
+                out, dots = _along(self.function, primals, tuple(tangents))
                 return [*out, *(d for x, d in zip(out, dots, strict=True) if _differentiable(x))]
 
             key = self.key and hashlib.sha256(f"{self.key} {varying}".encode()).hexdigest()
@@ -149,6 +150,19 @@ def _traced(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
             _within.reset(token)
 
     return jax.make_jaxpr(inside)(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
+
+
+def differentiated() -> bool:
+    """Whether what is being traced is the derivative of a native program."""
+    return _derived.get()
+
+
+def _along(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+    token = _derived.set(True)
+    try:
+        return jax.jvp(function, primals, tangents)
+    finally:
+        _derived.reset(token)
 
 
 def _differentiable(x: Any) -> bool:
@@ -257,7 +271,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program, b
     if any(isinstance(t, pe.JaxprTracer) for t in given):  # to be transposed: jax must see what it is
         whole = [t if yes else _no_tangent(p) for p, t, yes in zip(primals, tangents, varying, strict=True)]
         plain = jax.jit(functools.partial(_as_jax, program=program, batched=batched))
-        return jax.jvp(plain, tuple(primals), tuple(whole))
+        return _along(plain, tuple(primals), tuple(whole))
     derived = program.derivative(varying)
     lanes = batched + tuple(b for b, yes in zip(batched, varying, strict=True) if yes)
     out = native_p.bind(*primals, *given, program=derived, batched=lanes)

@@ -50,7 +50,8 @@ def exact(
         return rk4(model, state, h, control, impulses)
     links = np.flatnonzero(free).tolist()
     forest = Forest.of(model, q=state.q, v=state.v)
-    q, v = _flight(forest, model, state, h if each is None else each[trees_of(model.topology).of_link[links]], impulses, links)
+    flight = h if each is None else each[trees_of(model.topology).of_link[links]]
+    q, v = _flight(forest, model, state, flight, impulses, links)
     flies = _flies(forest, model, control, links)
 
     def stepped() -> State:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.contact.approach import _least, first_time
+from carom.contact.approach import _times, first_time
 from carom.contact.determine import phases
 
 ROUNDING = 1e-9  # relative: eigenvalues of companion matrices lose half the digits where two roots nearly meet
@@ -87,7 +87,7 @@ def test_what_rests_is_not_waited_for() -> None:
     model: Any = SimpleNamespace(gap_band=band, rest_speed=slow)
     contacts: Any = SimpleNamespace(active=g <= 10 * band, gap=g)
     resting = np.asarray(phases(model, contacts, jnp.asarray(u)).resting)
-    one = jax.vmap(lambda g, u: _least(model, g[None], u[None], jnp.array([-9.81])))
+    one = jax.vmap(lambda g, u: _times(model, g[None], u[None], jnp.array([-9.81]))[0])
     time = np.asarray(one(g, u))
     np.testing.assert_array_equal(time[resting], np.inf)
     assert np.isfinite(time[~resting & (u > 0)]).all()  # what flies comes back

@@ -159,9 +159,9 @@ class MujocoWorld:
         spec.option.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         spec.option.timestep = h
         spec.option.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator.upper()}")
-        among_moving = int(mutual(topology))
+        among_moving, found = int(mutual(topology)), materials(model)
         for shape, (kind, link) in enumerate(zip(topology.shape_kinds, topology.shape_links, strict=True)):
-            (mu, e), world = material(model, shape), link < 0
+            (mu, e), world = found[shape], link < 0
             body = spec.worldbody if world else spec.body(f"link{link}")
             body.add_geom(
                 type=getattr(mujoco.mjtGeom, f"mjGEOM_{kind.upper()}"), pos=model.shape_position[shape],
@@ -249,17 +249,19 @@ def mutual(topology: Any) -> bool:
     return pairs > 0
 
 
-def material(model: Any, shape: int) -> tuple[float, float]:
-    """Friction and restitution of a shape. Where the world is met, the world's count: they must be alike for all."""
-    topology = model.topology
-    world = topology.shape_links[shape] < 0
-    found = {
-        (float(mu), float(e))
-        for (a, b), mu, e in zip(topology.pairs, model.pair_friction, model.pair_restitution, strict=True)
-        if shape in (a, b) and (world or topology.shape_links[a] >= 0 <= topology.shape_links[b])
-    }
-    assert len(found) <= 1, "the peers' shapes have one material each"
-    return found.pop() if found else (0.0, 1.0)  # such that the greater friction and the smaller restitution count
+def materials(model: Any) -> list[tuple[float, float]]:
+    """Friction and restitution of each shape. Where the world is met, the world's count: they must be alike for all."""
+    moves = np.array(model.topology.shape_links) >= 0
+    pairs = np.array(model.topology.pairs, int).reshape(-1, 2)
+    numbers = np.stack([model.pair_friction, model.pair_restitution], -1)
+    own = np.tile((0.0, 1.0), (len(moves), 1))  # such that the greater friction and the smaller restitution count
+    for shapes, others in (pairs.T, pairs.T[::-1]):
+        counts = ~moves[shapes] | moves[others]
+        own[shapes[counts]] = numbers[counts]
+    for shapes, others in (pairs.T, pairs.T[::-1]):
+        counts = ~moves[shapes] | moves[others]
+        assert (own[shapes[counts]] == numbers[counts]).all(), "the peers' shapes have one material each"
+    return [(float(mu), float(e)) for mu, e in own]
 
 
 def _spring(e: float, h: float) -> tuple[float, float]:

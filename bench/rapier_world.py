@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from .peers import material, mutual, recorded
+from .peers import materials, mutual, recorded
 
 
 class RapierWorld:
@@ -74,8 +74,8 @@ def _rapier_world(rapier: Any, model: Any, h: float, q: np.ndarray, v: np.ndarra
     topology, world = model.topology, rapier.PhysicsWorld(gravity=_floats(model.gravity))
     world.integration_parameters.dt = h
     shapes: dict[int, list[Any]] = {link: [] for link in range(-1, topology.n_links)}
-    for shape, link in enumerate(topology.shape_links):
-        shapes[link].append(_collider(rapier, model, shape, material(model, shape)))
+    for shape, (link, own) in enumerate(zip(topology.shape_links, materials(model), strict=True)):
+        shapes[link].append(_collider(rapier, model, shape, own))
     for plane in shapes[-1]:
         world.add_collider(plane)
     ground, handles = world.add_body(rapier.RigidBody.fixed()), []

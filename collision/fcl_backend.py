@@ -98,6 +98,7 @@ def _fcl() -> Any:
 
 # -- lanes ---------------------------------------------------------------------------------------------------------
 
+ENDLESS = 1e100  # [m] FCL's tree of boxes takes the volume of a box, and crashes where that is not finite
 _LOCK = threading.Lock()  # callbacks of several devices share FCL's objects
 
 
@@ -131,8 +132,12 @@ class _Lane(NamedTuple):
 
     def finite(self) -> Any:
         """(ns,) whether a shape and its pose are."""
-        poses = np.isfinite(self.positions).all(axis=-1) & np.isfinite(self.rotations).all(axis=(-2, -1))
-        return poses & np.array([body.shape.finite for body in self.bodies], bool)
+        poses = (np.abs(self.positions) < ENDLESS).all(axis=-1) & np.isfinite(self.rotations).all(axis=(-2, -1))
+        return poses & np.array([_has_end(body.shape) for body in self.bodies], bool)
+
+
+def _has_end(shape: HostShape) -> bool:
+    return shape.finite and (shape.kind == "plane" or bool((np.abs(shape.bounds) < ENDLESS).all()))
 
 
 def _lane_rows(lane: _Lane) -> tuple[list[Row], bool]:

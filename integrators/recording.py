@@ -114,7 +114,8 @@ class Events:
     point, normal: (..., E, 3) in the world [m]; the normal is from B to A. Zeros at a limit.
     u_before, u_after, impulse: (..., E, 3) of A against B, in the contact frame (t1, t2, n) [m/s, N s]; at a limit of
     a revolute joint rad/s and N m s.
-    energy_before, energy_after: (..., E) kinetic energy of the scene [J].  code: (..., E) what the law says.
+    energy_before, energy_after: (..., E) kinetic energy of the scene [J]; where islands go by clocks of their own, with
+    that of the others as they stand.  code: (..., E) what the law says.
     count: (...) rows that are real.  missed: (...) impacts for which there was no row.  law: of the impacts.
     """
 

@@ -89,11 +89,11 @@ def compile_scene(
     arrays = _link_arrays(links) | shape_arrays | {"gravity": gravity, "gap_band": 0.0, "rest_speed": 0.0}
     arrays |= {"baumgarte": 0.0} | no_loops()
     arrays |= {f: np.concatenate([joint.dofs[f] for joint in joints]) for f in DOF_FIELDS}
-    on_device = lambda x: jnp.asarray(np.asarray(x, kind))  # noqa: E731  # converted by numpy: there is nothing to compile
-    model = Model(topology=topology, **{name: on_device(array) for name, array in arrays.items()})
+    on_device = lambda name, x: jnp.asarray(check.in_kind("scene", name, x, kind))  # noqa: E731  # by numpy: there is nothing to compile
+    model = Model(topology=topology, **{name: on_device(name, array) for name, array in arrays.items()})
     model = model.replace(topology=replace(topology, shape_window=windows(model)), **_touch(spec, model))
     q, v = np.concatenate([link.q for link in links]), np.concatenate([link.v for link in links])
-    state = State(q=on_device(q), v=on_device(v), t=on_device(0.0))
+    state = State(q=on_device("q", q), v=on_device("v", v), t=on_device("t", 0.0))
     model, state = with_loops(spec, model, state)
     if overlaps == "warn" and (text := overlap_text(model, np.asarray(state.q), owners)):
         warnings.warn(text, check.SceneWarning, stacklevel=2)

@@ -15,6 +15,8 @@ import numpy as np
 from ...collision.plain import plain
 from ...collision.poses import Array
 
+MOST = 1e12  # of lengths, masses, moments and speeds, in SI units: what is larger leaves no room for its square
+RANGED = ("m", "m/s", "m/s^2", "rad/s", "kg", "kg m^2", "kg/m^3")
 UNIT_TOLERANCE = 1e-3  # a quaternion this close to length one was rounded, further away it is a mistake
 
 
@@ -50,11 +52,24 @@ def reject_name(where: str, field: str, name: Any, known: Iterable[str], must: s
 
 
 def numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: str = "") -> Array:
-    """Finite numbers of this shape; -1 in shape stands for any length."""
+    """Finite numbers of this shape; -1 in shape stands for any length. Those with a unit in RANGED are no larger than
+    MOST."""
     array = any_numbers(where, field, value, shape, unit)
     if not np.isfinite(array).all():
         reject(where, field, value, f"it must be finite: give {_wanted(shape, unit)}")
+    if unit in RANGED and (np.abs(array) > MOST).any():
+        reject(where, field, value, f"no number in it may be larger than {MOST:g} {unit}: choose other units")
     return array
+
+
+def in_kind(where: str, field: str, array: Array, kind: Any) -> Array:
+    """Checked numbers in the dtype that was asked for, in which finite ones must stay finite."""
+    with np.errstate(over="ignore"):
+        made = np.asarray(array, kind)
+    if made.dtype.kind == "f" and (np.isinf(made) & np.isfinite(array)).any():
+        largest = np.asarray(array)[np.isinf(made) & np.isfinite(array)].flat[0]
+        reject(where, field, largest, f"it is too large for {made.dtype.name}: choose other units, or dtype='float64'")
+    return made
 
 
 def any_numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: str = "") -> Array:

@@ -21,6 +21,7 @@ from ...engine.forest import Forest
 from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ...engine.state import State
+from ..compiling.check import MOST
 from .asleep import Asleep
 from .pool import PoolError, Spares
 
@@ -53,7 +54,10 @@ class Standing:
     def changed(self, q: Any = None, v: Any = None, t: Any = None) -> Standing:
         """With some of the state changed; whose changes wakes up."""
         old: Any = self.state
-        q, v, t = (a if b is None else np.asarray(b, a.dtype) for a, b in ((old.q, q), (old.v, v), (old.t, t)))
+        with np.errstate(over="ignore"):
+            q, v, t = (a if b is None else np.asarray(b, a.dtype) for a, b in ((old.q, q), (old.v, v), (old.t, t)))
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            raise ValueError(f"that would leave the world with numbers that {q.dtype} cannot hold; it is as it was")
         new = State(q, v, t)
         return Standing(self.model, self.spares, new, self.asleep.moved(old, new))
 
@@ -173,10 +177,14 @@ class Standing:
 
 
 def checked(name: str, value: Any, length: int) -> Array:
-    """So many finite numbers, or an error that says which are not."""
-    numbers = np.asarray(value, np.float64)
-    if numbers.shape != (length,) or not np.isfinite(numbers).all():
-        raise ValueError(f"{name} is {value!r}; it must be {length} finite number{'s' * (length > 1)}")
+    """So many numbers of no more than MOST, or an error that says which are not."""
+    try:
+        numbers = np.asarray(value, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.array(np.nan)
+    if numbers.shape != (length,) or not (np.abs(numbers) <= MOST).all():
+        must = f"it must be {length} finite number{'s' * (length > 1)} of at most {MOST:g}"
+        raise ValueError(f"{name} is {value!r}; {must}")
     return numbers
 
 

@@ -112,6 +112,7 @@ class Live:
         frame, places = self._stepper.step(before, asleep.island, self._pushes, motors, asked)
         code = results.Code(int(frame.code))
         if code.grave:
+            self._pushes[:] = 0  # they may be why, and the next frame would fail as well
             results.raise_for(frame.code, self.state.t)
         if code != results.OK and code not in self._warned:
             self._warned.add(code)

@@ -335,7 +335,7 @@ def test_single_precision():
 
 
 @pytest.mark.parametrize("margin", [np.inf, 0.5])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
 def test_poses_that_are_not_finite(bad, margin):
     model, state = _crowd(8)
     q = np.tile(np.asarray(state.q), (2, 1))

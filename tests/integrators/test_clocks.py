@@ -102,6 +102,8 @@ def test_ticks_are_those_of_the_busiest():
     assert int(many.events.count) == int(one.events.count) > 50
     assert (np.diff(many.events.t[: int(many.events.count)]) >= 0).all()
     np.testing.assert_allclose(many.q, one.q, rtol=0, atol=1e-12)
+    lost = [np.asarray(run.events.energy_before - run.events.energy_after) for run in (one, many)]
+    np.testing.assert_allclose(*lost, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(40))

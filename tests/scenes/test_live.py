@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import carom
+from carom.engine.results import SimulationError
 from carom.scenes.live.pool import PoolError
 from carom.scenes.live.saves import HEADER, SaveError
 from carom.scenes.live.world import Live
@@ -265,11 +266,40 @@ def test_errors_name_what_is_wrong(world: Live) -> None:
         (lambda: world.teleport("arm", position=(0, 0, 1)), "'arm' is no free body: move it by set_joint"),
         (lambda: world.teleport("ball", quaternion=(1, 1, 0, 0)), "of length 1.41421; it must have length 1"),
         (lambda: world.set_joint("arm", q=(1, 2)), "q is .* it must be 1 finite number"),
+        (lambda: world.apply_force("ball", "up"), "force is 'up'; it must be 3 finite numbers"),
+        (
+            lambda: world.apply_impulse("ball", (0, 0, 1e39)),
+            r"force is .*1e\+39\); it must be 3 finite numbers of at most",
+        ),
+        (lambda: world.teleport("ball", position=(0, -1e200, 0)), "position is .* at most 1e\\+12"),
+        (lambda: world.set_joint("arm", v=1e39), "v is .* it must be 1 finite number of at most"),
         (lambda: world.step(-1), "dt is -1; it must be a positive number of seconds"),
         (lambda: world.on_contact(print, "flor"), "nothing that can be touched is called 'flor'"),
     ):
         with pytest.raises(ValueError, match=why):
             wrong()
+
+
+def test_what_a_dtype_cannot_hold_is_refused_and_leaves_the_world_as_it_was() -> None:
+    """Bodies of next to no mass, in single precision: what throws them out of all bounds is told, and forgotten."""
+    b = carom.SceneBuilder(gravity=(0, 0, 0))
+    b.add_body("balloon", [carom.Sphere(10.0)], mass=1e-9)
+    world = Live(b, dtype="float32", warm=False)
+    world.step()
+    saved = world.save()
+    for _ in range(100):
+        world.apply_force("balloon", (1e12, 0, 0))
+    with pytest.raises(SimulationError):
+        world.step()
+    assert world.save() == saved
+    world.step()
+    assert np.isfinite(world.state.v).all()
+    b.add_body("mote", [carom.Sphere(0.1)], mass=1e-30, position=(50, 0, 0))
+    world = Live(b, dtype="float32", warm=False)
+    saved = world.save()
+    with pytest.raises(ValueError, match="numbers that float32 cannot hold; it is as it was"):
+        world.apply_impulse("mote", (1e12, 0, 0), (50, 1, 0))
+    assert world.save() == saved
 
 
 def test_worlds_that_cannot_be_are_refused() -> None:

@@ -111,7 +111,10 @@ WRONG = {
     "inertia not finite": (body(inertia=(1, 1, INF)), 'body "ball"', "inertia", "inf", "must be finite"),
     "com of 2 numbers": (body(com=(0, 0)), 'body "ball"', "com", "(0, 0)", "give 3 numbers in m"),
     "inertia on a massless link": (link(mass=0), 'link "arm"', "inertia", "(1.0, 1.0, 1.0)", "leave it out"),
+    "too heavy": (body(mass=1e13), 'body "ball"', "mass", "10000000000000.0", "may be larger than 1e+12 kg"),
     # bodies: pose and velocity
+    "far out": (body(position=(0, 0, 1e200)), 'body "ball"', "position", "(0, 0, 1e+200)", "may be larger than 1e+12 m"),
+    "too fast": (body(linear_velocity=(-1e40, 0, 0)), 'body "ball"', "linear_velocity", "(-1e+40, 0, 0)", "1e+12 m/s"),
     "position of 2 numbers": (body(position=(0, 0)), 'body "ball"', "position", "(0, 0)", "shape must be (3,)"),
     "NaN position": (body(position=(0, NAN, 0)), 'body "ball"', "position", "(0, nan, 0)", "give 3 numbers in m"),
     "zero quaternion": (body(quaternion=(0,) * 4), 'body "ball"', "quaternion", "(0, 0, 0, 0)", "give w x y z"),
@@ -119,6 +122,7 @@ WRONG = {
     "infinite velocity": (body(linear_velocity=(INF, 0, 0)), 'body "ball"', "linear_velocity", "(inf, 0, 0)", "m/s"),
     "scalar spin": (body(angular_velocity=1.0), 'body "ball"', "angular_velocity", "1.0", "give 3 numbers in rad/s"),
     # shapes
+    "a huge ball": (body(shapes=[Sphere(1e200)]), 'body "ball", shape 0 (sphere)', "radius", "1e+200", "larger than 1e+12 m"),
     "negative radius": (body(shapes=[Sphere(-0.1)]), 'body "ball", shape 0 (sphere)', "radius", "-0.1", "in m"),
     "flat box": (body(shapes=[Box((1, 0, 1))]), "shape 0 (box)", "half_extents", "(1, 0, 1)", "must be positive"),
     "no half length": (body(shapes=[Capsule(1, 0)]), "shape 0 (capsule)", "half_length", "0", "must be positive"),

@@ -37,6 +37,15 @@ BAD = {
         GOOD.replace("</link>", '<collision><geometry><sphere radius="-1"/></geometry></collision></link>', 1),
         "a size of the sphere is -1",
     ),
+    "huge": (
+        GOOD.replace("</link>", '<collision><geometry><sphere radius="1e200"/></geometry></collision></link>', 1),
+        r"radius is 1e\+200; no number in it may be larger than 1e\+12 m",
+    ),
+    "far out": (
+        GOOD.replace("</link>", '<collision><origin xyz="0 0 1e308"/><geometry><sphere radius="1"/></geometry>'
+                     "</collision></link>", 1),
+        r"position is .*1e\+308\); no number in it may be larger than 1e\+12 m",
+    ),
     "unknown leader": (GOOD.replace("<limit", '<mimic joint="jj"/><limit'), r'follows "jj".*did you mean "j"\?'),
     "free joint inside": (
         GOOD.replace("</robot>", link("c") + joint("k", "floating", "b", "c") + "</robot>"),

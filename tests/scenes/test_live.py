@@ -281,24 +281,23 @@ def test_errors_name_what_is_wrong(world: Live) -> None:
 
 
 def test_what_a_dtype_cannot_hold_is_refused_and_leaves_the_world_as_it_was() -> None:
-    """Bodies of next to no mass, in single precision: what throws them out of all bounds is told, and forgotten."""
+    """In single precision: what throws bodies out of all bounds is told, and forgotten."""
     b = carom.SceneBuilder(gravity=(0, 0, 0))
-    b.add_body("balloon", [carom.Sphere(10.0)], mass=1e-9)
+    b.add_body("ball", [carom.Sphere(0.1)], mass=1.0)
     world = Live(b, dtype="float32", warm=False)
     world.step()
     saved = world.save()
-    for _ in range(100):
-        world.apply_force("balloon", (1e12, 0, 0))
+    world._pushes[0, 3] = 1e39  # more than any number of calls adds up to
     with pytest.raises(SimulationError):
         world.step()
     assert world.save() == saved
     world.step()
     assert np.isfinite(world.state.v).all()
-    b.add_body("mote", [carom.Sphere(0.1)], mass=1e-30, position=(50, 0, 0))
+    b.add_body("mote", [carom.Sphere(0.1)], mass=1e-30, position=(5, 0, 0))
     world = Live(b, dtype="float32", warm=False)
     saved = world.save()
     with pytest.raises(ValueError, match="numbers that float32 cannot hold; it is as it was"):
-        world.apply_impulse("mote", (1e12, 0, 0), (50, 1, 0))
+        world.apply_impulse("mote", (1e12, 0, 0), (5, 1, 0))
     assert world.save() == saved
 
 

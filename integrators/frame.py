@@ -47,7 +47,7 @@ class Frame(NamedTuple):
     """state: where the frame ended.  left: () of its time [s], 0 if all of it passed.  ticks: () it took.
 
     before, after: what touched at its start and at its end.  impacts: in their order; impulses in world axes.
-    carried: what rested in its steps, one after another; where there is no room for all, in the first and the last.
+    carried: what rested in its steps, one after another; where there is no room for all, later ones are added up.
     code: () of what went wrong; a frame whose ticks were used up is well.
     contacts, pairs: () the most contacts at one time; near pairs that there was no room for, 0 where there was.
     windows: () steps that were windows.
@@ -139,18 +139,42 @@ def _touching(contacts: Contacts, real: Array, impulse: Vec3 | None = None) -> T
 
 
 def _appended(log: Touching, rows: Array, new: Touching, keep: Array) -> tuple[Touching, Array]:
-    """The log, whose first rows () are real, with a step's behind them, or at its end, if these are to be kept; and how
-    many are real then."""
+    """The log, whose first rows () are real, with those of a step if they are to be kept; and how many are real then.
+
+    They go behind the others. Where there is no room, what a pair does is added to what it did in the log's last rows.
+    """
     own = len(new.pair)
-    start = jnp.minimum(rows, len(log.pair) - own)
     number = jnp.arange(1, own + 1, dtype=jnp.int32)
-    end = start + jnp.where(new.pair >= 0, number, 0).max(initial=0)
+    real = jnp.where(new.pair >= 0, number, 0).max(initial=0)
+    last = len(log.pair) - own
+    fits = rows <= last
 
-    def put(log: Array, new: Array) -> Array:
-        old = jax.lax.dynamic_slice_in_dim(log, start, own)
-        return jax.lax.dynamic_update_slice_in_dim(log, jnp.where(keep, new.astype(log.dtype), old), start, 0)
+    def behind() -> Touching:
+        start = jnp.minimum(rows, last)
+        return jax.tree.map(lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y.astype(x.dtype), start, 0), log, new)
 
-    return jax.tree.map(put, log, new), jnp.where(keep, end, rows)
+    def added() -> Touching:
+        end = jax.tree.map(lambda x: x[last:], log)
+        end = jax.lax.fori_loop(jnp.int32(0), real, lambda k, end: _added(end, *(x[k] for x in new)), end)
+        return jax.tree.map(lambda x, y: x.at[last:].set(y), log, end)
+
+    log = jax.lax.cond(keep, lambda: jax.lax.cond(fits, behind, added), lambda: log)
+    return log, jnp.where(keep & fits, rows + real, rows)
+
+
+def _added(rows: Touching, pair: Array, point: Array, normal: Array, impulse: Array) -> Touching:
+    """With a row added to the first one of its pair, or in the first place that is free."""
+    same, free = rows.pair == pair, rows.pair < 0
+    old = same.any()
+    at = jnp.argmax(jnp.where(old, same, free)).astype(jnp.int32)
+    there = (pair >= 0) & (old | free.any())
+    new = pair, point, normal, impulse + jnp.where(old, rows.impulse[at], 0)
+    return Touching(
+        *(
+            jax.lax.dynamic_update_index_in_dim(x, jnp.where(there, y, x[at]), at, 0)
+            for x, y in zip(rows, new, strict=True)
+        )
+    )
 
 
 def _in_world(events: Events) -> Events:

@@ -280,6 +280,19 @@ def test_errors_name_what_is_wrong(world: Live) -> None:
             wrong()
 
 
+def test_a_long_frame_tells_all_that_rested() -> None:
+    """A box slides for a frame of 120 steps, which are more than are kept one by one."""
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.1)
+    b.add_body(
+        "box", [carom.Box((0.1, 0.1, 0.1))], mass=2.0, position=(0, 0, 0.1), linear_velocity=(5, 0, 0), friction=0.1
+    )
+    world = Live(b, dt=0.5, max_dt=1 / 240, max_ticks=400, warm=False)
+    world.step()
+    (touch,) = world.contacts()
+    np.testing.assert_allclose(touch.impulse, 2.0 * 9.81 * 0.5 * np.array([-0.1, 0, 1]), rtol=0, atol=1e-4)
+
+
 def test_what_a_dtype_cannot_hold_is_refused_and_leaves_the_world_as_it_was() -> None:
     """In single precision: what throws bodies out of all bounds is told, and forgotten."""
     b = carom.SceneBuilder(gravity=(0, 0, 0))

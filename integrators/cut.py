@@ -11,7 +11,8 @@ where it is by more than the one, times t, and the other, times t and the swing 
 
 Bodies are tied where that lets them come in sight of each other. Tied bodies share their energy, which lets them go
 farther, and may tie more. Where a body may go farther than it was looked about for, all go by one clock; and so where
-springs, motors or damping act on free bodies. Contacts let what is too deep come out at half the rest speed, at most.
+springs, motors or damping act on free bodies. A contact lets what is too deep come out at half the rest speed, at
+most, and so may each of those that lie on each other in an island.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from jax.lax import stop_gradient
 from ..collision.bounds import norm, reach, root
 from ..collision.proximities import Proximities
 from ..collision.safe_step import shapes_of
+from ..contact.resting.solve import PUSH
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.dynamics.trees import trees_of
@@ -91,8 +93,9 @@ def cut(
     def ways(island: Array) -> Array:
         """(ns,) how far any point of each shape gets [m]."""
         s, r = (root(jnp.zeros_like(x).at[island].add(x * x))[island] for x in (body.s, body.r))
+        number = jnp.zeros_like(body.s).at[island].add(1)[island]
         energy = s + r * time
-        way = (energy * body.lightness + model.rest_speed) * time
+        way = (energy * body.lightness + number * PUSH * model.rest_speed) * time
         turn = energy * body.slenderness * time
         way, turn = (jnp.concatenate([x, jnp.zeros_like(x[:1])])[tree] for x in (way, turn))
         turned = jnp.where(swing > 0, jnp.minimum(swing * turn, 2 * full), 0)

@@ -98,7 +98,8 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         awake = jnp.zeros_like(lane.fresh)
         count = struck.impacts.count if early is None else struck.impacts.count + early.count
         new = Lane(ready, verdict.search, clock, counted(count), code, done, wakes, late, awake, island, who)
-        return new._replace(asleep=unchanged(lane, new)), struck.impacts, early
+        all_went = clocks.of_all(tried.h > 0)  # who waits for others does not rest
+        return new._replace(asleep=unchanged(lane, new) & all_went), struck.impacts, early
 
     def refused() -> tuple[Lane, Impacts, Impacts | None]:
         code = jnp.where(stopped, gravest(lane.code, tried.code, contacts.code, verdict.code), lane.code)

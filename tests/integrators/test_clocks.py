@@ -163,6 +163,20 @@ def test_a_shot_meets_what_it_would_meet():
     np.testing.assert_allclose(_log(one)["t"], _log(many)["t"], rtol=0, atol=1e-9)
 
 
+def test_who_waits_is_not_taken_to_rest():
+    """One lies still, one rests in the air where it waits for the others, for as long as these bounce."""
+    model, state = _bodies()
+    n = len(MASSES)
+    q, v = (np.array(x).reshape(n, -1) for x in (state.q, state.v * 0))
+    q[:, 3:], q[:, :3] = (1, 0, 0, 0), [(3.0 * k, 0, 0.1 if k < BALLS else 0.12) for k in range(n)]
+    q[1, 2], q[3, 2] = 0.8, 0.13
+    state = replace(state, q=jnp.asarray(q.ravel()), v=jnp.asarray(v.ravel()))
+    one, many = (_run(model, state, clocks, 2.0) for clocks in ("one", "islands"))
+    assert float(many.q[-1].reshape(n, 7)[1, 2]) < 0.2
+    np.testing.assert_allclose(many.q, one.q, rtol=0, atol=1e-5)
+    assert int(many.stats.ticks) < 600  # and once all of them rest, they sleep
+
+
 def test_a_lane_is_the_same_alone_and_in_a_batch():
     model, _ = _bodies()
     states = [_thrown(seed)[1] for seed in (7, 8)]

@@ -50,6 +50,7 @@ def step(
     max_contacts: int | None = None,
     max_pairs: int | None = None,
     max_ticks: int | None = None,
+    clocks: str = "auto",
     throw: bool = True,
 ) -> State:
     """The state dt seconds later, of one scene or of a batch: impacts, rests and slides on the way included.
@@ -64,7 +65,8 @@ def step(
         if not isinstance(value, jax.core.Tracer) and not (math.isfinite(value) and value > 0):
             raise ValueError(f"step: {name} is {value!r}; it must be a positive number of seconds")
     state, limits = batched(model, state), has_limits(model)
-    rules = Rules.of(scheme, time_control, law, impacts, resting, limits, max_contacts, max_pairs)
+    rooms = (max_contacts, max_pairs, None)
+    rules = Rules.of(scheme, time_control, law, impacts, resting, limits, *rooms, Rules.max_logged, clocks)
     rules.check(model)
     rules.check_window(window)
     nv = model.topology.nv

@@ -86,7 +86,7 @@ class Rollout:
     t: (frames,) [s].  q: (frames, nq).  v: (frames, nv).  The first frame is the state the rollout began with; frames
     that a lane did not reach are NaN.
     events: every impact.  code: () a `carom.Code`; `why()` says it in words.  stats: what it took.  state: the last
-    state.
+    state; of a run that was given up between frames, islands with clocks of their own may be at different times.
     """
 
     t: Array

@@ -198,6 +198,15 @@ def test_a_run_in_two_parts_is_the_same():
     np.testing.assert_array_equal(whole.v[-1], second.v[-1])
 
 
+def test_steps_are_frames():
+    model, state = _thrown(9)
+    frames = _run(model, state, "islands", 0.15)
+    for k in range(1, 4):
+        state = carom.step(model, state, dt=0.05, max_dt=MAX_DT, clocks="islands", max_contacts=64)
+        np.testing.assert_array_equal(state.q, frames.q[k])
+        np.testing.assert_array_equal(state.v, frames.v[k])
+
+
 def test_forces_from_outside_tie_what_they_drive_together():
     model, state = _thrown(3, spread=6.0, speed=0.1)
     push = np.zeros((10, model.topology.nv))

@@ -122,6 +122,7 @@ def decide(
     change = jnp.clip(SAFE / jnp.sqrt(jnp.sqrt(jnp.where(first, off.rough, 0))), SHORTER, LONGER)  # order 4
     # what was fine enough may do for the next step, too, which may have been short for another reason
     fine = jnp.where(change < 1, change * h, jnp.maximum(search.fine, change * h))
+    fine = jnp.maximum(fine, SHORTEST * max_dt)
     fine = jnp.where(search.correction.times == 0, fine, search.fine)
     again = carries & off.much & ~rough
     last = (h <= 2 * _least(lane)) | (search.rejected >= MOST)

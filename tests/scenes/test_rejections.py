@@ -325,3 +325,13 @@ def test_float64_without_x64_says_how_to_get_it():
 def test_not_a_scene():
     with pytest.raises(SceneError, match=r"give a SceneSpec, a SceneBuilder, or carom\.load"):
         compile_scene("pool_break")
+
+
+def test_what_a_dtype_cannot_hold():
+    builder = SceneBuilder()
+    builder.add_body("planet", [Sphere(1e10)], density=1e12)
+    compile_scene(builder, "float64")
+    with pytest.raises(
+        SceneError, match=r"scene: mass is 4\.18.*e\+42; it is too large for float32: choose other units"
+    ):
+        compile_scene(builder, "float32")

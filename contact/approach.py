@@ -25,7 +25,8 @@ from ..engine.dynamics.kinematics import move, place
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.rows import take
-from .determine import limited, rests, way_to_touch
+from .contacts import Contacts
+from .determine import limited, phases, rests, way_to_touch
 from .picking import picked
 
 
@@ -67,6 +68,17 @@ def near_enough(model: Model, q: Array, v: Array, near: Proximities, within: Arr
     if limits:
         ways.append(jnp.abs(jnp.moveaxis(v, -1, 0)[limited(model.topology)[0]]) * (2 * within))
     return jnp.concatenate(ways)
+
+
+def slide_time(model: Model, contacts: Contacts, u: Vec3, rate: Vec3) -> Array:
+    """Time (C, *batch) [s] until each contact that slides is expected to stick; inf if none is.
+
+    u, rate: how they move, and how that changes, in their frames [m/s, m/s^2]."""
+    slip = jnp.sqrt(u.x * u.x + u.y * u.y)
+    slides = phases(model, contacts, u.z).resting & ~contacts.is_limit & (slip > model.rest_speed)
+    slower = -(u.x * rate.x + u.y * rate.y)  # times the slip
+    ends = slides & (slower > 0)
+    return jnp.where(ends, slip * slip / jnp.where(ends, slower, 1), jnp.inf)
 
 
 def _pairs(

@@ -29,6 +29,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..contact.contacts import Contacts
+from ..contact.curvature import contact_course
 from ..contact.determine import ENVELOPE
 from ..contact.grips import locked
 from ..contact.picking import picked
@@ -37,7 +38,7 @@ from ..contact.rows import Rows, applied, of_its_trees, relative, rows_of
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.energy import kinetic_of_trees
-from ..engine.dynamics.trees import to_blocks, trees_of
+from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .clocks import Clocks
@@ -207,13 +208,28 @@ def corrected(
     none = jnp.zeros_like(missed.gap)
     ways = Vec3(missed.tangent, missed.tangent, missed.normal)
     asked = clocks.of_contacts(rows.tree, again)
-    wanted = (jax.tree.map(lambda x: jnp.where(asked, -x, 0), x) for x in (Vec3(none, none, missed.gap), missed.u))
-    still = rows._replace(drift=Vec3(none, none, none))
-    shift, kick = (_least(clocks, still, x, ways, before.shift) for x in wanted)
+    least = lambda x: _least(clocks, rows, jax.tree.map(lambda y: jnp.where(asked, -y, 0), x), ways, before.shift)  # noqa: E731
+    rows = rows._replace(drift=Vec3(none, none, none))
+    shift, _ = least(Vec3(none, none, missed.gap))
+    turned = _turned(model, clocks, tried, contacts, rows, shift)
+    u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(missed.normal, turned, 0))
+    kick, p = least(u)
     # M kick = J^T p
-    gains = clocks.total(rows.tree, kick.p.dot(missed.u + relative(still, kick.change) * 0.5)) > 0
-    kicked = before.kick + clocks.either(gains, jnp.zeros_like(kick.change), kick.change)
-    return Correction(before.shift + shift.change, kicked, before.times + 1)
+    gains = clocks.total(rows.tree, p.dot(u + relative(rows, kick) * 0.5)) > 0
+    kicked = before.kick + clocks.either(gains, jnp.zeros_like(kick), kick)
+    return Correction(before.shift + shift, kicked, before.times + 1)
+
+
+def _turned(model: Model, clocks: Clocks, tried: Proposal, contacts: Contacts, rows: Rows, shift: Array) -> Array:
+    """By how much a shift (T + 1, w, *batch) of a step's end changes the normal velocities of its contacts (C, *batch)
+    [m/s], for it turns their normals.
+
+    Those are rates of the gaps, whose second derivatives b (`contact/curvature.py`) are quadratic in the velocities:
+    from v along s it is (b(v + s) - b(v - s)) / 4."""
+    q, v, h = tried.state.q, tried.state.v, jnp.where(tried.h > 0, tried.h, 1)
+    rate = from_blocks(trees_of(model.topology), shift) / clocks.of_dofs(model.topology, h)
+    b, back = (contact_course(model, q, v + x, contacts, rows).b.z for x in (rate, -rate))
+    return (b - back) * (clocks.of_contacts(rows.tree, h) / 4)
 
 
 class _Gradients(NamedTuple):
@@ -225,14 +241,22 @@ class _Gradients(NamedTuple):
     p: Vec3
 
 
-def _least(clocks: Clocks, rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Gradients:
-    """The least change (T + 1, w, *batch), in tree blocks, that gives contacts what is wanted.
+def _least(clocks: Clocks, rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> tuple[Array, Vec3]:
+    """The least change (T + 1, w, *batch), in tree blocks, that gives contacts what is wanted, and its impulses.
 
     rows: without drift.
     ways: (C, *batch) bool, the directions that count.
 
-    By conjugate gradients on J Y + DAMPING K: J Y may be singular (four corners on a floor), and its scales are few.
+    J Y may be singular (four corners on a floor): DAMPING K is added to it. What that leaves is asked for once more.
     """
+    first = _damped(clocks, rows, wanted, ways, like)
+    left = jax.tree.map(lambda way, x, u: jnp.where(way, x - u, 0), ways, wanted, relative(rows, first.change))
+    second = _damped(clocks, rows, left, ways, like)
+    return first.change + second.change, first.p + second.p
+
+
+def _damped(clocks: Clocks, rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Gradients:
+    """`_least`, damped: by conjugate gradients on J Y + DAMPING K, whose scales are few."""
     none = jnp.zeros_like(wanted.z)
 
     def sweep(given: Any, x: _Gradients) -> _Gradients:

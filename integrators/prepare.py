@@ -14,7 +14,7 @@ from ..collision.broad import plan
 from ..collision.passage import Rooms, checked_pairs, free_shapes, rooms
 from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, unseen_step
-from ..contact.approach import touch_time
+from ..contact.approach import slide_time, touch_time
 from ..contact.contacts import Contacts
 from ..contact.curvature import Course, contact_course, shared
 from ..contact.grips import at_wish
@@ -29,6 +29,7 @@ from .motion.forces import Drive, acceleration
 from .proposal import Proposal
 from .resolved import has_joints, resolved_step
 from .rules import Rules
+from .schemes import bend
 
 Told = Callable[[Model, State, Array], Drive]  # of (model, state, number of the next frame)
 
@@ -55,15 +56,22 @@ def prepared(
     island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody.
     reach: (ns, *batch) [m] how far each shape may go and meet nothing that has no row; None: all have.
     clocks: who goes by which clock from here on."""
+    trees = trees_of(model.topology)
     dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
     if island is not None:
         dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
-    expected = dv if tried is None or before is None else _expected(dv, tried, before, clocks, model.topology)
+    expected, goes_on = dv, None
+    if tried is not None and before is not None:
+        expected, goes_on = _expected(dv, tried, before, clocks, model.topology)
     known = stop_gradient((model, state, near, bounds, told, expected))  # a choice has no derivative
     longest, touch, room = _how_far(rules, *known, max_dt, island, reach, clocks)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
-    u = relative(rows, to_blocks(trees_of(model.topology), state.v))
+    u = relative(rows, to_blocks(trees, state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
+    if goes_on is not None and rules.time_control != "fixed":
+        rate = relative(rows._replace(drift=jax.tree.map(jnp.zeros_like, rows.drift)), to_blocks(trees, expected))
+        slides = stop_gradient(slide_time(model, contacts, u, rate + course.b))
+        touch = jnp.where(goes_on, jnp.minimum(touch, clocks.least(rows.tree, slides, jnp.inf)), touch)
     return Ready(state, contacts, rows, u, course, told, dv, longest, touch, room)
 
 
@@ -85,12 +93,15 @@ def unprepared(
     return Ready(state, contacts, rows, still, Course(still, still, still), told, none, never, never, room)
 
 
-def _expected(dv: Array, tried: Proposal, before: State, clocks: Clocks, topology: Topology) -> Array:
-    """Accelerations (*batch, nv) to expect: where contacts carried something in the step before, they go on to."""
+def _expected(
+    dv: Array, tried: Proposal, before: State, clocks: Clocks, topology: Topology
+) -> tuple[Array, Array]:
+    """Accelerations (*batch, nv) to expect, and of each clock whether they are those of the step before: where contacts
+    carried something in it, they go on to."""
     lately = (tried.state.v - before.v) / clocks.of_dofs(topology, jnp.where(tried.h > 0, tried.h, 1))
     goes_on = tried.rests & (tried.h > 0)
     goes_on = goes_on if tried.window is None else goes_on & ~tried.window
-    return jnp.where(clocks.of_dofs(topology, goes_on), lately, dv)
+    return jnp.where(clocks.of_dofs(topology, goes_on), lately, dv), goes_on
 
 
 def _how_far(
@@ -129,7 +140,7 @@ def _how_far(
         longest = jnp.minimum(longest, resolved_step(model, state.q))
     if any(model.topology.gripped):  # what a joint holds is not about to move
         dv = jnp.where(at_wish(model, told.motors, state.v), 0, dv)
-    touch = touch_time(model, state.q, state.v, dv, near, rules.limits, soon, of_shape)
+    touch = touch_time(model, state.q, state.v, dv * bend(rules.scheme), near, rules.limits, soon, of_shape)
     return clocks.shared(longest), clocks.shared(touch), room
 
 

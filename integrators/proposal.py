@@ -16,11 +16,11 @@ from ..contact.events import Together
 from ..contact.grips import Grips, grips_of, held, holding, locked, part_until_stop
 from ..contact.resting.models import resting_named
 from ..contact.resting.solve import Midway, stopped
-from ..contact.rows import inverse_at, rows_of
+from ..contact.rows import Rows, applied, inverse_at, relative, rows_of
 from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import integrate_q
-from ..engine.dynamics.trees import from_blocks, trees_of
+from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .clocks import Clocks
@@ -127,7 +127,7 @@ def _tried(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | Non
     else:
         after = scheme_named(rules.scheme)(as_held, begin, h, *drive)
     after = State(after.q, after.v, state.t + clocks.latest(h))
-    part = clocks.least(rows.tree, _slide_ends(model, resting, contacts.friction, u, carried.impulse), 1)
+    part = clocks.least(rows.tree, _slide_ends(model, resting, rows, contacts.friction, u, carried.impulse, after.v), 1)
     if grips is not None:
         _, v = _put_right(model, clocks, after, lane.search.correction)
         slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
@@ -183,16 +183,23 @@ def _put_right(model: Model, clocks: Clocks, end: State, by: Correction) -> tupl
     return q, jnp.where(clocks.of_dofs(topology, some), end.v + kick, end.v)
 
 
-def _slide_ends(model: Model, resting: Array, mu: Array, u: Vec3, p: Vec3) -> Array:
+def _slide_ends(model: Model, resting: Array, rows: Rows, mu: Array, u: Vec3, p: Vec3, v: Array) -> Array:
     """The part of the step after which each sliding contact sticks (C, *batch), 1 if it does not.
 
-    What sticks at the end needs less than mu p_n; as long as it slid friction was constant, and that part stops it.
+    u, p, v: velocities of the contacts at its start, their impulses, velocities (*batch, nv) at its end.
+    What sticks at the end needs less than mu p_n. As long as all that slides does so, each has mu p_n against its slip;
+    the end that would lead to, were it kept up, tells how fast each slip ends.
     A slide slower than the rest speed, and one that stops within LEAST of either end of the step, are not looked at.
     """
-    slip, used = jnp.sqrt(u.x * u.x + u.y * u.y), _length(p.x, p.y)
-    most = mu * p.z
-    stops = resting & (p.z > 0) & (used > most * LEAST) & (used < most * (1 - LEAST)) & (slip > model.rest_speed)
-    return jnp.where(stops, used / jnp.where(stops, most, 1), 1)
+    slip, used, most = jnp.sqrt(u.x * u.x + u.y * u.y), _length(p.x, p.y), mu * p.z
+    slides = resting & (p.z > 0) & (slip > model.rest_speed)
+    x, y = (jnp.where(slides, c / jnp.where(slides, slip, 1), 0) for c in (u.x, u.y))
+    stops = slides & (used < most * (1 - LEAST))
+    more = Vec3(*(jnp.where(slides, -most * c - own, 0) for c, own in ((x, p.x), (y, p.y))), jnp.zeros_like(p.z))
+    end = relative(rows, applied(rows, to_blocks(trees_of(model.topology), v), more))
+    back = -(x * end.x + y * end.y)  # how fast it would slide back at the end
+    stops = stops & (back > slip * LEAST) & (slip > (slip + back) * LEAST)
+    return jnp.where(stops, slip / jnp.where(stops, slip + back, 1), 1)
 
 
 @jax.custom_jvp

@@ -15,6 +15,7 @@ from .motion.rk4 import rk4
 from .motion.semi_implicit import semi_implicit
 
 SCHEMES = {"exact": exact, "rk4": rk4, "lie_midpoint": lie_midpoint, "semi_implicit": semi_implicit}
+BENDS = {"semi_implicit": 2.0}
 
 
 def scheme_named(name: str):
@@ -22,6 +23,12 @@ def scheme_named(name: str):
     if name not in SCHEMES:
         raise ValueError(f"scheme {name!r} is unknown; it must be one of {', '.join(SCHEMES)}")
     return functools.partial(_closed, SCHEMES[name])
+
+
+def bend(name: str) -> float:
+    """How many times a/2 h^2 accelerations a move the end of a step of length h. Semi-implicit Euler goes all the way at
+    the velocity of the end: by a h^2. What looks for the step that ends where something touches must know."""
+    return BENDS.get(name, 1.0)
 
 
 def _closed(scheme: Any, model: Model, state: State, h: Any, *acting: Any) -> State:

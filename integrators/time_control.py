@@ -35,6 +35,7 @@ from .lanes import Lane, Search
 from .prepare import sifted
 from .proposal import SLIDES, Proposal
 from .rules import Rules
+from .schemes import bend
 from .window import after_window, in_window
 
 GUESSES = 6  # rejected steps after which steps are halved
@@ -104,7 +105,9 @@ def decide(
     carries = finite & ~lane.fresh & (search.correction.times < CORRECTIONS) & (rules.resting == "solve")
     closes = contacts.active & (u_n < -model.rest_speed)
     deep = closes & (contacts.gap < -model.gap_band) & ~(off.normal & each(carries))
-    since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -u_n, 1), jnp.where(deep, a_n, 0))
+    bent = bend(rules.scheme)
+    rate = u_n + (bent - 1) * each(h) * a_n  # of the gap at the end, if the step is made longer
+    since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -rate, 1), jnp.where(deep, bent * a_n, 0))
     before = lane.ready.contacts
     sunk = each(clocks.most(lane.ready.rows.tree, jnp.where(before.active, -before.gap, 0)))
     as_deep = (sunk > model.gap_band) & (-contacts.gap <= sunk + ENVELOPE * model.gap_band)
@@ -181,4 +184,5 @@ def _least(lane: Lane) -> Array:
 def _since(depth: Array, speed: Array, a: Array) -> Array:
     """How long ago the gap was 0: it is -depth, closes with speed > 0, and its rate changes with a."""
     square = speed * speed + 2 * a * depth
-    return 2 * depth / (speed + jnp.sqrt(jnp.where(square > 0, square, 0)))
+    divisor = speed + jnp.sqrt(jnp.where(square > 0, square, 0))
+    return jnp.where(divisor > 0, 2 * depth / jnp.where(divisor > 0, divisor, 1), jnp.inf)

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from ..engine.algebra.bounded import of_the_first
-from ..engine.algebra.fence import settled
+from ..engine.algebra.fence import available, settled
 from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
 from ..engine.closures.blocks import inverse_inertias
@@ -30,7 +30,7 @@ from .contacts import Contacts
 from .picking import picked, summed
 
 VECTOR = 64  # bytes: so many contacts at a time are looked at
-NUMBERS = 768  # of J in one direction: rows that have so few in all are not counted first
+NUMBERS = 768  # of J in one direction: XLA's programs do not count rows that have so few in all
 
 
 class Rows(NamedTuple):
@@ -137,7 +137,7 @@ def _real(rows: Rows) -> Array:
 
 def _few(J: Array) -> int:
     """So many rows like these are not counted first."""
-    return NUMBERS // math.prod(J.shape[1:3])
+    return VECTOR // J.dtype.itemsize if available() else NUMBERS // math.prod(J.shape[1:3])
 
 
 def of_its_trees(rows: Rows, x: Array) -> Array:
@@ -150,21 +150,20 @@ def of_its_trees(rows: Rows, x: Array) -> Array:
 
 def applied(rows: Rows, V: Array, p: Vec3) -> Array:
     """V (T + 1, w, *batch) after impulses p (C, *batch) in the contact frames [N s], all at once."""
-    return V + _together(rows.Y, rows.tree, p, len(V))
+    return V + _together(rows, rows.Y, p, len(V))
 
 
 def joint_impulses(rows: Rows, p: Vec3, n: int) -> Array:
     """J^T p in tree blocks (n, w, *batch): what impulses p (C, *batch) are along the joints [N m s, N s]."""
-    return _together(rows.J, rows.tree, p, n)
+    return _together(rows, rows.J, p, n)
 
 
-def _together(columns: Vec3, tree: Array, p: Vec3, n: int) -> Array:
-    if tree.shape[1] == 1:
-        each = _pushed(None, (columns, p))
-        return jnp.concatenate([each.sum(0), jnp.zeros_like(each, shape=(n - 1, *each.shape[2:]))])
-    real, few = tree[:, 0] != tree[:, 1], _few(columns.x)
+def _together(rows: Rows, columns: Vec3, p: Vec3, n: int) -> Array:
+    real, few = _real(rows), _few(columns.x)
     each = up_to_the_last(_pushed, real, None, (columns, p), few)
-    real, own = jnp.repeat(real, 2, 0), tree.reshape(-1, *tree.shape[2:])
+    if rows.tree.shape[1] == 1:
+        return jnp.concatenate([each.sum(0), jnp.zeros_like(each, shape=(n - 1, *each.shape[2:]))])
+    real, own = jnp.repeat(real, 2, 0), rows.tree.reshape(-1, *rows.tree.shape[2:])
     return summed(each.reshape(-1, *each.shape[2:]), own, n, real if len(own) > 2 * few else None)
 
 

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts
 from ..contact.curvature import contact_course
@@ -51,6 +52,7 @@ STILL = 0.05  # of the rest speed: so much may a velocity be off
 ROUGH = 0.001  # squared, of the energy: more, and a shorter step is taken
 KNOWN = 1 / 4  # of that, as a velocity: so much, and it is asked how much energy it takes
 LOST = 16.0  # times as much as allowed, a contact counts for that is not where it should be
+SURELY = 10.0  # times as far off as a contact may be that is the same, it is looked for
 SAME = 0.05  # of the velocities that meet: more, and it is another contact
 CHANGED = 0.5  # of what carries a contact, at most, is for forces that change within the step
 SWEEPS = 40  # of conjugate gradients
@@ -78,54 +80,65 @@ class Missed(NamedTuple):
 
 class _Held(NamedTuple):
     """What a step knew of the contacts that it carried, (C, *batch): gap [m], normal velocity [m/s], what that is to
-    be at the end, b_n [m/s^2], whether it sticks, and how far the scheme may be off what its impulse was for [m/s]."""
+    be at the end, whether it sticks, the velocities that meet there, and what its own may be off by [m/s]."""
 
     gap: Array
     u_n: Array
     goal: Array
-    b_n: Array
     sticks: Array
-    slack: Array
+    speed: Array
+    most: Array
 
 
 def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: Rows, u: Vec3) -> Missed:
     """contacts, rows: of the step's end.  u: (C, *batch) how the contacts move there, in their frames [m/s]."""
-    ready, p, clocks = lane.ready, tried.impulse, lane.clocks
+    ready, clocks, before = lane.ready, lane.clocks, lane.ready.contacts
     h, h_there = clocks.of_contacts(ready.rows.tree, tried.h), clocks.of_contacts(rows.tree, tried.h)
-    before, V = ready.contacts, to_blocks(trees_of(model.topology), tried.state.v)
-    carried = tried.resting & (p.z > 0)
+    carried, knew = _knew(model, lane, tried)
     path = ready.course.point * h
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
     there, was, held = _partners(before, contacts, before.point + path, near, carried)
-    goal, b_n = aimed_at(model, before.gap, h), ready.course.b.z
-    strayed = jnp.abs(relative(ready.rows, V).z + b_n * h - goal)
-    knew = _Held(
-        before.gap,
-        ready.u.z,
-        goal,
-        b_n,
-        ~before.is_limit & (jnp.sqrt(p.x * p.x + p.y * p.y) < before.friction * p.z * FULL),
-        jnp.minimum(strayed, CHANGED * p.z * ready.rows.K.zz),
-    )
     knew = jax.tree.map(lambda x: picked(x, was, 0), knew)
     # what has sunk in comes out as was aimed at; else the surfaces are to meet
     sunk = knew.gap < -ENVELOPE * model.gap_band
     gap = contacts.gap - jnp.where(sunk, knew.gap + (knew.u_n + knew.goal) * (h_there * 0.5), 0)
     u_n = u.z - knew.goal
-    meet = relative(jax.tree.map(jnp.abs, rows), jnp.abs(V))
-    speed = jnp.maximum(jnp.maximum(meet.x, meet.y), meet.z)
-    most = model.rest_speed + jnp.maximum(jnp.abs(knew.b_n) * h_there, SAME * speed) + knew.slack
-    held = held & (jnp.abs(u_n) <= most) & (jnp.abs(gap) <= most * h_there + NEAR * model.gap_band)
+    held = held & (jnp.abs(u_n) <= knew.most) & (jnp.abs(gap) <= knew.most * h_there + NEAR * model.gap_band)
     sticks = held & knew.sticks
     u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(held, u_n, 0))
     apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(knew.gap)))
     much = held & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
     least = STILL * model.rest_speed
-    known, fast = (u.dot(u) > jnp.maximum(part * ROUGH * speed, least) ** 2 for part in (KNOWN, 1))
+    known, fast = (u.dot(u) > jnp.maximum(part * ROUGH * knew.speed, least) ** 2 for part in (KNOWN, 1))
     cost = _cost(model, tried.state, rows, u, known)
     rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
     rough = jnp.maximum(rough, clocks.most(ready.rows.tree, jnp.where(carried & ~there, LOST, 0.0).astype(cost.dtype)))
     return Missed(u, jnp.where(held, gap, 0), held, sticks, clocks.any(rows.tree, much), rough)
+
+
+def _knew(model: Model, lane: Lane, tried: Proposal) -> tuple[Array, _Held]:
+    """Which contacts a step carried (C, *batch), and what it knew of them."""
+    ready, p = lane.ready, tried.impulse
+    before, rows, V = ready.contacts, ready.rows, to_blocks(trees_of(model.topology), tried.state.v)
+    h, b_n = lane.clocks.of_contacts(rows.tree, tried.h), ready.course.b.z
+    goal = aimed_at(model, before.gap, h)
+    strayed = jnp.abs(relative(rows, V).z + b_n * h - goal)
+    meet = relative(rows._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
+    speed = jnp.maximum(jnp.maximum(meet.x, meet.y), meet.z)
+    slack = jnp.minimum(strayed, CHANGED * p.z * rows.K.zz)
+    most = model.rest_speed + jnp.maximum(jnp.abs(b_n) * h, SAME * speed) + slack
+    sticks = ~before.is_limit & (jnp.sqrt(p.x * p.x + p.y * p.y) < before.friction * p.z * FULL)
+    return tried.resting & (p.z > 0), _Held(before.gap, ready.u.z, goal, sticks, speed, most)
+
+
+def off_at_most(model: Model, lane: Lane, tried: Proposal) -> Array:
+    """How far off (*batch) [m] the gaps of contacts that a step carried may be at its end, before it is put right: so
+    near they are looked for."""
+    model, lane, tried = stop_gradient((model, lane, tried))
+    carried, knew = _knew(model, lane, tried)
+    h = lane.clocks.of_contacts(lane.ready.rows.tree, tried.h)
+    off = jnp.abs(knew.gap) + knew.most * h + NEAR * model.gap_band
+    return SURELY * jnp.where(carried, off, 0).max(0, initial=0)
 
 
 def _cost(model: Model, end: State, rows: Rows, u: Vec3, fast: Array) -> Array:

@@ -93,9 +93,7 @@ def unprepared(
     return Ready(state, contacts, rows, still, Course(still, still, still), told, none, never, never, room)
 
 
-def _expected(
-    dv: Array, tried: Proposal, before: State, clocks: Clocks, topology: Topology
-) -> tuple[Array, Array]:
+def _expected(dv: Array, tried: Proposal, before: State, clocks: Clocks, topology: Topology) -> tuple[Array, Array]:
     """Accelerations (*batch, nv) to expect, and of each clock whether they are those of the step before: where contacts
     carried something in it, they go on to."""
     lately = (tried.state.v - before.v) / clocks.of_dofs(topology, jnp.where(tried.h > 0, tried.h, 1))

@@ -31,7 +31,7 @@ def resolved_step(model: Model, q: Array) -> Array:
     def largest(x: Array) -> Array:
         x = jnp.broadcast_to(x, (*q.shape[:-1], x.shape[-1]))
         s = jnp.sqrt(to_blocks(trees_of(model.topology), x)[:-1])
-        return (s[:, :, None] * inverse * s[:, None]).sum(2).max((0, 1))
+        return (s[:, :, None] * inverse * s[:, None]).sum(1).max((0, 1))  # of columns: M^-1 is symmetric
 
     square = largest(model.stiffness + model.motor_kp)
     rigid = jnp.isinf(model.motor_kd)  # such motors are held by impulses

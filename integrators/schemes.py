@@ -26,8 +26,8 @@ def scheme_named(name: str):
 
 
 def bend(name: str) -> float:
-    """How many times a/2 h^2 accelerations a move the end of a step of length h. Semi-implicit Euler goes all the way at
-    the velocity of the end: by a h^2. What looks for the step that ends where something touches must know."""
+    """How many times a h^2 / 2 accelerations a move the end of a step of length h. Semi-implicit Euler goes all the way
+    at the velocity of the end: by a h^2. What looks for the step that ends where something touches must know."""
     return BENDS.get(name, 1.0)
 
 

@@ -89,15 +89,17 @@ class Looks(NamedTuple):
     close: how near another must be to be looked at closely: what is farther must not shorten the next step, and what
         touches is nearer.
     reach: how far each may go before it is looked at again; None where every pair always is.
+    off: (*batch) how near what may not touch is a contact all the same: one that the step carried.
     """
 
     close: Array
     reach: Array | None
+    off: Array
 
 
-def looks(model: Model, q: Array, v: Array, max_dt: Array, apart: Array | None = None) -> Looks:
-    """At the coordinates q (*batch, nq) and the velocities v (*batch, nv).  apart: () for how long clocks of islands
-    run apart [s]; None: there are none."""
+def looks(model: Model, q: Array, v: Array, max_dt: Array, off: Array, apart: Array | None = None) -> Looks:
+    """At the coordinates q (*batch, nq) and the velocities v (*batch, nv).  off: see `Looks`.  apart: () for how long
+    clocks of islands run apart [s]; None: there are none."""
     topology = model.topology
 
     def column(x: Array) -> Array:
@@ -109,7 +111,7 @@ def looks(model: Model, q: Array, v: Array, max_dt: Array, apart: Array | None =
     close = stop_gradient(ahead * AHEAD + ASIDE * size + sight(q) * model.gap_band)
     moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
     if len(topology.pairs) <= ALL_PAIRS or not moving:
-        return Looks(close, None)
+        return Looks(close, None, off)
     # the least of all inscribed balls, or a share of the size where that is thin; farther for what is fast
     own = jnp.maximum(column(inradius(model)), THIN * size)
     least = own[np.array(moving)].min(0) / 2
@@ -117,7 +119,7 @@ def looks(model: Model, q: Array, v: Array, max_dt: Array, apart: Array | None =
     if apart is not None:  # what does not come so far, falling, may go by a clock of its own (`cut.py`)
         reach = jnp.maximum(reach, BEYOND * (speed + jnp.linalg.norm(model.gravity) * apart) * apart)
     mobile = np.isin(np.arange(len(size)), moving).reshape(-1, *(1,) * (reach.ndim - 1))
-    return Looks(close, stop_gradient(jnp.where(mobile, reach, 0)))
+    return Looks(close, stop_gradient(jnp.where(mobile, reach, 0)), off)
 
 
 @functools.partial(jax.jit, static_argnums=0)  # traced once, however often it is asked for
@@ -131,18 +133,17 @@ def seen(
 ) -> Seen:
     """At a state.  window: (*batch) what may touch within it is a contact [s].
     island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody."""
-    q, soon = state.q, None
+    q, soon = state.q, jnp.minimum(look.off, sight(state.q) * model.gap_band)
     shapes = None if island is None else shapes_still(model.topology, island)
     dofs = None if island is None else dofs_asleep(model.topology, island)
     with jax.named_scope("detect"):
         near, bounds = look_around(model, q, look.close, reach=look.reach, max_pairs=rules.max_pairs, still=shapes)
     with jax.named_scope("determine"):
         if window is not None:
-            soon = near_enough(*stop_gradient((model, q, state.v, near, window)), rules.limits)
+            soon = jnp.maximum(soon, near_enough(*stop_gradient((model, q, state.v, near, window)), rules.limits))
         contacts = determine(
-            model, q, near, max_contacts=rules.max_contacts, envelope=sight(q), limits=rules.limits, reach=soon,
-            still=dofs,
-        )  # fmt: skip
+            model, q, near, max_contacts=rules.max_contacts, limits=rules.limits, reach=soon, still=dofs
+        )
         return Seen(near, bounds, contacts, rows_of(model, q, contacts), look.reach)
 
 

@@ -23,6 +23,7 @@ from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, gravest, no_room
 from ..engine.state import State
+from .carried import off_at_most
 from .clock import Frames, later, started, started_together, times
 from .clocks import ONE, Clocks
 from .cut import parted
@@ -67,7 +68,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     with jax.named_scope("propose"):
         tried = led = proposal(rules, model, lane, *step_to_try(lane, max_dt))
     clocks, apart = lane.clocks, lane.clocks.apart(max_dt)
-    look = looks(model, tried.state.q, tried.state.v, max_dt, apart)
+    look = looks(model, tried.state.q, tried.state.v, max_dt, off_at_most(model, lane, tried), apart)
     still = clocks.waiting(lane.island, tried.h, lane.clock.left, lane.fresh)
     tried, (near, bounds, contacts, rows, reach), late = seen_in_time(rules, model, lane, tried, look, still)
     with jax.named_scope("decide"):
@@ -144,7 +145,7 @@ def first_lane(
         clock = started_together(clock, trees_of(model.topology).n, apart)
 
     def look() -> Ready:
-        look = looks(model, state.q, state.v, state.t, apart)
+        look = looks(model, state.q, state.v, state.t, jnp.zeros_like(state.t), apart)
         here = seen(rules, model, state, look, window, island)
         found, orders = (here.bounds, here.contacts, here.rows), told(model, state, no)
         return unprepared(rules, model, state, *found, orders, here.reach, clock.left)

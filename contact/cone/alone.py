@@ -18,7 +18,7 @@ from ...engine.algebra.vec3 import Sym3, Vec3
 from ..picking import picked
 from ..rows import Rows
 from . import coulomb
-from .elimination import block, put
+from .blocks import block, put
 
 TURNS = 12
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array
-from jax.lax import fori_loop
+from jax.lax import empty, fori_loop
 
 from ...engine.algebra.vec3 import Vec3
-from .elimination import block, put
+from .blocks import block, put
 
 DEPENDS = {4: 1e-4, 8: 1e-10}  # of a row's own entry of W, by the bytes of a number: if no more is left, it depends
 MOST = 0.01  # of the largest velocity there is to change: what is farther off is meant so
@@ -56,7 +56,7 @@ def consistent(W: Array, free: Vec3, sticks: Array, count: Array, scale: Array) 
 
         return fori_loop(k + 1, jnp.where(leads, 3 * count, k + 1), clear, A), excess
 
-    A = fori_loop(0, 3 * count, row, jnp.zeros((3 * room, 3 * room + 1), W.dtype))
+    A = fori_loop(0, 3 * count, row, empty((3 * room, 3 * room + 1), W.dtype))
     _, excess = fori_loop(0, 3 * count, eliminate, (A, jnp.zeros_like(flat)))
     x, y, z = jnp.split(flat - excess, 3)
     return Vec3(x, y, z)

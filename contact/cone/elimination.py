@@ -18,7 +18,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.lax import cond, dynamic_index_in_dim, dynamic_slice, dynamic_update_slice, fori_loop, while_loop
+from jax.lax import cond, dynamic_index_in_dim, fori_loop, while_loop
+
+from . import gauss
+from .blocks import block, put
 
 FILL = 64  # pairs for each tree: 1000 balls, packed as densely as can be, have 56
 
@@ -135,6 +138,9 @@ def _graph(ends: Array, which: Array, count: Array, T: int) -> tuple[_Graph, Arr
 
 def solve(plan: Plan, H: Array, r: Array) -> Array:
     """x (T + 1, w), 0 where no contact is, of blocks H (., w, w) at their slots, each transposed, and r (T + 1, w)."""
+    if len(plan.order) == 1:
+        x = gauss.solve(jnp.concatenate([H[0].T, r[0][:, None]], 1), jnp.int32(r.shape[1]))
+        return jnp.zeros_like(r).at[0].set(jnp.where(plan.count > 0, x, 0))
 
     def parts(k: Array) -> tuple[Array, Array, Array]:
         """The k-th tree, and where its later neighbours begin and end."""
@@ -211,18 +217,3 @@ def _inverse(A: Array) -> Array:
         return put(B, block(A, k)[chosen], block(chosen, k))
 
     return fori_loop(0, w, sort, A)
-
-
-def block(x: Array, *at: Array) -> Array:
-    """x[at], for numbers that are in range."""
-    sizes = (1,) * len(at) + x.shape[len(at) :]
-    return dynamic_slice(x, _corner(x, at), sizes).reshape(sizes[len(at) :])
-
-
-def put(x: Array, value: Array, *at: Array) -> Array:
-    """x with x[at] replaced."""
-    return dynamic_update_slice(x, value[(None,) * len(at)], _corner(x, at))
-
-
-def _corner(x: Array, at: tuple[Array, ...]) -> list[Array]:
-    return [jnp.asarray(k, jnp.int32) for k in (*at, *(0,) * (x.ndim - len(at)))]

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.lax import fori_loop
+from jax.lax import empty, fori_loop
 
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb, gauss
-from .elimination import block, put
+from .blocks import block, put
 from .many import Ends
 from .search import SWEEPS
 
@@ -29,7 +29,7 @@ class Few(NamedTuple):
     """A `search.System` of `count` () contacts, arrays with room for FEW; what is behind them is 0, and K is 1.
 
     W: (3 FEW, 3 FEW); row 3 c + k: what a unit impulse at contact c along k does to u, t1 of all contacts first, then
-    t2, then n.
+    t2, then n. Rows of what is behind them may hold anything.
     """
 
     K: Sym3
@@ -62,7 +62,7 @@ class Few(NamedTuple):
             return put(A, jnp.where(place == N, block(right, r), made), r)
 
         rows = 3 * self.count
-        A = fori_loop(0, rows, row, jnp.zeros((N, N + 1), none.dtype))
+        A = fori_loop(0, rows, row, empty((N, N + 1), none.dtype))
         return p + _by_components(gauss.solve(A, rows))
 
     def sweeps(self, p: Vec3) -> Vec3:
@@ -121,7 +121,7 @@ def delassus(ends: Ends, which: Array, n: int) -> Array:
             W = put(W, u, 3 * c + k)
         return W
 
-    return fori_loop(0, ends.count, answer, jnp.zeros((3 * room, 3 * room), dtype))
+    return fori_loop(0, ends.count, answer, empty((3 * room, 3 * room), dtype))
 
 
 def _by_components(x: Array) -> Vec3:

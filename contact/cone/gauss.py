@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import fori_loop
 
-from .elimination import block, put
+from .blocks import block, put
 
 
 def solve(A: Array, count: Array) -> Array:

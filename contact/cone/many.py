@@ -19,7 +19,8 @@ from jax.lax import cond, fori_loop
 
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
-from .elimination import Plan, block, pairs_room, put, solve
+from .blocks import block, put
+from .elimination import Plan, pairs_room, solve
 from .search import SWEEPS
 
 

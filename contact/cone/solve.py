@@ -30,8 +30,9 @@ from ...engine.results import OK, SOLVER_UNFINISHED
 from ..rows import Rows
 from . import coulomb
 from .alone import solve_alone
+from .blocks import block, put
 from .consistent import consistent
-from .elimination import block, plan, put
+from .elimination import plan
 from .few import FEW, delassus, few
 from .implicit import Given, changes
 from .many import Ends, Many, pushed, velocities

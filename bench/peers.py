@@ -140,6 +140,8 @@ class MujocoWorld:
         import mujoco as module
 
         self.mujoco: Any = module  # its stubs miss the compiled names
+        self.torques: np.ndarray | None = None  # (steps, nv)
+        self.done = 0
         model = jax.tree.map(lambda x: np.array(x, np.float64), model)
         if file:
             self.maps: Any = SameOrder(model.topology)
@@ -184,15 +186,25 @@ class MujocoWorld:
         """Where `run` begins: q (nq,), v (nv,)."""
         self.first = q[self.maps.q_of], self.maps.T(q) @ v
 
+    def drive(self, torques: np.ndarray, each: int) -> None:
+        """Torques (frames, nv) along the joints, each for so many steps, from the start of a run on."""
+        self.torques = np.repeat(torques, each, 0)
+
     def run(self, steps: int) -> None:
         """So many steps from the start."""
         self.mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:], self.data.qvel[:] = self.first
+        self.done = 0
         self.advance(steps)
 
     def advance(self, steps: int) -> None:
         """So many steps more."""
-        self.mujoco.mj_step(self.model, self.data, nstep=steps)
+        if self.torques is None:
+            return self.mujoco.mj_step(self.model, self.data, nstep=steps)
+        for torque in self.torques[self.done : self.done + steps]:
+            self.data.qfrc_applied[:] = torque
+            self.mujoco.mj_step(self.model, self.data)
+        self.done += steps
 
     def trajectory(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """(steps + 1, nq) and (steps + 1, nv) from the start on."""
@@ -214,10 +226,15 @@ class MujocoWorld:
 
         def run() -> np.ndarray:
             state: Any = first
-            left = steps
-            while left:
-                state = pool.rollout(self.model, data, state, nstep=min(left, PIECE))[0][:, -1]
-                left -= min(left, PIECE)
+            for begin in range(0, steps, PIECE):
+                told, piece = {}, min(steps - begin, PIECE)
+                if self.torques is not None:
+                    spec = int(self.mujoco.mjtState.mjSTATE_QFRC_APPLIED)
+                    rows = np.broadcast_to(
+                        self.torques[begin : begin + piece], (len(first), piece, self.torques.shape[1])
+                    )
+                    told = {"control": rows, "control_spec": spec}
+                state = pool.rollout(self.model, data, state, nstep=piece, **told)[0][:, -1]
             return state
 
         return run

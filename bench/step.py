@@ -20,7 +20,7 @@ import carom
 from carom.engine.results import LEAST_GRAVE, OK
 
 from .cases import DTYPES
-from .step_cases import CASES, FRAME, QUALITIES, Case, Measured, Run
+from .step_cases import CASES, QUALITIES, Case, Measured, Run
 from .timing import in_turn, left_to_xla, wait
 
 LANES = {"cpu": (1, 1024), "gpu": (1024, 8192, 65536)}
@@ -143,8 +143,10 @@ class _Peers:
         makers = {"MuJoCo": mujoco, "rapier3d": RapierWorld}
         self.worlds = {name: makers[name](model, h) for name, h in case.steps.items()}
         self.counts = {name: max(1, round(case.duration / h)) for name, h in case.steps.items()}
-        for world in self.worlds.values():
+        for name, world in self.worlds.items():
             world.start(self.q[0], self.v[0])
+            if case.driven:
+                world.drive(case.torques(), round(case.frame / case.steps[name]))
 
     @property
     def names(self) -> list[str]:
@@ -165,7 +167,7 @@ class _Peers:
     def line(self, name: str, measured: Measured) -> str:
         """How good the first lane's run was: energy at frames as Carom's, overlaps at every step."""
         q, v = self.worlds[name].trajectory(self.counts[name])
-        run, every = measured(q[None], v[None]), max(1, round(FRAME / self.case.steps[name]))
+        run, every = measured(q[None], v[None]), max(1, round(self.case.frame / self.case.steps[name]))
         run = replace(run, kinetic=run.kinetic[:, ::every], potential=run.potential[:, ::every])
         told = ", ".join(f"{QUALITIES[key][0]} {QUALITIES[key][1](run):.1e}" for key in self.case.quality)
         integrator = f", {self.case.integrator}" if name == "MuJoCo" else ""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
+from sysconfig import get_path
 from typing import Any
 
 import jax
@@ -28,16 +29,18 @@ Numbers = np.ndarray
 
 @dataclass(frozen=True)
 class Case:
-    """scene: of the library, or a file of gymnasium's.  duration [s].  keywords: of `carom.rollout`, beside those of
-    the scene's usual play.
+    """scene: of the library, a file of gymnasium's or of example-robot-data's, or a function that builds one.
+    duration [s].
 
     parameters: of the scene.  changes: parameters of the model.  vary: (rng, lanes, q, v) -> q (lanes, nq), v
-    (lanes, nv), another state in each lane.  steps: of the peers [s].  integrator: MuJoCo's.
+    (lanes, nv), another state in each lane.  steps: of the peers [s].  integrator: MuJoCo's.  window: of Carom [s].
+    frame: from one recorded frame to the next [s].  driven: every frame motors have other torques, at random.
+    posture: stiffness and damping of motors that hold a robot as it stands [N m/rad, N m s/rad].
     quality: names of QUALITIES that say something here.  worst: of Carom's f32 and f64, the first of them at most.
     middle: a time in the midst of it, for the profile [s].
     """
 
-    scene: str
+    scene: str | Callable[[], Any]
     duration: float
     vary: Callable[..., tuple[Numbers, Numbers]]
     quality: tuple[str, ...]
@@ -50,19 +53,33 @@ class Case:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, float] = field(default_factory=dict)
     middle: float = 0.0
+    window: float | None = None
+    frame: float = FRAME
+    driven: bool = False
+    posture: tuple[float, float] | None = None
 
     def compiled(self, dtype: Any) -> tuple[Model, State]:
-        if self.file:
-            scene = carom.import_mjcf(str(self.file)).scene
-        else:
-            scene = library_entry(self.scene).build(**self.parameters)
-        model, state = carom.compile_scene(scene, dtype=dtype)
+        model, state = carom.compile_scene(self._scene(), dtype=dtype)
+        if self.posture:
+            turns = ~np.isinf(np.asarray(model.motor_effort)) | (np.arange(model.topology.nv) >= 6)
+            kp, kd = (jnp.asarray(np.where(turns, x, 0), dtype) for x in self.posture)
+            wanted = jnp.zeros_like(kp).at[6:].set(state.q[7:])
+            model = model.replace(motor_kp=kp, motor_kd=kd, motor_gain=kp, motor_target=wanted)
         return model.replace(**{k: jnp.full_like(getattr(model, k), x) for k, x in self.changes.items()}), state
+
+    def _scene(self) -> Any:
+        if callable(self.scene):
+            return self.scene()
+        if self.scene.endswith(".urdf"):
+            return carom.import_urdf(_robots() / self.scene, floating=True, ground=True).scene
+        if self.file:
+            return carom.import_mjcf(str(self.file)).scene
+        return library_entry(self.scene).build(**self.parameters)
 
     @property
     def file(self) -> Path | None:
         """gymnasium's, where it is installed; MuJoCo reads the same one."""
-        if not self.scene.endswith(".xml"):
+        if callable(self.scene) or not self.scene.endswith(".xml"):
             return None
         found = find_spec("gymnasium")
         if found is None or found.origin is None:
@@ -72,10 +89,21 @@ class Case:
     @property
     def keywords(self) -> dict[str, Any]:
         """Of `carom.rollout`: as the scene is usually played, frames apart; nothing is logged, as by the peers."""
-        usual = {} if self.file else library_entry(self.scene).play.keywords
-        told = {"time_control": self.time_control} if self.time_control else {}
-        return {**usual, **told, "duration": self.duration, "frame_dt": FRAME, "max_dt": self.max_dt,
+        known = not callable(self.scene) and Path(self.scene).suffix == ""
+        usual = library_entry(str(self.scene)).play.keywords if known else {}
+        told: dict[str, Any] = {"time_control": self.time_control} if self.time_control else {}
+        if self.driven:
+            told["control"] = jnp.asarray(self.torques())
+        if self.window:
+            told["window"] = self.window
+        return {**usual, **told, "duration": self.duration, "frame_dt": self.frame, "max_dt": self.max_dt,
                 "scheme": self.scheme, "max_events": 0}  # fmt: skip
+
+    def torques(self) -> Numbers:
+        """(frames - 1, nv) of what its file gives motors for, in what they give at most [N m, N]."""
+        effort = np.asarray(self.compiled(jnp.float64)[0].motor_effort)
+        draws = np.random.default_rng(7).uniform(-1, 1, (round(self.duration / self.frame), len(effort)))
+        return draws * np.where(np.isfinite(effort), effort, 0)
 
     def states(self, state: State, lanes: int, seed: int = 0) -> State:
         """A state for each lane. The first is the same however many there are."""
@@ -124,12 +152,52 @@ def _struck(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numb
 _ALONE = {"lower": -np.inf, "upper": np.inf, "damping": 0.0, "loss": 0.0}
 
 
-def _robot(file: str, step: float) -> Case:
-    """Falls down with its motors off. step: of the file [s]; MuJoCo has the file's own settings."""
+def _figure(file: str, step: float, driven: int = 0) -> Case:
+    """Falls down with its motors off, or is driven: other torques every so many steps, as gymnasium has it.
+    step: of the file [s]; MuJoCo has the file's own settings."""
+    frame = driven * step or FRAME
     return Case(
-        file, 1.0, _nudged, ("overlap", "left"), {"f32": 0.02, "f64": 0.02}, max_dt=step, steps={"MuJoCo": step},
-        scheme="semi_implicit", time_control="likely", integrator="the file's own",
+        file, frame * max(1, round(1 / frame)), _nudged, ("overlap", "left"), {"f32": 0.02, "f64": 0.02}, max_dt=step,
+        steps={"MuJoCo": step}, scheme="semi_implicit", time_control="likely", integrator="the file's own", frame=frame,
+        driven=driven > 0,
     )  # fmt: skip
+
+
+def _robot(file: str, posture: tuple[float, float] | None = None) -> Case:
+    """Of example-robot-data, with hulls in place of its meshes: stands, held by its motors, or falls with these off."""
+    return Case(file, 1.0, _nudged, ("overlap",), {"f32": 0.02, "f64": 0.02}, steps={}, posture=posture)
+
+
+def _robots() -> Path:
+    """Where example-robot-data, which comes with Pinocchio, keeps its robots."""
+    folder = Path(get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
+    if not folder.is_dir():
+        raise ModuleNotFoundError(f"{folder} is not there: pip install pin", name="pin")
+    return folder
+
+
+def _boxes(places: Iterable[Sequence[float]], half: Sequence[float]) -> Any:
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.6)
+    for k, place in enumerate(places):
+        b.add_body(f"box{k}", [carom.Box(tuple(half))], mass=1.0, position=tuple(place), friction=0.6)
+    return b.build()
+
+
+def _wall() -> Any:
+    """Five rows of five bricks, each row half a brick aside."""
+    return _boxes(
+        ((0.5 * k + 0.25 * (row % 2), 0.0, 0.1 + 0.2 * row) for row in range(5) for k in range(5)), (0.25, 0.15, 0.1)
+    )
+
+
+def _pile() -> Any:
+    """200 boxes, let go in layers above the ground, each a little off the one below."""
+    rng = np.random.default_rng(3)
+    grid = ((k % 5, k // 5 % 5, k // 25) for k in range(200))
+    return _boxes(
+        ((0.3 * x, 0.3 * y, 0.2 + 0.3 * z) + rng.uniform(-0.04, 0.04, 3) * (1, 1, 0) for x, y, z in grid), (0.1,) * 3
+    )
 
 
 CASES: dict[str, Case] = {
@@ -156,9 +224,24 @@ CASES: dict[str, Case] = {
         "ragdoll", 2.0, _spun, ("gain", "left", "overlap"), {"f32": 1e-3, "f64": 1e-6}, middle=0.8,
         steps={"MuJoCo": 2e-3, "rapier3d": STEP},
     ),
-    "half_cheetah": _robot("half_cheetah.xml", 0.01),
-    "ant": _robot("ant.xml", 0.01),
-    "humanoid": _robot("humanoid.xml", 0.003),
+    "wall": Case(_wall, 1.0, _nudged, ("overlap", "left"), {"f32": 1e-3, "f64": 1e-3}, steps={"MuJoCo": STEP}),
+    "pile": Case(
+        _pile, 12.0, _nudged, ("overlap", "left"), {"f32": 1e-2, "f64": 1e-2}, steps={"MuJoCo": STEP}, window=1e-3
+    ),
+    "half_cheetah": _figure("half_cheetah.xml", 0.01),
+    "ant": _figure("ant.xml", 0.01),
+    "humanoid": _figure("humanoid.xml", 0.003),
+    "half_cheetah, driven": _figure("half_cheetah.xml", 0.01, driven=5),
+    "ant, driven": _figure("ant.xml", 0.01, driven=5),
+    "humanoid, driven": _figure("humanoid.xml", 0.003, driven=5),
+    "walker2d, driven": _figure("walker2d_v5.xml", 0.002, driven=4),
+    "hopper, driven": _figure("hopper.xml", 0.002, driven=4),
+    "solo12": _robot("solo_description/robots/solo12.urdf"),
+    "solo12, standing": _robot("solo_description/robots/solo12.urdf", (5.0, 0.1)),
+    "anymal": _robot("anymal_b_simple_description/robots/anymal.urdf"),
+    "anymal, standing": _robot("anymal_b_simple_description/robots/anymal.urdf", (300.0, 8.0)),
+    "a1": _robot("a1_description/urdf/a1.urdf"),
+    "a1, standing": _robot("a1_description/urdf/a1.urdf", (80.0, 2.0)),
 }  # fmt: skip
 
 

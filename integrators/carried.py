@@ -29,6 +29,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
+from ..contact.cone.least import DAMPING, asked
+from ..contact.cone.least import least as least_of_few
 from ..contact.contacts import Contacts
 from ..contact.curvature import contact_course
 from ..contact.determine import ENVELOPE
@@ -45,18 +47,20 @@ from ..engine.state import State
 from .clocks import Clocks
 from .lanes import Correction, Lane
 from .proposal import Proposal
+from .rules import Rules
+from .schemes import FIRST_ORDER
 
 NEIGHBOURS = 4
 NEAR = 5.0  # of the gap band: so much may a gap be off
 STILL = 0.05  # of the rest speed: so much may a velocity be off
 ROUGH = 0.001  # squared, of the energy: more, and a shorter step is taken
+ROUGHER = 0.01  # the same, where the scheme is of order 1 and takes more than that by itself
 KNOWN = 1 / 4  # of that, as a velocity: so much, and it is asked how much energy it takes
 LOST = 16.0  # times as much as allowed, a contact counts for that is not where it should be
 SURELY = 10.0  # times as far off as a contact may be that is the same, it is looked for
 SAME = 0.05  # of the velocities that meet: more, and it is another contact
 CHANGED = 0.5  # of what carries a contact, at most, is for forces that change within the step
 SWEEPS = 40  # of conjugate gradients
-DAMPING = 1e-3  # of K: contacts that all but depend on each other must not be set against each other
 ENOUGH = 1e-4  # of what is wanted may be left
 
 
@@ -78,10 +82,17 @@ class Missed(NamedTuple):
     rough: Array
 
 
-class _Held(NamedTuple):
-    """What a step knew of the contacts that it carried, (C, *batch): gap [m], normal velocity [m/s], what that is to
-    be at the end, whether it sticks, the velocities that meet there, and what its own may be off by [m/s]."""
+class Known(NamedTuple):
+    """What a step knew of the contacts it began with, (C, *batch).
 
+    carried: whether it had an impulse all through the step.
+    gap: [m].  u_n: normal velocity [m/s].  goal: what that is to be at the end [m/s].
+    sticks: whether it does.
+    speed: of the velocities that meet there [m/s].
+    most: what its own may be off by at the end [m/s].
+    """
+
+    carried: Array
     gap: Array
     u_n: Array
     goal: Array
@@ -90,12 +101,14 @@ class _Held(NamedTuple):
     most: Array
 
 
-def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: Rows, u: Vec3) -> Missed:
+def missed(
+    rules: Rules, model: Model, lane: Lane, tried: Proposal, knew: Known, contacts: Contacts, rows: Rows, u: Vec3
+) -> Missed:
     """contacts, rows: of the step's end.  u: (C, *batch) how the contacts move there, in their frames [m/s]."""
+    may = ROUGHER if rules.scheme in FIRST_ORDER else ROUGH
     ready, clocks, before = lane.ready, lane.clocks, lane.ready.contacts
     h, h_there = clocks.of_contacts(ready.rows.tree, tried.h), clocks.of_contacts(rows.tree, tried.h)
-    carried, knew = _knew(model, lane, tried)
-    path = ready.course.point * h
+    path, carried = ready.course.point * h, knew.carried
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
     there, was, held = _partners(before, contacts, before.point + path, near, carried)
     knew = jax.tree.map(lambda x: picked(x, was, 0), knew)
@@ -109,15 +122,16 @@ def missed(model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: 
     apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(knew.gap)))
     much = held & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
     least = STILL * model.rest_speed
-    known, fast = (u.dot(u) > jnp.maximum(part * ROUGH * knew.speed, least) ** 2 for part in (KNOWN, 1))
-    cost = _cost(model, tried.state, rows, u, known)
+    known, fast = (u.dot(u) > jnp.maximum(part * may * knew.speed, least) ** 2 for part in (KNOWN, 1))
+    cost = _cost(model, tried.state, rows, u, known, may)
     rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
     rough = jnp.maximum(rough, clocks.most(ready.rows.tree, jnp.where(carried & ~there, LOST, 0.0).astype(cost.dtype)))
     return Missed(u, jnp.where(held, gap, 0), held, sticks, clocks.any(rows.tree, much), rough)
 
 
-def _knew(model: Model, lane: Lane, tried: Proposal) -> tuple[Array, _Held]:
-    """Which contacts a step carried (C, *batch), and what it knew of them."""
+def known(model: Model, lane: Lane, tried: Proposal) -> Known:
+    """Of a step that was tried."""
+    model, lane, tried = stop_gradient((model, lane, tried))
     ready, p = lane.ready, tried.impulse
     before, rows, V = ready.contacts, ready.rows, to_blocks(trees_of(model.topology), tried.state.v)
     h, b_n = lane.clocks.of_contacts(rows.tree, tried.h), ready.course.b.z
@@ -128,23 +142,21 @@ def _knew(model: Model, lane: Lane, tried: Proposal) -> tuple[Array, _Held]:
     slack = jnp.minimum(strayed, CHANGED * p.z * rows.K.zz)
     most = model.rest_speed + jnp.maximum(jnp.abs(b_n) * h, SAME * speed) + slack
     sticks = ~before.is_limit & (jnp.sqrt(p.x * p.x + p.y * p.y) < before.friction * p.z * FULL)
-    return tried.resting & (p.z > 0), _Held(before.gap, ready.u.z, goal, sticks, speed, most)
+    return Known(tried.resting & (p.z > 0), before.gap, ready.u.z, goal, sticks, speed, most)
 
 
-def off_at_most(model: Model, lane: Lane, tried: Proposal) -> Array:
+def off_at_most(model: Model, lane: Lane, h: Array, knew: Known) -> Array:
     """How far off (*batch) [m] the gaps of contacts that a step carried may be at its end, before it is put right: so
-    near they are looked for."""
-    model, lane, tried = stop_gradient((model, lane, tried))
-    carried, knew = _knew(model, lane, tried)
-    h = lane.clocks.of_contacts(lane.ready.rows.tree, tried.h)
-    off = jnp.abs(knew.gap) + knew.most * h + NEAR * model.gap_band
-    return SURELY * jnp.where(carried, off, 0).max(0, initial=0)
+    near they are looked for.  h: of each clock [s]."""
+    each = stop_gradient(lane.clocks.of_contacts(lane.ready.rows.tree, h))
+    off = jnp.abs(knew.gap) + knew.most * each + NEAR * model.gap_band
+    return SURELY * jnp.where(knew.carried, off, 0).max(0, initial=0)
 
 
-def _cost(model: Model, end: State, rows: Rows, u: Vec3, fast: Array) -> Array:
+def _cost(model: Model, end: State, rows: Rows, u: Vec3, fast: Array, may: float) -> Array:
     """(C, *batch) the energy that contacts take which are off by as much as u, of what they may.
 
-    fast: (C, *batch) those of which that is asked; 0 of others.
+    fast: (C, *batch) those of which that is asked; 0 of others.  may: squared, of the energy of their trees.
     """
 
     def look(given: Any) -> Array:
@@ -153,7 +165,7 @@ def _cost(model: Model, end: State, rows: Rows, u: Vec3, fast: Array) -> Array:
         # along what cannot move, K is 0
         parts = zip(u.xyz, (rows.K.xx, rows.K.yy, rows.K.zz), strict=True)
         lost = sum(jnp.where(k > 0, x * x / jnp.where(k > 0, k, 1), 0) for x, k in parts) * 0.5
-        most = ROUGH**2 * own
+        most = may**2 * own
         return jnp.where(fast & (lost > 0), jnp.where(most > 0, lost / jnp.where(most > 0, most, 1), LOST), 0)
 
     given = model, end.q, end.v, rows, u, fast
@@ -219,10 +231,18 @@ def corrected(
     if tried.held is not None:  # these joints stay where they are
         rows = rows_of(locked(model, tried.held), tried.state.q, contacts)
     none = jnp.zeros_like(missed.gap)
-    ways = Vec3(missed.tangent, missed.tangent, missed.normal)
-    asked = clocks.of_contacts(rows.tree, again)
-    least = lambda x: _least(clocks, rows, jax.tree.map(lambda y: jnp.where(asked, -y, 0), x), ways, before.shift)  # noqa: E731
+    concerned = clocks.of_contacts(rows.tree, again)
+    ways = jax.tree.map(lambda x: x & concerned, Vec3(missed.tangent, missed.tangent, missed.normal))
     rows = rows._replace(drift=Vec3(none, none, none))
+    few = asked(rows, ways, len(before.shift) - 1) if before.shift.ndim == 2 else None
+
+    def least(off: Vec3) -> tuple[Array, Vec3]:
+        wanted = jax.tree.map(lambda way, x: jnp.where(way, -x, 0), ways, off)
+        many = lambda: _least(clocks, rows, wanted, ways, before.shift)  # noqa: E731
+        if few is None:
+            return many()
+        return jax.lax.cond(few.fits, lambda: least_of_few(few, wanted, jnp.zeros_like(before.shift)), many)
+
     shift, _ = least(Vec3(none, none, missed.gap))
     turned = _turned(model, clocks, tried, contacts, rows, shift)
     u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(missed.normal, turned, 0))

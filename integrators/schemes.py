@@ -15,7 +15,7 @@ from .motion.rk4 import rk4
 from .motion.semi_implicit import semi_implicit
 
 SCHEMES = {"exact": exact, "rk4": rk4, "lie_midpoint": lie_midpoint, "semi_implicit": semi_implicit}
-BENDS = {"semi_implicit": 2.0}
+FIRST_ORDER = frozenset({"semi_implicit"})
 
 
 def scheme_named(name: str):
@@ -28,7 +28,7 @@ def scheme_named(name: str):
 def bend(name: str) -> float:
     """How many times a h^2 / 2 accelerations a move the end of a step of length h. Semi-implicit Euler goes all the way
     at the velocity of the end: by a h^2. What looks for the step that ends where something touches must know."""
-    return BENDS.get(name, 1.0)
+    return 2.0 if name in FIRST_ORDER else 1.0
 
 
 def _closed(scheme: Any, model: Model, state: State, h: Any, *acting: Any) -> State:

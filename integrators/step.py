@@ -23,7 +23,7 @@ from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, gravest, no_room
 from ..engine.state import State
-from .carried import off_at_most
+from .carried import known, off_at_most
 from .clock import Frames, later, started, started_together, times
 from .clocks import ONE, Clocks
 from .cut import parted
@@ -67,12 +67,13 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     """
     with jax.named_scope("propose"):
         tried = led = proposal(rules, model, lane, *step_to_try(lane, max_dt))
+        knew = known(model, lane, tried)
     clocks, apart = lane.clocks, lane.clocks.apart(max_dt)
-    look = looks(model, tried.state.q, tried.state.v, max_dt, off_at_most(model, lane, tried), apart)
+    look = looks(model, tried.state.q, tried.state.v, max_dt, off_at_most(model, lane, tried.h, knew), apart)
     still = clocks.waiting(lane.island, tried.h, lane.clock.left, lane.fresh)
     tried, (near, bounds, contacts, rows, reach), late = seen_in_time(rules, model, lane, tried, look, still)
     with jax.named_scope("decide"):
-        verdict = decide(rules, model, lane, tried, contacts, rows, max_dt)
+        verdict = decide(rules, model, lane, tried, knew, contacts, rows, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
         accepted = verdict.accepted & ~lane.done & ~full
         clock, t = later(lane.clock, tried.h, frames, apart)

@@ -30,7 +30,7 @@ from ..contact.rows import Rows, relative
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
-from .carried import corrected, missed
+from .carried import Known, corrected, missed
 from .lanes import Lane, Search
 from .prepare import sifted
 from .proposal import SLIDES, Proposal
@@ -80,11 +80,18 @@ def stalled(lane: Lane) -> Array:
 
 
 def decide(
-    rules: Rules, model: Model, lane: Lane, tried: Proposal, contacts: Contacts, rows: Rows, max_dt: Array
+    rules: Rules,
+    model: Model,
+    lane: Lane,
+    tried: Proposal,
+    knew: Known,
+    contacts: Contacts,
+    rows: Rows,
+    max_dt: Array,
 ) -> Verdict:
     """Whether a proposal is accepted.
 
-    contacts, rows: of its end.
+    knew: what it knew of its contacts.  contacts, rows: of its end.
     max_dt: () or (*batch), the longest step [s].
     """
     part, (model, lane, tried, contacts, rows) = tried.part, stop_gradient((model, lane, tried, contacts, rows))
@@ -101,7 +108,7 @@ def decide(
     u_n = u.z
     on_the_way = (after.v - lane.ready.state.v) / clocks.of_dofs(model.topology, h)
     a_n = relative(rows._replace(drift=rows.drift * 0), to_blocks(trees, on_the_way)).z
-    off = missed(model, lane, tried, contacts, rows, u)
+    off = missed(rules, model, lane, tried, knew, contacts, rows, u)
     carries = finite & ~lane.fresh & (search.correction.times < CORRECTIONS) & (rules.resting == "solve")
     closes = contacts.active & (u_n < -model.rest_speed)
     deep = closes & (contacts.gap < -model.gap_band) & ~(off.normal & each(carries))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array
-from jax.lax import dynamic_slice, dynamic_update_slice
+from jax.lax import dynamic_slice, dynamic_update_slice, fori_loop
 
 
 def block(x: Array, *at: Array) -> Array:
@@ -16,6 +16,17 @@ def block(x: Array, *at: Array) -> Array:
 def put(x: Array, value: Array, *at: Array) -> Array:
     """x with x[at] replaced."""
     return dynamic_update_slice(x, value[(None,) * len(at)], _corner(x, at))
+
+
+def listed(there: Array) -> tuple[Array, Array]:
+    """The numbers of the true rows of a mask (n,), in order, and how many there are."""
+
+    def one(c: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        which, count = carry
+        return put(which, c, count), count + block(there, c)
+
+    last = jnp.where(there, jnp.arange(1, len(there) + 1, dtype=jnp.int32), 0).max()
+    return fori_loop(jnp.int32(0), last, one, (jnp.zeros(len(there), jnp.int32), jnp.int32(0)))
 
 
 def _corner(x: Array, at: tuple[Array, ...]) -> list[Array]:

@@ -30,7 +30,7 @@ from ...engine.results import OK, SOLVER_UNFINISHED
 from ..rows import Rows
 from . import coulomb
 from .alone import solve_alone
-from .blocks import block, put
+from .blocks import block, listed, put
 from .consistent import consistent
 from .elimination import plan
 from .few import FEW, delassus, few
@@ -108,7 +108,7 @@ def _derivative(tolerance: float, max_turns: int, primals: Any, tangents: Any) -
     rows, _, target, mu, active, *_ = primals
     d_rows, dV, d_target, d_mu, *_ = filled(tangents, primals)
     rows, target, mu, d_rows, d_target, d_mu = _clean((rows, target, mu, d_rows, d_target, d_mu), active)
-    which, count = _active(active)
+    which, count = listed(active)
     dp, dV = changes(rows, target, mu, Given(d_rows, dV, d_target, d_mu), solved.p, solved.V, which, count)
     return solved, Solved(dp, dV, np.zeros(solved.code.shape, jax.dtypes.float0))  # type: ignore[arg-type]
 
@@ -187,7 +187,7 @@ def _together(
 def _problem(
     rows: Rows, V: Array, target: Array, mu: Array, active: Array, slides: Array, given: Array | None
 ) -> _Problem:
-    ends = Ends(rows.tree, rows.J, rows.Y, *_active(active))
+    ends = Ends(rows.tree, rows.J, rows.Y, *listed(active))
     K, drift, target, mu = _clean((rows.K, rows.drift, target, mu), active)
     K = K + Sym3.scalar(jnp.where(active, 0, jnp.ones_like(mu)))
     own = velocities(ends, V)
@@ -262,17 +262,6 @@ def _ended(system: System, found: tuple[Vec3, Array]) -> tuple[Vec3, Array]:
     gain, curve = p.dot(system.free).sum(0), p.dot(system.moved(p)).sum(0)
     least = jnp.clip(-gain / jnp.where(curve > 0, curve, 1), 0, 1)  # of kinetic energy, p scaled by it
     return p * jnp.where(well, 1, stop_gradient(least)), jnp.where(well, OK, SOLVER_UNFINISHED).astype(jnp.int32)
-
-
-def _active(active: Array) -> tuple[Array, Array]:
-    """The numbers of the active contacts (C,), in order, and how many there are."""
-
-    def listed(c: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        which, count = carry
-        return put(which, c, count), count + block(active, c)
-
-    last = jnp.where(active, jnp.arange(1, len(active) + 1, dtype=jnp.int32), 0).max()
-    return fori_loop(0, last, listed, (jnp.zeros(len(active), jnp.int32), jnp.int32(0)))
 
 
 def _clean(x: Any, active: Array) -> Any:

@@ -55,6 +55,7 @@ NEAR = 5.0  # of the gap band: so much may a gap be off
 STILL = 0.05  # of the rest speed: so much may a velocity be off
 ROUGH = 0.001  # squared, of the energy: more, and a shorter step is taken
 ROUGHER = 0.01  # the same, where the scheme is of order 1 and takes more than that by itself
+SLOW = 0.2  # of the rest speed: no step is too rough that leaves no more
 KNOWN = 1 / 4  # of that, as a velocity: so much, and it is asked how much energy it takes
 LOST = 16.0  # times as much as allowed, a contact counts for that is not where it should be
 SURELY = 10.0  # times as far off as a contact may be that is the same, it is looked for
@@ -121,7 +122,7 @@ def missed(
     u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(held, u_n, 0))
     apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(knew.gap)))
     much = held & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
-    least = STILL * model.rest_speed
+    least = SLOW * model.rest_speed
     known, fast = (u.dot(u) > jnp.maximum(part * may * knew.speed, least) ** 2 for part in (KNOWN, 1))
     cost = _cost(model, tried.state, rows, u, known, may)
     rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
@@ -206,6 +207,29 @@ def _nearest(before: Contacts, contacts: Contacts, at: Vec3, held: Array) -> tup
         here = jnp.roll(there & (which == shift), -shift, 0)
         was, found = jnp.where(here, (rows + shift) % len(rows), was), found | here
     return there, was, found
+
+
+def since_return(model: Model, lane: Lane, h: Array, contacts: Contacts, deep: Array, since: Array) -> Array:
+    """How long ago (C, *batch) [s] contacts that are deep at the end of a step h [s] of each clock, and touched and
+    parted at its start, came back: by how they began, and how deep they are. Of others what is told."""
+    ready, clocks = lane.ready, lane.clocks
+    here = clocks.of_contacts(ready.rows.tree, h)
+    touched = ready.contacts.active & (ready.contacts.gap <= ENVELOPE * model.gap_band) & (ready.u.z > 0)
+
+    def look(given: Any) -> Array:
+        before, contacts, at, u, touched, h, deep, since = given
+        _, was, found = _nearest(before, contacts, at, touched)
+        gap, u = (picked(x, was, 0) for x in (before.gap, u))
+        bent = (contacts.gap - gap - u * h) / (h * h)  # gap + u t + bent t^2
+        back = found & deep & (bent < 0)
+        square = u * u - 4 * bent * gap
+        t = (u + jnp.sqrt(jnp.where(square > 0, square, 0))) / jnp.where(back, -2 * bent, 1)
+        return jnp.where(back, jnp.clip(h - t, 0), since)
+
+    at = ready.contacts.point + ready.course.point * here
+    given = ready.contacts, contacts, at, ready.u.z, touched, here, deep, since
+    start = deep.any() & touched.any(), since
+    return loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(given)), given, start)[1]
 
 
 def _numbers(like: Array) -> Array:

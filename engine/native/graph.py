@@ -86,12 +86,14 @@ class Region:
     """A body of straight-line code.  items: elementwise values and nodes, in an order that can be computed.
 
     inputs: values that the owner sets before each run.  results: what the owner takes away.
-    loop: whether it belongs to a loop, so that what does not change may be computed before it (in `before`).
+    before: of a loop's body, where what does not change is computed; None of others.  outermost: the `before` of the
+    outermost loop it is in; None outside of loops.
     """
 
     def __init__(self, parent: Region | None, owner: Node | None = None, before: Region | None = None) -> None:
         self.parent, self.owner, self.before = parent, owner, before
         self.depth = 0 if parent is None else parent.depth + 1
+        self.outermost: Region | None = None if parent is None else parent.outermost
         self.items: list[Value | Node] = []
         self.inputs: list[Value] = []
         self.results: list[Value] = []
@@ -197,17 +199,32 @@ class Graph:
         return value
 
     def earliest(self, args: Sequence[Value], region: Region) -> Region:
-        """The outermost region in which what a region makes of these can be computed: before loops, but not out of
-        branches."""
+        """The outermost region in which what a region makes of these can be computed: before loops. Out of branches only
+        before the outermost loop, which has many turns: what a run never changes is worked out once."""
         deepest = max((a.region.depth for a in args if a.region is not None), default=0)
+        if region.outermost is not None and deepest <= region.outermost.depth:
+            return region.outermost
         while region.before is not None and deepest <= region.before.depth:
             region = region.before
         return region
 
-    def node(self, op: str, args: Sequence[Value], param: Any = None) -> Node:
-        node = Node(op, args, param, self.region)
-        self.region.items.append(node)
+    def node(self, op: str, args: Sequence[Value], param: Any = None, region: Region | None = None) -> Node:
+        region = region or self.region
+        node = Node(op, args, param, region)
+        region.items.append(node)
         return node
+
+    def reduced(self, op: str, args: Sequence[Value], param: Any, key: Any, size: int, type: Type) -> Value:
+        """The result of a node that does nothing but compute it. key: what stands for the parameter."""
+        known = (op, size, type.name, tuple(a.id for a in args), key)
+        region: Region | None = self.region
+        while region is not None:
+            if known in region.known:
+                return region.known[known]
+            region = region.parent
+        home = self.earliest(args, self.region)
+        value = home.known[known] = self.node(op, args, param, home).result(size, type)
+        return value
 
     def whole(self, value: Value) -> Value:
         """The same as an array of its own, no view."""

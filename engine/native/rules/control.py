@@ -25,6 +25,7 @@ def loop(graph: Graph, start: Sequence[Value], test: Body, body: Body, turns: in
     node = Node("loop", start, turns, graph.region)
     outer = graph.region
     before = Region(outer, node, outer.before)
+    before.outermost = outer.outermost or before
     node.regions.append(before)
     for code, home in ((test, outer), (body, before)):  # the test runs once at least, the body perhaps not
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Value, splat
+from ..graph import Graph, Value, digest, splat
 from ..types import Type, type_of
 from .elementwise import binary
 from .table import places, rule, size_of
@@ -54,8 +54,8 @@ def reduce(graph: Graph, op: str, value: Value, terms: np.ndarray) -> Value:
             parts = pairs + parts[2 * len(pairs) :]
         return parts[0]
     if size == 1:
-        return graph.node("fold", [graph.view(value, terms[:, 0])], op).result(1, value.type)
-    return graph.node("reduce", [graph.whole(value)], (op, terms)).result(size, value.type)
+        return graph.reduced("fold", [graph.view(value, terms[:, 0])], op, op, 1, value.type)
+    return graph.reduced("reduce", [graph.whole(value)], (op, terms), (op, digest(terms)), size, value.type)
 
 
 @rule("argmax", "argmin")

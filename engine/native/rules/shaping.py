@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Graph, Value
+from ..graph import Graph, Value, digest
 from ..types import F32, F64, Unsupported, type_of
 from .table import places, rule, size_of
 
@@ -147,4 +147,5 @@ def join(graph: Graph, ins: Sequence[Value], pieces: np.ndarray, at: np.ndarray)
     piece, place = np.zeros(len(pieces), int), np.zeros(len(pieces), int)
     for k, mine in enumerate(targets):
         piece[mine], place[mine] = k, np.arange(len(mine))
-    return graph.node("join", args, (piece, place, targets)).result(len(pieces), type)
+    key = tuple(map(digest, targets))
+    return graph.reduced("join", args, (piece, place, targets), key, len(pieces), type)

@@ -20,6 +20,7 @@ from .near import Near, at, only_where, perpendicular, select, where
 TILT = 0.05  # [rad] a corner that a larger tilt keeps apart is left out
 TOUCHES = 1e-3  # [rad] of many corners, one that a tilt of this keeps apart is as good as one that is not there
 ALONE = -1e30  # [m^2] a point is no diagonal, if there is another
+FEW = 8  # candidates: so many are all there are of most contacts
 MANY = 24  # candidates, above which only the extreme ones in so many directions are looked at first
 EXTREMES = 16
 
@@ -47,18 +48,24 @@ def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
     eps = jnp.finfo(row.gap.dtype).eps
     flat = 1 - 2 * eps ** (2 / 3)  # an angle of 1e-5 rad, in single precision of 1e-2 rad
     flat_a, flat_b = face_a.flat & (along_a > flat), face_b.flat & (along_b > flat)
-    size = max(face_a.bound.shape[0], face_b.bound.shape[0])
-    face_a, face_b = padded(face_a, size), padded(face_b, size)
-    on_a = settled(flat_a & (~flat_b | (along_a >= along_b)))
-    reference, other = select(on_a, (face_a, face_b), (face_b, face_a))
-    up = select(on_a, -row.normal, row.normal)  # from the reference to the other
-    candidates = _common(reference, other, up)
-    found = select(on_a, candidates.mirrored(), candidates)
-    first, *others = spread(found, row.normal)
-    # a face that is not quite flat has its closest point elsewhere
-    rough = eps**0.75 * (_extent(reference.point) + _extent(other.point))
-    some = (flat_a | flat_b) & (jnp.abs(first.gap - row.gap) <= rough)
-    return where(some, first, row), *(only_where(some, other) for other in others)
+    row: Near = jax.tree.map(lambda x: jnp.broadcast_to(x, jnp.shape(row.gap)), row)
+
+    def met() -> tuple[Near, ...]:
+        size = max(face_a.bound.shape[0], face_b.bound.shape[0])
+        both = padded(face_a, size), padded(face_b, size)
+        on_a = settled(flat_a & (~flat_b | (along_a >= along_b)))
+        reference, other = select(on_a, both, both[::-1])
+        up = select(on_a, -row.normal, row.normal)  # from the reference to the other
+        candidates = _common(reference, other, up)
+        found = only_where(flat_a | flat_b, select(on_a, candidates.mirrored(), candidates))
+        first, *others = spread(found, row.normal)
+        # a face that is not quite flat has its closest point elsewhere
+        rough = eps**0.75 * (_extent(reference.point) + _extent(other.point))
+        some = (flat_a | flat_b) & (jnp.abs(first.gap - row.gap) <= rough)
+        return where(some, first, row), *(only_where(some, other) for other in others)
+
+    none = only_where(False, row)
+    return jax.lax.cond((flat_a | flat_b).any(), met, lambda: (row, none, none, none))
 
 
 def padded(face: Face, size: int) -> Face:
@@ -130,12 +137,22 @@ def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
     carries a round stone of flat sides must not make room for a corner far from it.
     """
     flat = _seen_along(rows, normal)
-    if flat.x.shape[0] <= MANY:
-        i, j = _diagonal(_areas(flat))
-    else:
+
+    def of_some(few: Any, one: Any) -> tuple[Any, Any]:
+        some = _at_all(few, flat)
+        return tuple(at(place, few) for place in one(some))
+
+    def of_all() -> tuple[Any, Any]:
+        if flat.x.shape[0] <= MANY:
+            return _best(flat)
         few = _extremes(flat)
-        i, j = (at(place, few) for place in _diagonal(_areas(_at_all(few, flat))))
-        i, j = _turned(flat, i, j)
+        tilted = lambda: of_some(few, _from_closest)  # noqa: E731
+        return _turned(flat, *jax.lax.cond(flat.level.any(), lambda: of_some(few, _best), tilted))
+
+    if flat.x.shape[0] <= FEW:
+        i, j = of_all()
+    else:
+        i, j = jax.lax.cond((flat.there.sum(0) <= FEW).all(), lambda: of_some(_first(flat.there), _best), of_all)
     return _four(rows, normal, flat, i, j)
 
 
@@ -195,6 +212,27 @@ def _areas(flat: _Flat) -> Scalar:
     return jnp.where(starts[:, None] & there[None], area, -jnp.inf)
 
 
+def _best(flat: _Flat) -> tuple[Any, Any]:
+    """The best diagonal."""
+    return _diagonal(_areas(flat))
+
+
+@fence
+def _from_closest(flat: _Flat) -> tuple[Any, Any]:
+    """The best diagonal from the closest point, as `_areas` has it where a face is tilted."""
+    i = jnp.argmin(jnp.where(flat.there, flat.gap, jnp.inf), 0)
+    x, y = flat.x - at(i, flat.x), flat.y - at(i, flat.y)
+    length = jnp.sqrt(x * x + y * y)
+    left = right = jnp.zeros_like(x)
+    for k in range(x.shape[0]):
+        side, less = x * y[k] - y * x[k], length * flat.hovers[k]
+        left = jnp.maximum(left, jnp.where(flat.there[k], side - less, 0.0))
+        right = jnp.minimum(right, jnp.where(flat.there[k], side + less, 0.0))
+    area = left - right + 1e-6 * length * (length - flat.hovers)
+    area = jnp.where(length > 0, area, ALONE)
+    return i, jnp.argmax(jnp.where(flat.there, area, -jnp.inf), 0)
+
+
 @fence
 def _diagonal(area: Scalar) -> tuple[Any, Any]:
     i = jnp.argmax(jnp.max(area, 1), 0)  # in two steps: one over all pairs is ten times slower on a CPU
@@ -234,6 +272,13 @@ def _four(rows: Near, normal: Vec3, flat: _Flat, i: Any, j: Any) -> tuple[Near, 
         swap = other.gap < first.gap
         first, others[m] = where(swap, (other, first), (first, other))
     return first, *others
+
+
+@fence
+def _first(there: Any) -> Any:
+    """The numbers (FEW, *items) of the first rows that count, in order; 0 behind the last."""
+    place = jnp.cumsum(there, 0, dtype=jnp.int32)
+    return jnp.stack([jnp.argmax(there & (place == k), 0) for k in range(1, FEW + 1)])
 
 
 @fence

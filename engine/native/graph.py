@@ -199,8 +199,8 @@ class Graph:
         return value
 
     def earliest(self, args: Sequence[Value], region: Region) -> Region:
-        """The outermost region in which what a region makes of these can be computed: before loops. Out of branches only
-        before the outermost loop, which has many turns: what a run never changes is worked out once."""
+        """The outermost region in which what a region makes of these can be computed: before loops. Out of branches
+        only before the outermost loop, which has many turns: what a run never changes is worked out once."""
         deepest = max((a.region.depth for a in args if a.region is not None), default=0)
         if region.outermost is not None and deepest <= region.outermost.depth:
             return region.outermost

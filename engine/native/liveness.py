@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .graph import Node, Region, Value
+from .sinking import sink
 
 
 def prune(top: Region) -> list[Region]:
@@ -16,6 +17,7 @@ def prune(top: Region) -> list[Region]:
         for node in region.items:
             if isinstance(node, Node) and node.op in ("loop", "cond"):
                 _trim(node)
+    sink(regions)
     for region in reversed(regions):
         _outside(region)
     return regions

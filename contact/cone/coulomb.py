@@ -47,8 +47,11 @@ class Linear(NamedTuple):
 
 
 def scales(K: Sym3) -> tuple[Array, Array]:
-    """k across and along the normal, (C, *batch) [1/kg]."""
-    return (K.xx + K.yy) / 2, K.zz
+    """k across and along the normal, (C, *batch) [1/kg]. What cannot move in one way, on a rail, has that of the other:
+    any will do."""
+    across = (K.xx + K.yy) / 2
+    along = jnp.where(K.zz > 0, K.zz, jnp.where(across > 0, across, 1))
+    return jnp.where(across > 0, across, along), along
 
 
 def projected(p: Vec3, mu: Array) -> Vec3:
@@ -67,7 +70,7 @@ def distance(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Array:
 
 def relaxed(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Vec3:
     """Impulses of one contact nearer to the law, all others held: first along n, then across."""
-    p_n = jnp.maximum(p.z - u.z / K.zz, 0)
+    p_n = jnp.maximum(p.z - u.z / scales(K)[1], 0)
     turned = p_n - p.z
     mean, half = (K.xx + K.yy) / 2, (K.xx - K.yy) / 2
     k = mean + jnp.sqrt(half * half + K.xy * K.xy + jnp.finfo(mean.dtype).tiny)  # the larger eigenvalue across

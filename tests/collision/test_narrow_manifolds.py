@@ -1,13 +1,19 @@
 """Flat contacts: the corners of the polygon in which two faces meet, or four of them that span as much as any."""
 
 from dataclasses import replace
+from itertools import combinations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 import carom
+from carom.collision.geometry.manifold import spread
+from carom.collision.geometry.near import Near
+from carom.engine.algebra.vec3 import Vec3
 from carom.tests.oracles.minkowski import Solid
 from carom.tests.oracles.pair_scene import Sample, pair_scene
 from carom.tests.oracles.placements import NO_POINTS, PRISMS, UPRIGHT, Placement, prism
@@ -298,3 +304,34 @@ def test_what_a_rolling_prism_touches_with_is_kept(roll):
     touching = np.asarray(rows.active & (rows.gap < 1e-9))
     assert touching.sum() == 2
     np.testing.assert_allclose(np.ptp(np.asarray(rows.point_b)[touching][:, 0]), 0.4, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "count", "tilt"), [
+    (24, 3, 0), (24, 8, 0), (24, 9, 0), (24, 24, 0), (24, 4, 0.02), (24, 8, 0.02), (24, 14, 0.02), (64, 8, 0),
+    (64, 40, 0),
+])  # fmt: skip
+def test_what_is_spread_is_as_large_as_any_four(rows, count, tilt):
+    """Points of a ring, level or on a tilted face, among rows that are not there: however many there are. On a tilted
+    face the lowest is one of the four."""
+    rng, lanes = np.random.default_rng(count), 8
+    angle, radius = rng.uniform(0, 2 * np.pi, (count, lanes)), np.sqrt(rng.uniform(0.5, 1, (count, lanes)))
+    ring = np.array([radius * np.cos(angle), radius * np.sin(angle), tilt * radius * np.cos(angle)])
+    points, here = rng.uniform(-1, 1, (3, rows, lanes)), np.zeros((rows, lanes), bool)
+    for lane in range(lanes):
+        places = rng.permutation(rows)[:count]
+        points[:, places, lane], here[places, lane] = ring[:, :, lane], True
+    b = Vec3(*map(jnp.asarray, points))
+    up = Vec3(*(jnp.full(lanes, z) for z in (0.0, 0.0, 1.0)))
+    found = jax.jit(spread)(Near(jnp.where(jnp.asarray(here), b.z, jnp.inf), up, b, b), up)
+    least = 0.95 if count > 24 else LEAST  # of many, the extreme ones are looked at first
+    for lane in range(lanes):
+        own = ring[:2, :, lane].T
+        four = np.array([[row.b.x[lane], row.b.y[lane]] for row in found if np.isfinite(row.gap[lane])])
+        if tilt:
+            lowest = int(ring[2, :, lane].argmin())
+            assert float(found[0].gap[lane]) == ring[2, lowest, lane]
+            others = (own[[lowest, *three]] for three in combinations(set(range(count)) - {lowest}, 3))
+            assert area(four) >= least * max(map(area, others))
+        else:
+            corners = own[ConvexHull(own).vertices]
+            assert area(four) >= least * largest_four(corners)

@@ -1,0 +1,137 @@
+"""Ticks that need not be: steps that end where they should at the first try, or at the second."""
+
+import math
+from pathlib import Path
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.contact.cone.least import asked, least
+from carom.contact.rows import Rows, relative
+from carom.engine.algebra.vec3 import Sym3, Vec3
+from carom.integrators.carried import _least
+from carom.integrators.clocks import ONE
+
+G = 9.81
+
+
+def block(angle, mu, speed, kind=None):
+    """A block that slides on a slope, along it at the start."""
+    b = carom.SceneBuilder(gravity=(G * math.sin(angle), 0.0, -G * math.cos(angle)))
+    b.add_plane(friction=mu)
+    b.add_body(
+        "block",
+        [carom.Box((0.1, 0.1, 0.05))],
+        mass=1.0,
+        position=(0, 0, 0.05),
+        friction=mu,
+        linear_velocity=(speed, 0, 0),
+    )
+    return carom.compile_scene(b.build())
+
+
+@pytest.mark.parametrize("speed", [1.0, -0.7])
+@pytest.mark.parametrize("angle", [0.0, 0.3])
+def test_a_slide_ends_at_its_time(angle, speed):
+    """Gravity along the slope counts: what friction has more than that stops the slide, and it does not begin again."""
+    mu, frames = 0.8, 1
+    a = G * (mu * math.cos(angle) - math.copysign(math.sin(angle), speed))
+    stop, way = abs(speed) / a, speed * abs(speed) / (2 * a)
+    model, state = block(angle, mu, speed)
+    run = carom.rollout(model, state, duration=2 * stop, frame_dt=2 * stop, max_dt=2 * stop)
+    assert np.asarray(run.q)[-1, 0] == pytest.approx(way, abs=1e-9)
+    assert float(jnp.abs(run.v[-1]).max()) < 1e-9
+    assert int(run.stats.ticks) <= 8, "a try, the slide, and what follows"
+    assert frames == 1
+
+
+@pytest.mark.parametrize("scheme", ["exact", "semi_implicit"])
+def test_a_touch_is_found_at_once(scheme):
+    """A weight on a rail strikes. Its scheme's own way to the ground is a parabola, and that is what is looked for:
+    semi-implicit Euler's falls by a h^2 in a step."""
+    b = carom.SceneBuilder()
+    b.add_plane()
+    rail, ball = carom.Prismatic(axis=(0, 0, 1)), carom.Sphere(0.1)
+    b.add_link("weight", joint=rail, mass=1.0, shapes=[ball], position=(0, 0, 0.35))
+    model, state = carom.compile_scene(b.build())
+    fall = math.sqrt(2 * 0.25 / G)
+    step = 1.5 * fall
+    run = carom.rollout(model, state, duration=step, frame_dt=step, max_dt=step, scheme=scheme)
+    when = float(np.asarray(run.events.t)[0])
+    assert when == pytest.approx(fall / (1 if scheme == "exact" else math.sqrt(2)), rel=1e-6)
+    assert int(run.stats.rollbacks) <= 1
+    assert int(run.stats.ticks) <= 8
+
+
+def test_what_rolls_is_put_right_once():
+    """A leg that pivots on its foot: each step is taken, and taken again once."""
+    path = Path(gymnasium.__file__).parent / "envs/mujoco/assets/half_cheetah.xml"
+    model, state = carom.compile_scene(carom.load(path))
+    run = carom.rollout(model, state, duration=0.5, frame_dt=0.05, max_dt=0.01, scheme="semi_implicit")
+    accepted = int(run.stats.ticks) - int(run.stats.rollbacks)
+    assert int(run.stats.resting) > accepted // 2, "it stands"
+    assert int(run.stats.rollbacks) < 1.2 * accepted
+    assert float(run.stats.max_penetration) < 1e-8
+
+
+def rows(rng, contacts, w, n):
+    J = rng.normal(size=(3, contacts, 1, w))
+    J[:, n:] = 0
+    J[1, 0] = 0  # along which it cannot move
+    Y = J @ np.linalg.inv(np.eye(w) + 0.1)
+    K = np.einsum("acsw,bcsw->abc", J, Y)
+    entries = [jnp.asarray(K[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+    three = lambda x: Vec3(*map(jnp.asarray, x))  # noqa: E731
+    tree = jnp.zeros((contacts, 1), jnp.int32)
+    return Rows(tree, three(J), three(Y), Sym3(*entries), Vec3(*[jnp.zeros(contacts)] * 3))
+
+
+@pytest.mark.parametrize(("contacts", "w", "n"), [(6, 9, 3), (24, 9, 2), (24, 30, 13)])
+def test_the_least_change_of_a_few_is_that_of_conjugate_gradients(contacts, w, n):
+    rng = np.random.default_rng(n)
+    here = rows(rng, contacts, w, n)
+    there = jnp.arange(contacts) < n
+    sticks = there & jnp.asarray(rng.random(contacts) < 0.5)
+    ways = Vec3(sticks & (here.K.xx > 0), sticks & (here.K.yy > 0), there)
+    wanted = Vec3(*(jnp.where(x, jnp.asarray(rng.normal(size=contacts)), 0) for x in ways.xyz))
+    still = jnp.zeros((2, w))
+
+    def both(here, ways, wanted):
+        few = asked(here, ways, 1)
+        return least(few, wanted, still), _least(ONE, here, wanted, ways, still)
+
+    (change, p), (other, q) = jax.jit(both)(here, ways, wanted)
+    size = float(jnp.abs(other).max())
+    assert float(jnp.abs(change - other).max()) < 3e-4 * size
+    assert all(float(jnp.abs(x - y).max()) < 1e-3 for x, y in zip(p.xyz, q.xyz, strict=True))
+    if 3 * n < w:  # it can be had
+        got = relative(here, change)
+        assert all(
+            float(jnp.abs(jnp.where(a, x - y, 0)).max()) < 1e-3
+            for a, x, y in zip(ways.xyz, got.xyz, wanted.xyz, strict=True)
+        )
+
+
+@pytest.mark.parametrize("axis", [(0, 0, 1), (0.6, 0, 0.8), (1, 0, 0)])
+def test_what_stands_on_a_rail_comes_to_rest(axis):
+    """Along the rail it can move, and not across: the contact's K vanishes across, or along its normal."""
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.5)
+    rail = carom.Prismatic(axis=axis)
+    b.add_link(
+        "weight",
+        joint=rail,
+        mass=1.0,
+        shapes=[carom.Sphere(0.1)],
+        position=(0, 0, 0.1 + 0.05 * (axis[2] > 0)),
+        friction=0.5,
+    )
+    model, state = carom.compile_scene(b.build())
+    run = carom.rollout(model, state, duration=1.0)
+    assert float(run.v[-1, 0]) == 0.0
+    assert float(run.q[-1, 0]) * axis[2] == pytest.approx(-0.05 * (axis[2] > 0), abs=1e-8)
+    assert int(run.stats.ticks) < 400

@@ -17,6 +17,7 @@ from carom.contact.respond import respond
 from carom.contact.rows import rows_of
 from carom.engine.model import Model
 from carom.engine.state import State
+from carom.integrators.carried import known, off_at_most
 from carom.integrators.clock import Frames, later
 from carom.integrators.lanes import Lane, select
 from carom.integrators.motion.forces import Drive
@@ -25,7 +26,7 @@ from carom.integrators.proposal import proposal
 from carom.integrators.recording import Record
 from carom.integrators.rollout import has_limits
 from carom.integrators.rules import Rules
-from carom.integrators.sensitivity import looks
+from carom.integrators.sensitivity import looks, sight
 from carom.integrators.step import first_lane, tick
 from carom.integrators.time_control import decide, step_to_try
 
@@ -50,19 +51,25 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
     def propose(model: Any, lane: Any, max_dt: Any) -> Any:
         return proposal(rules, model, lane, *step_to_try(lane, max_dt))
 
-    def find(model: Any, propose: Any, max_dt: Any) -> Any:
+    def off(model: Any, lane: Any, propose: Any) -> Any:
+        return off_at_most(model, lane, propose.h, known(model, lane, propose))
+
+    def find(model: Any, lane: Any, propose: Any, max_dt: Any) -> Any:
         state = propose.state
-        look = looks(model, state.q, state.v, max_dt)
+        look = looks(model, state.q, state.v, max_dt, off(model, lane, propose))
         return look_around(model, state.q, look.close, reach=look.reach, max_pairs=rules.max_pairs)
 
-    def touching(model: Any, propose: Any, detect: Any) -> Any:
-        return determine(model, propose.state.q, detect[0], max_contacts=rules.max_contacts, limits=rules.limits)
+    def touching(model: Any, lane: Any, propose: Any, detect: Any) -> Any:
+        q, room = propose.state.q, rules.max_contacts
+        near = jnp.minimum(off(model, lane, propose), sight(q) * model.gap_band)
+        return determine(model, q, detect[0], max_contacts=room, limits=rules.limits, reach=near)
 
     def rows(model: Any, propose: Any, determine: Any) -> Any:
         return rows_of(model, propose.state.q, determine)
 
     def verdict(model: Any, lane: Any, frames: Any, propose: Any, determine: Any, rows: Any, max_dt: Any) -> Any:
-        return decide(rules, model, lane, propose, determine, rows, max_dt), *later(lane.clock, propose.h, frames)
+        knew = known(model, lane, propose)
+        return decide(rules, model, lane, propose, knew, determine, rows, max_dt), *later(lane.clock, propose.h, frames)
 
     def strike(model: Any, lane: Any, propose: Any, determine: Any, rows: Any, decide: Any) -> Any:
         here = determine._replace(active=determine.active & decide[0].accepted & ~lane.done)

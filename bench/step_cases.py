@@ -176,7 +176,7 @@ def _robots() -> Path:
     return folder
 
 
-def _boxes(places: Iterable[Sequence[float]], half: Sequence[float]) -> Any:
+def _boxes(places: Iterable[Any], half: Sequence[float]) -> Any:
     b = carom.SceneBuilder()
     b.add_plane(friction=0.6)
     for k, place in enumerate(places):

@@ -265,7 +265,8 @@ def corrected(
         many = lambda: _least(clocks, rows, wanted, ways, before.shift)  # noqa: E731
         if few is None:
             return many()
-        return jax.lax.cond(few.fits, lambda: least_of_few(few, wanted, jnp.zeros_like(before.shift)), many)
+        direct = functools.partial(least_of_few, few, wanted, jnp.zeros_like(before.shift))
+        return jax.lax.cond(few.fits, direct, many)
 
     shift, _ = least(Vec3(none, none, missed.gap))
     turned = _turned(model, clocks, tried, contacts, rows, shift)

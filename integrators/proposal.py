@@ -195,7 +195,8 @@ def _slide_ends(model: Model, resting: Array, rows: Rows, mu: Array, u: Vec3, p:
     slides = resting & (p.z > 0) & (slip > model.rest_speed)
     x, y = (jnp.where(slides, c / jnp.where(slides, slip, 1), 0) for c in (u.x, u.y))
     stops = slides & (used < most * (1 - LEAST))
-    more = Vec3(*(jnp.where(slides, -most * c - own, 0) for c, own in ((x, p.x), (y, p.y))), jnp.zeros_like(p.z))
+    more_x, more_y = (jnp.where(slides, -most * c - own, 0) for c, own in ((x, p.x), (y, p.y)))
+    more = Vec3(more_x, more_y, jnp.zeros_like(p.z))
     end = relative(rows, applied(rows, to_blocks(trees_of(model.topology), v), more))
     back = -(x * end.x + y * end.y)  # how fast it would slide back at the end
     stops = stops & (back > slip * LEAST) & (slip > (slip + back) * LEAST)

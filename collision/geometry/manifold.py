@@ -48,7 +48,8 @@ def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
     eps = jnp.finfo(row.gap.dtype).eps
     flat = 1 - 2 * eps ** (2 / 3)  # an angle of 1e-5 rad, in single precision of 1e-2 rad
     flat_a, flat_b = face_a.flat & (along_a > flat), face_b.flat & (along_b > flat)
-    row: Near = jax.tree.map(lambda x: jnp.broadcast_to(x, jnp.shape(row.gap)), row)
+    alone = jax.tree.map(lambda x: jnp.broadcast_to(x, jnp.shape(row.gap)), row)
+    none = only_where(False, alone)
 
     def met() -> tuple[Near, ...]:
         size = max(face_a.bound.shape[0], face_b.bound.shape[0])
@@ -62,10 +63,9 @@ def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
         # a face that is not quite flat has its closest point elsewhere
         rough = eps**0.75 * (_extent(reference.point) + _extent(other.point))
         some = (flat_a | flat_b) & (jnp.abs(first.gap - row.gap) <= rough)
-        return where(some, first, row), *(only_where(some, other) for other in others)
+        return where(some, first, alone), *(only_where(some, other) for other in others)
 
-    none = only_where(False, row)
-    return jax.lax.cond((flat_a | flat_b).any(), met, lambda: (row, none, none, none))
+    return jax.lax.cond((flat_a | flat_b).any(), met, lambda: (alone, none, none, none))
 
 
 def padded(face: Face, size: int) -> Face:

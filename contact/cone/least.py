@@ -8,7 +8,7 @@ what can be had a part of d^2 is left, and nothing is set against each other by 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,8 +39,8 @@ class Asked(NamedTuple):
     soft: Array
 
 
-def asked(rows: Rows, ways: Vec3, trees: int) -> Asked:
-    """ways: (C,) bool, the directions that are asked."""
+def asked(rows: Rows, ways: Any, trees: int) -> Asked:
+    """ways: components (C,) bool, the directions that are asked."""
     which, count = listed(ways.x | ways.y | ways.z)
     ends = Ends(rows.tree, rows.J, rows.Y, which, count)
     fits, some = count <= FEW, _few(which)

@@ -209,11 +209,13 @@ def _nearest(before: Contacts, contacts: Contacts, at: Vec3, held: Array) -> tup
     return there, was, found
 
 
-def since_return(model: Model, lane: Lane, h: Array, contacts: Contacts, deep: Array, since: Array) -> Array:
+def since_return(
+    model: Model, lane: Lane, h: Array, contacts: Contacts, rows: Rows, deep: Array, since: Array
+) -> Array:
     """How long ago (C, *batch) [s] contacts that are deep at the end of a step h [s] of each clock, and touched and
     parted at its start, came back: by how they began, and how deep they are. Of others what is told."""
     ready, clocks = lane.ready, lane.clocks
-    here = clocks.of_contacts(ready.rows.tree, h)
+    here, there = (clocks.of_contacts(x.tree, h) for x in (ready.rows, rows))
     touched = ready.contacts.active & (ready.contacts.gap <= ENVELOPE * model.gap_band) & (ready.u.z > 0)
 
     def look(given: Any) -> Array:
@@ -221,13 +223,13 @@ def since_return(model: Model, lane: Lane, h: Array, contacts: Contacts, deep: A
         _, was, found = _nearest(before, contacts, at, touched)
         gap, u = (picked(x, was, 0) for x in (before.gap, u))
         bent = (contacts.gap - gap - u * h) / (h * h)  # gap + u t + bent t^2
-        back = found & deep & (bent < 0)
+        back = found & deep & (h > 0) & (bent < 0)
         square = u * u - 4 * bent * gap
         t = (u + jnp.sqrt(jnp.where(square > 0, square, 0))) / jnp.where(back, -2 * bent, 1)
         return jnp.where(back, jnp.clip(h - t, 0), since)
 
     at = ready.contacts.point + ready.course.point * here
-    given = ready.contacts, contacts, at, ready.u.z, touched, here, deep, since
+    given = ready.contacts, contacts, at, ready.u.z, touched, there, deep, since
     start = deep.any() & touched.any(), since
     return loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(given)), given, start)[1]
 

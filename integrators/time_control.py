@@ -115,7 +115,7 @@ def decide(
     bent = bend(rules.scheme)
     rate = u_n + (bent - 1) * each(h) * a_n  # of the gap at the end, if the step is made longer
     since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -rate, 1), jnp.where(deep, bent * a_n, 0))
-    since = since_return(model, lane, h, contacts, deep, since)
+    since = since_return(model, lane, h, contacts, rows, deep, since)
     before = lane.ready.contacts
     sunk = each(clocks.most(lane.ready.rows.tree, jnp.where(before.active, -before.gap, 0)))
     as_deep = (sunk > model.gap_band) & (-contacts.gap <= sunk + ENVELOPE * model.gap_band)

@@ -105,7 +105,10 @@ def _hull(solid: Solid, n: Vec3) -> Face:
     hull = solid.hull
     index = jnp.argmax(hull.normal.dot(n), 0)
     normal = at(index, hull.normal)
-    ring = jax.tree.map(lambda x: at(index, jnp.moveaxis(x, 1, 0)), hull.ring)  # (corners, *items)
+    corners = at(index, jnp.moveaxis(hull.ring, 1, 0))  # (corners, *items)
+    ring = jax.tree.map(
+        lambda x: jnp.take_along_axis(jnp.broadcast_to(x, (len(x), *index.shape)), corners, 0), hull.vertex
+    )
     edge = jax.tree.map(lambda x: jnp.roll(x, -1, 0) - x, ring)
     side = edge.cross(normal)
     length = jnp.sqrt(jnp.maximum(side.dot(side), jnp.finfo(normal.x.dtype).tiny))

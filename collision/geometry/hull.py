@@ -58,11 +58,11 @@ def joined(numberings: list[Numbering], starts: list[int]) -> tuple[NDArray[Any]
 
 def hull_of(vertex: Vec3, number: Numbering) -> Hull:
     """The Hull of vertices (vertices, n, *batch) [m]; the numbering's arrays have a last axis n, or 1 for all alike."""
-    ring = _chosen(vertex, number.ring)
-    normal, offset = _planes(ring)
+    normal, offset = _planes(_chosen(vertex, number.ring))
     start, end = _chosen(vertex, number.edge[0]), _chosen(vertex, number.edge[1])
     left, right = _chosen(normal, number.sides[0]), _chosen(normal, number.sides[1])
-    return Hull(vertex, normal, offset, ring, Edges(start, end - start, left, right))
+    ring = number.ring.reshape(*number.ring.shape, *(1,) * (jnp.ndim(vertex.x) - 2))
+    return Hull(vertex, normal, offset, jnp.asarray(ring, jnp.int32), Edges(start, end - start, left, right))
 
 
 def _chosen(x: Any, index: NDArray[Any]) -> Any:

@@ -34,13 +34,13 @@ class Edges:
 @pytree
 class Hull:
     """A convex polyhedron. vertex (vertices, *items) [m]; normal (faces, *items) outward; offset (faces, *items)
-    of the face's plane along it [m]; ring (corners, faces, *items): outlines of the faces, counter-clockwise seen
-    from outside, the last corner repeated where a face has fewer; edges."""
+    of the face's plane along it [m]; ring (corners, faces, *items or ones): outlines of the faces, numbers of vertices,
+    counter-clockwise seen from outside, the last corner repeated where a face has fewer; edges."""
 
     vertex: Vec3
     normal: Vec3
     offset: Scalar
-    ring: Vec3
+    ring: Any
     edges: Edges
 
 

@@ -118,9 +118,11 @@ def joint_rows(model: Model, inverse: Array, dofs: Sequence[int], drift: Array) 
     )  # fmt: skip
 
 
-def relative(rows: Rows, V: Array) -> Vec3:
-    """u (C, *batch): velocity of A's point less B's in the contact frames [m/s], from V (T + 1, w, *batch)."""
-    return up_to_the_last(_relative, _real(rows), V, rows._replace(Y=None, K=None), _few(rows.J.x))  # type: ignore[arg-type]
+def relative(rows: Rows, V: Array, every: bool = False) -> Vec3:
+    """u (C, *batch): velocity of A's point less B's in the contact frames [m/s], from V (T + 1, w, *batch).
+    every: all rows are computed, not up to the last: what has a transpose may not count."""
+    few = len(rows.tree) if every else _few(rows.J.x)
+    return up_to_the_last(_relative, _real(rows), V, rows._replace(Y=None, K=None), few)  # type: ignore[arg-type]
 
 
 def _relative(V: Array, rows: Rows) -> Vec3:
@@ -148,9 +150,10 @@ def of_its_trees(rows: Rows, x: Array) -> Array:
     return picked(x, rows.tree, x.ndim - rows.tree.ndim + 1)
 
 
-def applied(rows: Rows, V: Array, p: Vec3) -> Array:
-    """V (T + 1, w, *batch) after impulses p (C, *batch) in the contact frames [N s], all at once."""
-    return V + _together(rows, rows.Y, p, len(V))
+def applied(rows: Rows, V: Array, p: Vec3, every: bool = False) -> Array:
+    """V (T + 1, w, *batch) after impulses p (C, *batch) in the contact frames [N s], all at once.  every: as in
+    `relative`."""
+    return V + _together(rows, rows.Y, p, len(V), every)
 
 
 def joint_impulses(rows: Rows, p: Vec3, n: int) -> Array:
@@ -158,8 +161,8 @@ def joint_impulses(rows: Rows, p: Vec3, n: int) -> Array:
     return _together(rows, rows.J, p, n)
 
 
-def _together(rows: Rows, columns: Vec3, p: Vec3, n: int) -> Array:
-    real, few = _real(rows), _few(columns.x)
+def _together(rows: Rows, columns: Vec3, p: Vec3, n: int, every: bool = False) -> Array:
+    real, few = _real(rows), len(rows.tree) if every else _few(columns.x)
     each = up_to_the_last(_pushed, real, None, (columns, p), few)
     if rows.tree.shape[1] == 1:
         return jnp.concatenate([each.sum(0), jnp.zeros_like(each, shape=(n - 1, *each.shape[2:]))])

@@ -13,6 +13,7 @@ The linear equations know their transpose, and so does the derivative.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -63,24 +64,25 @@ def changes(
     turned = transposed(order, H)
     bare = rows._replace(drift=jax.tree.map(jnp.zeros_like, rows.drift))
     still = jnp.zeros_like(V)
+    move, push = (functools.partial(f, every=True) for f in (relative, applied))  # linear in what changes: transposed
 
     def answers(r: Array) -> Array:
         """x of (1 + Y D J) x = r, (T + 1, w), with a transpose."""
         return jax.lax.custom_linear_solve(
-            lambda x: applied(rows, x, law.across(relative(bare, x))),
+            lambda x: push(rows, x, law.across(move(bare, x))),
             r,
             lambda _, r: solve(order, H, r),
             lambda _, r: solve(order, turned, r),
         )
 
-    V_held = applied(rows._replace(Y=d.rows.Y), d.V, p)  # what changes at fixed impulses
-    e = relative(bare, V_held) + relative(rows._replace(J=d.rows.J, drift=d.rows.drift), V)
+    V_held = push(rows._replace(Y=d.rows.Y), d.V, p)  # what changes at fixed impulses
+    e = move(bare, V_held) + move(rows._replace(J=d.rows.J, drift=d.rows.drift), V)
     e = Vec3(e.x, e.y, e.z - d.target)
     dp = Vec3(*(jnp.zeros_like(p.z),) * 3)
     for _ in range(ROUNDS):
-        now = law.across(e + relative(bare, applied(rows, still, dp)))
+        now = law.across(e + move(bare, push(rows, still, dp)))
         most = mu * dp.z + d.mu * p.z
         left = (jnp.where(stick, 0, most * x - dp.x), jnp.where(stick, 0, most * y - dp.y), jnp.where(closed, 0, -dp.z))
         f = Vec3(*left) - now
-        dp = dp + f - law.across(relative(bare, answers(applied(rows, still, f))))
-    return dp, applied(rows, V_held, dp)
+        dp = dp + f - law.across(move(bare, answers(push(rows, still, f))))
+    return dp, push(rows, V_held, dp)

@@ -106,3 +106,16 @@ def test_where_there_is_no_room_sweeps_do(monkeypatch: pytest.MonkeyPatch) -> No
     assert law_error(arguments, p, V) < EXACT * FALL
     _, _, code = solve_cone(*arguments, max_turns=3)
     assert int(code) == SOLVER_UNFINISHED
+
+
+def test_derivatives_of_many_go_both_ways() -> None:
+    """Of a wall of more contacts than are computed without being counted: back and forth they are the same."""
+    rows, V, target, mu, active = wall(5, 4)
+    assert len(active) > 64
+    rng = np.random.default_rng(3)
+    d, onto = (jnp.asarray(rng.normal(size=V.shape)) for _ in range(2))
+    after = lambda V: solve_cone(rows, V, target, mu, active).V  # noqa: E731
+    forth = jax.jit(lambda: jax.jvp(after, (V,), (d,))[1])()
+    back = jax.jit(lambda: jax.vjp(after, V)[1](onto)[0])()
+    np.testing.assert_allclose((forth * onto).sum(), (back * d).sum(), rtol=1e-8)
+    assert float(jnp.abs(forth).max()) > 1e-3

@@ -61,8 +61,8 @@ class Case:
     def compiled(self, dtype: Any) -> tuple[Model, State]:
         model, state = carom.compile_scene(self._scene(), dtype=dtype)
         if self.posture:
-            turns = ~np.isinf(np.asarray(model.motor_effort)) | (np.arange(model.topology.nv) >= 6)
-            kp, kd = (jnp.asarray(np.where(turns, x, 0), dtype) for x in self.posture)
+            hinges = np.arange(model.topology.nv) >= 6  # behind the free root
+            kp, kd = (jnp.asarray(np.where(hinges, x, 0), dtype) for x in self.posture)
             wanted = jnp.zeros_like(kp).at[6:].set(state.q[7:])
             model = model.replace(motor_kp=kp, motor_kd=kd, motor_gain=kp, motor_target=wanted)
         return model.replace(**{k: jnp.full_like(getattr(model, k), x) for k, x in self.changes.items()}), state

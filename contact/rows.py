@@ -51,6 +51,11 @@ class Rows(NamedTuple):
     K: Sym3
     drift: Vec3
 
+    @property
+    def still(self) -> Rows:
+        """Without drift: what changes of the joint velocities do."""
+        return self._replace(drift=jax.tree.map(jnp.zeros_like, self.drift))
+
 
 def rows_of(model: Model, q: Array, contacts: Contacts, inverse: Array | None = None) -> Rows:
     """The rows of contacts at the coordinates q (*batch, nq).

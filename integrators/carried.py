@@ -55,7 +55,7 @@ NEAR = 5.0  # of the gap band: so much may a gap be off
 STILL = 0.05  # of the rest speed: so much may a velocity be off
 ROUGH = 0.001  # squared, of the energy: more, and a shorter step is taken
 ROUGHER = 0.01  # the same, where the scheme is of order 1 and takes more than that by itself
-SLOW = 0.2  # of the rest speed: no step is too rough that leaves no more
+QUIET = 0.2  # of the rest speed: no step is too rough that leaves no more
 KNOWN = 1 / 4  # of that, as a velocity: so much, and it is asked how much energy it takes
 LOST = 16.0  # times as much as allowed, a contact counts for that is not where it should be
 SURELY = 10.0  # times as far off as a contact may be that is the same, it is looked for
@@ -122,9 +122,9 @@ def missed(
     u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(held, u_n, 0))
     apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(knew.gap)))
     much = held & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
-    least = SLOW * model.rest_speed
-    known, fast = (u.dot(u) > jnp.maximum(part * may * knew.speed, least) ** 2 for part in (KNOWN, 1))
-    cost = _cost(model, tried.state, rows, u, known, may)
+    least = QUIET * model.rest_speed
+    large, fast = (u.dot(u) > jnp.maximum(part * may * knew.speed, least) ** 2 for part in (KNOWN, 1))
+    cost = _cost(model, tried.state, rows, u, large, may)
     rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
     rough = jnp.maximum(rough, clocks.most(ready.rows.tree, jnp.where(carried & ~there, LOST, 0.0).astype(cost.dtype)))
     return Missed(u, jnp.where(held, gap, 0), held, sticks, clocks.any(rows.tree, much), rough)
@@ -259,7 +259,7 @@ def corrected(
     none = jnp.zeros_like(missed.gap)
     concerned = clocks.of_contacts(rows.tree, again)
     ways = jax.tree.map(lambda x: x & concerned, Vec3(missed.tangent, missed.tangent, missed.normal))
-    rows = rows._replace(drift=Vec3(none, none, none))
+    rows = rows.still
     few = asked(rows, ways, len(before.shift) - 1) if before.shift.ndim == 2 else None
 
     def least(off: Vec3) -> tuple[Array, Vec3]:

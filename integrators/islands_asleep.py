@@ -4,10 +4,10 @@ A frame that takes an island of bodies at rest to where it began, to the last bi
 else is near and nothing else acts. Such an island sleeps: it does not move, nothing is looked for within it, and its
 contacts are not solved for. It costs what a static costs.
 
-It wakes when something that is awake comes within sight of any of its bodies (`SIGHT` in `contact/determine.py`, before
-they touch). The step that led there is accepted, what strikes at its end is left, and the lane looks once more where it
-stands, now with the whole island: its contacts are found again, and all that strikes is resolved with them. Who pushes
-a body, or puts it elsewhere, wakes its island (`scenes/live/asleep.py`).
+It wakes when something that is awake comes into the envelope of any of its bodies (`ENVELOPE` in
+`contact/determine.py`). The step that led there is accepted, what strikes at its end is left, and the lane looks once
+more where it stands, now with the whole island: its contacts are found again, and all that strikes is resolved with
+them. Who pushes a body, or puts it elsewhere, wakes its island (`scenes/live/asleep.py`).
 
 An island is named by its lowest tree: `island` (T, *batch), the one each tree sleeps with, -1 where it is awake.
 """
@@ -51,7 +51,7 @@ def where_they_were(topology: Topology, island: Array, before: State, q: Array, 
 
 
 def woken(island: Array, contacts: Contacts, rows: Rows) -> tuple[Array, Array]:
-    """Who sleeps (T, *batch) with these contacts in sight, and whether (*batch) that wakes anybody."""
+    """Who sleeps (T, *batch) with these contacts, and whether (*batch) that wakes anybody."""
     padded = jnp.concatenate([island, jnp.full_like(island[:1], -1)])
     seen = jnp.where(contacts.active[:, None], jnp.take_along_axis(padded[None], rows.tree, 1), -1)  # (C, 2, *batch)
     names = jnp.arange(len(island), dtype=jnp.int32).reshape(-1, 1, 1, *(1,) * (island.ndim - 1))

@@ -69,7 +69,7 @@ def prepared(
     u = relative(rows, to_blocks(trees, state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
     if goes_on is not None and rules.time_control != "fixed":
-        rate = relative(rows._replace(drift=jax.tree.map(jnp.zeros_like, rows.drift)), to_blocks(trees, expected))
+        rate = relative(rows.still, to_blocks(trees, expected))
         slides = stop_gradient(slide_time(model, contacts, u, rate + course.b))
         touch = jnp.where(goes_on, jnp.minimum(touch, clocks.least(rows.tree, slides, jnp.inf)), touch)
     return Ready(state, contacts, rows, u, course, told, dv, longest, touch, room)

@@ -202,7 +202,7 @@ def _shifted(
     # what is late catches up
     change = _along(model, d.state, rates, late)
     # the time of each contact that strikes
-    still = rows._replace(drift=jax.tree.map(jnp.zeros_like, rows.drift))
+    still = rows.still
     opens = relative(still, to_blocks(trees, _displacement(model, state.q, change.q))).z
     opens = opens if gap is None else opens + gap
     each = jnp.where(now, opens, 0) / jnp.where(now, -u_n, 1)

@@ -107,7 +107,7 @@ def decide(
         return Verdict(finite, none, code, u.z)
     u_n = u.z
     on_the_way = (after.v - lane.ready.state.v) / clocks.of_dofs(model.topology, h)
-    a_n = relative(rows._replace(drift=rows.drift * 0), to_blocks(trees, on_the_way)).z
+    a_n = relative(rows.still, to_blocks(trees, on_the_way)).z
     off = missed(rules, model, lane, tried, knew, contacts, rows, u)
     carries = finite & ~lane.fresh & (search.correction.times < CORRECTIONS) & (rules.resting == "solve")
     closes = contacts.active & (u_n < -model.rest_speed)

@@ -192,21 +192,23 @@ def _seen_along(rows: Near, normal: Vec3) -> _Flat:
 
 
 @fence
-def _areas(flat: _Flat) -> Scalar:
-    """Twice the largest area of four points with the diagonal (i, j), (N, N, *items); -inf where it must not be one.
+def _areas(first: _Flat, flat: _Flat) -> Scalar:
+    """Twice the largest area of four points with a diagonal from one of the first (M, *items) to any (N, *items),
+    (M, N, *items); -inf where it must not be one.
 
     It is half the product of the diagonal and what lies farthest from it on either side.
     """
     x, y, there = flat.x, flat.y, flat.there
-    dx, dy = x[None] - x[:, None], y[None] - y[:, None]
+    dx, dy = x[None] - first.x[:, None], y[None] - first.y[:, None]
     length = jnp.sqrt(dx * dx + dy * dy)
     left = right = jnp.zeros_like(dx)
     for k in range(x.shape[0]):
-        side, less = dx * (y[k] - y[:, None]) - dy * (x[k] - x[:, None]), length * flat.hovers[k]
+        side = dx * (y[k] - first.y[:, None]) - dy * (x[k] - first.x[:, None])
+        less = length * flat.hovers[k]
         left = jnp.maximum(left, jnp.where(there[k], side - less, 0.0))
         right = jnp.minimum(right, jnp.where(there[k], side + less, 0.0))
     # on a tilted face the lowest point is one of the four
-    starts = there & (flat.level | (flat.gap <= jnp.min(flat.gap, 0)))
+    starts = first.there & (flat.level | (first.gap <= jnp.min(flat.gap, 0)))
     area = left - right + 1e-6 * length * (length - flat.hovers)  # of points in a line, the farthest
     area = jnp.where(length > 0, area, ALONE)
     return jnp.where(starts[:, None] & there[None], area, -jnp.inf)
@@ -214,23 +216,13 @@ def _areas(flat: _Flat) -> Scalar:
 
 def _best(flat: _Flat) -> tuple[Any, Any]:
     """The best diagonal."""
-    return _diagonal(_areas(flat))
+    return _diagonal(_areas(flat, flat))
 
 
-@fence
 def _from_closest(flat: _Flat) -> tuple[Any, Any]:
-    """The best diagonal from the closest point, as `_areas` has it where a face is tilted."""
+    """The best diagonal from the closest point, which on a tilted face is one of the four."""
     i = jnp.argmin(jnp.where(flat.there, flat.gap, jnp.inf), 0)
-    x, y = flat.x - at(i, flat.x), flat.y - at(i, flat.y)
-    length = jnp.sqrt(x * x + y * y)
-    left = right = jnp.zeros_like(x)
-    for k in range(x.shape[0]):
-        side, less = x * y[k] - y * x[k], length * flat.hovers[k]
-        left = jnp.maximum(left, jnp.where(flat.there[k], side - less, 0.0))
-        right = jnp.minimum(right, jnp.where(flat.there[k], side + less, 0.0))
-    area = left - right + 1e-6 * length * (length - flat.hovers)
-    area = jnp.where(length > 0, area, ALONE)
-    return i, jnp.argmax(jnp.where(flat.there, area, -jnp.inf), 0)
+    return i, _diagonal(_areas(_at_all(i[None], flat), flat))[1]
 
 
 @fence

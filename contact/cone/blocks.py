@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import dynamic_slice, dynamic_update_slice, fori_loop
@@ -27,6 +30,12 @@ def listed(there: Array) -> tuple[Array, Array]:
 
     last = jnp.where(there, jnp.arange(1, len(there) + 1, dtype=jnp.int32), 0).max()
     return fori_loop(jnp.int32(0), last, one, (jnp.zeros(len(there), jnp.int32), jnp.int32(0)))
+
+
+def put_back(all: Any, some: Any, which: Array, count: Array) -> Any:
+    """Arrays with the first `count` rows of others in their places, `which`."""
+    one = lambda k, all: jax.tree.map(lambda x, y: put(x, block(y, k), block(which, k)), all, some)  # noqa: E731
+    return fori_loop(0, count, one, all)
 
 
 def _corner(x: Array, at: tuple[Array, ...]) -> list[Array]:

@@ -81,6 +81,11 @@ class Few(NamedTuple):
         return fori_loop(0, SWEEPS * self.count, relax, (p, self.free + self.moved(p)))[0]
 
 
+def first(which: Array) -> Array:
+    """The first FEW of these numbers, 0 behind the last."""
+    return which[:FEW] if len(which) >= FEW else jnp.append(which, jnp.zeros(FEW - len(which), jnp.int32))
+
+
 def few(ends: Ends, which: Array, K: Sym3, mu: Array, free: Vec3, n: int) -> Few:
     """The system of the first contacts of `ends`.
 

@@ -62,9 +62,10 @@ def changes(
     order = plan(rows.tree, which, count, len(V) - 1)
     H = coupled(ends, order, law)
     turned = transposed(order, H)
-    bare = rows._replace(drift=jax.tree.map(jnp.zeros_like, rows.drift))
+    bare = rows.still
     still = jnp.zeros_like(V)
-    move, push = (functools.partial(f, every=True) for f in (relative, applied))  # linear in what changes: transposed
+    # linear in what changes: they may be transposed
+    move, push = functools.partial(relative, every=True), functools.partial(applied, every=True)
 
     def answers(r: Array) -> Array:
         """x of (1 + Y D J) x = r, (T + 1, w), with a transpose."""

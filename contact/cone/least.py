@@ -18,8 +18,8 @@ from jax.lax import empty, fori_loop
 from ...engine.algebra.vec3 import Vec3
 from ..rows import Rows
 from . import gauss
-from .blocks import block, listed, put
-from .few import FEW, delassus
+from .blocks import block, listed, put, put_back
+from .few import FEW, delassus, first
 from .many import Ends, pushed
 
 DAMPING = 1e-3  # of K: contacts that all but depend on each other must not be set against each other
@@ -43,7 +43,7 @@ def asked(rows: Rows, ways: Any, trees: int) -> Asked:
     """ways: components (C,) bool, the directions that are asked."""
     which, count = listed(ways.x | ways.y | ways.z)
     ends = Ends(rows.tree, rows.J, rows.Y, which, count)
-    fits, some = count <= FEW, _few(which)
+    fits, some = count <= FEW, first(which)
     own, K = jax.tree.map(lambda x: x[some], (ways, Vec3(rows.K.xx, rows.K.yy, rows.K.zz)))
     W = jax.lax.cond(fits, lambda: delassus(ends, some, trees), lambda: empty((3 * FEW, 3 * FEW), rows.J.x.dtype))
     K = jnp.concatenate(K.xyz)
@@ -55,12 +55,11 @@ def least(asked: Asked, wanted: Vec3, still: Array) -> tuple[Array, Vec3]:
     """The change (T + 1, w) in tree blocks, and impulses (C,), of contacts that fit.
 
     wanted: (C,), along what is asked.  still: (T + 1, w) zeros."""
-    some, count, none = _few(asked.ends.which), asked.ends.count, jnp.zeros_like(wanted.x)
+    some, count, none = first(asked.ends.which), asked.ends.count, jnp.zeros_like(wanted.x)
     right = jnp.where(asked.ways, jnp.concatenate([x[some] for x in wanted.xyz]), 0)
-    first = _damped(asked, right)
-    p = first + _damped(asked, asked.soft * first)  # what the first leaves
-    back = lambda k, all: jax.tree.map(lambda x, y: put(x, block(y, k), block(some, k)), all, Vec3(*p.reshape(3, FEW)))  # noqa: E731
-    impulses = fori_loop(0, count, back, Vec3(none, none, none))
+    p = _damped(asked, right)
+    p = p + _damped(asked, asked.soft * p)  # what that leaves
+    impulses = put_back(Vec3(none, none, none), Vec3(*p.reshape(3, FEW)), some, count)
     return pushed(asked.ends, still, impulses), impulses
 
 
@@ -78,8 +77,3 @@ def _damped(asked: Asked, right: Array) -> Array:
 
     count = 3 * asked.ends.count
     return gauss.solve(fori_loop(0, count, row, empty((N, N + 1), right.dtype)), count)
-
-
-def _few(which: Array) -> Array:
-    """The first FEW numbers."""
-    return which[:FEW] if len(which) >= FEW else jnp.append(which, jnp.zeros(FEW - len(which), jnp.int32))

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.lax import fori_loop, stop_gradient
+from jax.lax import stop_gradient
 
 from ...engine.algebra.bounded import filled
 from ...engine.algebra.fence import available
@@ -30,10 +30,10 @@ from ...engine.results import OK, SOLVER_UNFINISHED
 from ..rows import Rows
 from . import coulomb
 from .alone import solve_alone
-from .blocks import block, listed, put
+from .blocks import listed, put_back
 from .consistent import consistent
 from .elimination import plan
-from .few import FEW, delassus, few
+from .few import FEW, delassus, few, first
 from .implicit import Given, changes
 from .many import Ends, Many, pushed, velocities
 from .search import System, accuracy, largest, search
@@ -201,8 +201,7 @@ def _problem(
 def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -> tuple[Vec3, Array]:
     """Impulses (C,), and a code."""
     ends = problem.ends
-    room = len(ends.which)
-    which = ends.which[:FEW] if room >= FEW else jnp.append(ends.which, jnp.zeros(FEW - room, jnp.int32))
+    which = first(ends.which)
     there = jnp.arange(FEW) < ends.count
     K, mu, free, pressed, slides = jax.tree.map(
         lambda x: jnp.where(there, x[which], 0), (problem.K, problem.mu, problem.free, problem.pressed, problem.slides)
@@ -214,13 +213,7 @@ def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -
         system = system._replace(free=consistent(system.W, free, sticks, ends.count, largest(free)))
     p, code = _ended(system, _search(system, pressed, slides > 0, problem, tolerance, max_turns))
     none = jnp.zeros_like(problem.mu)
-    return _put_back(Vec3(none, none, none), p, which, ends.count), code
-
-
-def _put_back(all: Vec3, some: Vec3, which: Array, count: Array) -> Vec3:
-    """All (C,) with the first `count` of some in their places, `which`."""
-    one = lambda k, all: jax.tree.map(lambda x, y: put(x, block(y, k), block(which, k)), all, some)  # noqa: E731
-    return fori_loop(0, count, one, all)
+    return put_back(Vec3(none, none, none), p, which, ends.count), code
 
 
 def _consistent(trees: int, problem: _Problem) -> Vec3:
@@ -234,7 +227,7 @@ def _consistent(trees: int, problem: _Problem) -> Vec3:
     def agreed() -> Vec3:
         own: Vec3 = jax.tree.map(lambda x: jnp.where(there, x[which], 0), problem.free)
         new = consistent(delassus(ends, which, trees), own, there & sticks[which], ends.count, largest(own))
-        return _put_back(problem.free, new, which, ends.count)
+        return put_back(problem.free, new, which, ends.count)
 
     return jax.lax.cond(ends.count <= len(which), agreed, lambda: problem.free)
 

@@ -187,15 +187,23 @@ class Graph:
         """An elementwise operation. key: what stands for the parameter where it cannot be hashed."""
         if any(a.open is not None for a in args[op in MEMORY :]):
             raise Unsupported(f"{op} of an open array")
-        known = (op, size, type.name, tuple(a.id for a in args), param if key is None else key)
+
+        def make(region: Region) -> Value:
+            value = Value(op, size, type, args, param, region)
+            region.items.append(value)
+            return value
+
+        return self._once((op, size, type.name, tuple(a.id for a in args), param if key is None else key), args, make)
+
+    def _once(self, known: Any, args: Sequence[Value], make: Callable[[Region], Value]) -> Value:
+        """What is known under this name; else what is made of these, where that is to be done."""
         region: Region | None = self.region
         while region is not None:
             if known in region.known:
                 return region.known[known]
             region = region.parent
-        region = self.earliest(args, self.region)
-        value = region.known[known] = Value(op, size, type, args, param, region)
-        region.items.append(value)
+        home = self.earliest(args, self.region)
+        value = home.known[known] = make(home)
         return value
 
     def earliest(self, args: Sequence[Value], region: Region) -> Region:
@@ -216,15 +224,8 @@ class Graph:
 
     def reduced(self, op: str, args: Sequence[Value], param: Any, key: Any, size: int, type: Type) -> Value:
         """The result of a node that does nothing but compute it. key: what stands for the parameter."""
-        known = (op, size, type.name, tuple(a.id for a in args), key)
-        region: Region | None = self.region
-        while region is not None:
-            if known in region.known:
-                return region.known[known]
-            region = region.parent
-        home = self.earliest(args, self.region)
-        value = home.known[known] = self.node(op, args, param, home).result(size, type)
-        return value
+        make = lambda region: self.node(op, args, param, region).result(size, type)  # noqa: E731
+        return self._once((op, size, type.name, tuple(a.id for a in args), key), args, make)
 
     def whole(self, value: Value) -> Value:
         """The same as an array of its own, no view."""

@@ -64,7 +64,7 @@ def near_enough(model: Model, q: Array, v: Array, near: Proximities, within: Arr
     ways = [jnp.zeros((0, *q.shape[:-1]), q.dtype)]
     if near.pair.shape[-1]:
         gap, rate, *_ = _pairs(model, q, v, jnp.zeros_like(v), near)
-        ways.append(way_to_touch(gap, jnp.where(jnp.isfinite(gap), jnp.maximum(-rate, 0), 0) * within))
+        ways.append(way_to_touch(model, gap, jnp.where(jnp.isfinite(gap), jnp.maximum(-rate, 0), 0), within))
     if limits:
         ways.append(jnp.abs(jnp.moveaxis(v, -1, 0)[limited(model.topology)[0]]) * (2 * within))
     return jnp.concatenate(ways)

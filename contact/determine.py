@@ -91,9 +91,12 @@ def in_envelope(model: Model, contacts: Contacts) -> Array:
     return contacts.active & (contacts.gap <= ENVELOPE * model.gap_band)
 
 
-def way_to_touch(gap: Array, way: Array) -> Array:
-    """How near (N, *batch) [m] things must be to touch within a time, `way` [m] being what they close in it as now:
-    twice that, and what the fastest closes that may touch so soon, since what that strikes may go on as fast."""
+def way_to_touch(model: Model, gap: Array, speed: Array, time: Array | float) -> Array:
+    """How near (N, *batch) [m] things must be to touch within a time (*batch) [s], which close with `speed` [m/s] now:
+    twice what they close, or fall that hung on something else, and what the fastest closes that may touch so soon,
+    since what that strikes may go on as fast."""
+    fall = jnp.linalg.norm(model.gravity, axis=-1) * time * (time * 0.5)
+    way = speed * time + fall
     return jnp.maximum(2 * way, jnp.where(gap <= 2 * way, way, 0).max(0, initial=0))
 
 

@@ -97,8 +97,8 @@ def simultaneous(
     struck = now.impact.any(0)
     touching = contacts.active & (contacts.gap <= model.gap_band) & struck
     bounce = jnp.maximum(-contacts.restitution * u.z, 0)
-    elastic, _, code = solve_cone(rows, V, bounce, contacts.friction, touching)
-    plastic, _, other = solve_cone(rows, V, jnp.zeros_like(bounce), contacts.friction, touching)
+    elastic, _, code, _ = solve_cone(rows, V, bounce, contacts.friction, touching)
+    plastic, _, other, _ = solve_cone(rows, V, jnp.zeros_like(bounce), contacts.friction, touching)
     p = _without_gain(rows, V, u, plastic, elastic, touching)
     after = relative(rows, V_after := applied(rows, V, p))
     log = logged(touching & (p.z > 0), Together(u, after, p), energy)

@@ -12,8 +12,8 @@ The gap that is left is of the second order of the shift. The kick takes p.u/2 o
 step of which that is more than `ROUGH` squared of the kinetic energy of the trees that touch is taken shorter, and how
 much of it tells how long the next may be.
 
-Contacts at both ends of the step are the same if they are of one pair of shapes or one joint's limit, at most
-`NEIGHBOURS` rows apart, and the nearest ones to where the first should have gone. What is off by more than a step can
+Contacts at both ends of the step are the same if they are of one pair of shapes or one joint's limit, and the nearest
+ones to where the first should have gone. What is off by more than a step can
 explain is something else, and is left to time control. A step can explain what the contact's own velocity, or how its
 normal turns, may be wrong by, and that the scheme led elsewhere than the impulse was for: forces change within a step,
 those of stiff springs by much, while impulses are found for the forces of its start.
@@ -22,6 +22,7 @@ those of stiff springs by much, while impulses are found for the forces of its s
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -36,7 +37,8 @@ from ..contact.curvature import contact_course
 from ..contact.determine import ENVELOPE
 from ..contact.grips import locked
 from ..contact.picking import picked
-from ..contact.resting.solve import FULL, aimed_at
+from ..contact.resting.goals import aimed_at
+from ..contact.resting.solve import FULL
 from ..contact.rows import Rows, applied, of_its_trees, relative, rows_of
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
@@ -50,7 +52,7 @@ from .proposal import Proposal
 from .rules import Rules
 from .schemes import FIRST_ORDER
 
-NEIGHBOURS = 4
+A_PAIR = 4  # contacts has a pair of shapes at most
 NEAR = 5.0  # of the gap band: so much may a gap be off
 STILL = 0.05  # of the rest speed: so much may a velocity be off
 ROUGH = 0.001  # squared, of the energy: more, and a shorter step is taken
@@ -71,6 +73,7 @@ class Missed(NamedTuple):
     u: (C, *batch) velocities [m/s].
     gap: (C, *batch) [m].
     normal, tangent: (C, *batch) whether the step held them in these directions.
+    most: (C, *batch) what u.z may be at most [m/s].
     much: of each clock, whether that is to be put right.
     rough: of each clock, how much energy its step took, of what it may: more than 1, and a shorter one should be taken.
     """
@@ -79,6 +82,7 @@ class Missed(NamedTuple):
     gap: Array
     normal: Array
     tangent: Array
+    most: Array
     much: Array
     rough: Array
 
@@ -111,7 +115,7 @@ def missed(
     h, h_there = clocks.of_contacts(ready.rows.tree, tried.h), clocks.of_contacts(rows.tree, tried.h)
     path, carried = ready.course.point * h, knew.carried
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
-    there, was, held = _partners(before, contacts, before.point + path, near, carried)
+    there, was, held = _partners(model, before, contacts, before.point + path, near, carried)
     knew = jax.tree.map(lambda x: picked(x, was, 0), knew)
     # what has sunk in comes out as was aimed at; else the surfaces are to meet
     sunk = knew.gap < -ENVELOPE * model.gap_band
@@ -127,7 +131,8 @@ def missed(
     cost = _cost(model, tried.state, rows, u, large, may)
     rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
     rough = jnp.maximum(rough, clocks.most(ready.rows.tree, jnp.where(carried & ~there, LOST, 0.0).astype(cost.dtype)))
-    return Missed(u, jnp.where(held, gap, 0), held, sticks, clocks.any(rows.tree, much), rough)
+    gap, most = (jnp.where(held, x, 0) for x in (gap, knew.most))
+    return Missed(u, gap, held, sticks, most, clocks.any(rows.tree, much), rough)
 
 
 def known(model: Model, lane: Lane, tried: Proposal) -> Known:
@@ -174,7 +179,9 @@ def _cost(model: Model, end: State, rows: Rows, u: Vec3, fast: Array, may: float
     return loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(given)), given, start)[1]
 
 
-def _partners(before: Contacts, contacts: Contacts, at: Vec3, near: Array, held: Array) -> tuple[Array, Array, Array]:
+def _partners(
+    model: Model, before: Contacts, contacts: Contacts, at: Vec3, near: Array, held: Array
+) -> tuple[Array, Array, Array]:
     """Of the contacts that are held, which are still there; of those of the end, which each was, and whether it was.
 
     at: (C, *batch) where the first should have gone.  near: (C, *batch) how far, squared, they may be from there, and
@@ -186,27 +193,49 @@ def _partners(before: Contacts, contacts: Contacts, at: Vec3, near: Array, held:
     stay = held, jnp.broadcast_to(rows, before.gap.shape), held
     given = before, contacts, at, held
     moved = (held & ~same).any()
-    _, found = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, _nearest(*given)), given, (moved, stay))
+    look = functools.partial(_nearest, _names(model))
+    _, found = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(*given)), given, (moved, stay))
     return found
 
 
-def _nearest(before: Contacts, contacts: Contacts, at: Vec3, held: Array) -> tuple[Array, Array, Array]:
-    shifts, rows = range(-NEIGHBOURS, NEIGHBOURS + 1), _numbers(before.gap)
-    least, which = jnp.full_like(before.gap, jnp.inf), jnp.zeros_like(before.pair)
-    for shift in shifts:
-        point, *names = jax.tree.map(
-            lambda x, shift=shift: jnp.roll(x, shift, 0), (contacts.point, contacts.active, contacts.pair, contacts.dof)
+def _nearest(names: int, before: Contacts, contacts: Contacts, at: Vec3, held: Array) -> tuple[Array, Array, Array]:
+    """As `_partners`.  names: how many pairs and joints' limits there are.
+
+    A pair's contacts are one after another: where they begin is written down by the pair's number, and read there."""
+    c, rows = len(before.gap), jnp.broadcast_to(_numbers(before.gap), before.gap.shape)
+    first = _least_of(jnp.where(contacts.active, _name(names, contacts), names), rows, names + 1, c)
+    start = picked(first, _name(names, before), 0)
+    nearest, which = jnp.full_like(before.gap, jnp.inf), rows
+    for k in range(A_PAIR):
+        row = jnp.minimum(start + k, c - 1)
+        point, active, pair, dof = jax.tree.map(
+            lambda x, row=row: picked(x, row, 0), (contacts.point, contacts.active, contacts.pair, contacts.dof)
         )
-        apart, same = point - at, names[0] & (names[1] == before.pair) & (names[2] == before.dof)
+        apart, same = point - at, active & (pair == before.pair) & (dof == before.dof)
         far = jnp.where(held & same, apart.dot(apart), jnp.inf)
-        which = jnp.where(far < least, shift, which)
-        least = jnp.minimum(least, far)
-    there = least < jnp.inf
-    was, found = jnp.broadcast_to(rows, before.gap.shape), jnp.zeros_like(held)
-    for shift in shifts:
-        here = jnp.roll(there & (which == shift), -shift, 0)
-        was, found = jnp.where(here, (rows + shift) % len(rows), was), found | here
-    return there, was, found
+        which = jnp.where(far < nearest, row, which)
+        nearest = jnp.minimum(nearest, far)
+    there = nearest < jnp.inf
+    was = _least_of(jnp.where(there, which, c), rows, c + 1, c)[:c]
+    return there, jnp.where(was < c, was, rows), was < c
+
+
+def _names(model: Model) -> int:
+    return len(model.topology.pairs) + model.topology.nv
+
+
+def _name(names: int, contacts: Contacts) -> Array:
+    """(C, *batch) the number of each contact's pair, or behind all pairs of its joint's limit."""
+    pairs = jnp.maximum(contacts.pair, 0)
+    return jnp.where(contacts.is_limit, names - 1 - contacts.dof, pairs)
+
+
+def _least_of(index: Array, x: Array, n: int, none: int) -> Array:
+    """(n, *batch) the least of the entries of x (C, *batch) with each index (C, *batch); `none` where there is none."""
+    lanes = math.prod(x.shape[1:])
+    at = index.reshape(len(x), lanes) * lanes + jnp.arange(lanes, dtype=index.dtype)
+    table = jnp.full(n * lanes, none, x.dtype).at[at.reshape(-1)].min(x.reshape(-1))
+    return table.reshape(n, *x.shape[1:])
 
 
 def since_return(
@@ -220,7 +249,7 @@ def since_return(
 
     def look(given: Any) -> Array:
         before, contacts, at, u, touched, h, deep, since = given
-        _, was, found = _nearest(before, contacts, at, touched)
+        _, was, found = _nearest(_names(model), before, contacts, at, touched)
         gap, u = (picked(x, was, 0) for x in (before.gap, u))
         bent = (contacts.gap - gap - u * h) / (h * h)  # gap + u t + bent t^2
         back = found & deep & (h > 0) & (bent < 0)
@@ -272,7 +301,8 @@ def corrected(
 
     shift, _ = least(Vec3(none, none, missed.gap))
     turned = _turned(model, clocks, tried, contacts, rows, shift)
-    u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(missed.normal, turned, 0))
+    told = missed.normal & (jnp.abs(turned) <= missed.most)  # at the end of an edge there is no telling
+    u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(told, turned, 0))
     kick, p = least(u)
     # M kick = J^T p
     gains = clocks.total(rows.tree, p.dot(u + relative(rows, kick) * 0.5)) > 0

@@ -62,7 +62,7 @@ def prepared(
         dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
     expected, goes_on = dv, None
     if tried is not None and before is not None:
-        expected, goes_on = _expected(dv, tried, before, clocks, model.topology)
+        expected, goes_on = _expected(dv, tried, clocks, model.topology)
     known = stop_gradient((model, state, near, bounds, told, expected))  # a choice has no derivative
     longest, touch, room = _how_far(rules, *known, max_dt, island, reach, clocks)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt)
@@ -93,12 +93,11 @@ def unprepared(
     return Ready(state, contacts, rows, still, Course(still, still, still), told, none, never, never, room)
 
 
-def _expected(dv: Array, tried: Proposal, before: State, clocks: Clocks, topology: Topology) -> tuple[Array, Array]:
+def _expected(dv: Array, tried: Proposal, clocks: Clocks, topology: Topology) -> tuple[Array, Array]:
     """Accelerations (*batch, nv) to expect, and of each clock whether they are those of the step before: where contacts
     carried something in it, they go on to."""
-    lately = (tried.state.v - before.v) / clocks.of_dofs(topology, jnp.where(tried.h > 0, tried.h, 1))
+    lately = (tried.state.v - tried.start) / clocks.of_dofs(topology, jnp.where(tried.h > 0, tried.h, 1))
     goes_on = tried.rests & (tried.h > 0)
-    goes_on = goes_on if tried.window is None else goes_on & ~tried.window
     return jnp.where(clocks.of_dofs(topology, goes_on), lately, dv), goes_on
 
 

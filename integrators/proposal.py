@@ -49,6 +49,8 @@ class Proposal(NamedTuple):
     plain: its end before it was put right (`carried.py`).
     carried: (*batch, nv) of spread, what contacts do.
     window: (*batch) whether it is a window.  struck: what that began with.  None where there are no windows.
+    left: (*batch) by how much contacts' velocities are off the law [m/s].
+    start: (*batch, nv) velocities it began with, after what was stopped or struck at its start.
     """
 
     h: Array
@@ -65,6 +67,8 @@ class Proposal(NamedTuple):
     carried: Any = None
     window: Array | None = None
     struck: Together | None = None
+    left: Any = None
+    start: Any = None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -82,7 +86,7 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | N
         known = (same | (lane.counts.ticks == 0)).all()
         tried = jax.lax.cond(known, lambda: lane.tried, led)
     q, v = _put_right(model, clocks, tried.plain, search.correction)
-    q, v = stilled(model, lane.ready.state, clocks.of_trees(h), q, v, tried.carried)
+    q, v = stilled(model, lane.ready.state, clocks.of_trees(h), q, v, tried.carried, tried.left)
     if lane.island is not None:
         q, v = where_they_were(topology, lane.island, lane.ready.state, q, v)
     stays = (lane.fresh | (h == 0)) if clocks.each() else lane.fresh
@@ -133,7 +137,8 @@ def _tried(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | Non
         slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
         part = jnp.minimum(part, slid)
     seen = carried.impulse, resting, clocks.any(rows.tree, resting), part, carried.code, stuck, stops
-    return Proposal(h, after, spread, *seen, after, carried.spread, window, carried.struck)
+    left = jnp.broadcast_to(carried.left, carried.code.shape).astype(h.dtype)
+    return Proposal(h, after, spread, *seen, after, carried.spread, window, carried.struck, left, start)
 
 
 def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Proposal]:

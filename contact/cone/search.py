@@ -118,27 +118,29 @@ class Turn(NamedTuple):
 
 class Accuracy(NamedTuple):
     """What may be left, of the largest velocity there is to change: everywhere, and where turns gain no more; rounding
-    () [m/s], and what may be left anyway () [m/s]."""
+    () [m/s], what may be left anyway () [m/s], and where turns gain no more () [m/s]."""
 
     limit: float
     loose: float
     rounding: Array
     rough: Array | float
+    asked: Array | float
 
 
-def accuracy(tolerance: float, rounding: Array, rough: Array | None) -> Accuracy:
-    """rough: () [m/s], None: 0."""
-    return Accuracy(tolerance, LOOSE[rounding.dtype.itemsize], rounding, 0.0 if rough is None else rough)
+def accuracy(tolerance: float, rounding: Array, rough: Array | None, asked: Array | None) -> Accuracy:
+    """rough, asked: () [m/s], None: 0."""
+    rough, asked = (0.0 if x is None else x for x in (rough, asked))
+    return Accuracy(tolerance, LOOSE[rounding.dtype.itemsize], rounding, rough, asked)
 
 
-def search(system: System, given: Vec3, slides: Array, near: Accuracy, max_turns: int) -> tuple[Vec3, Array]:
-    """Impulses (C), and whether they obey the law, as near as is asked.
+def search(system: System, given: Vec3, slides: Array, near: Accuracy, max_turns: int) -> tuple[Vec3, Array, Array]:
+    """Impulses (C), whether they obey the law as near as is asked, and how far from it they are () [m/s].
 
     given: impulses (C) to begin with.  slides: (C,) bool, contacts that are known to slip.
     """
     scale = largest(system.free)
     limit = jnp.maximum(near.limit * scale, near.rough) + near.rounding
-    loose = jnp.maximum(near.loose * scale, ROUGHER * near.rough)
+    loose = jnp.maximum(jnp.maximum(near.loose * scale, ROUGHER * near.rough), near.asked)
     start = _start(system, given, slides, scale, limit)
 
     def turn(now: Turn) -> Turn:
@@ -147,7 +149,7 @@ def search(system: System, given: Vec3, slides: Array, near: Accuracy, max_turns
         return _judged(system, p, now, limit, loose)
 
     end = jax.lax.while_loop(lambda x: x.busy & (x.number < max_turns), turn, start)
-    return end.nearest.p, end.nearest.distance <= jnp.maximum(limit, loose)
+    return end.nearest.p, end.nearest.distance <= jnp.maximum(limit, loose), end.nearest.distance
 
 
 def largest(u: Vec3) -> Array:

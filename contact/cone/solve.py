@@ -46,11 +46,12 @@ MAX_TURNS = 120  # of 1000 random heaps of 1 to 4 bodies 2 take more than 60; 98
 
 class Solved(NamedTuple):
     """p: (C, *batch) impulses in the contact frames, 0 where not active [N s].  V: (T + 1, w, *batch) velocities after
-    them.  code: (*batch) OK or SOLVER_UNFINISHED."""
+    them.  code: (*batch) OK or SOLVER_UNFINISHED.  left: (*batch) by how much velocities are off the law [m/s]."""
 
     p: Vec3
     V: Array
     code: Array
+    left: Array
 
 
 def solve_cone(
@@ -63,6 +64,7 @@ def solve_cone(
     given: Array | None = None,
     rough: Array | None = None,
     sticks: Array | None = None,
+    asked: Array | None = None,
     *,
     tolerance: float | None = None,
     max_turns: int = MAX_TURNS,
@@ -78,6 +80,8 @@ def solve_cone(
     rough: (*batch) [m/s] what any velocity may be off by; None: 0.
     sticks: (C, *batch) bool, contacts that are not to slip unless they must: where a few of them depend on each other,
     they are asked for what can be (`consistent.py`). None: all are asked for what is told.
+    asked: (*batch) [m/s] how far many contacts may stay from the law where their targets do not let them come nearer.
+    None: no farther than others.
     tolerance: of the largest velocity that there is to change, 1e-10 (float64) or 3e-5 (float32) by default.
 
     Lanes of a batch are solved one after another on a CPU, elsewhere side by side.
@@ -85,7 +89,7 @@ def solve_cone(
     if tolerance is None:
         tolerance = TOLERANCE[V.dtype.itemsize]
     arguments: Any = (rows, V, target, mu, active, jnp.zeros_like(active) if slides is None else slides)
-    arguments += given, rough, sticks
+    arguments += given, rough, sticks, asked
     if V.ndim == 2:
         return _searched(tolerance, max_turns, *arguments)
     batch = V.shape[2:]
@@ -110,7 +114,8 @@ def _derivative(tolerance: float, max_turns: int, primals: Any, tangents: Any) -
     rows, target, mu, d_rows, d_target, d_mu = _clean((rows, target, mu, d_rows, d_target, d_mu), active)
     which, count = listed(active)
     dp, dV = changes(rows, target, mu, Given(d_rows, dV, d_target, d_mu), solved.p, solved.V, which, count)
-    return solved, Solved(dp, dV, np.zeros(solved.code.shape, jax.dtypes.float0))  # type: ignore[arg-type]
+    code = np.zeros(solved.code.shape, jax.dtypes.float0)
+    return solved, Solved(dp, dV, code, jnp.zeros_like(solved.left))  # type: ignore[arg-type]
 
 
 _searched.defjvp(_derivative, symbolic_zeros=True)
@@ -127,6 +132,7 @@ def _solve(
     given: Array | None,
     rough: Array | None,
     sticks: Array | None,
+    asked: Array | None,
     *,
     tolerance: float,
     max_turns: int,
@@ -134,8 +140,8 @@ def _solve(
     alone = solve_alone(rows, V, target, mu, active, tolerance, given)
     return jax.lax.cond(
         alone.settled,
-        lambda: Solved(alone.p, alone.V, jnp.int32(OK)),
-        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_turns, given, rough, sticks),
+        lambda: Solved(alone.p, alone.V, jnp.int32(OK), jnp.zeros((), V.dtype)),
+        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_turns, given, rough, sticks, asked),
     )
 
 
@@ -147,6 +153,7 @@ class _Problem(NamedTuple):
     rounding: () what u may be off by [m/s].
     rough: () [m/s] what any velocity may be off by, or None.
     sticks: contacts not to slip, or None.
+    asked: () [m/s] what may be left where many ask for what cannot be, or None.
     """
 
     ends: Ends
@@ -158,6 +165,7 @@ class _Problem(NamedTuple):
     rounding: Array
     rough: Array | None
     sticks: Array | None
+    asked: Array | None = None
 
 
 def _together(
@@ -172,16 +180,18 @@ def _together(
     given: Array | None = None,
     rough: Array | None = None,
     sticks: Array | None = None,
+    asked: Array | None = None,
 ) -> Solved:
     sticks = None if sticks is None else sticks & active
-    problem = _problem(rows, V, target, mu, active, slides, given)._replace(rough=rough, sticks=sticks)
+    problem = _problem(rows, V, target, mu, active, slides, given)
+    problem = problem._replace(rough=rough, sticks=sticks, asked=asked)
     searched = functools.partial(_with_few, len(V) - 1), functools.partial(_with_many, V)
     both = [functools.partial(f, problem, tolerance, max_turns) for f in searched]
     if len(active) <= FEW:
-        p, code = both[0]()
+        p, code, left = both[0]()
     else:
-        p, code = jax.lax.cond(problem.ends.count <= FEW, *both)
-    return Solved(p, pushed(problem.ends, V, p), code)
+        p, code, left = jax.lax.cond(problem.ends.count <= FEW, *both)
+    return Solved(p, pushed(problem.ends, V, p), code, left)
 
 
 def _problem(
@@ -198,8 +208,8 @@ def _problem(
     return _Problem(ends, K, mu, free, pressed, slides & active, rounding, None, None)
 
 
-def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -> tuple[Vec3, Array]:
-    """Impulses (C,), and a code."""
+def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -> tuple[Vec3, Array, Array]:
+    """Impulses (C,), a code, and what is left."""
     ends = problem.ends
     which = first(ends.which)
     there = jnp.arange(FEW) < ends.count
@@ -211,9 +221,9 @@ def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -
     if problem.sticks is not None:
         sticks = there & problem.sticks[which]
         system = system._replace(free=consistent(system.W, free, sticks, ends.count, largest(free)))
-    p, code = _ended(system, _search(system, pressed, slides > 0, problem, tolerance, max_turns))
+    p, code, left = _ended(system, _search(system, pressed, slides > 0, problem, tolerance, max_turns))
     none = jnp.zeros_like(problem.mu)
-    return put_back(Vec3(none, none, none), p, which, ends.count), code
+    return put_back(Vec3(none, none, none), p, which, ends.count), code, left
 
 
 def _consistent(trees: int, problem: _Problem) -> Vec3:
@@ -232,8 +242,8 @@ def _consistent(trees: int, problem: _Problem) -> Vec3:
     return jax.lax.cond(ends.count <= len(which), agreed, lambda: problem.free)
 
 
-def _with_many(V: Array, problem: _Problem, tolerance: float, max_turns: int) -> tuple[Vec3, Array]:
-    """Impulses (C,), and a code."""
+def _with_many(V: Array, problem: _Problem, tolerance: float, max_turns: int) -> tuple[Vec3, Array, Array]:
+    """Impulses (C,), a code, and what is left."""
     ends = problem.ends
     order = plan(ends.tree, ends.which, ends.count, len(V) - 1)
     free = _consistent(len(V) - 1, problem)
@@ -243,18 +253,21 @@ def _with_many(V: Array, problem: _Problem, tolerance: float, max_turns: int) ->
 
 def _search(
     system: System, pressed: Array, slides: Array, problem: _Problem, tolerance: float, max_turns: int
-) -> tuple[Vec3, Array]:
+) -> tuple[Vec3, Array, Array]:
     none = jnp.zeros_like(pressed)
-    near = accuracy(tolerance, problem.rounding, problem.rough)
+    asked = None if problem.asked is None else jnp.where(problem.ends.count > SEVERAL, problem.asked, 0)
+    near = accuracy(tolerance, problem.rounding, problem.rough, asked)
     return search(system, Vec3(none, none, pressed), slides, near, max_turns)
 
 
-def _ended(system: System, found: tuple[Vec3, Array]) -> tuple[Vec3, Array]:
-    """Impulses in their cones, and a code.  found: impulses, and whether they obey the law."""
-    p, well = coulomb.projected(found[0], system.mu), found[1]
+def _ended(system: System, found: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:
+    """Impulses in their cones, a code, and what is left.  found: as `search` does."""
+    (p, well, left) = found
+    p = coulomb.projected(p, system.mu)
     gain, curve = p.dot(system.free).sum(0), p.dot(system.moved(p)).sum(0)
     least = jnp.clip(-gain / jnp.where(curve > 0, curve, 1), 0, 1)  # of kinetic energy, p scaled by it
-    return p * jnp.where(well, 1, stop_gradient(least)), jnp.where(well, OK, SOLVER_UNFINISHED).astype(jnp.int32)
+    code = jnp.where(well, OK, SOLVER_UNFINISHED).astype(jnp.int32)
+    return p * jnp.where(well, 1, stop_gradient(least)), code, stop_gradient(left)
 
 
 def _clean(x: Any, active: Array) -> Any:

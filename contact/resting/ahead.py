@@ -22,6 +22,7 @@ from ...engine.model import Model
 from ..contacts import Contacts
 from ..determine import ENVELOPE, SLOW, way_to_touch, would_bounce
 from ..events import Together
+from .goals import to_close
 
 ROUGH = 1e-3  # of the speed that weight takes in a step: so much may velocities be off at its end
 OUT, OUT_FASTEST = 0.2, 0.05  # of the depth in a step; [m/s]
@@ -45,10 +46,11 @@ class Ahead(NamedTuple):
     @staticmethod
     def of(model: Model, contacts: Contacts, u_n: Array, h: Array | float, window: Array) -> Ahead:
         """u_n: (C, *batch) normal velocities at the start.  window: (*batch) whether the step, h [s], is one."""
-        speed = contacts.gap / jnp.where(window, h, 1)
+        near = contacts.active & (contacts.gap <= ENVELOPE * model.gap_band)
+        speed = to_close(model, contacts.gap, near, ENVELOPE) / jnp.where(window, h, 1)
         arrives = -jnp.maximum(speed, 0)
         goal = jnp.where(speed > 0, arrives, jnp.minimum(-OUT * speed, OUT_FASTEST))
-        way = way_to_touch(contacts.gap, jnp.where(contacts.active, jnp.maximum(-u_n, 0), 0) * h)
+        way = way_to_touch(model, contacts.gap, jnp.where(contacts.active, jnp.maximum(-u_n, 0), 0), h)
         part = contacts.active & window & (contacts.gap <= jnp.maximum(way, ENVELOPE * model.gap_band))
         strikes = part & (u_n < arrives - SLOW * model.rest_speed)
         away = strikes & would_bounce(model, contacts, u_n)

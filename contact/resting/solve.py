@@ -42,10 +42,9 @@ from ..events import Together
 from ..grips import Grips, beside
 from ..rows import Rows, applied, joint_impulses, relative
 from .ahead import Ahead, Early
+from .goals import STEP, aimed_at, to_close
 
-STEP = 1 / 240  # [s] a shorter step must not close a gap faster than this one: the next may be long
-CLOSING = 0.2  # of the gap a step closes; twice that would still not oscillate
-PUSH = 0.5  # rest speeds: faster, and the contact would no longer count as resting
+ASKED = 0.3  # of the fastest that a gap is to close, or of a gap band a step: so far many may stay from the law
 FULL = 1 - 1e-5  # of the friction there may be: what needs more slides all through the step
 AT_ONCE = 32  # contacts: of so few all rows are chosen, also those of no contact
 TURNED = 1e-9  # sine of the angle by which slip must turn for that to matter
@@ -71,6 +70,7 @@ class Rest(NamedTuple):
     [N m s, N s].  impulse: (C, *batch) of each contact on A, in its frame, both parts together [N s].
     code: (*batch).  grip: (G, *batch) impulses of what holds joints [N m s, N s]; None where nothing may.
     struck: what was struck at the start of a window; None where there are no windows.
+    left: (*batch) by how much velocities at its end are off the law [m/s].
     """
 
     v: Array
@@ -79,11 +79,7 @@ class Rest(NamedTuple):
     code: Array
     grip: Array | None = None
     struck: Together | None = None
-
-
-def aimed_at(model: Model, gap: Array, h: Array | float) -> Array:
-    """The normal velocity (C, *batch) that a contact with this gap [m] is to have after a step of h [s], or more."""
-    return jnp.minimum(-CLOSING * gap / jnp.maximum(h, STEP), PUSH * model.rest_speed)
+    left: Array | float = 0.0
 
 
 class _Found(NamedTuple):
@@ -94,7 +90,7 @@ class _Found(NamedTuple):
     p: (C, *batch) impulses of the last stage.
     grip: (G, *batch) the same of grips, None where there are none.
     slides: (C, *batch) bool, contacts whose friction is to oppose their slip halfway.
-    code: (*batch).
+    code: (*batch).  left: (*batch) of the last stage [m/s].
     early: of windows; None where there are none.
     """
 
@@ -104,6 +100,7 @@ class _Found(NamedTuple):
     grip: Array | None
     slides: Array
     code: Array
+    left: Array
     early: Early | None = None
 
 
@@ -127,7 +124,8 @@ def solve(
     V, change = to_blocks(trees, v), to_blocks(trees, v_free - v)
     u_n = relative(rows, V).z
     now = phases(model, contacts, u_n)
-    goal = aimed_at(model, contacts.gap, h)
+    goal = aimed_at(model, to_close(model, contacts.gap, now.resting), h)
+    faint = jnp.broadcast_to(model.gap_band, contacts.code.shape) / STEP
     # first, where it must be, all that closes at this instant is stopped; then what rests is carried
     stops = stopped(model, contacts, u_n).any(0)
     touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
@@ -145,8 +143,8 @@ def solve(
         goal = jnp.where(contacts.gap < -model.gap_band, goal, jnp.minimum(goal, 0))
 
     def instant(given: Any, so_far: _Found) -> _Found:
-        model, contacts, rows, midway, grips, change, goal, resting, touching, ahead = given
-        stage, V, _, grip, slides, code, early = so_far
+        model, contacts, rows, midway, grips, change, goal, faint, resting, touching, ahead = given
+        stage, V, _, grip, slides, code, _, early = so_far
         step = stage > 0  # else the instant at which it starts
         u = midway.frame @ (contacts.frame.T @ relative(rows, V))
         here: Rows = up_to_the_last(_either, contacts.active, step, (midway.rows, rows), AT_ONCE)
@@ -161,13 +159,16 @@ def solve(
         asked: Any = met, start, target, contacts.friction, active, slides
         rough = None if ahead is None else ahead.rough
         told = asked if grips is None else beside(grips, step, asked)
-        solved = solve_cone(*told, rough=rough, sticks=_padded(sticks & ~slides, told[2]))
+        wish = ASKED * jnp.maximum(jnp.where(active, jnp.abs(target), 0).max(0, initial=0), faint)
+        wish = wish if ahead is None else jnp.where(ahead.here, 0, wish)
+        solved = solve_cone(*told, rough=rough, sticks=_padded(sticks & ~slides, told[2]), asked=wish)
         if grips is not None:
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)
         after = relative(here, solved.V)
         slides = (stage == 1) & resting & _slides_through(model, contacts.friction, u, after, p)
-        found = _Found(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, gravest(code, solved.code))
+        code, left = gravest(code, solved.code), solved.left
+        found = _Found(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, code, left)
         if early is None or ahead is None:
             return found
         early, again = early.after(step, ahead, Together(u, after, p))
@@ -176,16 +177,17 @@ def solve(
 
     begin = jnp.where(stops.any(), 0, 1)
     early = None if window is None else Early.none(none)
-    start = _Found(begin, V, Vec3(none, none, none), grip, now.resting & False, jnp.zeros_like(contacts.code), early)
-    given = model, contacts, rows, midway, grips, change, goal, resting, touching, ahead
+    code, left = jnp.zeros_like(contacts.code), jnp.zeros(contacts.code.shape, V.dtype)
+    start = _Found(begin, V, Vec3(none, none, none), grip, now.resting & False, code, left, early)
+    given = model, contacts, rows, midway, grips, change, goal, faint, resting, touching, ahead
     most = 3 if window is None else 4
     end = loop(most, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), instant, given, start)
-    _, V, p, grip, _, code, early = end
+    _, V, p, grip, _, code, left, early = end
     spread = joint_impulses(midway.rows, p, trees.n + 1)
     if grips is not None:
         spread = spread + joint_impulses(grips.rows, Vec3(grip, grip * 0, grip * 0), trees.n + 1)
     struck = None if early is None else early.struck
-    return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip, struck)
+    return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip, struck, left)
 
 
 def _either(step: Array, both: tuple[Rows, Rows]) -> Rows:

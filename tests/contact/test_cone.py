@@ -62,7 +62,7 @@ def run(arguments, max_turns=60):
 def solved(s: oracle.Scene, dtype=jnp.float64):
     """Impulses (C, 3), velocities (n, 6) and the code of one scene."""
     small = s.C <= 8 and len(s.V) <= 4
-    p, V, code = run(arrays(problem(s, 8, 4) if small else problem(s), dtype))  # one program for all the small ones
+    p, V, code, _ = run(arrays(problem(s, 8, 4) if small else problem(s), dtype))  # one program for all the small ones
     assert p.x.dtype == V.dtype == dtype
     return impulses(p)[: s.C], np.asarray(V, float)[: len(s.V)], int(code)
 
@@ -90,7 +90,7 @@ def heaps() -> list[oracle.Scene]:
 def heaps_solved(dtype):
     """Impulses (1000, 8, 3), velocities (1000, 5, 6) and codes: one by one, which is quicker than to compile lanes."""
     each = [run(arrays(problem(s, 8, 4), dtype)) for s in heaps()]
-    p, V, code = jax.tree.map(lambda *x: np.stack(x), *each)
+    p, V, code, *_ = jax.tree.map(lambda *x: np.stack(x), *each)
     return np.stack([np.asarray(x, float) for x in p.xyz], -1), np.asarray(V, float), code
 
 
@@ -226,7 +226,7 @@ def test_surfaces_that_move_carry_what_rests_on_them():
         t1 = oracle.frame(np.array([0.0, 0, 1]))
         drift = -belt * t1[:, 1]  # the belt moves along +y: the cube, seen from it, along -y
         rows = rows._replace(drift=Vec3(*(jnp.full(4, x) for x in drift)))
-        _, V, code = run((rows, *rest))
+        _, V, code, _ = run((rows, *rest))
         assert code == OK
         np.testing.assert_allclose(V[0, 4], moves, atol=EXACT)
 
@@ -260,7 +260,7 @@ def test_a_joint_limit_is_a_contact_along_its_normal_only():
     rows = make(np.array([[0, 2], [1, 2]], np.int32), Vec3(none, none, J), Vec3(none, none, J * [[[1]], [[0.5]]]), K,
                 Vec3(*(np.zeros(2),) * 3))  # fmt: skip
     V = np.array([[-3.0], [-4.0], [0.0]])
-    p, after, code = run(arrays((rows, V, np.zeros(2), np.zeros(2), np.ones(2, bool))))
+    p, after, code, _ = run(arrays((rows, V, np.zeros(2), np.zeros(2), np.ones(2, bool))))
     assert code == OK
     np.testing.assert_allclose(after[:, 0], [0, -4, 0], atol=1e-8)
     np.testing.assert_allclose(impulses(p), [[0, 0, 3], [0, 0, 0]], atol=1e-8)
@@ -271,7 +271,7 @@ def test_a_joint_limit_is_a_contact_along_its_normal_only():
 def test_a_lane_is_what_it_is_alone(dtype, tolerance):
     """Lanes whose contacts join other trees; more than two tiles, and not a whole number."""
     lanes_of = 150
-    p, V, code = run(arrays(lanes([problem(s, 8, 4) for s in heaps()[:lanes_of]]), dtype))
+    p, V, code, _ = run(arrays(lanes([problem(s, 8, 4) for s in heaps()[:lanes_of]]), dtype))
     _, W, its = heaps_solved(dtype)
     p, V = np.moveaxis(impulses(p), -1, 0), np.moveaxis(np.asarray(V, float), -1, 0)
     both = (code == OK) & (its[:lanes_of] == OK)
@@ -296,7 +296,7 @@ def test_batches_of_any_shape_and_none_active():
     square = run(arrays(jax.tree.map(lambda x: x.reshape(*x.shape[:-1], 2, 3), arguments)))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b.reshape(a.shape), atol=1e-9), flat, square)
     rows, V, target, mu, active = arrays(arguments)
-    p, same, code = run((rows, V, target, mu, active & False))
+    p, same, code, _ = run((rows, V, target, mu, active & False))
     np.testing.assert_array_equal(impulses(p), 0)
     np.testing.assert_array_equal(same, V)
     assert (code == OK).all()
@@ -315,7 +315,7 @@ def test_what_is_no_number_stays_in_its_lane():
 @pytest.mark.slow
 def test_what_does_not_settle_is_flagged_and_gains_nothing():
     arguments = arrays(lanes([problem(s, 8, 4) for s in heaps()[:300]]))
-    p, _, code = run(arguments, max_turns=1)
+    p, _, code, _ = run(arguments, max_turns=1)
     assert (code == SOLVER_UNFINISHED).mean() > 0.3
     p = np.moveaxis(impulses(p), -1, 0)
     for k, s in enumerate(heaps()[:300]):
@@ -360,7 +360,7 @@ def test_a_spoke_that_can_neither_stick_nor_open_slips(mu):
     rows = make(np.zeros((2, 1), np.int32), three(J), three(Y), Sym3.of(K), Vec3(*np.zeros((3, 2))))
     slip, closing = -8e-7, -1.8e-7
     V = np.array([[0, -slip, closing], [0, 0, 0]])
-    p, after, code = run(arrays((rows, V, np.zeros(2), np.full(2, mu), np.ones(2, bool))))
+    p, after, code, _ = run(arrays((rows, V, np.zeros(2), np.full(2, mu), np.ones(2, bool))))
     load = -closing / (K[0, 2, 2] + mu * K[0, 0, 2])
     assert code == OK
     np.testing.assert_allclose(np.asarray(p.z).sum(), load, rtol=1e-6)

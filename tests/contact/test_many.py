@@ -74,7 +74,7 @@ def law_error(arguments: tuple[Any, ...], p: np.ndarray, V: np.ndarray) -> float
 @pytest.mark.parametrize(("wide", "high"), [(5, 4), pytest.param(40, 25, marks=pytest.mark.slow)])
 def test_a_wall_of_bricks(wide: int, high: int) -> None:
     arguments = wall(wide, high)
-    p, V, code = run(arguments)
+    p, V, code, _ = run(arguments)
     p, V = np.stack([np.asarray(x) for x in p.xyz], 1), np.asarray(V)
     assert int(code) == OK
     assert law_error(arguments, p, V) < EXACT * FALL
@@ -100,11 +100,11 @@ def test_where_there_is_no_room_sweeps_do(monkeypatch: pytest.MonkeyPatch) -> No
     arguments = wall(5, 3)
     C = len(arguments[-1])
     assert not bool(plan(arguments[0].tree, jnp.arange(C, dtype=jnp.int32), jnp.int32(C), 15).fits)
-    p, V, code = solve_cone(*arguments)
+    p, V, code, _ = solve_cone(*arguments)
     p, V = np.stack([np.asarray(x) for x in p.xyz], 1), np.asarray(V)
     assert int(code) == OK
     assert law_error(arguments, p, V) < EXACT * FALL
-    _, _, code = solve_cone(*arguments, max_turns=3)
+    _, _, code, _ = solve_cone(*arguments, max_turns=3)
     assert int(code) == SOLVER_UNFINISHED
 
 

@@ -13,6 +13,7 @@ import carom
 from carom.contact.cone.least import asked, least
 from carom.contact.rows import Rows, relative
 from carom.engine.algebra.vec3 import Sym3, Vec3
+from carom.integrators import carried
 from carom.integrators.carried import _least
 from carom.integrators.clocks import ONE
 
@@ -134,3 +135,48 @@ def test_what_stands_on_a_rail_comes_to_rest(axis):
     assert float(run.v[-1, 0]) == 0.0
     assert float(run.q[-1, 0]) * axis[2] == pytest.approx(-0.05 * (axis[2] > 0), abs=1e-8)
     assert int(run.stats.ticks) < 400
+
+
+def egg():
+    """An ellipsoid that rolls: it is put right in every step."""
+    b = carom.SceneBuilder()
+    b.add_plane(friction=1.0)
+    b.add_body(
+        "egg",
+        [carom.Ellipsoid((0.1, 0.2, 0.1))],
+        mass=1.0,
+        position=(0.0, 0.0, 0.1),
+        friction=1.0,
+        linear_velocity=(1.0, 0.0, 0.0),
+        angular_velocity=(0.0, 10.0, 0.5),
+    )
+    return b
+
+
+def test_nonsense_about_a_turning_normal_is_left_out(monkeypatch):
+    """At the end of an edge the second derivative of a gap is none, and says any number: no kick may follow it."""
+    nonsense = lambda model, clocks, tried, contacts, rows, shift: jnp.full_like(contacts.gap, -1e3)  # noqa: E731
+    monkeypatch.setenv("CAROM_CACHE", "off")  # its program is for nobody else
+    monkeypatch.setattr(carried, "_turned", nonsense)
+    model, state = carom.compile_scene(egg().build())
+    run = carom.rollout(model, state, duration=0.3, frame_dt=0.1, max_dt=1 / 90)
+    assert int(run.stats.rollbacks) > 5, "nothing was put right"
+    energy = np.asarray(carom.energy(model, carom.State(run.q, run.v, run.t)).total)
+    assert np.abs(energy / energy[0] - 1).max() < 1e-3
+
+
+def test_contacts_are_found_again_however_many_came_before_them():
+    """A step that carries the last of many contacts, while those in front of them leave: theirs are other rows then."""
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.5)
+    for k in range(12):
+        up = (0.0, 0.0, 1.0 if k < 8 else 0.0)
+        place = (0.5 * k, 0.0, 0.1)
+        b.add_body(
+            f"box{k}", [carom.Box((0.1,) * 3)], mass=1.0, position=place, friction=0.5, linear_velocity=up,
+            angular_velocity=(0.0, 0.0, 0.3 if k >= 8 else 0.0),
+        )  # fmt: skip
+    model, state = carom.compile_scene(b.build())
+    run = carom.rollout(model, state, duration=1 / 60, frame_dt=1 / 60, clocks="one")
+    assert int(run.code) == carom.Code.OK
+    assert int(run.stats.ticks) <= 8, "four steps, and few more"

@@ -36,7 +36,7 @@ from jax.lax import stop_gradient
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 
-LOOSE = {4: 1e-3, 8: 1e-6}  # of the largest velocity may be left where turns gain no more
+LOOSE = {4: 1e-3, 8: 1e-5}  # of the largest velocity may be left where turns gain no more
 ROUGHER = 30  # times what may be left, where turns gain no more and a rough answer will do
 PATIENCE, GAIN = 3, 0.5  # turns; part of the distance that one of them is to leave at most
 APART = 0.3  # of the largest velocity: what opens faster is open at first
@@ -129,8 +129,8 @@ class Accuracy(NamedTuple):
 
 def accuracy(tolerance: float, rounding: Array, rough: Array | None, asked: Array | None) -> Accuracy:
     """rough, asked: () [m/s], None: 0."""
-    rough, asked = (0.0 if x is None else x for x in (rough, asked))
-    return Accuracy(tolerance, LOOSE[rounding.dtype.itemsize], rounding, rough, asked)
+    left = [0.0 if x is None else x for x in (rough, asked)]
+    return Accuracy(tolerance, LOOSE[rounding.dtype.itemsize], rounding, *left)
 
 
 def search(system: System, given: Vec3, slides: Array, near: Accuracy, max_turns: int) -> tuple[Vec3, Array, Array]:

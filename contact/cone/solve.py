@@ -6,7 +6,7 @@ Contacts that share no tree are solved one by one (`alone.py`). All others are s
 few by their impulses (`few.py`), many by the velocities of the trees (`many.py`).
 
 Nothing is remembered between calls. Where the law has no solution, because targets contradict each other by less than
-1e-6 of the largest velocity there is to change (1e-3 in float32), what is nearest to it is the answer. What is farther
+1e-5 of the largest velocity there is to change (1e-3 in float32), what is nearest to it is the answer. What is farther
 off after `max_turns` is put into the cones and scaled down to
 gain no energy, and SOLVER_UNFINISHED is returned.
 """

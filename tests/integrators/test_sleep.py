@@ -149,3 +149,25 @@ def test_what_turns_about_a_clock_does_not_sleep():
     end = carom.rollout(model, state, duration=4.0, frame_dt=0.5)
     want = np.where(end.t < 2.0, 0, 0.1 * np.sin(np.asarray(end.t) - 2.0) ** 3)
     np.testing.assert_allclose(end.q[:, 7], want, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_wall_that_was_shaken_falls_asleep(seed):
+    """25 bricks, 160 contacts: what they ask for contradicts itself, and what the solver leaves must not keep them going."""
+    b, rng = carom.SceneBuilder(), np.random.default_rng(seed)
+    b.add_plane(friction=0.6)
+    for k in range(25):
+        row, place = divmod(k, 5)
+        at = (0.51 * place + 0.17 * (row % 2), 0.0, 0.1 + 0.2 * row)
+        w, v = 0.1 * rng.normal(size=(2, 3))
+        b.add_body(
+            f"brick{k}", [carom.Box((0.25, 0.15, 0.1))], mass=1.0, position=at, friction=0.6, linear_velocity=tuple(v),
+            angular_velocity=tuple(w),
+        )  # fmt: skip
+    model, state = carom.compile_scene(b.build())
+    run = carom.rollout(model, state, duration=2.0, frame_dt=0.1, window=1e-3, max_events=0)
+    assert int(run.code) == carom.Code.OK
+    assert float(jnp.abs(run.v[-10:]).max()) == 0, "it sleeps for a second"
+    assert int(run.stats.ticks) < 200
+    assert float(run.stats.max_penetration) < 1e-3

@@ -154,7 +154,7 @@ def test_what_turns_about_a_clock_does_not_sleep():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_wall_that_was_shaken_falls_asleep(seed):
-    """25 bricks, 160 contacts: what they ask for contradicts itself, and what the solver leaves must not keep them going."""
+    """25 bricks, 160 contacts: what they ask for contradicts itself, and what the solver leaves must not move them."""
     b, rng = carom.SceneBuilder(), np.random.default_rng(seed)
     b.add_plane(friction=0.6)
     for k in range(25):

@@ -17,6 +17,8 @@ from .meshes.surfaces import Floats, Ints, MeshError, Surface, areas, is_closed,
 
 LARGE, SMALL = 10.0, 1e-3  # [m] sizes at which a file is likely to be in other units than metres
 EXTREME = 1e30  # [m], and one over it: the fifth power of a size, as inertia has it, must be a number
+FORMATS = ("stl", "obj", "ply", "off", "glb")  # trimesh reads more, and archives, which may unpack to a thousandfold
+MOST = 2**28  # bytes of a file
 GIVE = "give an STL, OBJ, PLY, OFF or GLB file"
 
 
@@ -54,8 +56,8 @@ def load_mesh(source: Any, scale: Any = 1.0) -> Surface:
 def inspect_mesh(source: Any, scale: Any = 1.0) -> tuple[Surface, MeshReport]:
     """The repaired surface and what there is to say of it.
 
-    source: path of a file that trimesh reads (its parts in their places, as one mesh), or a pair of arrays:
-    vertices (n, 3) and faces (m, 3).
+    source: path of an STL, OBJ, PLY, OFF or GLB file of 256 MB at most (its parts in their places, as one mesh), or a
+    pair of arrays: vertices (n, 3) and faces (m, 3).
     scale: one factor or three, finite and not zero; negative ones mirror.
     """
     factors = _factors(scale)
@@ -92,13 +94,16 @@ def _read(path: str | os.PathLike[str]) -> Surface:
         raise MeshError("it is a folder: give the path of a file in it")
     if not os.path.isfile(path):
         raise MeshError(f"there is no such file: give a path that is absolute, or relative to {os.getcwd()!r}")
-    if os.path.getsize(path) == 0:
+    kind = os.path.splitext(path)[1].lower().removeprefix(".")
+    if kind not in FORMATS:
+        raise MeshError(f"its name ends in {kind[:20]!r}, which is no format that is read: {GIVE}")
+    size = os.path.getsize(path)
+    if size == 0:
         raise MeshError(f"the file is empty: {GIVE}")
-    known = sorted(trimesh.available_formats())
-    if not any(path.lower().endswith("." + name) for name in known):
-        raise MeshError(f"trimesh cannot read such a file, it reads {', '.join(known)}: {GIVE}")
+    if size > MOST:
+        raise MeshError(f"the file has {size / 2**20:.0f} MB, and may have {MOST >> 20}: simplify the mesh")
     try:
-        mesh = trimesh.load_mesh(path, process=False)
+        mesh = trimesh.load_mesh(path, file_type=kind, process=False)
         return np.array(mesh.vertices, np.float64), np.array(mesh.faces, np.int64)
     except Exception as error:  # trimesh's readers raise whatever their file formats raise
         cause = " ".join(f"{type(error).__name__}: {error}".split())

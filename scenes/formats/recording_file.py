@@ -8,8 +8,10 @@ happens during a flush, all archives before it are as they were, and what stands
 from __future__ import annotations
 
 import io
+import math
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -24,10 +26,15 @@ from .recording import Recording
 from .recording_parts import Part, joined
 from .recording_schema import Arrays, check_schema, head_arrays, part_arrays, part_of, recording_of
 
-END = struct.Struct("<4s4H2LH")  # the end of an archive: signature, disks, entries, bytes of directory, start, comment
-SIGNATURE = b"PK\x05\x06"
-BROKEN = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, NotImplementedError, struct.error)
-STEP = 1 << 20  # bytes that are searched at once
+LOCAL = struct.Struct("<6xH10xL4x2H")  # before a file: flags, its stored size, the sizes of its name and extras
+ENTRY = struct.Struct("<28x3H12x")  # of the directory: the sizes of a name, extras and a comment
+END, SHORTEST = 22, 20  # bytes: of the record that ends an archive without a comment, of any other
+ENCRYPTED, DEFERRED = 1, 8  # flags; deferred: the size stands behind the file
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+BROKEN = (
+    zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, EOFError, NotImplementedError, struct.error,
+    OverflowError, RecursionError, tokenize.TokenError,
+)  # fmt: skip
 
 
 def write_recording(recording: Recording, path: str | PathLike[str]) -> None:
@@ -105,24 +112,15 @@ def _journal(path: str | PathLike[str], file: BinaryIO) -> Recording:
 def _links(file: BinaryIO) -> list[Arrays]:
     """Those of a journal that stand together from its start on, first to last; none if it has no start."""
     links: list[Arrays] = []
-    end = file.seek(0, os.SEEK_END)
-    while end > 0:
-        stop = _last_end(file, end)
-        if stop is None:
-            return []  # what was found hangs in the air
-        file.seek(stop - END.size)
-        *_, size, offset, comment = END.unpack(file.read(END.size))
-        start = stop - END.size - size - offset
-        link = None if comment or start < 0 else _link(file, start, stop)
-        if link is None:
-            end = stop - 1  # those four bytes were data, or the archive is damaged: look further up
-            links.clear()
-            continue
-        if stop != end:
-            links.clear()  # a hole: nothing behind it counts
+    start, size = 0, file.seek(0, os.SEEK_END)
+    while start < size:
+        stop = _end_of_archive(file, start, size)
+        link = None if stop is None else _link(file, start, stop)
+        if stop is None or link is None:
+            break  # nothing behind it counts
         links.append(link)
-        end = start
-    return links[::-1]
+        start = stop
+    return links
 
 
 def _link(file: BinaryIO, start: int, stop: int) -> Arrays | None:
@@ -135,26 +133,69 @@ def _link(file: BinaryIO, start: int, stop: int) -> Arrays | None:
     return {name.partition("_")[2]: x for name, x in arrays.items()}
 
 
-def _arrays(file: BinaryIO) -> Arrays:
-    arrays = np.load(file, allow_pickle=False)
-    if not isinstance(arrays, np.lib.npyio.NpzFile):
-        raise ValueError("it is one array")
-    return dict(arrays)  # reading to the end compares check sums
-
-
-def _last_end(file: BinaryIO, end: int) -> int | None:
-    """Where the last archive that ends at or before `end` does, by its signature."""
-    stop = end
-    while stop > 0:
-        start = max(0, stop - STEP)
-        file.seek(start)
-        block = file.read(min(stop + len(SIGNATURE) - 1, end) - start)
-        at = len(block)
-        while (at := block.rfind(SIGNATURE, 0, at)) >= 0:
-            if start + at + END.size <= end:
-                return start + at + END.size
-        stop = start
+def _end_of_archive(file: BinaryIO, start: int, size: int) -> int | None:
+    """Where the archive that begins there ends, from one record to the next; None if it does not."""
+    at = start
+    while at < size:
+        file.seek(at)
+        record = file.read(ENTRY.size)
+        kind = record[:4]
+        if kind == b"PK\x05\x06":
+            return at + END if len(record) >= END and record[END - 2 : END] == b"\0\0" else None  # no comment
+        if len(record) < SHORTEST:
+            return None
+        if kind == b"PK\x03\x04":
+            length = _length_of_file(file, record)
+        elif kind == b"PK\x01\x02":
+            length = ENTRY.size + sum(ENTRY.unpack(record)) if len(record) == ENTRY.size else None
+        elif kind == b"PK\x06\x06":
+            length = 12 + struct.unpack_from("<Q", record, 4)[0]
+        else:
+            length = SHORTEST if kind == b"PK\x06\x07" else None
+        if length is None:
+            return None
+        at += length
     return None
+
+
+def _length_of_file(file: BinaryIO, record: bytes) -> int | None:
+    """Of a file in an archive, with what stands before it; None if that does not say."""
+    if len(record) < LOCAL.size:
+        return None
+    flags, stored, names, extras = LOCAL.unpack_from(record)
+    file.seek(LOCAL.size + names - len(record), os.SEEK_CUR)
+    extra = file.read(extras)
+    if stored == 0xFFFFFFFF:
+        if len(extra) < 20 or extra[:2] != b"\x01\0":
+            return None
+        stored = struct.unpack_from("<Q", extra, 12)[0]
+    return None if flags & DEFERRED else LOCAL.size + names + extras + stored
+
+
+def _arrays(file: BinaryIO) -> Arrays:
+    """Of an archive. Nothing is made of it that is larger than the file."""
+    size = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        if any(x.compress_type != zipfile.ZIP_STORED or x.flag_bits & ENCRYPTED for x in members):
+            raise ValueError("its arrays are compressed, or encrypted")
+        if sum(x.file_size for x in members) > size or len({x.filename for x in members}) < len(members):
+            raise ValueError("it says that it holds more than there is")
+        return {x.filename.removesuffix(".npy"): _array(archive.read(x)) for x in members}  # which compares check sums
+
+
+def _array(content: bytes) -> np.ndarray:
+    """Of an .npy file."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    if version not in HEADERS:
+        raise ValueError(f"its arrays have the format {version}")
+    shape, _, dtype = HEADERS[version](file)
+    left = len(content) - file.tell()
+    if dtype.hasobject or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != left:
+        raise ValueError(f"an array of shape {shape} and type {dtype} stands in {left} bytes")
+    file.seek(0)
+    return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def _damaged(path: str | PathLike[str], error: Exception) -> FileError:

@@ -58,14 +58,38 @@ def recording_of(path: str | PathLike[str], head: Mapping[str, np.ndarray], part
     """From a file's arrays. Raises FileError where its scene is not one; KeyError, ValueError: the file is damaged."""
     from .toml import parse_toml
 
-    texts = {name: str(head[name]) for name in ("scene", "title", "keywords", "provenance", "model_hash")}
-    if not part.t.shape == part.q.shape[:-1] == part.v.shape[:-1]:
-        raise ValueError(f"shapes of t, q and v are {part.t.shape}, {part.q.shape}, {part.v.shape}")
+    keywords, provenance = checked(head, part)
+    texts = {name: str(head[name]) for name in ("scene", "title", "model_hash")}
     return Recording(
         parse_toml(texts["scene"], path), texts["title"], part.t, part.q, part.v, part.events, part.code, part.stats,
-        json.loads(texts["keywords"]), _named(head, "varied_"), texts["model_hash"], json.loads(texts["provenance"]),
-        complete, int(head["piece"]),
+        keywords, _named(head, "varied_"), texts["model_hash"], provenance, complete, int(head["piece"]),
     )  # fmt: skip
+
+
+def checked(head: Mapping[str, np.ndarray], part: Part) -> tuple[dict[str, Any], dict[str, Any]]:
+    """keywords and provenance of a file whose arrays fit together; ValueError says what does not."""
+    t, q, v, code = part.t, part.q, part.v, part.code
+    lanes, columns = t.shape[:-1], {name: np.asarray(getattr(part.events, name)) for name in EVENT_COLUMNS}
+    count, rows = columns["count"], columns["t"].shape[-1:]
+    own = {"count": (), "missed": (), "bodies": (*rows, 2)}
+    own |= {name: (*rows, 3) for name in ("point", "normal", "u_before", "u_after", "impulse")}
+    shapes = {
+        "t": (t, t.shape[-1:]),
+        "q": (q, (*t.shape[-1:], *q.shape[-1:])),
+        "v": (v, (*t.shape[-1:], *v.shape[-1:])),
+    }
+    shapes |= {"code": (code, ())} | {f"events_{name}": (x, own.get(name, rows)) for name, x in columns.items()}
+    for name, (x, shape) in shapes.items():
+        if x.shape != (*lanes, *shape) or x.dtype.kind not in "iuf":
+            raise ValueError(f"{name} has the shape {x.shape} and the type {x.dtype}, t the shape {t.shape}")
+    if not 1 <= t.ndim <= 2 or not rows:
+        raise ValueError(f"t has the shape {t.shape}, events_t {columns['t'].shape}")
+    if count.min(initial=0) < 0 or count.max(initial=0) > rows[0]:
+        raise ValueError(f"it counts {count.max()} impacts, and has room for {rows[0]}")
+    keywords, provenance = (json.loads(str(head[name])) for name in ("keywords", "provenance"))
+    if not isinstance(keywords, dict) or not isinstance(provenance, dict):
+        raise ValueError("its keywords and provenance must be tables")
+    return keywords, provenance
 
 
 def check_schema(path: str | PathLike[str], head: Mapping[str, np.ndarray]) -> None:
@@ -73,6 +97,8 @@ def check_schema(path: str | PathLike[str], head: Mapping[str, np.ndarray]) -> N
     if "schema" not in head:
         has = ", ".join(sorted(head)[:8]) or "nothing"
         raise FileError(path, f"this is no recording of Carom, it holds {has}: give a file that `carom run` wrote")
+    if head["schema"].shape or head["schema"].dtype.kind not in "iu":
+        raise FileError(path, "it is damaged (its schema is no whole number): copy it again, or run the scene again")
     schema = int(head["schema"])
     if schema > SCHEMA:
         raise FileError(

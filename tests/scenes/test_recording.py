@@ -2,12 +2,17 @@
 that are none."""
 
 import contextlib
+import io
 import os
+import re
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
+import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -22,7 +27,7 @@ from carom.integrators.recording import Events
 from carom.integrators.rollout import Stats
 from carom.scenes.formats import recording_schema, recording_writer
 from carom.scenes.formats.errors import FileError
-from carom.scenes.formats.recording import Recording
+from carom.scenes.formats.recording import Recording, logged
 from carom.scenes.formats.recording_file import read_recording, write_recording
 from carom.scenes.formats.recording_parts import Part, joined
 from carom.scenes.formats.recording_writer import RecordingWriter
@@ -167,7 +172,7 @@ def test_codes_of_older_files_get_their_numbers_of_today(
     monkeypatch.setattr(recording_schema, "SCHEMA", 1)
     first = replace(begun(3), code=np.array([0, 9, Code.ENERGY_GAINED]))
     former = np.array([[0, 3, 4, 10, 1], [0, 5, 6, 7, 8], [0, 13, 14, 60, -1]])
-    first = replace(first, events=replace(first.events, code=former, count=np.array([5, 5, 5])))
+    first = replace(first, events=replace(logged(piece(0, 3, counts=5).events), code=former))
     if ends == "at once":
         write_recording(first, path)
     else:
@@ -371,8 +376,19 @@ def arrays_of(tmp_path: Path) -> dict[str, np.ndarray]:
         ({"schema": np.array(3)}, "its schema is 3, this version of Carom reads up to 2: install a newer Carom"),
         ({"schema": None}, "this is no recording of Carom, it holds code, complete, "),
         ({"q": None}, "it is damaged ('q'"),
-        ({"q": np.zeros((3, 7))}, "it is damaged (shapes of t, q and v are"),
+        ({"q": np.zeros((3, 7))}, "it is damaged (q has the shape (3, 7)"),
         ({"keywords": np.array("{")}, "it is damaged ("),
+        ({"keywords": np.array("[1, 2]")}, "it is damaged (its keywords and provenance must be tables"),
+        ({"keywords": np.array("[" * 100_000)}, "it is damaged ("),
+        ({"schema": np.array([2, 2])}, "its schema is no whole number"),
+        ({"schema": np.array("2")}, "its schema is no whole number"),
+        ({"t": np.zeros((2, 2, 13))}, "it is damaged ("),
+        ({"t": np.array("t")}, "it is damaged (t has the shape () and the type <U1"),
+        ({"code": np.zeros(2, int)}, "it is damaged (code has the shape (2,)"),
+        ({"events_point": np.zeros(4)}, "it is damaged (events_point has the shape (4,)"),
+        ({"events_t": np.array(1.0)}, "it is damaged ("),
+        ({"events_count": np.array(999)}, "it is damaged (it counts 999 impacts, and has room for 1"),
+        ({"events_count": np.array(-1)}, "it is damaged (it counts -1 impacts"),
         ({"scene": np.array("gravity = 'up'")}, "bad.npz, line 1: "),
     ],
 )
@@ -383,6 +399,56 @@ def test_a_file_that_is_not_right(tmp_path: Path, change: dict[str, Any], messag
         read_recording(tmp_path / "bad.npz")
     assert message in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path / "bad.npz"))
+
+
+def npy(shape: str, dtype: str = "<f8", content: bytes = b"") -> bytes:
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + content
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    {
+        "a shape that no memory holds": {"q.npy": npy("(1000000000000000,)")},
+        "a shape below zero": {"q.npy": npy("(-1, 8)", content=bytes(8))},
+        "a shape that is none": {"q.npy": npy("(" * 3000)},
+        "objects": {"q.npy": npy("(1,)", "|O", bytes(8))},
+        "no array": {"q.npy": b"no array"},
+    }.items(),
+    ids=lambda x: x[0],
+)
+def test_nothing_is_made_of_what_a_file_only_says(tmp_path: Path, hostile: tuple[str, dict[str, bytes]]) -> None:
+    """Neither for an archive nor for a journal of it; sizes are those of the file, or it is none."""
+    path = tmp_path / "bad.npz"
+    for prefix in ("", "link000000_"):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, x in arrays_of(tmp_path).items():
+                file = io.BytesIO()
+                np.save(file, x)
+                archive.writestr(f"{prefix}{name}.npy", hostile[1].get(f"{name}.npy", file.getvalue()))
+        with pytest.raises(FileError, match="no whole archive is in it"):
+            read_recording(path)
+
+
+def test_an_archive_that_unpacks_to_more_is_none(tmp_path: Path) -> None:
+    np.savez_compressed(
+        tmp_path / "bomb.npz", allow_pickle=False, **arrays_of(tmp_path) | {"q": np.zeros((1000, 1000))}
+    )
+    with pytest.raises(FileError, match="no whole archive is in it"):
+        read_recording(tmp_path / "bomb.npz")
+
+
+@pytest.mark.parametrize(
+    "record", [b"PK\x05\x06", b"PK\x01\x02" + bytes(42), b"PK\x03\x04" + bytes(26), b"PK\x06\x07" + bytes(16)]
+)
+def test_reading_is_linear(tmp_path: Path, record: bytes) -> None:
+    """Two megabytes of records that lead nowhere took 40 s."""
+    path = tmp_path / "many.npz"
+    path.write_bytes(b"PK\x03\x04" + bytes(26) + record * (2_000_000 // len(record)))
+    start = time.process_time()
+    with pytest.raises(FileError):
+        read_recording(path)
+    assert time.process_time() - start < 10  # a hang, not a slow machine
 
 
 def test_files_of_other_kinds(tmp_path: Path) -> None:
@@ -403,3 +469,39 @@ def test_files_of_other_kinds(tmp_path: Path) -> None:
         read_recording(tmp_path / "none.npz")
     with pytest.raises(FileError, match="cannot be read"):
         read_recording(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.usefixtures("often")
+def test_whatever_becomes_of_a_file_it_is_read_or_refused(tmp_path: Path, seed: int) -> None:
+    """400 files each: bytes changed, pieces cut out, doubled or put elsewhere, of a whole file and of a journal."""
+    writer = RecordingWriter(tmp_path / "journal.npz", begun())
+    for k in range(1, 3):
+        writer.append(piece(k))
+    write_recording(whole(2), tmp_path / "whole.npz")
+    good = [(tmp_path / name).read_bytes() for name in ("journal.npz", "whole.npz")]
+    rng, path, read = np.random.default_rng(seed), tmp_path / "mutant.npz", 0
+    # headers are a small part of a file, and worth most of the changes
+    places = [[m.start() for m in re.finditer(rb"PK|NUMPY|descr|shape", x)] for x in good]
+    for k in range(400):
+        which = k % 2
+        mutant = bytearray(good[which])
+        for _ in range(rng.integers(1, 4)):
+            near = places[which][rng.integers(len(places[which]))] + int(rng.integers(0, 60))
+            at = min(near if rng.random() < 0.7 else int(rng.integers(len(mutant))), len(mutant) - 1)
+            length = int(rng.integers(1, 200))
+            how = rng.integers(4)
+            if how == 0:
+                mutant[at] = int(rng.integers(256))
+            elif how == 1:
+                del mutant[at : at + length]
+            elif how == 2:
+                mutant[at:at] = mutant[at : at + length]
+            else:
+                mutant[at : at + 8] = bytes(8) if rng.random() < 0.5 else b"\xff" * 8
+        path.write_bytes(mutant)
+        with contextlib.suppress(FileError):
+            read_recording(path)
+            read += 1
+    assert 0 < read < 400, "all were alike"

@@ -19,7 +19,6 @@ from jax import Array
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Model, Topology
-from ..engine.native.surface import compiled
 from ..engine.rows import take
 
 
@@ -90,12 +89,6 @@ def bounding_halves(model: Model) -> Array:
             half = jnp.stack([(x.max(-1) - x.min(-1)) / 2 for x in (p.x, p.y, p.z)], -1)
         parts.append((shapes, half))
     return _in_order(parts, model, 3)
-
-
-@compiled
-def bounding_radii(model: Model) -> Array:
-    """Radii (..., ns) of the `bounding_spheres` [m], for the host."""
-    return bounding_spheres(model).radius
 
 
 def inradius(model: Model) -> Array:

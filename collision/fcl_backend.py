@@ -26,7 +26,7 @@ Rows of a pair: up to four for box on box and for flat sides on a plane, else on
 from __future__ import annotations
 
 import threading
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -34,6 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..engine.model import Model, Topology
+from .host.kept import Kept
 from .host.planes import Poses, few_of, plane_rows
 from .host.rows import Row, blank, fill, pair_table
 from .host.separation import Hit, convex_overlap, distinct, overlap
@@ -50,7 +51,7 @@ TRUST = 2e-8
 NUDGES = np.array([[2.0, 3.0, 5.0], [-50.0, 20.0, -30.0], [300.0, -500.0, -200.0], [-300.0, -200.0, 500.0]]) * 1e-7
 CONTACTS = 64  # triangles asked for when meshes intersect
 BOX_CONTACTS = 8  # as many as two faces of boxes can have
-CACHED = 1024  # shapes kept ready for FCL
+KEPT, BESIDES = 2**27, 2**13  # [bytes] of shapes kept ready for FCL, and of one besides its points
 
 
 def fcl_proximities(model: Model, positions: Any, rotations: Any, margin: Any = np.inf) -> Proximities:
@@ -80,7 +81,7 @@ def fcl_proximities(model: Model, positions: Any, rotations: Any, margin: Any = 
         out(n, kind=i32), out(n, kind=yes), out(n), out(n, 3), out(n, 3), out(n, 3), out(kind=i32), out(kind=i32)
     )
     return jax.pure_callback(
-        partial(_host, topology), result, ranked(positions, 2), ranked(rotations, 3),
+        partial(host_proximities, topology), result, ranked(positions, 2), ranked(rotations, 3),
         ranked(model.shape_size, 2), ranked(model.points, 2), ranked(jnp.asarray(margin, dtype), 0),
         vmap_method="expand_dims",
     )  # fmt: skip
@@ -102,8 +103,13 @@ ENDLESS = 1e100  # [m] FCL's tree of boxes takes the volume of a box, and crashe
 _LOCK = threading.Lock()  # callbacks of several devices share FCL's objects
 
 
-def _host(topology: Topology, *operands: Any) -> Proximities:
-    """Loop over lanes; the operands as in fcl_proximities, with equally many batch axes."""
+def host_proximities(topology: Topology, *operands: Any) -> Proximities:
+    """Of arrays in numpy: nothing is compiled. A loop over lanes.
+
+    operands: positions, rotations, `shape_size` and `points` of the model, margin, as in fcl_proximities, with equally
+    many batch axes.
+    """
+    _fcl()
     own = (2, 3, 2, 2, 0)
     arrays = [np.asarray(x, np.float64) for x in operands]
     batch = np.broadcast_shapes(*(x.shape[: x.ndim - k] for x, k in zip(arrays, own, strict=True)))
@@ -226,10 +232,22 @@ def _bodies(topology: Topology, sizes: Floats, points: Floats) -> tuple[list[_Bo
     widths = [np.ptp(shape.bounds, axis=0).max() for shape in shapes if shape.kind != "plane" and shape.finite]
     largest = max(widths, default=0.0)
     unit = 2.0 ** np.round(np.log2(SIZE / largest)) if largest > 0 else 1.0
-    return [_body(x.kind, x.size.tobytes(), x.points.tobytes(), x.faces, unit) for x in shapes], unit
+    return [_kept(x, unit) for x in shapes], unit
 
 
-@lru_cache(maxsize=CACHED)
+def _kept(x: HostShape, unit: float) -> _Body:
+    key = x.kind, x.size.tobytes(), x.points.tobytes(), x.faces, unit
+    return _KEPT.get(key, lambda: _body(*key))
+
+
+def _weight(body: _Body) -> int:
+    """Bytes, about: FCL's tree over a triangle takes ten times its corners."""
+    return BESIDES + (20 if body.shape.is_soup else 4) * body.shape.points.nbytes
+
+
+_KEPT = Kept(KEPT, _weight)
+
+
 def _body(kind: str, size: bytes, points: bytes, faces: tuple[tuple[int, ...], ...], unit: float) -> _Body:
     s = np.frombuffer(size) * unit
     if kind == "heightfield":

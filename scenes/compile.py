@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, overload
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
-from ..collision.bounds import bounding_radii
+from ..collision.host.radii import bounding_radii
 from ..collision.mass import MassProperties
 from ..collision.poses import Array, rotation_matrix
 from ..engine.model import Model, Topology
@@ -89,7 +89,7 @@ def compile_scene(
     arrays = _link_arrays(links) | shape_arrays | {"gravity": gravity, "gap_band": 0.0, "rest_speed": 0.0}
     arrays |= {"baumgarte": 0.0} | no_loops()
     arrays |= {f: np.concatenate([joint.dofs[f] for joint in joints]) for f in DOF_FIELDS}
-    on_device = lambda name, x: jnp.asarray(check.in_kind("scene", name, x, kind))  # noqa: E731  # by numpy: there is nothing to compile
+    on_device = lambda name, x: jax.device_put(check.in_kind("scene", name, x, kind))  # noqa: E731  # jnp.asarray compiles a program for each shape
     model = Model(topology=topology, **{name: on_device(name, array) for name, array in arrays.items()})
     model = model.replace(topology=replace(topology, shape_window=windows(model)), **_touch(spec, model))
     q, v = np.concatenate([link.q for link in links]), np.concatenate([link.v for link in links])
@@ -104,7 +104,7 @@ def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
     """gap_band () and rest_speed () of the model, as given or by their defaults."""
     kind, moving = model.gravity.dtype, np.array(model.topology.shape_links, int) >= 0
     if spec.gap_band is None:
-        radius = np.asarray(bounding_radii(model))[moving].max(initial=1.0)
+        radius = bounding_radii(model)[moving].max(initial=1.0)
         band = GAP_BAND[kind.name] * radius
     else:
         band = check.positive("scene", "gap_band", spec.gap_band, unit="m")
@@ -113,7 +113,7 @@ def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
         speed = np.sqrt(2 * fall * 10 * band)
     else:
         speed = check.non_negative("scene", "rest_speed", spec.rest_speed, unit="m/s")
-    return {"gap_band": jnp.asarray(np.asarray(band, kind)), "rest_speed": jnp.asarray(np.asarray(speed, kind))}
+    return {"gap_band": jax.device_put(np.asarray(band, kind)), "rest_speed": jax.device_put(np.asarray(speed, kind))}
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class PairTable(NamedTuple):
     capacity: int
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def pair_table(topology: Topology) -> PairTable:
     kinds = [(topology.shape_kinds[a], topology.shape_kinds[b]) for a, b in topology.pairs]
     most = sum(4 if pair == ("box", "box") or ("plane" in pair and not FLAT.isdisjoint(pair)) else 1 for pair in kinds)

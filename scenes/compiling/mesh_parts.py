@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ...collision.host.kept import Kept
 from ...collision.mesh import MeshReport, inspect_mesh
 from ...collision.meshes.hulls import Convex, as_hull, outlines
 from ...collision.meshes.pieces import as_pieces
@@ -18,6 +18,7 @@ from .geometry import Geometry
 
 CONVEX = ("hull", "pieces", "none")
 MUCH_LARGER = 0.05  # of the volume: where an unasked-for hull is worth a warning
+KEPT, BESIDES = 2**27, 2**14  # [bytes] of meshes that are kept, and of one besides its surface
 COARSE = 0.01  # of the size: where what 64 vertices leave out is worth a warning
 
 
@@ -35,7 +36,7 @@ def mesh_parts(where: str, s: Any) -> list[Geometry]:
     except TypeError:
         check.reject(where, "source", s.source, "it must be the path of a file, or arrays: give (vertices, faces)")
     try:
-        surface, report, convex = _prepared(*key)
+        surface, report, convex = _KEPT.get(key, lambda: _prepared(s.source, scale, s.convex))
     except MeshError as error:
         check.reject(where, "source", shown, str(error))
     for text in _doubts(report, convex, s.convex):
@@ -56,13 +57,22 @@ def _stamp(source: Any) -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-@lru_cache(maxsize=64)
-def _prepared(source: Any, stamp: Any, scale: Any, convex: str | None) -> tuple[Surface, MeshReport, Convex | None]:
-    """Kept for a while: scenes have many bodies of one mesh."""
+Prepared = tuple[Surface, MeshReport, Convex | None]
+
+
+def _prepared(source: Any, scale: Any, convex: str | None) -> Prepared:
     surface, report = inspect_mesh(source, scale)
     if convex == "none":
         return surface, report, None
     return surface, report, as_pieces(surface) if convex == "pieces" else as_hull(surface, report.volume)
+
+
+def _weight(mesh: Prepared) -> int:
+    """Bytes: of the surface and a key that is arrays, the rest is small."""
+    return BESIDES + 4 * sum(array.nbytes for array in mesh[0])
+
+
+_KEPT = Kept(KEPT, _weight)  # for a while: scenes have many bodies of one mesh
 
 
 def _doubts(report: MeshReport, convex: Convex | None, asked: str | None) -> list[str]:

@@ -8,10 +8,10 @@ The signed distance of convex shapes is the largest gap g(n) between their suppo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
+from ...collision.host.radii import origin_radii
 from ...collision.host.separation import directions
 from ...collision.host.shapes import SOUPS, HostShape, crossings
 from ...collision.poses import Array, rotation_matrix
@@ -54,7 +54,7 @@ def overlaps(model: Model, q: Array) -> list[tuple[int, int, float]]:
     if not len(pairs):
         return []
     place, turn = _shape_poses(model, q)
-    radius = _radii(model)
+    radius = origin_radii(model)
     i, j = pairs.T
     planes = kinds == "plane"
     offset = place[i] - place[j]
@@ -140,27 +140,6 @@ def _climbed(points: Callable[[Array], Array], n: Array) -> float:
         else:
             step /= 2
     return best
-
-
-def _radii(model: Model) -> Array:
-    """(ns,) of spheres about the shapes' origins that hold them [m]; 0 for planes."""
-    size, points = np.asarray(model.shape_size, float), np.asarray(model.points, float)
-    kinds = np.array(model.topology.shape_kinds, str)
-    radius = np.zeros(len(kinds))
-    for kind, of in _RADII.items():
-        radius[kinds == kind] = of(size[kinds == kind])
-    for k in np.flatnonzero(kinds == "hull"):
-        radius[k] = np.linalg.norm(points[slice(*model.topology.shape_points[k])], axis=1).max()
-    return radius
-
-
-_RADII: dict[str, Any] = {
-    "sphere": lambda s: s[:, 0],
-    "box": lambda s: np.linalg.norm(s, axis=1),
-    "capsule": lambda s: s[:, 0] + s[:, 1],
-    "cylinder": lambda s: np.hypot(s[:, 0], s[:, 1]),
-    "ellipsoid": lambda s: s.max(1),
-}
 
 
 def _host_shape(model: Model, k: int) -> HostShape:

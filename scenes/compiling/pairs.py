@@ -14,6 +14,7 @@ from .check import bits, fraction, non_negative, reject, reject_name, signed_fra
 from .shape_rows import ShapeRow
 
 Pairs = tuple[tuple[int, int], ...]
+BLOCK = 256  # shapes that are held against all others at a time
 
 # what a rule between materials may give, and how it is checked
 CHECKS: dict[str, Callable[[str, str, Any], Array]] = {
@@ -38,10 +39,11 @@ def pair_table(
     _check_exclusions(scene, names)
     weld, joined = _welds(parents, joints)
     body = np.array([weld[link] if link >= 0 else -1 for link in links], int)
-    static = np.array([link < 0 or _is_static(link, parents, joints) for link in links], bool)
+    still = _still(parents, joints)
+    static = np.array([link < 0 or still[link] for link in links], bool)
     above = np.array([joined[link] if link >= 0 else -2 for link in links], int)
-    i, j = np.triu_indices(len(rows), k=1)
-    touch = (body[i] != body[j]) & ~(static[i] & static[j]) & (above[i] != body[j]) & (above[j] != body[i])
+    i, j = _apart(body, static, above)
+    touch = np.ones(len(i), bool)
     number = {name: n for n, name in enumerate(dict.fromkeys(owners))}
     owner = np.array([number[name] for name in owners], int)
     for a, b in (*scene.exclusions, *_tied(scene)):
@@ -77,10 +79,24 @@ def _welds(parents: Sequence[int], joints: Sequence[str]) -> tuple[list[int], li
     return weld, joined
 
 
-def _is_static(link: int, parents: Sequence[int], joints: Sequence[str]) -> bool:
-    while link >= 0 and joints[link] == "fixed":
-        link = parents[link]
-    return link < 0
+def _still(parents: Sequence[int], joints: Sequence[str]) -> list[bool]:
+    """Of each link: whether nothing but fixed joints is between it and the world."""
+    still: list[bool] = []
+    for parent, joint in zip(parents, joints, strict=True):
+        still.append(joint == "fixed" and (parent < 0 or still[parent]))
+    return still
+
+
+def _apart(body: Array, static: Array, above: Array) -> tuple[Array, Array]:
+    """Pairs i < j of shapes that neither one body, nor the world, nor a joint holds together."""
+    found = [np.zeros((2, 0), int)]
+    for first in range(0, len(body), BLOCK):  # not all pairs at once: of thousands of shapes that are millions
+        a = np.arange(first, min(first + BLOCK, len(body)))[:, None]
+        b = np.arange(first, len(body))[None]
+        apart = (a < b) & (body[a] != body[b]) & ~(static[a] & static[b])
+        apart &= (above[a] != body[b]) & (above[b] != body[a])
+        found.append(np.array(np.nonzero(apart)) + first)
+    return tuple(np.concatenate(found, axis=1))
 
 
 def _members(name: str, owner: Array, number: dict[str | None, int], links: list[int]) -> Array:

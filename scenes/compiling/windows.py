@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...collision.bounds import bounding_radii
+from ...collision.host.radii import bounding_radii
 from ...collision.poses import Array
 from ...engine.model import Model
 
@@ -19,7 +19,7 @@ def windows(model: Model) -> tuple[Window, ...]:
     kinds, grids = model.topology.shape_kinds, model.topology.shape_grid
     if "heightfield" not in kinds:
         return ((0, 0),) * len(kinds)
-    radius, size = np.asarray(bounding_radii(model)), np.asarray(model.shape_size)
+    radius, size = bounding_radii(model), np.asarray(model.shape_size)
     pairs = np.array(model.topology.pairs, int).reshape(-1, 2)
     found: list[Window] = []
     for k, kind in enumerate(kinds):

@@ -56,7 +56,8 @@ def _one_body(
     parts = [body, *(_body(link).moved(*carriers[link.name][1]) for link in moved)]
     if moved and sum(part.mass for part in parts) > 0:
         body = combine(parts)
-        first, others = _with(first, body), [_massless(link) if link in moved else link for link in others]
+        names = {link.name for link in moved}
+        first, others = _with(first, body), [_massless(link) if link.name in names else link for link in others]
         for link in moved:
             why = f'welded to "{first.name}", and counted with it: by itself it, or that link, is a mass that none has'
             notes.add("approximated", nodes[link.name], f'inertial of link "{link.name}"', why)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....collision.fcl_backend import fcl_proximities
+from ....collision.fcl_backend import host_proximities
 from ....collision.poses import Array, rotation_matrix
 from ....engine.model import Model
 from ...compile import compile_scene
@@ -54,11 +54,10 @@ def _gaps(scene: SceneSpec, margin: float, only: str | None = None) -> list[tupl
     owners: list[Any] = [topology.names[link] if link >= 0 else None for link in topology.shape_links]
     owners[: len(statics)] = statics
     pairs = [pair for pair in topology.pairs if only is None or only in (owners[pair[0]], owners[pair[1]])]
-    model = model.replace(topology=replace(topology, pairs=tuple(pairs)))
     position, rotation = _shape_poses(model, _start_poses(scene))
-    near = fcl_proximities(model, position, rotation, margin)
-    active = np.asarray(near.active)
-    rows = zip(np.asarray(near.pair)[active].tolist(), np.asarray(near.gap)[active].tolist(), strict=True)
+    shapes = model.shape_size, model.points
+    near = host_proximities(replace(topology, pairs=tuple(pairs)), position, rotation, *shapes, margin)
+    rows = zip(near.pair[near.active].tolist(), near.gap[near.active].tolist(), strict=True)
     return [(owners[pairs[row][0]], owners[pairs[row][1]], gap) for row, gap in rows]
 
 

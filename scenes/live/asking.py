@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,10 +45,13 @@ class Questions:
         self._owners = np.array(bodies.owners, str)
         self._programs: dict[Any, Any] = {}
 
-    def rays(self, q: Any, origins: Any, directions: Any, most: float, hidden: set[str]) -> RayHits:
-        """Numpy arrays, (R, ...) as `cast_rays` has them. hidden: names of what is not there."""
+    def rays(self, q: Any, origins: Array, directions: Array, most: float, hidden: Set[str]) -> RayHits:
+        """Numpy arrays, (R, ...) as `cast_rays` has them, of origins and directions (R, 3) or (1, 3).
+        hidden: names of what is not there."""
         among = ~np.isin(self._owners, list(hidden))
-        o, d = np.broadcast_arrays(*(np.asarray(x, q.dtype).reshape(-1, 3) for x in (origins, directions)))
+        if len(origins) != len(directions) and 1 not in (len(origins), len(directions)):
+            raise ValueError(f"{len(origins)} origins have {len(directions)} directions: give as many, or one for all")
+        o, d = np.broadcast_arrays(*(np.asarray(x, q.dtype) for x in (origins, directions)))
         parts = []
         for begin in range(0, max(1, len(o)), TOGETHER):
             a, b = (np.resize(x[begin : begin + TOGETHER], (TOGETHER, 3)) for x in (o, d))

@@ -17,6 +17,7 @@ from ...collision.poses import Array, rotation_matrix
 from ...collision.shapes import STATIC_ONLY
 from ...engine.model import Model
 from ..spec import BodySpec, PlaneSpec, SceneSpec
+from .arguments import shown
 
 AWAY, APART = 2.0**17, 2.0**10  # [m] of the first parked body from the world, and of one from the next
 
@@ -58,18 +59,21 @@ class Spares:
 
 def with_spares(scene: SceneSpec, pool: Pool) -> tuple[SceneSpec, dict[str, tuple[str, ...]]]:
     """The scene with its spare bodies, parked, and their names; `ball` has the spares ball.1, ball.2 and so on."""
+    if not isinstance(pool, Mapping):
+        raise PoolError(f'pool is {shown(pool)}; it must be a dict, such as {{"ball": 8}}')
     bodies = {link.name: link for link in scene.links}
     links, exclusions = list(scene.links), list(scene.exclusions)
     names: dict[str, tuple[str, ...]] = {}
     places = _places(scene) if pool else iter(())
     for kind, given in pool.items():
-        body, number = given if isinstance(given, tuple) else (bodies.get(kind), given)
-        if not isinstance(body, BodySpec):
+        body, number = given if isinstance(given, tuple) and len(given) == 2 else (bodies.get(kind), given)
+        if not (isinstance(kind, str) and isinstance(body, BodySpec)):
             raise PoolError(
-                f"pool: {kind!r} is no free body of the scene: name one that add_body made, or give (BodySpec, number)"
+                f"pool: {shown(kind)} is no free body of the scene: name one that add_body made, or give "
+                "(BodySpec, number)"
             )
         if not isinstance(number, int) or number < 1:
-            raise PoolError(f"pool: {kind!r} has {number!r} spare bodies; it must be a whole number of at least 1")
+            raise PoolError(f"pool: {kind!r} has {shown(number)} spare bodies; it must be a whole number of at least 1")
         names[kind] = tuple(f"{kind}.{k}" for k in range(1, number + 1))
         still = replace(body, linear_velocity=(0, 0, 0), angular_velocity=(0, 0, 0), quaternion=(1, 0, 0, 0))
         for name in names[kind]:

@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .arguments import shown
 from .asleep import sound
 
 MAGIC, VERSION = b"Ca", 2
+LATEST = 0.25  # [s] a world that is farther behind gives the rest up: it has run slower
 HEADER = struct.Struct("<2sBBf8s")
 
 
@@ -48,6 +50,9 @@ def pack(saved: Saved, fingerprint: str) -> bytes:
 def unpack(data: bytes, fingerprint: str, nq: int, nv: int, trees: int, dtype: np.dtype) -> Saved:
     """The state of a world with so many coordinates, velocities and trees; raises SaveError where the bytes are
     another's."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise SaveError(f"{shown(data)} is no save of a world: give the bytes that save() returned")
+    data = bytes(data)
     if len(data) < HEADER.size or data[:2] != MAGIC:
         raise SaveError(f"these {len(data)} bytes are no save of a world: give what save() returned, all of it")
     _, version, wide, behind, mark = HEADER.unpack_from(data)
@@ -71,8 +76,8 @@ def unpack(data: bytes, fingerprint: str, nq: int, nv: int, trees: int, dtype: n
     numbers = np.frombuffer(data, number, nq + nv + 1, HEADER.size).astype(dtype)
     island = np.frombuffer(data, "<i4", rows, awake if rows else 0).astype(np.int32)
     motors = np.frombuffer(data, number, nv if rows else 0, awake + 4 * rows if rows else 0).astype(dtype)
-    if not np.isfinite(numbers).all() or not np.isfinite(motors).all() or not np.isfinite(behind) or behind < 0:
-        raise SaveError("the save holds numbers that are not finite: the bytes were damaged")
+    if not np.isfinite(numbers).all() or not np.isfinite(motors).all() or not 0 <= behind <= LATEST:
+        raise SaveError("the save holds numbers that are not finite, or is too late: the bytes were damaged")
     if not sound(island):
         raise SaveError("the save says of bodies that they sleep with some that there are not: the bytes were damaged")
     q, v, t = np.split(numbers, (nq, nq + nv))

@@ -21,7 +21,8 @@ from ...engine.forest import Forest
 from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ...engine.state import State
-from ..compiling.check import MOST
+from . import arguments
+from .arguments import shown
 from .asleep import Asleep
 from .pool import PoolError, Spares
 
@@ -50,6 +51,9 @@ class Standing:
 
     def __init__(self, model: Model, spares: Spares, state: State, asleep: Asleep) -> None:
         self.model, self.spares, self.state, self.asleep = model, spares, state, asleep
+        arrays: Any = (state.q, state.v)
+        for array in arrays:  # who reads them shall not write them
+            array.setflags(write=False)
 
     def changed(self, q: Any = None, v: Any = None, t: Any = None) -> Standing:
         """With some of the state changed; whose changes wakes up."""
@@ -94,14 +98,11 @@ class Standing:
         """Of all links, spare ones too."""
         return jax.device_get(places(self.model, self.state.q, self.state.v))
 
-    def link(self, body: str) -> int:
-        """The number of a link that is there."""
-        if body in self.hidden:
+    def link(self, body: str, called: str = "body") -> int:
+        """The number of a link that is there.  called: the argument that names it."""
+        if isinstance(body, str) and body in self.hidden:
             raise PoolError(f"{body!r} waits in the pool: spawn() brings it in")
-        link = self.model.topology.link(body)
-        if link < 0:
-            raise ValueError(f"{body!r} does not move; the bodies are {', '.join(self.bodies)}")
-        return link
+        return self.model.topology.link(arguments.one_of(called, body, self.bodies))
 
     def centre(self, link: int) -> Array:
         """(3,) from the link's origin to its centre of mass, world axes [m]."""
@@ -113,53 +114,61 @@ class Standing:
         w, v = np.split(self.places.velocity[link], 2)
         return np.concatenate([w, v + cross(w, self.centre(link))])
 
-    def wrench(self, body: str, force: Numbers, point: Numbers | None, torque: Numbers, frame: str) -> Array:
-        """(nl, 6) of a push on one body: moment about each link's origin, and force, world axes [N m, N]."""
-        link, f, moment = self.link(body), checked("force", force, 3), checked("torque", torque, 3)
-        pose = self.places.pose[link]
-        if frame not in ("world", "body"):
-            raise ValueError(f'frame is {frame!r}; it must be "world" or "body"')
-        R = rotation_matrix(pose[3:]) if frame == "body" else np.eye(3)
+    def wrench(self, body: str, f: Array, point: Numbers | None, moment: Array, frame: str) -> Array:
+        """(nl, 6) of a push on one body by a force and a torque that are checked: moment about each link's origin, and
+        force, world axes [N m, N]."""
+        link = self.link(body)
+        pose, own = self.places.pose[link], arguments.one_of("frame", frame, ("world", "body")) == "body"
+        R = rotation_matrix(pose[3:]) if own else np.eye(3)
         if point is None:
             arm = self.centre(link)
         else:
-            arm = R @ checked("point", point, 3) - (0 if frame == "body" else pose[:3])
+            arm = R @ arguments.numbers("point", point, 3) - (0 if own else pose[:3])
         rows = np.zeros((self.model.topology.n_links, 6))
         rows[link] = np.concatenate([R @ moment + cross(arm, R @ f), R @ f])
         return rows
 
-    def put(self, body: str, position: Numbers, quaternion: Numbers, linear: Numbers, angular: Numbers) -> Standing:
+    def put(self, body: str, position: Numbers, turn: Numbers, linear: Numbers, angular: Numbers) -> Standing:
         """With a free body there, its centre of mass moving like that [m/s, rad/s]; spare ones too."""
         topology = self.model.topology
         link = topology.link(body)
-        if link < 0 or topology.joints[link] != "floating":
+        if topology.joints[link] != "floating":
             raise ValueError(f"{body!r} is no free body: move it by set_joint, joint by joint")
-        turn = unit(quaternion)
-        w, arm = checked("angular_velocity", angular, 3), rotation_matrix(turn) @ np.asarray(self.model.com)[link]
-        v = checked("linear_velocity", linear, 3) - cross(w, arm)
-        return self.jointed(body, np.concatenate([checked("position", position, 3), turn]), np.concatenate([w, v]))
+        turn = arguments.quaternion("quaternion", turn)
+        place, w = arguments.numbers("position", position, 3), arguments.numbers("angular_velocity", angular, 3)
+        arm = rotation_matrix(turn) @ np.asarray(self.model.com)[link]
+        v = arguments.numbers("linear_velocity", linear, 3) - cross(w, arm)
+        return self._moved(link, np.concatenate([place, turn]), np.concatenate([w, v]))
 
-    def jointed(self, link: str, q: Numbers | None, v: Numbers | None) -> Standing:
-        """With one joint's coordinates and velocities changed."""
-        all_q, all_v = np.array(self.state.q), np.array(self.state.v)
+    def jointed(self, name: str, q: Numbers | None, v: Numbers | None) -> Standing:
+        """With the coordinates and velocities of one link's joint changed; what is None stays."""
+        link = self.link(name, "link")
         coordinates, dofs = self.joint(link)
-        for name, numbers, at, given in (("q", all_q, coordinates, q), ("v", all_v, dofs, v)):
-            if given is not None:
-                numbers[at] = checked(name, np.atleast_1d(np.asarray(given)), at.stop - at.start)
+        if q is not None:
+            q = arguments.numbers("q", q, coordinates.stop - coordinates.start)
+            if self.model.topology.joints[link] in ("floating", "spherical"):
+                q[-4:] = arguments.quaternion("the quaternion in q", q[-4:])
+        return self._moved(link, q, None if v is None else arguments.numbers("v", v, dofs.stop - dofs.start))
+
+    def _moved(self, link: int, q: Numbers | None, v: Numbers | None) -> Standing:
+        """With a joint at coordinates that are checked."""
+        all_q, all_v = np.array(self.state.q), np.array(self.state.v)
+        for old, at, new in zip((all_q, all_v), self.joint(link), (q, v), strict=True):
+            if new is not None:
+                old[at] = new
         return self.changed(all_q, all_v)
 
-    def joint(self, link: str) -> tuple[slice, slice]:
-        """Coordinates and degrees of freedom of a link's joint."""
+    def joint(self, k: int) -> tuple[slice, slice]:
+        """Coordinates and degrees of freedom of the joint of link k."""
         topology = self.model.topology
-        k = topology.link(link)
         return slice(*topology.q_start[k : k + 2]), slice(*topology.v_start[k : k + 2])
 
     def spare(self, kind: str) -> str:
         """The first of the pool's bodies of this kind that waits."""
         names = self.spares.names
-        if kind not in names:
+        if not (isinstance(kind, str) and kind in names):
             raise PoolError(
-                f"spawn: the pool has no {kind!r}; it has {', '.join(names) or 'nothing: give Live a pool'}"
+                f"spawn: the pool has no {shown(kind)}; it has {', '.join(names) or 'nothing: give Live a pool'}"
             )
         body = next((body for body in names[kind] if body in self.hidden), None)
         if body is None:
@@ -169,29 +178,8 @@ class Standing:
 
     def parked(self, body: str) -> Standing:
         """With a spare body back where it waits."""
-        if not any(body in names for names in self.spares.names.values()):
-            raise PoolError(f"despawn: {body!r} is no body of the pool: only what spawn() returned goes back")
-        self.link(body)
-        coordinates, _ = self.joint(body)
-        return self.jointed(body, self.spares.parked[coordinates], np.zeros(6))
-
-
-def checked(name: str, value: Any, length: int) -> Array:
-    """So many numbers of no more than MOST, or an error that says which are not."""
-    try:
-        numbers = np.asarray(value, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        numbers = np.array(np.nan)
-    if numbers.shape != (length,) or not (np.abs(numbers) <= MOST).all():
-        must = f"it must be {length} finite number{'s' * (length > 1)} of at most {MOST:g}"
-        raise ValueError(f"{name} is {value!r}; {must}")
-    return numbers
-
-
-def unit(value: Any) -> Array:
-    """A quaternion of length 1 from one of about that length."""
-    numbers = checked("quaternion", value, 4)
-    length = np.linalg.norm(numbers)
-    if abs(length - 1) > 1e-3:
-        raise ValueError(f"quaternion is {value!r}, of length {length:.6g}; it must have length 1: w x y z")
-    return numbers / length
+        if not (isinstance(body, str) and any(body in names for names in self.spares.names.values())):
+            raise PoolError(f"despawn: {shown(body)} is no body of the pool: only what spawn() returned goes back")
+        link = self.link(body)
+        coordinates, _ = self.joint(link)
+        return self._moved(link, self.spares.parked[coordinates], np.zeros(6))

@@ -45,8 +45,6 @@ class Stepper:
         window: float | None,
         budget: float | None,
     ) -> None:
-        if max_ticks < 1:
-            raise ValueError(f"max_ticks is {max_ticks}; it must be at least 1: a frame of no tick goes nowhere")
         self._model, self._spares, self._dtype = model, spares, np.dtype(model.mass.dtype)
         self._rules, self._given, self._max_events = rules, given_rooms(rules), max_events
         self._max_dt, self._room = max_dt, (max_ticks, window)

@@ -23,16 +23,15 @@ from ..chains.spec import ChainSpec, refuse_chain
 from ..compile import compile_scene
 from ..sources import load
 from ..spec import SceneSpec
-from . import saves
+from . import arguments, saves
 from .asking import Hit, Questions, placed_shape
 from .asleep import Asleep
 from .pool import Pool, Spares, with_spares
-from .standing import Standing, checked
+from .standing import Standing
 from .stepping import Stepper
 from .touching import Bodies, Contact, contacts_of
 
-LATEST = 0.25  # [s] a world that is farther behind gives the rest up: it has run slower
-ORIGIN, NO_TURN = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
+ORIGIN, NO_TURN, NOTHING = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), np.zeros(3)
 
 
 class Live:
@@ -76,22 +75,27 @@ class Live:
         made = isinstance(scene, (SceneSpec, ChainSpec))
         spec: Any = scene if made else scene.build() if hasattr(scene, "build") else load(scene)
         refuse_chain(spec, "Live")
-        spec, names = with_spares(spec, pool or {})
-        self.dt = _positive("dt", dt)
+        spec, names = with_spares(spec, {} if pool is None else pool)
+        shapes = arguments.shapes("probes", probes)
+        self.dt = arguments.seconds("dt", dt)
         self.model, start = compile_scene(spec, dtype=dtype)
         spares, state = Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start)
         self._start = Standing(self.model, spares, state, Asleep.nobody(self.model.topology))
-        longest = self.dt if max_dt is None else _positive("max_dt", max_dt)
+        longest = self.dt if max_dt is None else arguments.seconds("max_dt", max_dt)
         limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
         limits |= not self.model.topology.pairs  # where nothing can touch, a step looks at limits, be there none
-        rules = Rules(scheme, time_control, law, impacts, "solve", limits, max_contacts, max_pairs)
+        rooms = arguments.room("max_contacts", max_contacts), arguments.room("max_pairs", max_pairs)
+        rules = Rules(scheme, time_control, law, impacts, "solve", limits, *rooms)
         rules.check(self.model)
-        window = None if rules.time_control == "fixed" else window
+        window = None if window is None or rules.time_control == "fixed" else arguments.seconds("window", window)
         rules.check_window(window)
-        budget = None if budget is None else _positive("budget", budget)
-        bounds = longest, max_ticks, window, budget
-        self._stepper = Stepper(self.model, rules, self._start.spares, max_events, *bounds)
+        budget = None if budget is None else arguments.seconds("budget", budget)
+        counts = arguments.count("max_events", max_events, 0), arguments.count("max_ticks", max_ticks, 1)
+        self._stepper = Stepper(self.model, rules, self._start.spares, counts[0], longest, counts[1], window, budget)
         self._bodies = Bodies.of(spec, self.model.topology)
+        self._touchable = tuple(dict.fromkeys(self._bodies.owners))
+        statics = (static.name for static in spec.statics if static.name)
+        self._named = tuple(dict.fromkeys([*self.model.topology.names, *self._touchable, *statics]))
         self._questions = Questions(spec, self.model, self._bodies)
         self._mark = model_hash(self.model)
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
@@ -100,19 +104,19 @@ class Live:
         self._contacts: Callable[[], list[Contact]] | None
         self.reset()
         if warm:
-            self._warm(probes)
+            self._warm(shapes)
 
     # -- time ------------------------------------------------------------------------------------------------
 
     def step(self, dt: float | None = None) -> None:
         """One frame of dt seconds (None: the world's own), with the forces applied since the last one."""
-        asked = (self.dt if dt is None else _positive("dt", dt)) + self.behind
-        motors = self._motors.astype(self.state.q.dtype)
-        asleep, before = self._now.asleep.pushed(self._pushes, motors), self.state
-        frame, places = self._stepper.step(before, asleep.island, self._pushes, motors, asked)
+        asked = arguments.seconds("dt", self.dt if dt is None else dt) + self.behind
+        motors, pushes = self._motors.astype(self.state.q.dtype), self._pushes.copy()
+        self._pushes[:] = 0  # also where the frame fails: they may be why, and the next one would fail as well
+        asleep, before = self._now.asleep.pushed(pushes, motors), self.state
+        frame, places = self._stepper.step(before, asleep.island, pushes, motors, asked)
         code = results.Code(int(frame.code))
         if code.grave:
-            self._pushes[:] = 0  # they may be why, and the next frame would fail as well
             results.raise_for(frame.code, self.state.t)
         if code != results.OK and code not in self._warned:
             self._warned.add(code)
@@ -120,15 +124,14 @@ class Live:
         again = self._contacts if frame.carried is self._told else None
         self._stand(self._now.at(frame.state, asleep.after(frame.island, motors), places))
         left = float(np.float32(frame.left))
-        self.behind, self.windows = min(left, LATEST), int(frame.windows)
-        self.missed += max(left - LATEST, 0.0)
-        self._pushes[:] = 0
+        self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
+        self.missed += max(left - saves.LATEST, 0.0)
         self._told = frame.carried
         self._contacts = again or functools.cache(
             lambda: contacts_of(self._bodies, frame, self._stepper.held(before, asleep.island, motors, frame))
         )
         for contact in self.contacts() if self._callbacks else ():
-            for callback, body in self._callbacks:
+            for callback, body in tuple(self._callbacks):  # who is called may add some
                 if body in (None, contact.a, contact.b):
                     callback(contact)
 
@@ -158,25 +161,27 @@ class Live:
 
         frame: "world", or "body": force and point are in the body's axes, the point from its origin.
         """
-        self._pushes += self._now.wrench(body, force, point, ORIGIN, frame)
+        self._pushes += self._now.wrench(body, arguments.numbers("force", force, 3), point, NOTHING, frame)
 
     def apply_torque(self, body: str, torque: Numbers, *, frame: str = "world") -> None:
         """Turn a body [N m] through the next frame."""
-        self._pushes += self._now.wrench(body, ORIGIN, None, torque, frame)
+        self._pushes += self._now.wrench(body, NOTHING, None, arguments.numbers("torque", torque, 3), frame)
 
     def apply_impulse(self, body: str, impulse: Numbers, point: Numbers | None = None, *, frame: str = "world") -> None:
         """Strike a body [N s] at once, at a point as in `apply_force`; a tree answers as a whole."""
-        struck = self._now.wrench(body, impulse, point, ORIGIN, frame)
-        self._stand(self._now.changed(v=self.state.v + self._stepper.answer(self.state.q, struck)))
+        struck = self._now.wrench(body, arguments.numbers("impulse", impulse, 3), point, NOTHING, frame)
+        answer = self._stepper.answer(self.state.q, struck)
+        with np.errstate(over="ignore"):  # which is refused
+            self._stand(self._now.changed(v=self.state.v + answer))
 
     def set_motors(self, values: Numbers) -> None:
         """What all motors are told from now on, (nv,); see `carom.Motor`."""
-        self._motors = checked("motors", values, self.model.topology.nv)
+        self._motors = arguments.numbers("values", values, self.model.topology.nv)
 
     def motor(self, link: str, value: Numbers) -> None:
         """What the motors of one joint are told from now on."""
-        _, dofs = self._now.joint(link)
-        self._motors[dofs] = checked("value", np.atleast_1d(np.asarray(value)), dofs.stop - dofs.start)
+        _, dofs = self._now.joint(self._now.link(link, "link"))
+        self._motors[dofs] = arguments.numbers("value", value, dofs.stop - dofs.start)
 
     # -- putting elsewhere -----------------------------------------------------------------------------------
 
@@ -242,29 +247,31 @@ class Live:
 
     def on_contact(self, callback: Callable[[Contact], Any], body: str | None = None) -> None:
         """Call back for every contact of every frame from now on, or for those of one body, once `step` is done."""
-        if body is not None and body not in self._bodies.owners:
-            raise ValueError(f"on_contact: nothing that can be touched is called {body!r}")
-        self._callbacks.append((callback, body))
+        told = arguments.function("callback", callback, "a Contact")
+        self._callbacks.append((told, None if body is None else arguments.one_of("body", body, self._touchable)))
 
     def ray(
         self, origin: Numbers, direction: Numbers, max_distance: float = math.inf, *, ignore: Sequence[str] = ()
     ) -> Hit | None:
         """What a ray hits first, bodies named in `ignore` left out; see `carom.cast_rays`."""
-        one = checked("origin", origin, 3), checked("direction", direction, 3)
+        one = arguments.numbers("origin", origin, 3), arguments.numbers("direction", direction, 3)
         return self._questions.hit(self.rays(*one, max_distance, ignore=ignore), 0)
 
     def rays(
         self, origins: Any, directions: Any, max_distance: float = math.inf, *, ignore: Sequence[str] = ()
     ) -> RayHits:
         """The same of many rays, (R, 3), as numpy arrays."""
-        return self._questions.rays(self.state.q, origins, directions, max_distance, {*ignore, *self._now.hidden})
+        rays = arguments.vectors("origins", origins), arguments.vectors("directions", directions)
+        hidden = arguments.names("ignore", ignore, self._named) | self._now.hidden
+        return self._questions.rays(self.state.q, *rays, arguments.metres("max_distance", max_distance), hidden)
 
     def overlap(
         self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = NO_TURN, *, within: float = 0.0
     ) -> list[str]:
         """What a shape put there would overlap, or come within so many metres of: names, the nearest first."""
-        pose = placed_shape(shape, checked("position", position, 3), checked("quaternion", quaternion, 4))
-        return self._questions.overlaps(self.state.q, shape, pose, within, self._now.hidden)
+        asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
+        pose = placed_shape(asked, place, arguments.quaternion("quaternion", quaternion))
+        return self._questions.overlaps(self.state.q, asked, pose, arguments.metres("within", within), self._now.hidden)
 
     # -- taking back -----------------------------------------------------------------------------------------
 
@@ -300,9 +307,3 @@ class Live:
         self.rays(ORIGIN, (0.0, 0.0, 1.0))
         for shape in probes:
             self.overlap(shape)
-
-
-def _positive(name: str, value: float) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"Live: {name} is {value!r}; it must be a positive number of seconds")
-    return float(value)

@@ -259,22 +259,25 @@ def test_a_frame_takes_no_more_ticks_than_allowed_and_is_made_up_for(made: Live)
 
 def test_errors_name_what_is_wrong(world: Live) -> None:
     for wrong, why in (
-        (lambda: world.pose("bal"), "no link named 'bal'; the links are ball, arm"),
-        (lambda: world.apply_force("world", (0, 0, 1)), "'world' does not move"),
+        (lambda: world.pose("bal"), "body is 'bal'; it must be one of 'ball', 'arm'"),
+        (lambda: world.apply_force("world", (0, 0, 1)), "body is 'world'; it must be one of 'ball', 'arm'"),
         (lambda: world.apply_force("ball", (0, np.nan, 1)), "force is .* 3 finite numbers"),
-        (lambda: world.apply_force("ball", (0, 0, 1), frame="link"), 'it must be "world" or "body"'),
+        (
+            lambda: world.apply_force("ball", (0, 0, 1), frame="link"),
+            "frame is 'link'; it must be one of 'world', 'body'",
+        ),
         (lambda: world.teleport("arm", position=(0, 0, 1)), "'arm' is no free body: move it by set_joint"),
         (lambda: world.teleport("ball", quaternion=(1, 1, 0, 0)), "of length 1.41421; it must have length 1"),
         (lambda: world.set_joint("arm", q=(1, 2)), "q is .* it must be 1 finite number"),
         (lambda: world.apply_force("ball", "up"), "force is 'up'; it must be 3 finite numbers"),
         (
             lambda: world.apply_impulse("ball", (0, 0, 1e39)),
-            r"force is .*1e\+39\); it must be 3 finite numbers of at most",
+            r"impulse is .*1e\+39\); it must be 3 finite numbers of at most",
         ),
         (lambda: world.teleport("ball", position=(0, -1e200, 0)), "position is .* at most 1e\\+12"),
         (lambda: world.set_joint("arm", v=1e39), "v is .* it must be 1 finite number of at most"),
         (lambda: world.step(-1), "dt is -1; it must be a positive number of seconds"),
-        (lambda: world.on_contact(print, "flor"), "nothing that can be touched is called 'flor'"),
+        (lambda: world.on_contact(print, "flor"), "body is 'flor'; it must be one of 'floor', 'ball'"),
     ):
         with pytest.raises(ValueError, match=why):
             wrong()

@@ -1,0 +1,146 @@
+"""Checks of what a world is told and asked: each returns the value, or raises an error that says what it is, and what
+it must be. They come first in every call, so a call that is refused has changed nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from ...collision.poses import Array
+from ...collision.shapes import Shape
+from ..compiling.check import MOST, UNIT_TOLERANCE
+
+SHORTEST = 1e-12  # [s] far below what a clock in double precision can tell after a minute
+LONGEST = 1e3  # [s] of a frame, which takes seconds to compute; who asks for more may have meant milliseconds
+LARGEST = 2**31 - 1  # of whole numbers, which programs hold in 32 bits
+SHOWN, LISTED = 200, 8  # characters of a value, and names, in a message
+
+
+def numbers(name: str, value: Any, length: int) -> Array:
+    """(length,) numbers of no more than MOST, a copy; where it is one, it may stand by itself."""
+    array = _reals(value)
+    if array is not None and array.shape == () and length == 1:
+        array = array.reshape(1)
+    if array is None or array.shape != (length,) or not (np.abs(array) <= MOST).all():
+        raise _wrong(name, value, f"{length} finite number{'s' * (length != 1)} of at most {MOST:g}")
+    return array
+
+
+def vectors(name: str, value: Any) -> Array:
+    """(R, 3) finite numbers: of one vector, of many, or of none."""
+    array = _reals(value)
+    fits = array is not None and (array.shape[-1:] == (3,) or array.shape == (0,))
+    if array is None or not fits or not (np.abs(array) <= MOST).all():
+        raise _wrong(name, value, f"vectors (R, 3) of finite numbers of at most {MOST:g}")
+    return array.reshape(-1, 3)
+
+
+def quaternion(name: str, value: Any) -> Array:
+    """(4,) of length 1, from one of about that length."""
+    array = numbers(name, value, 4)
+    length = np.linalg.norm(array)
+    if abs(length - 1) > UNIT_TOLERANCE:
+        raise ValueError(f"{name} is {shown(value)}, of length {length:.6g}; it must have length 1: w x y z")
+    return array / length
+
+
+def seconds(name: str, value: Any) -> float:
+    """A length of time."""
+    array = _reals(value)
+    if array is None or array.shape != () or not SHORTEST <= array <= LONGEST:
+        raise _wrong(name, value, f"a positive number of seconds, from {SHORTEST:g} to {LONGEST:g}")
+    return float(array)
+
+
+def metres(name: str, value: Any) -> float:
+    """A distance, infinite where it is more than MOST."""
+    array = _reals(value)
+    if array is None or array.shape != () or np.isnan(array):
+        raise _wrong(name, value, "one number of metres, which may be infinite")
+    return float(array) if abs(array) <= MOST else float(np.copysign(np.inf, array))
+
+
+def count(name: str, value: Any, least: int) -> int:
+    """A whole number."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not least <= value <= LARGEST:
+        raise _wrong(name, value, f"a whole number of at least {least}, and at most {LARGEST}")
+    return int(value)
+
+
+def room(name: str, value: Any) -> int | None:
+    """How many there is room for; None: as many as by default."""
+    return None if value is None else count(name, value, 1)
+
+
+def function(name: str, value: Any, of: str) -> Any:
+    """What can be called.  of: what it is called with."""
+    if not callable(value):
+        raise TypeError(f"{name} is {shown(value)}; it must be a function of {of}")
+    return value
+
+
+def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+    """One of the names that there are."""
+    known = list(known)
+    if isinstance(value, str) and value in known:
+        return value
+    listed = ", ".join(map(repr, known[:LISTED])) + ", ..." * (len(known) > LISTED)
+    near = get_close_matches(value, known, n=1) if isinstance(value, str) else []
+    fix = f": did you mean {near[0]!r}?" if near and len(known) > LISTED else ""
+    raise _wrong(name, value, (f"one of {listed}" if known else "one of none: there are none") + fix)
+
+
+def names(name: str, value: Any, known: Iterable[str]) -> set[str]:
+    """Names out of those that there are, in a list or the like."""
+    known = list(known)
+    return {one_of(f"a name in {name}", item, known) for item in _items(name, value, "names, such as ['ball']")}
+
+
+def shape(name: str, value: Any) -> Shape:
+    """A shape whose place is one; its sizes are checked where it is compiled."""
+    if not isinstance(value, Shape):
+        raise _wrong(name, value, "a shape, such as carom.Sphere(0.1)")
+    numbers(f"{name}.position", value.position, 3)
+    quaternion(f"{name}.quaternion", value.quaternion)
+    return value
+
+
+def shapes(name: str, value: Any) -> list[Shape]:
+    """Shapes in a list or the like."""
+    return [shape(f"a shape in {name}", x) for x in _items(name, value, "shapes, such as [carom.Sphere(0.1)]")]
+
+
+def _reals(value: Any) -> Array | None:
+    """A copy in float64 of real numbers of whatever shape; None where they are something else: truths, texts, complex
+    numbers, objects, or whole numbers that no array holds."""
+    try:
+        array = np.asarray(value)
+        return np.array(array, np.float64) if array.dtype.kind in "iuf" else None
+    except Exception:  # what stands for an array may raise anything
+        return None
+
+
+def _items(name: str, value: Any, of: str) -> list[Any]:
+    try:
+        if not isinstance(value, (str, bytes)):
+            return list(value)
+    except TypeError:
+        pass
+    raise _wrong(name, value, f"a list of {of}")
+
+
+def _wrong(name: str, value: Any, must: str) -> ValueError:
+    return ValueError(f"{name} is {shown(value)}; it must be {must}")
+
+
+def shown(value: Any) -> str:
+    """A value as messages show it."""
+    try:
+        text = repr(value)
+    except Exception:  # a whole number of too many digits, lists within lists
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= SHOWN else text[:SHOWN] + "..."

@@ -97,8 +97,8 @@ def _parts(solid: Solid) -> list[Solid]:
     """Connected parts; inner surfaces of voids and bores, of negative volume, go with what they are in."""
     label = solid.connected()
     count = int(label.max(initial=-1)) + 1
-    if count == 1:
-        return [solid]
+    if count < 2:
+        return [solid] * count  # none: a half may be empty
     order = np.argsort(label, kind="stable")
     members = np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1])
     parts = [solid.part(edges) for edges in members]

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...collision.poses import Array, rotation_matrix
-from ...engine.dynamics.kinematics import fk
 from ...engine.loops.measured import dof_coordinates
 from ...engine.model import Loop, Model
 from ...engine.state import State
@@ -18,6 +17,7 @@ from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
 from ..spec import LoopSpec
 from . import check
 from .joint_rows import joint_row
+from .link_poses import link_poses
 from .loop_frames import axes, axes_to, plain, quaternion_of, turned
 
 JOINTS = ("spherical", "revolute", "universal", "prismatic", "cylindrical", "screw", "planar", "fixed")
@@ -43,7 +43,7 @@ class LoopReader:
         self.known = ["world", *model.topology.names]
         self.places = dof_coordinates(model.topology)
         self.q = np.asarray(state.q, np.float64)
-        self.p, self.R = (np.asarray(x, np.float64) for x in fk(model, state.q))
+        self.p, self.R = link_poses(model, self.q)
 
     def row(self, spec: LoopSpec, where: str) -> LoopRow:
         a, b = (self._link(where, field, getattr(spec, field)) for field in ("link_a", "link_b"))

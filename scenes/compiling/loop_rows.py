@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ...collision.poses import Array
@@ -15,6 +14,7 @@ from ...engine.dynamics.kinematics import move, place
 from ...engine.forest import Forest
 from ...engine.loops.measured import by_loop, errors, rates, row_loops, standing
 from ...engine.model import Model
+from ...engine.native.surface import compiled
 from ...engine.state import State
 from ..spec import LoopSpec, SceneSpec
 from . import check
@@ -43,7 +43,9 @@ def with_loops(scene: SceneSpec, model: Model, state: State) -> tuple[Model, Sta
     arrays = {name: np.array([row.numbers[name] for row in rows]) for name in SHAPES}
     arrays["baumgarte"] = np.array(scene.baumgarte or 0.0)
     kind = model.mass.dtype
-    model = replace(model, topology=topology, **{name: jnp.asarray(x, kind) for name, x in arrays.items()})
+    model = replace(
+        model, topology=topology, **{name: jax.device_put(np.asarray(x, kind)) for name, x in arrays.items()}
+    )
     return model, _assembled(scene, model, state)
 
 
@@ -63,7 +65,7 @@ def _assembled(scene: SceneSpec, model: Model, state: State) -> State:
         if (off <= CLOSED[q.dtype.itemsize]).all():
             return State(q, v, state.t)
         if turn < ASSEMBLY:
-            q, v = projected(model, q, v, state.t)
+            q, v = _closer(model, q, v, state.t)
     worst = int(np.where(np.isfinite(off), off, np.inf).argmax())
     loop = sorted(row_loops(model.topology))[worst]
     spec, first = scene.loops[loop], _off(model, state.q, state.v, state.t)[0]
@@ -82,7 +84,12 @@ def _assembled(scene: SceneSpec, model: Model, state: State) -> State:
     )  # fmt: skip
 
 
-@jax.jit
+@compiled  # XLA takes ten times as long for a robot
+def _closer(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
+    return projected(model, q, v, t)
+
+
+@compiled
 def _off(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
     """Errors and rates (m,) of the loops' rows, in the loops' order: what `closed` says, without all else it says."""
     forest = Forest.of(model, q=q, v=v)

@@ -15,10 +15,8 @@ from ...collision.host.radii import origin_radii
 from ...collision.host.separation import directions
 from ...collision.host.shapes import SOUPS, HostShape, crossings
 from ...collision.poses import Array, rotation_matrix
-from ...engine.algebra.rotation import Quat
-from ...engine.algebra.vec3 import Mat3, Vec3
-from ...engine.joints import JOINTS, JointParams
 from ...engine.model import Model
+from .link_poses import link_poses
 
 LEAST = 1e-3  # of the smaller shape's radius: depths that are said
 EDGE_PAIRS = 1000  # edges of A times edges of B up to which the directions across them are tried
@@ -150,35 +148,9 @@ def _host_shape(model: Model, k: int) -> HostShape:
 
 def _shape_poses(model: Model, q: Array) -> tuple[Array, Array]:
     """Places (ns, 3) [m] and rotations (ns, 3, 3) of the shapes in the world."""
-    p, R = _link_poses(model, q)
+    p, R = link_poses(model, q)
     p, R = np.concatenate([p, np.zeros((1, 3))]), np.concatenate([R, np.eye(3)[None]])  # the world is the last
     on = np.array(model.topology.shape_links, int)
     own_p, own_q = np.asarray(model.shape_position, float), np.asarray(model.shape_quaternion, float)
     own_R = np.moveaxis(np.array(rotation_matrix(own_q.T)), -1, 0)
     return p[on] + np.einsum("nij,nj->ni", R[on], own_p), R[on] @ own_R
-
-
-def _link_poses(model: Model, q: Array) -> tuple[Array, Array]:
-    """Places (nl, 3) [m] and rotations (nl, 3, 3) of the links: forward kinematics by the table of joints."""
-    topology = model.topology
-    numbers = ("joint_position", "joint_quaternion", "axis", "axis2", "pitch")
-    position, quaternion, axis, axis2, pitch = (np.asarray(getattr(model, name), float) for name in numbers)
-    places, turns = np.zeros((topology.n_links, 3)), np.tile(np.eye(3), (topology.n_links, 1, 1))
-    q = np.asarray(q, float)
-    for k, (kind, parent) in enumerate(zip(topology.joints, topology.parents, strict=True)):
-        own = q[topology.q_start[k] : topology.q_start[k + 1]]
-        if kind == "floating":
-            places[k], turns[k] = own[:3], rotation_matrix(own[3:])
-            continue
-        P, at = (turns[parent], places[parent]) if parent >= 0 else (np.eye(3), np.zeros(3))
-        frame = Mat3(*(P @ np.reshape(_rows(Quat(*quaternion[k]).matrix()), (3, 3))).ravel())
-        params = JointParams(Vec3(*axis[k]), Vec3(*axis2[k]), pitch[k])
-        angles = [(np.cos(x), np.sin(x)) for x in own[: JOINTS[kind].angles]]
-        R, shift, _ = JOINTS[kind].move(frame, params, tuple(own), tuple(angles))
-        turns[k] = np.reshape(_rows(R), (3, 3))
-        places[k] = at + P @ position[k] + np.array([float(x) for x in (Vec3(0.0, 0.0, 0.0) + shift).xyz])
-    return places, turns
-
-
-def _rows(m: Mat3) -> list[float]:
-    return [float(x) for row in m.rows for x in row.xyz]

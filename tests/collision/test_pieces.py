@@ -10,7 +10,7 @@ import trimesh
 from carom.collision.mesh import load_mesh
 from carom.collision.meshes.cutting import Solid, cut
 from carom.collision.meshes.hulls import MAX_HULL_VERTICES, above
-from carom.collision.meshes.pieces import MAX_PIECES, TOLERANCE, as_pieces
+from carom.collision.meshes.pieces import MAX_PIECES, TOLERANCE, _pieces, as_pieces
 from carom.collision.meshes.surfaces import MeshError, is_closed, signed_volume, solid_moments
 from carom.tests.oracles.placements import random_rotation
 
@@ -202,6 +202,13 @@ def test_halves_of_a_cut_are_the_solid(rng):
             assert near.all()
             in_hole = ((half.vertices > 1 + 1e-9) & (half.vertices < 3 - 1e-9))[:, :2].all(axis=1)
             assert not in_hole.any()
+
+
+def test_a_plane_beside_a_solid_leaves_one_half_empty():
+    box = trimesh.creation.box((1, 1, 1))
+    above, below = cut(Solid.of((np.array(box.vertices), np.array(box.faces)), 1e-9), np.eye(3)[2], 2.0, 1e-9)
+    assert [len(half.edges) for half in (above, below)] == [0, 24]
+    assert [len(_pieces(half, 0.0)) for half in (above, below)] == [0, 1]
 
 
 def test_volume_of_a_half_against_sampling(rng):

@@ -33,9 +33,11 @@ def test_nothing_is_compiled(tmp_path, caplog):
     """For each file jax and LLVM would keep what they made of it."""
     meshes = [SHAPE.format(stone(tmp_path, k)) for k in range(5)]
     text = chain(3, "continuous", "<collision><geometry><box size='1 2 3'/></geometry></collision>")
-    path = written(tmp_path, text.replace("</link>", "".join(meshes) + "</link>", 1))
+    text = text.replace("</link>", "".join(meshes) + "</link>", 1)
+    path = written(tmp_path, text.replace("</joint></robot>", '<mimic joint="j1"/></joint></robot>'))
     with jax.log_compiles(), caplog.at_level(logging.DEBUG, logger="jax"):
         found = import_urdf(path, floating=True, ground=True)
+    assert len(found.scene.loops) == 1
     assert [len(body.shapes) for body in found.scene.links] == [6, 1, 1]  # pyright: ignore[reportAttributeAccessIssue]
     assert not [record for record in caplog.records if "ompil" in record.getMessage()]
 

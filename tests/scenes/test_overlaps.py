@@ -9,7 +9,8 @@ import pytest
 import carom
 from carom.collision.detect import detect
 from carom.collision.shapes import Shape
-from carom.scenes.compiling.overlaps import _link_poses, overlaps
+from carom.scenes.compiling.link_poses import link_poses
+from carom.scenes.compiling.overlaps import overlaps
 from carom.scenes.library.registry import SCENES
 from carom.tests.oracles.random_trees import Recipe, random_q, random_tree
 
@@ -79,7 +80,7 @@ def test_what_touches_is_not_told(kind: str) -> None:
     tilt = (np.cos(np.arctan(0.5) / 2), -np.sin(np.arctan(0.5) / 2), 0, 0)
     b.add_body("first", [shape], position=low * up, quaternion=tilt)
     model, _ = carom.compile_scene(b)
-    turn = _link_poses(model, np.array([0, 0, 0, *TURNED]))[1][0]
+    turn = link_poses(model, np.array([0, 0, 0, *TURNED]))[1][0]
     b.add_body("second", [shape], position=np.array([0, 9, 0]) + (0.2 + low) * turn[:, 2], quaternion=TURNED)
     assert not told(b)
     place = np.array([0, 9, 0]) + (0.2 + low - 0.002) * turn[:, 2] + 0.5 * turn[:, 0]
@@ -93,7 +94,7 @@ def test_forward_kinematics_of_the_host_is_that_of_the_engine(seed: int) -> None
     rng, model = random_tree(Recipe(seed=seed, links=9))
     q = random_q(rng, model.topology)
     poses = carom.fk(model, q)
-    place, turn = _link_poses(model, q)
+    place, turn = link_poses(model, q)
     np.testing.assert_allclose(place, poses.position, atol=1e-12)
     np.testing.assert_allclose(turn, poses.rotation, atol=1e-12)
 

@@ -46,9 +46,10 @@ def overlaps(scene: SceneSpec) -> list[tuple[str, str, float]]:
 def _gaps(scene: SceneSpec, margin: float, only: str | None = None) -> list[tuple[str, str, float]]:
     """(carrier, carrier, gap) of near points at the start.
 
-    By FCL, and with poses in numpy: nothing is compiled for what is done once.
+    By FCL, and with poses in numpy: nothing is compiled for what is done once. Gears hold from the start on, and have
+    no bearing on who may touch whom.
     """
-    model, _ = compile_scene(scene, overlaps="ignore")
+    model, _ = compile_scene(replace(scene, loops=()), overlaps="ignore")
     topology: Any = model.topology
     statics = [static.name for static in scene.statics for _ in getattr(static, "shapes", (None,))]
     owners: list[Any] = [topology.names[link] if link >= 0 else None for link in topology.shape_links]

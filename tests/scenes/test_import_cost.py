@@ -34,7 +34,7 @@ def test_nothing_is_compiled(tmp_path, caplog):
     meshes = [SHAPE.format(stone(tmp_path, k)) for k in range(5)]
     text = chain(3, "continuous", "<collision><geometry><box size='1 2 3'/></geometry></collision>")
     text = text.replace("</link>", "".join(meshes) + "</link>", 1)
-    path = written(tmp_path, text.replace("</joint></robot>", '<mimic joint="j1"/></joint></robot>'))
+    path = written(tmp_path, '<mimic joint="j1"/></joint>'.join(text.rsplit("</joint>", 1)))
     with jax.log_compiles(), caplog.at_level(logging.DEBUG, logger="jax"):
         found = import_urdf(path, floating=True, ground=True)
     assert len(found.scene.loops) == 1

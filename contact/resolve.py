@@ -58,7 +58,9 @@ def resolve_impact(
     |u|, and are the same where slip keeps its direction, or where tangential and normal are not coupled (a sphere).
 
     Returns u, impulse and code of each impact: ENERGY_GAINED flags an impact that left with more energy than it came
-    with; the change is impulse . (u before + u after) / 2, exactly. IMPACT_UNFINISHED: the sliding hit its cap.
+    with; the change is impulse . (u before + u after) / 2, exactly. IMPACT_UNFINISHED: the sliding hit its cap, or K is
+    so nearly singular that rounding would decide; then the impulse is one nearer to the frictionless plastic one, which
+    ends the approach (and gains no energy where the law never does).
 
     One contact is one impact: of several at one instant each knows nothing of the others here. Newton's cradle of equal
     balls (e = 1) is a sequence of such impacts, worst approach first: only the last ball leaves. Solved together the

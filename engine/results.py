@@ -62,8 +62,9 @@ MESSAGES = {
         "lower the margin; a run whose max_pairs is None makes room by itself, but not inside jit"
     ),
     IMPACT_UNFINISHED: (
-        "an impact's sliding was still going on after the most steps it is given, and was ended by force: K is nearly "
-        "singular, or friction is far above 10; look for a body of nearly no inertia"
+        "an impact was ended by force, without gain of energy: its sliding was still going on after the most steps it "
+        "is given, or its impulse is larger than the numbers' precision can follow; K is nearly singular, or friction "
+        "is far above 10: look for a body of nearly no inertia, or use float64"
     ),
     ENERGY_GAINED: (
         "an impact gained energy, as Newton's law with friction may (and the cone projection): use law='stronge', "

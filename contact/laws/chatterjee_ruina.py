@@ -41,5 +41,5 @@ def _impulse(K: Sym3, u: Vec3, mu: Any, e: Any, e_t: Any) -> tuple[Vec3, Any]:
 
 CHATTERJEE_RUINA = Law(
     "chatterjee_ruina", _impulse, "algebraic; tangential_restitution returns slip (superballs); never gains energy",
-    tangential=True,
+    tangential=True, loses=True,
 )  # fmt: skip

@@ -17,14 +17,15 @@ Scalar = Any  # an array of any shape
 class Law:
     """impulse: (K [1/kg], u [m/s], mu, e, e_t) -> (p [N s], result code), components of one shape in the contact frame
     (t1, t2, n); zero where the bodies do not approach (u.z >= 0).  says: one line for people who choose a law.
-    tangential: whether e_t says anything to it."""
+    tangential: whether e_t says anything to it.  loses: whether it never gains energy."""
 
     name: str
     impulse: Callable[[Sym3, Vec3, Scalar, Scalar, Scalar], tuple[Vec3, Scalar]]
     says: str
     tangential: bool = False
+    loses: bool = False
 
 
-def integrated(name: str, ending: Ending, says: str) -> Law:
+def integrated(name: str, ending: Ending, says: str, loses: bool = False) -> Law:
     """A law whose friction is integrated through the impact; it has no tangential restitution."""
-    return Law(name, lambda K, u, mu, e, e_t: slide(ending, K, u, mu, e), says)
+    return Law(name, lambda K, u, mu, e, e_t: slide(ending, K, u, mu, e), says, loses=loses)

@@ -2,7 +2,7 @@
 
 Energetic (Stronge 1990; Mirtich 1996): with W the integral of u_z dp_z and W_c < 0 its least value, at the end of a
 compression, the impact ends at W - W_c = -e^2 W_c. Friction only ever takes work, so the impact loses at least
-(1 - e^2) |W_c|, whatever K, mu and e <= 1 are: it never gains energy.
+(1 - e^2) |W_c|, whatever K, mu and e <= 1 are: it never gains energy. `ill_conditioned` holds it to that in rounding.
 """
 
 from __future__ import annotations
@@ -32,4 +32,6 @@ ENDING = Ending(
     distance=_distance,
 )
 
-STRONGE = integrated("stronge", ENDING, "the normal impulse gives back e^2 of the work it took; never gains energy")
+STRONGE = integrated(
+    "stronge", ENDING, "the normal impulse gives back e^2 of the work it took; never gains energy", loses=True
+)

@@ -1,0 +1,62 @@
+"""Impulses of which rounding would decide are taken back towards one that is sound.
+
+Where K is nearly singular (ratios of its eigenvalues below 1e-8 in float64, 1e-4 in float32), an impulse along what
+hardly answers it may be so large that rounding decides about its work, or about whether the bodies still approach. The
+frictionless plastic impulse p_0 = (0, 0, -u_n / K_nn) is in every cone of friction, ends the approach and loses energy.
+On the straight line from p_0 to the law's p all are in the cone, that being convex, and the work is a parabola: what is
+taken is the last that neither closes nor, under a law that only loses energy, gains any, whatever rounding may add.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ...engine.algebra.vec3 import Sym3, Vec3
+from .frictionless import normal_impulse
+
+# of |p| |u| and of |u|: how far an impulse that stays as it is may be off, as `resolve_impact` states it
+ALLOWED, ALLOWED_F32 = 1e-10, 1e-4
+
+
+def taken_back(K: Sym3, u: Vec3, p: Vec3, loses: Any) -> tuple[Vec3, Any]:
+    """p, or another in its place that ends the approach; and whether it is another.
+
+    loses: whether it must not gain energy either.
+    """
+    eps = jnp.finfo(jnp.result_type(p.z)).eps
+    allowed = ALLOWED if eps < 1e-10 else ALLOWED_F32
+    sizes = jax.tree.map(jnp.abs, (K, u, p))
+    after = u + K @ p
+    gained = p.dot(u + after)  # twice the energy
+    work, perhaps = sizes[2].dot(sizes[1]), gained + 4 * eps * _rounded(K, p).dot(sizes[2])
+    gains = loses & ((gained > 64 * eps * work) | (perhaps > allowed * work))
+
+    plastic = normal_impulse(K, u, 0 * p.z)
+    step = Vec3(p.x, p.y, p.z - plastic)
+    rounded = _rounded(K, step)
+    speed = jnp.sqrt(jnp.maximum(u.dot(u), jnp.finfo(jnp.result_type(p.z)).tiny))
+    approach = jnp.maximum(eps * rounded.z, -after.z)
+    closes = (u.z < 0) & (approach > allowed * speed)
+
+    # twice the energy at p_0 + s (p - p_0) is at most a s^2 + b s + c, the rounding of both parts included
+    a = step.dot(K @ step) + 8 * eps * rounded.dot(jax.tree.map(jnp.abs, step))
+    b = 2 * (step.dot(u) + plastic * (K @ step).z)
+    c = plastic * u.z * (1 - 16 * eps)
+    root = jnp.sqrt(jnp.maximum(b * b - 4 * a * c, 0))
+    falls = (b <= 0) & (a > 0)
+    ahead = jnp.where(b + root > 0, b + root, 1)
+    most = jnp.where(falls, (root - b) / jnp.where(falls, 2 * a, 1), jnp.where(b + root > 0, -2 * c / ahead, 0))
+    part = jnp.where(closes, allowed * speed / jnp.where(closes, approach, 1), 1)
+    part = jnp.minimum(part, jnp.where(gains, most, 1))
+    other = Vec3(part * step.x, part * step.y, plastic + part * step.z)
+    changed = gains | closes
+    return jax.tree.map(lambda x, y: jnp.where(changed, x, y), other, p), changed
+
+
+def _rounded(K: Sym3, p: Vec3) -> Vec3:
+    """Of K p the sums of what is added, without signs: its rounding is a few epsilons of them."""
+    K, p = jax.tree.map(jnp.abs, (K, p))
+    return K @ p

@@ -26,7 +26,7 @@ def load(source: ChainName, **parameters: Any) -> ChainSpec: ...
 @overload
 def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec: ...
 def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec | ChainSpec:
-    """A scene of the library by its name, e.g. load("chain", n=4), or from a file: .toml, .urdf, or MJCF's .xml.
+    """A scene of the library by its name, e.g. load("chain", n=4), or of a file: .toml, .urdf, .xacro, or MJCF's .xml.
 
     Returns a SceneSpec; of the library's planar chains, e.g. load("dropped_chain"), a ChainSpec.
     parameters: keywords of the function that builds the library's scene; `carom list` shows the names. For robots those
@@ -86,11 +86,13 @@ def _mjcf(path: str, **parameters: Any) -> SceneSpec:
 def _told(imported: Imported) -> SceneSpec:
     scene, report = imported
     if report.of("approximated"):
-        reader = "import_urdf" if report.source.lower().endswith(".urdf") else "import_mjcf"
+        reader = "import_urdf" if report.source.lower().endswith((".urdf", ".xacro")) else "import_mjcf"
         told = f"{report.source}: {report.summary}; carom.{reader}(path).report says what was approximated, and how"
         warnings.warn(told, stacklevel=4)
     return scene
 
 
 # readers import heavy libraries, each only when its files are read
-_READERS: dict[str, Callable[..., SceneSpec]] = {".toml": _toml, ".urdf": _urdf, ".xml": _mjcf, ".mjcf": _mjcf}
+_READERS: dict[str, Callable[..., SceneSpec]] = {
+    ".toml": _toml, ".urdf": _urdf, ".xacro": _urdf, ".xml": _mjcf, ".mjcf": _mjcf,
+}  # fmt: skip

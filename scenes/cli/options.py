@@ -18,14 +18,17 @@ if TYPE_CHECKING:
     from ..formats.report import ImportReport
 
 SceneName = Annotated[
-    str, typer.Argument(metavar="SCENE", help="a scene of the library (`carom list`), or a .toml, .urdf or .xml file")
+    str,
+    typer.Argument(
+        metavar="SCENE", help="a scene of the library (`carom list`), or a .toml, .urdf, .xacro or .xml file"
+    ),
 ]
 Dtype = Annotated[str, typer.Option(help="f32 | f64; default: f64 on a CPU, f32 elsewhere")]
 Robot = Annotated[
     list[str] | None,
     typer.Option(
         metavar="KEY[=VALUE]",
-        help="how a robot's file is read: floating, ground, mimic=free, drop=actuator ... (docs/robots.md); repeatable",
+        help="how a robot's file is read: floating, lenient, mimic=free, drop=tendon ... (docs/robots.md); repeatable",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document, for programs")]
@@ -56,7 +59,7 @@ def opened(source: str, robot: Sequence[str] | None = None) -> Opened:
         return Opened(source, entry.build(**entry.play.parameters), entry.play.keywords)
     path, report = Path(source), None
     suffix = path.suffix.lower() if path.is_file() else ""
-    if suffix == ".urdf":
+    if suffix in (".urdf", ".xacro"):
         from ..formats.urdf import import_urdf
 
         spec, report = import_urdf(source, **_keywords(robot, import_urdf))

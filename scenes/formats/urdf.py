@@ -45,6 +45,7 @@ def import_urdf(
     self_contact: bool = True,
     q0: Mapping[str, float] | None = None,
     package_dirs: Sequence[str | os.PathLike[str]] = (),
+    lenient: bool = False,
 ) -> Imported:
     """The robot as a scene, and what became of everything in its file.
 
@@ -60,13 +61,18 @@ def import_urdf(
     overlap at the start.
     q0: joint's name -> where it starts [rad, m]; others start at 0, or at the limit nearest to it.
     package_dirs: folders in which `package://` is looked for, besides ROS_PACKAGE_PATH and all above the file.
+    lenient: takes what the format forbids and other readers let pass, each with an item in the report: commas between
+    numbers, more than three numbers where three are asked for, limits the wrong way round, an element twice of which
+    one counts (the first does), an XML declaration that is not at the start; and has xacro's macros expanded by the
+    package xacro, which evaluates the expressions of the file.
 
     A link keeps its name, and a joint is known by the link that it carries. Raises FileError.
     """
     _check("mimic", mimic, ("gear", "free", "fixed"))
     _check("meshes", meshes, ("hull", "pieces", "none"))
     _check("inertias", inertias, ("refuse", "nearest"))
-    robot, notes, given = read_xml(path, "robot"), Notes(), dict(q0 or {})
+    notes, given = Notes(), dict(q0 or {})
+    robot = read_xml(path, "robot", notes.mend if lenient else None)
     robot.optional("name")
     tree = read_tree(robot)
     joints = {branch.joint.text("name"): branch.joint for branch in tree if branch.joint is not None}

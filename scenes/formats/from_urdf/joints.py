@@ -112,7 +112,10 @@ class JointReader:
         lower, upper = (limit.number(name, 0.0, finite=False) for name in ("lower", "upper"))
         if lower > upper:
             what = f'the limits of joint "{node.text("name")}" are {lower:g} and {upper:g}'
-            limit.fail(f"{what}: lower must not exceed upper, swap them")
+            if limit.mend is None:
+                limit.fail(f"{what}: lower must not exceed upper, swap them, or give lenient=True")
+            limit.mend(limit, f'limits of joint "{node.text("name")}"', f"they are {lower:g} and {upper:g}: swapped")
+            lower, upper = upper, lower
         return (lower, upper) if lower or upper else None
 
     def _motor(self, node: Node) -> dict[str, Any]:

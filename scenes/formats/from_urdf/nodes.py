@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import NoReturn
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from ..errors import FileError
+from .xacro_files import expanded
+
+MARK = b"\xef\xbb\xbf"  # of UTF-8, which may stand before everything
+DECLARATION = re.compile(rb"<\?xml\s[^>]*\?>")
+ENCODING = re.compile(rb"""encoding\s*=\s*["']([\w.-]+)""")
+MACRO = "xacro:"  # begins the names of elements that stand for others
 
 
 @dataclass(eq=False)
@@ -23,6 +30,7 @@ class Node:
     children: list[Node] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)  # attributes that were read
     known: set[int] = field(default_factory=set)  # children that were read, by id
+    mend: Mend | None = None  # takes what is wrong and was taken all the same; None: nothing is
 
     def fail(self, message: str) -> NoReturn:
         raise FileError(self.path, message, self.line)
@@ -46,13 +54,26 @@ class Node:
         if value is None and default is not None:
             return default
         wanted = "one number" if n == 1 else f"{n} numbers with blanks between them"
+        if self.mend is None and n == 3 and value and ("," in value or len(value.split()) > n):
+            wanted += " (lenient=True takes commas, and the first 3 of more)"
+        said = f"{name} of <{self.tag}> is {_shown(value)}: give {wanted}"
         try:
-            found = tuple(float(word) for word in self.text(name).split())
+            found = tuple(float(word) for word in self._words(name, self.text(name), n))
         except ValueError:
-            self.fail(f"{name} of <{self.tag}> is {value!r}: give {wanted}")
+            self.fail(said)
         if len(found) != n or any(x != x or (finite and not isfinite(x)) for x in found):
-            self.fail(f"{name} of <{self.tag}> is {value!r}: give {wanted}, finite")
+            self.fail(f"{said}, finite")
         return found
+
+    def _words(self, name: str, text: str, n: int) -> list[str]:
+        words = text.replace(",", " ").split()
+        if self.mend and "," in text and len(words) == n:
+            self.mend(self, f"{name} of <{self.tag}>", f"commas in {_shown(text)} are taken for blanks")
+            return words
+        if self.mend and "," not in text and len(words) > n == 3:
+            self.mend(self, f"{name} of <{self.tag}>", f"of {_shown(text)} the first 3 numbers count")
+            return words[:n]
+        return text.split()
 
     def number(self, name: str, default: float | None = None, finite: bool = True) -> float:
         return self.numbers(name, 1, None if default is None else (default,), finite)[0]
@@ -65,7 +86,10 @@ class Node:
     def first(self, tag: str) -> Node | None:
         """The only child with this tag, if there is one."""
         found = self.all(tag)
-        if len(found) > 1:
+        if len(found) > 1 and self.mend:
+            self.mend(found[1], f"<{self.tag}{self._called()}>", f"of {len(found)} <{tag}> the first counts")
+            self.children = [child for child in self.children if child not in found[1:]]
+        elif len(found) > 1:
             found[1].fail(f"<{self.tag}> has {len(found)} <{tag}>, and which one counts is not said: keep one")
         return found[0] if found else None
 
@@ -90,21 +114,59 @@ class Node:
         return f' name="{self.attributes["name"]}"' if "name" in self.attributes else ""
 
 
-def read_xml(path: str | os.PathLike[str], root_tag: str) -> Node:
-    """The root element of a file."""
+Mend = Callable[[Node, str, str], None]  # where, what, and what was done about it
+
+
+def read_xml(path: str | os.PathLike[str], root_tag: str, mend: Mend | None = None) -> Node:
+    """The root element of a file.
+
+    mend: takes what is wrong with the file and was taken all the same, and lets xacro expand macros; None: what is
+    wrong is a FileError.
+    """
     path = os.fspath(path)
     try:
         with open(path, "rb") as file:
             content = file.read()
-    except OSError as error:
-        raise FileError(path, f"it cannot be read ({error.strerror}): give the path of a file") from None
-    parser = ParserCreate()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise FileError(path, f"it cannot be read ({why}): give the path of a file") from None
+    root = _parsed(path, content, mend)
+    macro = next((child for child in root.children if child.tag.startswith(MACRO)), None)
+    if macro is not None or path.lower().endswith(".xacro"):
+        if mend is None:
+            what = "it is a xacro file" if macro is None else f"it holds <{macro.tag}>, a macro"
+            (macro or root).fail(f"{what}: give lenient=True, by which the package xacro expands it")
+        root = _parsed(path, expanded(path), mend, has_lines=False)
+        mend(root, "the file", "its macros are expanded by xacro: there are no lines to tell")
+    if root.tag != root_tag:
+        root.fail(f"it begins with <{root.tag}>, and must begin with <{root_tag}>: give another file")
+    return root
+
+
+def _parsed(path: str, content: bytes, mend: Mend | None, has_lines: bool = True) -> Node:
+    mended: list[str] = []
+    encoding = None
+    if mend:
+        declaration = DECLARATION.search(content)
+        if declaration and content[: declaration.start()] not in (b"", MARK):
+            blanks = re.sub(rb"[^\n]", b" ", declaration[0])
+            content = content[: declaration.start()] + blanks + content[declaration.end() :]
+            named = ENCODING.search(declaration[0])
+            encoding = named[1].decode() if named else None
+            mended.append("the XML declaration is not at its start: its place does not matter")
+        if content.endswith((b"\0", b"\x1a")):
+            content = content.rstrip(b"\0\x1a")
+            mended.append("bytes that are no text at its end are left out")
+    try:
+        parser = ParserCreate(encoding)
+    except (LookupError, ValueError):
+        raise FileError(path, f"its encoding is {encoding!r}, which is none: write utf-8") from None
     parser.buffer_text = True
     open_nodes: list[Node] = []
     roots: list[Node] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        node = Node(path, parser.CurrentLineNumber, tag, attributes)
+        node = Node(path, parser.CurrentLineNumber if has_lines else 0, tag, attributes, mend=mend)
         (open_nodes[-1].children if open_nodes else roots).append(node)
         open_nodes.append(node)
 
@@ -112,9 +174,17 @@ def read_xml(path: str | os.PathLike[str], root_tag: str) -> Node:
     parser.EndElementHandler = lambda tag: open_nodes.pop()
     try:
         parser.Parse(content, True)
-    except ExpatError as error:
-        text = str(error).split(":")[0]
-        raise FileError(path, f"it is not XML: {text}; mend it there or on the line before", error.lineno) from None
-    if roots[0].tag != root_tag:
-        roots[0].fail(f"it begins with <{roots[0].tag}>, and must begin with <{root_tag}>: give another file")
+    except (ExpatError, LookupError, ValueError) as error:
+        text, line = str(error).split(":")[0], getattr(error, "lineno", None)
+        fix = "mend it there or on the line before"
+        if "not at start" in text:
+            fix = "let the file begin with it, or give lenient=True"
+        raise FileError(path, f"it is not XML: {text}; {fix}", line) from None
+    if mend:
+        for why in mended:
+            mend(roots[0], "the file", why)
     return roots[0]
+
+
+def _shown(value: str | None) -> str:
+    return repr(value) if value is None or len(value) < 100 else repr(value[:100]) + "..."

@@ -32,9 +32,16 @@ TO_OTHERS = {
 class Notes:
     def __init__(self) -> None:
         self._rows: list[tuple[int, Item]] = []
+        self._mended: set[tuple[int, str]] = set()
 
     def add(self, outcome: Outcome, node: Node, what: str, why: str = "") -> None:
         self._rows.append((node.line, Item(outcome, what, why)))
+
+    def mend(self, node: Node, what: str, why: str) -> None:
+        """What is wrong and was taken all the same, once, however often it is read."""
+        if (id(node), what + why) not in self._mended:
+            self._mended.add((id(node), what + why))
+            self.add("approximated", node, what, why)
 
     def ignore_unread(self, root: Node) -> None:
         """One item for all elements or attributes that are written alike."""

@@ -1,0 +1,27 @@
+"""Files of macros, expanded by the package xacro, which evaluates their expressions. The only file that imports it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+from ..errors import FileError
+
+SHOWN = 300  # characters of what xacro says
+
+
+def expanded(path: str) -> bytes:
+    """The file without macros, as XML."""
+    try:
+        import xacro  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        fix = "pip install xacro, or give the file that `xacro FILE` writes"
+        raise FileError(path, f"macros are expanded by the package xacro, which is not installed: {fix}") from None
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):  # what it warns of
+            return xacro.process_file(path).toxml().encode()
+    except (Exception, SystemExit) as error:  # macros raise whatever they raise
+        cause = " ".join(f"{type(error).__name__}: {error}".split())[:SHOWN]
+        fix = "give the file that `xacro FILE` writes where its packages and arguments are known"
+        raise FileError(path, f"xacro cannot expand it ({cause}): {fix}") from error

@@ -19,6 +19,11 @@ FOV = np.radians(40)
 FACETED = 200  # vertices below which a mesh is one of flat faces: boxes, hulls
 
 
+def link_path(name: str) -> str:
+    """Of a link's frame in viser's scene, where a slash in a name would hang it on another frame: it is written %2F."""
+    return "/links/" + name.replace("%", "%25").replace("/", "%2F")
+
+
 class Nodes:
     """handles: of all shapes, solid and wire.  low, high (3,): the box of what happens [m]."""
 
@@ -27,7 +32,7 @@ class Nodes:
         self.size = float(np.linalg.norm(high - low))
         scene = server.scene
         scene.set_up_direction("+z")
-        self.links = [scene.add_frame(f"/links/{name}", show_axes=False) for name in drawing.names]
+        self.links = [scene.add_frame(link_path(name), show_axes=False) for name in drawing.names]
         scene.add_frame("/world", show_axes=False)
         self.solid: list[tuple[Drawn, Any]] = []
         self.wire: list[tuple[Drawn, Any]] = []
@@ -46,7 +51,7 @@ class Nodes:
         camera.near, camera.far = 0.01 * self.size, 100 * self.size
 
     def _parent(self, shape: Drawn) -> str:
-        return "/world" if shape.link < 0 else f"/links/{self.drawing.names[shape.link]}"
+        return "/world" if shape.link < 0 else link_path(self.drawing.names[shape.link])
 
     def _add_shape(self, name: str, shape: Drawn) -> None:
         scene, mesh = self.server.scene, self.drawing.meshes[shape.mesh]

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carom import Sphere
+from carom import SceneBuilder, Sphere
 from carom.scenes.show.colours import IVORY
 from carom.scenes.show.meshes import ball
 from carom.scenes.show.motion import model_of, motion_of
-from carom.scenes.show.viewer_nodes import painted
+from carom.scenes.show.viewer_nodes import link_path, painted
 from carom.scenes.show.viewer_recording import between, frame_at
 from carom.tests.scenes.drawn import recording
 
@@ -146,3 +146,19 @@ def test_a_scene_runs_until_it_is_paused():
     finally:
         viewer.close()
     assert viewer.trouble is None
+
+
+def test_a_slash_in_a_name_hangs_no_link_on_another():
+    """As MJCF's `body/joint`: a frame under another one's path would move with it."""
+    builder = SceneBuilder()
+    for k, name in enumerate(("arm", "arm/hinge", "arm%2Fhinge", "arm/shape0")):
+        builder.add_body(name, [Sphere(0.1)], position=(k, 0, 0))
+    viewer: Any = view(builder, port=0, open_browser=False, block=False)
+    try:
+        paths = [handle.name for handle in viewer.show.nodes.links]
+        assert [path.count("/") for path in paths] == [2] * 4
+        assert len(set(paths)) == 4
+        assert {handle.name.rpartition("/shape")[0] for _, handle in viewer.show.nodes.solid} == set(paths)
+    finally:
+        viewer.close()
+    assert link_path("arm") == "/links/arm"

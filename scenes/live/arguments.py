@@ -140,7 +140,7 @@ def _wrong(name: str, value: Any, must: str) -> ValueError:
 def shown(value: Any) -> str:
     """A value as messages show it."""
     try:
-        text = repr(value)
+        text = " ".join(repr(value).split())
     except Exception:  # a whole number of too many digits, lists within lists
         text = f"a {type(value).__name__}"
     return text if len(text) <= SHOWN else text[:SHOWN] + "..."

@@ -85,7 +85,10 @@ class Questions:
         key = shape.kind if solid else replace(shape, position=(0, 0, 0), quaternion=(1, 0, 0, 0))
         if key not in self._programs:
             probe = replace(shape, position=(0, 0, 0), quaternion=(1, 0, 0, 0))
-            links = (*self._scene.links, BodySpec(PROBE, (probe,), mass=1.0))
+            taken, name = {x.name for x in (*self._scene.links, *self._scene.statics)}, PROBE
+            while name in taken:
+                name += "_"
+            links = (*self._scene.links, BodySpec(name, (probe,), mass=1.0))
             scene = replace(self._scene, links=links, exclusions=(), gap_band=1.0)
             model, _ = compile_scene(scene, dtype=self._model.mass.dtype, overlaps="ignore")
             mine = model.topology.shape_links.count(model.topology.n_links - 1)  # a mesh may have several

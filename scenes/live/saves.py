@@ -10,16 +10,22 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...collision.poses import Array
+from ...engine.dynamics.trees import trees_of
+from ...engine.model import Topology
+from ..compiling.check import UNIT_TOLERANCE
 from .arguments import shown
 from .asleep import sound
 
 MAGIC, VERSION = b"Ca", 2
 LATEST = 0.25  # [s] a world that is farther behind gives the rest up: it has run slower
+TURNING = ("floating", "spherical")  # joints with a quaternion
 HEADER = struct.Struct("<2sBBf8s")
 
 
@@ -47,9 +53,9 @@ def pack(saved: Saved, fingerprint: str) -> bytes:
     return head + b"".join(x.astype(x.dtype.newbyteorder("<")).tobytes() for x in arrays)
 
 
-def unpack(data: bytes, fingerprint: str, nq: int, nv: int, trees: int, dtype: np.dtype) -> Saved:
-    """The state of a world with so many coordinates, velocities and trees; raises SaveError where the bytes are
-    another's."""
+def unpack(data: bytes, fingerprint: str, topology: Topology, dtype: np.dtype) -> Saved:
+    """The state of a world of this topology; raises SaveError where the bytes are another's."""
+    nq, nv, trees = topology.nq, topology.nv, trees_of(topology).n
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise SaveError(f"{shown(data)} is no save of a world: give the bytes that save() returned")
     data = bytes(data)
@@ -81,4 +87,14 @@ def unpack(data: bytes, fingerprint: str, nq: int, nv: int, trees: int, dtype: n
     if not sound(island):
         raise SaveError("the save says of bodies that they sleep with some that there are not: the bytes were damaged")
     q, v, t = np.split(numbers, (nq, nq + nv))
+    turns = np.linalg.norm(q[quaternions(topology)].astype(np.float64), axis=1)
+    if (np.abs(turns - 1) > UNIT_TOLERANCE).any():
+        raise SaveError("the save holds quaternions that are not of length 1: the bytes were damaged")
     return Saved(q, v, t[0], behind, island, motors)
+
+
+@functools.lru_cache(maxsize=256)
+def quaternions(topology: Topology) -> Array:
+    """(n, 4) which coordinates are quaternions: a joint's last four, where it has one."""
+    ends = [end for kind, end in zip(topology.joints, topology.q_start[1:], strict=True) if kind in TURNING]
+    return np.reshape(ends, (-1, 1)).astype(int) + np.arange(-4, 0)

@@ -25,6 +25,7 @@ from . import arguments
 from .arguments import shown
 from .asleep import Asleep
 from .pool import PoolError, Spares
+from .saves import TURNING
 
 
 class Places(NamedTuple):
@@ -146,7 +147,7 @@ class Standing:
         coordinates, dofs = self.joint(link)
         if q is not None:
             q = arguments.numbers("q", q, coordinates.stop - coordinates.start)
-            if self.model.topology.joints[link] in ("floating", "spherical"):
+            if self.model.topology.joints[link] in TURNING:
                 q[-4:] = arguments.quaternion("the quaternion in q", q[-4:])
         return self._moved(link, q, None if v is None else arguments.numbers("v", v, dofs.stop - dofs.start))
 

@@ -284,8 +284,7 @@ class Live:
     def load(self, data: bytes) -> None:
         """Back to what `save` returned; raises SaveError where it is not of this world. Pending forces are dropped."""
         nobody, state = self._start.asleep, self.state
-        sizes = len(state.q), len(state.v), len(nobody.island)
-        saved = saves.unpack(data, self._mark, *sizes, state.q.dtype)
+        saved = saves.unpack(data, self._mark, self.model.topology, state.q.dtype)
         self._pushes[:] = 0
         self.behind = saved.behind
         asleep = nobody.after(saved.island, saved.motors) if len(saved.island) else nobody

@@ -230,7 +230,9 @@ def test_a_save_of_something_else_is_refused(world: Live) -> None:
         (header(behind=-1.0), "not finite"),
         (saved[:-1], "in place of"),
         (saved + b"x", "something was added"),
+        (header(behind=1e30), "is too late"),
         (saved[:-8] + b"\xff" * 8, "not finite"),
+        (saved[: HEADER.size] + bytes(len(saved) - HEADER.size), "quaternions that are not of length 1"),
     ):
         with pytest.raises(SaveError, match=why):
             world.load(wrong)
@@ -283,6 +285,57 @@ def test_errors_name_what_is_wrong(world: Live) -> None:
             wrong()
 
 
+def test_what_is_refused_changes_nothing(world: Any) -> None:
+    """Arguments of other types, unknown names, and numbers beyond all bounds, while a force and a motor wait."""
+    world.apply_force("ball", (1, 0, 0))
+    world.motor("arm", 0.5)
+    before = world.save(), world._motors.tobytes(), world._pushes.tobytes()
+    for wrong, why in (
+        (lambda: world.step("x"), "dt is 'x'; it must be a positive number of seconds, from 1e-12 to 1000"),
+        (lambda: world.step(1e13), "dt is 10{13}.0; .* to 1000"),
+        (lambda: world.pose(None), "body is None; it must be one of 'ball', 'arm'"),
+        (lambda: world.pose(2), "body is 2; it must be one of 'ball', 'arm'"),
+        (lambda: world.motor("floor", 1), "link is 'floor'; it must be one of 'ball', 'arm'"),
+        (lambda: world.motor("arm", [[1], [2, 3]]), "value is .* it must be 1 finite number of at most"),
+        (lambda: world.set_motors(1e39), "values is 1e\\+39; it must be 19 finite numbers"),
+        (lambda: world.set_joint(3, 1), "link is 3; it must be one of"),
+        (lambda: world.set_joint("ball.1", v=[0] * 6), "'ball.1' waits in the pool"),
+        (lambda: world.set_joint("ball", [0, 0, 1, 0, 0, 0, 0]), "the quaternion in q is .* of length 0; it must have"),
+        (lambda: world.spawn(["ball"], (0, 0, 1)), "the pool has no \\['ball'\\]; it has ball"),
+        (lambda: world.despawn(None), "None is no body of the pool"),
+        (lambda: world.load(None), "None is no save of a world: give the bytes that save"),
+        (lambda: world.overlap(None), "shape is None; it must be a shape, such as carom.Sphere"),
+        (lambda: world.overlap(PROBE, quaternion=(0, 0, 0, 0)), "of length 0; it must have length 1"),
+        (lambda: world.overlap(PROBE, within=np.nan), "within is nan; it must be one number of metres"),
+        (lambda: world.ray((0, 0, 5), (0, 0, -1), "far"), "max_distance is 'far'; it must be one number of metres"),
+        (lambda: world.ray((0, 0, 5), (0, 0, -1), ignore="ball"), "ignore is 'ball'; it must be a list of names"),
+        (lambda: world.ray((0, 0, 5), (0, 0, -1), ignore=["bal"]), "a name in ignore is 'bal'; it must be one of"),
+        (lambda: world.rays(np.ones((4, 3), complex), (0, 0, 1)), "origins is .* vectors \\(R, 3\\) of finite numbers"),
+        (lambda: world.rays(np.ones((4, 2)), (0, 0, 1)), "origins is .* vectors \\(R, 3\\) of finite numbers"),
+        (lambda: world.rays([["a", "b", "c"]], (0, 0, 1)), "origins is .* vectors \\(R, 3\\) of finite numbers"),
+        (lambda: world.rays(np.zeros((2, 3)), np.ones((5, 3))), "2 origins have 5 directions: give as many, or one"),
+        (lambda: world.on_contact(3), "callback is 3; it must be a function of a Contact"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=why):
+            wrong()
+        assert (world.save(), world._motors.tobytes(), world._pushes.tobytes()) == before
+    world.step()
+
+
+def test_nobody_else_holds_what_decides(world: Live) -> None:
+    """Arrays that were given or returned are not the world's own."""
+    told = np.zeros(world.model.topology.nv)
+    world.set_motors(told)
+    world.motor("arm", 0.5)
+    assert not told.any()
+    told[:] = np.nan
+    world.teleport("ball", position=(0, 0, 2))
+    for array in (world.state.q, world.state.v, world.pose("ball")):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = np.nan
+    world.step()
+
+
 def test_a_long_frame_tells_all_that_rested() -> None:
     """A box slides for a frame of 120 steps, which are more than are kept one by one."""
     b = carom.SceneBuilder()
@@ -326,8 +379,24 @@ def test_worlds_that_cannot_be_are_refused() -> None:
             closed.add_plane(np.eye(3)[k] * side, -9.0)
     with pytest.raises(PoolError, match="the scene's planes close it in on all sides"):
         Live(closed, pool={"ball": 1}, warm=False)
-    with pytest.raises(ValueError, match="max_ticks is 0"):
-        Live(scene(), max_ticks=0, warm=False)
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"max_ticks": 0}, "max_ticks is 0; it must be a whole number of at least 1"),
+        ({"max_events": 2.5}, "max_events is 2.5; it must be a whole number of at least 0"),
+        ({"max_contacts": "many"}, "max_contacts is 'many'; it must be a whole number of at least 1"),
+        ({"dt": "x"}, "dt is 'x'; it must be a positive number of seconds"),
+        ({"window": np.nan}, "window is nan; it must be a positive number of seconds"),
+        ({"pool": 3}, "pool is 3; it must be a dict"),
+        ({"probes": [3]}, "a shape in probes is 3; it must be a shape"),
+    ]
+    for wrong, why in refused:
+        with pytest.raises(ValueError, match=why):
+            Live(scene(), warm=False, **wrong)
+
+
+def test_a_body_may_have_the_name_of_what_asks() -> None:
+    b = carom.SceneBuilder()
+    b.add_body("overlap", [carom.Sphere(0.1)], mass=1.0)
+    assert Live(b, warm=False).overlap(PROBE) == ["overlap"]
 
 
 @pytest.mark.exhaustive

@@ -77,6 +77,12 @@ def _impacts(events: Events) -> str:
     return f"{logged.sum()}{span}" + (f", and {missed.sum()} that were not logged" if missed.any() else "")
 
 
+MOST_FRAMES = 10_000_000  # of a run: a gigabyte for each free body
+MOST_STEPS = 1_000_000  # of max_dt, between two frames
+WHOLE = 2**31 - 1  # the largest whole number of a program: of ticks, for one
+MOST_LOG = 2**24  # rows of a lane's log: 3 GB in float64
+
+
 @shown(described_run)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -132,10 +138,13 @@ def rollout(
     """Run a scene, or a batch of scenes, for `duration` seconds.
 
     state: one scene, or a batch with one leading axis (`carom.tile`).  Any model parameter may be batched too.
-    frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides.
-    max_dt: longest step [s].  Impacts are located in time whatever it is; it bounds the steps of trees, of driven free
+    frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides. A run has
+        at most ten million frames.
+    max_dt: longest step [s], at least a millionth of frame_dt.
+        Impacts are located in time whatever it is; it bounds the steps of trees, of driven free
         bodies, and of resting contacts, which are of order 4, 4 and 2 in it. Free flight has no step error.
-    window: shortest step for the sake of what touches [s]. None: every impact is located in time, however many there
+    window: shortest step for the sake of what touches [s], at least 1e-9.
+        None: every impact is located in time, however many there
         are. Where one is nearer than this, a step of so much is taken instead, and what may touch in it is resolved
         together, at its start, by the law of simultaneous impacts; `stats.windows` counts these. Nothing passes through
         anything either way. No derivatives. 1e-3 makes a heap of hundreds of bodies come down in useful time.
@@ -149,8 +158,8 @@ def rollout(
     law: of impacts, see `carom.resolve_impact`.  impacts: several at one instant, "sequential" (one by one, fastest
         first) or "simultaneous".  resting: "solve", or for comparison "microcollisions" or "penalty".
     max_events: room for so many impacts a lane in the log. 0: no log. None: what is needed, up to a million in all;
-        inside jit at most 1024 a lane.
-    max_ticks: steps tried after which a lane is given up. None: 1000 a frame.
+        inside jit at most 1024 a lane. At most 2^24.
+    max_ticks: steps tried after which a lane is given up. None: 1000 a frame. At most 2^31 - 1.
     max_contacts: room for contacts.  max_pairs: for near pairs of a kind, see `detect`. None: what is needed; inside
         jit 8 contacts a free body, 4 a ball, and for trees what their shapes have on a floor and a quarter more, after
         which a lane stops, and its code says so.
@@ -171,6 +180,8 @@ def rollout(
         given = type(model).__name__
         raise TypeError(f"rollout: takes the Model of a scene, not {given}; for a chain use chain_rollout")
     times = frame_times(duration, frame_dt, max_dt)
+    check_count("max_ticks", max_ticks)
+    check_count("max_events", max_events, MOST_LOG)
     if reverse and max_ticks is None:
         raise ValueError("rollout: reverse needs max_ticks, the steps to go back through: see .stats.ticks of a run")
     if reverse and window is not None:
@@ -187,7 +198,7 @@ def rollout(
     orders = Orders.of(control, forces, len(times) - 1, model.topology.nv, state)
     static: tuple[Any, ...]
     if model.topology.pairs or rules.limits:
-        ticks = 1000 * len(times) if max_ticks is None else max_ticks
+        ticks = min(1000 * len(times), WHOLE) if max_ticks is None else max_ticks
         program, static = _with_contacts, (orders.functions, len(times), max_ticks if reverse else None)
         windows = () if window is None else (number(window, state.q.dtype),)
         bounds = (number(max_dt, state.q.dtype), number(ticks, np.int32), *windows)
@@ -295,12 +306,33 @@ def has_limits(model: Model) -> bool:
 
 def frame_times(duration: float, frame_dt: float, max_dt: float) -> np.ndarray:
     """When the frames are, from 0 on [s]."""
-    for name, value in (("duration", duration), ("frame_dt", frame_dt), ("max_dt", max_dt)):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"rollout: {name} is {value!r}; it must be a positive number of seconds")
+    check_times(duration, frame_dt, max_dt)
     frames = math.floor(duration / frame_dt + 1e-9)
     times = np.arange(frames + 1) * frame_dt
     return times if frames and duration - times[-1] < 1e-9 * duration else np.append(times, duration)
+
+
+def check_times(duration: float, frame_dt: float = 1 / 60, max_dt: float = 1 / 240) -> None:
+    """Raise ValueError where a run cannot have these."""
+    for name, value in (("duration", duration), ("frame_dt", frame_dt), ("max_dt", max_dt)):
+        if not 0 < value < math.inf:
+            raise ValueError(f"rollout: {name} is {value!r}; it must be a positive number of seconds")
+    if duration > MOST_FRAMES * frame_dt:
+        raise ValueError(
+            f"rollout: duration is {duration!r}, and frame_dt {frame_dt!r}; a run has at most {MOST_FRAMES} frames: "
+            "give a shorter duration, or a longer frame_dt"
+        )
+    if frame_dt > MOST_STEPS * max_dt:
+        raise ValueError(
+            f"rollout: max_dt is {max_dt!r}, and frame_dt {frame_dt!r}; between two frames are at most {MOST_STEPS} "
+            "steps: give a longer max_dt, or a shorter frame_dt"
+        )
+
+
+def check_count(name: str, value: Any, most: int = WHOLE) -> None:
+    """That a number of things, if it is given, is one that a program can count."""
+    if isinstance(value, int) and not 0 <= value <= most:
+        raise ValueError(f"rollout: {name} is {value}; it must be a whole number from 0 to {most}")
 
 
 def intervals_of(times: np.ndarray, frame_dt: float) -> np.ndarray:

@@ -20,6 +20,8 @@ from .schemes import scheme_named
 
 TIME_CONTROLS = ("rollback", "likely", "fixed")
 CLOCKS = ("auto", "islands", "one")
+SHORTEST = 1e-9  # [s] of a window
+MOST_ROOM = 2**20  # contacts, near pairs of a kind, impacts of one instant
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,10 @@ class Rules:
         """Raise ValueError where there can be no windows."""
         if window is None:
             return
-        if not (math.isfinite(window) and window > 0):
-            raise ValueError(f"window is {window!r}; it must be a positive number of seconds, or None for no windows")
+        if not (math.isfinite(window) and window >= SHORTEST):
+            raise ValueError(
+                f"window is {window!r}; it must be a number of seconds, at least {SHORTEST:g}, or None for no windows"
+            )
         if self.resting != "solve" or self.time_control == "fixed":
             raise ValueError(
                 f"window needs resting='solve' and time_control='rollback', not resting={self.resting!r}, "
@@ -93,8 +97,8 @@ class Rules:
             raise ValueError(f"clocks is {self.clocks!r}; it must be one of {', '.join(CLOCKS)}")
         for name in ("max_contacts", "max_pairs", "max_impacts"):
             room = getattr(self, name)
-            if room is not None and room < 1:
-                raise ValueError(f"{name} is {room}; it must be at least 1, or None for the default")
+            if room is not None and not 1 <= room <= MOST_ROOM:
+                raise ValueError(f"{name} is {room}; it must be from 1 to {MOST_ROOM}, or None for the default")
 
 
 @once_a_model

@@ -57,6 +57,12 @@ def replay(recording: Recording, progress: Told | None = None) -> Replay:
         if here[name] != recording.provenance.get(name, "")
     )
     model, state = recompiled(recording)
+    wide, scenes = (recording.q.shape[-1], recording.v.shape[-1]), (model.topology.nq, model.topology.nv)
+    if wide != scenes:
+        raise ValueError(
+            f"{recording.title} cannot be replayed: its frames have {wide} coordinates and velocities, and its scene "
+            f"{scenes}"
+        )
     if recording.model_hash and model_hash(model) != recording.model_hash:
         return Replay(0, 0, "the scene compiles to another model here than the one that was run", changed)
     frames, lanes = recording.t.shape[-1], recording.lanes or 1

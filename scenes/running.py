@@ -5,6 +5,7 @@ A run in pieces is the run in one, bit by bit (docs/snapshots.md), and all piece
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .chains.spec import ChainSpec
+from .formats.atomic import check_writable
 from .formats.recording import Recording
 from .formats.recording_file import read_recording
 from .formats.recording_parts import Part, joined
@@ -57,16 +59,21 @@ def record(
 
     path: of the recording's file, which grows while the run goes on; None: it is in memory only.
     lanes: so many runs side by side.  variations: what differs between them, path -> a value for each lane, paths as
-    in `changed`: {"body.ball.friction": [0.1, 0.5]}; without `lanes` there are as many lanes as values.
+    in `changed`: {"body.ball.friction": [0.1, 0.5]}; without `lanes` there are as many lanes as values. There are
+    a million lanes at most.
     piece: intervals between frames that are run at once; None: a few, by the device.  progress: called after each.
     A lane that fails is NaN from then on, and its code says why; the run ends when none is left. A run that is
-    interrupted (Ctrl-C) leaves a file of what there is.
+    interrupted (Ctrl-C) leaves a file of what there is. A path that cannot be written, and frames that this machine's
+    memory does not hold, are refused before it begins.
     A planar chain is run alone and at once, with the keywords of `carom.chain_rollout`; the recording is its twin's.
     """
+    if path is not None:
+        check_writable(path)
     if isinstance(scene, ChainSpec):
         return _record_chain(scene, path, lanes, variations, {"title": title, "dtype": dtype, **keywords}, progress)
-    model, state, varied = compiled_lanes(scene, lanes, variations or {}, dtype)
     times = _times(keywords)
+    model, state, varied = compiled_lanes(scene, lanes, variations or {}, dtype)
+    _check_memory(len(times), state)
     size = _even(len(times) - 1, piece or _default_piece())
     results = counted(pieces(model, state, keywords, size), float(times[-1]), progress)
     first = Recording.of(scene, next(results), title=title, keywords=keywords, varied=varied, model=model)
@@ -138,6 +145,20 @@ def _times(keywords: Mapping[str, Any]) -> np.ndarray:
     if "duration" not in keywords:
         raise ValueError("duration is missing: say how long to run, in seconds")
     return frame_times(keywords["duration"], keywords.get("frame_dt", 1 / 60), keywords.get("max_dt", 1 / 240))
+
+
+def _check_memory(frames: int, state: State) -> None:
+    """That the frames of all lanes are no more than this machine's memory, where it says how much it has."""
+    needed = frames * sum(x.nbytes for x in (state.t, state.q, state.v))
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return
+    if needed > memory:
+        raise ValueError(
+            f"record: {frames} frames take {needed / 1e9:.3g} GB, and this machine has {memory / 1e9:.3g} GB: give a "
+            "shorter duration, a longer frame_dt, or fewer lanes"
+        )
 
 
 def _default_piece() -> int:

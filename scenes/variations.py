@@ -22,7 +22,7 @@ def compiled_lanes(
     """The model, the state, and the model's parameters that differ between lanes, each (lanes, ...)."""
     from ..integrators.rollout import tile
     from .compile import compile_scene
-    from .formats.settings import changed
+    from .formats.settings import changed, check_lanes
 
     if lanes is None and not variations:
         return *compile_scene(scene, dtype), {}
@@ -30,8 +30,8 @@ def compiled_lanes(
         lanes = len(values) if lanes is None else lanes
         if len(values) != lanes:
             raise ValueError(f"{path} has {len(values)} values for {lanes} lanes: give one for each")
-    if lanes is None or lanes < 1:
-        raise ValueError(f"there are {lanes} lanes: give at least 1")
+    lanes = 0 if lanes is None else lanes
+    check_lanes(lanes)
     known: dict[str, Any] = {}  # values that come back are compiled once
     found = []
     for lane in range(lanes):
@@ -44,7 +44,7 @@ def compiled_lanes(
         found.append(known[key])
     model, state = found[0]
     for lane, (other, _) in enumerate(found):
-        if other.topology != model.topology:
+        if other is not model and other.topology != model.topology:
             raise ValueError(
                 f"lane {lane} is another scene than lane 0, not the same one with other numbers: what may touch, the "
                 "kinds of shapes and the joints must be equal in all lanes"
@@ -67,9 +67,9 @@ def recompiled(recording: Recording) -> tuple[Model, State]:
 
 def _stacked(lanes: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
     """The arrays of these names, lanes first, where they are not equal in all lanes."""
-    found = {}
+    found, different = {}, {id(lane): lane for lane in lanes}
     for name in names:
-        arrays = {id(lane): np.asarray(getattr(lane, name)) for lane in lanes}
+        arrays = {key: np.asarray(getattr(lane, name)) for key, lane in different.items()}
         if len({x.tobytes() for x in arrays.values()}) > 1:
             found[name] = np.stack([arrays[id(lane)] for lane in lanes])
     return found

@@ -24,7 +24,7 @@ from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
 from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..clock import Frames
-from ..rollout import frame_times, intervals_of
+from ..rollout import MOST_LOG, WHOLE, check_count, frame_times, intervals_of
 from .lane import ChainStats, Lane, first_lane
 from .proposal import Bounds
 from .record import ChainEvents, Record, begun, events_of, frames_of, new_record, recorded
@@ -112,11 +112,13 @@ def chain_rollout(
         if not value > 0:
             raise ValueError(f"chain_rollout: {name} is {value!r}; it must be positive")
     times = frame_times(duration, frame_dt, max_dt)
+    check_count("max_ticks", max_ticks)
+    check_count("max_events", max_events, MOST_LOG)
     state = broadcast(model, state)
     function = control if callable(control) else None
     rows = ChainDrive() if control is None or callable(control) else per_interval(control, len(times) - 1, state)
     steps = math.ceil(frame_dt / max_dt)
-    ticks = (1000 + 20 * steps) * len(times) if max_ticks is None else max_ticks
+    ticks = min((1000 + 20 * steps) * len(times), WHOLE) if max_ticks is None else max_ticks
     dtype = state.x.dtype
     bounds = Bounds(*(jnp.asarray(b, dtype) for b in (max_dt, settle, tolerance)))
     rules = ChainRules(scheme, turns(model))

@@ -1,6 +1,29 @@
-"""The command line: `carom COMMAND`. What needs jax is imported inside the commands: `carom --help` answers at once."""
+"""The command line: `carom COMMAND`. What takes long to import is imported inside `main`, where Ctrl-C ends it well,
+and what needs jax inside the commands: `carom --help` answers at once."""
 
-from . import benchmarks, checks, comparing, files, library, runs  # noqa: F401  # commands register when imported
-from .app import app, main
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .interrupts import end_at_once
+
+if TYPE_CHECKING:
+    from .program import app as app
 
 __all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Runs what was typed, and leaves the process with an exit code."""
+    end_at_once()
+    from .program import app
+
+    app()
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .program import app
+
+    return app

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .app import WRONG, app
 from .output import complain
+from .program import WRONG, app
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

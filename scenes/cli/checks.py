@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .app import FAILED, app
 from .options import Dtype, Json, precision
 from .output import emit, err, say, table
+from .program import FAILED, app
 
 if TYPE_CHECKING:
     from ..library.playing import Outcome

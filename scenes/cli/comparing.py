@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from .app import app
 from .options import Dtype, Json, SceneName, blamed, opened, precision, target
 from .output import emit, err, say
+from .program import app
 
 
 @app.command()

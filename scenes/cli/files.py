@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .app import FAILED, app
+from .interrupts import gently
 from .options import Json, Robot, opened, precision, target
 from .output import emit, err, note, say
+from .program import FAILED, app
 from .progress import shown
 
 if TYPE_CHECKING:
@@ -61,11 +62,12 @@ def view(
         return
     from ..show.viewer import view as show
 
-    if is_file:
-        show(_read(Path(source)), port=port)
-        return
-    precision("")
-    show(opened(source, robot).spec, port=port)
+    if not is_file:
+        precision("")
+    scene = _read(Path(source)) if is_file else opened(source, robot).spec
+    with gently() as interrupts:
+        interrupts.begin()
+        show(scene, port=port)
 
 
 @app.command()

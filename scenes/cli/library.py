@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .app import app
 from .options import Json, Robot, SceneName, blamed, opened, precision, target
 from .output import emit, say, table
+from .program import app
 
 if TYPE_CHECKING:
     from ...engine.model import Model, Topology

@@ -122,11 +122,12 @@ def precision(dtype: str) -> str:
 
 
 def target(path: Path, suffixes: tuple[str, ...]) -> Path:
-    """A file to write, checked before the work begins."""
+    """A file to write, tried before the work begins."""
+    from ..formats.atomic import check_writable
+
     if path.suffix.lower() not in suffixes:
         raise typer.BadParameter(f"{path} must end in {' or '.join(suffixes)}", param_hint="--out")
     if not path.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {path.parent}: make it first", param_hint="--out")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise typer.BadParameter(f"{path} cannot be written", param_hint="--out")
+    check_writable(path)
     return path

@@ -11,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from ..formats.wording import MESSAGE, abridged
+
 
 def _console(stderr: bool) -> Console:
     shown = (sys.stderr if stderr else sys.stdout).isatty()
@@ -22,7 +24,7 @@ out, err = _console(stderr=False), _console(stderr=True)
 
 def complain(message: str) -> None:
     """One line on stderr."""
-    err.print(f"error: {' '.join(message.split())}", style="red", soft_wrap=True)
+    err.print(f"error: {abridged(' '.join(message.split()), MESSAGE)}", style="red", soft_wrap=True)
 
 
 def note(message: str) -> None:

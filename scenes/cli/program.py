@@ -13,10 +13,11 @@ from typing import Any
 import typer
 import typer.core
 
+from .interrupts import INTERRUPTED
 from .output import complain
 
 UsageError: Any = typer.BadParameter.__base__  # of click, which typer brings along in one place or another
-FAILED, WRONG, INTERRUPTED = 1, 2, 130
+FAILED, WRONG = 1, 2
 ORDER = ("run", "list", "info", "export", "plot", "view", "replay", "check", "compare", "bench")
 
 
@@ -41,7 +42,7 @@ class Commands(typer.core.TyperGroup):
                 complain(f"{error.format_message().rstrip('.')} ({command} --help tells more)")
         except typer.Abort:  # what older versions of typer make of Ctrl-C
             code = INTERRUPTED
-        except (ValueError, OSError, RuntimeError, ImportError) as error:
+        except (ValueError, OSError, RuntimeError, ImportError, MemoryError) as error:
             if os.environ.get("CAROM_TRACEBACK"):
                 raise
             words = _words(error)
@@ -58,6 +59,8 @@ def _words(error: Exception) -> str | None:
 
     if isinstance(error, RuntimeError) and not isinstance(error, SimulationError):
         return None
+    if isinstance(error, MemoryError):
+        return f"this machine has too little memory for it: {error or 'give less to do at once'}"
     if isinstance(error, ImportError):
         return _missing(error)
     if isinstance(error, OSError):
@@ -83,5 +86,4 @@ app = typer.Typer(
 )
 
 
-def main() -> None:
-    app()
+from . import benchmarks, checks, comparing, files, library, runs  # noqa: E402, F401  # commands register when imported

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ...engine.native.stages import watched
+from .interrupts import Gently, gently
 from .output import err
 
 if TYPE_CHECKING:
@@ -20,14 +21,18 @@ LONG = 0.5  # seconds: of shorter stages nothing is said where lines stay
 
 
 class Told:
-    """Called after each piece. pieces: so far.  first: seconds until the first was done, most of them of compiling;
+    """Called after each piece, from the first of which on Ctrl-C leaves what there is.
+
+    pieces: so far.  first: seconds until the first was done, most of them of compiling;
     seconds: after that, in which `simulated` seconds went by."""
 
-    def __init__(self, bar: Progress, task: object) -> None:
+    def __init__(self, bar: Progress, task: object, interrupts: Gently) -> None:
         self._bar, self._task, self._started = bar, task, time.perf_counter()
+        self._interrupts = interrupts
         self.pieces, self.first, self.seconds, self._from, self.simulated = 0, 0.0, 0.0, 0.0, 0.0
 
     def __call__(self, progress: running.Progress) -> None:
+        self._interrupts.begin()
         now = time.perf_counter() - self._started
         self.pieces += 1
         if self.pieces == 1:
@@ -60,5 +65,5 @@ def shown(name: str, lanes: int | None) -> Iterator[Told]:
             elif seconds > LONG and not err.is_terminal:
                 err.print(f"{name}{many}: {stage} took {seconds:.1f} s, the first time only")
 
-        with watched(compiling):
-            yield Told(bar, task)
+        with watched(compiling), gently() as interrupts:
+            yield Told(bar, task, interrupts)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .app import app
 from .options import Dtype, Json, Robot, SceneName, blamed, opened, precision, target
 from .output import emit, note, say
+from .program import app
 from .progress import shown
 from .summary import print_summary, summary
 
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 @app.command()
 def run(
     scene: SceneName,
-    time: Annotated[float | None, typer.Option(help="how long to run, in seconds")] = None,
+    time: Annotated[float | None, typer.Option(help="how long to run, in seconds; at most ten million frames")] = None,
     frame_dt: Annotated[float | None, typer.Option(help="time between recorded frames, in seconds")] = None,
-    max_dt: Annotated[float | None, typer.Option(help="longest step, in seconds")] = None,
-    window: Annotated[float | None, typer.Option(help="shortest step for the sake of impacts, in seconds")] = None,
+    max_dt: Annotated[
+        float | None, typer.Option(help="longest step, in seconds; at least a millionth of --frame-dt")
+    ] = None,
+    window: Annotated[
+        float | None, typer.Option(help="shortest step for the sake of impacts, in seconds; at least 1e-9")
+    ] = None,
     scheme: Annotated[str | None, typer.Option(help="exact | rk4 | lie_midpoint | semi_implicit")] = None,
     law: Annotated[str | None, typer.Option(help="of impacts: stronge | poisson | newton | ...")] = None,
     impacts: Annotated[str | None, typer.Option(help="several at one instant: sequential | simultaneous")] = None,
@@ -34,7 +38,7 @@ def run(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="change a number of the scene; repeatable")
     ] = None,
-    batch: Annotated[int | None, typer.Option(help="so many lanes, runs side by side", min=1)] = None,
+    batch: Annotated[int | None, typer.Option(help="so many lanes, runs side by side", min=1, max=1_000_000)] = None,
     vary: Annotated[
         list[str] | None,
         typer.Option(metavar="PATH=LOW:HIGH", help="spread a number over the lanes, or PATH=a,b,c; repeatable"),
@@ -74,6 +78,8 @@ def run(
     variations = _variations(vary or (), batch)
     found = opened(scene, robot)
     file = target(out or Path(f"{found.name}.npz"), (".npz",))
+    for suffix in (".png",) * plot + (".html",) * page:
+        target(file.with_suffix(suffix), (suffix,))
     used = precision("f64" if x64 else dtype)
     spec = found.spec
     for path, value in changes:

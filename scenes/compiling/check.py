@@ -14,6 +14,7 @@ import numpy as np
 
 from ...collision.plain import plain
 from ...collision.poses import Array
+from ..formats.wording import abridged, listed, shown
 
 MOST = 1e12  # of lengths, masses, moments and speeds, in SI units: what is larger leaves no room for its square
 RANGED = ("m", "m/s", "m/s^2", "rad/s", "kg", "kg m^2", "kg/m^3")
@@ -37,17 +38,15 @@ class SceneWarning(UserWarning):
 
 def reject(where: str, field: str, value: Any, must: str) -> NoReturn:
     """Raise; must: what the value must be, and after a colon what to do."""
-    shown = repr(plain(value))
-    shown = shown if len(shown) < 200 else shown[:200] + "..."
-    raise SceneError(f"{where}: {field} is {shown}; {must}", where, field)
+    raise SceneError(f"{abridged(where)}: {field} is {shown(plain(value))}; {must}", where, field)
 
 
 def reject_name(where: str, field: str, name: Any, known: Iterable[str], must: str) -> NoReturn:
     """Raise for a name that is not known, with the nearest known one as the suggestion."""
     known = [k for k in known if isinstance(k, str)]
     near = get_close_matches(str(name), known, n=1)
-    some = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
-    fix = f"did you mean {near[0]!r}?" if near else f"known are {some}" if known else "none is known"
+    some = listed(map(repr, known), 8)
+    fix = f"did you mean {abridged(near[0])!r}?" if near else f"known are {some}" if known else "none is known"
     reject(where, field, name, f"{must}: {fix}")
 
 

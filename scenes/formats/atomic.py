@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from .errors import FileError
 
 
 @contextlib.contextmanager
@@ -16,8 +19,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Whatever happens on the way, a full disk or a kill, `path` is what it was before. Killed, it leaves a hidden file
     `.NAME.PID.part` beside it.
     """
-    path = Path(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    path, part = Path(path), _part(path)
     try:
         with open(part, "wb") as file:
             yield file
@@ -28,6 +30,35 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             part.unlink()
         raise
     settle_folder(path.parent)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """That `replacing` can begin, and could end: raises FileError, before the work that is to be written.
+
+    Nothing is left of the trial, and a file of that name stays as it is.
+    """
+    part = _part(path)
+    try:
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if os.path.exists(path) and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        try:
+            open(part, "wb").close()
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink()
+    except (OSError, ValueError) as error:  # ValueError: a zero byte, or what no file system can spell
+        why = getattr(error, "strerror", None) or str(error)
+        raise FileError(path, f"it cannot be written ({why}): give another path") from None
+
+
+def _part(path: str | os.PathLike[str]) -> Path:
+    """The hidden file beside it."""
+    path = Path(path)
+    if not path.name:
+        raise FileError(path, "this is no name of a file: give another path")
+    return path.with_name(f".{path.name}.{os.getpid()}.part")
 
 
 def settle(file: BinaryIO) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from os import PathLike, fspath
 
+from .wording import MESSAGE, abridged
+
 
 class FileError(ValueError):
     """A file that cannot be read as what it should be: which, where in it, what stands there, and what to do.
@@ -13,4 +15,5 @@ class FileError(ValueError):
 
     def __init__(self, path: str | PathLike[str], message: str, line: int | None = None) -> None:
         self.path, self.line = fspath(path), line
-        super().__init__(f"{self.path}{f', line {line}' if line else ''}: {message}")
+        where = f"{abridged(self.path)}{f', line {line}' if line else ''}"
+        super().__init__(f"{where}: {abridged(message, MESSAGE)}")

@@ -8,12 +8,16 @@ world axes.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
+from ..compile import compile_scene
+from ..compiling.check import SceneError
 from ..spec import SceneSpec
 from .errors import FileError
 from .from_mjcf.compiled import Compiled
@@ -25,6 +29,7 @@ from .from_mjcf.loops import read_loops
 from .from_mjcf.motors import read_motors
 from .from_mjcf.shapes import shapes_of, statics_of
 from .report import Imported, ImportReport
+from .wording import listed
 
 LINE = re.compile(r",? *line(?: number=| )(\d+)", re.IGNORECASE)
 DEEP = 1e-4  # [m] overlaps that are told of: files are rounded
@@ -68,6 +73,7 @@ def import_mjcf(
     _note_overlaps(path, file, ledger)
     gravity = np.zeros(3) if "gravity" in file.off else file.m.opt.gravity
     scene = SceneSpec(gravity, links, statics, contact.rules, excluded, loops=loops)
+    _check(path, scene)
     return Imported(scene, ImportReport(path, ledger.items()))
 
 
@@ -96,10 +102,20 @@ def _compiled(path: str, keyframe: str | int | None, warned: list[str]) -> Compi
         return Compiled(m, off, on, m.qpos0, np.zeros(m.nv), np.zeros(m.nu))
     names = [m.key(k).name for k in range(m.nkey)]
     if keyframe not in names and not (type(keyframe) is int and 0 <= keyframe < m.nkey):
-        known = ", ".join(map(repr, names)) or "none"
+        known = listed(map(repr, names)) or "none"
         raise FileError(path, f"there is no keyframe {keyframe!r}; it has {known}")
     k = keyframe if type(keyframe) is int else names.index(keyframe)
     return Compiled(m, off, on, m.key_qpos[k], m.key_qvel[k], m.key_ctrl[k])
+
+
+def _check(path: str, scene: SceneSpec) -> None:
+    """Whatever compile_scene rejects, MuJoCo's numbers that are none among it. Loops are its caller's to close."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of meshes: the caller's own compile_scene says so
+            compile_scene(replace(scene, loops=()), overlaps="ignore")
+    except SceneError as error:
+        raise FileError(path, str(error)) from None
 
 
 def _note_overlaps(path: str, file: Compiled, ledger: Ledger) -> None:

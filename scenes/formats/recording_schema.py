@@ -14,6 +14,7 @@ from ...engine.results import renumbered
 from ...integrators.recording import Events
 from .errors import FileError
 from .recording import Recording
+from .recording_keywords import check_keywords
 from .recording_parts import Part
 
 SCHEMA = 2  # 1: codes may have their former numbers
@@ -82,13 +83,22 @@ def checked(head: Mapping[str, np.ndarray], part: Part) -> tuple[dict[str, Any],
     for name, (x, shape) in shapes.items():
         if x.shape != (*lanes, *shape) or x.dtype.kind not in "iuf":
             raise ValueError(f"{name} has the shape {x.shape} and the type {x.dtype}, t the shape {t.shape}")
-    if not 1 <= t.ndim <= 2 or not rows:
+    if not 1 <= t.ndim <= 2 or not t.size or not rows:
         raise ValueError(f"t has the shape {t.shape}, events_t {columns['t'].shape}")
     if count.min(initial=0) < 0 or count.max(initial=0) > rows[0]:
         raise ValueError(f"it counts {count.max()} impacts, and has room for {rows[0]}")
     keywords, provenance = (json.loads(str(head[name])) for name in ("keywords", "provenance"))
     if not isinstance(keywords, dict) or not isinstance(provenance, dict):
         raise ValueError("its keywords and provenance must be tables")
+    if not all(isinstance(text, str) for text in provenance.values()):
+        raise ValueError("its provenance must be texts")
+    check_keywords(keywords, chain="chain" in provenance)
+    piece, varied = head["piece"], _named(head, "varied_")
+    if piece.shape or piece.dtype.kind not in "iu" or not 0 <= piece < 2**31:
+        raise ValueError("its piece is no whole number of frames")
+    for name, x in varied.items():
+        if x.shape[:1] != lanes or x.dtype.kind not in "biuf":
+            raise ValueError(f"its {name} has the shape {x.shape} and the type {x.dtype}, the lanes the shape {lanes}")
     return keywords, provenance
 
 

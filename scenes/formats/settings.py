@@ -9,10 +9,8 @@ Paths go from the scene inwards, with dots: `gravity`, `gravity.2`, `body.ball.m
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from math import isfinite
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,9 +18,15 @@ import numpy as np
 from ...collision.plain import plain
 from ..chains.spec import refuse_chain
 from ..spec import PairSpec, SceneSpec
+from .toml_limits import LimitError, load_toml
 from .toml_plain import Place, suggest
 from .toml_reading import read_field
 from .toml_values import key_of
+from .wording import abridged, listed, shown
+
+LONGEST = 1000  # characters of a path
+MOST_LANES = 1_000_000  # of a batch that is recorded
+LARGEST = 1e300  # end of a range, that differences of two can be computed
 
 
 def changed(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
@@ -31,6 +35,8 @@ def changed(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
     value: as the field's, or as a file has it (tables for joints and shapes); checked for its type. None: the default
     of a field that may be None. Raises ValueError where the path leads nowhere.
     """
+    if len(path) > LONGEST:
+        raise ValueError(f"{abridged(path)} has {len(path)} characters, the path of a setting has {LONGEST} at most")
     refuse_chain(scene, path)
     return _changed(scene, path.split("."), plain(value), path)
 
@@ -43,24 +49,32 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 def variation_values(text: str, lanes: int) -> tuple[str, list[Any]]:
     """Path and one value a lane, from "PATH=low:high", equally spaced, or from "PATH=a,b,c", repeated over lanes."""
+    check_lanes(lanes)
     path, values = _split(text, "body.ball.friction=0.1:0.9")
     if ":" not in values:
         given = _value(path, f"[{values}]")
         if len(given) > lanes:
             raise ValueError(
-                f"{path}: {len(given)} values are too many for {lanes} lanes: leave some out, or add lanes"
+                f"{abridged(path)}: {len(given)} values are too many for {lanes} lanes: leave some out, or add lanes"
             )
         return path, [given[lane % len(given)] for lane in range(lanes)]
-    ends = [_value(path, end) for end in values.split(":")]
-    if len(ends) != 2 or not all(type(end) in (int, float) and isfinite(end) for end in ends):
-        raise ValueError(f"{path}: {values!r} is not a range: write low:high, such as 0.1:0.9, or a list a,b,c")
+    ends = [_value(path, end) for end in values.split(":", 2)]
+    if len(ends) != 2 or not all(type(end) in (int, float) and abs(end) <= LARGEST for end in ends):
+        raise ValueError(
+            f"{abridged(path)}: {shown(values)} is not a range: write low:high, such as 0.1:0.9, or a list a,b,c"
+        )
     return path, np.linspace(ends[0], ends[1], lanes).tolist()
+
+
+def check_lanes(lanes: int) -> None:
+    if not 1 <= lanes <= MOST_LANES:
+        raise ValueError(f"there are {shown(lanes)} lanes: give at least 1, and at most {MOST_LANES}")
 
 
 def _split(text: str, example: str) -> tuple[str, str]:
     path, equals, value = (part.strip() for part in text.partition("="))
     if not (path and equals and value):
-        raise ValueError(f"{text!r} is not a setting: write PATH=VALUE, such as {example}")
+        raise ValueError(f"{shown(text)} is not a setting: write PATH=VALUE, such as {example}")
     return path, value
 
 
@@ -68,11 +82,16 @@ def _value(path: str, text: str) -> Any:
     if re.fullmatch(r"[A-Za-z_][\w-]*", text) and text not in ("true", "false", "inf", "nan"):
         return text
     try:
-        tables = tomllib.loads(f"value = {text}")
+        tables = load_toml(f"value = {text}")
+    except LimitError as error:
+        raise ValueError(f"{abridged(path)}: {shown(text)} is no value: {error}") from None
     except ValueError:
         tables = {}
     if tables.keys() != {"value"} or tables["value"] == []:
-        raise ValueError(f"{path}: {text!r} is no value: write a number, a list such as [0, 0, 1], or a text in quotes")
+        raise ValueError(
+            f"{abridged(path)}: {shown(text)} is no value: write a number, a list such as [0, 0, 1], or a text in "
+            "quotes"
+        )
     return tables["value"]
 
 
@@ -84,7 +103,9 @@ def _changed(thing: Any, parts: list[str], value: Any, path: str) -> Any:
         return _field_changed(thing, parts[0], parts[1:], value, path)
     if isinstance(thing, tuple):
         return _items_changed(thing, parts, value, path)
-    raise ValueError(f"{path}: there is nothing in it to be called {parts[0]!r}, for it is {thing!r}: set all of it")
+    raise ValueError(
+        f"{path}: there is nothing in it to be called {parts[0]!r}, for it is {shown(thing)}: set all of it"
+    )
 
 
 def _field_changed(thing: Any, key: str, rest: list[str], value: Any, path: str) -> Any:
@@ -103,14 +124,29 @@ def _items_changed(things: tuple[Any, ...], parts: list[str], value: Any, path: 
     labels = [(label, k) for k, thing in enumerate(things) for label in _labels(thing, k)]
     found: dict[int, list[str]] = {}  # each item, and the parts that remain
     for n in range(1, len(parts) + 1):
-        pattern = re.escape(".".join(parts[:n])).replace(r"\*", ".*")
-        found |= {k: parts[n:] for label, k in labels if re.fullmatch(pattern, label)}
+        pattern = ".".join(parts[:n])
+        found |= {k: parts[n:] for label, k in labels if _matches(pattern, label)}
     if not found:
         dots = min((label.count(".") for label, _ in labels), default=0)
         _nowhere(path, ".".join(parts[: dots + 1]), dict(labels))
     if _is_made(things) and not all(found.values()) and not is_dataclass(value):
-        raise ValueError(f"{path}: {value!r} cannot stand for all of it: add to the path which field is meant")
+        raise ValueError(f"{path}: {shown(value)} cannot stand for all of it: add to the path which field is meant")
     return tuple(_changed(thing, found[k], value, path) if k in found else thing for k, thing in enumerate(things))
+
+
+def _matches(pattern: str, label: str) -> bool:
+    """Whether each * of the pattern can stand for some of the label; in time that does not grow with their number."""
+    first, *others = pattern.split("*")
+    if not others:
+        return pattern == label
+    *inner, last = others
+    at = len(first)
+    for piece in inner:
+        found = label.find(piece, at)  # the first place is the best: it leaves most for those that follow
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return label.startswith(first) and label.endswith(last) and at + len(last) <= len(label)
 
 
 def _labels(thing: Any, k: int) -> tuple[str, ...]:
@@ -128,5 +164,5 @@ def _is_made(value: Any) -> bool:
 
 def _nowhere(path: str, part: str, known: Mapping[str, Any]) -> NoReturn:
     near = suggest(part, known)
-    listed = f" (there are {', '.join(known)})" if near.startswith("did") else ""
-    raise ValueError(f"{path}: there is no {part!r}: {near}{listed}")
+    others = f" (there are {listed(known, 20)})" if near.startswith("did") else ""
+    raise ValueError(f"{path}: there is no {part!r}: {near}{others}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
@@ -21,6 +20,7 @@ from ..compiling.order import who
 from ..spec import SceneSpec
 from .atomic import replacing
 from .errors import FileError
+from .toml_limits import LimitError, check_size, load_toml
 from .toml_lines import Keys, line_of
 from .toml_plain import WrongValue
 from .toml_reading import read_scene
@@ -39,8 +39,10 @@ def read_toml(path: FilePath) -> SceneSpec:
 def parse_toml(text: str, path: FilePath = "<text>") -> SceneSpec:
     """The scene in a text, paths of meshes as they stand.  path: what errors call it. Raises FileError."""
     try:
-        tables = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # of its own kind; numbers and nests of a size that Python refuses
+        tables = load_toml(text)
+    except LimitError as error:
+        raise FileError(path, str(error), error.line) from None
+    except ValueError as error:
         raise FileError(path, *_syntax(str(error), text)) from None
     try:
         return read_scene(tables)
@@ -101,12 +103,16 @@ def _keys(scene: SceneSpec, error: SceneError) -> Keys:
 
 def _text_of(path: FilePath) -> str:
     try:
+        check_size(os.path.getsize(path))
         data = Path(path).read_bytes()
+    except LimitError as error:
+        raise FileError(path, str(error)) from None
     except FileNotFoundError:
         message = f"there is no such file: give a path that is absolute, or relative to {os.getcwd()!r}"
         raise FileError(path, message) from None
-    except OSError as error:
-        raise FileError(path, f"it cannot be read ({error.strerror}): give the path of a TOML file") from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte in it
+        why = getattr(error, "strerror", None) or str(error)
+        raise FileError(path, f"it cannot be read ({why}): give the path of a TOML file") from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from .toml_lines import Keys
 from .toml_values import NONE, spelled
+from .wording import abridged, listed
 
 
 class WrongValue(ValueError):
@@ -32,12 +33,11 @@ class Place(NamedTuple):
 
     def reject(self, key: str, value: Any, must: str, *inside: int) -> NoReturn:
         """inside: indices of the wrong item, where the value is a list."""
-        shown = spelled(value)
-        shown = shown if len(shown) < 200 else shown[:200] + "..."
-        raise WrongValue((*self.keys, key, *inside), f"{self.who}: {key} is {shown}; {must}")
+        shown = abridged(spelled(value))
+        raise WrongValue((*self.keys, key, *inside), f"{abridged(self.who)}: {abridged(key)} is {shown}; {must}")
 
     def missing(self, key: str, wanted: str) -> NoReturn:
-        raise WrongValue(self.keys, f"{self.who}: {key} is missing; add {key}, {wanted}")
+        raise WrongValue(self.keys, f"{abridged(self.who)}: {key} is missing; add {key}, {wanted}")
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -45,8 +45,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
     known = list(known)
     near = get_close_matches(name, known, n=1)
     if near:
-        return f"did you mean {spelled(near[0])}?"
-    return f"known are {', '.join(map(spelled, known))}" if known else "there is none"
+        return f"did you mean {abridged(spelled(near[0]))}?"
+    return f"known are {listed(map(spelled, known), 20)}" if known else "there is none"
 
 
 def is_list(value: Any) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
+from ..formats.wording import listed, shown
 from . import (
     balls,
     billiards,
@@ -65,6 +66,6 @@ def library_entry(name: str) -> Entry:
     known = SCENES | CHAINS
     if name not in known:
         near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the library has {', '.join(known)}"
-        raise ValueError(f"no scene named {name!r}: {hint}")
+        hint = f"did you mean {near[0]!r}?" if near else f"the library has {listed(known)}; `carom list` shows all"
+        raise ValueError(f"no scene named {shown(name)}: {hint}")
     return known[name]

@@ -1,0 +1,60 @@
+"""Ctrl-C: ends the program at once, with exit code 130; where something is kept by then, by a KeyboardInterrupt.
+
+An exception would not do for all of it: while modules are imported, or a library calls back, some are swallowed, and
+others come out as tracebacks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+INTERRUPTED = 130
+SHOW_CURSOR = "\x1b[?25h"  # which bars of progress hide
+
+
+def end_at_once() -> None:
+    """From here on Ctrl-C ends the program."""
+    signal.signal(signal.SIGINT, _end)
+
+
+class Gently:
+    """begun: whether there is something to keep.  interrupted: whether Ctrl-C came since then."""
+
+    def __init__(self) -> None:
+        self.begun = self.interrupted = False
+
+    def begin(self) -> None:
+        """From here on Ctrl-C raises KeyboardInterrupt. Called again, so does one that was swallowed."""
+        if self.interrupted:
+            raise KeyboardInterrupt
+        if not self.begun and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self._interrupt)
+        self.begun = True
+
+    def _interrupt(self, *_: Any) -> NoReturn:
+        self.interrupted = True
+        raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def gently() -> Iterator[Gently]:
+    """In the block Ctrl-C can be made an exception; behind it, it is what it was before."""
+    before, mode = signal.getsignal(signal.SIGINT), Gently()
+    try:
+        yield mode
+    finally:
+        if mode.begun and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _end(*_: Any) -> NoReturn:
+    shown = sys.stderr is not None and sys.stderr.isatty()
+    with contextlib.suppress(OSError):
+        os.write(2, f"{SHOW_CURSOR if shown else ''}interrupted\n".encode())
+    os._exit(INTERRUPTED)

@@ -1,0 +1,57 @@
+"""Keywords of a recording's run, as its file says them: those that a rollout takes, with values that it can be given.
+
+What they may be is read off the rollout's signature: a new keyword needs nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+
+from .recording import NOT_KEPT
+from .wording import shown
+
+# annotation of a keyword, without its "| None" -> what JSON has for it, and what that is called
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "float": ((int, float), "a number"),
+    "int": ((int,), "a whole number"),
+    "str": ((str,), "a text"),
+    "bool": ((bool,), "true or false"),
+}
+
+
+def check_keywords(keywords: Mapping[str, Any], chain: bool) -> None:
+    """Raises ValueError.  chain: whether they are of `carom.chain_rollout`."""
+    from ...integrators.planar.rollout import chain_rollout
+    from ...integrators.rollout import check_times, rollout
+
+    parameters = signature(chain_rollout if chain else rollout).parameters
+    for name, value in keywords.items():
+        known = parameters.get(name)
+        if known is None or known.kind is not Parameter.KEYWORD_ONLY or name in NOT_KEPT:
+            raise ValueError(f"it was run with {shown(name)}, which this version of Carom does not know")
+        kind = str(known.annotation)
+        if value is None and kind.endswith("None"):
+            continue
+        types, called = KINDS.get(kind.removesuffix(" | None"), ((), ""))
+        if not types:
+            _check_drive(name, value, chain)
+        elif type(value) not in types:
+            raise ValueError(f"its {name} is {shown(value)}, and must be {called}")
+    if "duration" in keywords:
+        given = {name: keywords[name] for name in ("frame_dt", "max_dt") if name in keywords}
+        check_times(keywords["duration"], **given)
+
+
+def _check_drive(name: str, value: Any, by_name: bool) -> None:
+    """Control or forces: numbers, or what is left of a function.  by_name: whether there may be numbers by name."""
+    if isinstance(value, dict) and isinstance(value.get("function"), str):
+        return
+    if isinstance(value, dict) and by_name:
+        for field, numbers in value.items():
+            _check_drive(f"{name}.{field}", numbers, by_name=False)
+    elif np.asarray(value).dtype.kind not in "iuf":
+        raise ValueError(f"its {name} is {shown(value)}, and must be made of numbers")

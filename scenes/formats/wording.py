@@ -1,0 +1,35 @@
+"""Values, names and paths of any size, in messages that a person can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+FEW = 10  # names in a list
+LENGTH = 200  # characters of a value, a name or a path
+MESSAGE = 2000  # characters of a whole message
+
+
+def abridged(text: str, most: int = LENGTH) -> str:
+    """A text as it is; the beginning and the end of a longer one, with dots between them."""
+    if len(text) <= most:
+        return text
+    head = most * 2 // 3
+    return f"{text[:head]} ... {text[head - most :]}"
+
+
+def shown(value: Any) -> str:
+    """A value as Python writes it, in few characters."""
+    try:
+        return abridged(repr(value))
+    except ValueError:
+        return "a whole number of thousands of digits"  # which Python does not write
+    except RecursionError:
+        return "a list in lists, too deep to show"
+
+
+def listed(names: Iterable[str], most: int = FEW) -> str:
+    """The first of the names, and how many more there are."""
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(abridged(name) for name in names[:most]) + more

@@ -30,5 +30,5 @@ def windows(model: Model) -> tuple[Window, ...]:
 
 
 def _window(grid: tuple[int, int], cell: Array, width: float) -> Window:
-    rows, columns = (min(n - 1, int(np.ceil(width / d)) + 2) for n, d in zip(grid, cell, strict=False))
+    rows, columns = (int(min(n - 1, np.ceil(width / d) + 2)) for n, d in zip(grid, cell, strict=False))
     return rows, columns

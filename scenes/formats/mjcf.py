@@ -73,7 +73,8 @@ def import_mjcf(
     _note_overlaps(path, file, ledger)
     gravity = np.zeros(3) if "gravity" in file.off else file.m.opt.gravity
     scene = SceneSpec(gravity, links, statics, contact.rules, excluded, loops=loops)
-    _check(path, scene)
+    if links:
+        _check(path, scene)
     return Imported(scene, ImportReport(path, ledger.items()))
 
 

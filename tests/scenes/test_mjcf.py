@@ -359,6 +359,22 @@ def test_wrong_files_get_one_message_with_the_line(tmp_path, xml, line, what):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("geom", "why"),
+    [
+        ("size='1e20'", "radius is .*no number in it may be larger than"),
+        ("size='1' pos='1e13 0 0'", "position is .*no number in it may be larger than"),
+        ("size='1' friction='-1'", "friction is -1.0; it must not be negative"),
+    ],
+)
+def test_what_cannot_be_a_scene_is_refused_with_the_file(tmp_path, geom, why):
+    static = "<geom name='floor' type='plane' size='1 1 1' friction='2'/>"
+    with pytest.raises(FileError, match=why):
+        scene_of(
+            tmp_path, f"<mujoco><worldbody>{static}<body><joint/><geom mass='1' {geom}/></body></worldbody></mujoco>"
+        )
+
+
 def test_no_such_file():
     with pytest.raises(FileError, match=r"nowhere\.xml"):
         import_mjcf("nowhere.xml")

@@ -78,3 +78,9 @@ def test_wrong_options(tmp_path):
         import_urdf(path, q0={"jj": 1.0})
     with pytest.raises(FileError, match=r"q0 is .*within the limits"):
         import_urdf(path, q0={"j": 7.0})
+
+
+def test_an_inertia_too_large_has_none_nearest(tmp_path):
+    path = written(tmp_path, GOOD.replace('ixx="0.3"', 'ixx="1e308"'))
+    with pytest.raises(FileError, match="inertia is"):
+        import_urdf(path, floating=True, inertias="nearest")

@@ -8,7 +8,7 @@ Carom the geometric mean: geoms of equal friction form a material, and rules bet
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from math import isclose, sqrt
 from typing import Any, NamedTuple
 
@@ -110,7 +110,7 @@ def _materials(
     rules: dict[tuple[Surface, Surface], float] = {}
     for a, b in combinations_with_replacement(surfaces, 2):
         mu = _between(a, b, surfaces[b])
-        if not isclose(mu, sqrt(own[a] * own[b]), rel_tol=1e-12):
+        if not isclose(mu, sqrt(abs(own[a] * own[b])), rel_tol=1e-12):
             rules[a, b] = mu
     names = {s: f"surface {k}, friction {own[s]:g}" for k, s in enumerate(surfaces)} if rules else {}
     materials = {g: (own[s], names.get(s)) for s, geoms in surfaces.items() for g in geoms}
@@ -139,10 +139,13 @@ def exclusions(file: Compiled, names: dict[int, list[str]], ledger: Ledger) -> t
     m, welded = file.m, file.m.body_weldid
     found: dict[tuple[str, str], None] = {}
     bodies = [(int(s) >> 16, int(s) & 0xFFFF) for s in m.exclude_signature]
+    members: dict[int, list[int]] = {}
+    for b, weld in enumerate(welded.tolist()):
+        members.setdefault(weld, []).append(b)
     for b in range(m.nbody):  # Carom leaves out neighbours itself where one joint stands between them
-        inner = welded[m.body_parentid[b]]
+        inner = int(welded[m.body_parentid[b]])
         if m.body_jntnum[b] > 1 and inner:
-            bodies += [(x, y) for x in range(m.nbody) for y in range(m.nbody) if (welded[x], welded[y]) == (b, inner)]
+            bodies += product(members.get(b, []), members[inner])
     for x, y in bodies:
         found |= {(a, b): None for a in names.get(x, []) for b in names.get(y, []) if file.moves(x) or file.moves(y)}
     for s in m.exclude_signature.tolist():

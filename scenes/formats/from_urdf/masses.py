@@ -14,7 +14,7 @@ import numpy as np
 
 from ....collision.mass import MassProperties, combine
 from ....collision.poses import Array
-from ...compiling.check import SceneError
+from ...compiling.check import MOST, SceneError
 from ...compiling.inertia import link_mass
 from ...joint_specs import Fixed, Floating
 from ...spec import LinkSpec
@@ -68,7 +68,9 @@ def _one_body(
     if isinstance(first.joint, Fixed):
         notes.add("ignored", node, what, f"it is fixed to the world, and does not matter. {flaw}")
         return [_massless(first), *others]
-    nearest = _with(first, replace(body, inertia=_nearest(body.inertia)))
+    small = np.abs(body.inertia).max() <= MOST  # what is too large, or no number, stays so
+    inertia = _nearest(body.inertia) if small else body.inertia
+    nearest = _with(first, replace(body, inertia=inertia))
     if inertias == "nearest" and _flaw(nearest) is None:
         notes.add("approximated", node, what, f"the nearest inertia that a body can have, instead. {flaw}")
         return [nearest, *others]

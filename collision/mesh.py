@@ -17,9 +17,9 @@ from .meshes.surfaces import Floats, Ints, MeshError, Surface, areas, is_closed,
 
 LARGE, SMALL = 10.0, 1e-3  # [m] sizes at which a file is likely to be in other units than metres
 EXTREME = 1e30  # [m], and one over it: the fifth power of a size, as inertia has it, must be a number
-FORMATS = ("stl", "obj", "ply", "off", "glb")  # trimesh reads more, and archives, which may unpack to a thousandfold
+FORMATS = ("stl", "obj", "ply", "off", "glb", "dae")  # trimesh reads archives too, which unpack to a thousandfold
 MOST = 2**28  # bytes of a file
-GIVE = "give an STL, OBJ, PLY, OFF or GLB file"
+GIVE = "give an STL, OBJ, PLY, OFF, GLB or DAE file"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def load_mesh(source: Any, scale: Any = 1.0) -> Surface:
 def inspect_mesh(source: Any, scale: Any = 1.0) -> tuple[Surface, MeshReport]:
     """The repaired surface and what there is to say of it.
 
-    source: path of an STL, OBJ, PLY, OFF or GLB file of 256 MB at most (its parts in their places, as one mesh), or a
+    source: path of an STL, OBJ, PLY, OFF, GLB or DAE file of 256 MB at most (its parts in their places, as one mesh), or a
     pair of arrays: vertices (n, 3) and faces (m, 3).
     scale: one factor or three, finite and not zero; negative ones mirror.
     """

@@ -108,7 +108,7 @@ class ConvexHull(Shape):
 class Mesh(Shape):
     """A triangle mesh. Its mass is that of the inside of its surface, which must be closed then.
 
-    source: path of an STL, OBJ, PLY, OFF or GLB file, or a trimesh object (anything with vertices (n, 3) [m] and
+    source: path of an STL, OBJ, PLY, OFF, GLB or DAE file, or a trimesh object (anything with vertices (n, 3) [m] and
     faces (m, 3)), which is kept as the pair (vertices, faces).
     scale: one factor or three, e.g. 0.001 for a file in millimetres; negative ones mirror.
     convex: what collides in place of the mesh.

@@ -12,7 +12,7 @@ import pytest
 import trimesh
 
 from carom.collision import mesh
-from carom.collision.mesh import inspect_mesh, load_mesh
+from carom.collision.mesh import FORMATS, inspect_mesh, load_mesh
 from carom.collision.meshes.hulls import MAX_HULL_VERTICES, above, as_hull, convex_hull, outlines, reduced_hull
 from carom.collision.meshes.repair import clustered, consistent_winding
 from carom.collision.meshes.surfaces import MeshError, is_closed, signed_volume, solid_moments
@@ -47,7 +47,7 @@ def rng():
 # files
 
 
-@pytest.mark.parametrize("suffix", ["stl", "stl_ascii", "obj", "ply", "off", "glb"])
+@pytest.mark.parametrize("suffix", ["stl", "stl_ascii", "obj", "ply", "off", "glb", "dae"])
 def test_formats_hold_the_same_box(tmp_path, suffix):
     path = tmp_path / f"box.{suffix.removesuffix('_ascii')}"
     BOX.export(path, file_type=suffix)
@@ -276,13 +276,18 @@ def _bomb() -> bytes:
     return file.getvalue()
 
 
+# nine entities, each ten of the one before: 3 GB
+ENTITIES = b"<!DOCTYPE COLLADA [<!ENTITY e0 'mesh'>%s]><COLLADA>&e9;</COLLADA>" % b"".join(
+    b"<!ENTITY e%d '%s'>" % (k, b"&e%d;" % (k - 1) * 10) for k in range(1, 10)
+)
 STL_HEADER, TEXT = b"\0" * 80, b"this is not a mesh\n" * 50
 # trimesh takes it for a text, and what comes of that depends on whether it has chardet
 NOT_BINARY = "cannot read it|no triangles"
 BAD_FILES = {
-    **{f"empty.{suffix}": (b"", "the file is empty") for suffix in ("stl", "obj", "ply", "glb", "off")},
-    **{f"text.{suffix}": (TEXT, "") for suffix in ("stl", "obj", "ply", "glb", "off")},
-    **{f"bytes.{suffix}": (np.random.default_rng(0).bytes(4000), "") for suffix in ("stl", "obj", "ply", "glb", "off")},
+    **{f"empty.{suffix}": (b"", "the file is empty") for suffix in FORMATS},
+    **{f"text.{suffix}": (TEXT, "") for suffix in FORMATS},
+    **{f"bytes.{suffix}": (np.random.default_rng(0).bytes(4000), "") for suffix in FORMATS},
+    "entities.dae": (ENTITIES, "cannot read it"),
     "no_triangles.stl": (b"solid x\nendsolid x\n", "no triangles"),
     "none.stl": (STL_HEADER + struct.pack("<I", 0), "no triangles"),
     "four_billion.stl": (STL_HEADER + struct.pack("<I", 4_000_000_000) + b"\0" * 500, NOT_BINARY),

@@ -141,13 +141,13 @@ def rollout(
     frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides. A run has
         at most ten million frames.
     max_dt: longest step [s], at least a millionth of frame_dt.
-        Impacts are located in time whatever it is; it bounds the steps of trees, of driven free
-        bodies, and of resting contacts, which are of order 4, 4 and 2 in it. Free flight has no step error.
+        Impacts are located in time whatever it is; it bounds the steps of trees, of driven free bodies, and of resting
+        contacts, which are of order 4, 4 and 2 in it. Free flight has no step error.
     window: shortest step for the sake of what touches [s], at least 1e-9.
-        None: every impact is located in time, however many there
-        are. Where one is nearer than this, a step of so much is taken instead, and what may touch in it is resolved
-        together, at its start, by the law of simultaneous impacts; `stats.windows` counts these. Nothing passes through
-        anything either way. No derivatives. 1e-3 makes a heap of hundreds of bodies come down in useful time.
+        None: every impact is located in time, however many there are. Where one is nearer than this, a step of so much
+        is taken instead, and what may touch in it is resolved together, at its start, by the law of simultaneous
+        impacts; `stats.windows` counts these. Nothing passes through anything either way. No derivatives. 1e-3 makes a
+        heap of hundreds of bodies come down in useful time.
     control: what the motors are told: None (their targets), (nv,), one row a frame (frames - 1, ..., nv), or a
         function (model, state, t) -> (..., nv) called every step.
     forces: from outside, along the degrees of freedom [N m, N], given as control is; `J.T @ wrench` pushes a link.

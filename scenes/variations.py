@@ -32,6 +32,7 @@ def compiled_lanes(
             raise ValueError(f"{path} has {len(values)} values for {lanes} lanes: give one for each")
     lanes = 0 if lanes is None else lanes
     check_lanes(lanes)
+    compile_scene(scene, dtype, overlaps="ignore")  # which is recorded, and must be right where lanes change it too
     known: dict[str, Any] = {}  # values that come back are compiled once
     found = []
     for lane in range(lanes):

@@ -101,7 +101,7 @@ def _events(spec: ChainSpec, model: Any, result: ChainRollout) -> Events:
     link = joint + 1  # see `chain_twin`
     chain, _ = checked_chain(spec)
     g = len(chain.normal)
-    normal = np.where(at_limit[:, None], 0, chain.normal[ground] if g else 0.0)
+    normal = np.where(at_limit[:, None], 0, chain.normal[ground] if g else np.zeros((count, 2)))
     rows = {pair: row for row, pair in enumerate(model.topology.pairs)}
     pair = [-1 if held else rows[i, g + 2 * k] for held, i, k in zip(at_limit, ground, joint, strict=True)]
     bodies = np.stack([link, np.where(at_limit, link + 1, -1)], -1)

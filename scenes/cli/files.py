@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .interrupts import gently
+from .interrupts import raise_it
 from .options import Json, Robot, opened, precision, target
 from .output import emit, err, note, say
 from .program import FAILED, app
@@ -65,9 +65,8 @@ def view(
     if not is_file:
         precision("")
     scene = _read(Path(source)) if is_file else opened(source, robot).spec
-    with gently() as interrupts:
-        interrupts.begin()
-        show(scene, port=port)
+    raise_it()
+    show(scene, port=port)
 
 
 @app.command()

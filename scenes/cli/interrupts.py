@@ -1,7 +1,7 @@
-"""Ctrl-C: ends the program at once, with exit code 130; where something is kept by then, by a KeyboardInterrupt.
+"""Ctrl-C: ends the program at once, with exit code 130; a run that has left something, once its piece is done.
 
-An exception would not do for all of it: while modules are imported, or a library calls back, some are swallowed, and
-others come out as tracebacks.
+An exception does not do: while modules are imported, or a library calls back, some are swallowed, and others come out
+as tracebacks.
 """
 
 from __future__ import annotations
@@ -23,28 +23,34 @@ def end_at_once() -> None:
     signal.signal(signal.SIGINT, _end)
 
 
+def raise_it() -> None:
+    """From here on Ctrl-C raises KeyboardInterrupt, for what does nothing but wait for it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class Gently:
-    """begun: whether there is something to keep.  interrupted: whether Ctrl-C came since then."""
+    """begun: whether there is something to keep.  interrupted: whether Ctrl-C came since then; a second one ends the
+    program at once."""
 
     def __init__(self) -> None:
         self.begun = self.interrupted = False
 
     def begin(self) -> None:
-        """From here on Ctrl-C raises KeyboardInterrupt. Called again, so does one that was swallowed."""
+        """From here on Ctrl-C is kept for the next call of this, which raises KeyboardInterrupt."""
         if self.interrupted:
             raise KeyboardInterrupt
         if not self.begun and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self._interrupt)
         self.begun = True
 
-    def _interrupt(self, *_: Any) -> NoReturn:
+    def _interrupt(self, *_: Any) -> None:
         self.interrupted = True
-        raise KeyboardInterrupt
+        signal.signal(signal.SIGINT, _end)
 
 
 @contextlib.contextmanager
 def gently() -> Iterator[Gently]:
-    """In the block Ctrl-C can be made an exception; behind it, it is what it was before."""
+    """In the block Ctrl-C can be kept; behind it, it is what it was before."""
     before, mode = signal.getsignal(signal.SIGINT), Gently()
     try:
         yield mode

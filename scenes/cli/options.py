@@ -58,7 +58,7 @@ def opened(source: str, robot: Sequence[str] | None = None) -> Opened:
         entry = library_entry(source)
         return Opened(source, entry.build(**entry.play.parameters), entry.play.keywords)
     path, report = Path(source), None
-    suffix = path.suffix.lower() if path.is_file() else ""
+    suffix = path.suffix.lower() if os.path.isfile(source) else ""
     if suffix in (".urdf", ".xacro"):
         from ..formats.urdf import import_urdf
 
@@ -102,7 +102,7 @@ def blamed(source: str) -> Iterator[None]:
     try:
         yield
     except SceneError as error:
-        if not Path(source).is_file():
+        if not os.path.isfile(source):
             raise
         raise located(source, error) from None
 
@@ -127,7 +127,7 @@ def target(path: Path, suffixes: tuple[str, ...]) -> Path:
 
     if path.suffix.lower() not in suffixes:
         raise typer.BadParameter(f"{path} must end in {' or '.join(suffixes)}", param_hint="--out")
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         raise typer.BadParameter(f"there is no folder {path.parent}: make it first", param_hint="--out")
     check_writable(path)
     return path

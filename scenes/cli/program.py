@@ -13,6 +13,7 @@ from typing import Any
 import typer
 import typer.core
 
+from ..formats.wording import abridged
 from .interrupts import INTERRUPTED
 from .output import complain
 
@@ -64,7 +65,8 @@ def _words(error: Exception) -> str | None:
     if isinstance(error, ImportError):
         return _missing(error)
     if isinstance(error, OSError):
-        return str(error.strerror or error)
+        name = f"{abridged(os.fsdecode(error.filename))}: " if isinstance(error.filename, str | bytes) else ""
+        return f"{name}{error.strerror or error}"
     return str(error)
 
 

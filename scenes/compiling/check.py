@@ -17,6 +17,7 @@ from ...collision.poses import Array
 from ..formats.wording import abridged, listed, shown
 
 MOST = 1e12  # of lengths, masses, moments and speeds, in SI units: what is larger leaves no room for its square
+LEAST = 1e-60  # of those that must be positive: of what is smaller, the square's square is none
 RANGED = ("m", "m/s", "m/s^2", "rad/s", "kg", "kg m^2", "kg/m^3")
 UNIT_TOLERANCE = 1e-3  # a quaternion this close to length one was rounded, further away it is a mistake
 
@@ -94,6 +95,8 @@ def positive(where: str, field: str, value: Any, shape: tuple[int, ...] = (), un
     array = numbers(where, field, value, shape, unit)
     if not (array > 0).all():
         reject(where, field, value, f"it must be positive: {fix or 'give ' + _wanted(shape, unit)}")
+    if unit in RANGED and (array < LEAST).any():
+        reject(where, field, value, f"no number in it may be smaller than {LEAST:g} {unit}: choose other units")
     return array
 
 

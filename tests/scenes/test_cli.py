@@ -1,8 +1,10 @@
 """The command line tells what is there, and what is wrong with what was typed."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -211,6 +213,58 @@ def test_an_interrupted_run_exits_with_130(here: Path, monkeypatch: pytest.Monke
     assert not [*here.iterdir()]
 
 
+PROGRAM = """
+import sys
+from carom.scenes.cli import main
+sys.argv = ["carom", "run", "pendulum", "--time", "9000", "--out", "long.npz", "--no-plot", "--no-page"]
+print("it begins", flush=True)
+main()
+"""
+
+
+@pytest.mark.parametrize("delay", [0.02, 0.15, 0.4, None])
+def test_ctrl_c_ends_it_at_whatever_moment(here: Path, delay: float | None) -> None:
+    """While modules are imported, and in a run, of which it leaves what there is (None)."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "it begins\n"
+        end = time.monotonic() + 60
+        while delay is None and not Path("long.npz").exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.5 if delay is None else delay)
+        process.send_signal(signal.SIGINT)
+        output = "".join(process.communicate(timeout=60))
+    assert process.returncode == 130, output
+    assert "interrupted" in output
+    assert "Traceback" not in output
+    if delay is None:
+        recording = read_recording("long.npz")
+        assert recording.t.size > 1
+        assert not recording.complete
+
+
+def test_files_to_write_are_tried_before_a_run_begins(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And an older file stays where the run fails."""
+
+    def begun(*_: Any, **__: Any) -> None:
+        raise AssertionError("it began")
+
+    monkeypatch.setattr(running, "compiled_lanes", begun)
+    Path("a.html").mkdir()
+    Path("b.npz").write_text("older")
+    for out, code, message in (
+        ("/proc/a.npz", 2, "/proc/a.npz: it cannot be written"),
+        ("a.npz", 2, "a.html: it cannot be written (Is a directory)"),
+        ("b.npz", 1, ""),
+    ):
+        found, output = run("run", "pendulum", "--out", out)
+        assert found == code
+        assert message in output
+    assert {path.name for path in here.iterdir()} == {"a.html", "b.npz"}
+    assert Path("b.npz").read_text() == "older"
+
+
 def test_a_run_that_fails_says_so_and_keeps_what_there_is(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = running.record
 
@@ -252,7 +306,25 @@ def test_check_tells_what_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, told["held"], told["plays"][0]["facts"][0]["holds"]) == (0, 2, True)
 
 
+DEEP, WIDE = "[" * 3000, "x" * 50_000
+
 WRONG = {
+    "run pendulum --time 1e12": "a run has at most 10000000 frames: give a shorter duration, or a longer frame_dt",
+    "run pendulum --frame-dt 1e-300": "a run has at most 10000000 frames",
+    "run pendulum --max-dt 1e-300": "between two frames are at most 1000000 steps: give a longer max_dt",
+    "run pendulum --window 1e-300": "window is 1e-300; it must be a number of seconds, at least 1e-09",
+    "run pendulum --batch 99999999999999999999": "Invalid value for '--batch'",
+    "run pendulum --batch 1000000 --time 1e5 --frame-dt 0.1": "give a shorter duration, a longer frame_dt, or fewer",
+    "run pendulum --out /proc/x.npz": "/proc/x.npz: it cannot be written",
+    f"run pendulum --set gravity={DEEP}": "is no value: too many lists and tables are in each other",
+    f"run pendulum --set body.{'*' * 90}x.mass=1": "there is no '*",
+    f"run pendulum --set {WIDE}=1": "has 50000 characters, the path of a setting has 1000 at most",
+    f"run pendulum --set gravity={'1' * 5000}": "is no value",
+    "run pendulum --set gravity.2=[[]] --vary gravity.2=1:2 --batch 2": "gravity is (0.0, 0.0, ((),))",
+    f"run {WIDE}": "no scene named 'xxx",
+    f"run {WIDE}.toml": "there is no such file",
+    f"view none.npz --export {WIDE}.html": "it cannot be written (File name too long)",
+    "run deep.toml": "deep.toml, line 1: too many lists and tables are in each other here: they are at most 10 deep",
     "check": "name some scenes, or give --all",
     "run pendulum --robot ground": "pendulum is not the file of a robot: leave it out",
     "check pendulum --all": "name some scenes, or give --all",
@@ -298,10 +370,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("line", WRONG)
+@pytest.mark.parametrize("line", WRONG, ids=lambda line: line[:60])
 def test_what_is_wrong_is_said_in_one_line(here: Path, line: str) -> None:
     """With exit code 2, and nothing half-written."""
     (here / "notes.txt").write_text("nothing")
+    (here / "deep.toml").write_text(f"gravity = {DEEP}")
     (here / "bad.toml").write_text("gravity = up")
     (here / "light.toml").write_text('[[body]]\nname = "ball"\nmass = -1.0\n')
     code, output = run(*line.split())
@@ -310,7 +383,8 @@ def test_what_is_wrong_is_said_in_one_line(here: Path, line: str) -> None:
     assert output.startswith("error: ")
     assert output.count("\n") == 1
     assert " root " not in output
-    assert {path.name for path in here.iterdir()} == {"notes.txt", "bad.toml", "light.toml"}
+    assert len(output) < 3000
+    assert {path.name for path in here.iterdir()} == {"notes.txt", "bad.toml", "deep.toml", "light.toml"}
 
 
 def test_help_comes_before_jax_does() -> None:

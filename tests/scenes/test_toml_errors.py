@@ -99,6 +99,11 @@ WRONG = {
     # names
     "unknown name": ('["arm", "floor"]', '["arm", "flor"]', 'line 4: scene: exclude is ["arm", "flor"]; there is no "flor": did you mean "floor"?'),
     "one name": ('["arm", "floor"]', '["arm"]', 'line 4: scene: exclude is ["arm"]; it must be a list of pairs of names'),
+    # sizes
+    "a long key": ("radius = 0.1", ".".join("a" * 3000) + " = 0.1", "line 19: a.a.a.a"),
+    "a long header": ("[body.joint]", "[" + ".".join("a" * 100_000) + "]", "a key has at most 10 parts between dots"),
+    "deep lists": ("gravity = [0, 0, -9.81]", "gravity = " + "[" * 3000, "line 1: too many lists and tables are in each"),
+    "a wide name": ('["arm", "floor"]', f'["arm", "{"x" * 100_000}"]', 'line 4: scene: exclude is ["arm", "xxx'),
     "names in no list": ('exclude = [\n  ["ball", "floor"],\n  ["arm", "floor"],\n]', 'exclude = "ball"', 'line 2: scene: exclude is "ball"; it must be a list of pairs of names'),
 }  # fmt: skip
 
@@ -117,6 +122,9 @@ WRONG_TO_COMPILE = {
     "itself": ('["arm", "floor"]', '["arm", "arm"]', "line 4: exclusion 1: names is ('arm', 'arm'); they must differ"),
     "gravity": ("gravity = [0, 0, -9.81]", "gravity = -9.81", "line 1: scene: gravity is -9.81; its shape must be (3,)"),
     "left out": ("mass = 1.0\ninertia", "inertia", 'line 21: link "arm": mass is None; it must be given together with'),
+    "too large to print": ("mass = 1.0\npos", f"mass = 0x{'f' * 5000}\npos", 'line 13: body "ball": mass is a whole number of thousands of digits'),
+    "too large": ("radius = 0.1", "radius = 1e308", 'line 19: body "ball", shape 0 (sphere): radius is 1e+308; no number in it may be larger than 1e+12 m'),
+    "too small": ("mass = 1.0\npos", "mass = 5e-324\npos", 'line 13: body "ball": mass is 5e-324; no number in it may be smaller than 1e-60 kg'),
     "too large for a float": ("mass = 1.0\npos", f"mass = 1{'0' * 400}\npos", 'line 13: body "ball": mass is 1000'),
 }  # fmt: skip
 
@@ -139,6 +147,7 @@ def test_what_is_wrong_in_a_file(what):
     assert message in str(caught.value)
     assert str(caught.value).startswith("s.toml")
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 3000
     assert caught.value.line is None or f"line {caught.value.line}:" in str(caught.value)
 
 

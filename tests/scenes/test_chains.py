@@ -347,3 +347,9 @@ def test_a_chain_is_run_from_the_command_line(tmp_path: Any, monkeypatch: pytest
         code, output = run(*command)
         assert code == 2
         assert words in output
+
+
+def test_a_chain_without_grounds_is_recorded() -> None:
+    run = carom.record(carom.load("hanging_chain"), duration=0.05)
+    assert run.t.size == 4
+    assert run.events.count == 0

@@ -84,3 +84,13 @@ def test_an_inertia_too_large_has_none_nearest(tmp_path):
     path = written(tmp_path, GOOD.replace('ixx="0.3"', 'ixx="1e308"'))
     with pytest.raises(FileError, match="inertia is"):
         import_urdf(path, floating=True, inertias="nearest")
+
+
+def test_ten_roots_are_named_however_many_there_are(tmp_path):
+    links = "".join(f'<link name="l{k}"/>' for k in range(2000))
+    (tmp_path / "r.urdf").write_text(f'<robot name="r">{links}</robot>')
+    with pytest.raises(FileError) as caught:
+        import_urdf(tmp_path / "r.urdf")
+    assert 'there are 2000 roots ("l0", "l1", ' in str(caught.value)
+    assert '"l9" and 1990 more)' in str(caught.value)
+    assert len(str(caught.value)) < 500

@@ -56,8 +56,8 @@ def load_mesh(source: Any, scale: Any = 1.0) -> Surface:
 def inspect_mesh(source: Any, scale: Any = 1.0) -> tuple[Surface, MeshReport]:
     """The repaired surface and what there is to say of it.
 
-    source: path of an STL, OBJ, PLY, OFF, GLB or DAE file of 256 MB at most (its parts in their places, as one mesh), or a
-    pair of arrays: vertices (n, 3) and faces (m, 3).
+    source: path of an STL, OBJ, PLY, OFF, GLB or DAE file of 256 MB at most (its parts in their places, as one mesh),
+    or a pair of arrays: vertices (n, 3) and faces (m, 3).
     scale: one factor or three, finite and not zero; negative ones mirror.
     """
     factors = _factors(scale)

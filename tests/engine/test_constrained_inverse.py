@@ -127,7 +127,8 @@ def test_constraints_of_any_rank(m, independent):
             near(residual, missing)
             assert not np.any(torque[~own])
             assert not np.any(residual[own])
-            assert redundancy == independent - np.linalg.matrix_rank(A[:, ~own])
+            free = A[:, ~own]  # older NumPys have no rank of what is empty
+            assert redundancy == independent - (np.linalg.matrix_rank(free) if free.size else 0)
 
 
 @pytest.mark.slow

@@ -22,8 +22,10 @@ _OPERATIONS = {
 def neutral(op: str, type: Type) -> Any:
     if op in ("add", "or", "xor"):
         return 0
-    if op in ("mul", "and"):
-        return 1 if op == "mul" or type.kind == "b" else -1
+    if op == "mul":
+        return 1
+    if op == "and":  # all bits
+        return True if type.kind == "b" else np.array(-1, np.int64).astype(type.dtype)[()]
     low = -np.inf if type.kind == "f" else False if type.kind == "b" else np.iinfo(type.dtype).min
     high = np.inf if type.kind == "f" else True if type.kind == "b" else np.iinfo(type.dtype).max
     return low if op == "max" else high

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from typing import Any
 
 from ..errors import FileError
 
@@ -20,7 +21,8 @@ def expanded(path: str) -> bytes:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):  # what it warns of
-            return xacro.process_file(path).toxml().encode()
+            document: Any = xacro.process_file(path)
+            return document.toxml().encode()
     except (Exception, SystemExit) as error:  # macros raise whatever they raise
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:SHOWN]
         fix = "give the file that `xacro FILE` writes where its packages and arguments are known"

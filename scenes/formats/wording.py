@@ -21,11 +21,13 @@ def abridged(text: str, most: int = LENGTH) -> str:
 def shown(value: Any) -> str:
     """A value as Python writes it, in few characters."""
     try:
-        return abridged(repr(value))
+        return abridged(" ".join(repr(value).split()))
     except ValueError:
         return "a whole number of thousands of digits"  # which Python does not write
     except RecursionError:
         return "a list in lists, too deep to show"
+    except Exception:  # objects may raise anything
+        return f"a {type(value).__name__}"
 
 
 def listed(names: Iterable[str], most: int = FEW) -> str:

@@ -12,11 +12,12 @@ import numpy as np
 from ...collision.poses import Array
 from ...collision.shapes import Shape
 from ..compiling.check import MOST, UNIT_TOLERANCE
+from ..formats.wording import shown
 
 SHORTEST = 1e-12  # [s] far below what a clock in double precision can tell after a minute
 LONGEST = 1e3  # [s] of a frame, which takes seconds to compute; who asks for more may have meant milliseconds
 LARGEST = 2**31 - 1  # of whole numbers, which programs hold in 32 bits
-SHOWN, LISTED = 200, 8  # characters of a value, and names, in a message
+LISTED = 8  # names in a message
 
 
 def numbers(name: str, value: Any, length: int) -> Array:
@@ -135,12 +136,3 @@ def _items(name: str, value: Any, of: str) -> list[Any]:
 
 def _wrong(name: str, value: Any, must: str) -> ValueError:
     return ValueError(f"{name} is {shown(value)}; it must be {must}")
-
-
-def shown(value: Any) -> str:
-    """A value as messages show it."""
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # a whole number of too many digits, lists within lists
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= SHOWN else text[:SHOWN] + "..."

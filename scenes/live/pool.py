@@ -16,8 +16,8 @@ import numpy as np
 from ...collision.poses import Array, rotation_matrix
 from ...collision.shapes import STATIC_ONLY
 from ...engine.model import Model
+from ..formats.wording import shown
 from ..spec import BodySpec, PlaneSpec, SceneSpec
-from .arguments import shown
 
 AWAY, APART = 2.0**17, 2.0**10  # [m] of the first parked body from the world, and of one from the next
 

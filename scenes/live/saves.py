@@ -20,7 +20,7 @@ from ...collision.poses import Array
 from ...engine.dynamics.trees import trees_of
 from ...engine.model import Topology
 from ..compiling.check import UNIT_TOLERANCE
-from .arguments import shown
+from ..formats.wording import shown
 from .asleep import sound
 
 MAGIC, VERSION = b"Ca", 2

@@ -21,8 +21,8 @@ from ...engine.forest import Forest
 from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ...engine.state import State
+from ..formats.wording import shown
 from . import arguments
-from .arguments import shown
 from .asleep import Asleep
 from .pool import PoolError, Spares
 from .saves import TURNING

@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from carom.collision import bounds
+from carom.collision.host import radii
 from carom.engine.model import Model, Topology
 from carom.tests.oracles.bare_shapes import BareShape, hull, with_shapes
 from carom.tests.oracles.random_trees import random_model, unit
@@ -49,6 +50,15 @@ def surface(shape: BareShape, rng: np.random.Generator, n: int = 4000) -> np.nda
     if shape.kind == "box":
         return np.stack(np.meshgrid(*[(-1.0, 1.0)] * 3), -1).reshape(-1, 3) * shape.size
     return np.asarray(shape.points)
+
+
+def test_radii_on_the_host_are_those_of_the_device(rng):
+    model, shapes = scene(rng)
+    np.testing.assert_allclose(radii.bounding_radii(model), bounds.bounding_spheres(model).radius, rtol=ROUNDING)
+    for i, (shape, radius) in enumerate(zip(shapes, radii.origin_radii(model), strict=True)):
+        farthest = 0 if shape.kind == "plane" else np.linalg.norm(surface(shape, rng), axis=1).max()
+        assert farthest <= radius + ROUNDING
+        assert radius <= farthest * (1 + DENSE), f"shape {i}, {shape.kind}"
 
 
 def test_balls_and_reach_hold_every_point(rng):

@@ -236,7 +236,7 @@ def test_load_reads_files_and_the_library(tmp_path):
         ("pendulm.toml", {}, "pendulm.toml: there is no such file: the library has a scene 'pendulum'"),
         ("zzz.toml", {}, "zzz.toml: there is no such file: give a path that is absolute, or relative to '"),
         ("rooms/kitchen", {}, "rooms/kitchen: there is no such file"),
-        ("scene.json", {}, "scene.json: no scene is read from .json: give .toml, .urdf, .xml"),
+        ("scene.json", {}, "scene.json: no scene is read from .json: give .toml, .urdf, .xacro, .xml"),
         ("scene", {}, "scene: no scene is read from a file without suffix"),
         ("scene.toml", {"n": 3}, "scene.toml: a TOML file takes no parameters, but n came with it"),
     ],

@@ -33,7 +33,7 @@ from .schemes import bend
 
 # of a step: the least time for which it must be known where a contact goes. A rim that leans less than it turns in so
 # short a time counts as flat; with longer ones, what tumbles on its rim at 100 rad/s had no course, and no steps
-BRIEF = 1 / 512
+BRIEF = 1 / 2**14
 
 Told = Callable[[Model, State, Array], Drive]  # of (model, state, number of the next frame)
 

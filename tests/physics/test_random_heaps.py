@@ -78,9 +78,8 @@ def check(seed: int, lanes: int, dtype: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ALLOWED)
-@pytest.mark.parametrize("seed", range(2))
-def test_nothing_breaks(seed: int, dtype: Any) -> None:
-    check(seed, 12, dtype)
+def test_nothing_breaks(dtype: Any) -> None:
+    check(0, 12, dtype)
 
 
 @pytest.mark.exhaustive

@@ -81,6 +81,15 @@ def slide_time(model: Model, contacts: Contacts, u: Vec3, rate: Vec3) -> Array:
     return jnp.where(ends, slip * slip / jnp.where(ends, slower, 1), jnp.inf)
 
 
+def return_time(model: Model, contacts: Contacts, u_n: Array, rate: Array) -> Array:
+    """Time (C, *batch) [s] until each contact that opens is expected to touch again, as what turns past a flat side
+    does; inf if none is.
+
+    u_n, rate: how its gap grows, and how that changes, along the course of its point too [m/s, m/s^2]."""
+    opens = contacts.active & ~phases(model, contacts, u_n).resting
+    return jnp.where(opens & (u_n > 0), first_time(jnp.zeros_like(u_n), u_n, rate), jnp.inf)
+
+
 def _pairs(
     model: Model, q: Array, v: Array, dv: Array, near: Proximities, within: Array | None = None
 ) -> tuple[Array, Array, Array, Array]:

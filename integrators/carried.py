@@ -63,6 +63,7 @@ LOST = 16.0  # times as much as allowed, a contact counts for that is not where 
 SURELY = 10.0  # times as far off as a contact may be that is the same, it is looked for
 SAME = 0.05  # of the velocities that meet: more, and it is another contact
 CHANGED = 0.5  # of what carries a contact, at most, is for forces that change within the step
+ALIKE = 0.5  # of the speed at which a contact closes: what came back is not farther from that
 SWEEPS = 40  # of conjugate gradients
 ENOUGH = 1e-4  # of what is wanted may be left
 
@@ -239,26 +240,28 @@ def _least_of(index: Array, x: Array, n: int, none: int) -> Array:
 
 
 def since_return(
-    model: Model, lane: Lane, h: Array, contacts: Contacts, rows: Rows, deep: Array, since: Array
+    model: Model, lane: Lane, h: Array, contacts: Contacts, rows: Rows, u_n: Array, deep: Array, since: Array
 ) -> Array:
     """How long ago (C, *batch) [s] contacts that are deep at the end of a step h [s] of each clock, and touched and
-    parted at its start, came back: by how they began, and how deep they are. Of others what is told."""
+    parted at its start, came back: by how they began, and how deep they are. Of others what is told, and of those that
+    close at another speed, u_n (C, *batch) [m/s], than they would have come back with."""
     ready, clocks = lane.ready, lane.clocks
     here, there = (clocks.of_contacts(x.tree, h) for x in (ready.rows, rows))
     touched = ready.contacts.active & (ready.contacts.gap <= ENVELOPE * model.gap_band) & (ready.u.z > 0)
 
     def look(given: Any) -> Array:
-        before, contacts, at, u, touched, h, deep, since = given
+        before, contacts, at, u, touched, h, u_n, deep, since = given
         _, was, found = _nearest(_names(model), before, contacts, at, touched)
         gap, u = (picked(x, was, 0) for x in (before.gap, u))
         bent = (contacts.gap - gap - u * h) / (h * h)  # gap + u t + bent t^2
-        back = found & deep & (h > 0) & (bent < 0)
+        alike = jnp.abs(u + 2 * bent * h - u_n) <= ALIKE * jnp.abs(u_n)
+        back = found & deep & (h > 0) & (bent < 0) & alike
         square = u * u - 4 * bent * gap
         t = (u + jnp.sqrt(jnp.where(square > 0, square, 0))) / jnp.where(back, -2 * bent, 1)
         return jnp.where(back, jnp.clip(h - t, 0), since)
 
     at = ready.contacts.point + ready.course.point * here
-    given = ready.contacts, contacts, at, ready.u.z, touched, there, deep, since
+    given = ready.contacts, contacts, at, ready.u.z, touched, there, u_n, deep, since
     start = deep.any() & touched.any(), since
     return loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(given)), given, start)[1]
 

@@ -14,7 +14,7 @@ from ..collision.broad import plan
 from ..collision.passage import Rooms, checked_pairs, free_shapes, rooms
 from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, unseen_step
-from ..contact.approach import slide_time, touch_time
+from ..contact.approach import return_time, slide_time, touch_time
 from ..contact.contacts import Contacts
 from ..contact.curvature import Course, contact_course, shared
 from ..contact.grips import at_wish
@@ -76,6 +76,8 @@ def prepared(
         rate = relative(rows.still, to_blocks(trees, expected))
         slides = stop_gradient(slide_time(model, contacts, u, rate + course.b))
         touch = jnp.where(goes_on, jnp.minimum(touch, clocks.least(rows.tree, slides, jnp.inf)), touch)
+        returns = stop_gradient(return_time(model, contacts, u.z, rate.z * bend(rules.scheme) + course.b.z))
+        touch = jnp.minimum(touch, clocks.least(rows.tree, returns, jnp.inf))
     return Ready(state, contacts, rows, u, course, told, dv, longest, touch, room)
 
 

@@ -115,11 +115,14 @@ def decide(
     bent = bend(rules.scheme)
     rate = u_n + (bent - 1) * each(h) * a_n  # of the gap at the end, if the step is made longer
     since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -rate, 1), jnp.where(deep, bent * a_n, 0))
-    since = since_return(model, lane, h, contacts, rows, deep, since)
+    since = since_return(model, lane, h, contacts, rows, u_n, deep, since)
     before = lane.ready.contacts
     sunk = each(clocks.most(lane.ready.rows.tree, jnp.where(before.active, -before.gap, 0)))
     as_deep = (sunk > model.gap_band) & (-contacts.gap <= sunk + ENVELOPE * model.gap_band)
     deep = deep & ~(as_deep & (since >= each(h)))  # what was too deep before the step is not to be looked for in it
+    # a corner that came in and is on its way out again; what the step carried goes where it was held
+    out = contacts.active & ~closes & (-contacts.gap > sunk + ENVELOPE * model.gap_band) & ~off.normal
+    deep, since = deep | out, jnp.where(out, jnp.inf, since)
     strikes = clocks.any(rows.tree, closes & (contacts.gap <= model.gap_band))
     too_deep, since = clocks.any(rows.tree, deep), clocks.most(rows.tree, jnp.where(deep, since, 0))
     back = jnp.where((since >= h) | (search.rejected >= GUESSES), h / 2, h - since)

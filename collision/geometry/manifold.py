@@ -18,7 +18,7 @@ from ...engine.algebra.zero import ZERO
 from .near import Near, at, only_where, perpendicular, select, where
 
 TILT = 0.05  # [rad] a corner that a larger tilt keeps apart is left out
-TOUCHES = 1e-3  # [rad] of many corners, one that a tilt of this keeps apart is as good as one that is not there
+TOUCHES = 1e-4  # [rad] a corner that a tilt of this keeps apart counts half
 ALONE = -1e30  # [m^2] a point is no diagonal, if there is another
 FEW = 8  # candidates: so many are all there are of most contacts
 MANY = 24  # candidates, above which only the extreme ones in so many directions are looked at first
@@ -133,8 +133,8 @@ def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
     seen along a normal (*items). The rows' own normals may be one for all.
 
     Where all gaps are equal the area is the largest that any four of the points span. Rows that a tilt above TILT
-    keeps apart, and rows that add no area, are not there (gap inf). Of many, what touches goes before what hovers: what
-    carries a round stone of flat sides must not make room for a corner far from it.
+    keeps apart, and rows that add no area, are not there (gap inf). What touches goes before what hovers: a corner that
+    carries a stone, or is about to, must not make room for one far from the ground.
     """
     flat = _seen_along(rows, normal)
 
@@ -158,8 +158,7 @@ def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
 
 class _Flat(NamedTuple):
     """Rows seen along the normal: x, y (N, *items) [m]; there: which of them count; gap; level (*items): whether all
-    gaps that count are equal; size (*items): extent [m]; hovers: how much nearer a row would have to be to be as good
-    as one that touches [m]."""
+    gaps that count are equal; size (*items): extent [m]; hovers: height above the closest, by what counts half."""
 
     x: Scalar
     y: Scalar
@@ -168,6 +167,11 @@ class _Flat(NamedTuple):
     level: Any
     size: Scalar
     hovers: Scalar
+
+    @property
+    def weight(self) -> Scalar:
+        """What a row's part of an area counts."""
+        return 1 / (1 + self.hovers * self.hovers)
 
     @property
     def rough(self) -> Scalar:
@@ -186,9 +190,8 @@ def _seen_along(rows: Near, normal: Vec3) -> _Flat:
     flat = _Flat(x, y, there, rows.gap, there[0], size, size)
     above = jnp.where(there, rows.gap - lowest, 0)
     level = (above <= flat.rough).all(0)
-    if len(x) <= MANY:
-        return flat._replace(level=level, hovers=jnp.zeros_like(x))
-    return flat._replace(level=level, hovers=jnp.where(above <= flat.rough, 0, above / TOUCHES))
+    half = TOUCHES * jnp.where(size > 0, size, 1)
+    return flat._replace(level=level, hovers=jnp.where(above <= flat.rough, 0, above / half))
 
 
 @fence
@@ -202,14 +205,13 @@ def _areas(first: _Flat, flat: _Flat) -> Scalar:
     dx, dy = x[None] - first.x[:, None], y[None] - first.y[:, None]
     length = jnp.sqrt(dx * dx + dy * dy)
     left = right = jnp.zeros_like(dx)
+    weight = jnp.where(there, flat.weight, 0)
     for k in range(x.shape[0]):
-        side = dx * (y[k] - first.y[:, None]) - dy * (x[k] - first.x[:, None])
-        less = length * flat.hovers[k]
-        left = jnp.maximum(left, jnp.where(there[k], side - less, 0.0))
-        right = jnp.minimum(right, jnp.where(there[k], side + less, 0.0))
+        side = (dx * (y[k] - first.y[:, None]) - dy * (x[k] - first.x[:, None])) * weight[k]
+        left, right = jnp.maximum(left, side), jnp.minimum(right, side)
     # on a tilted face the lowest point is one of the four
     starts = first.there & (flat.level | (first.gap <= jnp.min(flat.gap, 0)))
-    area = left - right + 1e-6 * length * (length - flat.hovers)  # of points in a line, the farthest
+    area = (left - right + 1e-6 * length * length) * weight  # of points in a line, the farthest
     area = jnp.where(length > 0, area, ALONE)
     return jnp.where(starts[:, None] & there[None], area, -jnp.inf)
 
@@ -236,9 +238,8 @@ def _beside(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any, Scalar]:
     (xi, yi), (xj, yj) = at(i, (flat.x, flat.y)), at(j, (flat.x, flat.y))
     dx, dy = xj - xi, yj - yi
     side = dx * (flat.y - yi) - dy * (flat.x - xi)
-    less = jnp.sqrt(dx * dx + dy * dy) * flat.hovers
-    k, l = (jnp.argmax(jnp.where(flat.there & (s > 0), s - less, -jnp.inf), 0) for s in (side, -side))
-    return k, l, side
+    k, l = (jnp.argmax(jnp.where(flat.there & (s > 0), s * flat.weight, -jnp.inf), 0) for s in (side, -side))
+    return k, l, jnp.where(flat.there, side, 0)
 
 
 @fence
@@ -251,11 +252,27 @@ def _turned(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any]:
 
 
 @fence
+def _outside(flat: _Flat, triangle: tuple[Any, Any, Any]) -> tuple[Any, Scalar]:
+    """The point farthest outside a triangle i, j, k, counterclockwise, with nothing beyond ij; and twice the area it
+    adds."""
+    (xi, yi), (xj, yj), (xk, yk) = (at(n, (flat.x, flat.y)) for n in triangle)
+    from_j = (flat.x - xj) * (yk - yj) - (flat.y - yj) * (xk - xj)
+    from_k = (flat.x - xk) * (yi - yk) - (flat.y - yk) * (xi - xk)
+    beyond = jnp.where(flat.there, jnp.maximum(from_j, from_k), 0)
+    m = jnp.argmax(beyond * flat.weight, 0)
+    return m, at(m, beyond)
+
+
+@fence
 def _four(rows: Near, normal: Vec3, flat: _Flat, i: Any, j: Any) -> tuple[Near, ...]:
     k, l, side = _beside(flat, i, j)
     length = jnp.abs(at(j, flat.x) - at(i, flat.x)) + jnp.abs(at(j, flat.y) - at(i, flat.y))
     least = flat.rough * length
-    apart = (flat.there.any(0), length > flat.rough, at(k, side) > least, -at(l, side) > least)
+    on_left, on_right = at(k, side) > least, -at(l, side) > least
+    m, beyond = _outside(flat, where(on_left, (i, j, k), (j, i, l)))
+    more = (on_left ^ on_right) & (beyond > least)
+    k, l = jnp.where(on_left, k, m), jnp.where(on_right, l, m)
+    apart = (flat.there.any(0), length > flat.rough, on_left | more, on_right | more)
     many = rows.normal.x.ndim == rows.gap.ndim  # a normal for each row, or one for all
     four = [at(m, rows if many else rows._replace(normal=ZERO)) for m in (i, j, k, l)]
     four = four if many else [row._replace(normal=normal) for row in four]
@@ -279,7 +296,9 @@ def _extremes(flat: _Flat) -> Any:
     angles = 2 * np.pi * (np.arange(EXTREMES) + 0.5) / EXTREMES
     places = [jnp.argmin(flat.gap, 0)]
     for c, s in zip(np.cos(angles).tolist(), np.sin(angles).tolist(), strict=True):
-        places.append(jnp.argmax(jnp.where(flat.there, c * flat.x + s * flat.y - flat.hovers, -jnp.inf), 0))
+        places.append(
+            jnp.argmax(jnp.where(flat.there, (c * flat.x + s * flat.y) - flat.hovers * flat.size, -jnp.inf), 0)
+        )
     return jnp.stack(places)
 
 

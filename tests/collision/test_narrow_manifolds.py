@@ -306,8 +306,33 @@ def test_what_a_rolling_prism_touches_with_is_kept(roll):
     np.testing.assert_allclose(np.ptp(np.asarray(rows.point_b)[touching][:, 0]), 0.4, rtol=1e-6)
 
 
+@pytest.mark.parametrize("tilt", [0, 1e-9, 1e-6, 1e-4])
+def test_the_corners_of_a_face_are_kept_whatever_hovers(tilt):
+    """Stones of twelve random corners that come down on each of their triangles, also on thin ones: a corner that
+    hovers farther out must not make room for what touches, or is about to."""
+    rng, stones = np.random.default_rng(3), 40
+    for _ in range(stones):
+        points = rng.normal(size=(12, 3))
+        hull = ConvexHull(points)
+        b = carom.SceneBuilder()
+        b.add_plane()
+        b.add_body("stone", [carom.ConvexHull(points)], mass=1.0)
+        model, _ = carom.compile_scene(b.build(), overlaps="ignore")
+        poses = []
+        for normal in hull.equations[:, :3]:
+            down, _ = Rotation.align_vectors([[0, 0, -1.0]], [normal])
+            turn = Rotation.from_rotvec([tilt * rng.normal(), tilt * rng.normal(), 0]) * down
+            poses.append([0, 0, -turn.apply(points)[:, 2].min(), *turn.as_quat(scalar_first=True)])
+        rows = carom.detect(model, jnp.asarray(np.array(poses)), margin=1.0)
+        for k, (corners, pose) in enumerate(zip(hull.simplices, poses, strict=True)):
+            placed = Rotation.from_quat(pose[3:], scalar_first=True).apply(points[corners]) + pose[:3]
+            got = np.asarray(rows.point_b)[k][np.asarray(rows.active)[k]]
+            nearest = np.linalg.norm(got[:, None] - placed, axis=-1).min(0)
+            assert (nearest < 1e-9).all()
+
+
 @pytest.mark.parametrize(("rows", "count", "tilt"), [
-    (24, 3, 0), (24, 8, 0), (24, 9, 0), (24, 24, 0), (24, 4, 0.02), (24, 8, 0.02), (24, 14, 0.02), (64, 8, 0),
+    (24, 3, 0), (24, 8, 0), (24, 9, 0), (24, 24, 0), (24, 4, 0.02), (24, 8, 1e-8), (24, 14, 1e-8), (64, 8, 0),
     (64, 40, 0),
 ])  # fmt: skip
 def test_what_is_spread_is_as_large_as_any_four(rows, count, tilt):

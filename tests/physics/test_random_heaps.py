@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import carom
 from carom import Box, Capsule, Code, ConvexHull, Cylinder, Ellipsoid, SceneBuilder, Sphere
@@ -69,7 +70,10 @@ def check(seed: int, lanes: int, dtype: Any) -> None:
     code, q = np.asarray(run.code), np.asarray(run.q, float)
     assert np.isfinite(q).all()
     assert (code < LEAST_GRAVE).all(), run.why()
-    centres = q.reshape(*q.shape[:2], -1, 7)[..., :3]
+    poses = q.reshape(*q.shape[:2], -1, 7)
+    turned = Rotation.from_quat(poses[..., 3:].reshape(-1, 4), scalar_first=True)
+    com = np.broadcast_to(np.asarray(model.com, float), poses[..., :3].shape).reshape(-1, 3)
+    centres = poses[..., :3] + turned.apply(com).reshape(poses[..., :3].shape)
     assert np.abs(centres[..., :2]).max() < ROOM
     assert 0 < centres[..., 2].min() < centres[..., 2].max() < 2 * ROOM
     assert np.asarray(run.stats.max_penetration).max() < ALLOWED[dtype]["deep"]

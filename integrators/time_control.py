@@ -10,7 +10,9 @@ at its end is taken again and put right there, and a shorter one is taken if the
 
 Events may pile up: impacts whose intervals shrink towards nothing, or predictions that lead nowhere. After `STALLED`
 accepted steps in a row that are too short to be useful, whatever still closes is stopped together without bounce, as
-simultaneous impacts are with a restitution of 0, and the code says so: a run never stands still.
+simultaneous impacts are with a restitution of 0, and the code says so. If that does not help, as with a coin that
+rattles ever faster, steps are made that are at least so long, and longer and longer, and bodies may be found as deep in
+each other as these go, of which the code tells too: a run never stands still.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ SHORTER, LONGER = 1 / 4, 2.0  # no step follows that is so much shorter or longe
 SHORTEST = 1 / 64  # of the longest step; no step is made shorter for what it missed
 USEFUL = 1e-6  # of the longest step: a shorter one is of no use
 STALLED = 100  # of these in a row
+ANYWAY = 10  # more, and each is at least twice as long as the one before, whatever it meets
 LEFT = 0.1  # [s] what rests is out after that, at the speed of rest, and needs no windows for it
 SURE = 0.9  # of the step that uses up the room of a pair
 
@@ -64,7 +67,7 @@ def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
     """The next step of each clock [s], and whether it is a window; None where there are no windows."""
     left, rounding = lane.clock.left, 1 - 16 * jnp.finfo(lane.clock.left.dtype).eps
     longest, touch, high = stop_gradient((lane.ready.longest, lane.ready.touch, lane.search.high))
-    aim, least = lane.search.aim, stop_gradient(_least(lane))
+    aim, least = lane.search.aim, stop_gradient(_least(lane, max_dt))
     even = left / jnp.maximum(jnp.ceil(left * rounding / max_dt), 1)  # as many equal steps as it takes
     longest = jnp.maximum(longest, USEFUL * max_dt)
     free = jnp.minimum(jnp.minimum(even, longest), touch)
@@ -139,13 +142,13 @@ def decide(
     fine = jnp.maximum(fine, SHORTEST * max_dt)
     fine = jnp.where(search.correction.times == 0, fine, search.fine)
     again = carries & off.much & ~rough
-    last = (h <= 2 * _least(lane)) | (search.rejected >= MOST)
+    last = (h <= 2 * _least(lane, max_dt)) | (search.rejected >= MOST)
     own = finite & ~again & (last | ~(too_deep | slid | rough | passed))
     accepted = clocks.of_all(own)
     deeper = own & too_deep & (clocks.least(rows.tree, contacts.gap, 0) < -ENVELOPE * model.gap_band)
     # half the way there, what was too deep is looked at again: another way led to it, and it may no longer be
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
-    short = jnp.where(h < USEFUL * max_dt, search.short + 1, 0)
+    short = jnp.where(h < jnp.where(stalled(lane), 2**ANYWAY, 1) * USEFUL * max_dt, search.short + 1, 0)
     short = jnp.where(h == 0, search.short, short) if clocks.each() else short  # who waits is not stuck
     # a frame starts as if nothing was known
     paced = (h < lane.clock.left) & (fine < max_dt)
@@ -187,9 +190,12 @@ def _passed(rules: Rules, model: Model, lane: Lane, tried: Proposal, max_dt: Arr
     return passed, jnp.where(passed, jnp.maximum(SURE * h / jnp.where(passed, share, 1), USEFUL * max_dt), jnp.inf)
 
 
-def _least(lane: Lane) -> Array:
+def _least(lane: Lane, max_dt: Array) -> Array:
     """The shortest step that is worth trying."""
-    return 4 * jnp.finfo(lane.clock.left.dtype).eps * lane.clock.left
+    left = lane.clock.left
+    least = 4 * jnp.finfo(left.dtype).eps * left
+    on = jnp.clip(lane.search.short - STALLED, 0, ANYWAY).astype(left.dtype)
+    return jnp.where(stalled(lane), jnp.maximum(jnp.minimum(USEFUL * max_dt * 2**on, left), least), least)
 
 
 def _since(depth: Array, speed: Array, a: Array) -> Array:

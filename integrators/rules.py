@@ -81,12 +81,17 @@ class Rules:
             )
 
     @staticmethod
-    @functools.lru_cache(256)
     def of(*fields: Any) -> Rules:
         """The same one for the same fields: to check them takes longer than a short step."""
-        return Rules(*fields)
+        try:
+            return _once(*fields)
+        except TypeError:  # a list has no hash
+            return Rules(*fields)
 
     def __post_init__(self) -> None:
+        for name in ("scheme", "time_control", "law", "impacts", "resting", "clocks"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be a name, in quotation marks")
         scheme_named(self.scheme)
         law_named(self.law)
         impacts_named(self.impacts)
@@ -97,8 +102,15 @@ class Rules:
             raise ValueError(f"clocks is {self.clocks!r}; it must be one of {', '.join(CLOCKS)}")
         for name in ("max_contacts", "max_pairs", "max_impacts"):
             room = getattr(self, name)
-            if room is not None and not 1 <= room <= MOST_ROOM:
-                raise ValueError(f"{name} is {room}; it must be from 1 to {MOST_ROOM}, or None for the default")
+            if room is None:
+                continue
+            if isinstance(room, bool) or not isinstance(room, int | np.integer) or not 1 <= room <= MOST_ROOM:
+                raise ValueError(f"{name} is {room!r}; it must be from 1 to {MOST_ROOM}, or None for the default")
+
+
+@functools.lru_cache(256)
+def _once(*fields: Any) -> Rules:
+    return Rules(*fields)
 
 
 @once_a_model

@@ -320,7 +320,7 @@ def test_the_corners_of_a_face_are_kept_whatever_hovers(tilt):
         model, _ = carom.compile_scene(b.build(), overlaps="ignore")
         poses = []
         for normal in hull.equations[:, :3]:
-            down, _ = Rotation.align_vectors([[0, 0, -1.0]], [normal])
+            down = Rotation.align_vectors([[0, 0, -1.0]], [normal])[0]
             turn = Rotation.from_rotvec([tilt * rng.normal(), tilt * rng.normal(), 0]) * down
             poses.append([0, 0, -turn.apply(points)[:, 2].min(), *turn.as_quat(scalar_first=True)])
         rows = carom.detect(model, jnp.asarray(np.array(poses)), margin=1.0)

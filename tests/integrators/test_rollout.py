@@ -269,7 +269,7 @@ def hits_as_expected(run: Any, path: np.ndarray, impacts: list[tuple[float, floa
         ({"frame_dt": -0.1}, "frame_dt is -0.1; it must be a positive"),
         ({"max_dt": float("inf")}, "max_dt is inf; it must be a positive"),
         ({"scheme": "euler"}, "scheme 'euler' is unknown; it must be one of exact, rk4"),
-        ({"law": ["stronge"]}, "law is ['stronge']; it must be a name"),
+        ({"law": ["stronge"]}, r"law is \['stronge'\]; it must be a name"),
         ({"max_pairs": 3.5}, "max_pairs is 3.5; it must be from 1 to"),
         (
             {"control": np.zeros(3)},

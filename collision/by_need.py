@@ -76,6 +76,7 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Met:
     apart = only_where(~near & pairs.there, apart)
     each = VECTOR // apart.gap.dtype.itemsize
     order, real = in_front(near, -(-n // each) * each)
+    order = jnp.where(real, order, order[:1])  # what fills a vector up is no other pair, which might take longer
     count = near.sum(0, dtype=jnp.int32).max()
     fixed = Shapes(*jax.lax.stop_gradient((shapes.model, shapes.pose)), batch)
     kinds, none = pairs.kinds, jnp.zeros(order.shape, apart.gap.dtype)

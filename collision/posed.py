@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from ..engine.algebra.fence import available
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.spatial import Transform
 from ..engine.algebra.vec3 import Vec3, pytree
@@ -92,6 +93,8 @@ def found(shapes: Shapes, kind: str, index: Array) -> Some:
     place = np.zeros(len(shapes.topology.shape_kinds), np.int32)
     place[list(every)] = np.arange(len(every))
     own = jnp.asarray(place)[index]
+    if kind == "hull" and available():
+        return Some(_hulls(shapes, every, own), jax.tree.map(lambda x: jnp.take_along_axis(x, index, 0), shapes.pose))
 
     def pick(x: Array) -> Array:
         axis = x.ndim - 1 - len(shapes.batch)
@@ -102,6 +105,27 @@ def found(shapes: Shapes, kind: str, index: Array) -> Some:
 
     pose = jax.tree.map(lambda x: jnp.take_along_axis(x, index, 0), shapes.pose)
     return Some(jax.tree.map(pick, _solids(shapes, kind, every)), pose)
+
+
+def _hulls(shapes: Shapes, every: tuple[int, ...], own: Array) -> Solid:
+    """Those of all hulls that each lane names, own (n, *batch): their corners are found, and the rest made of these, so
+    that nothing is made of hulls that nobody names."""
+    vertex, number = _hull_numbers(shapes.topology, every)
+
+    def rows(x: Array, index: Array) -> Array:
+        """x (rows, *batch or ones) at index (..., n, *batch)."""
+        if x.size == len(x):
+            return x.reshape(-1)[index]
+        flat = index.reshape(-1, *shapes.batch)
+        return jnp.take_along_axis(jnp.broadcast_to(x, (len(x), *shapes.batch)), flat, 0).reshape(index.shape)
+
+    of_each = lambda numbers: jnp.asarray(numbers)[..., own]  # noqa: E731
+    points, size = shapes.parameter("points"), shapes.parameter("shape_size")
+    corners = Vec3(*(rows(points[..., k], of_each(vertex)) for k in range(3)))
+    shape = jnp.asarray(every, jnp.int32)[own]
+    return Solid(
+        Vec3(*(rows(size[..., k], shape) for k in range(3))), hull=hull_of(corners, Numbering(*map(of_each, number)))
+    )
 
 
 def _solids(shapes: Shapes, kind: str, index: tuple[int, ...]) -> Solid:

@@ -65,7 +65,30 @@ def gjk(support: Support, n0: Vec3, steps: int) -> Simplex:
     return jax.lax.fori_loop(0, steps, step, simplex)
 
 
-def _closer(old: Simplex, new: Vertex, n0: Vec3) -> Simplex:
+def gjk_apart(support: Support, n0: Vec3, steps: int) -> tuple[Simplex, Any]:
+    """The same from any direction n0, and whether (*items) it is proved: two planes between the cores are as far from
+    each other as their nearest points, to rounding. Cores that overlap or nearly touch are not."""
+    start = Vertex(*support(n0))
+    one, none = jnp.ones_like(start.w.x), jnp.zeros_like(start.w.x)
+    first = Simplex((start, start, start), (one, none, none), start.w, direction(start.w, n0))
+
+    def step(carry: tuple[Any, Simplex, Any]) -> tuple[Any, Simplex, Any]:
+        k, simplex, proved = carry
+        new = Vertex(*support(simplex.n))
+        row = simplex.row()
+        low = new.w.dot(simplex.n)
+        now = (row.gap - low <= roughness(row)) & (low > 0)
+        closer = _closer(simplex, new, None)
+        return k + 1, select(proved | now, simplex, closer), proved | now
+
+    def busy(carry: tuple[Any, Simplex, Any]) -> Any:
+        return (carry[0] < steps) & ~carry[2].all()
+
+    _, simplex, proved = jax.lax.while_loop(busy, step, (jnp.int32(0), first, start.w.x != start.w.x))
+    return simplex, proved
+
+
+def _closer(old: Simplex, new: Vertex, n0: Vec3 | None) -> Simplex:
     """The simplex after one more support point."""
     p = old.p
     faces = [(p[0], p[1]), (p[0], p[2]), (p[1], p[2])]
@@ -79,10 +102,10 @@ def _closer(old: Simplex, new: Vertex, n0: Vec3) -> Simplex:
 
 
 @fence
-def _taken(old: Simplex, p: Any, weight: Any, n0: Vec3) -> Simplex:
+def _taken(old: Simplex, p: Any, weight: Any, n0: Vec3 | None) -> Simplex:
     v = _mix(weight, [x.w for x in p])
     across = (p[1].w - p[0].w).cross(p[2].w - p[0].w)
-    across = across * jnp.where(across.dot(n0) < 0, -1.0, 1.0)
+    across = across * jnp.where(across.dot(v if n0 is None else n0) < 0, -1.0, 1.0)
     inside = (weight[0] > 0) & (weight[1] > 0) & (weight[2] > 0)
     n = direction(select(inside, across, v), old.n)
     return select(v.dot(v) < old.v.dot(old.v), Simplex(p, weight, v, n), old)
@@ -129,5 +152,9 @@ def farther(axis: Near, nearest: Near) -> Near:
 
 def roughness(row: Near) -> Scalar:
     """Below this a gap may be rounding [m]."""
-    size = sum((jnp.abs(x) for point in (row.a, row.b) for x in point.xyz), start=jnp.zeros_like(row.gap))
-    return 200 * jnp.finfo(size.dtype).eps * size
+    return 200 * jnp.finfo(row.gap.dtype).eps * extent(row)
+
+
+def extent(row: Near) -> Scalar:
+    """How far the points are from the origin [m]."""
+    return sum((jnp.abs(x) for point in (row.a, row.b) for x in point.xyz), start=jnp.zeros_like(row.gap))

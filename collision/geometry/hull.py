@@ -57,16 +57,21 @@ def joined(numberings: list[Numbering], starts: list[int]) -> tuple[NDArray[Any]
 
 
 def hull_of(vertex: Vec3, number: Numbering) -> Hull:
-    """The Hull of vertices (vertices, n, *batch) [m]; the numbering's arrays have a last axis n, or 1 for all alike."""
+    """The Hull of vertices (vertices, n, *batch) [m]; the numbering's arrays have a last axis n, or 1 for all alike, or
+    those of the vertices, where each item has its own."""
     normal, offset = _planes(_chosen(vertex, number.ring))
     start, end = _chosen(vertex, number.edge[0]), _chosen(vertex, number.edge[1])
     left, right = _chosen(normal, number.sides[0]), _chosen(normal, number.sides[1])
-    ring = number.ring.reshape(*number.ring.shape, *(1,) * (jnp.ndim(vertex.x) - 2))
+    ring = number.ring.reshape(*number.ring.shape, *(1,) * (2 + jnp.ndim(vertex.x) - 1 - number.ring.ndim))
     return Hull(vertex, normal, offset, jnp.asarray(ring, jnp.int32), Edges(start, end - start, left, right))
 
 
-def _chosen(x: Any, index: NDArray[Any]) -> Any:
-    """Of columns x (k, n, *batch) the rows index (..., n): (..., n, *batch)."""
+def _chosen(x: Any, index: Any) -> Any:
+    """Of columns x (k, n, *batch) the rows index (..., n), or (..., n, *batch): (..., n, *batch)."""
+    if not isinstance(index, np.ndarray):
+        items = jnp.shape(jax.tree.leaves(x)[0])[1:]
+        flat = index.reshape(-1, *items)
+        return jax.tree.map(lambda c: jnp.take_along_axis(c, flat, 0).reshape(index.shape), x)
     if index.shape[-1] == 1:
         return jax.tree.map(lambda c: jnp.take(c, index[..., 0], 0), x)
     return jax.tree.map(lambda c: c[index, np.arange(index.shape[-1])], x)

@@ -34,7 +34,9 @@ def tries() -> tuple[dict[str, np.ndarray], np.ndarray]:
     x["fresh"] = rng.random(n) < 0.1
     lane: Any = SimpleNamespace(
         ready=SimpleNamespace(longest=x["longest"], touch=x["touch"]),
-        search=SimpleNamespace(high=x["high"], aim=x["aim"], fine=x["fine"], window=None, short=jnp.zeros(n, jnp.int32)),
+        search=SimpleNamespace(
+            high=x["high"], aim=x["aim"], fine=x["fine"], window=None, short=jnp.zeros(n, jnp.int32)
+        ),
         clock=SimpleNamespace(left=jnp.asarray(x["left"])),
         fresh=x["fresh"],
     )

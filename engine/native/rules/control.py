@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
+import jax.extend
+import jax.numpy as jnp
 import numpy as np
 
 from ..graph import Graph, Node, Region, Value, splat
@@ -44,10 +47,35 @@ def loop(graph: Graph, start: Sequence[Value], test: Body, body: Body, turns: in
 def _while(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     p = equation.params
     n, m = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    if p["cond_jaxpr"].out_avals[0].shape:
+        return _side_by_side(graph, equation, ins)
     return loop(
         graph, ins[m:],
         lambda carry: translate_closed(graph, p["cond_jaxpr"], [*ins[:n], *carry]),
         lambda carry: translate_closed(graph, p["body_jaxpr"], [*ins[n:m], *carry]),
+    )  # fmt: skip
+
+
+def _side_by_side(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
+    """Loops under `vmap`, whose test says of each of them whether it goes on: while any does, and the others keep what
+    they have."""
+    p, avals = equation.params, [x.aval for x in equation.invars]
+    n, m = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    goes_on, turn = (jax.extend.core.jaxpr_as_fun(p[name]) for name in ("cond_jaxpr", "body_jaxpr"))
+
+    def body(*given: Any) -> list[Any]:
+        on, old = goes_on(*given[:n], *given[m:])[0], given[m:]
+        return [
+            jnp.where(on.reshape(*on.shape, *(1,) * (x.ndim - on.ndim)), x, y)
+            for x, y in zip(turn(*given[n:]), old, strict=True)
+        ]
+
+    test = jax.make_jaxpr(lambda *given: goes_on(*given)[0].any())(*avals[:n], *avals[m:])
+    made = jax.make_jaxpr(body)(*avals)
+    return loop(
+        graph, ins[m:],
+        lambda carry: translate_closed(graph, test, [*ins[:n], *carry]),
+        lambda carry: translate_closed(graph, made, [*ins[:m], *carry]),
     )  # fmt: skip
 
 

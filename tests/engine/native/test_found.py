@@ -31,6 +31,21 @@ def test_what_a_loop_is_asked_does_not_change_its_carry(ask) -> None:
     same(lambda x: lax.while_loop(lambda c: jnp.sum(ask(c)) < 5000, lambda c: c + 1, x), X)
 
 
+@pytest.mark.parametrize("shape", [(8,), (64,), (8, 8), (50, 1), (7, 3), (3, 70)])
+def test_loops_under_vmap_end_each_at_its_time(shape) -> None:
+    """Their test is of all of them at once; one that has ended keeps what it has."""
+
+    def halved(x):
+        going = lambda c: (c[0] < 20) & ~c[2].all()  # noqa: E731
+        turn = lambda c: (c[0] + 1, c[1] * 0.5, c[2] | (c[1] < 2))  # noqa: E731
+        return lax.while_loop(going, turn, (jnp.int32(0), x, x != x))
+
+    x = (np.random.default_rng(0).uniform(1, 2, shape).T * 4.0 ** (np.arange(shape[0]) % 6)).T
+    same(jax.vmap(halved), x)
+    turns = Native(jax.vmap(halved))(x)[0]
+    assert len(set(turns.tolist())) > 1
+
+
 @pytest.mark.parametrize("size", [3, 5, 7, 9, 15])
 def test_division_of_arrays_that_fill_no_vector(size: int) -> None:
     """Behind their last element there is nothing to divide by."""

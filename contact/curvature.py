@@ -68,21 +68,31 @@ def contact_course(
     h: the time for which b is wanted (*batch) [s]. A disc that stands and rocks has its contact race around the rim,
     the faster the less it leans; a rim that leans less than it turns in this time has rows that stay where they are.
     """
+    return courses(model, q, (v,), contacts, rows, h=h)[0]
+
+
+def courses(
+    model: Model, q: Array, speeds: tuple[Array, ...], contacts: Contacts, rows: Rows, *, h: Array | float = 0.0
+) -> tuple[Course, ...]:
+    """`contact_course` at several velocities, the first of which says what lies flat."""
     topology, touch = model.topology, contacts.active & ~contacts.is_limit
     if not topology.pairs:
         still = jax.tree.map(jnp.zeros_like, contacts.point)
-        return Course(still, still, still)
+        return (Course(still, still, still),) * len(speeds)
     # conveyors' surfaces move, their shapes do not
-    u = relative(rows, to_blocks(trees_of(topology), v)) - rows.drift
+    u = tuple(relative(rows, to_blocks(trees_of(topology), v)) - rows.drift for v in speeds)
     last = jnp.where(touch, jnp.arange(1, len(touch) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (touch.ndim - 1)), 0)
-    given = model, shapes_at(model, q).pose, _link_motions(model, q, v, contacts), jnp.asarray(h)
-    each = VECTOR // u.x.dtype.itemsize
+    links = tuple(_link_motions(model, q, v, contacts) for v in speeds)
+    given = model, shapes_at(model, q).pose, links, jnp.asarray(h)
+    each = VECTOR // q.dtype.itemsize
     of_contacts = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
     return of_the_first(each, _of_contacts, last.max(), given, (of_contacts, u))
 
 
-def _of_contacts(given: tuple[Model, Transform, _LinkMotion, Array], rows: tuple[Contacts, Vec3]) -> Course:
-    (model, pose, links, h), (contacts, u) = given, rows
+def _of_contacts(
+    given: tuple[Model, Transform, tuple[_LinkMotion, ...], Array], rows: tuple[Contacts, tuple[Vec3, ...]]
+) -> tuple[Course, ...]:
+    (model, pose, motions, h), (contacts, u) = given, rows
     topology, frame = model.topology, contacts.frame
     touch = contacts.active & ~contacts.is_limit
     half = frame.rows[2] * (jnp.where(touch, contacts.gap, 0) * 0.5)
@@ -90,16 +100,20 @@ def _of_contacts(given: tuple[Model, Transform, _LinkMotion, Array], rows: tuple
     shape = np.array(topology.pairs, np.int32)
     numbers = [jnp.asarray(shape[:, side])[contacts.pair] for side in (0, 1)]
     shapes, kinds = Shapes(model, pose, touch.shape[1:]), _kinds(topology)
-    moves_a, moves_b = (
-        _at(frame, point, _of(links, link))
+    sides = [
+        [_at(frame, point, _of(links, link)) for links in motions]
         for point, link in zip(points, (contacts.link_a, contacts.link_b), strict=True)
-    )
-    turning = moves_a[0] - moves_b[0]
+    ]
+    turning = sides[0][0][0] - sides[1][0][0]
     tilt = (jnp.abs(turning.x) + jnp.abs(turning.y)) * h
-    a, b = (features(shapes, kinds[k], numbers[k], frame, points[k], (-1.0, 1.0)[k], tilt) for k in (0, 1))
-    course = _course(a, b, moves_a, moves_b, _spins(model, contacts, numbers), u)
-    course = course._replace(point=frame.T @ course.point, normal=frame.T @ course.normal)
-    return jax.tree.map(lambda x: jnp.where(touch, x, 0), course)
+    a, b = (features(shapes, kinds[k], numbers[k], frame, points[k], (-1.0, 1.0)[k], tilt, touch) for k in (0, 1))
+
+    def one(moves_a: Any, moves_b: Any, u: Vec3) -> Course:
+        course = _course(a, b, moves_a, moves_b, _spins(model, contacts, numbers), u)
+        course = course._replace(point=frame.T @ course.point, normal=frame.T @ course.normal)
+        return jax.tree.map(lambda x: jnp.where(touch, x, 0), course)
+
+    return tuple(map(one, *sides, u))
 
 
 @functools.lru_cache(maxsize=256)

@@ -73,9 +73,9 @@ def near_edge(dtype: Any) -> float:
 
 
 def features(
-    shapes: Shapes, kinds: frozenset[str], shape: Array, frame: Mat3, point: Vec3, out: float, tilt: Array
+    shapes: Shapes, kinds: frozenset[str], shape: Array, frame: Mat3, point: Vec3, out: float, tilt: Array, there: Array
 ) -> Feature:
-    """Of the shapes that the contacts name, all of some kinds.
+    """Of the shapes that the contacts name, all of some kinds; anything of contacts that are not there (C, *batch).
 
     shape: (C, *batch) numbers.  frame: of the contacts; out: -1 where its normal looks into the shape, else 1.
     point: on the shape's surface, in the world [m].  tilt: [rad] a rim that leans no more than this lies flat.
@@ -88,10 +88,14 @@ def features(
         spot = _spot(frame, pose, point, out, spot)
     result, every = None, topology.shape_kinds
     for kind in sorted(kinds):
+        here = jnp.asarray([k == kind for k in every])[shape]
         if kind == "hull":
             spot = spot._replace(hull=found(shapes, kind, shape).solid.hull)
-        one = STAGES[kind](spot)
-        here = jnp.asarray([k == kind for k in every])[shape]
+            corner = _on_corner(spot)
+            known = (corner | ~here | ~there).all()
+            one = jax.lax.cond(known, lambda at=spot, on=corner: _corner(at, on), lambda at=spot: STAGES["hull"](at))
+        else:
+            one = STAGES[kind](spot)
         result = one if result is None else jax.tree.map(lambda x, y, on=here: jnp.where(on, x, y), one, result)
     return result  # type: ignore[return-value]  # a topology with pairs has kinds
 
@@ -175,18 +179,33 @@ def _box(at: Spot) -> Feature:
 
 
 @fence
+def _on_corner(at: Spot) -> Array:
+    """Of a hull."""
+    apart = at.hull.vertex - at.point
+    return (apart.dot(apart) <= _near_edges(at) ** 2).any(0)
+
+
+def _near_edges(at: Spot) -> Array:
+    vertex = at.hull.vertex
+    return _close(at, jnp.max(jnp.maximum(jnp.maximum(abs(vertex.x), abs(vertex.y)), abs(vertex.z)), 0))
+
+
+@fence
+def _corner(at: Spot, corner: Array) -> Feature:
+    none = jnp.zeros_like(at.size.x)
+    return _bent(none, none + 1, none, False, corner)
+
+
+@fence
 def _hull(at: Spot) -> Feature:
     """On a corner, or on an edge whose two faces are not one; padding repeats corners and edges, which does no harm."""
-    vertex, edges = at.hull.vertex, at.hull.edges
-    close = _close(at, jnp.max(jnp.maximum(jnp.maximum(abs(vertex.x), abs(vertex.y)), abs(vertex.z)), 0))
-    apart = vertex - at.point
-    corner = (apart.dot(apart) <= close * close).any(0)
+    edges, close, corner = at.hull.edges, _near_edges(at), _on_corner(at)
     r, along = at.point - edges.start, edges.along
     off = r - along * jnp.clip(r.dot(along) * _inverse(along.dot(along)), 0, 1)
     fold = edges.left.cross(edges.right)
-    on = (off.dot(off) <= close * close) & (fold.dot(fold) > flat_angle(close.dtype) ** 2)
+    on = (off.dot(off) <= close * close) & (fold.dot(fold) > flat_angle(close.dtype) ** 2) & ~corner
     e = at.axes @ jax.tree.map(lambda x: jnp.where(on, x, 0).sum(0), along)
-    return _bent(jnp.zeros_like(e.x), *_unit(e.x, e.y), on.any(0) & ~corner, corner)
+    return _bent(jnp.zeros_like(e.x), *_unit(e.x, e.y), on.any(0), corner)
 
 
 STAGES: dict[str, Callable[[Spot], Feature]] = {

@@ -33,7 +33,7 @@ from jax.lax import stop_gradient
 from ..contact.cone.least import DAMPING, asked
 from ..contact.cone.least import least as least_of_few
 from ..contact.contacts import Contacts
-from ..contact.curvature import contact_course
+from ..contact.curvature import courses
 from ..contact.determine import ENVELOPE
 from ..contact.grips import locked
 from ..contact.picking import picked
@@ -321,7 +321,7 @@ def _turned(model: Model, clocks: Clocks, tried: Proposal, contacts: Contacts, r
     from v along s it is (b(v + s) - b(v - s)) / 4."""
     q, v, h = tried.state.q, tried.state.v, jnp.where(tried.h > 0, tried.h, 1)
     rate = from_blocks(trees_of(model.topology), shift) / clocks.of_dofs(model.topology, h)
-    b, back = (contact_course(model, q, v + x, contacts, rows).b.z for x in (rate, -rate))
+    b, back = (x.b.z for x in courses(model, q, (v + rate, v - rate), contacts, rows))
     return (b - back) * (clocks.of_contacts(rows.tree, h) / 4)
 
 

@@ -26,6 +26,9 @@ from ...engine.algebra.vec3 import Scalar, Vec3
 from .near import Near, between, direction, select, where
 from .solid import Support
 
+LONGEST = 40  # steps from any direction; polytopes take five
+CLEAR = 1e-3  # of the size: what is farther apart touches nowhere soon, and its nearest points are enough
+
 
 class Vertex(NamedTuple):
     """A point of M: those of A and B that make it."""
@@ -65,27 +68,26 @@ def gjk(support: Support, n0: Vec3, steps: int) -> Simplex:
     return jax.lax.fori_loop(0, steps, step, simplex)
 
 
-def gjk_apart(support: Support, n0: Vec3, steps: int) -> tuple[Simplex, Any]:
-    """The same from any direction n0, and whether (*items) it is proved: two planes between the cores are as far from
-    each other as their nearest points, to rounding. Cores that overlap or nearly touch are not."""
+def if_clear(support: Support, n0: Vec3) -> tuple[Near, Any]:
+    """The row of cores that are clearly apart, from any direction n0; and whether (*items) they are. It is proved: two
+    planes between them are as far from each other as the nearest points, to rounding."""
     start = Vertex(*support(n0))
     one, none = jnp.ones_like(start.w.x), jnp.zeros_like(start.w.x)
     first = Simplex((start, start, start), (one, none, none), start.w, direction(start.w, n0))
+    no = start.w.x != start.w.x
 
-    def step(carry: tuple[Any, Simplex, Any]) -> tuple[Any, Simplex, Any]:
-        k, simplex, proved = carry
-        new = Vertex(*support(simplex.n))
-        row = simplex.row()
-        low = new.w.dot(simplex.n)
-        now = (row.gap - low <= roughness(row)) & (low > 0)
-        closer = _closer(simplex, new, None)
-        return k + 1, select(proved | now, simplex, closer), proved | now
+    def step(carry: tuple[Any, Simplex, Any, Any]) -> tuple[Any, Simplex, Any, Any]:
+        k, simplex, clear, near = carry
+        new, row = Vertex(*support(simplex.n)), simplex.row()
+        near |= ~clear & (row.gap <= CLEAR * extent(row))
+        clear |= ~near & (row.gap - new.w.dot(simplex.n) <= roughness(row))
+        return k + 1, select(clear | near, simplex, _closer(simplex, new, None)), clear, near
 
-    def busy(carry: tuple[Any, Simplex, Any]) -> Any:
-        return (carry[0] < steps) & ~carry[2].all()
+    def busy(carry: tuple[Any, Simplex, Any, Any]) -> Any:
+        return (carry[0] < LONGEST) & ~(carry[2] | carry[3]).all()
 
-    _, simplex, proved = jax.lax.while_loop(busy, step, (jnp.int32(0), first, start.w.x != start.w.x))
-    return simplex, proved
+    _, simplex, clear, _ = jax.lax.while_loop(busy, step, (jnp.int32(0), first, no, no))
+    return simplex.row(), clear
 
 
 def _closer(old: Simplex, new: Vertex, n0: Vec3 | None) -> Simplex:

@@ -21,12 +21,12 @@ Rings = tuple[tuple[int, ...], ...]
 
 
 class Numbering(NamedTuple):
-    """Static. ring: (corners, faces) vertex numbers; edge: (2, edges) start and end; sides: (2, edges) the faces on
+    """Of one hull static. ring: (corners, faces) vertex numbers; edge: (2, edges) start and end; sides: (2, edges) the faces on
     the left and right. Short rings repeat their last corner."""
 
-    ring: NDArray[Any]
-    edge: NDArray[Any]
-    sides: NDArray[Any]
+    ring: Any
+    edge: Any
+    sides: Any
 
 
 @functools.cache

@@ -3,12 +3,12 @@
     g(n) = -h_A(-n) - h_B(n), the separation of the two shapes' supporting planes along n (from B to A)
     gap  = max g over all unit n: the distance while apart, minus the depth while overlapping
 
-Apart, GJK finds the maximum. Overlapping or nearly so, A is first moved away along n0, the best direction so far, by
-as much as separates the two by a margin; GJK's direction n1 for the moved pair then maximises g(n) + s n.n0. That is
-one step of the proximal point method (Rockafellar, 1976): it never goes down, and repeated it climbs to the maximum
-of the hill on which n0 stands. A few steps are made from the best of many directions, and from the best that are well
-apart from those; then the highest of these hills is climbed to its top. Of all directions met the best is kept: g of
-any direction is a lower bound of the gap.
+Clearly apart, GJK finds the maximum, and proves that it is. Overlapping or nearly so, A is first moved away along n0,
+the best direction so far, by as much as separates the two by a margin; GJK's direction n1 for the moved pair then
+maximises g(n) + s n.n0. That is one step of the proximal point method (Rockafellar, 1976): it never goes down, and
+repeated it climbs to the maximum of the hill on which n0 stands. A few steps are made from the
+best of many directions, and from the best that are well apart from those; then the highest of these hills is climbed to
+its top. Of all directions met the best is kept: g of any direction is a lower bound of the gap.
 
 Measured: of 1000 random deep overlaps one or two end on another hill than the highest, a little lower; gaps are exact
 to 1e-12 elsewhere (5e-9 where sharp rims cross), points to 5e-6 of the size.
@@ -30,9 +30,9 @@ from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import is_zero
 from ..geometry.faces import FACE, meeting_faces, rounded
-from ..geometry.gjk import gjk
+from ..geometry.gjk import gjk, if_clear
 from ..geometry.manifold import manifold
-from ..geometry.near import AXES, Z_AXIS, Near, direction, pick, sign, where
+from ..geometry.near import AXES, Z_AXIS, Near, direction, only_where, pick, select, sign, where
 from ..geometry.solid import ONTO, Solid, Support, supports
 
 STEPS = 20  # of GJK
@@ -56,12 +56,21 @@ def convex(kind_a: str, kind_b: str) -> Callable[[Solid, Solid, Transform], tupl
         def climb(start: Near, wide: int, close: int) -> Near:
             return _climb(support, _climb(support, start, wide, WIDE), close, CLOSE)
 
-        hills = jax.vmap(lambda start: climb(start, *FIRST))(_highest(support, _directions(a, b, X)))
-        row = climb(pick(hills.gap, hills), *LAST)
-        on_a, on_b = ONTO[kind_a](a, row.a), X.R @ ONTO[kind_b](b, X.R.T @ (row.b - X.p)) + X.p
-        rows = (row._replace(a=on_a, b=on_b),)
-        if kind_a in FACE and kind_b in FACE:
-            rows = manifold(rows[0], *meeting_faces(kind_a, a, kind_b, b, X, row.normal))
+        def on_surfaces(row: Near) -> Near:
+            on_a, on_b = ONTO[kind_a](a, row.a), X.R @ ONTO[kind_b](b, X.R.T @ (row.b - X.p)) + X.p
+            return row._replace(a=on_a, b=on_b)
+
+        def closely() -> tuple[Near, ...]:
+            hills = jax.vmap(lambda start: climb(start, *FIRST))(_highest(support, _directions(a, b, X)))
+            row = on_surfaces(climb(pick(hills.gap, hills), *LAST))
+            return manifold(row, *meeting_faces(kind_a, a, kind_b, b, X, row.normal)) if flat else (row,)
+
+        flat = kind_a in FACE and kind_b in FACE
+        far, clear = if_clear(support, direction(-X.p, Z_AXIS))
+        far = on_surfaces(far)
+        alone = (far, *[only_where(False, far)] * 3) if flat else (far,)
+        close = jax.lax.cond(clear.all(), lambda: alone, closely)
+        rows = tuple(select(clear, x, y) for x, y in zip(alone, close, strict=True))
         return rounded(a, rows) if kind_a in ("sphere", "capsule") else rows
 
     return kernel

@@ -17,15 +17,13 @@ from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import ZERO, is_zero
 from ..geometry.faces import meeting_faces, rounded
-from ..geometry.gjk import extent, farther, gjk, gjk_apart, roughness
+from ..geometry.gjk import farther, gjk, if_clear, roughness
 from ..geometry.hull import cuboid, moved
 from ..geometry.manifold import manifold
 from ..geometry.near import X_AXIS, Near, at, direction, only_where, pick, select, sign, where
 from ..geometry.solid import Edges, Hull, Solid, supports
 
 STEPS = 14  # of GJK: 10 were enough for the worst of 20 000 pairs
-LONGEST = 24  # of GJK from any direction; most take five
-CLEAR = 1e-3  # of the size: what is farther apart touches nowhere soon, and its nearest points are enough
 
 
 def sphere_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
@@ -53,9 +51,7 @@ def hull_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
 
 def _hulls(kind: str, a: Solid, mine: Hull, b: Solid, X: Transform) -> tuple[Near, ...]:
     between = direction(_middle(mine.vertex) - (X.R @ _middle(b.hull.vertex) + X.p), X_AXIS)
-    nearest, proved = gjk_apart(supports(kind, a, "hull", b, X), between, LONGEST)
-    far = nearest.row()
-    clear = proved & (far.gap > CLEAR * extent(far))
+    far, clear = if_clear(supports(kind, a, "hull", b, X), between)
 
     def closely() -> tuple[Near, ...]:
         other = moved(b.hull, X)

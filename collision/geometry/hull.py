@@ -21,8 +21,8 @@ Rings = tuple[tuple[int, ...], ...]
 
 
 class Numbering(NamedTuple):
-    """ring: (corners, faces) vertex numbers; edge: (2, edges) start and end; sides: (2, edges) the faces on the left and
-    right. Short rings repeat their last corner. Static, unless each item has its own."""
+    """ring: (corners, faces) vertex numbers; edge: (2, edges) start and end; sides: (2, edges) the faces on the left
+    and right. Short rings repeat their last corner. Static, unless each item has its own."""
 
     ring: Any
     edge: Any

@@ -47,7 +47,8 @@ def sleepers(world: carom.Live) -> list[str]:
 
 
 def shoot(world: carom.Live) -> None:
-    world.spawn("shot", (-1.0, 0.0, 0.4), linear_velocity=(8.0, 0.0, 1.0))
+    """A little off the middle: which way a box turns that is struck in the middle is a question of rounding."""
+    world.spawn("shot", (-1.0, 0.02, 0.4), linear_velocity=(8.0, 0.0, 1.0))
 
 
 def test_those_that_touch_sleep_together(world):

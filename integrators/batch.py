@@ -51,6 +51,16 @@ def devices_for(devices: int | Sequence[Any] | None, state: State) -> list[Any]:
     return mine[:devices]
 
 
+def not_by_type(state: State) -> None:
+    """Refuses, inside jit, lanes whose type says how they are spread: what is made of them here has no such type."""
+    axes = jax.typeof(state.t).sharding.spec
+    if any(axis is not None for axis in axes):
+        raise ValueError(
+            f"rollout: inside jit the lanes are spread over the explicit mesh axis {axes[0]!r}. Call rollout outside "
+            "of jit, which spreads lanes itself, or inside jax.shard_map (docs/batches.md shows it)"
+        )
+
+
 def over_devices(program: Program, static: Any, devices: Sequence[Any], *numbers: Any) -> Any:
     """program(static, *numbers) with equally many lanes on every device."""
     lanes, axes = numbers[1].t.shape[0], _axes(*numbers)

@@ -22,7 +22,7 @@ from ..engine.model import Model
 from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpacked
 from ..engine.state import State
-from .batch import at_hand, run_batch, some_lanes
+from .batch import at_hand, not_by_type, run_batch, some_lanes
 from .clock import Frames, number
 from .control import Control, Orders, told_by
 from .free import fly, run_free
@@ -215,6 +215,8 @@ def rollout(
     inside_jit = any(isinstance(x, jax.core.Tracer) for x in (new, *jax.tree.leaves(numbers)))
     if inside_jit and not (devices is None and chunk is None):
         raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
+    if inside_jit:
+        not_by_type(state)
 
     def some(rules: Rules, rows: int, lanes: Any) -> Rollout:
         chosen = (rules, rows, *static)

@@ -57,24 +57,18 @@ class Simplex(NamedTuple):
 
 def gjk(support: Support, n0: Vec3, steps: int) -> Simplex:
     """Nearest points of two cores that a plane with normal n0 separates (n0 unit, from B to A)."""
-    start = Vertex(*support(n0))
-    w = start.w
-    one, none = jnp.ones_like(w.x), jnp.zeros_like(w.x)
-    simplex = Simplex((start, start, start), (one, none, none), w, direction(w, n0))
 
     def step(_, simplex: Simplex) -> Simplex:
         return _closer(simplex, Vertex(*support(simplex.n)), n0)
 
-    return jax.lax.fori_loop(0, steps, step, simplex)
+    return jax.lax.fori_loop(0, steps, step, _first(support, n0))
 
 
 def if_clear(support: Support, n0: Vec3) -> tuple[Near, Any]:
     """The row of cores that are clearly apart, from any direction n0; and whether (*items) they are. It is proved: two
     planes between them are as far from each other as the nearest points, to rounding."""
-    start = Vertex(*support(n0))
-    one, none = jnp.ones_like(start.w.x), jnp.zeros_like(start.w.x)
-    first = Simplex((start, start, start), (one, none, none), start.w, direction(start.w, n0))
-    no = start.w.x != start.w.x
+    first = _first(support, n0)
+    no = first.v.x != first.v.x
 
     def step(carry: tuple[Any, Simplex, Any, Any]) -> tuple[Any, Simplex, Any, Any]:
         k, simplex, clear, near = carry
@@ -88,6 +82,13 @@ def if_clear(support: Support, n0: Vec3) -> tuple[Near, Any]:
 
     _, simplex, clear, _ = jax.lax.while_loop(busy, step, (jnp.int32(0), first, no, no))
     return simplex.row(), clear
+
+
+def _first(support: Support, n0: Vec3) -> Simplex:
+    """Of one support point."""
+    start = Vertex(*support(n0))
+    one, none = jnp.ones_like(start.w.x), jnp.zeros_like(start.w.x)
+    return Simplex((start, start, start), (one, none, none), start.w, direction(start.w, n0))
 
 
 def _closer(old: Simplex, new: Vertex, n0: Vec3 | None) -> Simplex:

@@ -34,6 +34,7 @@ from .types import Unsupported
 
 VECTOR = 64  # bytes: so many lanes run side by side in a block as a vector of this size holds
 ROWS = 10007  # of an open array while a program is traced: so many as nothing else has
+NO_MESH = jax.sharding.AbstractMesh((), ())
 _derived: ContextVar[bool] = ContextVar("within the derivative of a native program", default=False)
 log = logging.getLogger("carom.native")
 _within: ContextVar[bool] = ContextVar("within a native program", default=False)
@@ -59,7 +60,7 @@ class Program:
 
     @functools.cached_property
     def closed(self) -> Any:
-        with stage(self.name, "tracing"):
+        with stage(self.name, "tracing"), jax.sharding.use_abstract_mesh(NO_MESH):  # a lane knows of no shard_map
             return _traced(self.function, [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals])
 
     def within(self, batched: tuple[bool, ...], avals: Sequence[Any]) -> Any:

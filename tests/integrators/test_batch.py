@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import NamedSharding, PartitionSpec
 
 import carom
 from carom.engine.results import SimulationError
@@ -134,6 +135,10 @@ def test_what_cannot_be_done_is_said() -> None:
         carom.rollout(model, states, chunk=0, **RUN)
     with pytest.raises(ValueError, match="inside jit"):
         jax.jit(lambda s: carom.rollout(model, s, chunk=2, **RUN).q)(states)
+    spread = jax.device_put(states, NamedSharding(jax.make_mesh((1,), ("those",)), PartitionSpec("those")))
+    with pytest.raises(ValueError, match="inside jit the lanes are spread over the explicit mesh axis 'those'"):
+        jax.jit(lambda s: carom.rollout(model, s, **RUN).q)(spread)
+    carom.rollout(model, spread, **RUN)
 
 
 def run_here(*arguments: str, flags: str | None = None) -> subprocess.Popen[str]:
@@ -191,7 +196,6 @@ def in_two_processes(number: int, port: str) -> None:
     jax.config.update("jax_num_cpu_devices", 1)
     jax.distributed.initialize(f"localhost:{port}", num_processes=2, process_id=number)
     from jax.experimental.multihost_utils import process_allgather
-    from jax.sharding import NamedSharding, PartitionSpec
 
     # without friction: whether a ball still slips when its impact ends can turn on the last bit, and other programs
     # round that differently

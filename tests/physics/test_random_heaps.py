@@ -1,5 +1,7 @@
 """Heaps of random bodies in a box of walls, thrown at up to 50 m/s: what must hold whatever happens."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -106,3 +108,44 @@ def test_a_poisoned_lane_leaves_the_others_alone(poison: float) -> None:
     for a, b in zip(jax.tree.leaves(clean), jax.tree.leaves(spoilt), strict=True):
         np.testing.assert_array_equal(np.asarray(a)[others], np.asarray(b)[others])
     assert np.asarray(spoilt.code)[2] != Code.OK
+
+
+@pytest.mark.slow
+def test_a_lane_is_the_same_wherever_it_runs() -> None:
+    """In a process of its own, which has two devices."""
+    run = subprocess.run([sys.executable, __file__], capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr
+
+
+def everywhere(dtype: Any) -> None:
+    """A lane alone, in the batch, at another place in it, on one device and on two: the same bits."""
+    lanes = 8
+    model, states = heaps(3, lanes, dtype)
+    run = partial(carom.rollout, duration=0.5, max_events=0, throw=False)
+    names = "pair_friction", "pair_restitution"
+
+    def some(which: Any) -> tuple[Any, Any]:
+        own = {name: getattr(model, name)[which] for name in names}
+        return model.replace(**own), jax.tree.map(lambda x: x[which], states)
+
+    def same(ran: Any, which: Any) -> None:
+        for a, b in zip(jax.tree.leaves(ran), jax.tree.leaves(one_device), strict=True):
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b)[which])
+
+    one_device = run(model, states, devices=1)
+    assert np.asarray(one_device.stats.impacts).min() > 10
+    two = run(model, states)
+    assert two.q.devices() == set(jax.devices())
+    same(two, range(lanes))
+
+    elsewhere = np.random.default_rng(0).permutation(lanes)
+    same(run(*some(elsewhere)), elsewhere)
+    for k in range(lanes):
+        same(run(*some(k)), k)
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_num_cpu_devices", 2)
+    for kind in ALLOWED:
+        everywhere(kind)

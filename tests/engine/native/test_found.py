@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.sharding import Mesh, PartitionSpec
 
 from carom.engine.native.primitive import native
 from carom.tests.oracles.native_and_xla import Native, Refused, assert_close, no_fallback, xla
@@ -105,3 +106,20 @@ def test_a_program_that_jax_has_traced_outside_of_another() -> None:
     x = jnp.arange(12.0).reshape(3, 4)
     with no_fallback():
         np.testing.assert_array_equal(part(x) * 2, outer(None, x))
+
+
+def test_a_program_within_shard_map() -> None:
+    """Arrays made there know of its mesh; those of a lane's program do not."""
+
+    @native
+    def plus_two(_: None, x: jax.Array) -> jax.Array:
+        return x + jnp.full_like(x[0], 2.0)
+
+    lane = PartitionSpec("lane")
+    mesh = Mesh(jax.devices()[:1], ("lane",))
+    lanes = jax.shard_map(
+        jax.vmap(lambda row: plus_two(None, row)), mesh=mesh, in_specs=lane, out_specs=lane, check_vma=False
+    )
+    x = jnp.arange(12.0).reshape(3, 4)
+    with no_fallback():
+        np.testing.assert_array_equal(jax.jit(lanes)(x), x + 2)

@@ -1,10 +1,11 @@
 """Impulses of which rounding would decide are taken back towards one that is sound.
 
 Where K is nearly singular (ratios of its eigenvalues below 1e-8 in float64, 1e-4 in float32), an impulse along what
-hardly answers it may be so large that rounding decides about its work, or about whether the bodies still approach. The
-frictionless plastic impulse p_0 = (0, 0, -u_n / K_nn) is in every cone of friction, ends the approach and loses energy.
-On the straight line from p_0 to the law's p all are in the cone, that being convex, and the work is a parabola: what is
-taken is the last that neither closes nor, under a law that only loses energy, gains any, whatever rounding may add.
+hardly answers it may be so large that rounding decides about its work, about whether the bodies still approach, or
+about its place in the cone of friction. What left the cone is put on its surface first. The frictionless plastic
+impulse p_0 = (0, 0, -u_n / K_nn) is in every cone of friction, ends the approach and loses energy. On the straight line
+from p_0 to the law's p all are in the cone, that being convex, and the work is a parabola: what is taken is the last
+that neither closes nor, under a law that only loses energy, gains any, whatever rounding may add.
 """
 
 from __future__ import annotations
@@ -21,13 +22,20 @@ from .frictionless import normal_impulse
 ALLOWED, ALLOWED_F32 = 1e-10, 1e-4
 
 
-def taken_back(K: Sym3, u: Vec3, p: Vec3, loses: Any) -> tuple[Vec3, Any]:
-    """p, or another in its place that ends the approach; and whether it is another.
+def taken_back(K: Sym3, u: Vec3, p: Vec3, mu: Any, loses: Any) -> tuple[Vec3, Any]:
+    """p, or another in its place that ends the approach within the cone of mu; and whether it is another.
 
     loses: whether it must not gain energy either.
     """
     eps = jnp.finfo(jnp.result_type(p.z)).eps
     allowed = ALLOWED if eps < 1e-10 else ALLOWED_F32
+    tiny = jnp.finfo(jnp.result_type(p.z)).tiny
+    square = p.x * p.x + p.y * p.y
+    tangential = jnp.sqrt(jnp.maximum(square, tiny))
+    leaves = (square > tiny) & (tangential > mu * p.z * (1 + 1000 * eps))
+    inside = jnp.where(leaves, mu * p.z / tangential, 1)
+    p = Vec3(inside * p.x, inside * p.y, p.z)
+
     sizes = jax.tree.map(jnp.abs, (K, u, p))
     after = u + K @ p
     gained = p.dot(u + after)  # twice the energy
@@ -37,7 +45,7 @@ def taken_back(K: Sym3, u: Vec3, p: Vec3, loses: Any) -> tuple[Vec3, Any]:
     plastic = normal_impulse(K, u, 0 * p.z)
     step = Vec3(p.x, p.y, p.z - plastic)
     rounded = _rounded(K, step)
-    speed = jnp.sqrt(jnp.maximum(u.dot(u), jnp.finfo(jnp.result_type(p.z)).tiny))
+    speed = jnp.sqrt(jnp.maximum(u.dot(u), tiny))
     approach = jnp.maximum(eps * rounded.z, -after.z)
     closes = (u.z < 0) & (approach > allowed * speed)
 
@@ -51,9 +59,9 @@ def taken_back(K: Sym3, u: Vec3, p: Vec3, loses: Any) -> tuple[Vec3, Any]:
     most = jnp.where(falls, (root - b) / jnp.where(falls, 2 * a, 1), jnp.where(b + root > 0, -2 * c / ahead, 0))
     part = jnp.where(closes, allowed * speed / jnp.where(closes, approach, 1), 1)
     part = jnp.minimum(part, jnp.where(gains, most, 1))
-    other = Vec3(part * step.x, part * step.y, plastic + part * step.z)
+    other = Vec3(part * step.x, part * step.y, part * p.z + (1 - part) * plastic)  # its rounding leaves no cone
     changed = gains | closes
-    return jax.tree.map(lambda x, y: jnp.where(changed, x, y), other, p), changed
+    return jax.tree.map(lambda x, y: jnp.where(changed, x, y), other, p), changed | leaves
 
 
 def _rounded(K: Sym3, p: Vec3) -> Vec3:

@@ -87,13 +87,16 @@ def _mujoco(path: str) -> Any:
 
 
 def _compiled(path: str, keyframe: str | int | None, warned: list[str]) -> Compiled:
-    """warned: takes MuJoCo's warnings."""
+    """warned: takes MuJoCo's warnings, those that Python would show too."""
     mujoco, before = _mujoco(path), _mujoco(path).get_mju_user_warning()
     mujoco.set_mju_user_warning(warned.append)  # otherwise they go to a log in the working directory
     try:
-        spec = mujoco.MjSpec.from_file(path)
-        spec.compiler.usethread = 0  # memory that threads took for a mesh stays theirs: 2 GB after hundreds of files
-        m = spec.compile()
+        with warnings.catch_warnings(record=True) as shown:
+            warnings.simplefilter("always")
+            spec = mujoco.MjSpec.from_file(path)
+            spec.compiler.usethread = 0  # memory that threads took for meshes stays theirs: 1 GB in hundreds of files
+            m = spec.compile()
+        warned += [str(w.message) for w in shown]
     except ValueError as error:
         message = " ".join(str(error).split())
         line = LINE.search(message)

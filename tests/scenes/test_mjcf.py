@@ -4,6 +4,7 @@
 # pyright: reportAttributeAccessIssue=false
 
 import importlib.util
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -471,3 +472,21 @@ def show(rows: dict[str, tuple[str, float | None]]) -> None:
     wrong = {name: worst for name, (_, worst) in rows.items() if worst is not None and worst >= TOLERANCE}
     assert not wrong
     assert all(worst is not None or "nothing moves" in outcome for outcome, worst in rows.values())
+
+
+def test_warnings_of_mujoco_stand_in_the_report(tmp_path: Path) -> None:
+    path = tmp_path / "old.xml"
+    body = '<body name="b"><freejoint/><geom size="1"/></body>'
+    path.write_text(f'<mujoco><compiler settotalmass="2"/><worldbody>{body}</worldbody></mujoco>')
+    said, before = [], mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(said.append)
+    try:
+        mujoco.MjModel.from_xml_path(str(path))  # newer versions say that the attribute is old
+    finally:
+        mujoco.set_mju_user_warning(before)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = import_mjcf(path).report
+    assert [item.why for item in report.items if "warning of MuJoCo" in item.what] == [
+        " ".join(x.split()) for x in said
+    ]

@@ -22,29 +22,34 @@ LEAST = 1e-3  # of the smaller shape's radius: depths that are said
 EDGE_PAIRS = 1000  # edges of A times edges of B up to which the directions across them are tried
 STARTS, DISTINCT = 4, 0.9  # directions from which g is climbed, and the cosine above which two are one
 CLIMBS = 60  # steps along the gradient of g
-NAMED = 8  # pairs in a warning
+NAMED, COUNTED = 8, 10_000  # pairs in a warning, by name and at all
 _SPREAD = directions(400)
 
 
 def overlap_text(model: Model, q: Array, owners: Sequence[str]) -> str:
     """What to say of overlaps at the coordinates q (nq,); empty if there are none. owners: of each shape."""
     deepest: dict[tuple[str, str], float] = {}
-    for i, j, depth in overlaps(model, q):
+    found = overlaps(model, q, COUNTED)
+    for i, j, depth in found:
         pair = owners[i], owners[j]
         deepest[pair] = max(depth, deepest.get(pair, 0.0))
     if not deepest:
         return ""
     worst = sorted(deepest.items(), key=lambda item: -item[1])
     listed = "; ".join(f"{a} and {b} by {depth:.3g} m" for (a, b), depth in worst[:NAMED])
-    more = f"; and {len(worst) - NAMED} more pairs" if len(worst) > NAMED else ""
+    least = "at least " if len(found) == COUNTED else ""
+    more = f"; and {least}{len(worst) - NAMED} more pairs" if len(worst) > NAMED else ""
     return (
         f"shapes overlap at the start: {listed}{more}. The first steps will push them apart: set them apart, exclude "
         "the pair, or compile with overlaps='ignore'"
     )
 
 
-def overlaps(model: Model, q: Array) -> list[tuple[int, int, float]]:
-    """(shape, shape, depth [m]) of pairs that may touch and overlap at the coordinates q (nq,)."""
+def overlaps(model: Model, q: Array, most: int | None = None) -> list[tuple[int, int, float]]:
+    """(shape, shape, depth [m]) of pairs that may touch and overlap at the coordinates q (nq,).
+
+    most: so many at most, of those whose bounding spheres are deepest in one another.
+    """
     topology = model.topology
     pairs = np.array(topology.pairs, int).reshape(-1, 2)
     kinds = np.array(topology.shape_kinds, str)
@@ -62,10 +67,13 @@ def overlaps(model: Model, q: Array) -> list[tuple[int, int, float]]:
         apart = np.where(planes[first], height - radius[second], apart)
     allowed = LEAST * np.minimum(*np.where(planes[pairs], np.inf, radius[pairs]).T)
     near = np.flatnonzero(apart < -allowed)
+    near = near[np.argsort(apart[near], kind="stable")]
     exact = (kinds[pairs] == "sphere") | planes[pairs]
     shapes: dict[int, HostShape] = {}
     found = []
     for k in near.tolist():
+        if len(found) == most:
+            break
         a, b = (int(x) for x in pairs[k])
         gap = float(apart[k])
         if not exact[k].all():

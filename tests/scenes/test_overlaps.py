@@ -10,7 +10,7 @@ import carom
 from carom.collision.detect import detect
 from carom.collision.shapes import Shape
 from carom.scenes.compiling.link_poses import link_poses
-from carom.scenes.compiling.overlaps import overlaps
+from carom.scenes.compiling.overlaps import COUNTED, NAMED, overlaps
 from carom.scenes.library.registry import SCENES
 from carom.tests.oracles.random_trees import Recipe, random_q, random_tree
 
@@ -50,6 +50,15 @@ def test_names_and_depth() -> None:
     assert not told(b)
     with pytest.raises(carom.SceneError, match="overlaps is 'no'; it must be 'warn' or 'ignore'"):
         carom.compile_scene(b, overlaps="no")
+
+
+def test_a_crowd_is_not_counted_to_its_end() -> None:
+    b = carom.SceneBuilder()
+    for k in range(150):
+        b.add_body(f"ball{k}", [carom.Sphere(0.1)], mass=1.0)
+    (text,) = told(b)
+    assert f"; and at least {COUNTED - NAMED} more pairs. The first" in text
+    assert 'body "ball0" and body "ball1" by 0.2 m; ' in text
 
 
 @pytest.mark.parametrize("a", SHAPES)

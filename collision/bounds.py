@@ -18,8 +18,9 @@ from jax import Array
 
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
-from ..engine.model import Model, Topology
+from ..engine.model import Model
 from ..engine.rows import take
+from ..engine.topology import Topology
 
 
 class Ball(NamedTuple):

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from ..engine.algebra.fence import available
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import WORD, pack
-from ..engine.model import Topology
 from ..engine.rows import take
+from ..engine.topology import Topology
 from .culling.bitset import count_below, first_set
 from .culling.cells import near_in_cells
 from .culling.pair_matrix import Ball, near_matrix

@@ -19,10 +19,11 @@ from ..engine.algebra.fence import available
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import in_front, up_to_the_last
 from ..engine.forest import Forest
-from ..engine.model import Model, Topology
+from ..engine.model import Model
 from ..engine.native.primitive import native
 from ..engine.results import NOT_FINITE, OK, PAIRS_FULL
 from ..engine.rows import take
+from ..engine.topology import Topology
 from .bounds import bounding_spheres
 from .broad import Candidates, PairGroup, Plan, candidates, plan
 from .by_need import Pairs, meet_near, volumes

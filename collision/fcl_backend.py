@@ -33,7 +33,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..engine.model import Model, Topology
+from ..engine.model import Model
+from ..engine.topology import Topology
 from .host.kept import Kept
 from .host.planes import Poses, few_of, plane_rows
 from .host.rows import Row, blank, fill, pair_table

@@ -43,9 +43,10 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import in_front, up_to_the_last
 from ..engine.dynamics.kinematics import Moving, Placed, move, place
 from ..engine.forest import Forest
-from ..engine.model import Group, Model, Topology
+from ..engine.model import Model
 from ..engine.rows import take
 from ..engine.state import State
+from ..engine.topology import Group, Topology
 from .bounds import norm, reach, root
 from .narrow import KERNELS
 from .proximities import Proximities, rows_at

@@ -21,8 +21,9 @@ from ..engine.algebra.spatial import Transform
 from ..engine.algebra.vec3 import Vec3, pytree
 from ..engine.dynamics.kinematics import place
 from ..engine.forest import Forest
-from ..engine.model import Model, Topology
+from ..engine.model import Model
 from ..engine.rows import take
+from ..engine.topology import Topology
 from .geometry.hull import Numbering, hull_of, joined, numbering
 from .geometry.solid import Ground, Solid
 

@@ -62,9 +62,10 @@ from ..engine.compaction import combined, in_front, of_the_chosen
 from ..engine.dynamics.kinematics import place
 from ..engine.dynamics.trees import trees_of
 from ..engine.forest import Forest
-from ..engine.model import Model, Topology
+from ..engine.model import Model
 from ..engine.rows import take
 from ..engine.state import State
+from ..engine.topology import Topology
 from .bounds import Reach, bounding_spheres, inradius, insides, norm, reach, root
 from .proximities import Proximities
 from .speeds.link_motion import link_motion, trees

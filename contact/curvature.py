@@ -37,7 +37,8 @@ from ..engine.algebra.vec3 import Mat3, Vec3
 from ..engine.dynamics.kinematics import carry, move, place
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.forest import Forest
-from ..engine.model import Model, Topology
+from ..engine.model import Model
+from ..engine.topology import Topology
 from .contacts import Contacts
 from .determine import ENVELOPE
 from .features import Feature, features, flat_angle

@@ -20,8 +20,9 @@ from ..collision.proximities import Proximities, rows_at
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import in_front
 from ..engine.joints import JOINTS
-from ..engine.model import Model, Topology
+from ..engine.model import Model
 from ..engine.results import CONTACTS_FULL, OK, gravest
+from ..engine.topology import Topology
 from .contacts import Contacts, tangents
 from .picking import picked
 

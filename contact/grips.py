@@ -18,7 +18,8 @@ import numpy as np
 from jax import Array
 
 from ..engine.joints import JOINTS
-from ..engine.model import Model, Topology
+from ..engine.model import Model
+from ..engine.topology import Topology
 from .rows import Rows, inverse_at, joint_rows
 
 # by the bytes of a number

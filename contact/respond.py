@@ -16,8 +16,9 @@ from jax import Array
 
 from ..engine.dynamics.energy import energy as energy_of
 from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
-from ..engine.model import Model, Topology
+from ..engine.model import Model
 from ..engine.state import State
+from ..engine.topology import Topology
 from .contacts import Contacts
 from .determine import default_capacity, phases
 from .events import Impacts

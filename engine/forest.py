@@ -19,8 +19,9 @@ from jax import Array
 
 from .algebra.zero import dense, is_zero
 from .joints import JOINTS
-from .model import Group, Model, Topology
+from .model import Model
 from .rows import sum_into, take
+from .topology import Group, Topology
 
 
 @dataclass(frozen=True)

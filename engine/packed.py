@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .model import Model, Topology
+from .model import Model
+from .topology import Topology
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 if TYPE_CHECKING:
-    from .model import Topology
+    from .topology import Topology
 
 # axes of each parameter without lanes: nl links, nv degrees of freedom, ns shapes, np pairs, nk loops, m points
 AXES: dict[str, tuple[str | int, ...]] = {

@@ -21,7 +21,8 @@ from ..contact.contacts import Contacts
 from ..engine.compaction import combined
 from ..engine.dynamics.kinematics import integrate_q
 from ..engine.dynamics.trees import trees_of
-from ..engine.model import Model, Topology
+from ..engine.model import Model
+from ..engine.topology import Topology
 from .motion.forces import column
 
 STEPS = 4.0  # longest steps that clocks run apart

@@ -32,8 +32,9 @@ from ..contact.resting.goals import PUSH
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.dynamics.trees import trees_of
-from ..engine.model import Model, Topology
+from ..engine.model import Model
 from ..engine.state import State
+from ..engine.topology import Topology
 from .clocks import Clocks, IslandClocks
 from .lanes import Lane
 from .motion.exact import TURNING, free_bodies

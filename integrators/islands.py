@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from ..engine.dynamics.trees import trees_of
-from ..engine.model import Topology
+from ..engine.topology import Topology
 
 
 def islands(topology: Topology, tree: Array, touching: Array) -> Array:

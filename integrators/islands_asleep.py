@@ -23,8 +23,9 @@ from ..contact.contacts import Contacts
 from ..contact.determine import in_envelope
 from ..contact.rows import Rows
 from ..engine.dynamics.trees import trees_of
-from ..engine.model import Model, Topology
+from ..engine.model import Model
 from ..engine.state import State
+from ..engine.topology import Topology
 from .islands import islands
 
 

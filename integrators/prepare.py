@@ -20,8 +20,9 @@ from ..contact.curvature import Course, contact_course, shared
 from ..contact.grips import at_wish
 from ..contact.rows import Rows, relative
 from ..engine.dynamics.trees import to_blocks, trees_of
-from ..engine.model import Model, Topology
+from ..engine.model import Model
 from ..engine.state import State
+from ..engine.topology import Topology
 from .clocks import ONE, Clocks
 from .islands_asleep import dofs_asleep, shapes_still
 from .lanes import Ready

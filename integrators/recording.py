@@ -17,8 +17,8 @@ from jax import Array
 from ..contact.contacts import Contacts
 from ..contact.events import Impacts, contact_events
 from ..engine.algebra.fence import available
-from ..engine.model import Topology
 from ..engine.state import State
+from ..engine.topology import Topology
 
 FLOATS = (1, 3, 3, 3, 3, 3, 1, 1)  # t, point, normal, u before and after, impulse, energy before and after
 WHOLES = (2, 1, 1, 1)  # bodies, pair, dof, code

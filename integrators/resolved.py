@@ -13,7 +13,8 @@ from jax import Array
 
 from ..contact.rows import inverse_at
 from ..engine.dynamics.trees import to_blocks, trees_of
-from ..engine.model import Model, Topology
+from ..engine.model import Model
+from ..engine.topology import Topology
 
 SWING = 0.5  # [rad] of the fastest oscillation in a step
 DECAY = 2.0  # times the time constant of what decays fastest

@@ -15,8 +15,9 @@ import numpy as np
 from jax import Array
 
 from ..engine.loops.measured import follows
-from ..engine.model import Model, Topology
+from ..engine.model import Model
 from ..engine.state import State
+from ..engine.topology import Topology
 from .clock import Clock, Frames, later
 from .lanes import Lane
 from .motion.forces import Drive

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..engine.forest import LOOPS
-from ..engine.model import Loop, Model
+from ..engine.model import Model
 from ..engine.state import State
+from ..engine.topology import Loop
 
 
 def state_hash(state: State) -> str | list[str]:

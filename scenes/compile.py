@@ -16,8 +16,9 @@ import numpy as np
 from ..collision.host.radii import bounding_radii
 from ..collision.mass import MassProperties
 from ..collision.poses import Array, rotation_matrix
-from ..engine.model import Model, Topology
+from ..engine.model import Model
 from ..engine.state import State
+from ..engine.topology import Topology
 from .chains.compile import compile_chain
 from .chains.spec import ChainSpec
 from .compiling import check

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..engine.model import Topology
+from ..engine.topology import Topology
 from .compiling.shape_rows import shape_rows
 from .spec import PlaneSpec, SceneSpec
 

@@ -16,7 +16,7 @@ from .running import DRIVES, Told, counted, pieces
 from .variations import recompiled
 
 if TYPE_CHECKING:
-    from ..engine.model import Topology
+    from ..engine.topology import Topology
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...engine.model import Topology
 from ...engine.results import NOT_FINITE, OK, PAIRS_FULL
+from ...engine.topology import Topology
 from ..proximities import Proximities
 from .shapes import Floats
 

@@ -15,8 +15,9 @@ from jax import Array
 
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Vec3
-from ...engine.model import Model, Topology
+from ...engine.model import Model
 from ...engine.native.surface import compiled
+from ...engine.topology import Topology
 from ..geometry.near import length_and_direction
 from ..posed import Shapes, chosen, shapes_at
 from .spans import SPANS, first_crossing

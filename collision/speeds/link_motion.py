@@ -42,9 +42,10 @@ from ...engine.dynamics.kinematics import move, place
 from ...engine.dynamics.passive import displacement
 from ...engine.forest import Forest
 from ...engine.joints import JOINTS
-from ...engine.model import Loop, Model, Topology
+from ...engine.model import Model
 from ...engine.rows import sum_into, take
 from ...engine.state import State
+from ...engine.topology import Loop, Topology
 from ..bounds import root
 from .tree_speeds import TreeSpeeds, inverse, principal_extremes, times, tree_speeds
 

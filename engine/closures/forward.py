@@ -26,7 +26,8 @@ from ..loops.linear import bias, jacobian
 from ..loops.measured import Standing, by_loop, errors, rates, standing
 from ..loops.solve import solve_symmetric
 from ..maximal.kkt import Sparse, apart, sparse
-from ..model import Model, Topology
+from ..model import Model
+from ..topology import Topology
 
 
 class Constrained(NamedTuple):

@@ -20,8 +20,9 @@ from ..algebra.spatial import RigidInertia
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..joints import JOINTS
-from ..model import Model, Topology
+from ..model import Model
 from ..native.surface import lanewise
+from ..topology import Topology
 from .bodies import hand_inwards, inertias
 from .kinematics import Placed, place
 

@@ -21,7 +21,8 @@ from ..algebra.spatial import Motion
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..joints import JOINTS
-from ..model import Model, Topology
+from ..model import Model
+from ..topology import Topology
 from .aba import factorize
 from .bodies import inertias
 from .impulse import NONE, respond

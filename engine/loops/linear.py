@@ -17,7 +17,8 @@ from ..algebra.zero import is_zero
 from ..dynamics.kinematics import Moving, Placed, carry, move, place
 from ..dynamics.trees import dof_motions
 from ..forest import Forest
-from ..model import Model, Topology
+from ..model import Model
+from ..topology import Topology
 from .kinds import RELATIONS, Row, row_count
 from .measured import (
     STILL,

@@ -21,8 +21,9 @@ from ..algebra.vec3 import Mat3, Vec3
 from ..algebra.zero import is_zero
 from ..dynamics.kinematics import Moving, Placed
 from ..forest import Forest
-from ..model import Model, Topology
+from ..model import Model
 from ..rows import take
+from ..topology import Topology
 from .kinds import KINDS, RELATIONS, Row, row_count
 
 

@@ -19,8 +19,9 @@ from jax import Array
 from ..algebra.rotation import Quat
 from ..dynamics.kinematics import move, place
 from ..forest import Forest
-from ..model import Loop, Model, Topology
+from ..model import Model
 from ..state import State
+from ..topology import Loop, Topology
 from .frames import positions, quaternions
 from .pulls import DOF_DEFAULTS, acts, coefficients, pulls
 from .refusals import COORDINATES, refusals

@@ -34,8 +34,8 @@ from ..forest import Forest
 from ..loops.kinds import row_count
 from ..loops.measured import Standing, groups_of
 from ..loops.solve import SMALL, STEPS
-from ..model import Topology
 from ..rows import take
+from ..topology import Topology
 from .elimination import Blocks, factor, products, substitute
 from .gather import gathered
 from .order import Order, order_of

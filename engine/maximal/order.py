@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ..loops.kinds import row_count
-from ..model import Topology
+from ..topology import Topology
 
 FEW = 2  # neighbours: joints with so few go in any case, else a chain would be eaten from its ends
 

@@ -22,8 +22,9 @@ from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.closures.forward import forward
 from ...engine.dynamics.trees import trees_of
 from ...engine.forest import Forest
-from ...engine.model import Model, Topology
+from ...engine.model import Model
 from ...engine.state import State
+from ...engine.topology import Topology
 from .flight import Body, flown
 from .forces import Step, column, joint_forces
 from .rk4 import classical, rk4

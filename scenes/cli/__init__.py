@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .interrupts import end_at_once
 
 if TYPE_CHECKING:
-    from .program import app as app
+    from .commands import app as app
 
 __all__ = ["app", "main"]
 
@@ -16,7 +16,7 @@ __all__ = ["app", "main"]
 def main() -> None:
     """Runs what was typed, and leaves the process with an exit code."""
     end_at_once()
-    from .program import app
+    from .commands import app
 
     app()
 
@@ -24,6 +24,6 @@ def main() -> None:
 def __getattr__(name: str) -> Any:
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .program import app
+    from .commands import app
 
     return app

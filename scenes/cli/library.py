@@ -14,7 +14,8 @@ from .output import emit, say, table
 from .program import app
 
 if TYPE_CHECKING:
-    from ...engine.model import Model, Topology
+    from ...engine.model import Model
+    from ...engine.topology import Topology
 
 
 @app.command("list")

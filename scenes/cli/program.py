@@ -86,6 +86,3 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Carom simulates rigid and articulated bodies; every contact is an impulse. Start with: carom run pool_break",
 )
-
-
-from . import benchmarks, checks, comparing, files, library, runs  # noqa: E402, F401  # commands register when imported

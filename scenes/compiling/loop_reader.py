@@ -11,8 +11,9 @@ import numpy as np
 
 from ...collision.poses import Array, rotation_matrix
 from ...engine.loops.measured import dof_coordinates
-from ...engine.model import Loop, Model
+from ...engine.model import Model
 from ...engine.state import State
+from ...engine.topology import Loop
 from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
 from ..spec import LoopSpec
 from . import check

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...collision.poses import Array
 from ...engine.dynamics.trees import trees_of
-from ...engine.model import Topology
 from ...engine.state import State
+from ...engine.topology import Topology
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...collision.poses import Array
 from ...engine.dynamics.trees import trees_of
-from ...engine.model import Topology
+from ...engine.topology import Topology
 from ..compiling.check import UNIT_TOLERANCE
 from ..formats.wording import shown
 from .asleep import sound

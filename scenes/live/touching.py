@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...collision.poses import Array
-from ...engine.model import Topology
+from ...engine.topology import Topology
 from ..owners import shape_owners
 from ..spec import SceneSpec
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.model import Topology
+from ...engine.topology import Topology
 from ..formats.atomic import replacing
 from ..formats.recording import Recording
 from .colours import GROUND, PATTERNS

@@ -8,7 +8,8 @@ from scipy.spatial.transform import Rotation
 
 from carom.collision import bounds
 from carom.collision.host import radii
-from carom.engine.model import Model, Topology
+from carom.engine.model import Model
+from carom.engine.topology import Topology
 from carom.tests.oracles.bare_shapes import BareShape, hull, with_shapes
 from carom.tests.oracles.random_trees import random_model, unit
 

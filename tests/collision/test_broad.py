@@ -12,7 +12,7 @@ from carom.collision.culling.bitset import first_set
 from carom.collision.culling.cells import near_in_cells
 from carom.engine.algebra.vec3 import Vec3
 from carom.engine.compaction import pack
-from carom.engine.model import Topology
+from carom.engine.topology import Topology
 
 WAYS = ["matrix", "cells"]
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from carom.collision.speeds.link_motion import link_motion, trees
-from carom.engine.model import Model, Topology
+from carom.engine.model import Model
 from carom.engine.state import State
+from carom.engine.topology import Topology
 from carom.tests.oracles.random_trees import random_model, unit
 from carom.tests.oracles.tumbling import Flight
 

@@ -15,8 +15,9 @@ from carom.collision.proximities import Proximities
 from carom.collision.safe_step import longest_step, safe_step, unseen_step
 from carom.collision.speeds.link_motion import link_motion
 from carom.engine.dynamics.kinematics import fk
-from carom.engine.model import Model, Topology
+from carom.engine.model import Model
 from carom.engine.state import State
+from carom.engine.topology import Topology
 from carom.integrators.schemes import scheme_named
 from carom.tests.oracles.bare_shapes import BareShape, with_shapes
 from carom.tests.oracles.random_trees import Recipe, random_model, random_state, random_topology, unit, with_passive

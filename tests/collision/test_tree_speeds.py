@@ -10,8 +10,9 @@ from carom.collision.speeds.tree_speeds import principal_extremes, speed_at
 from carom.engine.algebra.vec3 import Sym3
 from carom.engine.dynamics.crba import crba
 from carom.engine.dynamics.jacobian import jacobian
-from carom.engine.model import Model, Topology
+from carom.engine.model import Model
 from carom.engine.state import State
+from carom.engine.topology import Topology
 from carom.tests.oracles.random_trees import Recipe, random_inertias, random_model, random_state, random_topology
 
 ROUNDING = 1e-9  # relative: the mass matrices' condition of up to 1e5 on top of double precision

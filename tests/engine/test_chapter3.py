@@ -25,7 +25,7 @@ from carom.engine.dynamics.kinematics import fk
 from carom.engine.dynamics.rnea import rnea
 from carom.engine.dynamics.wrenches import joint_forces, joint_wrenches, velocity_changes
 from carom.engine.joints import JOINTS
-from carom.engine.model import Topology
+from carom.engine.topology import Topology
 from carom.tests.oracles.random_trees import Recipe, random_model, random_state, random_tree
 
 TOLERANCE = 1e-10  # relative to the largest entry: rounding, times condition numbers of up to 1e4

@@ -17,7 +17,8 @@ from carom.engine.dynamics.rnea import rnea
 from carom.engine.loops.kinds import KINDS, RELATIONS, row_count
 from carom.engine.loops.linear import closed
 from carom.engine.loops.solve import solve_symmetric
-from carom.engine.model import Loop, Model
+from carom.engine.model import Model
+from carom.engine.topology import Loop
 from carom.tests.oracles.random_trees import Recipe, random_state, random_tree, unit
 
 H = 1e-5  # of central differences: third derivatives of order 10 by H^2, and rounding by H, are below 1e-8

@@ -15,8 +15,8 @@ from carom.engine.dynamics.kinematics import coordinate_rates, fk, integrate_q
 from carom.engine.dynamics.passive import motor_forces, passive_forces
 from carom.engine.dynamics.rnea import rnea
 from carom.engine.forest import BATCHABLE
-from carom.engine.model import Topology
 from carom.engine.state import State
+from carom.engine.topology import Topology
 from carom.tests.oracles.programs import equations
 from carom.tests.oracles.random_trees import Recipe, random_model, random_state, random_tree, subset, unit, with_passive
 

@@ -16,8 +16,8 @@ from carom.engine.dynamics.kinematics import coordinate_rates, fk, integrate_q, 
 from carom.engine.dynamics.passive import displacement, passive_forces
 from carom.engine.forest import Forest
 from carom.engine.joints import JOINTS
-from carom.engine.model import Topology
 from carom.engine.state import State
+from carom.engine.topology import Topology
 from carom.tests.oracles.random_trees import (
     Recipe,
     quaternion_starts,

@@ -11,7 +11,8 @@ import pytest
 from carom.engine.closures.forward import constrained
 from carom.engine.loops.linear import closed
 from carom.engine.maximal.order import order_of
-from carom.engine.model import Loop, Model, Topology
+from carom.engine.model import Model
+from carom.engine.topology import Loop, Topology
 from carom.tests.oracles.random_trees import random_model, random_state, unit
 
 ACCELERATION = 1e-9  # of what they are without constraints: f64, W's condition about 1e4 here

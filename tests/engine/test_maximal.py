@@ -15,8 +15,9 @@ from carom.engine.dynamics.kinematics import coordinate_rates, fk, move, place
 from carom.engine.forest import Forest
 from carom.engine.loops.linear import closed
 from carom.engine.maximal.bodies import bodies_apart
-from carom.engine.model import Loop, Model, Topology
+from carom.engine.model import Model
 from carom.engine.state import State
+from carom.engine.topology import Loop, Topology
 from carom.integrators.motion.forces import acceleration
 from carom.scenes.compiling.check import SceneError
 from carom.tests.oracles.random_trees import quaternion_starts, random_model, random_q

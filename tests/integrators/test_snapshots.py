@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.engine.model import Loop
+from carom.engine.topology import Loop
 from carom.integrators.snapshots import model_hash
 from carom.tests.integrators.bouncing import LANES, lanes, ran, two_balls
 

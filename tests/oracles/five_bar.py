@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from carom.engine.loops.linear import closed
-from carom.engine.model import Loop, Model, Topology
+from carom.engine.model import Model
+from carom.engine.topology import Loop, Topology
 from carom.tests.oracles.random_trees import random_model
 
 

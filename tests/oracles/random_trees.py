@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from carom.engine.joints import JOINTS
-from carom.engine.model import Model, Topology
+from carom.engine.model import Model
+from carom.engine.topology import Topology
 
 INNER = tuple(joint for joint in JOINTS if joint != "floating")  # a floating joint hangs on the world only
 

@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 
-from carom.engine.model import Topology
+from carom.engine.topology import Topology
 
 
 def urdf_files() -> dict[str, Path]:

@@ -20,7 +20,8 @@ from ...algebra.spatial import Force, Motion
 from ...algebra.vec3 import Vec3
 from ...algebra.zero import dense
 from ...forest import Forest
-from ...model import Model, Topology
+from ...model import Model
+from ...topology import Topology
 from ..crba import on_path
 from ..trees import to_blocks, trees_of
 from .columns import Columns, before

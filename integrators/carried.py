@@ -64,6 +64,7 @@ SURELY = 10.0  # times as far off as a contact may be that is the same, it is lo
 SAME = 0.05  # of the velocities that meet: more, and it is another contact
 CHANGED = 0.5  # of what carries a contact, at most, is for forces that change within the step
 ALIKE = 0.5  # of the speed at which a contact closes: what came back is not farther from that
+PUSHED = 2  # times, more contacts are kept out of what a shift would push them into
 SWEEPS = 40  # of conjugate gradients
 ENOUGH = 1e-4  # of what is wanted may be left
 
@@ -74,6 +75,7 @@ class Missed(NamedTuple):
     u: (C, *batch) velocities [m/s].
     gap: (C, *batch) [m].
     normal, tangent: (C, *batch) whether the step held them in these directions.
+    lifts: (C, *batch) whether they touched, opened without an impulse, and sank in: only a gap is missed.
     most: (C, *batch) what u.z may be at most [m/s].
     much: of each clock, whether that is to be put right.
     rough: of each clock, how much energy its step took, of what it may: more than 1, and a shorter one should be taken.
@@ -83,6 +85,7 @@ class Missed(NamedTuple):
     gap: Array
     normal: Array
     tangent: Array
+    lifts: Array
     most: Array
     much: Array
     rough: Array
@@ -91,7 +94,7 @@ class Missed(NamedTuple):
 class Known(NamedTuple):
     """What a step knew of the contacts it began with, (C, *batch).
 
-    carried: whether it had an impulse all through the step.
+    carried: whether it had an impulse all through the step.  freed: whether it touched, and had none.
     gap: [m].  u_n: normal velocity [m/s].  goal: what that is to be at the end [m/s].
     sticks: whether it does.
     speed: of the velocities that meet there [m/s].
@@ -99,6 +102,7 @@ class Known(NamedTuple):
     """
 
     carried: Array
+    freed: Array
     gap: Array
     u_n: Array
     goal: Array
@@ -115,14 +119,19 @@ def missed(
     ready, clocks, before = lane.ready, lane.clocks, lane.ready.contacts
     h, h_there = clocks.of_contacts(ready.rows.tree, tried.h), clocks.of_contacts(rows.tree, tried.h)
     path, carried = ready.course.point * h, knew.carried
+    inside = contacts.active & (contacts.gap < -NEAR * model.gap_band)
+    touched = carried | (knew.freed & inside.any(0))
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
-    there, was, held = _partners(model, before, contacts, before.point + path, near, carried)
+    there, was, held = _partners(model, before, contacts, before.point + path, near, touched)
     knew = jax.tree.map(lambda x: picked(x, was, 0), knew)
     # what has sunk in comes out as was aimed at; else the surfaces are to meet
     sunk = knew.gap < -ENVELOPE * model.gap_band
     gap = contacts.gap - jnp.where(sunk, knew.gap + (knew.u_n + knew.goal) * (h_there * 0.5), 0)
     u_n = u.z - knew.goal
-    held = held & (jnp.abs(u_n) <= knew.most) & (jnp.abs(gap) <= knew.most * h_there + NEAR * model.gap_band)
+    held = held & (jnp.abs(gap) <= knew.most * h_there + NEAR * model.gap_band)
+    # a scheme of order 1 takes what leaves along a curve into the ground first
+    lifts = held & ~knew.carried & inside & (gap < -NEAR * model.gap_band) & (u.z > 0)
+    held = held & knew.carried & (jnp.abs(u_n) <= knew.most)
     sticks = held & knew.sticks
     u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(held, u_n, 0))
     apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(knew.gap)))
@@ -132,8 +141,8 @@ def missed(
     cost = _cost(model, tried.state, rows, u, large, may)
     rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
     rough = jnp.maximum(rough, clocks.most(ready.rows.tree, jnp.where(carried & ~there, LOST, 0.0).astype(cost.dtype)))
-    gap, most = (jnp.where(held, x, 0) for x in (gap, knew.most))
-    return Missed(u, gap, held, sticks, most, clocks.any(rows.tree, much), rough)
+    gap, most = jnp.where(held | lifts, gap, 0), jnp.where(held, knew.most, 0)
+    return Missed(u, gap, held | lifts, sticks, lifts, most, clocks.any(rows.tree, much | lifts), rough)
 
 
 def known(model: Model, lane: Lane, tried: Proposal) -> Known:
@@ -149,7 +158,9 @@ def known(model: Model, lane: Lane, tried: Proposal) -> Known:
     slack = jnp.minimum(strayed, CHANGED * p.z * rows.K.zz)
     most = model.rest_speed + jnp.maximum(jnp.abs(b_n) * h, SAME * speed) + slack
     sticks = ~before.is_limit & (jnp.sqrt(p.x * p.x + p.y * p.y) < before.friction * p.z * FULL)
-    return Known(tried.resting & (p.z > 0), before.gap, ready.u.z, goal, sticks, speed, most)
+    presses = p.z > 0
+    at = tried.resting & presses, tried.resting & ~presses
+    return Known(*at, before.gap, ready.u.z, goal, sticks, speed, most)
 
 
 def off_at_most(model: Model, lane: Lane, h: Array, knew: Known) -> Array:
@@ -270,6 +281,23 @@ def _numbers(like: Array) -> Array:
     return jnp.arange(len(like), dtype=jnp.int32).reshape(-1, *(1,) * (like.ndim - 1))
 
 
+class _Shifted(NamedTuple):
+    """A shift of a step's end.
+
+    turns: how many were tried.  normal: (C, *batch) contacts whose gaps it changes by as much as is wanted.
+    off: (C, *batch) by how much their gaps are off [m].  goes_on: whether others were pushed in, and it is tried again.
+    ways: the directions that counted.  few: what is known of these.  shift: (T + 1, w, *batch).
+    """
+
+    turns: Array
+    normal: Array
+    off: Array
+    goes_on: Array
+    ways: Vec3
+    few: Any
+    shift: Array
+
+
 def corrected(
     model: Model,
     clocks: Clocks,
@@ -280,7 +308,7 @@ def corrected(
     missed: Missed,
     again: Array,
 ) -> Correction:
-    """How the end of the step is to be put right.
+    """How the end of the step is to be put right. What that would push other contacts into is kept out, too.
 
     before: how it was.
     contacts, rows: of its end.
@@ -290,11 +318,13 @@ def corrected(
         rows = rows_of(locked(model, tried.held), tried.state.q, contacts)
     none = jnp.zeros_like(missed.gap)
     concerned = clocks.of_contacts(rows.tree, again)
-    ways = jax.tree.map(lambda x: x & concerned, Vec3(missed.tangent, missed.tangent, missed.normal))
     rows = rows.still
-    few = asked(rows, ways, len(before.shift) - 1) if before.shift.ndim == 2 else None
 
-    def least(off: Vec3) -> tuple[Array, Vec3]:
+    def asking(normal: Array) -> tuple[Vec3, Any]:
+        ways = jax.tree.map(lambda x: x & concerned, Vec3(missed.tangent, missed.tangent, normal))
+        return ways, asked(rows, ways, len(before.shift) - 1) if before.shift.ndim == 2 else None
+
+    def least(ways: Vec3, few: Any, off: Vec3) -> tuple[Array, Vec3]:
         wanted = jax.tree.map(lambda way, x: jnp.where(way, -x, 0), ways, off)
         many = lambda: _least(clocks, rows, wanted, ways, before.shift)  # noqa: E731
         if few is None:
@@ -302,11 +332,23 @@ def corrected(
         direct = functools.partial(least_of_few, few, wanted, jnp.zeros_like(before.shift))
         return jax.lax.cond(few.fits, direct, many)
 
-    shift, _ = least(Vec3(none, none, missed.gap))
+    def look(x: _Shifted) -> _Shifted:
+        ways, few = asking(x.normal)
+        shift, _ = least(ways, few, Vec3(none, none, x.off))
+        there = contacts.gap + relative(rows, shift).z
+        new = concerned & contacts.active & ~x.normal & (there < jnp.minimum(contacts.gap, 0) - model.gap_band)
+        off = jnp.where(new, jnp.maximum(contacts.gap, 0), x.off)
+        return _Shifted(x.turns + 1, x.normal | new, off, new.any() & (x.turns < PUSHED), ways, few, shift)
+
+    shapes = jax.eval_shape(asking, missed.normal)
+    unknown = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    start = _Shifted(jnp.int32(0), missed.normal, missed.gap, jnp.bool_(True), *unknown, jnp.zeros_like(before.shift))
+    put = jax.lax.while_loop(lambda x: x.goes_on, look, start)
+    shift = put.shift
     turned = _turned(model, clocks, tried, contacts, rows, shift)
-    told = missed.normal & (jnp.abs(turned) <= missed.most)  # at the end of an edge there is no telling
+    told = missed.normal & ~missed.lifts & (jnp.abs(turned) <= missed.most)  # at the end of an edge there is no telling
     u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(told, turned, 0))
-    kick, p = least(u)
+    kick, p = least(put.ways, put.few, u)
     # M kick = J^T p
     gains = clocks.total(rows.tree, p.dot(u + relative(rows, kick) * 0.5)) > 0
     kicked = before.kick + clocks.either(gains, jnp.zeros_like(kick), kick)

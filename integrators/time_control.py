@@ -124,7 +124,8 @@ def decide(
     as_deep = (sunk > model.gap_band) & (-contacts.gap <= sunk + ENVELOPE * model.gap_band)
     deep = deep & ~(as_deep & (since >= each(h)))  # what was too deep before the step is not to be looked for in it
     # a corner that came in and is on its way out again; what the step carried goes where it was held
-    out = contacts.active & ~closes & (-contacts.gap > sunk + ENVELOPE * model.gap_band) & ~off.normal
+    put = off.normal & (each(carries) | ~off.lifts)
+    out = contacts.active & ~closes & (-contacts.gap > sunk + ENVELOPE * model.gap_band) & ~put
     deep, since = deep | out, jnp.where(out, jnp.inf, since)
     strikes = clocks.any(rows.tree, closes & (contacts.gap <= model.gap_band))
     too_deep, since = clocks.any(rows.tree, deep), clocks.most(rows.tree, jnp.where(deep, since, 0))

@@ -341,8 +341,9 @@ def corrected(
         return _Shifted(x.turns + 1, x.normal | new, off, new.any() & (x.turns < PUSHED), ways, few, shift)
 
     shapes = jax.eval_shape(asking, missed.normal)
-    unknown = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    start = _Shifted(jnp.int32(0), missed.normal, missed.gap, jnp.bool_(True), *unknown, jnp.zeros_like(before.shift))
+    ways, few = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    still = jnp.zeros_like(before.shift)
+    start = _Shifted(jnp.int32(0), missed.normal, missed.gap, jnp.bool_(True), ways, few, still)
     put = jax.lax.while_loop(lambda x: x.goes_on, look, start)
     shift = put.shift
     turned = _turned(model, clocks, tried, contacts, rows, shift)

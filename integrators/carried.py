@@ -122,7 +122,7 @@ def missed(
     inside = contacts.active & (contacts.gap < -NEAR * model.gap_band)
     touched = carried | (knew.freed & inside.any(0))
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
-    there, was, held = _partners(model, before, contacts, before.point + path, near, touched)
+    there, was, held = _partners(model, before, contacts, before.point + path, near, touched, carried)
     knew = jax.tree.map(lambda x: picked(x, was, 0), knew)
     # what has sunk in comes out as was aimed at; else the surfaces are to meet
     sunk = knew.gap < -ENVELOPE * model.gap_band
@@ -192,31 +192,33 @@ def _cost(model: Model, end: State, rows: Rows, u: Vec3, fast: Array, may: float
 
 
 def _partners(
-    model: Model, before: Contacts, contacts: Contacts, at: Vec3, near: Array, held: Array
+    model: Model, before: Contacts, contacts: Contacts, at: Vec3, near: Array, held: Array, first: Array
 ) -> tuple[Array, Array, Array]:
     """Of the contacts that are held, which are still there; of those of the end, which each was, and whether it was.
 
     at: (C, *batch) where the first should have gone.  near: (C, *batch) how far, squared, they may be from there, and
-    need not be looked for elsewhere [m^2].
+    need not be looked for elsewhere [m^2].  first: (C, *batch) those that are taken where two may have become one.
     """
     rows = _numbers(before.gap)
     apart = contacts.point - at
     same = contacts.active & (contacts.pair == before.pair) & (contacts.dof == before.dof) & (apart.dot(apart) <= near)
     stay = held, jnp.broadcast_to(rows, before.gap.shape), held
-    given = before, contacts, at, held
+    given = before, contacts, at, held, first
     moved = (held & ~same).any()
     look = functools.partial(_nearest, _names(model))
     _, found = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(*given)), given, (moved, stay))
     return found
 
 
-def _nearest(names: int, before: Contacts, contacts: Contacts, at: Vec3, held: Array) -> tuple[Array, Array, Array]:
+def _nearest(
+    names: int, before: Contacts, contacts: Contacts, at: Vec3, held: Array, first: Array
+) -> tuple[Array, Array, Array]:
     """As `_partners`.  names: how many pairs and joints' limits there are.
 
     A pair's contacts are one after another: where they begin is written down by the pair's number, and read there."""
     c, rows = len(before.gap), jnp.broadcast_to(_numbers(before.gap), before.gap.shape)
-    first = _least_of(jnp.where(contacts.active, _name(names, contacts), names), rows, names + 1, c)
-    start = picked(first, _name(names, before), 0)
+    begins = _least_of(jnp.where(contacts.active, _name(names, contacts), names), rows, names + 1, c)
+    start = picked(begins, _name(names, before), 0)
     nearest, which = jnp.full_like(before.gap, jnp.inf), rows
     for k in range(A_PAIR):
         row = jnp.minimum(start + k, c - 1)
@@ -228,8 +230,8 @@ def _nearest(names: int, before: Contacts, contacts: Contacts, at: Vec3, held: A
         which = jnp.where(far < nearest, row, which)
         nearest = jnp.minimum(nearest, far)
     there = nearest < jnp.inf
-    was = _least_of(jnp.where(there, which, c), rows, c + 1, c)[:c]
-    return there, jnp.where(was < c, was, rows), was < c
+    was = _least_of(jnp.where(there, which, c), jnp.where(first, rows, rows + c), c + 1, 2 * c)[:c]
+    return there, jnp.where(was < 2 * c, was % c, rows), was < 2 * c
 
 
 def _names(model: Model) -> int:
@@ -262,7 +264,7 @@ def since_return(
 
     def look(given: Any) -> Array:
         before, contacts, at, u, touched, h, u_n, deep, since = given
-        _, was, found = _nearest(_names(model), before, contacts, at, touched)
+        _, was, found = _nearest(_names(model), before, contacts, at, touched, touched)
         gap, u = (picked(x, was, 0) for x in (before.gap, u))
         bent = (contacts.gap - gap - u * h) / (h * h)  # gap + u t + bent t^2
         alike = jnp.abs(u + 2 * bent * h - u_n) <= ALIKE * jnp.abs(u_n)

@@ -1,22 +1,17 @@
-"""What a step missed of the contacts that it carried, and how its end is put right.
+"""What a step missed of the contacts that it carried.
 
 A contact that has an impulse all through a step moves at its end as `contact/resting/solve.py` aimed at, up to how well
 that knew where the contact goes and how its normal turns: to order 2 in the step. A wheel of any shape that rolls would
 so strike the ground, or leave it, at a speed and over a gap that no law of motion knows. Both are measured where the
-step ends. Then the step is taken again, and its end is moved along what impulses of these contacts do,
-
-    shift = Y l,  J shift = -gap;   kick = Y p,  J kick = -u,   with J, Y of the end
-
-which is the least such change that kinetic energy knows. Directions are the normals, and of what sticks all three.
-The gap that is left is of the second order of the shift. The kick takes p.u/2 of the energy, of order 4 in the step; a
-step of which that is more than `ROUGH` squared of the kinetic energy of the trees that touch is taken shorter, and how
-much of it tells how long the next may be.
+step ends. Then the step is taken again, and its end put right (`put_right.py`). The kick takes p.u/2 of the energy, of
+order 4 in the step; a step of which that is more than `ROUGH` squared of the kinetic energy of the trees that touch is
+taken shorter, and how much of it tells how long the next may be.
 
 Contacts at both ends of the step are the same if they are of one pair of shapes or one joint's limit, and the nearest
-ones to where the first should have gone. What is off by more than a step can
-explain is something else, and is left to time control. A step can explain what the contact's own velocity, or how its
-normal turns, may be wrong by, and that the scheme led elsewhere than the impulse was for: forces change within a step,
-those of stiff springs by much, while impulses are found for the forces of its start.
+ones to where the first should have gone. What is off by more than a step can explain is something else, and is left to
+time control. A step can explain what the contact's own velocity, or how its normal turns, may be wrong by, and that the
+scheme led elsewhere than the impulse was for: forces change within a step, those of stiff springs by much, while
+impulses are found for the forces of its start.
 """
 
 from __future__ import annotations
@@ -30,24 +25,19 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..contact.cone.least import DAMPING, asked
-from ..contact.cone.least import least as least_of_few
 from ..contact.contacts import Contacts
-from ..contact.curvature import courses
 from ..contact.determine import ENVELOPE
-from ..contact.grips import locked
 from ..contact.picking import picked
 from ..contact.resting.goals import aimed_at
 from ..contact.resting.solve import FULL
-from ..contact.rows import Rows, applied, of_its_trees, relative, rows_of
+from ..contact.rows import Rows, of_its_trees, relative
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.energy import kinetic_of_trees
-from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
+from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
-from .clocks import Clocks
-from .lanes import Correction, Lane
+from .lanes import Lane
 from .proposal import Proposal
 from .rules import Rules
 from .schemes import FIRST_ORDER
@@ -64,9 +54,6 @@ SURELY = 10.0  # times as far off as a contact may be that is the same, it is lo
 SAME = 0.05  # of the velocities that meet: more, and it is another contact
 CHANGED = 0.5  # of what carries a contact, at most, is for forces that change within the step
 ALIKE = 0.5  # of the speed at which a contact closes: what came back is not farther from that
-PUSHED = 2  # times, more contacts are kept out of what a shift would push them into
-SWEEPS = 40  # of conjugate gradients
-ENOUGH = 1e-4  # of what is wanted may be left
 
 
 class Missed(NamedTuple):
@@ -281,140 +268,3 @@ def since_return(
 
 def _numbers(like: Array) -> Array:
     return jnp.arange(len(like), dtype=jnp.int32).reshape(-1, *(1,) * (like.ndim - 1))
-
-
-class _Shifted(NamedTuple):
-    """A shift of a step's end.
-
-    turns: how many were tried.  normal: (C, *batch) contacts whose gaps it changes by as much as is wanted.
-    off: (C, *batch) by how much their gaps are off [m].  goes_on: whether others were pushed in, and it is tried again.
-    ways: the directions that counted.  few: what is known of these.  shift: (T + 1, w, *batch).
-    """
-
-    turns: Array
-    normal: Array
-    off: Array
-    goes_on: Array
-    ways: Vec3
-    few: Any
-    shift: Array
-
-
-def corrected(
-    model: Model,
-    clocks: Clocks,
-    before: Correction,
-    tried: Proposal,
-    contacts: Contacts,
-    rows: Rows,
-    missed: Missed,
-    again: Array,
-) -> Correction:
-    """How the end of the step is to be put right. What that would push other contacts into is kept out, too.
-
-    before: how it was.
-    contacts, rows: of its end.
-    again: of each clock, whether there is anything to do.
-    """
-    if tried.held is not None:  # these joints stay where they are
-        rows = rows_of(locked(model, tried.held), tried.state.q, contacts)
-    none = jnp.zeros_like(missed.gap)
-    concerned = clocks.of_contacts(rows.tree, again)
-    rows = rows.still
-
-    def asking(normal: Array) -> tuple[Vec3, Any]:
-        ways = jax.tree.map(lambda x: x & concerned, Vec3(missed.tangent, missed.tangent, normal))
-        return ways, asked(rows, ways, len(before.shift) - 1) if before.shift.ndim == 2 else None
-
-    def least(ways: Vec3, few: Any, off: Vec3) -> tuple[Array, Vec3]:
-        wanted = jax.tree.map(lambda way, x: jnp.where(way, -x, 0), ways, off)
-        many = lambda: _least(clocks, rows, wanted, ways, before.shift)  # noqa: E731
-        if few is None:
-            return many()
-        direct = functools.partial(least_of_few, few, wanted, jnp.zeros_like(before.shift))
-        return jax.lax.cond(few.fits, direct, many)
-
-    def look(x: _Shifted) -> _Shifted:
-        ways, few = asking(x.normal)
-        shift, _ = least(ways, few, Vec3(none, none, x.off))
-        there = contacts.gap + relative(rows, shift).z
-        new = concerned & contacts.active & ~x.normal & (there < jnp.minimum(contacts.gap, 0) - model.gap_band)
-        off = jnp.where(new, jnp.maximum(contacts.gap, 0), x.off)
-        return _Shifted(x.turns + 1, x.normal | new, off, new.any() & (x.turns < PUSHED), ways, few, shift)
-
-    shapes = jax.eval_shape(asking, missed.normal)
-    ways, few = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    still = jnp.zeros_like(before.shift)
-    start = _Shifted(jnp.int32(0), missed.normal, missed.gap, jnp.bool_(True), ways, few, still)
-    put = jax.lax.while_loop(lambda x: x.goes_on, look, start)
-    shift = put.shift
-    turned = _turned(model, clocks, tried, contacts, rows, shift)
-    told = missed.normal & ~missed.lifts & (jnp.abs(turned) <= missed.most)  # at the end of an edge there is no telling
-    u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(told, turned, 0))
-    kick, p = least(put.ways, put.few, u)
-    # M kick = J^T p
-    gains = clocks.total(rows.tree, p.dot(u + relative(rows, kick) * 0.5)) > 0
-    kicked = before.kick + clocks.either(gains, jnp.zeros_like(kick), kick)
-    return Correction(before.shift + shift, kicked, before.times + 1)
-
-
-def _turned(model: Model, clocks: Clocks, tried: Proposal, contacts: Contacts, rows: Rows, shift: Array) -> Array:
-    """By how much a shift (T + 1, w, *batch) of a step's end changes the normal velocities of its contacts (C, *batch)
-    [m/s], for it turns their normals.
-
-    Those are rates of the gaps, whose second derivatives b (`contact/curvature.py`) are quadratic in the velocities:
-    from v along s it is (b(v + s) - b(v - s)) / 4."""
-    q, v, h = tried.state.q, tried.state.v, jnp.where(tried.h > 0, tried.h, 1)
-    rate = from_blocks(trees_of(model.topology), shift) / clocks.of_dofs(model.topology, h)
-    b, back = (x.b.z for x in courses(model, q, (v + rate, v - rate), contacts, rows))
-    return (b - back) * (clocks.of_contacts(rows.tree, h) / 4)
-
-
-class _Gradients(NamedTuple):
-    """Of conjugate gradients: what is left, the direction, the change that was found, and its impulses."""
-
-    left: Vec3
-    along: Vec3
-    change: Array
-    p: Vec3
-
-
-def _least(clocks: Clocks, rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> tuple[Array, Vec3]:
-    """The least change (T + 1, w, *batch), in tree blocks, that gives contacts what is wanted, and its impulses.
-
-    rows: without drift.
-    ways: (C, *batch) bool, the directions that count.
-
-    J Y may be singular (four corners on a floor): DAMPING K is added to it. What that leaves is asked for once more.
-    """
-    first = _damped(clocks, rows, wanted, ways, like)
-    left = jax.tree.map(lambda way, x, u: jnp.where(way, x - u, 0), ways, wanted, relative(rows, first.change))
-    second = _damped(clocks, rows, left, ways, like)
-    return first.change + second.change, first.p + second.p
-
-
-def _damped(clocks: Clocks, rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Gradients:
-    """`_least`, damped: by conjugate gradients on J Y + DAMPING K, whose scales are few."""
-    none = jnp.zeros_like(wanted.z)
-
-    def sweep(given: Any, x: _Gradients) -> _Gradients:
-        clocks, rows, ways, enough = given
-        total, each = (functools.partial(f, rows.tree) for f in (clocks.total, clocks.of_contacts))
-        change, K = applied(rows, jnp.zeros_like(x.change), x.along), rows.K
-        soft = Vec3(K.xx * x.along.x, K.yy * x.along.y, K.zz * x.along.z) * DAMPING
-        gives = jax.tree.map(lambda way, u: jnp.where(way, u, 0), ways, relative(rows, change) + soft)
-        old, curve = total(x.left.dot(x.left)), total(x.along.dot(gives))
-        go = (old > enough) & (curve > 0)
-        part = jnp.where(go, old, 0) / jnp.where(go, curve, 1)
-        left = x.left - gives * each(part)
-        more = total(left.dot(left)) / jnp.where(go, old, 1)
-        along = jax.tree.map(lambda y, z: jnp.where(each(go), y + z * each(more), z), left, x.along)
-        return _Gradients(left, along, x.change + change * clocks.of_blocks(part), x.p + x.along * each(part))
-
-    def busy(given: Any, x: tuple[Array, _Gradients]) -> Array:
-        left = x[1].left
-        return (x[0] < SWEEPS) & (clocks.total(given[1].tree, left.dot(left)) > given[3]).any()
-
-    given = clocks, rows, ways, clocks.total(rows.tree, wanted.dot(wanted)) * ENOUGH**2
-    start = jnp.zeros((), jnp.int32), _Gradients(wanted, wanted, jnp.zeros_like(like), Vec3(none, none, none))
-    return loop(SWEEPS, busy, lambda given, x: (x[0] + 1, sweep(given, x[1])), given, start)[1]

@@ -49,7 +49,7 @@ class Ready(NamedTuple):
 
 
 class Correction(NamedTuple):
-    """What the end of a step is put right by, so that contacts that it carried touch there and go on (`carried.py`).
+    """What the end of a step is put right by, so that contacts that it carried touch there and go on (`put_right.py`).
 
     shift, kick: (T + 1, w, *batch) displacement and change of velocity, in tree blocks.
     times: of each clock how often that was looked for.

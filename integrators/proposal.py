@@ -46,7 +46,7 @@ class Proposal(NamedTuple):
     code: (*batch).
     held: (*batch, nv) which joints do not move, or as their motors want; None where none can be held.
     stops: (*batch, nv) which joints come to that at the step's end; None where none can be held.
-    plain: its end before it was put right (`carried.py`).
+    plain: its end before it was put right (`put_right.py`).
     carried: (*batch, nv) of spread, what contacts do.
     window: (*batch) whether it is a window.  struck: what that began with.  None where there are no windows.
     left: (*batch) by how much contacts' velocities are off the law [m/s].

@@ -6,7 +6,7 @@ from how fast they close there and how fast that changed on the way. Every rejec
 looked for; where the guess is of no use, the step is halved. Once the gap is within the band, the state is accepted.
 
 Steps also end where a slide stops, because friction is not smooth there. A step whose resting contacts do not touch
-at its end is taken again and put right there, and a shorter one is taken if they are far off (`carried.py`).
+at its end is taken again and put right there, and a shorter one is taken if they are far off (`put_right.py`).
 
 Events may pile up: impacts whose intervals shrink towards nothing, or predictions that lead nowhere. After `STALLED`
 accepted steps in a row that are too short to be useful, whatever still closes is stopped together without bounce, as
@@ -32,10 +32,11 @@ from ..contact.rows import Rows, relative
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
-from .carried import Known, corrected, missed, since_return
+from .carried import Known, missed, since_return
 from .lanes import Lane, Search
 from .prepare import sifted
 from .proposal import SLIDES, Proposal
+from .put_right import corrected
 from .rules import Rules
 from .schemes import bend
 from .window import after_window, in_window

@@ -13,9 +13,9 @@ import carom
 from carom.contact.cone.least import asked, least
 from carom.contact.rows import Rows, relative
 from carom.engine.algebra.vec3 import Sym3, Vec3
-from carom.integrators import carried
-from carom.integrators.carried import _least
+from carom.integrators import put_right
 from carom.integrators.clocks import ONE
+from carom.integrators.put_right import _least
 
 G = 9.81
 
@@ -157,7 +157,7 @@ def test_nonsense_about_a_turning_normal_is_left_out(monkeypatch):
     """At the end of an edge the second derivative of a gap is none, and says any number: no kick may follow it."""
     nonsense = lambda model, clocks, tried, contacts, rows, shift: jnp.full_like(contacts.gap, -1e3)  # noqa: E731
     monkeypatch.setenv("CAROM_CACHE", "off")  # its program is for nobody else
-    monkeypatch.setattr(carried, "_turned", nonsense)
+    monkeypatch.setattr(put_right, "_turned", nonsense)
     model, state = carom.compile_scene(egg().build())
     run = carom.rollout(model, state, duration=0.3, frame_dt=0.1, max_dt=1 / 90)
     assert int(run.stats.rollbacks) > 5, "nothing was put right"

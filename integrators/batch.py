@@ -51,7 +51,7 @@ def devices_for(devices: int | Sequence[Any] | None, state: State) -> list[Any]:
     return mine[:devices]
 
 
-def not_by_type(state: State) -> None:
+def refuse_explicit_sharding(state: State) -> None:
     """Refuses, inside jit, lanes whose type says how they are spread: what is made of them here has no such type."""
     axes = jax.typeof(state.t).sharding.spec
     if any(axis is not None for axis in axes):

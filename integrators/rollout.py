@@ -22,7 +22,7 @@ from ..engine.model import Model
 from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpacked
 from ..engine.state import State
-from .batch import at_hand, not_by_type, run_batch, some_lanes
+from .batch import at_hand, refuse_explicit_sharding, run_batch, some_lanes
 from .clock import Frames, number
 from .control import Control, Orders, told_by
 from .free import fly, run_free
@@ -216,7 +216,7 @@ def rollout(
     if inside_jit and not (devices is None and chunk is None):
         raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
     if inside_jit:
-        not_by_type(state)
+        refuse_explicit_sharding(state)
 
     def some(rules: Rules, rows: int, lanes: Any) -> Rollout:
         chosen = (rules, rows, *static)

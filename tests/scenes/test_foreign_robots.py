@@ -62,7 +62,7 @@ def difference(path: Path, dropped: list[str], model: Any) -> float:
 
         try:
             return max(differences(path)[0].values())
-        except (ValueError, AssertionError):
+        except ValueError:
             return np.nan
     import mujoco  # pyright: ignore[reportMissingImports]
 
@@ -124,3 +124,4 @@ def test_what_is_imported_moves_as_in_the_other_engine(root: str, ending: str) -
             others.append(f"{path}: by {error:.0e}")
     print(dict(count))
     assert not others
+    assert not count or count["equal"] > count["not compared"]

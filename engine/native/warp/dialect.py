@@ -1,0 +1,53 @@
+"""How the things that only a warp knows are written: for a GPU, or for who runs a warp in its place (the tests)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+THREADS = 32
+
+
+class Dialect(NamedTuple):
+    """LLVM's text.
+
+    shuffle: the i32 {x} that thread {source} holds.
+    sync: all threads of the warp wait for each other, and see what the others wrote.
+    thread: the number of this one, i32.
+    warp: instructions that set %warp, i64: the warp's number.
+    kernel: what a kernel's definition begins with.
+    buffers: the type of its parameter, an array of {count} pointers.
+    head: declarations, and the attributes #0 of functions.
+    """
+
+    shuffle: str
+    sync: str
+    thread: str
+    warp: tuple[str, ...]
+    kernel: str
+    buffers: str
+    head: str
+
+
+NVIDIA = Dialect(
+    "call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 -1, i32 {x}, i32 {source}, i32 31)",
+    "call void @llvm.nvvm.bar.warp.sync(i32 -1)",
+    "call i32 @llvm.nvvm.read.ptx.sreg.laneid()",
+    (
+        "%block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
+        "%wide = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()",
+        "%place = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
+        "%first = mul i32 %block, %wide",
+        "%all = add i32 %first, %place",
+        "%number = lshr i32 %all, 5",
+        "%warp = zext i32 %number to i64",
+    ),
+    "ptx_kernel void",
+    "ptr byval([{count} x ptr])",
+    """declare i32 @llvm.nvvm.shfl.sync.idx.i32(i32, i32, i32, i32)
+declare void @llvm.nvvm.bar.warp.sync(i32)
+declare i32 @llvm.nvvm.read.ptx.sreg.laneid()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+attributes #0 = { nounwind noinline "denormal-fp-math"="preserve-sign,preserve-sign" }""",
+)

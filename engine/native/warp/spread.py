@@ -1,0 +1,323 @@
+"""A lane's program as one thread of a warp runs it: LLVM's text, in which a vector is one element a thread.
+
+Thread t holds element t mod w of a vector of w elements, so a vector is a scalar register, and an operation on vectors
+is the same operation on scalars. What moves elements (shuffles, single elements taken out) is a shuffle between
+threads. Scalars are the same in all threads: so are addresses and conditions, and no thread ever goes another way than
+the others.
+
+Memory is the lane's, and all threads see it. Before an access that may meet an earlier one of another thread, the
+threads wait for each other (`sync`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+from ..types import Unsupported
+from .dialect import Dialect
+
+WIDTHS = (2, 4, 8, 16, 32)
+_TYPE = re.compile(r"<(\d+) x (\w+)>")
+_CONSTANT = re.compile(r"<(\w+ [^\s,<>]+(?:, \w+ [^\s,<>]+)*)>")
+_SUFFIX = re.compile(r"\.v\d+(?=[fip]\d)")
+_BITS = {"float": 32, "double": 64, "i64": 64, "i32": 32, "i16": 16, "i8": 8, "i1": 1}
+
+
+def spread(text: str, dialect: Dialect) -> str:
+    """text: of a program, `void lane(ptr %A)` and its parts."""
+    return _Spread(dialect).text(text)
+
+
+class _Spread:
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.out: list[str] = []
+        self.tables: dict[tuple[str, tuple[str, ...]], int] = {}  # constants that are not the same in all threads
+        self.declared: dict[str, str] = {}
+        self.count = itertools.count()
+        self.start = 0  # where in `out` the function's entry is
+        self.early: list[str] = []  # what its entry still must compute
+        self.same: dict[str, str] = {}  # vectors by what all their elements are; so of scalars under another name
+        self.scalars: set[str] = set()  # registers that are the same in all threads
+        self.phis: list[int] = []  # lines that name what is made after them
+        self.read = self.wrote = False  # since the threads waited last
+
+    def text(self, text: str) -> str:
+        for line in text.split("\n"):
+            self._line(line)
+        tables = [
+            f"@spread{k} = internal constant [{len(elements)} x {type}] [{', '.join(f'{type} {x}' for x in elements)}]"
+            for (type, elements), k in self.tables.items()
+        ]
+        return "\n".join([*tables, *self.out, *self.declared.values(), self.dialect.head])
+
+    def _line(self, line: str) -> None:
+        stripped = line.strip()
+        if not line.startswith("  "):
+            self._outside(stripped)
+            return
+        result, _, rest = stripped.rpartition(" = ") if stripped.startswith("%") else ("", "", stripped)
+        op = rest.split(" ", 1)[0]
+        rest = self._named(rest)
+        handler = {
+            "shufflevector": self._shuffle, "insertelement": self._insert, "extractelement": self._extract,
+            "load": self._load, "store": self._store, "call": self._call, "phi": self._phi,
+        }.get(op, self._plain)  # fmt: skip
+        handler(result, rest)
+
+    def _outside(self, line: str) -> None:
+        """What is no instruction."""
+        if line.startswith("define"):
+            self.out.append(line.replace("noalias ", ""))
+            self.same, self.scalars, self.early, self.phis = {}, set(), [], []
+        elif line == "entry:":
+            self.out += [line, f"  %warp.t = {self.dialect.thread}"]
+            self.out += [f"  %warp.e{w} = and i32 %warp.t, {w - 1}" for w in WIDTHS]
+            self.start = len(self.out)
+            self.read = self.wrote = True
+        elif line == "}":
+            self.out.append(line)
+            for k in self.phis:
+                self.out[k] = self._named(self.out[k])
+            self.out[self.start : self.start] = self.early
+        elif line.startswith("declare"):
+            if "masked." not in line:
+                plain = _SUFFIX.sub(".", _TYPE.sub(r"\2", line))
+                self.declared.setdefault(plain.split("@")[1].split("(")[0], plain)
+        elif line.endswith(":"):
+            self.out.append(line)
+            self.read = self.wrote = True  # who came here may have done either
+        elif not line.startswith("attributes #0"):
+            self.out.append(line)
+
+    # registers
+
+    def _new(self, text: str) -> str:
+        register = f"%w{next(self.count)}"
+        self.out.append(f"  {register} = {text}")
+        return register
+
+    def _named(self, text: str) -> str:
+        return re.sub(r"%v\d+\b", lambda m: self.same.get(m[0], m[0]), text) if self.same else text
+
+    def _constant(self, width: int, type: str, elements: Sequence[str]) -> str:
+        """What this thread holds of a vector of constants; poison is whatever is convenient."""
+        meant = [x for x in elements if x != "poison"]
+        if len(set(meant)) <= 1:
+            return meant[0] if meant else _zero(type)
+        filled = [x if x != "poison" else meant[0] for x in elements]
+        if type in ("i32", "i64"):
+            return self._numbers([int(x) for x in filled], type)
+        if type == "i1":
+            bits = sum(1 << k for k, x in enumerate(filled) if x == "true")
+            shifted = self._new(f"lshr i32 {_signed(bits, 32)}, %warp.e{width}")
+            return self._new(f"trunc i32 {shifted} to i1")
+        return self._table(type, filled)
+
+    def _numbers(self, numbers: Sequence[int], type: str = "i32") -> str:
+        """Number e of a list, for this thread's element e."""
+        width, first, step = len(numbers), numbers[0], numbers[1] - numbers[0]
+        e = f"%warp.e{width}"
+        if all(x == first for x in numbers):
+            return str(first)
+        if all(x == first + k * step for k, x in enumerate(numbers)):
+            x = e if type == "i32" else self._new(f"zext i32 {e} to i64")
+            x = x if step == 1 else self._new(f"mul {type} {x}, {step}")
+            return x if first == 0 else self._new(f"add {type} {x}, {first}")
+        if type == "i32" and width <= 16 and min(numbers) >= 0 and max(numbers) < 16:  # four bits each
+            wide = "i32" if width <= 8 else "i64"
+            packed = _signed(sum(x << (4 * k) for k, x in enumerate(numbers)), 32 if width <= 8 else 64)
+            by = self._new(f"shl i32 {e}, 2")
+            by = by if wide == "i32" else self._new(f"zext i32 {by} to i64")
+            x = self._new(f"lshr {wide} {packed}, {by}")
+            x = x if wide == "i32" else self._new(f"trunc i64 {x} to i32")
+            return self._new(f"and i32 {x}, 15")
+        return self._table(type, [str(x) for x in numbers])
+
+    def _table(self, type: str, elements: Sequence[str]) -> str:
+        name = f"@spread{self.tables.setdefault((type, tuple(elements)), len(self.tables))}"
+        pointer = self._new(f"getelementptr inbounds {type}, ptr {name}, i32 %warp.e{len(elements)}")
+        return self._new(f"load {type}, ptr {pointer}")
+
+    def _of(self, type: str, x: str) -> str:
+        """An operand, as this thread holds it. type: as it was, of a vector."""
+        vector = _TYPE.fullmatch(type)
+        if vector is None:
+            return x
+        if x in ("poison", "zeroinitializer"):
+            return _zero(vector[2])
+        if x.startswith("<"):
+            parts = [part.split(" ") for part in x[1:-1].split(", ")]
+            return self._constant(len(parts), parts[0][0], [value for _, value in parts])
+        return x
+
+    def _from_thread(self, type: str, x: str, source: str) -> str:
+        """x as thread `source` has it."""
+        if not x.startswith("%") or x in self.scalars:
+            return x
+        shuffled = lambda y: self._new(self.dialect.shuffle.format(x=y, source=source))  # noqa: E731
+        if type == "float":
+            return self._new(f"bitcast i32 {shuffled(self._new(f'bitcast float {x} to i32'))} to float")
+        if type in ("double", "i64", "ptr"):
+            if type != "i64":
+                x = self._new(f"{'bitcast' if type == 'double' else 'ptrtoint'} {type} {x} to i64")
+            high = self._new(f"trunc i64 {self._new(f'lshr i64 {x}, 32')} to i32")
+            low = shuffled(self._new(f"trunc i64 {x} to i32"))
+            both = self._new(f"shl i64 {self._new(f'zext i32 {shuffled(high)} to i64')}, 32")
+            y = self._new(f"or disjoint i64 {both}, {self._new(f'zext i32 {low} to i64')}")
+            return y if type == "i64" else self._new(f"{'bitcast' if type == 'double' else 'inttoptr'} i64 {y} to {type}")
+        if type == "i32":
+            return shuffled(x)
+        return self._new(f"trunc i32 {shuffled(self._new(f'zext {type} {x} to i32'))} to {type}")
+
+    # instructions that move elements
+
+    def _shuffle(self, result: str, rest: str) -> None:
+        match = re.fullmatch(r"shufflevector (<\d+ x \w+>) (.+), <\d+ x \w+> (.+), <(\d+) x i32> (.+)", rest)
+        if match is None:
+            raise Unsupported(rest)
+        type, first, second, count, mask = match.groups()
+        width, element = _TYPE.fullmatch(type).groups()  # pyright: ignore[reportOptionalMemberAccess]
+        width, count = int(width), int(count)
+        picks = [0] * count if mask == "zeroinitializer" else _picks(mask)
+        meant = [k for k in picks if k >= 0]
+        if not meant:
+            self.same[result] = _zero(element)
+            return
+        of = {k // width for k in meant}
+        x, y = (self._of(type, operand) if side in of else "" for side, operand in ((0, first), (1, second)))
+        if all(k < 0 or k == e for e, k in enumerate(picks)) and count == width:
+            self.same[result] = x
+            return
+        sources = [k % width if k >= 0 else e % width for e, k in enumerate(picks)]
+        parts = {}
+        for side, operand in ((0, x), (1, y)):
+            if side in of:
+                wanted = [s if k < 0 or k // width == side else e % width for e, (k, s) in enumerate(zip(picks, sources))]
+                still = count <= width and all(w == e for e, w in enumerate(wanted)) and count == width
+                parts[side] = operand if still else self._from_thread(element, operand, self._numbers(wanted))
+        if len(parts) == 1:
+            (made,) = parts.values()
+        else:
+            bits = [str(k >= width).lower() for k in picks]
+            second_here = self._constant(count, "i1", bits)
+            made = self._new(f"select i1 {second_here}, {element} {parts[1]}, {element} {parts[0]}")
+        self.same[result] = made
+
+    def _insert(self, result: str, rest: str) -> None:
+        match = re.fullmatch(r"insertelement (<\d+ x \w+>) (.+), (\w+) (\S+), i32 (\d+)", rest)
+        if match is None:
+            raise Unsupported(rest)
+        type, vector, element, x, k = match.groups()
+        if vector == "poison":
+            self.same[result] = x
+            self.scalars.add(x)
+            return
+        width = _TYPE.fullmatch(type)[1]  # pyright: ignore[reportOptionalSubscript]
+        here = self._new(f"icmp eq i32 %warp.e{width}, {k}")
+        self.same[result] = self._new(f"select i1 {here}, {element} {x}, {element} {self._of(type, vector)}")
+
+    def _extract(self, result: str, rest: str) -> None:
+        match = re.fullmatch(r"extractelement (<\d+ x \w+>) (.+), i32 (\d+)", rest)
+        if match is None:
+            raise Unsupported(rest)
+        type, vector, k = match.groups()
+        element = _TYPE.fullmatch(type)[2]  # pyright: ignore[reportOptionalSubscript]
+        if vector.startswith("<"):
+            self.same[result] = vector[1:-1].split(", ")[int(k)].split(" ")[1]
+        else:
+            self.same[result] = self._from_thread(element, self._of(type, vector), k)
+
+    # memory
+
+    def _meets(self, writes: bool) -> None:
+        """An access: the threads wait first, if an earlier one may have been of the same place by another thread."""
+        if self.wrote or (writes and self.read):
+            self.out.append(f"  {self.dialect.sync}")
+            self.read = self.wrote = False
+        self.read, self.wrote = self.read or not writes, self.wrote or writes
+
+    def _place(self, type: str, pointer: str) -> tuple[str, str]:
+        """The type of an element and where this thread's is."""
+        vector = _TYPE.fullmatch(type)
+        if vector is None:
+            return type, pointer
+        return vector[2], self._new(f"getelementptr inbounds {vector[2]}, ptr {pointer}, i32 %warp.e{vector[1]}")
+
+    def _load(self, result: str, rest: str) -> None:
+        match = re.fullmatch(r"load (<\d+ x \w+>|\w+), ptr (\S+), align \d+", rest)
+        if match is None:
+            raise Unsupported(rest)
+        element, pointer = self._place(*match.groups())
+        self._meets(writes=False)
+        self.out.append(f"  {result} = load {element}, ptr {pointer}")
+
+    def _store(self, _: str, rest: str) -> None:
+        match = re.fullmatch(r"store (<\d+ x \w+>|\w+) (.+), ptr (\S+), align \d+", rest)
+        if match is None:
+            raise Unsupported(rest)
+        type, x, pointer = match.groups()
+        x = self._of(type, x)
+        element, pointer = self._place(type, pointer)
+        self._meets(writes=True)
+        self.out.append(f"  store {element} {x}, ptr {pointer}")
+
+    def _call(self, result: str, rest: str) -> None:
+        if "@llvm.masked.gather" in rest:
+            match = re.match(r"call <\d+ x (\w+)> @\S+\(<\d+ x ptr> (\S+), ", rest)
+            assert match is not None
+            self._meets(writes=False)
+            self.out.append(f"  {result} = load {match[1]}, ptr {match[2]}")
+        elif "@llvm.masked.load" in rest:
+            match = re.match(r"call (<\d+ x \w+>) @\S+\(ptr (\S+), i32 \d+, <\d+ x i1> (\S+), ", rest)
+            assert match is not None
+            element, pointer = self._place(match[1], match[2])
+            pointer = self._new(f"select i1 {match[3]}, ptr {pointer}, ptr %A")
+            self._meets(writes=False)
+            there = self._new(f"load {element}, ptr {pointer}")
+            self.out.append(f"  {result} = select i1 {match[3]}, {element} {there}, {element} {_zero(element)}")
+        elif "@part" in rest:
+            self.out.append(f"  {rest}")
+            self.read = self.wrote = True
+        elif "@llvm." in rest and "vector.reduce" not in rest and "memset" not in rest:
+            self._plain(result, rest)
+        else:
+            raise Unsupported(rest.split("(")[0])
+
+    # everything else is what it was
+
+    def _phi(self, result: str, rest: str) -> None:
+        """Constants of this thread must be there before control comes."""
+        if _CONSTANT.search(rest):
+            before, self.out = self.out, []
+            rest = self._scalars(rest)
+            self.early += self.out
+            self.out = before
+        self.phis.append(len(self.out))
+        self.out.append(f"  {result} = {self._scalars(rest)}")
+
+    def _plain(self, result: str, rest: str) -> None:
+        if "<" in rest:
+            rest = self._scalars(rest)
+        self.out.append(f"  {result} = {rest}" if result else f"  {rest}")
+
+    def _scalars(self, rest: str) -> str:
+        rest = _CONSTANT.sub(lambda m: self._of(f"<1 x {m[1].split(' ')[0]}>", m[0]), rest)
+        vector = _TYPE.search(rest)
+        if vector and "zeroinitializer" in rest:
+            rest = rest.replace("zeroinitializer", _zero(vector[2]))
+        return _SUFFIX.sub(".", _TYPE.sub(r"\2", rest))
+
+
+def _picks(mask: str) -> list[int]:
+    return [-1 if part.endswith("poison") else int(part.split(" ")[1]) for part in mask[1:-1].split(", ")]
+
+
+def _zero(type: str) -> str:
+    return {"float": "0.0", "double": "0.0", "i1": "false", "ptr": "null"}.get(type, "0")
+
+
+def _signed(bits: int, width: int) -> int:
+    """The same bits as LLVM's text has them."""
+    return bits - (1 << width) if bits >> (width - 1) else bits

@@ -11,6 +11,7 @@ from .graph import Value
 
 LINE = 64  # bytes: slots begin at lines of the cache, where vectors of every width are aligned
 PADDING = 16  # elements: vectors may read and write so far beyond an array's last element
+THREADS = 32  # of a warp, which may do so further
 
 
 class Slot:
@@ -25,8 +26,9 @@ class Slot:
 
 
 class Arena:
-    def __init__(self) -> None:
-        self.top = 0
+    def __init__(self, warp: bool = False) -> None:
+        self.top = LINE if warp else 0  # where a warp's threads write what nobody is to read
+        self._padding = THREADS if warp else PADDING
         self._free: list[tuple[int, int]] = []  # (offset, size) of lines, by offset, never adjacent
         self._cells: list[int] = []  # 8 bytes each, for single numbers
 
@@ -37,7 +39,7 @@ class Arena:
                 line = self._lines(LINE)
                 self._cells = [line + k for k in range(LINE - 8, -8, -8)]
             return Slot(self._cells.pop(), 8, fixed)
-        size = -(-(value.size + PADDING) * value.type.bytes // LINE) * LINE
+        size = -(-(value.size + self._padding) * value.type.bytes // LINE) * LINE
         return Slot(self._lines(size), size, fixed)
 
     def take_open(self) -> Slot:

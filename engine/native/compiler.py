@@ -18,10 +18,11 @@ from .rules.table import size_of
 from .types import type_of
 
 
-def compiled_text(closed: Any, opens: Sequence[int]) -> tuple[str, Program, list[bool]]:
+def compiled_text(closed: Any, opens: Sequence[int], warp: bool = False) -> tuple[str, Program, list[bool]]:
     """LLVM's text of a closed jaxpr, and which of its arguments it reads.
 
     opens: of each argument, whether it is an open array.
+    warp: the text is for a warp (`warp/spread.py`).
     """
     graph = Graph()
     for k, (var, is_open) in enumerate(zip(closed.jaxpr.invars, opens, strict=True)):
@@ -34,5 +35,5 @@ def compiled_text(closed: Any, opens: Sequence[int]) -> tuple[str, Program, list
         fuse(graph, region)
     for region in regions:
         arrange(region)
-    program = Program(graph, [True] * len(args), Plan(graph.top, regions))
+    program = Program(graph, [True] * len(args), Plan(graph.top, regions), warp)
     return program.module.text(), program, [x.live or x.open is not None for x in graph.top.inputs]

@@ -70,7 +70,7 @@ def emulated(seed: int = 1) -> Iterator[Any]:
     """Programs that are compiled meanwhile run each lane on a warp. seed: of the order of its threads."""
 
     def text(closed: Any, opens: Any) -> Any:
-        made, *rest = compiler.compiled_text(closed, opens)
+        made, *rest = compiler.compiled_text(closed, opens, warp=True)
         return spread(made.replace("@lane(", "@threads("), EMULATED) + _LANE, *rest
 
     library = emulator()

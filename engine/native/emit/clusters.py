@@ -25,7 +25,7 @@ from .reading import (
     row_start,
     window_start,
 )
-from .writing import lanes_for, prepare
+from .writing import prepare, strip_for
 
 GATHER = 14  # what an element by a table of places costs, in operations on a vector
 
@@ -60,7 +60,7 @@ def over_strips(
     values: the operations that are computed there.  count: how many elements of the vector are the array's.
     exact: no strip reaches beyond what its count says; else the last one may, and is followed by none.
     """
-    width = lanes_for([v for value in values for v in (value, *value.args)])
+    width = strip_for(f, [v for value in values for v in (value, *value.args)])
     args = [a for v in values for k, a in enumerate(v.args) if not (v.op in MEMORY and k == 0)]
     length = _row_length(size, values, args, width)
     for value in values:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arena import PADDING, THREADS
 from ..graph import digest
 from ..types import Type, literal, vector
 
@@ -17,7 +18,9 @@ from ..types import Type, literal, vector
 class Module:
     """What functions share: declarations, tables of constants, names."""
 
-    def __init__(self) -> None:
+    def __init__(self, warp: bool = False) -> None:
+        """warp: each element of a vector is to be a thread's (`warp/`)."""
+        self.warp = warp
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.labels = itertools.count()
@@ -26,13 +29,13 @@ class Module:
         self._tables: dict[tuple[str, int, bytes], int] = {}
         self._data = bytearray()
 
-    def table(self, data: Any, padding: int = 16) -> int:
+    def table(self, data: Any) -> int:
         """Where a constant array is in @tables [bytes]; vectors may read beyond its end."""
         key = (data.dtype.str, data.size, digest(data))
         if key not in self._tables:
             self._data += bytes(-len(self._data) % 64)
             self._tables[key] = len(self._data)
-            self._data += data.tobytes() + data[-1:].tobytes() * padding
+            self._data += data.tobytes() + data[-1:].tobytes() * (THREADS if self.warp else PADDING)
         return self._tables[key]
 
     def text(self) -> str:
@@ -149,6 +152,11 @@ class Function:
         stored = vector(type, width, True)
         if exact is None or exact == width:
             return self.do(f"store {stored} {x}, ptr {pointer}, align {align or type.bytes}")
+        if self.module.warp:
+            name = f"llvm.masked.store.v{width}{'i8' if type.kind == 'b' else type.suffix}.p0"
+            self.module.declarations.setdefault(name, f"declare void @{name}({stored}, ptr, i32, <{width} x i1>)")
+            those = f"<{width} x i1> {first_of(width, exact)}"
+            return self.do(f"call void @{name}({stored} {x}, ptr {pointer}, i32 {type.bytes}, {those})")
         done = 0
         while done < exact:  # in pieces that are powers of two
             n = 1 << ((exact - done).bit_length() - 1)
@@ -160,6 +168,20 @@ class Function:
                 f"store {vector(type, n, True)} {part}, ptr {self.pointer(pointer, type, done)}, align {type.bytes}"
             )
             done += n
+
+    def scatter(self, type: Type, width: int, x: str, pointer: str, places: str, exact: int) -> None:
+        """The first `exact` elements to places, a vector of i32 [elements from the pointer]."""
+        if type.kind == "b":
+            x = self.let(f"zext {vector(type, width)} {x} to {vector(type, width, True)}")
+        if width == 1:
+            return self.do(
+                f"store {type.stored} {x}, ptr {self.let(f'getelementptr inbounds {type.stored}, ptr {pointer}, i32 {places}')}, align {type.bytes}"
+            )
+        stored, P, B = vector(type, width, True), f"<{width} x ptr>", f"<{width} x i1>"
+        pointers = self.let(f"getelementptr inbounds {type.stored}, ptr {pointer}, <{width} x i32> {places}")
+        name = f"llvm.masked.scatter.v{width}{'i8' if type.kind == 'b' else type.suffix}.v{width}p0"
+        self.module.declarations.setdefault(name, f"declare void @{name}({stored}, {P}, i32, {B})")
+        self.do(f"call void @{name}({stored} {x}, {P} {pointers}, i32 {type.bytes}, {B} {first_of(width, exact)})")
 
     def splat(self, type: Type, width: int, x: str) -> str:
         if width == 1:
@@ -221,6 +243,11 @@ def power_of_two(n: int) -> int:
 
 def mask(picks: Sequence[int] | range) -> str:
     return f"<{len(picks)} x i32> <{', '.join('i32 poison' if k < 0 else f'i32 {k}' for k in picks)}>"
+
+
+def first_of(width: int, count: int) -> str:
+    """A vector of bools: true for so many."""
+    return f"<{', '.join(f'i1 {str(k < count).lower()}' for k in range(width))}>"
 
 
 def constant(type: Type, elements: Sequence[Any], width: int) -> str:

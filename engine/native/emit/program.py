@@ -29,9 +29,9 @@ class Program:
     each result, which open argument it is.  arena: its size.  weight: how many
     operations it is long.  loops: whether there are loops in it."""
 
-    def __init__(self, graph: Graph, shared: Sequence[bool], plan: Plan) -> None:
-        """shared: of each input, whether it stays as it is for the next lane."""
-        self.module, self.plan, self._arena = Module(), plan, Arena()
+    def __init__(self, graph: Graph, shared: Sequence[bool], plan: Plan, warp: bool = False) -> None:
+        """shared: of each input, whether it stays as it is for the next lane.  warp: for one (`warp/`)."""
+        self.module, self.plan, self._arena = Module(warp), plan, Arena(warp)
         self._dying: dict[Region, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
         for value, fixed in zip(graph.top.inputs, shared, strict=True):
             value.slot = self._arena.take(value, fixed) if value.open is None else self._arena.take_open()

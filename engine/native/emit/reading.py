@@ -184,9 +184,9 @@ def _look(f: Function, view: Value, at: Position) -> str:
             return x or f.keep(key, f.splat(view.type, width, f.load(view.type, 1, start)))
     i = _number(f, at)
     step = _step(places)
-    if step is not None and step > 1 and base.op != "const":
+    if step is not None and step > 1 and base.op != "const" and not f.module.warp:
         return column(f, base, pointer_to(f, base), int(places[0]), step, i, width)
-    return gather(f, base, _from_table(f, places, i, width), width)
+    return gather(f, base, places_from(f, places, i, width), width)
 
 
 def _number(f: Function, at: Strip | Row) -> str:
@@ -205,6 +205,10 @@ def _look_at_all(f: Function, view: Value, width: int) -> str:
         return f.shuffle(type, power_of_two(base.size), known, "poison", picks)
     if view.start is not None:
         return f.load(type, width, pointer_to(f, base, view.start))
+    if f.module.warp and base.op != "const":
+        first = int(places[0])
+        steps = [*(int(k) - first for k in places), *[0] * (width - len(places))]
+        return gather(f, base, constant(I32, steps, width), width, pointer_to(f, base, first))
     low, high = int(places.min()), int(places.max())
     span = power_of_two(high - low + 1)
     if span <= SMALL and low + span <= base.size + SMALL:
@@ -237,6 +241,17 @@ def gather(f: Function, array: Value, places: str, width: int, start: str | None
     ]  # fmt: skip
     x = f.call(stored, f"llvm.masked.gather.v{width}{suffix}.v{width}p0", args)
     return f.let(f"trunc {stored} {x} to {vector(BOOL, width)}") if type.kind == "b" else x
+
+
+def places_from(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
+    """Numbers i, i + 1, ... of a list of places: a warp would rather work them out than look them up."""
+    step = _step(numbers)
+    if step is None or not f.module.warp:
+        return _from_table(f, numbers, i, width)
+    first = f.let(f"trunc i64 {i} to i32") if i.startswith("%") else i
+    here = simple(f, "add", width, I32, f.splat(I32, width, first), constant(I32, range(width), width))
+    scaled = simple(f, "mul", width, I32, here, f.splat(I32, width, str(step)))
+    return simple(f, "add", width, I32, scaled, f.splat(I32, width, str(int(numbers[0]))))
 
 
 def _from_table(f: Function, numbers: np.ndarray, i: str, width: int) -> str:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..arena import THREADS
 from ..graph import Value
 from ..plan import SMALL
+from ..types import I32
 from .columns import woven
-from .function import Function
-from .reading import WHOLE, Row, Strip, _index, element, element_at, place_in, power_of_two, read
+from .function import Function, constant
+from .reading import WHOLE, Row, Strip, _index, element, element_at, place_in, places_from, power_of_two, read
 
 ROW = 4  # elements: shorter rows are written one by one
 
@@ -20,13 +22,18 @@ def lanes_for(values: Sequence[Value]) -> int:
     return 8 if any(v.type.bytes == 8 for v in values) else 16
 
 
+def strip_for(f: Function, values: Sequence[Value]) -> int:
+    """The same where no element meets another: as many as a warp has threads."""
+    return THREADS if f.module.warp else lanes_for(values)
+
+
 def write(f: Function, value: Value, pointer: str, exact: bool = True) -> None:
     """All elements, one behind the other. exact: what lies behind stays as it is."""
     type, size = value.type, value.size
     if size <= SMALL:
         width = power_of_two(size)
         return f.store(type, width, read(f, value, WHOLE), pointer, size if exact else None)
-    width = lanes_for([value])
+    width = strip_for(f, [value])
     full = size // width * width if exact else size
     prepare(f, [value], width)
     if full:
@@ -44,6 +51,8 @@ def write_at(f: Function, value: Value, pointer: str, places: np.ndarray) -> Non
     first = int(places[0])
     if (places == first + np.arange(size)).all():
         return write(f, value, f.pointer(pointer, type, first))
+    if f.module.warp:
+        return _scattered(f, value, f.pointer(pointer, type, first), places - first)
     if size <= SMALL:
         x, width = read(f, value, WHOLE), power_of_two(size)
         for k, place in enumerate(places):
@@ -63,8 +72,32 @@ def write_at(f: Function, value: Value, pointer: str, places: np.ndarray) -> Non
     f.counted(size, 1, one)
 
 
+def _scattered(f: Function, value: Value, pointer: str, places: np.ndarray) -> None:
+    """Each element to a place of its own, as many at once as there are threads."""
+    type, size = value.type, value.size
+    if size <= SMALL:
+        width = power_of_two(size)
+        numbers = constant(I32, [*(int(k) for k in places), *[0] * (width - size)], width)
+        return f.scatter(type, width, read(f, value, WHOLE), pointer, numbers, size)
+    prepare(f, [value], THREADS)
+
+    def strip(i: str, count: int) -> None:
+        x = read(f, value, Strip(i, THREADS))
+        f.scatter(type, THREADS, x, pointer, places_from(f, places, i, THREADS), count)
+
+    full = size // THREADS * THREADS
+    if full:
+        f.counted(full, THREADS, lambda i: strip(i, THREADS))
+    if full < size:
+        strip(str(full), size - full)
+
+
 def write_columns(f: Function, values: Sequence[Value], pointer: str) -> None:
     """Values of one size side by side, as the columns of rows."""
+    if f.module.warp:
+        for k, value in enumerate(values):
+            _scattered(f, value, f.pointer(pointer, value.type, k), np.arange(value.size) * len(values))
+        return
     type, size, n = values[0].type, values[0].size, len(values)
     width = min(lanes_for(values[:1]), power_of_two(size))
     full = size // width * width
@@ -97,7 +130,7 @@ def _row_of(places: np.ndarray) -> int:
 
 def _write_rows(f: Function, value: Value, pointer: str, places: np.ndarray, length: int) -> None:
     """places: rows of neighbours."""
-    type, width, firsts = value.type, lanes_for([value]), places[::length]
+    type, width, firsts = value.type, strip_for(f, [value]), places[::length]
     rest = length % width
     prepare(f, [value], width, *({power_of_two(rest)} if rest else ()))
 

@@ -110,6 +110,9 @@ class _Spread:
         if type in ("i32", "i64"):
             return self._numbers([int(x) for x in filled], type)
         if type == "i1":
+            count = filled.count("true")
+            if filled == ["true"] * count + ["false"] * (width - count):
+                return self._new(f"icmp ult i32 %warp.e{width}, {count}")
             bits = sum(1 << k for k, x in enumerate(filled) if x == "true")
             shifted = self._new(f"lshr i32 {_signed(bits, 32)}, %warp.e{width}")
             return self._new(f"trunc i32 {shifted} to i1")
@@ -263,6 +266,14 @@ class _Spread:
         self._meets(writes=True)
         self.out.append(f"  store {element} {x}, ptr {pointer}")
 
+    def _store_some(self, element: str, x: str, pointer: str, width: int, those: str) -> None:
+        """What must not be written goes to a place that nobody reads."""
+        wanted = self._of(f"<{width} x i1>", those)
+        if wanted != "true":
+            pointer = self._new(f"select i1 {wanted}, ptr {pointer}, ptr %A")
+        self._meets(writes=True)
+        self.out.append(f"  store {element} {x}, ptr {pointer}")
+
     def _call(self, result: str, rest: str) -> None:
         if "@llvm.masked.gather" in rest:
             match = re.match(r"call <\d+ x (\w+)> @\S+\(<\d+ x ptr> (\S+), ", rest)
@@ -277,6 +288,17 @@ class _Spread:
             self._meets(writes=False)
             there = self._new(f"load {element}, ptr {pointer}")
             self.out.append(f"  {result} = select i1 {match[3]}, {element} {there}, {element} {_zero(element)}")
+        elif "@llvm.masked.store" in rest:
+            match = re.match(r"call void @\S+\((<\d+ x \w+>) (.+), ptr (\S+), i32 \d+, <(\d+) x i1> (<.+>)\)", rest)
+            assert match is not None
+            type, x, pointer, width, those = match.groups()
+            element, pointer = self._place(type, pointer)
+            self._store_some(element, self._of(type, x), pointer, int(width), those)
+        elif "@llvm.masked.scatter" in rest:
+            match = re.match(r"call void @\S+\((<\d+ x \w+>) (.+), <\d+ x ptr> (\S+), i32 \d+, <(\d+) x i1> (<.+>)\)", rest)
+            assert match is not None
+            type, x, pointer, width, those = match.groups()
+            self._store_some(_TYPE.fullmatch(type)[2], self._of(type, x), pointer, int(width), those)  # pyright: ignore
         elif "@part" in rest:
             self.out.append(f"  {rest}")
             self.read = self.wrote = True

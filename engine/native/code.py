@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -22,10 +23,10 @@ _numbers = itertools.count()
 
 @dataclasses.dataclass
 class Code:
-    """object_code: as LLVM wrote it.  grain: how many lanes a thread takes at a time.  opens: for each result, which
+    """code: as LLVM wrote it.  grain: how many lanes a thread takes at a time.  opens: for each result, which
     open argument it is, or None."""
 
-    object_code: bytes
+    code: bytes
     grain: int
     opens: list[int | None]
 
@@ -36,20 +37,38 @@ class Code:
     def register(self) -> str:
         """The name under which XLA finds it."""
         if self._loaded is None:
-            self._loaded = Loaded(self.object_code)
+            self._loaded = Loaded(self.code)
             capsule = jax.ffi.pycapsule(self._loaded.address("called"))
             jax.ffi.register_ffi_target(self._name, capsule, platform="cpu")
         return self._name
+
+    def scratch(self, lanes: int) -> list[Any]:
+        """More results, which nobody reads: threads have arenas of their own."""
+        return []
 
     def description(self) -> dict[str, Any]:
         return {"grain": self.grain, "opens": self.opens}
 
 
-def compiled(name: str, closed: Any, open: Any, keep: bool) -> Code:
-    """The code of a closed jaxpr. keep: in the cache by its text, from where it comes if it was compiled before."""
-    with stage(name, "translating"):
-        text, made, needed = compiled_text(closed, open)
-    machine = target()
+class LaneText(NamedTuple):
+    """LLVM's text of a lane's program, `void lane(ptr %A)`.
+
+    inputs, outputs: (place in the arena, size), in bytes; the size of an open one is None, of one that is not read 0.
+    arena: its size.  opens: for each result, which open argument it is, or None.  grain: how many lanes are worth a
+    task of their own.
+    """
+
+    text: str
+    inputs: list[tuple[int, int | None]]
+    outputs: list[tuple[int, int]]
+    arena: int
+    opens: list[int | None]
+    grain: int
+
+
+def lane_text(closed: Any, open: Sequence[int], warp: bool = False) -> LaneText:
+    """Of a closed jaxpr. warp: for `warp/spread.py`."""
+    text, made, needed = compiled_text(closed, open, warp)
     sizes = lambda avals: [int(np.prod(a.shape, dtype=int)) * a.dtype.itemsize for a in avals]  # noqa: E731
     inputs = [
         (place, None if is_open else size * is_needed)
@@ -59,14 +78,23 @@ def compiled(name: str, closed: Any, open: Any, keep: bool) -> Code:
         (place or 0, 0 if place is None else size)
         for place, size in zip(made.outputs, sizes(closed.out_avals), strict=True)
     ]
-    text += "\n" + handler_text(inputs, outputs, made.arena, machine.triple)
+    grain = 1 if made.loops else max(1, WORK // max(made.weight, 1))
+    return LaneText(text, inputs, outputs, made.arena, made.opens, grain)
+
+
+def compiled(name: str, closed: Any, open: Sequence[int], keep: bool) -> Code:
+    """The code of a closed jaxpr. keep: in the cache by its text, from where it comes if it was compiled before."""
+    with stage(name, "translating"):
+        made = lane_text(closed, open)
+    machine = target()
+    text = made.text + "\n" + handler_text(made.inputs, made.outputs, made.arena, machine.triple)
     key = text_key(text)
     found = cache.find(key) if keep else None
     if found:
         return Code(found[1], found[0]["grain"], found[0]["opens"])
     with stage(name, "making machine code"):
         object_code = assemble(text, machine)
-    code = Code(object_code, 1 if made.loops else max(1, WORK // max(made.weight, 1)), made.opens)
+    code = Code(object_code, made.grain, made.opens)
     if keep:
-        cache.store(key, code.description(), code.object_code)
+        cache.store(key, code.description(), code.code)
     return code

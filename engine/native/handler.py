@@ -19,8 +19,8 @@ POISON = 1  # flag: an arena is filled with NaN before each lane
 ARENAS = 16  # kept for the next call
 
 # offsets: of the call frame
-_EXTENSION, _API, _CONTEXT, _ARGS, _RESULTS = 8, 16, 24, 72, 112
-_DATA = 24  # of a buffer
+EXTENSION, API, CONTEXT, ARGS, RESULTS = 8, 16, 24, 72, 112
+DATA = 24  # of a buffer
 _SCHEDULE, _THREADS = 136, 144  # of the interface's functions
 # of a job
 _NEXT, _DONE, _HOLDERS, _LANES, _LAYOUT, _ARG_POINTERS, _RESULT_POINTERS, _JOB = 0, 8, 16, 24, 32, 40, 48, 56
@@ -41,7 +41,7 @@ def handler_text(
             copy = [
                 f"  %{way}.b{k} = getelementptr ptr, ptr {table}, i64 {k + (way == 'in')}",
                 f"  %{way}.f{k} = load ptr, ptr %{way}.b{k}",
-                f"  %{way}.g{k} = getelementptr i8, ptr %{way}.f{k}, i64 {_DATA}",
+                f"  %{way}.g{k} = getelementptr i8, ptr %{way}.f{k}, i64 {DATA}",
                 f"  %{way}.d{k} = load ptr, ptr %{way}.g{k}",
                 f"  %{way}.o{k} = mul i64 %{way}.t{k}, %lane",
                 f"  %{way}.p{k} = getelementptr i8, ptr %{way}.d{k}, i64 %{way}.o{k}",
@@ -223,12 +223,8 @@ _TASK = [
     "  call void @work(ptr %job)", "  call void @let_go(ptr %job)", "  ret void", "}",
 ]  # fmt: skip
 
-_CALLED = [
-    "define ptr @called(ptr %frame) {",
-    "entry:",
-    "  %schedule.args = alloca [5 x i64]", "  %threads.args = alloca [4 x i64]", "  %threads = alloca i64",
-    # a question about this handler, in place of a call?
-    f"  %e0 = getelementptr i8, ptr %frame, i64 {_EXTENSION}",
+METADATA = [  # a question about this handler, in place of a call?
+    f"  %e0 = getelementptr i8, ptr %frame, i64 {EXTENSION}",
     "  %extension = load ptr, ptr %e0",
     "  %plain = icmp eq ptr %extension, null",
     "  br i1 %plain, label %start, label %ask",
@@ -243,11 +239,18 @@ _CALLED = [
     "  %minor = getelementptr i8, ptr %m, i64 28", "  store i32 3, ptr %minor",
     "  %traits = getelementptr i8, ptr %m, i64 32", "  store i32 0, ptr %traits",
     "  ret ptr null",
+]
+
+_CALLED = [
+    "define ptr @called(ptr %frame) {",
+    "entry:",
+    "  %schedule.args = alloca [5 x i64]", "  %threads.args = alloca [4 x i64]", "  %threads = alloca i64",
+    *METADATA,
     "start:",
-    f"  %ap = getelementptr i8, ptr %frame, i64 {_ARGS}", "  %args = load ptr, ptr %ap",
-    f"  %rp = getelementptr i8, ptr %frame, i64 {_RESULTS}", "  %results = load ptr, ptr %rp",
+    f"  %ap = getelementptr i8, ptr %frame, i64 {ARGS}", "  %args = load ptr, ptr %ap",
+    f"  %rp = getelementptr i8, ptr %frame, i64 {RESULTS}", "  %results = load ptr, ptr %rp",
     "  %lb = load ptr, ptr %args",
-    f"  %ld = getelementptr i8, ptr %lb, i64 {_DATA}", "  %layout = load ptr, ptr %ld",
+    f"  %ld = getelementptr i8, ptr %lb, i64 {DATA}", "  %layout = load ptr, ptr %ld",
     "  %lanes = load i64, ptr %layout",
     "  %lg = getelementptr i64, ptr %layout, i64 2", "  %grain = load i64, ptr %lg",
     f"  %job = call ptr @malloc(i64 {_JOB + 8})",
@@ -265,8 +268,8 @@ _CALLED = [
     "  br i1 %alone, label %mine, label %count",
     # how many threads are there?
     "count:",
-    f"  %api.p = getelementptr i8, ptr %frame, i64 {_API}", "  %api = load ptr, ptr %api.p",
-    f"  %context.p = getelementptr i8, ptr %frame, i64 {_CONTEXT}", "  %context = load ptr, ptr %context.p",
+    f"  %api.p = getelementptr i8, ptr %frame, i64 {API}", "  %api = load ptr, ptr %api.p",
+    f"  %context.p = getelementptr i8, ptr %frame, i64 {CONTEXT}", "  %context = load ptr, ptr %context.p",
     "  store i64 1, ptr %threads",
     "  store i64 32, ptr %threads.args",
     "  %t1 = getelementptr i64, ptr %threads.args, i64 1", "  store i64 0, ptr %t1",

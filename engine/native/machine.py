@@ -78,3 +78,7 @@ class Loaded:
 
     def address(self, name: str) -> int:
         return self._engine.get_function_address(name)
+
+    def call(self, name: str, *numbers: int) -> None:
+        """A function of whole numbers."""
+        ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(numbers))(self.address(name))(*numbers)

@@ -1,7 +1,8 @@
 """`native(function)`: a lane's program as a primitive of jax.
 
-On a CPU it is lowered to one call of machine code made from its jaxpr; under `vmap` that call loops over lanes. What
-this compiler does not translate, other platforms, and machines without llvmlite get XLA's lowering of the same jaxpr.
+On a CPU it is lowered to one call of machine code made from its jaxpr; under `vmap` that call loops over lanes. On a
+GPU of NVIDIA's it is one kernel, of which each warp takes lane after lane. What this compiler does not translate, other
+platforms, and machines without llvmlite get XLA's lowering of the same jaxpr.
 In forward mode the differentiated jaxpr is a program of its own; in reverse mode jax sees the function itself.
 """
 
@@ -14,7 +15,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.core
@@ -31,10 +32,14 @@ from .key import program_key
 from .open_arrays import open_leaves
 from .stages import stage
 from .types import Unsupported
+from .warp.code import Kernel
+from .warp.code import compiled as compiled_kernel
+from .warp.driver import DriverError
 
 VECTOR = 64  # bytes: so many lanes run side by side in a block as a vector of this size holds
 ROWS = 10007  # of an open array while a program is traced: so many as nothing else has
 NO_MESH = jax.sharding.AbstractMesh((), ())
+Made = TypeVar("Made", Code, Kernel)
 _derived: ContextVar[bool] = ContextVar("within the derivative of a native program", default=False)
 log = logging.getLogger("carom.native")
 _within: ContextVar[bool] = ContextVar("within a native program", default=False)
@@ -72,29 +77,42 @@ class Program:
     @functools.cached_property
     def code(self) -> Code | None:
         """Machine code; None where there is none, which is said once a program."""
+        return self._compiled(compiled, self.key)
+
+    @functools.cached_property
+    def kernel(self) -> Kernel | None:
+        """The same for a GPU."""
+        return self._compiled(compiled_kernel, self._kernel_key)
+
+    @property
+    def _kernel_key(self) -> str | None:
+        return self.key and hashlib.sha256(f"{self.key} kernel".encode()).hexdigest()
+
+    def _compiled(self, compile: Callable[..., Made], key: str | None) -> Made | None:
         try:
-            code = compiled(self.name, self.closed, self.open, self.key is None)
+            made = compile(self.name, self.closed, self.open, key is None)
         except (Unsupported, ImportError) as why:
             log.warning("%s runs as XLA's program: %s", self.name, why)
             return None
         shapes = [(x.shape, x.dtype.name) for x in self.results]
         self.__dict__.pop("closed", None)  # it is large, and was needed for this
-        if self.key is not None:
+        if key is not None:
             with contextlib.suppress(structure.Foreign):
                 more = {"results": shapes, "tree": None if self.tree is None else structure.written(self.tree)}
-                cache.store(self.key, {**code.description(), **more}, code.object_code)
-        return code
+                cache.store(key, {**made.description(), **more}, made.code)
+        return made
 
     def recall(self) -> bool:
-        """Takes code, results and tree from the cache, if they are there."""
-        found = None if self.key is None else cache.find(self.key)
-        if found is None:
-            return False
-        known, code = found
-        self.results = tuple(jax.ShapeDtypeStruct(tuple(shape), np.dtype(name)) for shape, name in known["results"])
-        self.tree = None if known["tree"] is None else structure.read(known["tree"])
-        self.code = Code(code, known["grain"], known["opens"])
-        return True
+        """Takes code, a kernel, results and tree from the cache, if they are there."""
+        for name, kind, key in (("code", Code, self.key), ("kernel", Kernel, self._kernel_key)):
+            found = None if key is None else cache.find(key)
+            if found is not None:
+                known, code = found
+                shapes, tree = known.pop("results"), known.pop("tree")
+                self.results = tuple(jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype)) for shape, dtype in shapes)
+                self.tree = None if tree is None else structure.read(tree)
+                setattr(self, name, kind(code, **known))
+        return "code" in self.__dict__ or "kernel" in self.__dict__
 
     @functools.cached_property
     def results(self) -> tuple[Any, ...]:
@@ -213,7 +231,21 @@ def _as_jax(*args: Any, program: Program, batched: tuple[bool, ...]) -> list[Any
 
 
 def _called(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
-    code = program.code
+    return _by(program.code, args, program, batched)
+
+
+def _launched(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
+    kernel = program.kernel
+    try:
+        if kernel is not None:
+            kernel.register()
+    except DriverError as why:
+        log.warning("%s runs as XLA's program: %s", program.name, why)
+        kernel = None
+    return _by(kernel, args, program, batched)
+
+
+def _by(code: Code | Kernel | None, args: Sequence[Any], program: Program, batched: tuple[bool, ...]) -> Any:
     if code is None:
         return program.plain(batched, *args)
     kinds = program.results_of(args, batched)
@@ -225,7 +257,7 @@ def _called(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
     return _in_blocks(code, program.wide, _every_lane(args, batched), kinds)
 
 
-def _in_blocks(code: Code, wide: int, args: Sequence[Any], kinds: list[Any]) -> list[Any]:
+def _in_blocks(code: Code | Kernel, wide: int, args: Sequence[Any], kinds: list[Any]) -> list[Any]:
     """Arguments and results have lanes first; behind the last lane of the last block come equal ones."""
     lanes = len(args[0])
     blocks = -(-lanes // wide)
@@ -239,7 +271,9 @@ def _in_blocks(code: Code, wide: int, args: Sequence[Any], kinds: list[Any]) -> 
     return [x.reshape(blocks * wide, *x.shape[2:])[:lanes] for x in made]
 
 
-def _call(code: Code, args: Sequence[Any], batched: tuple[bool, ...], opened: Sequence[int], kinds: list[Any]) -> Any:
+def _call(
+    code: Code | Kernel, args: Sequence[Any], batched: tuple[bool, ...], opened: Sequence[int], kinds: list[Any]
+) -> Any:
     """kinds: of the results, with lanes first where an argument has them."""
 
     def bytes_of(array: Any, is_lanes: bool = True) -> int:
@@ -254,12 +288,14 @@ def _call(code: Code, args: Sequence[Any], batched: tuple[bool, ...], opened: Se
     assert len(layout) == HEAD + len(strides) + len(rows)
     aliases = {1 + k: j for j, k in enumerate(code.opens) if k is not None}
     # as int32, for jax without 64 bits would cut its numbers off
-    call = jax.ffi.ffi_call(code.register(), kinds, input_output_aliases=aliases)
-    return call(layout.view(np.int32), *args)
+    name, more = code.register(), code.scratch(1 if lanes is None else lanes)
+    call = jax.ffi.ffi_call(name, [*kinds, *more], input_output_aliases=aliases)
+    return call(layout.view(np.int32), *args)[: len(kinds)]
 
 
 mlir.register_lowering(native_p, mlir.lower_fun(_as_jax, multiple_results=True))
 mlir.register_lowering(native_p, mlir.lower_fun(_called, multiple_results=True), platform="cpu")
+mlir.register_lowering(native_p, mlir.lower_fun(_launched, multiple_results=True), platform="cuda")
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program, batched: tuple[bool, ...]) -> Any:

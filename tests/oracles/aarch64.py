@@ -53,8 +53,8 @@ def _target() -> Any:
 def _linked(made: code.Code, folder: Path) -> str:
     """The program's file, in place of the name under which XLA finds it."""
     file = folder / f"{made._name}.o"
-    file.write_bytes(made.object_code)
-    places = {"DATA": handler._DATA, "ARGS": handler._ARGS, "RESULTS": handler._RESULTS}
+    file.write_bytes(made.code)
+    places = {"DATA": handler.DATA, "ARGS": handler.ARGS, "RESULTS": handler.RESULTS}
     options = [f"-D{name}={place}" for name, place in places.items()]
     program = str(file.with_suffix(""))
     subprocess.run([COMPILER, "-O1", "-static", *options, DRIVER, file, "-lm", "-o", program], check=True)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { THREADS = 32, STACK = 1 << 18 };
 
@@ -100,10 +101,48 @@ void warp_begin(uint64_t number) { seed = number, count = 0, wrong = 0; }
 
 int64_t warp_waits(void) { return wrong ? -1 : (int64_t)count; }
 
-/* A kernel on several warps, one after another: what the first takes none other finds. */
-void warp_launch(void (*kernel)(void *), void *buffers, uint64_t warps)
+/* In place of NVIDIA's driver. */
+
+int cuCtxGetDevice(int *device) { return *device = 0; }
+
+int cuMemsetD32Async(uint32_t *to, uint32_t x, size_t n, void *stream)
+{
+    for (size_t k = 0; k < n; k++)
+        to[k] = x;
+    return stream != (void *)1;
+}
+
+/* A lane a warp, in turn, as long as there are any: a warp that finds none is done. */
+int cuLaunchKernel(void (*kernel)(void *), unsigned warps, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
+                   unsigned threads_z, unsigned shared, void *stream, void **parameters, void **extra)
 {
     for (w.warp = 0; w.warp < warps; w.warp++)
-        warp_run(kernel, buffers);
+        warp_run(kernel, parameters[0]);
     w.warp = 0;
+    return threads != THREADS || y * z * threads_y * threads_z != 1 || shared || extra || stream != (void *)1;
+}
+
+/* In place of XLA on a GPU: a call of a handler on a CPU, which has no stream to give. */
+
+static void *give_stream(void **args)
+{
+    args[3] = (void *)1;
+    return 0;
+}
+
+void *warp_call(void *(*handler)(void *), void **frame)
+{
+    enum { EXTENSION = 1, API = 2, STREAM = 10 };
+    if (frame[EXTENSION])
+        return handler(frame);
+    void **real = frame[API];
+    size_t size = (size_t)real[0];
+    void **api = malloc(size);
+    memcpy(api, real, size);
+    api[STREAM] = (void *)give_stream;
+    frame[API] = api;
+    void *failed = handler(frame);
+    frame[API] = real;
+    free(api);
+    return failed;
 }

@@ -18,9 +18,13 @@ from typing import Any
 from unittest import mock
 
 import jax
+import numpy as np
 
-from carom.engine.native import code, compiler, machine
+from carom.engine.native import code, compiler, machine, primitive
+from carom.engine.native.warp import driver
+from carom.engine.native.warp.code import COUNTER, kernel_of
 from carom.engine.native.warp.dialect import Dialect
+from carom.engine.native.warp.launch import launch_text
 from carom.engine.native.warp.spread import spread
 
 SOURCE = Path(__file__).with_suffix(".c")
@@ -60,7 +64,7 @@ def emulator() -> Any:
         library = ctypes.CDLL(str(made))
     library.warp_waits.restype = ctypes.c_int64
     library.warp_begin.argtypes = [ctypes.c_uint64]
-    for name in ("warp_shuffle", "warp_sync", "warp_thread", "warp_number", "warp_run"):
+    for name in ("warp_shuffle", "warp_sync", "warp_thread", "warp_number", "warp_run", "warp_call", *driver.CALLED):
         machine.llvm().add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
     return library
 
@@ -75,6 +79,53 @@ def emulated(seed: int = 1) -> Iterator[Any]:
 
     library = emulator()
     with mock.patch.dict("os.environ", {"CAROM_CACHE": "off"}), mock.patch.object(code, "compiled_text", text):
+        jax.clear_caches()
+        library.warp_begin(seed)
+        yield library
+        jax.clear_caches()
+
+
+class _Kernel:
+    """As `warp/code.py` has it, for the emulator in place of a driver."""
+
+    grain = 1
+
+    def __init__(self, made: code.LaneText, warps: int) -> None:
+        self.opens, self._arena, self._warps = made.opens, made.arena, warps
+        text = "\n".join([kernel_of(made, EMULATED), launch_text(1 + len(made.inputs), len(made.outputs) + 1), _CALL])
+        self._loaded = machine.Loaded(machine.assemble(text, machine.target()))
+        self._loaded.call("set_function", 0, self._loaded.address("lanes"))
+        self._name = f"carom_emulated_{id(self)}"
+        capsule = jax.ffi.pycapsule(self._loaded.address("called"))
+        jax.ffi.register_ffi_target(self._name, capsule, platform="cpu")
+
+    def register(self) -> str:
+        return self._name
+
+    def scratch(self, lanes: int) -> list[Any]:
+        return [jax.ShapeDtypeStruct((min(lanes, self._warps), self._arena + COUNTER), np.uint8)]
+
+    def description(self) -> dict[str, Any]:
+        return {}
+
+
+_CALL = """
+declare ptr @warp_call(ptr, ptr)
+define ptr @called(ptr %frame) {
+  %failed = call ptr @warp_call(ptr @launched, ptr %frame)
+  ret ptr %failed
+}"""
+
+
+@contextlib.contextmanager
+def launched(warps: int, seed: int = 1) -> Iterator[Any]:
+    """Programs that are compiled meanwhile run as kernels, launched as on a GPU, on so many warps."""
+
+    def compiled(_: str, closed: Any, open: Any, keep: bool) -> Any:
+        return _Kernel(code.lane_text(closed, open, warp=True), warps)
+
+    library = emulator()
+    with mock.patch.dict("os.environ", {"CAROM_CACHE": "off"}), mock.patch.object(primitive, "compiled", compiled):
         jax.clear_caches()
         library.warp_begin(seed)
         yield library

@@ -1,0 +1,94 @@
+"""A program's kernel for NVIDIA's GPUs: from the cache, or compiled now."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .. import cache
+from ..code import LaneText, lane_text
+from ..key import text_key
+from ..machine import Loaded, assemble, llvm, target
+from ..stages import stage
+from .dialect import NVIDIA, Dialect
+from .driver import CALLED, driver, load
+from .kernel import COUNTER, kernel_text
+from .launch import launch_text
+from .ptx import ptx_of
+from .spread import spread
+
+ARENAS = 8 << 30  # bytes of a device's memory, for the arenas of warps that run at once
+_numbers = itertools.count()
+
+
+def kernel_of(made: LaneText, dialect: Dialect) -> str:
+    """LLVM's text of the kernel of a lane's program."""
+    return spread(made.text, dialect) + "\n" + kernel_text(made.inputs, made.outputs, made.arena, dialect)
+
+
+@dataclasses.dataclass
+class Kernel:
+    """code: PTX, as LLVM wrote it.  buffers: how many arguments and results there are, with the layout and the scratch.
+    arena: bytes a warp.  opens: for each result, which open argument it is, or None."""
+
+    code: bytes
+    buffers: tuple[int, int]
+    arena: int
+    opens: list[int | None]
+    grain: int = 1  # every warp takes one lane at a time
+
+    def __post_init__(self) -> None:
+        self._handler: Loaded | None = None
+        self._warps = 0
+        self._name = f"carom_native_{next(_numbers)}_gpu"
+
+    def register(self) -> str:
+        """The name under which XLA finds it: it is loaded on every device now."""
+        if self._handler is None:
+            binding, library = llvm(), driver()
+            for name in CALLED:
+                binding.add_symbol(name, _address(getattr(library, name)))
+            self._handler = Loaded(assemble(launch_text(*self.buffers), target()))
+            on_devices = load(self.code, "lanes")
+            for number, one in enumerate(on_devices):
+                self._handler.call("set_function", number, one.function)
+            self._warps = min((one.warps for one in on_devices), default=1)
+            capsule = jax.ffi.pycapsule(self._handler.address("launched"))
+            jax.ffi.register_ffi_target(self._name, capsule, platform="CUDA")
+        return self._name
+
+    def scratch(self, lanes: int) -> list[Any]:
+        """The counter of lanes and the arenas, a row for each warp: as many as run at once, if there are lanes for
+        them and memory. Asked for when it is registered."""
+        warps = max(1, min(lanes, self._warps, ARENAS // self.arena))
+        return [jax.ShapeDtypeStruct((warps, self.arena + COUNTER), np.uint8)]
+
+    def description(self) -> dict[str, Any]:
+        return {"buffers": self.buffers, "arena": self.arena, "opens": self.opens}
+
+
+def _address(function: Any) -> int | None:
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
+def compiled(name: str, closed: Any, open: Sequence[int], keep: bool) -> Kernel:
+    """The kernel of a closed jaxpr. keep: in the cache by its text, from where it comes if it was compiled before."""
+    with stage(name, "translating"):
+        made = lane_text(closed, open, warp=True)
+        text = kernel_of(made, NVIDIA)
+    key = text_key(text)
+    found = cache.find(key) if keep else None
+    if found:
+        return Kernel(found[1], **found[0])
+    with stage(name, "making PTX"):
+        ptx = ptx_of(text).encode()
+    kernel = Kernel(ptx, (1 + len(made.inputs), len(made.outputs) + 1), made.arena, made.opens)
+    if keep:
+        cache.store(key, kernel.description(), ptx)
+    return kernel

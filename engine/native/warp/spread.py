@@ -21,7 +21,7 @@ WIDTHS = (2, 4, 8, 16, 32)
 _TYPE = re.compile(r"<(\d+) x (\w+)>")
 _CONSTANT = re.compile(r"<(\w+ [^\s,<>]+(?:, \w+ [^\s,<>]+)*)>")
 _SUFFIX = re.compile(r"\.v\d+(?=[fip]\d)")
-_BITS = {"float": 32, "double": 64, "i64": 64, "i32": 32, "i16": 16, "i8": 8, "i1": 1}
+_NO_UNROLLING = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}'
 
 
 def spread(text: str, dialect: Dialect) -> str:
@@ -41,6 +41,7 @@ class _Spread:
         self.same: dict[str, str] = {}  # vectors by what all their elements are; so of scalars under another name
         self.scalars: set[str] = set()  # registers that are the same in all threads
         self.phis: list[int] = []  # lines that name what is made after them
+        self.labels: set[str] = set()  # of the function, so far
         self.read = self.wrote = False  # since the threads waited last
 
     def text(self, text: str) -> str:
@@ -50,7 +51,7 @@ class _Spread:
             f"@spread{k} = internal constant [{len(elements)} x {type}] [{', '.join(f'{type} {x}' for x in elements)}]"
             for (type, elements), k in self.tables.items()
         ]
-        return "\n".join([*tables, *self.out, *self.declared.values(), self.dialect.head])
+        return "\n".join([*tables, *self.out, *self.declared.values(), self.dialect.head, _NO_UNROLLING])
 
     def _line(self, line: str) -> None:
         stripped = line.strip()
@@ -62,7 +63,7 @@ class _Spread:
         rest = self._named(rest)
         handler = {
             "shufflevector": self._shuffle, "insertelement": self._insert, "extractelement": self._extract,
-            "load": self._load, "store": self._store, "call": self._call, "phi": self._phi,
+            "load": self._load, "store": self._store, "call": self._call, "phi": self._phi, "br": self._branch,
         }.get(op, self._plain)  # fmt: skip
         handler(result, rest)
 
@@ -70,7 +71,7 @@ class _Spread:
         """What is no instruction."""
         if line.startswith("define"):
             self.out.append(line.replace("noalias ", ""))
-            self.same, self.scalars, self.early, self.phis = {}, set(), [], []
+            self.same, self.scalars, self.early, self.phis, self.labels = {}, set(), [], [], set()
         elif line == "entry:":
             self.out += [line, f"  %warp.t = {self.dialect.thread}"]
             self.out += [f"  %warp.e{w} = and i32 %warp.t, {w - 1}" for w in WIDTHS]
@@ -87,6 +88,7 @@ class _Spread:
                 self.declared.setdefault(plain.split("@")[1].split("(")[0], plain)
         elif line.endswith(":"):
             self.out.append(line)
+            self.labels.add(line[:-1])
             self.read = self.wrote = True  # who came here may have done either
         elif not line.startswith("attributes #0"):
             self.out.append(line)
@@ -318,6 +320,11 @@ class _Spread:
             self.out = before
         self.phis.append(len(self.out))
         self.out.append(f"  {result} = {self._scalars(rest)}")
+
+    def _branch(self, _: str, rest: str) -> None:
+        """A loop is not to be unrolled: assemblers would make many times as much of it."""
+        back = any(label in self.labels for label in re.findall(r"label %([\w.]+)", rest))
+        self.out.append(f"  {rest}, !llvm.loop !0" if back else f"  {rest}")
 
     def _plain(self, result: str, rest: str) -> None:
         if "<" in rest:

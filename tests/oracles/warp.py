@@ -20,12 +20,11 @@ from unittest import mock
 import jax
 import numpy as np
 
-from carom.engine.native import code, compiler, machine, primitive
+from carom.engine.native import code, machine, primitive
 from carom.engine.native.warp import driver
 from carom.engine.native.warp.code import COUNTER, kernel_of
 from carom.engine.native.warp.dialect import Dialect
 from carom.engine.native.warp.launch import launch_text
-from carom.engine.native.warp.spread import spread
 
 SOURCE = Path(__file__).with_suffix(".c")
 EMULATED = Dialect(
@@ -41,12 +40,6 @@ declare i32 @warp_thread()
 declare i64 @warp_number()
 attributes #0 = { nounwind noinline }""",
 )
-_LANE = """
-declare void @warp_run(ptr, ptr)
-define internal void @lane(ptr %A) {
-  call void @warp_run(ptr @threads, ptr %A)
-  ret void
-}"""
 
 
 def missing() -> str:
@@ -64,31 +57,15 @@ def emulator() -> Any:
         library = ctypes.CDLL(str(made))
     library.warp_waits.restype = ctypes.c_int64
     library.warp_begin.argtypes = [ctypes.c_uint64]
-    for name in ("warp_shuffle", "warp_sync", "warp_thread", "warp_number", "warp_run", "warp_call", *driver.CALLED):
+    for name in ("warp_shuffle", "warp_sync", "warp_thread", "warp_number", "warp_call", *driver.CALLED):
         machine.llvm().add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
     return library
-
-
-@contextlib.contextmanager
-def emulated(seed: int = 1) -> Iterator[Any]:
-    """Programs that are compiled meanwhile run each lane on a warp. seed: of the order of its threads."""
-
-    def text(closed: Any, opens: Any) -> Any:
-        made, *rest = compiler.compiled_text(closed, opens, warp=True)
-        return spread(made.replace("@lane(", "@threads("), EMULATED) + _LANE, *rest
-
-    library = emulator()
-    with mock.patch.dict("os.environ", {"CAROM_CACHE": "off"}), mock.patch.object(code, "compiled_text", text):
-        jax.clear_caches()
-        library.warp_begin(seed)
-        yield library
-        jax.clear_caches()
 
 
 class _Kernel:
     """As `warp/code.py` has it, for the emulator in place of a driver."""
 
-    grain = 1
+    grain, code = 1, b""
 
     def __init__(self, made: code.LaneText, warps: int) -> None:
         self.opens, self._arena, self._warps = made.opens, made.arena, warps

@@ -84,19 +84,19 @@ def over_strips(
         prepare(f, args, width, *({tail} if tail and exact else ()))
 
     def row(r: str) -> None:
-        first = f.let(f"mul i64 {r}, {length}")
+        first = f.times(r, length)
         for a in args:  # where it begins in each view
             if a.op == "view" and not a.uniform and a.start is None and row_kind(a, length):
                 row_start(f, a, Row(length, r, first, "0", width))
         if unrolled:
             for j in range(0, length, width):
                 wide, count = (width, width) if length - j >= width else (tail, rest)
-                turn(Row(length, r, first, str(j), wide), f.let(f"add i64 {first}, {j}"), count)
+                turn(Row(length, r, first, str(j), wide), f.plus(first, j), count)
             return
         full = length - rest if exact else length
-        f.counted(full, width, lambda j: turn(Row(length, r, first, j, width), f.let(f"add i64 {first}, {j}"), width))
+        f.counted(full, width, lambda j: turn(Row(length, r, first, j, width), f.plus(first, j), width))
         if full < length:
-            turn(Row(length, r, first, str(full), tail), f.let(f"add i64 {first}, {full}"), rest)
+            turn(Row(length, r, first, str(full), tail), f.plus(first, full), rest)
 
     f.counted(size // length, 1, row)
 

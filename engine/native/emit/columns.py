@@ -38,7 +38,7 @@ def column(f: Function, array: Value, start: str, place: int, step: int, i: str,
     key = (array.id, "columns", i, row * step + left, step, width)
     first = f.known(key)
     if first is None:
-        number = f.let(f"mul i64 {i}, {step}")
+        number = f.times(i, step)
         first = f.keep(key, f.pointer(f.pointer(start, type, number), type, row * step + left))
     x = _turned(f, _Rows(first, type, step, wide, width), 0, width, place - left)[0]
     return x if type is array.type else f.let(f"trunc {vector(type, width)} {x} to {vector(array.type, width)}")

@@ -60,6 +60,7 @@ class Function:
 
     def __init__(self, module: Module, name: str, number: int, linkage: str = "internal ") -> None:
         self.module, self.name, self.number, self.linkage = module, name, number, linkage
+        self.index = "i32" if module.warp else "i64"  # type of places in arrays: a GPU's registers have 32 bits
         self.lines: list[str] = []
         self.block = "entry"
         self._count = itertools.count()
@@ -126,6 +127,16 @@ class Function:
         yield
         self.scope_close()
 
+    def times(self, place: str, n: int) -> str:
+        return self.let(f"mul {self.index} {place}, {n}")
+
+    def place(self, x: str) -> str:
+        """An i32 as a place."""
+        return x if self.index == "i32" else self.let(f"sext i32 {x} to i64")
+
+    def plus(self, place: str, n: str | int) -> str:
+        return self.let(f"add {self.index} {place}, {n}")
+
     # memory and vectors
 
     def pointer(self, base: str, type: Type | None = None, index: str | int = 0, bytes: int = 0) -> str:
@@ -136,7 +147,7 @@ class Function:
             base = self.let(f"getelementptr inbounds i8, ptr {base}, i64 {bytes}")
         if index:
             assert type is not None
-            base = self.let(f"getelementptr inbounds {type.stored}, ptr {base}, i64 {index}")
+            base = self.let(f"getelementptr inbounds {type.stored}, ptr {base}, {self.index} {index}")
         return base
 
     def load(self, type: Type, width: int, pointer: str, align: int = 0) -> str:
@@ -222,12 +233,12 @@ class Function:
         label, before = f"turn{next(self.module.labels)}", self.block
         self.do(f"br label %{label}")
         self.begin(label)
-        i, set_i = self.phi("i64")
+        i, set_i = self.phi(self.index)
         phis = [self.phi(t) for t, _ in carry]
         with self.scope():
             after = turn(i, *(register for register, _ in phis)) or ()
-        more = self.let(f"add nuw nsw i64 {i}, {step}")
-        again = self.let(f"icmp ult i64 {more}, {count}")
+        more = self.let(f"add nuw nsw {self.index} {i}, {step}")
+        again = self.let(f"icmp ult {self.index} {more}, {count}")
         set_i([("0", before), (more, self.block)])
         for (_, joined), (_, first), x in zip(phis, carry, after, strict=True):
             joined([(first, before), (x, self.block)])

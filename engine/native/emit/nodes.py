@@ -196,12 +196,12 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
         def row(part: str) -> None:
             def strip(i: str) -> None:
                 def turn(k: str, sum: str) -> list[str]:
-                    r = f.let(f"add i64 {f.let(f'mul i64 {k}, {rows}')}, {part}")
-                    at = Row(length, r, f.let(f"mul i64 {r}, {length}"), i, width)
+                    r = f.plus(f.times(k, rows), part)
+                    at = Row(length, r, f.times(r, length), i, width)
                     return [simple(f, op, width, type, sum, read(f, value, at))]
 
                 (x,) = f.counted(count, 1, turn, [(vector(type, width), f.splat(type, width, nothing))])
-                place = f.let(f"add i64 {f.let(f'mul i64 {part}, {length}')}, {i}")
+                place = f.plus(f.times(part, length), i)
                 f.store(type, width, x, f.pointer(out, type, place))
 
             f.counted(length, width, strip)
@@ -210,7 +210,7 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
     elif np.array_equal(terms.T, np.arange(terms.size).reshape(size, count)):  # each over its row
 
         def one(j: str) -> None:
-            first = f.let(f"mul i64 {j}, {count}")
+            first = f.times(j, count)
             x = _folded(f, op, value, count, width, lambda k, width: Row(count, j, first, k, width))
             f.store(type, 1, x, f.pointer(out, type, j))
 
@@ -218,10 +218,10 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
     else:
 
         def scattered(j: str) -> None:
-            first = f.let(f"mul i64 {j}, {count}")
+            first = f.times(j, count)
 
             def turn(k: str, sum: str) -> list[str]:
-                at = f.let(f"add i64 {first}, {k}")
+                at = f.plus(first, k)
                 place = f.load(I32, 1, table_pointer(f, I32, terms.T.astype(np.int32), at))
                 x = f.load(
                     type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}")
@@ -241,10 +241,10 @@ def emit_running(f: Function, node: Node, program: Any) -> None:
     table = lines.astype(np.int32)
 
     def one(j: str) -> None:
-        first = f.let(f"mul i64 {j}, {count}")
+        first = f.times(j, count)
 
         def turn(k: str, sum: str) -> list[str]:
-            place = f.load(I32, 1, table_pointer(f, I32, table, f.let(f"add i64 {first}, {k}")))
+            place = f.load(I32, 1, table_pointer(f, I32, table, f.plus(first, k)))
             x = f.load(type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}"))
             x = simple(f, op, 1, type, sum, x)
             f.store(type, 1, x, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, made)}, i32 {place}"))

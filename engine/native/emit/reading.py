@@ -194,7 +194,7 @@ def _number(f: Function, at: Strip | Row) -> str:
     if isinstance(at, Strip):
         return at.i
     x = f.known(at)
-    return x or f.keep(at, f.let(f"add i64 {at.first}, {at.column}"))
+    return x or f.keep(at, f.plus(at.first, at.column))
 
 
 def _look_at_all(f: Function, view: Value, width: int) -> str:
@@ -248,8 +248,7 @@ def places_from(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
     step = _step(numbers)
     if step is None or not f.module.warp:
         return _from_table(f, numbers, i, width)
-    first = f.let(f"trunc i64 {i} to i32") if i.startswith("%") else i
-    here = simple(f, "add", width, I32, f.splat(I32, width, first), constant(I32, range(width), width))
+    here = simple(f, "add", width, I32, f.splat(I32, width, i), constant(I32, range(width), width))
     scaled = simple(f, "mul", width, I32, here, f.splat(I32, width, str(step)))
     return simple(f, "add", width, I32, scaled, f.splat(I32, width, str(int(numbers[0]))))
 
@@ -271,13 +270,13 @@ def _affine(f: Function, numbers: np.ndarray, i: str) -> str | None:
     first, step = int(numbers[0]), _step(numbers)
     if step is None:
         return None
-    x = i if step == 1 else f.let(f"mul i64 {i}, {step}")
-    return x if first == 0 else f.let(f"add i64 {x}, {first}")
+    x = i if step == 1 else f.times(i, step)
+    return x if first == 0 else f.plus(x, first)
 
 
 def place_in(f: Function, table: np.ndarray, i: str) -> str:
-    """Number i of a table of places, as i64."""
-    return _affine(f, table, i) or f.let(f"sext i32 {_from_table(f, table, i, 1)} to i64")
+    """Number i of a table of places."""
+    return _affine(f, table, i) or f.place(_from_table(f, table, i, 1))
 
 
 def row_start(f: Function, view: Value, at: Row) -> str:
@@ -382,9 +381,9 @@ def _load_some(f: Function, value: Value, width: int, pointer: str, i: str | int
     """Elements i, i + 1, ... of a value, and nothing of what is behind its last: it may be nobody's memory."""
     if isinstance(i, int) and i + width <= value.size:
         return f.load(value.type, width, pointer)
-    steps = f"<{', '.join(f'i64 {k}' for k in range(width))}>"
-    here = f.let(f"add <{width} x i64> {steps}, {f.splat(I64, width, str(i))}")
-    there = f.let(f"icmp ult <{width} x i64> {here}, {f.splat(I64, width, str(value.size))}")
+    index = I32 if f.module.warp else I64
+    here = simple(f, "add", width, index, constant(index, range(width), width), f.splat(index, width, str(i)))
+    there = f.let(f"icmp ult {vector(index, width)} {here}, {f.splat(index, width, str(value.size))}")
     stored, bits = vector(value.type, width, True), "i8" if value.type.kind == "b" else value.type.suffix
     args = [("ptr", pointer), ("i32", str(value.type.bytes)), (f"<{width} x i1>", there), (stored, "zeroinitializer")]
     x = f.call(stored, f"llvm.masked.load.v{width}{bits}.p0", args)

@@ -103,7 +103,7 @@ def write_columns(f: Function, values: Sequence[Value], pointer: str) -> None:
     full = size // width * width
 
     def rows(columns: Sequence[str], i: str | int, count: int) -> None:
-        start = f.pointer(pointer, type, i if isinstance(i, int) else f.let(f"mul i64 {i}, {n}"))
+        start = f.pointer(pointer, type, i if isinstance(i, int) else f.times(i, n))
         for k, x in enumerate(woven(f, type, columns, width)):
             if count * n > k * width:
                 f.store(type, width, x, f.pointer(start, type, k * width), min(width, count * n - k * width))
@@ -135,7 +135,7 @@ def _write_rows(f: Function, value: Value, pointer: str, places: np.ndarray, len
     prepare(f, [value], width, *({power_of_two(rest)} if rest else ()))
 
     def row(r: str) -> None:
-        first, place = f.let(f"mul i64 {r}, {length}"), place_in(f, firsts, r)
+        first, place = f.times(r, length), place_in(f, firsts, r)
         start = f.pointer(pointer, type, place)
 
         def part(j: str, wide: int, count: int) -> None:

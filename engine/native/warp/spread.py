@@ -14,10 +14,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
+
 from ..types import Unsupported
 from .dialect import Dialect
 
 WIDTHS = (2, 4, 8, 16, 32)
+_BYTES = {"float": 4, "double": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1}
 _TYPE = re.compile(r"<(\d+) x (\w+)>")
 _CONSTANT = re.compile(r"<(\w+ [^\s,<>]+(?:, \w+ [^\s,<>]+)*)>")
 _SUFFIX = re.compile(r"\.v\d+(?=[fip]\d)")
@@ -27,6 +30,14 @@ _NO_UNROLLING = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}'
 def spread(text: str, dialect: Dialect) -> str:
     """text: of a program, `void lane(ptr %A)` and its parts."""
     return _Spread(dialect).text(text)
+
+
+class _Place(NamedTuple):
+    """A place in the arena: bytes, and index [a register] elements of a type."""
+
+    type: str = "i8"
+    index: str | None = None
+    bytes: int = 0
 
 
 class _Spread:
@@ -42,6 +53,7 @@ class _Spread:
         self.scalars: set[str] = set()  # registers that are the same in all threads
         self.phis: list[int] = []  # lines that name what is made after them
         self.labels: set[str] = set()  # of the function, so far
+        self.found: dict[str, _Place] = {}  # where pointers into the arena point to
         self.read = self.wrote = False  # since the threads waited last
 
     def text(self, text: str) -> str:
@@ -64,6 +76,7 @@ class _Spread:
         handler = {
             "shufflevector": self._shuffle, "insertelement": self._insert, "extractelement": self._extract,
             "load": self._load, "store": self._store, "call": self._call, "phi": self._phi, "br": self._branch,
+            "getelementptr": self._pointer,
         }.get(op, self._plain)  # fmt: skip
         handler(result, rest)
 
@@ -72,9 +85,14 @@ class _Spread:
         if line.startswith("define"):
             self.out.append(line.replace("noalias ", ""))
             self.same, self.scalars, self.early, self.phis, self.labels = {}, set(), [], [], set()
+            self.found = {"%A": _Place()}
         elif line == "entry:":
             self.out += [line, f"  %warp.t = {self.dialect.thread}"]
-            self.out += [f"  %warp.e{w} = and i32 %warp.t, {w - 1}" for w in WIDTHS]
+            for w in WIDTHS:
+                self.out.append(f"  %warp.e{w} = and i32 %warp.t, {w - 1}")
+                for n in (1, 2, 4, 8):
+                    self.out.append(f"  %warp.by{w}.{n} = mul i32 %warp.e{w}, {n}")
+                    self.out.append(f"  %warp.A{w}.{n} = getelementptr i8, ptr %A, i32 %warp.by{w}.{n}")
             self.start = len(self.out)
             self.read = self.wrote = True
         elif line == "}":
@@ -243,12 +261,30 @@ class _Spread:
             self.read = self.wrote = False
         self.read, self.wrote = self.read or not writes, self.wrote or writes
 
+    def _pointer(self, result: str, rest: str) -> None:
+        match = re.fullmatch(r"getelementptr inbounds (\w+), ptr (\S+), i(?:32|64) (\S+)", rest)
+        before = self.found.get(match[2]) if match else None
+        if match and before:
+            type, _, index = match.groups()
+            if not index.startswith("%"):
+                self.found[result] = before._replace(bytes=before.bytes + int(index) * _BYTES[type])
+            elif before.index is None:
+                self.found[result] = _Place(type, index, before.bytes)
+        self._plain(result, rest)
+
     def _place(self, type: str, pointer: str) -> tuple[str, str]:
         """The type of an element and where this thread's is."""
         vector = _TYPE.fullmatch(type)
         if vector is None:
             return type, pointer
-        return vector[2], self._new(f"getelementptr inbounds {vector[2]}, ptr {pointer}, i32 %warp.e{vector[1]}")
+        width, element = vector.groups()
+        place = self.found.get(pointer)
+        if place is None:
+            return element, self._new(f"getelementptr inbounds {element}, ptr {pointer}, i32 %warp.e{width}")
+        x = f"%warp.A{width}.{_BYTES[element]}"
+        if place.index:
+            x = self._new(f"getelementptr {place.type}, ptr {x}, i32 {place.index}")
+        return element, self._new(f"getelementptr i8, ptr {x}, i64 {place.bytes}") if place.bytes else x
 
     def _load(self, result: str, rest: str) -> None:
         match = re.fullmatch(r"load (<\d+ x \w+>|\w+), ptr (\S+), align \d+", rest)

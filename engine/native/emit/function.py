@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arena import PADDING, THREADS
+from ..arena import PADDING, THREADS, Slot
 from ..graph import digest
 from ..types import Type, literal, vector
 
@@ -139,12 +139,15 @@ class Function:
 
     # memory and vectors
 
-    def pointer(self, base: str, type: Type | None = None, index: str | int = 0, bytes: int = 0) -> str:
-        """base + bytes + index * size of an element."""
+    def pointer(
+        self, base: str, type: Type | None = None, index: str | int = 0, bytes: int = 0, slot: Slot | None = None
+    ) -> str:
+        """base + bytes + index * size of an element. slot: in the arena, which it does not leave."""
         if isinstance(index, int):
             bytes, index = bytes + index * (type.bytes if type else 1), ""
         if bytes:
-            base = self.let(f"getelementptr inbounds i8, ptr {base}, i64 {bytes}")
+            within = f" ; {slot.offset} {slot.size}" if slot is not None and self.module.warp else ""
+            base = self.let(f"getelementptr inbounds i8, ptr {base}, i64 {bytes}{within}")
         if index:
             assert type is not None
             base = self.let(f"getelementptr inbounds {type.stored}, ptr {base}, {self.index} {index}")

@@ -42,7 +42,7 @@ class Program:
         self._run(main, graph.top)
         for value, slot in zip(graph.top.results, outputs, strict=True):
             if value.size and slot is not None:
-                write(main, value, main.pointer("%A", None, 0, slot.offset), exact=False)
+                write(main, value, main.pointer("%A", None, 0, slot.offset, slot), exact=False)
         main.close()
         self.inputs = [value.slot.offset for value in graph.top.inputs]
         self.outputs = [None if slot is None else slot.offset for slot in outputs]

@@ -67,7 +67,7 @@ def pointer_to(f: Function, value: Value, index: str | int = 0) -> str:
         if value.open is not None:
             pointer = f.pointer(_open_part(f, value, 0, "ptr"), value.type, index)
         else:
-            pointer = f.pointer("%A", value.type, index, value.slot.offset)
+            pointer = f.pointer("%A", value.type, index, value.slot.offset, value.slot)
     return pointer if isinstance(index, int) else watched(f, value, pointer)
 
 

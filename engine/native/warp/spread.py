@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..types import Unsupported
-from .dialect import Dialect
+from .dialect import THREADS, Dialect
 
 WIDTHS = (2, 4, 8, 16, 32)
-_BYTES = {"float": 4, "double": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1}
+_BYTES = {"float": 4, "double": 8, "ptr": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1}
 _TYPE = re.compile(r"<(\d+) x (\w+)>")
 _CONSTANT = re.compile(r"<(\w+ [^\s,<>]+(?:, \w+ [^\s,<>]+)*)>")
 _SUFFIX = re.compile(r"\.v\d+(?=[fip]\d)")
@@ -33,11 +33,38 @@ def spread(text: str, dialect: Dialect) -> str:
 
 
 class _Place(NamedTuple):
-    """A place in the arena: bytes, and index [a register] elements of a type."""
+    """Where a pointer points to.
 
+    bytes: into the arena.
+    type, index: and so many elements of a type further; a register, or "" if it is not the same in all threads.
+    slot: what it does not leave, from byte to byte of the arena.
+    constant: it is no place in the arena, but among constants.
+    """
+
+    bytes: int = 0
     type: str = "i8"
     index: str | None = None
-    bytes: int = 0
+    slot: tuple[int, int] = (0, 1 << 62)
+    constant: bool = False
+
+
+class _Access(NamedTuple):
+    """Of memory since the threads waited last.  low, high: bytes of the arena.  by: which thread's is which element;
+    None: not known.  together: whether no two threads have the same one."""
+
+    low: int
+    high: int
+    by: tuple[object, ...] | None
+    together: bool
+    writes: bool
+
+    def meets(self, other: _Access) -> bool:
+        """Whether a later access must wait. What all threads that look at a place have written there they need not
+        wait to read."""
+        if not (self.writes or other.writes) or self.high <= other.low or other.high <= self.low:
+            return False
+        same = self.by is not None and self.by == other.by
+        return not (same and (self.together or (self.writes and not other.writes)))
 
 
 class _Spread:
@@ -54,7 +81,7 @@ class _Spread:
         self.phis: list[int] = []  # lines that name what is made after them
         self.labels: set[str] = set()  # of the function, so far
         self.found: dict[str, _Place] = {}  # where pointers into the arena point to
-        self.read = self.wrote = False  # since the threads waited last
+        self.since: list[_Access] | None = None  # the threads waited last; None: anything may have been
 
     def text(self, text: str) -> str:
         for line in text.split("\n"):
@@ -85,7 +112,7 @@ class _Spread:
         if line.startswith("define"):
             self.out.append(line.replace("noalias ", ""))
             self.same, self.scalars, self.early, self.phis, self.labels = {}, set(), [], [], set()
-            self.found = {"%A": _Place()}
+            self.found = {"%A": _Place(), "@tables": _Place(constant=True)}
         elif line == "entry:":
             self.out += [line, f"  %warp.t = {self.dialect.thread}"]
             for w in WIDTHS:
@@ -93,8 +120,7 @@ class _Spread:
                 for n in (1, 2, 4, 8):
                     self.out.append(f"  %warp.by{w}.{n} = mul i32 %warp.e{w}, {n}")
                     self.out.append(f"  %warp.A{w}.{n} = getelementptr i8, ptr %A, i32 %warp.by{w}.{n}")
-            self.start = len(self.out)
-            self.read = self.wrote = True
+            self.start, self.since = len(self.out), None
         elif line == "}":
             self.out.append(line)
             for k in self.phis:
@@ -107,7 +133,7 @@ class _Spread:
         elif line.endswith(":"):
             self.out.append(line)
             self.labels.add(line[:-1])
-            self.read = self.wrote = True  # who came here may have done either
+            self.since = None
         elif not line.startswith("attributes #0"):
             self.out.append(line)
 
@@ -254,22 +280,42 @@ class _Spread:
 
     # memory
 
-    def _meets(self, writes: bool) -> None:
-        """An access: the threads wait first, if an earlier one may have been of the same place by another thread."""
-        if self.wrote or (writes and self.read):
+    def _meets(self, pointer: str, type: str, writes: bool) -> None:
+        """An access: the threads wait first, if an earlier one may have been of the same place by another thread.
+
+        pointer, type: as they were, of a vector; of a pointer for each thread, the type of an element."""
+        place = self.found.get(pointer, _Place(index=""))
+        if place.constant:
+            return
+        vector = _TYPE.fullmatch(type)
+        width, element = (int(vector[1]), vector[2]) if vector else (1, type)
+        low, high = place.slot
+        if place.index is None:
+            low, high = place.bytes, place.bytes + width * _BYTES[element]
+        by = None if place.index == "" else (place.bytes, place.type, place.index, width, element)
+        access = _Access(low, high, by, width == THREADS, writes)
+        if self.since is None or any(x.meets(access) for x in self.since):
             self.out.append(f"  {self.dialect.sync}")
-            self.read = self.wrote = False
-        self.read, self.wrote = self.read or not writes, self.wrote or writes
+            self.since = []
+        self.since.append(access)
 
     def _pointer(self, result: str, rest: str) -> None:
-        match = re.fullmatch(r"getelementptr inbounds (\w+), ptr (\S+), i(?:32|64) (\S+)", rest)
-        before = self.found.get(match[2]) if match else None
-        if match and before:
-            type, _, index = match.groups()
-            if not index.startswith("%"):
+        rest, _, within = rest.partition(" ; ")
+        match = re.fullmatch(r"getelementptr inbounds (\w+), ptr (\S+), (i32|i64|<\d+ x i32>) (\S+|<.+>)", rest)
+        if match is None:
+            raise Unsupported(rest)
+        type, base, kind, index = match.groups()
+        before = self.found.get(base)
+        if before:
+            if within:
+                start, size = (int(x) for x in within.split(" "))
+                before = before._replace(slot=(start, start + size))
+            if kind.startswith("<"):
+                self.found[result] = before._replace(index="")
+            elif not index.startswith("%"):
                 self.found[result] = before._replace(bytes=before.bytes + int(index) * _BYTES[type])
-            elif before.index is None:
-                self.found[result] = _Place(type, index, before.bytes)
+            else:
+                self.found[result] = before._replace(type=type, index=index if before.index is None else "")
         self._plain(result, rest)
 
     def _place(self, type: str, pointer: str) -> tuple[str, str]:
@@ -279,7 +325,7 @@ class _Spread:
             return type, pointer
         width, element = vector.groups()
         place = self.found.get(pointer)
-        if place is None:
+        if place is None or place.constant or place.index == "":
             return element, self._new(f"getelementptr inbounds {element}, ptr {pointer}, i32 %warp.e{width}")
         x = f"%warp.A{width}.{_BYTES[element]}"
         if place.index:
@@ -290,8 +336,9 @@ class _Spread:
         match = re.fullmatch(r"load (<\d+ x \w+>|\w+), ptr (\S+), align \d+", rest)
         if match is None:
             raise Unsupported(rest)
-        element, pointer = self._place(*match.groups())
-        self._meets(writes=False)
+        type, at = match.groups()
+        element, pointer = self._place(type, at)
+        self._meets(at, type, writes=False)
         self.out.append(f"  {result} = load {element}, ptr {pointer}")
 
     def _store(self, _: str, rest: str) -> None:
@@ -300,8 +347,8 @@ class _Spread:
             raise Unsupported(rest)
         type, x, pointer = match.groups()
         x = self._of(type, x)
+        self._meets(pointer, type, writes=True)
         element, pointer = self._place(type, pointer)
-        self._meets(writes=True)
         self.out.append(f"  store {element} {x}, ptr {pointer}")
 
     def _store_some(self, element: str, x: str, pointer: str, width: int, those: str) -> None:
@@ -309,37 +356,38 @@ class _Spread:
         wanted = self._of(f"<{width} x i1>", those)
         if wanted != "true":
             pointer = self._new(f"select i1 {wanted}, ptr {pointer}, ptr %A")
-        self._meets(writes=True)
         self.out.append(f"  store {element} {x}, ptr {pointer}")
 
     def _call(self, result: str, rest: str) -> None:
         if "@llvm.masked.gather" in rest:
             match = re.match(r"call <\d+ x (\w+)> @\S+\(<\d+ x ptr> (\S+), ", rest)
             assert match is not None
-            self._meets(writes=False)
+            self._meets(match[2], match[1], writes=False)
             self.out.append(f"  {result} = load {match[1]}, ptr {match[2]}")
         elif "@llvm.masked.load" in rest:
             match = re.match(r"call (<\d+ x \w+>) @\S+\(ptr (\S+), i32 \d+, <\d+ x i1> (\S+), ", rest)
             assert match is not None
             element, pointer = self._place(match[1], match[2])
             pointer = self._new(f"select i1 {match[3]}, ptr {pointer}, ptr %A")
-            self._meets(writes=False)
+            self._meets(match[2], match[1], writes=False)
             there = self._new(f"load {element}, ptr {pointer}")
             self.out.append(f"  {result} = select i1 {match[3]}, {element} {there}, {element} {_zero(element)}")
         elif "@llvm.masked.store" in rest:
             match = re.match(r"call void @\S+\((<\d+ x \w+>) (.+), ptr (\S+), i32 \d+, <(\d+) x i1> (<.+>)\)", rest)
             assert match is not None
             type, x, pointer, width, those = match.groups()
+            self._meets(pointer, type, writes=True)
             element, pointer = self._place(type, pointer)
             self._store_some(element, self._of(type, x), pointer, int(width), those)
         elif "@llvm.masked.scatter" in rest:
             match = re.match(r"call void @\S+\((<\d+ x \w+>) (.+), <\d+ x ptr> (\S+), i32 \d+, <(\d+) x i1> (<.+>)\)", rest)
             assert match is not None
             type, x, pointer, width, those = match.groups()
+            self._meets(pointer, type, writes=True)
             self._store_some(_TYPE.fullmatch(type)[2], self._of(type, x), pointer, int(width), those)  # pyright: ignore
         elif "@part" in rest:
             self.out.append(f"  {rest}")
-            self.read = self.wrote = True
+            self.since = None
         elif "@llvm." in rest and "vector.reduce" not in rest and "memset" not in rest:
             self._plain(result, rest)
         else:

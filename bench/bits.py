@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from carom.tests.oracles.bits import AARCH64, FIELDS, HERE, X86, bits_of, missing
+from carom.tests.oracles.bits import AARCH64, FIELDS, HERE, WARP, X86, bits_of, missing
 
 SCENES = ("pool_break", "stack", "ragdoll")
 
@@ -14,7 +14,7 @@ def suite(scenes: list[str], seconds: float = 5.0) -> int:
     same = True
     for scene in scenes:
         here = bits_of(scene, seconds)
-        for processor in (HERE, *X86, AARCH64):
+        for processor in (HERE, *X86, AARCH64, WARP):
             lacking = missing(processor)
             if lacking:
                 print(f"{scene:>12} {processor:>12} not run: this machine has no {lacking}", flush=True)
@@ -25,7 +25,7 @@ def suite(scenes: list[str], seconds: float = 5.0) -> int:
                 f"{there.digests[name][:7]}{' ' if there.digests[name] == here.digests[name] else '!'}"
                 for name in FIELDS
             )
-            tick = "in qemu" if there.cpu_seconds is None else f"{1e6 * there.cpu_seconds / there.ticks:.0f}"
+            tick = "emulated" if there.cpu_seconds is None else f"{1e6 * there.cpu_seconds / there.ticks:.0f}"
             print(f"{scene:>12} {processor:>12}", *marks, f"{there.impacts:8d} {tick:>9}", flush=True)
     print("the same bits" if same else "not the same bits: see !")
     return 0 if same else 1

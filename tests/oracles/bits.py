@@ -23,7 +23,7 @@ import numpy as np
 
 import carom
 from carom.scenes.library.registry import library_entry
-from carom.tests.oracles import aarch64
+from carom.tests.oracles import aarch64, warp
 from carom.tests.oracles.native_and_xla import no_fallback
 
 HERE = "this machine"
@@ -33,6 +33,7 @@ FLAGS = {
     "x86-64-v3": {"avx2", "fma", "bmi2"},
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
 }
+WARP = "a GPU's warp"  # 32 threads, one element of a vector each; run by an emulator
 AARCH64 = "aarch64"  # vectors of 16 bytes, fused multiply-adds; run by qemu
 FIELDS = ("t", "q", "v", "events", "rest")
 
@@ -40,7 +41,7 @@ FIELDS = ("t", "q", "v", "events", "rest")
 @dataclasses.dataclass(frozen=True)
 class Bits:
     """digests: of each of FIELDS; the last is the result code, the statistics and the last state.  cpu_seconds: of a
-    run after the first, None in qemu."""
+    run after the first, None in an emulator."""
 
     digests: dict[str, str]
     impacts: int
@@ -52,6 +53,8 @@ def missing(processor: str) -> str:
     """What this machine lacks to run code for a processor."""
     if processor == AARCH64:
         return " and ".join(aarch64.missing())
+    if processor == WARP:
+        return warp.missing()
     if processor in X86:
         return ", ".join(sorted(FLAGS[processor] - _features()))
     return ""
@@ -85,9 +88,10 @@ def run(scene: str, seconds: float, processor: str) -> Bits:
     model, state = carom.compile_scene(entry.build(**play.parameters))
     rollout = lambda: carom.rollout(model, state, throw=False, **{**play.keywords, "duration": seconds})  # noqa: E731
     cpu_seconds = None
-    with no_fallback(), aarch64.emulated() if processor == AARCH64 else contextlib.nullcontext():
+    emulators = {AARCH64: aarch64.emulated, WARP: lambda: warp.launched(1)}
+    with no_fallback(), emulators.get(processor, contextlib.nullcontext)():
         made = jax.block_until_ready(rollout())
-        if processor != AARCH64:
+        if processor not in emulators:
             began = time.process_time()
             jax.block_until_ready(rollout())
             cpu_seconds = time.process_time() - began

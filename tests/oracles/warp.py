@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import itertools
 import platform
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ from carom.engine.native.warp.code import COUNTER, kernel_of
 from carom.engine.native.warp.dialect import Dialect
 from carom.engine.native.warp.launch import launch_text
 
+_numbers = itertools.count()
 SOURCE = Path(__file__).with_suffix(".c")
 EMULATED = Dialect(
     "call i32 @warp_shuffle(i32 {x}, i32 {source})",
@@ -38,7 +40,9 @@ EMULATED = Dialect(
 declare void @warp_sync()
 declare i32 @warp_thread()
 declare i64 @warp_number()
-attributes #0 = { nounwind noinline }""",
+attributes #0 = { nounwind noinline }
+attributes #2 = { nounwind }""",
+    ("fmod", "fmodf", "erf", "erff"),
 )
 
 
@@ -72,7 +76,7 @@ class _Kernel:
         text = "\n".join([kernel_of(made, EMULATED), launch_text(1 + len(made.inputs), len(made.outputs) + 1), _CALL])
         self._loaded = machine.Loaded(machine.assemble(text, machine.target()))
         self._loaded.call("set_function", 0, self._loaded.address("lanes"))
-        self._name = f"carom_emulated_{id(self)}"
+        self._name = f"carom_emulated_{next(_numbers)}"
         capsule = jax.ffi.pycapsule(self._loaded.address("called"))
         jax.ffi.register_ffi_target(self._name, capsule, platform="cpu")
 

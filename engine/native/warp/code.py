@@ -34,11 +34,12 @@ def kernel_of(made: LaneText, dialect: Dialect) -> str:
 
 @dataclasses.dataclass
 class Kernel:
-    """code: PTX, as LLVM wrote it.  buffers: how many arguments and results there are, with the layout and the scratch.
+    """code: PTX, as LLVM wrote it.  arguments, results: how many there are, with the layout and the scratch.
     arena: bytes a warp.  opens: for each result, which open argument it is, or None."""
 
     code: bytes
-    buffers: tuple[int, int]
+    arguments: int
+    results: int
     arena: int
     opens: list[int | None]
     grain: int = 1  # every warp takes one lane at a time
@@ -54,7 +55,7 @@ class Kernel:
             binding, library = llvm(), driver()
             for name in CALLED:
                 binding.add_symbol(name, _address(getattr(library, name)))
-            self._handler = Loaded(assemble(launch_text(*self.buffers), target()))
+            self._handler = Loaded(assemble(launch_text(self.arguments, self.results), target()))
             on_devices = load(self.code, "lanes")
             for number, one in enumerate(on_devices):
                 self._handler.call("set_function", number, one.function)
@@ -70,7 +71,7 @@ class Kernel:
         return [jax.ShapeDtypeStruct((warps, self.arena + COUNTER), np.uint8)]
 
     def description(self) -> dict[str, Any]:
-        return {"buffers": self.buffers, "arena": self.arena, "opens": self.opens}
+        return {"arguments": self.arguments, "results": self.results, "arena": self.arena, "opens": self.opens}
 
 
 def _address(function: Any) -> int | None:
@@ -88,7 +89,7 @@ def compiled(name: str, closed: Any, open: Sequence[int], keep: bool) -> Kernel:
         return Kernel(found[1], **found[0])
     with stage(name, "making PTX"):
         ptx = ptx_of(text).encode()
-    kernel = Kernel(ptx, (1 + len(made.inputs), len(made.outputs) + 1), made.arena, made.opens)
+    kernel = Kernel(ptx, 1 + len(made.inputs), len(made.outputs) + 1, made.arena, made.opens)
     if keep:
         cache.store(key, kernel.description(), ptx)
     return kernel

@@ -16,7 +16,8 @@ class Dialect(NamedTuple):
     warp: instructions that set %warp, i64: the warp's number.
     kernel: what a kernel's definition begins with.
     buffers: the type of its parameter, an array of {count} pointers.
-    head: declarations, and the attributes #0 of functions.
+    head: declarations, and the attributes of functions, #0, and of the kernel, #2.
+    functions: of C's library, which the target has.
     """
 
     shuffle: str
@@ -26,6 +27,7 @@ class Dialect(NamedTuple):
     kernel: str
     buffers: str
     head: str
+    functions: tuple[str, ...] = ()
 
 
 NVIDIA = Dialect(
@@ -49,5 +51,6 @@ declare i32 @llvm.nvvm.read.ptx.sreg.laneid()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
-attributes #0 = { nounwind noinline "denormal-fp-math"="preserve-sign,preserve-sign" }""",
+attributes #0 = { nounwind noinline "denormal-fp-math"="preserve-sign,preserve-sign" }
+attributes #2 = { nounwind "nvvm.maxntid"="32" "nvvm.minctasm"="32" }""",  # one warp a block, 32 at once: 64 registers
 )

@@ -388,10 +388,15 @@ class _Spread:
         elif "@part" in rest:
             self.out.append(f"  {rest}")
             self.since = None
-        elif "@llvm." in rest and "vector.reduce" not in rest and "memset" not in rest:
+        elif self._is_known(rest):
             self._plain(result, rest)
         else:
-            raise Unsupported(rest.split("(")[0])
+            raise Unsupported(f"{rest.split('(')[0]} on a GPU")
+
+    def _is_known(self, call: str) -> bool:
+        if "@llvm." in call:
+            return "vector.reduce" not in call and "memset" not in call  # those are the compiler's checks
+        return call.split("@")[1].split("(")[0] in self.dialect.functions
 
     # everything else is what it was
 

@@ -1,0 +1,172 @@
+"""A lane's program as a kernel: the text that a GPU's driver gets, run on 32 threads that take turns.
+
+Between two places where they wait for each other the threads run in an order that is drawn, and the answers are those
+of the CPU's code, bit for bit. What remains to be seen on a GPU is NVIDIA's compiler and the calls of its driver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from carom.engine.native import code
+from carom.engine.native.open_arrays import OpenRecord
+from carom.engine.native.primitive import native
+from carom.engine.native.types import Unsupported
+from carom.engine.native.warp.code import compiled, kernel_of
+from carom.engine.native.warp.dialect import NVIDIA
+from carom.engine.native.warp.ptx import ptx_of
+from carom.scenes.library.registry import SCENES
+from carom.tests.oracles import ptxas, warp
+from carom.tests.oracles.bits import WARP, bits_of
+from carom.tests.oracles.native_and_xla import Native, assert_same_bits, leaves, no_fallback
+from carom.tests.oracles.random_programs import arguments, together
+
+emulated = pytest.mark.skipif(bool(warp.missing()), reason=f"needs {warp.missing()}")
+assembled = pytest.mark.skipif(ptxas.assembler() is None, reason="needs ptxas: pip install nvidia-cuda-nvcc")
+
+
+def both(function: Callable[..., Any], *args: Any, warps: int = 1, seed: int = 1, **how: Any) -> None:
+    """By the CPU's code and as a kernel."""
+    here = Native(function)(*args, **how)
+    with warp.launched(warps, seed) as emulator, no_fallback():
+        there = Native(function)(*args, **how)
+        assert emulator.warp_waits() > 0, "the threads went different ways, or no kernel ran"
+    assert_same_bits(there, here)
+
+
+@emulated
+@pytest.mark.parametrize("first", range(0, 40, 8))
+@pytest.mark.parametrize("poison", [False, True])
+def test_random_programs(first: int, poison: bool) -> None:
+    seeds = range(first, first + 8)
+    both(together(seeds), *(x for seed in seeds for x in arguments(seed)), seed=1 + first, poison=poison)
+
+
+@emulated
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(500_000, 500_200, 20))
+def test_more_random_programs(first: int) -> None:
+    seeds = range(first, first + 20)
+    both(together(seeds), *(x for seed in seeds for x in arguments(seed)), seed=first)
+
+
+def mixed(x: Any, y: Any, k: Any) -> Any:
+    z = x @ y
+    few = jnp.stack([z[0, 0], z[1, 1], z[2, 2], z[3, 0], z[0, 3]])
+    return z.T + 1, z.sum(0), z.sum(), few[::-1], (z > 0.5)[:, :3], jnp.cumsum(z, 1), z[k], z.at[k, 2].set(few[1]), k
+
+
+@emulated
+@pytest.mark.parametrize("warps", [1, 3, 8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_warps_take_lanes(warps: int, dtype: type) -> None:
+    """Fewer warps than lanes, as many, and more; arguments of each lane and of all."""
+    random = np.random.default_rng(7)
+    x, y = random.random((7, 20, 20)).astype(dtype), random.random((20, 20)).astype(dtype)
+    k = np.arange(7, dtype=np.int32)
+    both(mixed, x, y, k, warps=warps, lanes=(0, None, 0))
+
+
+@emulated
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_order_of_threads_shows(seed: int) -> None:
+    random = np.random.default_rng(8)
+    both(mixed, random.random((20, 20)), random.random((20, 20)), np.int32(5), seed=seed)
+
+
+@emulated
+def test_threads_that_do_not_wait_are_noticed() -> None:
+    """The emulator's own test: without the places where threads wait for each other something else comes out."""
+    x = np.random.default_rng(9).random((20, 20))
+    here = Native(mixed)(x, x, np.int32(5))
+    hasty = warp.EMULATED._replace(sync="")
+    with mock.patch.object(warp, "EMULATED", hasty), warp.launched(1):
+        there = Native(mixed)(x, x, np.int32(5))
+    with pytest.raises(AssertionError):
+        assert_same_bits(there, here)
+
+
+@emulated
+def test_open_arrays_are_written_where_they_are() -> None:
+    def filled(_: None, log: OpenRecord, x: jax.Array) -> OpenRecord:
+        row = lambda k, rows: lax.dynamic_update_index_in_dim(rows, x * k, k, 0)  # noqa: E731
+        return OpenRecord(lax.fori_loop(1, 5, row, log.array))
+
+    def run() -> list[np.ndarray]:
+        program = native(lambda *args: filled(*args))  # a program of its own each time
+        logs, x = jnp.full((4, 9, 3), -1.0), jnp.arange(12.0).reshape(4, 3)
+        return leaves(jax.vmap(lambda log, x: program(None, OpenRecord(log), x).array)(logs, x))
+
+    here = run()
+    with warp.launched(3), no_fallback():
+        assert_same_bits(run(), here)
+    assert (here[0][:, 5:] == -1).all() and (here[0][1, 4] == 4 * np.arange(3, 6)).all()
+
+
+PLAYS = [
+    ("bouncing_ball", 0.6, 1),
+    pytest.param("pool_break", 0.3, 20, marks=pytest.mark.slow),
+    pytest.param("stack", 0.05, 0, marks=pytest.mark.slow),
+    pytest.param("ragdoll", 0.5, 5, marks=pytest.mark.slow),
+    *(pytest.param(name, 0.3, 0, marks=pytest.mark.exhaustive) for name in SCENES),
+]
+
+
+@emulated
+@pytest.mark.parametrize(("scene", "seconds", "impacts"), PLAYS)
+def test_library_scenes_have_the_bits_of_the_cpu(scene: str, seconds: float, impacts: int) -> None:
+    here, there = bits_of(scene, seconds), bits_of(scene, seconds, WARP)
+    assert there.digests == here.digests
+    assert here.impacts >= impacts
+
+
+def text_of(function: Callable[..., Any], *args: Any) -> str:
+    closed = jax.make_jaxpr(function)(*args)
+    return ptx_of(kernel_of(code.lane_text(closed, [0] * len(args), warp=True), NVIDIA))
+
+
+def test_nothing_is_contracted() -> None:
+    """Who may, makes one operation of a product and a sum, with other last digits."""
+    for dtype in (jnp.float32, jnp.float64):
+        ptx = text_of(lambda x, y: (x * y + x, x @ y, jnp.sqrt(x) / y), jnp.ones((9, 9), dtype), jnp.ones((9, 9), dtype))
+        made = re.findall(r"\b((?:add|sub|mul|div|sqrt|fma|mad)\.\S*f(?:32|64))\b", ptx)
+        assert {"add", "mul", "div", "sqrt"} <= {op.split(".")[0] for op in made}
+        assert all(".rn." in op and op.split(".")[0] not in ("fma", "mad") for op in made), set(made)
+
+
+def test_denormal_numbers_count_as_0_in_single_precision() -> None:
+    made = re.findall(r"\b(?:add|sub|mul)\.\S*f32\b", text_of(lambda x: x * x + x, jnp.ones(9, jnp.float32)))
+    assert made and all(".ftz." in op for op in made)
+
+
+def test_what_a_gpu_has_no_function_for_is_refused() -> None:
+    with pytest.raises(Unsupported, match="fmod"):
+        text_of(lambda x, y: lax.rem(x, y), jnp.ones(3), jnp.ones(3))
+
+
+def test_a_kernel_comes_back_from_the_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAROM_CACHE", str(tmp_path))
+    closed = jax.make_jaxpr(lambda x: x @ x)(jnp.ones((5, 5)))
+    first = compiled("once", closed, [0], keep=True)
+    with mock.patch("carom.engine.native.warp.code.ptx_of", side_effect=AssertionError("compiled again")):
+        again = compiled("twice", closed, [0], keep=True)
+    assert again == first
+
+
+@assembled
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
+def test_the_assembler_takes_it(architecture: str) -> None:
+    """No more registers than let 32 warps run on a multiprocessor, and few of them in memory."""
+    made = ptxas.assembled(text_of(mixed, jnp.ones((20, 20), jnp.float32), jnp.ones((20, 20), jnp.float32), 3), architecture)
+    assert made.registers <= 64
+    assert made.stores <= 64

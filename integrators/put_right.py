@@ -75,11 +75,11 @@ def corrected(
     if tried.held is not None:  # these joints stay where they are
         rows = rows_of(locked(model, tried.held), tried.state.q, contacts)
     none, rows = jnp.zeros_like(missed.gap), rows.still
-    concerned = clocks.of_contacts(rows.tree, again)
+    concerned, still = clocks.of_contacts(rows.tree, again), jnp.zeros_like(before.shift)
 
     def put(x: _Put) -> _Put:
         ways = jax.tree.map(lambda x: x & concerned, Vec3(missed.tangent, missed.tangent, x.normal))
-        undone = _undone(clocks, rows, ways, before.shift)
+        undone = _undone(clocks, rows, ways, still)
         (shift, _), (kick, _) = undone(Vec3(none, none, x.off), missed.u)
         there = contacts.gap + relative(rows, shift).z
         new = concerned & contacts.active & ~x.normal & (there < jnp.minimum(contacts.gap, 0) - model.gap_band)
@@ -96,7 +96,6 @@ def corrected(
         kick = clocks.either(gains, jnp.zeros_like(kick), kick)
         return _Put(x.turns + 1, x.normal | new, off, new.any() & (x.turns < PUSHED), shift + more, kick)
 
-    still = jnp.zeros_like(before.shift)
     start = _Put(jnp.int32(0), missed.normal, missed.gap, jnp.bool_(True), still, still)
     end = jax.lax.while_loop(lambda x: x.goes_on, put, start)
     return Correction(before.shift + end.shift, before.kick + end.kick, before.times + 1)

@@ -44,8 +44,9 @@ class Few(NamedTuple):
         return _by_components(fori_loop(0, 3 * self.count, push, jnp.zeros_like(flat)))
 
     def newton(self, law: coulomb.Linear, p: Vec3) -> Vec3:
-        """Rows of t are of p_t' - slide p_n', for the difference of D's rows of t and n would be lost in rounding. Where
-        D has nothing, as of what is open and across limits, p' is what the law wants, and there is nothing to solve."""
+        """Rows of t are of p_t' - slide p_n', for the difference of D's rows of t and n would be lost in rounding.
+
+        Where D has nothing, as of what is open and across limits, p' is what the law wants: it is not solved for."""
         N, room = len(self.W), len(law.n)
         place = jnp.arange(N + 1, dtype=jnp.int32)
         (xx, yy, xy), none = law.tt, jnp.zeros_like(law.n)

@@ -23,7 +23,7 @@ def solve(A: Array, count: Array) -> Array:
         row = block(A, k)
         size = jnp.where(left, jnp.abs(row), -1)
         j = jnp.where(size == size.max(), place, N).min()
-        row = row / row[j]
+        row = row * (1 / row[j])
 
         def clear(i: Array, A: Array) -> Array:
             other = block(A, i)

@@ -28,8 +28,10 @@ from ..contact.grips import locked
 from ..contact.rows import Rows, applied, relative, rows_of
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
-from ..engine.dynamics.trees import from_blocks, trees_of
+from ..engine.dynamics.kinematics import bracket
+from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
+from ..engine.state import State
 from .carried import Missed
 from .clocks import Clocks
 from .lanes import Correction
@@ -84,7 +86,7 @@ def corrected(
         there = contacts.gap + relative(rows, shift).z
         new = concerned & contacts.active & ~x.normal & (there < jnp.minimum(contacts.gap, 0) - model.gap_band)
         off = jnp.where(new, jnp.maximum(contacts.gap, 0), x.off)
-        bent, turned = _curved(model, tried, contacts, rows, shift, kick)
+        bent, turned = _curved(model, tried.state, contacts, rows, shift, kick)
         # at the end of an edge there is no telling
         small = jnp.abs(bent) <= clocks.of_contacts(rows.tree, clocks.most(rows.tree, jnp.abs(x.off)))
         bent = jnp.where(x.normal & small, bent, 0)
@@ -101,18 +103,17 @@ def corrected(
     return Correction(before.shift + end.shift, before.kick + end.kick, before.times + 1)
 
 
-def _curved(
-    model: Model, tried: Proposal, contacts: Contacts, rows: Rows, shift: Array, kick: Array
-) -> tuple[Array, Array]:
+def _curved(model: Model, end: State, contacts: Contacts, rows: Rows, shift: Array, kick: Array) -> tuple[Array, Array]:
     """By how much a shift s (T + 1, w, *batch) of a step's end, with a kick, changes gaps [m] and normal velocities
     [m/s] of its contacts (C, *batch) because it turns their normals.
 
     The second derivative b of a gap is quadratic in the velocities: along s the gap gains b(s) / 2, and its rate, at
-    the velocity v, (b(v + s) - b(v - s)) / 4."""
+    the velocity v, (b(v + s) - b(v - s)) / 4, and half of what [s, v] changes the gap by.  rows: without drift."""
     trees = trees_of(model.topology)
-    v, s = tried.state.v + from_blocks(trees, kick), from_blocks(trees, shift)
-    ahead, back, alone = (x.b.z for x in courses(model, tried.state.q, (v + s, v - s, s), contacts, rows))
-    return alone / 2, (ahead - back) / 4
+    v, s = end.v + from_blocks(trees, kick), from_blocks(trees, shift)
+    ahead, back, alone = (x.b.z for x in courses(model, end.q, (v + s, v - s, s), contacts, rows))
+    crossed = relative(rows, to_blocks(trees, bracket(model, s, v))).z
+    return alone * 0.5, (ahead - back) * 0.25 + crossed * 0.5
 
 
 def _undone(clocks: Clocks, rows: Rows, ways: Vec3, still: Array) -> Callable[..., Sequence[tuple[Array, Vec3]]]:

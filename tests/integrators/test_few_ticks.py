@@ -11,8 +11,11 @@ import pytest
 
 import carom
 from carom.contact.cone.least import asked, least
-from carom.contact.rows import Rows, relative
+from carom.contact.determine import determine
+from carom.contact.rows import Rows, relative, rows_of
 from carom.engine.algebra.vec3 import Sym3, Vec3
+from carom.engine.dynamics.kinematics import integrate_q
+from carom.engine.dynamics.trees import to_blocks, trees_of
 from carom.integrators import put_right
 from carom.integrators.clocks import ONE
 from carom.integrators.put_right import _least
@@ -141,6 +144,44 @@ def test_what_stands_on_a_rail_comes_to_rest(axis):
     assert float(run.v[-1, 0]) == 0.0
     assert float(run.q[-1, 0]) * axis[2] == pytest.approx(-0.05 * (axis[2] > 0), abs=1e-8)
     assert int(run.stats.ticks) < 400
+
+
+def arm(root):
+    """A ball at the end of an arm that hangs on a free body, or on a ball joint, above the ground."""
+    b = carom.SceneBuilder()
+    b.add_plane()
+    heavy = {"mass": 1.0, "inertia": (0.1, 0.2, 0.3)}
+    if root == "floating":
+        b.add_body("trunk", mass=1.0, inertia=(0.1, 0.2, 0.3), position=(0, 0, 1))
+    else:
+        b.add_link("trunk", joint=carom.Spherical(), position=(0, 0, 1), **heavy)
+    joint, ball = carom.Revolute((0.6, 0.8, 0)), carom.Sphere(0.1, position=(0.3, 0.2, -0.5))
+    b.add_link("arm", "trunk", joint=joint, position=(0.2, 0.1, -0.3), shapes=[ball], **heavy)
+    return carom.compile_scene(b.build())
+
+
+@pytest.mark.parametrize("root", ["floating", "spherical"])
+def test_what_a_shift_does_to_gaps_and_their_rates_is_known(root):
+    """To order 2 and 1, whatever turns: differences say the same."""
+    model, state = arm(root)
+    trees, rng = trees_of(model.topology), np.random.default_rng(1)
+
+    @jax.jit
+    def look(q):
+        contacts = determine(model, q, carom.detect(model, q, margin=np.inf), envelope=np.inf)
+        return contacts, rows_of(model, q, contacts)
+
+    q = integrate_q(model, state.q, jnp.asarray(rng.normal(size=model.topology.nv)), 1.0)
+    v, kick, shift = (jnp.asarray(rng.normal(size=model.topology.nv)) * size for size in (1.0, 0.3, 1e-4))
+    V, S, kick = (to_blocks(trees, x) for x in (v + kick, shift, kick))
+    (here, before), (there, after) = look(q), look(integrate_q(model, q, shift, 1.0))
+    bent, turned = put_right._curved(model, carom.State(q, v, state.t), here, before.still, S, kick)
+    gained = there.gap - here.gap - relative(before, S).z
+    rate = relative(after, V).z - relative(before, V).z
+    which = int(jnp.argmax(here.active))
+    assert abs(float(rate[which])) > 1e-6
+    assert float(turned[which]) == pytest.approx(float(rate[which]), rel=1e-2)
+    assert float(bent[which]) == pytest.approx(float(gained[which]), rel=1e-2)
 
 
 def egg():

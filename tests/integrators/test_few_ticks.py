@@ -1,7 +1,9 @@
 """Ticks that need not be: steps that end where they should at the first try, or at the second."""
 
+import functools
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import jax
@@ -15,9 +17,11 @@ from carom.contact.determine import determine
 from carom.contact.rows import Rows, relative, rows_of
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.dynamics.kinematics import integrate_q
-from carom.engine.dynamics.trees import to_blocks, trees_of
+from carom.engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from carom.integrators import put_right
+from carom.integrators.carried import Missed
 from carom.integrators.clocks import ONE
+from carom.integrators.lanes import Correction
 from carom.integrators.put_right import _least
 
 G = 9.81
@@ -160,21 +164,22 @@ def arm(root):
     return carom.compile_scene(b.build())
 
 
+@jax.jit
+def look(model, q):
+    """What is near, however far it is."""
+    contacts = determine(model, q, carom.detect(model, q, margin=np.inf), envelope=np.inf)
+    return contacts, rows_of(model, q, contacts)
+
+
 @pytest.mark.parametrize("root", ["floating", "spherical"])
 def test_what_a_shift_does_to_gaps_and_their_rates_is_known(root):
     """To order 2 and 1, whatever turns: differences say the same."""
     model, state = arm(root)
     trees, rng = trees_of(model.topology), np.random.default_rng(1)
-
-    @jax.jit
-    def look(q):
-        contacts = determine(model, q, carom.detect(model, q, margin=np.inf), envelope=np.inf)
-        return contacts, rows_of(model, q, contacts)
-
     q = integrate_q(model, state.q, jnp.asarray(rng.normal(size=model.topology.nv)), 1.0)
     v, kick, shift = (jnp.asarray(rng.normal(size=model.topology.nv)) * size for size in (1.0, 0.3, 1e-4))
     V, S, kick = (to_blocks(trees, x) for x in (v + kick, shift, kick))
-    (here, before), (there, after) = look(q), look(integrate_q(model, q, shift, 1.0))
+    (here, before), (there, after) = look(model, q), look(model, integrate_q(model, q, shift, 1.0))
     bent, turned = put_right._curved(model, carom.State(q, v, state.t), here, before.still, S, kick)
     gained = there.gap - here.gap - relative(before, S).z
     rate = relative(after, V).z - relative(before, V).z
@@ -182,6 +187,33 @@ def test_what_a_shift_does_to_gaps_and_their_rates_is_known(root):
     assert abs(float(rate[which])) > 1e-6
     assert float(turned[which]) == pytest.approx(float(rate[which]), rel=1e-2)
     assert float(bent[which]) == pytest.approx(float(gained[which]), rel=1e-2)
+
+
+@pytest.mark.parametrize("root", ["floating", "spherical"])
+def test_a_step_put_right_misses_next_to_nothing(root):
+    """Gaps to order 3 in the shift, their rates to order 2; whatever it was put right by before."""
+    model, state = arm(root)
+    trees, rng = trees_of(model.topology), np.random.default_rng(2)
+    q = integrate_q(model, state.q, jnp.asarray(rng.normal(size=model.topology.nv)), 1.0)
+    v = jnp.asarray(rng.normal(size=model.topology.nv))
+    here, before = look(model, q)
+    off, fast, no = 1e-3, 0.05, jnp.zeros_like(here.active)
+    none = jnp.zeros_like(here.gap)
+    missed = Missed(
+        Vec3(none, none, none + fast), none + off, here.active, no, no, none + 1.0, jnp.array(True), jnp.array(0.0)
+    )
+    tried = SimpleNamespace(held=None, state=carom.State(q, v, state.t))
+    put = functools.partial(put_right.corrected, model, ONE)
+    first = Correction.none(model, state.t, state.t)
+    found = put(first, tried, here, before, missed, jnp.array(True))
+    later = put(found, tried, here, before, missed, jnp.array(True))
+    shift, kick = (from_blocks(trees, x) for x in (found.shift, found.kick))
+    there, after = look(model, integrate_q(model, q, shift, 1.0))
+    V, new = (to_blocks(trees, x) for x in (v, v + kick))
+    which = int(jnp.argmax(here.active))
+    assert abs(float((there.gap - here.gap)[which]) + off) < off / 1e4
+    assert abs(float((relative(after, new).z - relative(before, V).z)[which]) + fast) < fast / 1e3
+    assert all(float(jnp.abs(y - 2 * x).max()) < 1e-6 for x, y in zip(found[:2], later[:2], strict=True))
 
 
 def egg():

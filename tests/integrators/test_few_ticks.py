@@ -4,6 +4,7 @@ import functools
 import math
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import gymnasium
 import jax
@@ -202,7 +203,7 @@ def test_a_step_put_right_misses_next_to_nothing(root):
     missed = Missed(
         Vec3(none, none, none + fast), none + off, here.active, no, no, none + 1.0, jnp.array(True), jnp.array(0.0)
     )
-    tried = SimpleNamespace(held=None, state=carom.State(q, v, state.t))
+    tried: Any = SimpleNamespace(held=None, state=carom.State(q, v, state.t))
     put = functools.partial(put_right.corrected, model, ONE)
     first = Correction.none(model, state.t, state.t)
     found = put(first, tried, here, before, missed, jnp.array(True))

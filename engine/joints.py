@@ -41,6 +41,7 @@ class Joint:
     move: see the module.  bias(S, qd): c_J.
     advance(q, v, h): coordinates after moving with constant v for the time h.
     rate(q, v): dq/dt.  normalize(q): rounding taken off the quaternions.
+    bracket(a, b): what a and b do not commute by, see `kinematics.bracket`.
     pull(q, f): joint forces that do the work of forces f along the displacement.
     displacement(q): the move away from q0 = neutral as a vector of nv numbers (what springs pull on).
     neutral: coordinates at which the child's frame is the joint frame.
@@ -56,6 +57,7 @@ class Joint:
         a + b * h for a, b in zip(q, v, strict=True)
     )
     rate: Callable[[Coordinates, Coordinates], Coordinates] = lambda q, v: v
+    bracket: Callable[[Coordinates, Coordinates], Coordinates] = lambda a, b: tuple(x * 0 for x in a)
     normalize: Callable[[Coordinates], Coordinates] = lambda q: q
     displacement: Callable[[Coordinates], Coordinates] = lambda q: q
     pull: Callable[[Coordinates, Coordinates], Coordinates] = lambda q, f: f
@@ -118,6 +120,10 @@ def _spherical_advance(q, v, h):
     return _normalize(_components(Quat(*q) * Quat.exp(Vec3(*v) * h)))
 
 
+def _spherical_bracket(a, b):
+    return Vec3(*a).cross(Vec3(*b)).xyz
+
+
 def _spherical_rate(q, v):
     return _components(Quat(*q) * Quat.of(ZERO, Vec3(*v) * 0.5))
 
@@ -138,6 +144,12 @@ def _floating_bias(S, qd):
 def _floating_advance(q, v, h):
     p = Vec3(*q[:3]) + Vec3(*v[3:]) * h
     return (p.x, p.y, p.z, *_normalize(_components(Quat.exp(Vec3(*v[:3]) * h) * Quat(*q[3:]))))
+
+
+def _floating_bracket(a, b):
+    # turns about the axes of the world commute the other way round than those about the child's
+    still = tuple(x * 0 for x in a[3:])
+    return (*Vec3(*b[:3]).cross(Vec3(*a[:3])).xyz, *still)
 
 
 def _floating_rate(q, v):
@@ -176,11 +188,11 @@ JOINTS: dict[str, Joint] = {
     "planar": Joint(3, 3, 1, _planar, (0.0, 0.0, 0.0), bias=_planar_bias),
     "spherical": Joint(
         4, 3, 0, _spherical, (1.0, 0.0, 0.0, 0.0), advance=_spherical_advance, rate=_spherical_rate,
-        normalize=_normalize, displacement=_log, pull=lambda q, f: _pull(_log(q), f, -1.0),
+        bracket=_spherical_bracket, normalize=_normalize, displacement=_log, pull=lambda q, f: _pull(_log(q), f, -1.0),
     ),
     "floating": Joint(
         7, 6, 0, _floating, (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), bias=_floating_bias, advance=_floating_advance,
-        rate=_floating_rate, normalize=lambda q: (*q[:3], *_normalize(q[3:])),
+        rate=_floating_rate, bracket=_floating_bracket, normalize=lambda q: (*q[:3], *_normalize(q[3:])),
         displacement=lambda q: (*_log(q[3:]), *q[:3]), pull=lambda q, f: (*_pull(_log(q[3:]), f[:3], 1.0), *f[3:]),
         units=_UNITS,
     ),

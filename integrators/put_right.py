@@ -5,13 +5,15 @@ The end is moved along what impulses of these contacts do,
     shift = Y l,  J shift = -gap;   kick = Y p,  J kick = -u,   with J, Y of the end
 
 which is the least such change that kinetic energy knows. Directions are the normals, and of what sticks all three.
-The gap that is left is of the second order of the shift. What the shift would push into something is kept out of it:
-its gap, too, is asked for.
+J turns with the shift, and so both are found twice: the second time, with what gaps and normal velocities gain by that
+as the second derivatives of the gaps have it (`contact/curvature.py`). The gap that is left is of order 3 in the shift.
+What the shift would push into something is kept out of it: its gap, too, is asked for.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -26,8 +28,10 @@ from ..contact.grips import locked
 from ..contact.rows import Rows, applied, relative, rows_of
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
-from ..engine.dynamics.trees import from_blocks, trees_of
+from ..engine.dynamics.kinematics import bracket
+from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
+from ..engine.state import State
 from .carried import Missed
 from .clocks import Clocks
 from .lanes import Correction
@@ -38,21 +42,20 @@ SWEEPS = 40  # of conjugate gradients
 ENOUGH = 1e-4  # of what is wanted may be left
 
 
-class _Shifted(NamedTuple):
-    """A shift of a step's end.
+class _Put(NamedTuple):
+    """How the end of a step is put right.
 
     turns: how many were tried.  normal: (C, *batch) contacts whose gaps it changes by as much as is wanted.
     off: (C, *batch) by how much their gaps are off [m].  goes_on: whether others were pushed in, and it is tried again.
-    ways: the directions that counted.  few: what is known of these.  shift: (T + 1, w, *batch).
+    shift, kick: (T + 1, w, *batch).
     """
 
     turns: Array
     normal: Array
     off: Array
     goes_on: Array
-    ways: Vec3
-    few: Any
     shift: Array
+    kick: Array
 
 
 def corrected(
@@ -73,56 +76,63 @@ def corrected(
     """
     if tried.held is not None:  # these joints stay where they are
         rows = rows_of(locked(model, tried.held), tried.state.q, contacts)
-    none = jnp.zeros_like(missed.gap)
-    concerned = clocks.of_contacts(rows.tree, again)
-    rows = rows.still
+    none, rows = jnp.zeros_like(missed.gap), rows.still
+    concerned, still = clocks.of_contacts(rows.tree, again), jnp.zeros_like(before.shift)
 
-    def asking(normal: Array) -> tuple[Vec3, Any]:
-        ways = jax.tree.map(lambda x: x & concerned, Vec3(missed.tangent, missed.tangent, normal))
-        return ways, asked(rows, ways, len(before.shift) - 1) if before.shift.ndim == 2 else None
-
-    def least(ways: Vec3, few: Any, off: Vec3) -> tuple[Array, Vec3]:
-        wanted = jax.tree.map(lambda way, x: jnp.where(way, -x, 0), ways, off)
-        many = lambda: _least(clocks, rows, wanted, ways, before.shift)  # noqa: E731
-        if few is None:
-            return many()
-        direct = functools.partial(least_of_few, few, wanted, jnp.zeros_like(before.shift))
-        return jax.lax.cond(few.fits, direct, many)
-
-    def look(x: _Shifted) -> _Shifted:
-        ways, few = asking(x.normal)
-        shift, _ = least(ways, few, Vec3(none, none, x.off))
+    def put(x: _Put) -> _Put:
+        ways = jax.tree.map(lambda x: x & concerned, Vec3(missed.tangent, missed.tangent, x.normal))
+        undone = _undone(clocks, rows, ways, still)
+        (shift, _), (kick, _) = undone(Vec3(none, none, x.off), missed.u)
         there = contacts.gap + relative(rows, shift).z
         new = concerned & contacts.active & ~x.normal & (there < jnp.minimum(contacts.gap, 0) - model.gap_band)
         off = jnp.where(new, jnp.maximum(contacts.gap, 0), x.off)
-        return _Shifted(x.turns + 1, x.normal | new, off, new.any() & (x.turns < PUSHED), ways, few, shift)
+        bent, turned = _curved(model, tried.state, contacts, rows, shift, kick)
+        # at the end of an edge there is no telling
+        small = jnp.abs(bent) <= clocks.of_contacts(rows.tree, clocks.most(rows.tree, jnp.abs(x.off)))
+        bent = jnp.where(x.normal & small, bent, 0)
+        told = missed.normal & ~missed.lifts & (jnp.abs(turned) <= missed.most)
+        u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(told, turned, 0))
+        (more, _), (kick, p) = undone(Vec3(none, none, bent), u)
+        # M kick = J^T p
+        gains = clocks.total(rows.tree, p.dot(u + relative(rows, kick) * 0.5)) > 0
+        kick = clocks.either(gains, jnp.zeros_like(kick), kick)
+        return _Put(x.turns + 1, x.normal | new, off, new.any() & (x.turns < PUSHED), shift + more, kick)
 
-    shapes = jax.eval_shape(asking, missed.normal)
-    ways, few = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    still = jnp.zeros_like(before.shift)
-    start = _Shifted(jnp.int32(0), missed.normal, missed.gap, jnp.bool_(True), ways, few, still)
-    put = jax.lax.while_loop(lambda x: x.goes_on, look, start)
-    shift = put.shift
-    turned = _turned(model, clocks, tried, contacts, rows, shift)
-    told = missed.normal & ~missed.lifts & (jnp.abs(turned) <= missed.most)  # at the end of an edge there is no telling
-    u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(told, turned, 0))
-    kick, p = least(put.ways, put.few, u)
-    # M kick = J^T p
-    gains = clocks.total(rows.tree, p.dot(u + relative(rows, kick) * 0.5)) > 0
-    kicked = before.kick + clocks.either(gains, jnp.zeros_like(kick), kick)
-    return Correction(before.shift + shift, kicked, before.times + 1)
+    start = _Put(jnp.int32(0), missed.normal, missed.gap, jnp.bool_(True), still, still)
+    end = jax.lax.while_loop(lambda x: x.goes_on, put, start)
+    return Correction(before.shift + end.shift, before.kick + end.kick, before.times + 1)
 
 
-def _turned(model: Model, clocks: Clocks, tried: Proposal, contacts: Contacts, rows: Rows, shift: Array) -> Array:
-    """By how much a shift (T + 1, w, *batch) of a step's end changes the normal velocities of its contacts (C, *batch)
-    [m/s], for it turns their normals.
+def _curved(model: Model, end: State, contacts: Contacts, rows: Rows, shift: Array, kick: Array) -> tuple[Array, Array]:
+    """By how much a shift s (T + 1, w, *batch) of a step's end, with a kick, changes gaps [m] and normal velocities
+    [m/s] of its contacts (C, *batch) because it turns their normals.
 
-    Those are rates of the gaps, whose second derivatives b (`contact/curvature.py`) are quadratic in the velocities:
-    from v along s it is (b(v + s) - b(v - s)) / 4."""
-    q, v, h = tried.state.q, tried.state.v, jnp.where(tried.h > 0, tried.h, 1)
-    rate = from_blocks(trees_of(model.topology), shift) / clocks.of_dofs(model.topology, h)
-    b, back = (x.b.z for x in courses(model, q, (v + rate, v - rate), contacts, rows))
-    return (b - back) * (clocks.of_contacts(rows.tree, h) / 4)
+    The second derivative b of a gap is quadratic in the velocities: along s the gap gains b(s) / 2, and its rate, at
+    the velocity v, (b(v + s) - b(v - s)) / 4, and half of what [s, v] changes the gap by.  rows: without drift."""
+    trees = trees_of(model.topology)
+    v, s = end.v + from_blocks(trees, kick), from_blocks(trees, shift)
+    ahead, back, alone = (x.b.z for x in courses(model, end.q, (v + s, v - s, s), contacts, rows))
+    crossed = relative(rows, to_blocks(trees, bracket(model, s, v))).z
+    return alone * 0.5, (ahead - back) * 0.25 + crossed * 0.5
+
+
+def _undone(clocks: Clocks, rows: Rows, ways: Vec3, still: Array) -> Callable[..., Sequence[tuple[Array, Vec3]]]:
+    """A function of what contacts have along `ways` and should not, (C, *batch): of each the least change
+    (T + 1, w, *batch), in tree blocks, that takes it from them, and its impulses.
+
+    still: (T + 1, w, *batch) zeros."""
+    wanted = functools.partial(jax.tree.map, lambda way, x: jnp.where(way, -x, 0), ways)
+
+    def many(*offs: Vec3) -> Sequence[tuple[Array, Vec3]]:
+        each = jax.tree.map(lambda *x: jnp.stack(x), *offs)
+        found = jax.lax.map(lambda off: _least(clocks, rows, wanted(off), ways, still), each)
+        return [jax.tree.map(lambda x, k=k: x[k], found) for k in range(len(offs))]
+
+    if still.ndim > 2:
+        return many
+    few = asked(rows, ways, len(still) - 1)
+    direct = lambda *offs: [least_of_few(few, wanted(off), still) for off in offs]  # noqa: E731
+    return lambda *offs: jax.lax.cond(few.fits, direct, many, *offs)
 
 
 class _Gradients(NamedTuple):

@@ -211,7 +211,7 @@ def rollout(
     contacts = program is _with_contacts
     handed = packed(model) if available() and (contacts or not lanes_of(model)) else model
     numbers = (handed, state, frames, orders.rows, *bounds)
-    new = jnp.zeros(())  # a control function may hold numbers of the program around it, though no argument is one
+    new = _nothing()  # a control function may hold numbers of the program around it, though no argument is one
     inside_jit = any(isinstance(x, jax.core.Tracer) for x in (new, *jax.tree.leaves(numbers)))
     if inside_jit and not (devices is None and chunk is None):
         raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
@@ -234,6 +234,11 @@ def rollout(
         room = {results.CONTACTS_FULL: result.stats.contacts, results.PAIRS_FULL: result.stats.pairs}
         results.raise_for(code, results.last_well(t, q, v), room if known else None)
     return result
+
+
+@jax.jit  # made without it, a number takes longer than a short step
+def _nothing() -> Array:
+    return jnp.zeros(())
 
 
 def _met(run: Rollout) -> Met:
@@ -340,7 +345,7 @@ def check_count(name: str, value: Any, most: int = WHOLE) -> None:
 def intervals_of(times: np.ndarray, frame_dt: float) -> np.ndarray:
     """Between frames [s]; what rounding makes of equal ones is taken back: T + T is 2 T, bit by bit."""
     intervals = np.diff(times)
-    intervals[np.isclose(intervals, frame_dt, rtol=1e-9, atol=0)] = frame_dt
+    intervals[np.abs(intervals - frame_dt) <= 1e-9 * frame_dt] = frame_dt
     return intervals
 
 

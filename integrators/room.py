@@ -119,7 +119,7 @@ def _in_room(
     codes, missed = at_hand(ends.code, ends.missed)
     if not any_of(codes) and not any_of(missed):  # to ask more takes longer than a short step
         return result
-    if not np.isin(codes, list(ROOMS)).any() and not (log.rows < log.most and missed.any()):
+    if not any((codes == code).any() for code in ROOMS) and not (log.rows < log.most and missed.any()):
         return result
     groups: dict[tuple[Rules, Log], list[int]] = {}
     each = np.broadcast_arrays(*at_hand(*ends))

@@ -132,10 +132,9 @@ def decide(
     too_deep, since = clocks.any(rows.tree, deep), clocks.most(rows.tree, jnp.where(deep, since, 0))
     back = jnp.where((since >= h) | (search.rejected >= GUESSES), h / 2, h - since)
     slid = (tried.part < 1) & (search.rejected < SLIDES) & ~too_deep
-    passed, sure = _passed(rules, model, lane, tried, max_dt)
     if tried.window is not None:
         carries, too_deep, slid = (x & ~tried.window for x in (carries, too_deep, slid))
-    carries = carries & ~too_deep & ~slid & ~passed
+    carries = carries & ~too_deep & ~slid
     first = carries & (search.correction.times == 0)
     rough = first & (off.rough > 1) & (h > SHORTEST * max_dt)
     change = jnp.clip(SAFE / jnp.sqrt(jnp.sqrt(jnp.where(first, off.rough, 0))), SHORTER, LONGER)  # order 4
@@ -144,6 +143,7 @@ def decide(
     fine = jnp.maximum(fine, SHORTEST * max_dt)
     fine = jnp.where(search.correction.times == 0, fine, search.fine)
     again = carries & off.much & ~rough
+    passed, sure = _passed(rules, model, lane, tried, max_dt, again)
     last = (h <= 2 * _least(lane, max_dt)) | (search.rejected >= MOST)
     own = finite & ~again & (last | ~(too_deep | slid | rough | passed))
     accepted = clocks.of_all(own)
@@ -181,15 +181,22 @@ def decide(
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32), u_n)
 
 
-def _passed(rules: Rules, model: Model, lane: Lane, tried: Proposal, max_dt: Array) -> tuple[Array, Array]:
+def _passed(
+    rules: Rules, model: Model, lane: Lane, tried: Proposal, max_dt: Array, again: Array
+) -> tuple[Array, Array]:
     """Whether links of trees may have passed through something in the step (*batch), and the step to try instead [s],
-    inf where they did not."""
-    h = tried.h
-    if lane.ready.rooms is None:
-        return jnp.zeros(h.shape, bool), jnp.full_like(h, jnp.inf)
-    share = share_of_room(model, lane.ready.state, tried.state, h, lane.ready.rooms, sifted(rules, model))
-    passed = (share > 1) & (h > USEFUL * max_dt)
-    return passed, jnp.where(passed, jnp.maximum(SURE * h / jnp.where(passed, share, 1), USEFUL * max_dt), jnp.inf)
+    inf where they did not. Of steps that are taken again to be put right, that is asked then."""
+    h, rooms = tried.h, lane.ready.rooms
+    no = jnp.zeros(h.shape, bool), jnp.full_like(h, jnp.inf)
+    if rooms is None:
+        return no
+
+    def look() -> tuple[Array, Array]:
+        share = share_of_room(model, lane.ready.state, tried.state, h, rooms, sifted(rules, model))
+        passed = (share > 1) & (h > USEFUL * max_dt) & ~again
+        return passed, jnp.where(passed, jnp.maximum(SURE * h / jnp.where(passed, share, 1), USEFUL * max_dt), jnp.inf)
+
+    return jax.lax.cond(again.all(), lambda: no, look)
 
 
 def _least(lane: Lane, max_dt: Array) -> Array:

@@ -13,12 +13,12 @@ from jax.lax import dynamic_slice, dynamic_update_slice, fori_loop
 def block(x: Array, *at: Array) -> Array:
     """x[at], for numbers that are in range."""
     sizes = (1,) * len(at) + x.shape[len(at) :]
-    return dynamic_slice(x, _corner(x, at), sizes).reshape(sizes[len(at) :])
+    return dynamic_slice(x, _corner(x, at), sizes, allow_negative_indices=False).reshape(sizes[len(at) :])
 
 
 def put(x: Array, value: Array, *at: Array) -> Array:
-    """x with x[at] replaced."""
-    return dynamic_update_slice(x, value[(None,) * len(at)], _corner(x, at))
+    """x with x[at] replaced, for numbers that are in range."""
+    return dynamic_update_slice(x, value[(None,) * len(at)], _corner(x, at), allow_negative_indices=False)
 
 
 def listed(there: Array) -> tuple[Array, Array]:

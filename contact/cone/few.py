@@ -18,7 +18,7 @@ from jax.lax import empty, fori_loop
 
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb, gauss
-from .blocks import block, put
+from .blocks import block, listed, put
 from .many import Ends
 from .search import SWEEPS
 
@@ -44,7 +44,9 @@ class Few(NamedTuple):
         return _by_components(fori_loop(0, 3 * self.count, push, jnp.zeros_like(flat)))
 
     def newton(self, law: coulomb.Linear, p: Vec3) -> Vec3:
-        """Rows of t are of p_t' - slide p_n', for the difference of D's rows of t and n would be lost in rounding."""
+        """Rows of t are of p_t' - slide p_n', for the difference of D's rows of t and n would be lost in rounding.
+
+        Where D has nothing, as of what is open and across limits, p' is what the law wants: it is not solved for."""
         N, room = len(self.W), len(law.n)
         place = jnp.arange(N + 1, dtype=jnp.int32)
         (xx, yy, xy), none = law.tt, jnp.zeros_like(law.n)
@@ -52,18 +54,23 @@ class Few(NamedTuple):
         slide = jnp.stack([*law.slide, none], 1).reshape(-1)
         tx, ty = (t + s * p.z for t, s in zip(law.t, law.slide, strict=True))
         right = jnp.stack([tx - p.x, ty - p.y, law.n - p.z], 1).reshape(-1)
+        tied = ((D != 0).any(1) | (slide != 0)) & (place[:N] < 3 * self.count)
+        which, count = listed(tied)
+        columns = lambda x: x.reshape(-1, 3).T.reshape(-1)  # noqa: E731
+        known = columns(jnp.where(tied | (place[:N] >= 3 * self.count), 0, right))
+        unknown = jnp.append(columns(tied), True)
 
-        def row(r: Array, A: Array) -> Array:
+        def row(i: Array, A: Array) -> Array:
+            r = block(which, i)
             c, k = r // 3, r % 3
             d = block(D, r)
             made = d[0] * block(self.W, 3 * c) + d[1] * block(self.W, 3 * c + 1) + d[2] * block(self.W, 3 * c + 2)
-            made = jnp.append(made, 0) + jnp.where(place == k * room + c, 1, 0)
-            made = made - jnp.where(place == 2 * room + c, block(slide, r), 0)
-            return put(A, jnp.where(place == N, block(right, r), made), r)
+            made = made + jnp.where(place[:N] == k * room + c, 1, 0)
+            made = made - jnp.where(place[:N] == 2 * room + c, block(slide, r), 0)
+            return put(A, jnp.where(unknown, jnp.append(made, block(right, r) - (made * known).sum()), 0), i)
 
-        rows = 3 * self.count
-        A = fori_loop(0, rows, row, empty((N, N + 1), none.dtype))
-        return p + _by_components(gauss.solve(A, rows))
+        A = fori_loop(0, count, row, empty((N, N + 1), none.dtype))
+        return p + _by_components(gauss.solve(A, count) + known)
 
     def sweeps(self, p: Vec3) -> Vec3:
         p = coulomb.projected(p, self.mu)

@@ -21,8 +21,9 @@ def solve(A: Array, count: Array) -> Array:
     def eliminate(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         A, left, chosen = carry
         row = block(A, k)
-        j = jnp.argmax(jnp.where(left, jnp.abs(row), -1)).astype(jnp.int32)
-        row = row / row[j]
+        size = jnp.where(left, jnp.abs(row), -1)
+        j = jnp.where(size == size.max(), place, N).min()
+        row = row * (1 / row[j])
 
         def clear(i: Array, A: Array) -> Array:
             other = block(A, i)

@@ -169,6 +169,16 @@ def coordinate_rates(model: Model, q: Array, v: Array) -> Array:
 
 
 @jax.jit
+def bracket(model: Model, a: Array, b: Array) -> Array:
+    """The joint velocities [a, b] (..., nv) by which moves along a and b (..., nv) do not commute: the rate along a of
+    what anything changes by along b, less that along b of what it changes by along a, is what it changes by along them.
+    """
+    forest = Forest.of(model, a=a, b=b)
+    parts = [JOINTS[group.joint].bracket(forest.per_dof(a, group), forest.per_dof(b, group)) for group in forest.groups]
+    return forest.join_dofs(parts)
+
+
+@jax.jit
 def normalize_q(model: Model, q: Array) -> Array:
     """q with unit quaternions."""
     forest = Forest.of(model, q=q)

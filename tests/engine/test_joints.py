@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from carom.engine.algebra.zero import is_zero
 from carom.engine.dynamics.energy import energy
 from carom.engine.dynamics.jacobian import jacobian
-from carom.engine.dynamics.kinematics import coordinate_rates, fk, integrate_q, move, place
+from carom.engine.dynamics.kinematics import bracket, coordinate_rates, fk, integrate_q, move, place
 from carom.engine.dynamics.passive import displacement, passive_forces
 from carom.engine.forest import Forest
 from carom.engine.joints import JOINTS
@@ -135,6 +135,16 @@ def test_integrate_q_is_the_exponential():
         assert np.allclose(after.as_matrix(), expected.as_matrix(), atol=ROUNDING)
         assert np.allclose(np.linalg.norm(found[:, k : k + 4], axis=-1), 1, atol=1e-15)
     assert np.allclose(found[:, :3], q[:, :3] + v[:, 3:6] * h[:, None], atol=ROUNDING)
+
+
+@moving_joint
+def test_moves_do_not_commute_by_their_bracket(joint):
+    rng, model, q, a = drawn(joint)
+    b = jnp.asarray(rng.normal(size=a.shape))
+    (_, of_b), (_, of_a) = (
+        along(lambda q, w=w: coordinate_rates(model, q, w), model, q, v) for v, w in ((a, b), (b, a))
+    )
+    assert np.allclose(of_b - of_a, coordinate_rates(model, q, bracket(model, a, b)), atol=ROUNDING)
 
 
 @moving_joint

@@ -12,7 +12,7 @@ import sys
 
 ROUNDS = {
     "start": 1, "dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60,
-    "envs": 5, "bits": 1, "scale": 2,
+    "envs": 5, "bits": 1, "scale": 2, "kernels": 1, "gpu": 1,
 }  # fmt: skip
 LANES = {"contact": 1024, "planar": 256}  # planar: all numbers of the longest chains stay in the cache
 SINGLE = ("dynamics", "step", "live", "scale")  # of one CPU device
@@ -31,7 +31,9 @@ def main(arguments: list[str] | None = None) -> int:
         "planar: chains of 4 to 256 joints against the general tree and Pinocchio; "
         "envs: control environments against gymnasium's; "
         "scale: how the cost grows with bodies, contacts and lanes, beside MuJoCo's; "
-        "bits: whether code for other processors answers the same bits"
+        "bits: whether code for other processors answers the same bits; "
+        "kernels: what a GPU's kernels need, without a GPU; gpu: on a GPU, whether its answers are the CPU's, and how "
+        "fast they come"
     )
     parser.add_argument("suite", choices=list(ROUNDS), help=suites)
     parser.add_argument(
@@ -49,11 +51,12 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--only", default="", metavar="TEXT", help=only)
     parser.add_argument(
-        "--scene", default="", metavar="TEXT", help="start, step, live, bits, scale: scenes with this in the name"
+        "--scene", default="", metavar="TEXT", help="start, step, live, bits, scale, kernels, gpu: scenes with this in the name"
     )
     parser.add_argument("--frames", type=int, default=2000, help="live: frames to play (default 2000)")
-    parser.add_argument("--dtype", choices=["f32", "f64"], help="step: this precision alone")
-    parser.add_argument("--duration", type=float, help="step, bits: simulated seconds (default 1 to 3, by scene; 5)")
+    parser.add_argument("--dtype", choices=["f32", "f64"], help="step: this precision alone; kernels, gpu (default f32)")
+    parser.add_argument("--files", nargs="*", default=[], metavar="PATH", help="kernels, gpu: scenes of files, too")
+    parser.add_argument("--duration", type=float, help="step, bits, gpu: simulated seconds (default 1 to 3, by scene; 5; 1)")
     parser.add_argument("--no-peers", action="store_true", help="start, step: Carom alone")
     parser.add_argument(
         "--no-xla", action="store_true", help="start, step: not XLA's programs, each a minute or more to compile"
@@ -79,7 +82,9 @@ def main(arguments: list[str] | None = None) -> int:
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_enable_compilation_cache", False)  # compile times are cold
     os.environ.setdefault("CAROM_CACHE", "off")  # and so is code of our own
-    if options.device == "cpu":
+    if options.suite in ("kernels", "gpu"):
+        jax.config.update("jax_enable_x64", options.dtype == "f64")
+    if options.device == "cpu" and options.suite != "gpu":
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", 1 if options.suite in SINGLE else 2)
     if options.suite == "start":
@@ -100,6 +105,13 @@ def main(arguments: list[str] | None = None) -> int:
         from . import bits
 
         return bits.suite([name for name in bits.SCENES if options.scene in name], options.duration or 5.0)
+    if options.suite in ("kernels", "gpu"):
+        from . import gpu
+
+        scenes = [name for name in gpu.SCENES if options.scene in name] + options.files
+        if options.suite == "kernels":
+            return gpu.kernels(scenes)
+        return gpu.suite(scenes, (options.lanes,) if options.lanes else gpu.LANES, options.duration or 1.0)
     if options.suite == "planar":
         from . import planar
 

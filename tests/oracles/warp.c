@@ -101,6 +101,12 @@ void warp_begin(uint64_t number) { seed = number, count = 0, wrong = 0; }
 
 int64_t warp_waits(void) { return wrong ? -1 : (int64_t)count; }
 
+/* How often the first thread came through a block of the program. */
+
+uint64_t warp_tallies[1 << 20];
+
+void warp_tally(uint32_t block) { warp_tallies[block] += w.thread == 0; }
+
 /* In place of NVIDIA's driver. */
 
 int cuCtxGetDevice(int *device) { return *device = 0; }

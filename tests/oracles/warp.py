@@ -10,9 +10,11 @@ import ctypes
 import functools
 import itertools
 import platform
+import re
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,7 +63,7 @@ def emulator() -> Any:
         library = ctypes.CDLL(str(made))
     library.warp_waits.restype = ctypes.c_int64
     library.warp_begin.argtypes = [ctypes.c_uint64]
-    for name in ("warp_shuffle", "warp_sync", "warp_thread", "warp_number", "warp_call", *driver.CALLED):
+    for name in ("warp_shuffle", "warp_sync", "warp_thread", "warp_number", "warp_tally", "warp_call", *driver.CALLED):
         machine.llvm().add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
     return library
 
@@ -71,9 +73,10 @@ class _Kernel:
 
     grain, code = 1, b""
 
-    def __init__(self, made: code.LaneText, warps: int) -> None:
+    def __init__(self, made: code.LaneText, warps: int, tally: Tally | None) -> None:
         self.opens, self._arena, self._warps = made.opens, made.arena, warps
-        text = "\n".join([kernel_of(made, EMULATED), launch_text(1 + len(made.inputs), len(made.outputs) + 1), _CALL])
+        kernel = kernel_of(made, EMULATED)
+        text = "\n".join([tally.of(kernel) if tally else kernel, launch_text(1 + len(made.inputs), len(made.outputs) + 1), _CALL])
         self._loaded = machine.Loaded(machine.assemble(text, machine.target()))
         self._loaded.call("set_function", 0, self._loaded.address("lanes"))
         self._name = f"carom_emulated_{next(_numbers)}"
@@ -98,12 +101,51 @@ define ptr @called(ptr %frame) {
 }"""
 
 
+class Tally:
+    """How many instructions of each kind a thread executes, as the text has them. What costs nothing on a GPU is left
+    out: addresses, which are part of an access, other names for the same bits, and jumps to what comes next."""
+
+    FREE = ("getelementptr", "bitcast", "freeze", "phi", "br label", "ret")
+
+    def __init__(self) -> None:
+        self._blocks: list[Counter[str]] = []
+
+    def of(self, text: str) -> str:
+        """The text, with a call at the start of each block."""
+        lines: list[str] = ["declare void @warp_tally(i32)"]
+        waiting = False
+        for line in text.split("\n"):
+            if line.endswith(":") and not line.startswith(" "):
+                self._blocks.append(Counter())
+                waiting = True
+            elif line.startswith("  "):
+                done = line.strip().split(" = ")[-1]
+                if waiting and not done.startswith("phi"):
+                    lines.append(f"  call void @warp_tally(i32 {len(self._blocks) - 1})")
+                    waiting = False
+                if not done.startswith(self.FREE):
+                    kind = re.sub(r"call \S+ @(\S+?)\(.*", r"\1", done)
+                    self._blocks[-1][kind.split(" ")[0]] += 1
+            lines.append(line)
+        return "\n".join(lines)
+
+    def executed(self) -> Counter[str]:
+        """Since the last time."""
+        counts = (ctypes.c_uint64 * len(self._blocks)).in_dll(emulator(), "warp_tallies")
+        total: Counter[str] = Counter()
+        for k, block in enumerate(self._blocks):
+            for kind, n in block.items():
+                total[kind] += n * counts[k]
+            counts[k] = 0
+        return total
+
+
 @contextlib.contextmanager
-def launched(warps: int, seed: int = 1) -> Iterator[Any]:
+def launched(warps: int, seed: int = 1, tally: Tally | None = None) -> Iterator[Any]:
     """Programs that are compiled meanwhile run as kernels, launched as on a GPU, on so many warps."""
 
     def compiled(_: str, closed: Any, open: Any, keep: bool) -> Any:
-        return _Kernel(code.lane_text(closed, open, warp=True), warps)
+        return _Kernel(code.lane_text(closed, open, warp=True), warps, tally)
 
     library = emulator()
     with mock.patch.dict("os.environ", {"CAROM_CACHE": "off"}), mock.patch.object(primitive, "compiled", compiled):

@@ -51,8 +51,7 @@ def consistent(W: Array, free: Vec3, sticks: Array, count: Array, scale: Array) 
         own = own / jnp.where(leads, left, 1)
 
         def clear(i: Array, A: Array) -> Array:
-            other = block(A, i)
-            return put(A, other - block(other, at) * own, i)
+            return put(A, block(A, i) - block(A, i, at) * own, i)
 
         return fori_loop(k + 1, jnp.where(leads, 3 * count, k + 1), clear, A), excess
 

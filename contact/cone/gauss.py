@@ -26,8 +26,7 @@ def solve(A: Array, count: Array) -> Array:
         row = row * (1 / row[j])
 
         def clear(i: Array, A: Array) -> Array:
-            other = block(A, i)
-            return put(A, other - other[j] * row, i)
+            return put(A, block(A, i) - block(A, i, j) * row, i)
 
         A = fori_loop(k + 1, count, clear, put(A, row, k))
         return A, left & (place != j), put(chosen, j, k)

@@ -109,8 +109,7 @@ def _system(rows: Rows, K: Array, which: Array, count: Array, trees: int) -> tup
         row = jnp.where(place == k, 1, row) * (1 / row[k])
 
         def clear(i: Array, A: Array) -> Array:
-            other = block(A, i)
-            left = jnp.where(place == k, 0, other) - other[k] * row
+            left = jnp.where(place == k, 0, block(A, i)) - block(A, i, k) * row
             return put(A, jnp.where(i == k, row, left), i)
 
         return fori_loop(0, count, clear, put(A, row, k))

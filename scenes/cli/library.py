@@ -33,8 +33,8 @@ def list_scenes(as_json: Json = False) -> None:
 @app.command()
 def info(scene: SceneName, robot: Robot = None, as_json: Json = False) -> None:
     """Describe a scene: its links, joints and degrees of freedom, how they are grouped, which shapes may touch, and
-    for how many near pairs collision detection has room. Of a robot's file, also what was taken from it. Of a planar
-    chain its joints and grounds."""
+    for how many near pairs collision detection has room, and what it runs as on this machine's devices. Of a robot's
+    file, also what was taken from it. Of a planar chain its joints and grounds."""
     from ...integrators.snapshots import model_hash
     from ..chains.spec import ChainSpec
     from ..compile import compile_scene
@@ -55,6 +55,7 @@ def info(scene: SceneName, robot: Robot = None, as_json: Json = False) -> None:
         emit({
             "scene": found.name, "links": topology.n_links, "nq": topology.nq, "nv": topology.nv,
             "pairs": len(topology.pairs), "model_hash": model_hash(model), "report": report,
+            "devices": [{"kind": kind, "count": count, "runs": runs} for kind, count, runs in _devices()],
             "table": [dict(zip(columns, row, strict=True)) for row in links],
         })  # fmt: skip
         return
@@ -66,6 +67,8 @@ def info(scene: SceneName, robot: Robot = None, as_json: Json = False) -> None:
     say(f"{len(topology.pairs)} pairs of shapes may touch", style="bold")
     if pairs:
         table("kinds", "pairs", "looked at", "points a pair", rows=pairs)
+    for kind, count, runs in _devices():
+        say(f"on {kind if count == 1 else f'{count} x {kind}'} it runs as {runs}")
 
 
 @app.command()
@@ -87,6 +90,16 @@ def export(
     target(out, (".toml",))
     write_toml(opened(scene, robot).spec, out)
     say(f"wrote {out}")
+
+
+def _devices() -> list[tuple[str, int, str]]:
+    """Of each kind that jax has here: its name, how many there are, what programs run as."""
+    import jax
+
+    from ...engine.native.paths import path_on
+
+    count = Counter((d.device_kind, d.platform) for d in jax.devices())
+    return [(kind, n, path_on("cuda" if platform == "gpu" else platform)) for (kind, platform), n in count.items()]
 
 
 def _links(model: Model) -> Iterable[tuple[str, ...]]:

@@ -43,10 +43,12 @@ def case(name: str, seconds: float) -> Case:
     """A library scene, or a scene's file."""
     if Path(name).suffix:
         spec: Any = carom.load(name)
-        return Case(Path(name).stem, *carom.compile_scene(spec), seconds)
+        model, state = carom.compile_scene(spec)
+        return Case(Path(name).stem, model, state, seconds)
     entry = library_entry(name)
     play: Any = entry.play
-    return Case(name, *carom.compile_scene(entry.build(**play.parameters)), seconds)
+    model, state = carom.compile_scene(entry.build(**play.parameters))
+    return Case(name, model, state, seconds)
 
 
 def rollout(case: Case, state: Any) -> Any:
@@ -56,7 +58,9 @@ def rollout(case: Case, state: Any) -> Any:
 def lanes_of(state: Any, lanes: int) -> Any:
     """Lanes whose velocities differ."""
     many = carom.tile(state, lanes)
-    return dataclasses.replace(many, v=many.v + SPREAD * jax.random.normal(jax.random.key(0), many.v.shape, many.v.dtype))
+    return dataclasses.replace(
+        many, v=many.v + SPREAD * jax.random.normal(jax.random.key(0), many.v.shape, many.v.dtype)
+    )
 
 
 def kernel_of(case: Case) -> Kernel:
@@ -135,6 +139,6 @@ def suite(scenes: list[str], sizes: tuple[int, ...] = LANES, seconds: float = 1.
             codes = dict(zip(*np.unique(np.asarray(made.code), return_counts=True), strict=True))
             print("" if k == 0 else " " * 42, end="")
             print(f" {lanes:6d} {lanes * seconds / took:9.0f} {ticks / took:10.0f} {used:9.1f}", end="")
-            print(f" {({int(c): int(n) for c, n in codes.items()})}, {(energy - before).max():.1e}", flush=True)
+            print(f" { ({int(c): int(n) for c, n in codes.items()}) }, {(energy - before).max():.1e}", flush=True)
     print("the CPU's bits" if right else "not the CPU's bits, see above")
     return 0 if right else 1

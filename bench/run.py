@@ -51,12 +51,19 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--only", default="", metavar="TEXT", help=only)
     parser.add_argument(
-        "--scene", default="", metavar="TEXT", help="start, step, live, bits, scale, kernels, gpu: scenes with this in the name"
+        "--scene",
+        default="",
+        metavar="TEXT",
+        help="start, step, live, bits, scale, kernels, gpu: scenes with this in the name",
     )
     parser.add_argument("--frames", type=int, default=2000, help="live: frames to play (default 2000)")
-    parser.add_argument("--dtype", choices=["f32", "f64"], help="step: this precision alone; kernels, gpu (default f32)")
+    parser.add_argument(
+        "--dtype", choices=["f32", "f64"], help="step: this precision alone; kernels, gpu (default f32)"
+    )
     parser.add_argument("--files", nargs="*", default=[], metavar="PATH", help="kernels, gpu: scenes of files, too")
-    parser.add_argument("--duration", type=float, help="step, bits, gpu: simulated seconds (default 1 to 3, by scene; 5; 1)")
+    parser.add_argument(
+        "--duration", type=float, help="step, bits, gpu: simulated seconds (default 1 to 3, by scene; 5; 1)"
+    )
     parser.add_argument("--no-peers", action="store_true", help="start, step: Carom alone")
     parser.add_argument(
         "--no-xla", action="store_true", help="start, step: not XLA's programs, each a minute or more to compile"

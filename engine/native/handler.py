@@ -234,10 +234,14 @@ METADATA = [  # a question about this handler, in place of a call?
     "  %metadata = icmp eq i32 %kind, 1",
     "  br i1 %metadata, label %answer, label %start",
     "answer:",
-    "  %e2 = getelementptr i8, ptr %extension, i64 24", "  %m = load ptr, ptr %e2",
-    "  %major = getelementptr i8, ptr %m, i64 24", "  store i32 0, ptr %major",
-    "  %minor = getelementptr i8, ptr %m, i64 28", "  store i32 3, ptr %minor",
-    "  %traits = getelementptr i8, ptr %m, i64 32", "  store i32 0, ptr %traits",
+    "  %e2 = getelementptr i8, ptr %extension, i64 24",
+    "  %m = load ptr, ptr %e2",
+    "  %major = getelementptr i8, ptr %m, i64 24",
+    "  store i32 0, ptr %major",
+    "  %minor = getelementptr i8, ptr %m, i64 28",
+    "  store i32 3, ptr %minor",
+    "  %traits = getelementptr i8, ptr %m, i64 32",
+    "  store i32 0, ptr %traits",
     "  ret ptr null",
 ]
 

@@ -76,7 +76,9 @@ class _Kernel:
     def __init__(self, made: code.LaneText, warps: int, tally: Tally | None) -> None:
         self.opens, self._arena, self._warps = made.opens, made.arena, warps
         kernel = kernel_of(made, EMULATED)
-        text = "\n".join([tally.of(kernel) if tally else kernel, launch_text(1 + len(made.inputs), len(made.outputs) + 1), _CALL])
+        text = "\n".join(
+            [tally.of(kernel) if tally else kernel, launch_text(1 + len(made.inputs), len(made.outputs) + 1), _CALL]
+        )
         self._loaded = machine.Loaded(machine.assemble(text, machine.target()))
         self._loaded.call("set_function", 0, self._loaded.address("lanes"))
         self._name = f"carom_emulated_{next(_numbers)}"

@@ -58,6 +58,7 @@ def test_info_counts_what_the_scene_has() -> None:
     assert code == 0
     assert "15 links, nq 36, nv 30" in output
     assert "depth 0: 1 floating" in output
+    assert output.endswith("it runs as machine code\n")
     assert output.splitlines()[2].split() == ["world", "1", "plane"]
 
 
@@ -187,6 +188,7 @@ def test_a_scene_goes_out_as_a_file_and_comes_back(here: Path) -> None:
     code, told = told_as_json("info", "ball.toml", "--json")
     assert (told["scene"], told["links"], told["nq"], told["pairs"]) == ("ball", 1, 7, 1)
     assert told["model_hash"] == model_hash(compile_scene(bouncing_ball())[0])
+    assert [device["runs"] for device in told["devices"]] == ["machine code"]
 
 
 def test_what_was_not_taken_from_a_robots_file_is_said(here: Path) -> None:

@@ -187,10 +187,6 @@ class Function:
         """The first `exact` elements to places, a vector of i32 [elements from the pointer]."""
         if type.kind == "b":
             x = self.let(f"zext {vector(type, width)} {x} to {vector(type, width, True)}")
-        if width == 1:
-            return self.do(
-                f"store {type.stored} {x}, ptr {self.let(f'getelementptr inbounds {type.stored}, ptr {pointer}, i32 {places}')}, align {type.bytes}"
-            )
         stored, P, B = vector(type, width, True), f"<{width} x ptr>", f"<{width} x i1>"
         pointers = self.let(f"getelementptr inbounds {type.stored}, ptr {pointer}, <{width} x i32> {places}")
         name = f"llvm.masked.scatter.v{width}{'i8' if type.kind == 'b' else type.suffix}.v{width}p0"

@@ -75,6 +75,8 @@ def write_at(f: Function, value: Value, pointer: str, places: np.ndarray) -> Non
 def _scattered(f: Function, value: Value, pointer: str, places: np.ndarray) -> None:
     """Each element to a place of its own, as many at once as there are threads."""
     type, size = value.type, value.size
+    if size == 1:
+        return f.store(type, 1, read(f, value, WHOLE), f.pointer(pointer, type, int(places[0])))
     if size <= SMALL:
         width = power_of_two(size)
         numbers = constant(I32, [*(int(k) for k in places), *[0] * (width - size)], width)

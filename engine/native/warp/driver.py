@@ -72,7 +72,7 @@ def load(ptx: bytes, name: str) -> list[Loaded]:
 
 @contextlib.contextmanager
 def _current(library: Any, number: int) -> Iterator[ctypes.c_int]:
-    """The device's primary context, which is XLA's, is this thread's meanwhile. It is never given back: kernels stay."""
+    """The device's primary context, which is XLA's, is this thread's meanwhile. It is never released: kernels stay."""
     device, context = ctypes.c_int(), ctypes.c_void_p()
     _did(library, "cuDeviceGet", library.cuDeviceGet(ctypes.byref(device), number))
     _did(library, "cuDevicePrimaryCtxRetain", library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))

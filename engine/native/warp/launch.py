@@ -82,7 +82,8 @@ def launch_text(arguments: int, results: int) -> str:
         "no.launch:", "  br label %fail",
         "end:", "  ret ptr null",
         "fail:",
-        "  %said = phi ptr [ @said0, %no.device ], [ @said1, %no.kernel ], [ @said2, %no.memset ], [ @said3, %no.launch ]",
+        "  %said = phi ptr [ @said0, %no.device ], [ @said1, %no.kernel ],"
+        " [ @said2, %no.memset ], [ @said3, %no.launch ]",
         "  store i64 32, ptr %error.args",
         "  %x1 = getelementptr i64, ptr %error.args, i64 1", "  store i64 0, ptr %x1",
         "  %x2 = getelementptr i64, ptr %error.args, i64 2", "  store ptr %said, ptr %x2",

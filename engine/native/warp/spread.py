@@ -215,7 +215,9 @@ class _Spread:
             low = shuffled(self._new(f"trunc i64 {x} to i32"))
             both = self._new(f"shl i64 {self._new(f'zext i32 {shuffled(high)} to i64')}, 32")
             y = self._new(f"or disjoint i64 {both}, {self._new(f'zext i32 {low} to i64')}")
-            return y if type == "i64" else self._new(f"{'bitcast' if type == 'double' else 'inttoptr'} i64 {y} to {type}")
+            return (
+                y if type == "i64" else self._new(f"{'bitcast' if type == 'double' else 'inttoptr'} i64 {y} to {type}")
+            )
         if type == "i32":
             return shuffled(x)
         return self._new(f"trunc i32 {shuffled(self._new(f'zext {type} {x} to i32'))} to {type}")
@@ -234,25 +236,20 @@ class _Spread:
         if not meant:
             self.same[result] = _zero(element)
             return
-        of = {k // width for k in meant}
-        x, y = (self._of(type, operand) if side in of else "" for side, operand in ((0, first), (1, second)))
-        if all(k < 0 or k == e for e, k in enumerate(picks)) and count == width:
-            self.same[result] = x
+        if count == width and all(k in (e, -1) for e, k in enumerate(picks)):
+            self.same[result] = self._of(type, first)
             return
-        sources = [k % width if k >= 0 else e % width for e, k in enumerate(picks)]
-        parts = {}
-        for side, operand in ((0, x), (1, y)):
-            if side in of:
-                wanted = [s if k < 0 or k // width == side else e % width for e, (k, s) in enumerate(zip(picks, sources))]
-                still = count <= width and all(w == e for e, w in enumerate(wanted)) and count == width
-                parts[side] = operand if still else self._from_thread(element, operand, self._numbers(wanted))
-        if len(parts) == 1:
-            (made,) = parts.values()
-        else:
-            bits = [str(k >= width).lower() for k in picks]
-            second_here = self._constant(count, "i1", bits)
-            made = self._new(f"select i1 {second_here}, {element} {parts[1]}, {element} {parts[0]}")
-        self.same[result] = made
+        sides = []
+        for side, operand in enumerate((first, second)):
+            if any(k // width == side for k in meant):
+                wanted = [k % width if k >= 0 and k // width == side else e % width for e, k in enumerate(picks)]
+                x = self._of(type, operand)
+                moved = count != width or wanted != list(range(width))
+                sides.append(self._from_thread(element, x, self._numbers(wanted)) if moved else x)
+        self.same[result] = sides[0]
+        if len(sides) == 2:
+            which = self._constant(count, "i1", [str(k >= width).lower() for k in picks])
+            self.same[result] = self._new(f"select i1 {which}, {element} {sides[1]}, {element} {sides[0]}")
 
     def _insert(self, result: str, rest: str) -> None:
         match = re.fullmatch(r"insertelement (<\d+ x \w+>) (.+), (\w+) (\S+), i32 (\d+)", rest)
@@ -380,7 +377,9 @@ class _Spread:
             element, pointer = self._place(type, pointer)
             self._store_some(element, self._of(type, x), pointer, int(width), those)
         elif "@llvm.masked.scatter" in rest:
-            match = re.match(r"call void @\S+\((<\d+ x \w+>) (.+), <\d+ x ptr> (\S+), i32 \d+, <(\d+) x i1> (<.+>)\)", rest)
+            match = re.match(
+                r"call void @\S+\((<\d+ x \w+>) (.+), <\d+ x ptr> (\S+), i32 \d+, <(\d+) x i1> (<.+>)\)", rest
+            )
             assert match is not None
             type, x, pointer, width, those = match.groups()
             self._meets(pointer, type, writes=True)

@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 from jax import lax
 
-from carom.engine.native import code
+from carom.engine.native import code, paths
 from carom.engine.native.open_arrays import OpenRecord
 from carom.engine.native.primitive import native
 from carom.engine.native.types import Unsupported
+from carom.engine.native.warp import driver
 from carom.engine.native.warp.code import compiled, kernel_of
 from carom.engine.native.warp.dialect import NVIDIA
 from carom.engine.native.warp.ptx import ptx_of
@@ -109,7 +110,8 @@ def test_open_arrays_are_written_where_they_are() -> None:
     here = run()
     with warp.launched(3), no_fallback():
         assert_same_bits(run(), here)
-    assert (here[0][:, 5:] == -1).all() and (here[0][1, 4] == 4 * np.arange(3, 6)).all()
+    assert (here[0][:, 5:] == -1).all()
+    assert (here[0][1, 4] == 4 * np.arange(3, 6)).all()
 
 
 PLAYS = [
@@ -137,7 +139,9 @@ def text_of(function: Callable[..., Any], *args: Any) -> str:
 def test_nothing_is_contracted() -> None:
     """Who may, makes one operation of a product and a sum, with other last digits."""
     for dtype in (jnp.float32, jnp.float64):
-        ptx = text_of(lambda x, y: (x * y + x, x @ y, jnp.sqrt(x) / y), jnp.ones((9, 9), dtype), jnp.ones((9, 9), dtype))
+        ptx = text_of(
+            lambda x, y: (x * y + x, x @ y, jnp.sqrt(x) / y), jnp.ones((9, 9), dtype), jnp.ones((9, 9), dtype)
+        )
         made = re.findall(r"\b((?:add|sub|mul|div|sqrt|fma|mad)\.\S*f(?:32|64))\b", ptx)
         assert {"add", "mul", "div", "sqrt"} <= {op.split(".")[0] for op in made}
         assert all(".rn." in op and op.split(".")[0] not in ("fma", "mad") for op in made), set(made)
@@ -145,7 +149,8 @@ def test_nothing_is_contracted() -> None:
 
 def test_denormal_numbers_count_as_0_in_single_precision() -> None:
     made = re.findall(r"\b(?:add|sub|mul)\.\S*f32\b", text_of(lambda x: x * x + x, jnp.ones(9, jnp.float32)))
-    assert made and all(".ftz." in op for op in made)
+    assert made
+    assert all(".ftz." in op for op in made)
 
 
 def test_what_a_gpu_has_no_function_for_is_refused() -> None:
@@ -162,11 +167,23 @@ def test_a_kernel_comes_back_from_the_cache(tmp_path: Any, monkeypatch: pytest.M
     assert again == first
 
 
+def test_what_a_program_runs_as_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert paths.path_on("cpu") == "machine code"
+    assert paths.path_on("tpu") == "XLA's program"
+    assert paths.path_on("cuda") == (
+        "a kernel" if driver.device_count() else "XLA's program (no driver of NVIDIA's was found)"
+    )
+    monkeypatch.setattr(paths, "device_count", lambda: 2)
+    assert paths.path_on("cuda") == "a kernel"
+
+
 @assembled
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90", "sm_100"])
 def test_the_assembler_takes_it(architecture: str) -> None:
     """No more registers than let 32 warps run on a multiprocessor, and few of them in memory."""
-    made = ptxas.assembled(text_of(mixed, jnp.ones((20, 20), jnp.float32), jnp.ones((20, 20), jnp.float32), 3), architecture)
+    made = ptxas.assembled(
+        text_of(mixed, jnp.ones((20, 20), jnp.float32), jnp.ones((20, 20), jnp.float32), 3), architecture
+    )
     assert made.registers <= 64
     assert made.stores <= 64

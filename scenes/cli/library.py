@@ -64,11 +64,11 @@ def info(scene: SceneName, robot: Robot = None, as_json: Json = False) -> None:
     say(f"{len(topology.groups)} groups of equal depth and joint, one vectorised call each", style="bold")
     for group in topology.groups:
         say(f"  depth {group.depth}: {group.n} {group.joint}")
+    for kind, count, runs in _devices():
+        say(f"on {kind if count == 1 else f'{count} x {kind}'} it runs as {runs}")
     say(f"{len(topology.pairs)} pairs of shapes may touch", style="bold")
     if pairs:
         table("kinds", "pairs", "looked at", "points a pair", rows=pairs)
-    for kind, count, runs in _devices():
-        say(f"on {kind if count == 1 else f'{count} x {kind}'} it runs as {runs}")
 
 
 @app.command()

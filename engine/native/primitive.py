@@ -238,7 +238,8 @@ def _launched(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
     kernel = program.kernel
     try:
         if kernel is not None:
-            kernel.register()
+            with stage(program.name, "making the GPU's code"):
+                kernel.register()
     except DriverError as why:
         log.warning("%s runs as XLA's program: %s", program.name, why)
         kernel = None

@@ -17,7 +17,7 @@ from ..key import text_key
 from ..machine import Loaded, assemble, llvm, target
 from ..stages import stage
 from .dialect import NVIDIA, Dialect
-from .driver import CALLED, driver, load
+from .driver import CALLED, DriverError, driver, load
 from .kernel import COUNTER, kernel_text
 from .launch import launch_text
 from .ptx import ptx_of
@@ -53,6 +53,8 @@ class Kernel:
         """The name under which XLA finds it: it is loaded on every device now."""
         if self._handler is None:
             binding, library = llvm(), driver()
+            if library is None:
+                raise DriverError("NVIDIA's driver was not found")
             for name in CALLED:
                 binding.add_symbol(name, _address(getattr(library, name)))
             self._handler = Loaded(assemble(launch_text(self.arguments, self.results), target()))

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+import carom
 from carom.engine.native import code, paths
 from carom.engine.native.open_arrays import OpenRecord
 from carom.engine.native.primitive import native
@@ -165,6 +166,22 @@ def test_a_kernel_comes_back_from_the_cache(tmp_path: Any, monkeypatch: pytest.M
     with mock.patch("carom.engine.native.warp.code.ptx_of", side_effect=AssertionError("compiled again")):
         again = compiled("twice", closed, [0], keep=True)
     assert again == first
+
+
+@emulated
+def test_a_batch_on_a_gpu_is_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowered for CUDA with a driver that only answers: one call for the run of all lanes, and no loop of XLA's."""
+    monkeypatch.setenv("CAROM_CACHE", "off")
+    monkeypatch.setattr("carom.engine.native.warp.code.driver", warp.emulator)
+    monkeypatch.setattr("carom.engine.native.warp.code.load", lambda ptx, name: [driver.Loaded(1, warps=48)])
+    model, state = carom.compile_scene(carom.load("bouncing_ball"))
+    run = jax.jit(lambda lanes: carom.rollout(model, lanes, duration=0.1, frame_dt=0.1))
+    text = run.trace(carom.tile(state, 64)).lower(lowering_platforms=("cuda",)).as_text()
+    calls = re.findall(r"stablehlo\.custom_call @(\w+)", text)
+    assert len(calls) == 1
+    assert calls[0].endswith("_gpu")
+    assert "stablehlo.while" not in text
+    assert "tensor<48x" in text, "an arena for each warp that runs at once"
 
 
 def test_what_a_program_runs_as_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

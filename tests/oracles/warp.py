@@ -42,8 +42,7 @@ EMULATED = Dialect(
 declare void @warp_sync()
 declare i32 @warp_thread()
 declare i64 @warp_number()
-attributes #0 = { nounwind noinline }
-attributes #2 = { nounwind }""",
+attributes #0 = { nounwind noinline }""",
     ("fmod", "fmodf", "erf", "erff"),
 )
 

@@ -16,7 +16,7 @@ class Dialect(NamedTuple):
     warp: instructions that set %warp, i64: the warp's number.
     kernel: what a kernel's definition begins with.
     buffers: the type of its parameter, an array of {count} pointers.
-    head: declarations, and the attributes of functions, #0, and of the kernel, #2.
+    head: declarations, the attributes of functions, #0, and what is to be known of the kernel, `lanes`.
     functions: of C's library, which the target has.
     """
 
@@ -52,5 +52,7 @@ declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 attributes #0 = { nounwind noinline "denormal-fp-math"="preserve-sign,preserve-sign" }
-attributes #2 = { nounwind "nvvm.maxntid"="32" "nvvm.minctasm"="32" }""",  # one warp a block, 32 at once: 64 registers
+; one warp a block, 32 on a multiprocessor: 64 registers a thread
+!nvvm.annotations = !{!2}
+!2 = !{ptr @lanes, !"maxntidx", i32 32, !"minctasm", i32 32}""",
 )

@@ -26,7 +26,7 @@ def kernel_text(
         for line in _given(k, place, size, 1 + len(inputs) + k, HEAD + len(inputs) + k)
     ]  # fmt: skip
     lines = [
-        f"define {dialect.kernel} @lanes({dialect.buffers.format(count=count)} %buffers) #2 {{",
+        f"define {dialect.kernel} @lanes({dialect.buffers.format(count=count)} %buffers) #0 {{",
         "entry:",
         f"  %t = {dialect.thread}",
         *(f"  {line}" for line in dialect.warp),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ WIDTHS = (2, 4, 8, 16, 32)
 _BYTES = {"float": 4, "double": 8, "ptr": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1}
 _TYPE = re.compile(r"<(\d+) x (\w+)>")
 _CONSTANT = re.compile(r"<(\w+ [^\s,<>]+(?:, \w+ [^\s,<>]+)*)>")
+_LABEL = re.compile(r"label %([\w.]+)")
 _SUFFIX = re.compile(r"\.v\d+(?=[fip]\d)")
 _NO_UNROLLING = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}'
 
@@ -82,10 +84,19 @@ class _Spread:
         self.labels: set[str] = set()  # of the function, so far
         self.found: dict[str, _Place] = {}  # where pointers into the arena point to
         self.since: list[_Access] | None = None  # the threads waited last; None: anything may have been
+        self.ways: Counter[str] = Counter()  # that lead to a label
+        self.came: dict[str, list[list[_Access] | None]] = {}  # to a label so far, and what was since then
 
     def text(self, text: str) -> str:
-        for line in text.split("\n"):
-            self._line(line)
+        lines = text.split("\n")
+        for k, line in enumerate(lines):
+            if line.startswith("define"):
+                body = itertools.takewhile(lambda line: line != "}", lines[k:])
+                self.ways = Counter(label for line in body for label in _LABEL.findall(line))
+            if line.endswith(":") and not line.startswith(" "):
+                self._label(line, list(itertools.takewhile(lambda x: x.startswith("  "), lines[k + 1 :])))
+            else:
+                self._line(line)
         tables = [
             f"@spread{k} = internal constant [{len(elements)} x {type}] [{', '.join(f'{type} {x}' for x in elements)}]"
             for (type, elements), k in self.tables.items()
@@ -103,7 +114,7 @@ class _Spread:
         handler = {
             "shufflevector": self._shuffle, "insertelement": self._insert, "extractelement": self._extract,
             "load": self._load, "store": self._store, "call": self._call, "phi": self._phi, "br": self._branch,
-            "getelementptr": self._pointer,
+            "getelementptr": self._pointer, "switch": self._switch,
         }.get(op, self._plain)  # fmt: skip
         handler(result, rest)
 
@@ -112,15 +123,7 @@ class _Spread:
         if line.startswith("define"):
             self.out.append(line.replace("noalias ", ""))
             self.same, self.scalars, self.early, self.phis, self.labels = {}, set(), [], [], set()
-            self.found = {"%A": _Place(), "@tables": _Place(constant=True)}
-        elif line == "entry:":
-            self.out += [line, f"  %warp.t = {self.dialect.thread}"]
-            for w in WIDTHS:
-                self.out.append(f"  %warp.e{w} = and i32 %warp.t, {w - 1}")
-                for n in (1, 2, 4, 8):
-                    self.out.append(f"  %warp.by{w}.{n} = mul i32 %warp.e{w}, {n}")
-                    self.out.append(f"  %warp.A{w}.{n} = getelementptr i8, ptr %A, i32 %warp.by{w}.{n}")
-            self.start, self.since = len(self.out), None
+            self.found, self.came = {"%A": _Place(), "@tables": _Place(constant=True)}, {}
         elif line == "}":
             self.out.append(line)
             for k in self.phis:
@@ -130,12 +133,56 @@ class _Spread:
             if "masked." not in line:
                 plain = _SUFFIX.sub(".", _TYPE.sub(r"\2", line))
                 self.declared.setdefault(plain.split("@")[1].split("(")[0], plain)
-        elif line.endswith(":"):
-            self.out.append(line)
-            self.labels.add(line[:-1])
-            self.since = None
         elif not line.startswith("attributes #0"):
             self.out.append(line)
+
+    def _label(self, line: str, body: list[str]) -> None:
+        """A block begins. body: its lines."""
+        label = line[:-1]
+        if label == "entry":
+            self._entry(line)
+            return
+        came = self.came.get(label, [])
+        self.since = None
+        if len(came) == self.ways[label] and None not in came:
+            self.since = list(dict.fromkeys(access for since in came for access in since or ()))
+        elif len(came) == 1 and self.ways[label] == 2 and label in _LABEL.findall(body[-1]):
+            accesses = self._apart(body)
+            if accesses is not None:  # the threads need not wait in this loop, if they did so before it
+                self.since = came[0]
+                if self.since is None or any(x.meets(y) for x in self.since for y in accesses):
+                    self.out.insert(-1, f"  {self.dialect.sync}")
+                    self.since = []
+        self.out.append(line)
+        self.labels.add(label)
+
+    def _entry(self, line: str) -> None:
+        self.out += [line, f"  %warp.t = {self.dialect.thread}"]
+        for w in WIDTHS:
+            self.out.append(f"  %warp.e{w} = and i32 %warp.t, {w - 1}")
+            for n in (1, 2, 4, 8):
+                self.out.append(f"  %warp.by{w}.{n} = mul i32 %warp.e{w}, {n}")
+                self.out.append(f"  %warp.A{w}.{n} = getelementptr i8, ptr %A, i32 %warp.by{w}.{n}")
+        self.start, self.since = len(self.out), None
+
+    def _apart(self, body: list[str]) -> list[_Access] | None:
+        """What a loop of one block accesses, if no turn of it meets itself or another: what is written is written
+        strip by strip of 32, each element by its thread, and not read otherwise. Else None."""
+        counter = re.fullmatch(r"  (%v\d+) = phi i32 \[ 0, .*", body[0])
+        if counter is None or f"add nuw nsw i32 {counter[1]}, {THREADS}" not in body[-3]:
+            return None
+        trial = _Spread(self.dialect)
+        trial.same, trial.scalars, trial.found = dict(self.same), set(self.scalars), dict(self.found)
+        trial.since = []
+        for line in body[:-1]:
+            trial._line(line)
+        if f"  {self.dialect.sync}" in trial.out or trial.since is None:
+            return None
+        strips = lambda x, y: x.by == y.by and x.together and x.by is not None and x.by[2] == counter[1]  # noqa: E731
+        for x, y in itertools.combinations_with_replacement(trial.since, 2):
+            if (x.writes or y.writes) and x.low < y.high and y.low < x.high and not strips(x, y):
+                return None
+        return trial.since
 
     # registers
 
@@ -411,8 +458,18 @@ class _Spread:
 
     def _branch(self, _: str, rest: str) -> None:
         """A loop is not to be unrolled: assemblers would make many times as much of it."""
-        back = any(label in self.labels for label in re.findall(r"label %([\w.]+)", rest))
+        back = any(label in self.labels for label in _LABEL.findall(rest))
+        self._leaves(rest)
         self.out.append(f"  {rest}, !llvm.loop !0" if back else f"  {rest}")
+
+    def _leaves(self, rest: str) -> None:
+        """Control goes to other blocks."""
+        for label in _LABEL.findall(rest):
+            self.came.setdefault(label, []).append(None if self.since is None else list(self.since))
+
+    def _switch(self, _: str, rest: str) -> None:
+        self._leaves(rest)
+        self.out.append(f"  {rest}")
 
     def _plain(self, result: str, rest: str) -> None:
         if "<" in rest:

@@ -15,13 +15,12 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..types import Unsupported
+from .access import BYTES, Access, Place
 from .dialect import THREADS, Dialect
 
 WIDTHS = (2, 4, 8, 16, 32)
-_BYTES = {"float": 4, "double": 8, "ptr": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1}
 _TYPE = re.compile(r"<(\d+) x (\w+)>")
 _CONSTANT = re.compile(r"<(\w+ [^\s,<>]+(?:, \w+ [^\s,<>]+)*)>")
 _LABEL = re.compile(r"label %([\w.]+)")
@@ -32,41 +31,6 @@ _NO_UNROLLING = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}'
 def spread(text: str, dialect: Dialect) -> str:
     """text: of a program, `void lane(ptr %A)` and its parts."""
     return _Spread(dialect).text(text)
-
-
-class _Place(NamedTuple):
-    """Where a pointer points to.
-
-    bytes: into the arena.
-    type, index: and so many elements of a type further; a register, or "" if it is not the same in all threads.
-    slot: what it does not leave, from byte to byte of the arena.
-    constant: it is no place in the arena, but among constants.
-    """
-
-    bytes: int = 0
-    type: str = "i8"
-    index: str | None = None
-    slot: tuple[int, int] = (0, 1 << 62)
-    constant: bool = False
-
-
-class _Access(NamedTuple):
-    """Of memory since the threads waited last.  low, high: bytes of the arena.  by: which thread's is which element;
-    None: not known.  together: whether no two threads have the same one."""
-
-    low: int
-    high: int
-    by: tuple[object, ...] | None
-    together: bool
-    writes: bool
-
-    def meets(self, other: _Access) -> bool:
-        """Whether a later access must wait. What all threads that look at a place have written there they need not
-        wait to read."""
-        if not (self.writes or other.writes) or self.high <= other.low or other.high <= self.low:
-            return False
-        same = self.by is not None and self.by == other.by
-        return not (same and (self.together or (self.writes and not other.writes)))
 
 
 class _Spread:
@@ -82,10 +46,10 @@ class _Spread:
         self.scalars: set[str] = set()  # registers that are the same in all threads
         self.phis: list[int] = []  # lines that name what is made after them
         self.labels: set[str] = set()  # of the function, so far
-        self.found: dict[str, _Place] = {}  # where pointers into the arena point to
-        self.since: list[_Access] | None = None  # the threads waited last; None: anything may have been
+        self.found: dict[str, Place] = {}  # where pointers into the arena point to
+        self.since: list[Access] | None = None  # the threads waited last; None: anything may have been
         self.ways: Counter[str] = Counter()  # that lead to a label
-        self.came: dict[str, list[list[_Access] | None]] = {}  # to a label so far, and what was since then
+        self.came: dict[str, list[list[Access] | None]] = {}  # to a label so far, and what was since then
 
     def text(self, text: str) -> str:
         lines = text.split("\n")
@@ -123,7 +87,7 @@ class _Spread:
         if line.startswith("define"):
             self.out.append(line.replace("noalias ", ""))
             self.same, self.scalars, self.early, self.phis, self.labels = {}, set(), [], [], set()
-            self.found, self.came = {"%A": _Place(), "@tables": _Place(constant=True)}, {}
+            self.found, self.came = {"%A": Place(), "@tables": Place(constant=True)}, {}
         elif line == "}":
             self.out.append(line)
             for k in self.phis:
@@ -165,7 +129,7 @@ class _Spread:
                 self.out.append(f"  %warp.A{w}.{n} = getelementptr i8, ptr %A, i32 %warp.by{w}.{n}")
         self.start, self.since = len(self.out), None
 
-    def _apart(self, body: list[str]) -> list[_Access] | None:
+    def _apart(self, body: list[str]) -> list[Access] | None:
         """What a loop of one block accesses, if no turn of it meets itself or another: what is written is written
         strip by strip of 32, each element by its thread, and not read otherwise. Else None."""
         counter = re.fullmatch(r"  (%v\d+) = phi i32 \[ 0, .*", body[0])
@@ -328,16 +292,16 @@ class _Spread:
         """An access: the threads wait first, if an earlier one may have been of the same place by another thread.
 
         pointer, type: as they were, of a vector; of a pointer for each thread, the type of an element."""
-        place = self.found.get(pointer, _Place(index=""))
+        place = self.found.get(pointer, Place(index=""))
         if place.constant:
             return
         vector = _TYPE.fullmatch(type)
         width, element = (int(vector[1]), vector[2]) if vector else (1, type)
         low, high = place.slot
         if place.index is None:
-            low, high = place.bytes, place.bytes + width * _BYTES[element]
+            low, high = place.bytes, place.bytes + width * BYTES[element]
         by = None if place.index == "" else (place.bytes, place.type, place.index, width, element)
-        access = _Access(low, high, by, width == THREADS, writes)
+        access = Access(low, high, by, width == THREADS, writes)
         if self.since is None or any(x.meets(access) for x in self.since):
             self.out.append(f"  {self.dialect.sync}")
             self.since = []
@@ -357,7 +321,7 @@ class _Spread:
             if kind.startswith("<"):
                 self.found[result] = before._replace(index="")
             elif not index.startswith("%"):
-                self.found[result] = before._replace(bytes=before.bytes + int(index) * _BYTES[type])
+                self.found[result] = before._replace(bytes=before.bytes + int(index) * BYTES[type])
             else:
                 self.found[result] = before._replace(type=type, index=index if before.index is None else "")
         self._plain(result, rest)
@@ -371,7 +335,7 @@ class _Spread:
         place = self.found.get(pointer)
         if place is None or place.constant or place.index == "":
             return element, self._new(f"getelementptr inbounds {element}, ptr {pointer}, i32 %warp.e{width}")
-        x = f"%warp.A{width}.{_BYTES[element]}"
+        x = f"%warp.A{width}.{BYTES[element]}"
         if place.index:
             x = self._new(f"getelementptr {place.type}, ptr {x}, i32 {place.index}")
         return element, self._new(f"getelementptr i8, ptr {x}, i64 {place.bytes}") if place.bytes else x

@@ -34,12 +34,12 @@ def kernel_of(made: LaneText, dialect: Dialect) -> str:
 
 @dataclasses.dataclass
 class Kernel:
-    """code: PTX, as LLVM wrote it.  arguments, results: how many there are, with the layout and the scratch.
+    """code: PTX, as LLVM wrote it.  arguments, outputs: how many there are, with the layout and the scratch.
     arena: bytes a warp.  opens: for each result, which open argument it is, or None."""
 
     code: bytes
     arguments: int
-    results: int
+    outputs: int
     arena: int
     opens: list[int | None]
     grain: int = 1  # every warp takes one lane at a time
@@ -57,7 +57,7 @@ class Kernel:
                 raise DriverError("NVIDIA's driver was not found")
             for name in CALLED:
                 binding.add_symbol(name, _address(getattr(library, name)))
-            self._handler = Loaded(assemble(launch_text(self.arguments, self.results), target()))
+            self._handler = Loaded(assemble(launch_text(self.arguments, self.outputs), target()))
             on_devices = load(self.code, "lanes")
             for number, one in enumerate(on_devices):
                 self._handler.call("set_function", number, one.function)
@@ -73,7 +73,7 @@ class Kernel:
         return [jax.ShapeDtypeStruct((warps, self.arena + COUNTER), np.uint8)]
 
     def description(self) -> dict[str, Any]:
-        return {"arguments": self.arguments, "results": self.results, "arena": self.arena, "opens": self.opens}
+        return {"arguments": self.arguments, "outputs": self.outputs, "arena": self.arena, "opens": self.opens}
 
 
 def _address(function: Any) -> int | None:

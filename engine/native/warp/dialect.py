@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-THREADS = 32
-
 
 class Dialect(NamedTuple):
     """LLVM's text.

@@ -11,6 +11,8 @@ import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ..arena import THREADS
+
 MOST_DEVICES = 64
 _LOG = 8192  # bytes for what the driver says of a program
 _MULTIPROCESSORS = 16  # attributes of a device
@@ -59,7 +61,7 @@ def load(ptx: bytes, name: str) -> list[Loaded]:
             _did(
                 library, "cuOccupancyMaxActiveBlocksPerMultiprocessor",
                 library.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                    ctypes.byref(blocks), function, 32, ctypes.c_size_t(0)
+                    ctypes.byref(blocks), function, THREADS, ctypes.c_size_t(0)
                 ),
             )  # fmt: skip
             _did(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..arena import THREADS
 from ..handler import HEAD, POISON
-from .dialect import THREADS, Dialect
+from .dialect import Dialect
 
 COUNTER = 256  # bytes before the first arena
 

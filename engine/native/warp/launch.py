@@ -6,8 +6,8 @@ order, the last result being the scratch: as many rows as there are warps.
 
 from __future__ import annotations
 
+from ..arena import THREADS
 from ..handler import API, ARGS, CONTEXT, DATA, METADATA, RESULTS
-from .dialect import THREADS
 from .driver import MOST_DEVICES
 
 _DIMENSIONS = 40  # offset: of a buffer
@@ -55,7 +55,7 @@ def launch_text(arguments: int, results: int) -> str:
         "  %stream = load ptr, ptr %s3",
         "  %r0 = call i32 @cuCtxGetDevice(ptr %device)",
         "  %number = load i32, ptr %device",
-        "  %beyond = icmp uge i32 %number, 64",
+        f"  %beyond = icmp uge i32 %number, {MOST_DEVICES}",
         "  %lost = icmp ne i32 %r0, 0",
         "  %none = or i1 %beyond, %lost",
         "  br i1 %none, label %no.device, label %look",

@@ -16,9 +16,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from ..arena import THREADS
 from ..types import Unsupported
 from .access import BYTES, Access, Place
-from .dialect import THREADS, Dialect
+from .dialect import Dialect
 
 WIDTHS = (2, 4, 8, 16, 32)
 _TYPE = re.compile(r"<(\d+) x (\w+)>")

@@ -20,7 +20,7 @@ from jax import lax
 import carom
 from carom.engine.native import code, paths
 from carom.engine.native.open_arrays import OpenRecord
-from carom.engine.native.primitive import native
+from carom.engine.native.primitive import Program, native
 from carom.engine.native.types import Unsupported
 from carom.engine.native.warp import driver
 from carom.engine.native.warp.code import compiled, kernel_of
@@ -166,6 +166,22 @@ def test_a_kernel_comes_back_from_the_cache(tmp_path: Any, monkeypatch: pytest.M
     with mock.patch("carom.engine.native.warp.code.ptx_of", side_effect=AssertionError("compiled again")):
         again = compiled("twice", closed, [0], keep=True)
     assert again == first
+
+
+def test_a_program_recalls_its_kernel_without_tracing(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAROM_CACHE", str(tmp_path))
+    avals, key = [jax.ShapeDtypeStruct((5, 5), np.float32)], 64 * "a"
+    first = Program("first", lambda x: [x @ x, x[0]], avals, [0], key)
+    assert not first.recall()
+    assert first.kernel is not None
+
+    def refuse(x: Any) -> list[Any]:
+        raise AssertionError("traced again")
+
+    second = Program("second", refuse, avals, [0], key)
+    assert second.recall()
+    assert second.kernel == first.kernel
+    assert second.results == first.results
 
 
 @emulated

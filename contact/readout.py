@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..engine.algebra.vec3 import Vec3
+from ..engine.dynamics.kinematics import fk
 from ..engine.model import Model
 from .contacts import Contacts
-from .picking import summed
+from .picking import picked, summed
 
 
 class ContactImpulses(NamedTuple):
@@ -44,3 +45,19 @@ def contact_impulses(model: Model, contacts: Contacts, p: Vec3) -> ContactImpuls
     along = jnp.where(contacts.active & contacts.is_limit, p.z * contacts.frame.zz, 0)
     normal = over(contacts.pair, [jnp.where(touch, p.z, 0)], n_pairs)[..., 0]
     return ContactImpulses(over(contacts.pair, on_a, n_pairs), links, over(contacts.dof, [along], nv)[..., 0], normal)
+
+
+def link_impulses(model: Model, q: Array, contacts: Contacts, p: Vec3) -> Array:
+    """(..., nl, 6) of impulses p (C, *batch), on A in the contact frames, at the coordinates q (*batch, nq): the moment
+    about each link's origin and the sum, world axes [N m s, N s]. Joints at their limits are not among them."""
+    n, touch = model.topology.n_links, contacts.active & ~contacts.is_limit
+    world = contacts.frame.T @ p
+    origins = jnp.moveaxis(fk(model, q).position, (-2, -1), (0, 1))
+    sums = jnp.zeros((n, 6, *contacts.pair.shape[1:]), q.dtype)
+    for link, on in ((contacts.link_a, world), (contacts.link_b, -world)):
+        row, real = jnp.maximum(link, 0), touch & (link >= 0)
+        origin = picked(origins, row, 1)
+        moment = (contacts.point - Vec3(*(origin[:, k] for k in range(3)))).cross(on)
+        wrench = jnp.stack([jnp.where(real, x, 0) for x in (*moment.xyz, *on.xyz)], 1)
+        sums = sums + summed(wrench, row, n, real)
+    return jnp.moveaxis(sums, (0, 1), (-2, -1))

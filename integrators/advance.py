@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 import jax
 import jax.core
@@ -24,16 +25,25 @@ from .control import Control, Orders, held, told_by
 from .free import fly, run_free
 from .lane_map import over_lanes
 from .motion.forces import Drive
+from .readouts.report import Report, reported, reporting, width
 from .recording import Record
 from .rollout import batched, has_limits
 from .room import Met, in_enough_room
 from .rules import Rules
-from .run import opened, run, run_lane
+from .run import Ran, closed, opened, run, run_lane
+
+Advanced = tuple[State, Array, Array, Array, Report]
 
 TICKS = 1000  # steps tried, for each sixtieth of a second, after which a lane is given up
 
 
+@overload
+def step(model: Model, state: State, *, dt: float, report: None = None, **options: Any) -> State: ...
+@overload
 def step(
+    model: Model, state: State, *, dt: float, report: str | Sequence[str], **options: Any
+) -> tuple[State, Report]: ...
+def step(  # pyright: ignore[reportInconsistentOverload]  # options: all keywords below
     model: Model,
     state: State,
     *,
@@ -51,13 +61,15 @@ def step(
     max_pairs: int | None = None,
     max_ticks: int | None = None,
     clocks: str = "auto",
+    report: str | Sequence[str] | None = None,
     throw: bool = True,
-) -> State:
+) -> State | tuple[State, Report]:
     """The state dt seconds later, of one scene or of a batch: impacts, rests and slides on the way included.
 
     All keywords are those of `carom.rollout`; control and forces are None, (nv,) or (lanes, nv) for the whole of dt, or
     a function.
     It may be jitted, mapped, and differentiated in forward mode: the times of impacts are differentiated too.
+    report: names of what to report of dt, see there; then the result is the state and the report, name -> (...).
     max_ticks: steps tried after which a lane is given up. None: 1000 a sixtieth of a second, at least 1000.
     throw: raise if a lane fails; inside jit nothing is raised, and a lane that fails stays where it failed.
     """
@@ -69,6 +81,7 @@ def step(
     rules = Rules.of(scheme, time_control, law, impacts, resting, limits, *rooms, Rules.max_logged, clocks)
     rules.check(model)
     rules.check_window(window)
+    rules = reporting(rules, report or (), model.topology)
     nv = model.topology.nv
     motors, pushes = held("control", control, nv, state), held("forces", forces, nv, state)
     rows, functions = Orders.of(motors, pushes, 1, nv, state)
@@ -76,47 +89,53 @@ def step(
     interval, longest = number(dt, dtype), number(max_dt, dtype)
     frames = Frames(interval, interval, number(1, jnp.int32))
     given = isinstance(dt, (int, float)) and isinstance(max_dt, (int, float))
-    if given and not model.topology.pairs and not rules.limits:
+    if given and not model.topology.pairs and not rules.limits and not rules.report:
         alone = not (traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, rows))))
         steps = max(1, math.ceil(dt / max_dt - 1e-9))
         handed = model if lanes_of(model) or not available() else packed(model)
-        room = ()
+        room, seen = (), {}
         after, code = _flown((rules.scheme, functions, steps, alone), handed, state, frames, rows)
     else:
         most = max(TICKS, math.ceil(TICKS * 60 * dt)) if given and max_ticks is None else max_ticks or 100 * TICKS
         bounds = longest, number(most, np.int32), *(() if window is None else (number(window, dtype),))
         numbers = packed(model) if available() else model, state, frames, rows, *bounds
 
-        def some(rules: Rules, _: int, lanes: Any) -> tuple[State, Array, Array, Array]:
+        def some(rules: Rules, _: int, lanes: Any) -> Advanced:
             return _advanced(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
 
-        after, code, *room = in_enough_room(some, rules, lambda ran: Met(*ran[1:]))
+        after, code, *room, seen = in_enough_room(some, rules, lambda ran: Met(*ran[1:4]))
     if throw and not isinstance(code, jax.core.Tracer) and not isinstance(after.t, jax.core.Tracer):
         results.raise_for(code, after.t, dict(zip((results.CONTACTS_FULL, results.PAIRS_FULL), room, strict=False)))
-    return after
+    return after if report is None else (after, seen)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _advanced(
     rules: Rules, functions: Drive, model: Packed | Model, state: State, frames: Frames, rows: Any, *bounds: Array
-) -> tuple[State, Array, Array, Array]:
-    """The state, the code, and the contacts and near pairs met (`room.py`).
+) -> Advanced:
+    """The state, the code, the contacts and near pairs met (`room.py`), and the report.
 
     bounds: the longest step [s], the most ticks, how long windows are [s] if there are any."""
 
-    def native(model: Packed | Model, state: State, rows: Any, record: Record) -> tuple[State, Array, Array, Array]:
-        told = jax.tree.map(Open, rows)
-        ran = run_lane((rules, functions), model, state, told, opened(record), frames, *bounds)
-        return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs
+    topology, dt = model.topology, frames.dt
 
-    record = Record.new(state, 1, 0)
+    def ended(ran: Ran) -> Advanced:
+        report: Report = {}
+        if rules.report:
+            report = reported(rules.report, topology, closed(ran.record).readings[..., -1, :], dt)
+        return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs, report
+
+    def native(model: Packed | Model, state: State, rows: Any, record: Record) -> Advanced:
+        told = jax.tree.map(Open, rows)
+        return ended(run_lane((rules, functions), model, state, told, opened(record), frames, *bounds))
+
+    record = Record.new(state, 1, 0, width(rules.report, topology))
     if available():
         return over_lanes(native, model, state, rows, record)
     longest, most, *windows = bounds
     window = windows[0] if windows else None
     told = told_by(rows, functions)
-    ran = run(rules, unpacked(model), state, frames, longest, told, record, most, window=window)
-    return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs
+    return ended(run(rules, unpacked(model), state, frames, longest, told, record, most, window=window))
 
 
 @functools.partial(jax.jit, static_argnums=0)

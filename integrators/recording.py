@@ -27,6 +27,8 @@ WHOLES = (2, 1, 1, 1)  # bodies, pair, dof, code
 class Record(NamedTuple):
     """frames: (*batch, F, nq + nv + 1), q, v and t of each.  floats: (*batch, E, 18) and wholes: (*batch, E, 5), the
     events.  written: (*batch) how many of these rows are real.  missed: (*batch) events there was no row for.
+    readings: (*batch, F, n) sums of what is reported (`readouts/`) before each frame.  sums: (*batch, n) of
+    the time since the last one.  None where nothing is.
     room: () F and E as numbers: a program may be given arrays of any length, and does not ask them."""
 
     frames: Array
@@ -35,16 +37,20 @@ class Record(NamedTuple):
     written: Array
     missed: Array
     room: tuple[Array, Array]
+    readings: Any = None
+    sums: Any = None
 
     @staticmethod
-    def new(state: State, frames: int, max_events: int) -> Record:
-        """Room for so many."""
+    def new(state: State, frames: int, max_events: int, reported: int = 0) -> Record:
+        """Room for so many frames, events, and numbers reported with each frame."""
         batch, dtype = state.t.shape, state.q.dtype
         blank = jnp.zeros((*batch, frames, state.q.shape[-1] + state.v.shape[-1] + 1), dtype)
         floats = jnp.zeros((*batch, max_events, sum(FLOATS)), dtype)
         wholes = jnp.full((*batch, max_events, sum(WHOLES)), -1, jnp.int32)
         none = jnp.zeros(batch, jnp.int32)
-        return Record(blank, floats, wholes, none, none, (jnp.int32(frames), jnp.int32(max_events)))
+        sums = jnp.zeros((*batch, reported), dtype) if reported else None
+        readings = jnp.zeros((*batch, frames, reported), dtype) if reported else None
+        return Record(blank, floats, wholes, none, none, (jnp.int32(frames), jnp.int32(max_events)), readings, sums)
 
     @property
     def logs(self) -> bool:
@@ -55,6 +61,12 @@ class Record(NamedTuple):
         """The state in slot `number` (*batch), or in the last one."""
         room = self.room[0]
         return self._replace(frames=put(self.frames, jnp.minimum(number, room - 1), _frame(state), room))
+
+    def with_readings(self, number: Array, more: Array, reached: Array) -> Record:
+        """With more (*batch, n) added up in slot `number` (*batch), or in the last one, until that frame is reached."""
+        sums, room = self.sums + more, self.room[0]
+        readings = put(self.readings, jnp.minimum(number, room - 1), sums, room)
+        return self._replace(readings=readings, sums=jnp.where(reached[..., None], 0, sums))
 
     def with_impacts(self, t: Array, contacts: Contacts, impacts: Impacts) -> Record:
         """The impacts of a tick, at the time t (*batch); or at the times t (C,) of its contacts: then each goes where

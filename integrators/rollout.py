@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -28,6 +28,7 @@ from .control import Control, Orders, told_by
 from .free import fly, run_free
 from .lane_map import one_by_one, over_lanes
 from .motion.forces import Drive
+from .readouts.report import Report, reported, reporting, width
 from .recording import Events, Record, events_of, frames_of
 from .room import NO_LOG, Log, Met, in_enough_room
 from .rules import Rules
@@ -93,6 +94,8 @@ class Rollout:
     that a lane did not reach are NaN.
     events: every impact.  code: () a `carom.Code`; `why()` says it in words.  stats: what it took.  state: the last
     state; of a run that was given up between frames, islands with clocks of their own may be at different times.
+    report: name -> (frames, ...) of what was asked for with `report=`, of the time that ends with each frame; 0 at the
+    first.
     """
 
     t: Array
@@ -102,6 +105,7 @@ class Rollout:
     code: Array
     stats: Stats
     state: State
+    report: Report = field(default_factory=dict)
 
     def why(self) -> str:
         """What happened, in words: "finished", or a line for each code with its lanes, the time, and what to do."""
@@ -130,6 +134,7 @@ def rollout(
     max_pairs: int | None = None,
     max_impacts: int | None = None,
     clocks: str = "auto",
+    report: str | Sequence[str] = (),
     reverse: bool = False,
     devices: int | Sequence[Any] | None = None,
     chunk: int | None = None,
@@ -169,6 +174,12 @@ def rollout(
         forward, back and to rest apart, each island by a clock of its own; what comes out is the same but for rounding.
         Not with motors, springs, joints, conveyors, windows, functions, derivatives, scheme or law="newton": there all
         go by one. "auto": islands where there are 32 bodies or more.
+    report: names of what to report of the time between frames, one or several, of which nothing is computed where it
+        is not asked for. "contact_forces", "contact_impulses" (frames, links, 6): moment about each link's origin and
+        force of its contacts, world axes; "pair_forces", "pair_impulses" (frames, pairs, 3): of each pair of shapes on
+        the first; "joint_forces", "joint_impulses" (frames, links, 6): what each joint transmits to its link. Forces
+        [N, N m] are means over the time between frames of what acts smoothly, impulses [N s, N m s] sums of the
+        impacts in it.
     reverse: make room for derivatives in reverse mode (`jax.grad`); forward mode needs none. The run is a loop of just
         max_ticks turns then, which must be given, and remembers 2 sqrt(max_ticks) of them. See docs/derivatives.md.
     devices: that the lanes are spread over: a list, or so many. None: all that jax has here, if each gets a lane.
@@ -188,16 +199,19 @@ def rollout(
         raise ValueError("rollout: reverse is for derivatives, which a run in windows has not: leave out one of them")
     if reverse and resting == "microcollisions":
         raise ValueError('rollout: reverse needs resting="solve" or "penalty"; trains of micro-collisions have no end')
+    if reverse and report:
+        raise ValueError("rollout: a report has no derivative in reverse mode: leave out report or reverse")
     state = batched(model, state)
     limits = has_limits(model)
     rooms = (max_contacts, max_pairs, max_impacts)
     rules = Rules.of(scheme, time_control, law, impacts, resting, limits, *rooms, Rules.max_logged, clocks)
     rules.check(model)
     rules.check_window(window)
+    rules = reporting(rules, report, model.topology)
     frames = Frames.of(intervals_of(times, frame_dt), state.q.dtype)
     orders = Orders.of(control, forces, len(times) - 1, model.topology.nv, state)
     static: tuple[Any, ...]
-    if model.topology.pairs or rules.limits:
+    if model.topology.pairs or rules.limits or rules.report:
         ticks = min(1000 * len(times), WHOLE) if max_ticks is None else max_ticks
         program, static = _with_contacts, (orders.functions, len(times), max_ticks if reverse else None)
         windows = () if window is None else (number(window, state.q.dtype),)
@@ -257,7 +271,9 @@ def _with_contacts(
     window: Array | None = None,
 ) -> Rollout:
     rules, room, functions, slots, turns = static
-    record = Record.new(state, slots, room)
+    topology = model.topology
+    numbers = width(rules.report, topology)
+    record = Record.new(state, slots, room, numbers)
 
     def native(model: Packed | Model, state: State, rows: Drive, record: Record) -> Ran:
         told, log = jax.tree.map(Open, rows), opened(record)
@@ -265,7 +281,7 @@ def _with_contacts(
         return ran._replace(record=closed(ran.record))
 
     def reversible(model: Model, state: State, rows: Drive) -> Ran:
-        record, most = Record.new(state, slots, room), max_ticks if turns is None else turns
+        record, most = Record.new(state, slots, room, numbers), max_ticks if turns is None else turns
         told, back = told_by(rows, functions), turns is not None
         return run(rules, model, state, frames, max_dt, told, record, most, back, window=window)
 
@@ -273,13 +289,17 @@ def _with_contacts(
         ran = over_lanes(native, model, state, rows, record)
     else:
         ran = one_by_one(reversible, unpacked(model), state, rows)
-    t, q, v = frames_of(model.topology, ran.record, ran.reached)
+    t, q, v = frames_of(topology, ran.record, ran.reached)
+    report = {}
+    if rules.report:
+        dt = jnp.diff(t, axis=-1, prepend=t[..., :1])
+        report = reported(rules.report, topology, ran.record.readings + 0 * t[..., None], dt)
     counts, turns = ran.counts, jnp.maximum(ran.turns, 1)
     stats = Stats(
         counts.ticks, counts.rollbacks, counts.impacts, counts.resting, counts.depth, counts.ticks / turns,
         counts.contacts, counts.pairs, counts.windows,
     )  # fmt: skip
-    return Rollout(t, q, v, events_of(ran.record, rules.law), ran.code, stats, ran.state)
+    return Rollout(t, q, v, events_of(ran.record, rules.law), ran.code, stats, ran.state, report)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -34,7 +34,8 @@ class Rules:
     "sequential" or "simultaneous".  resting: "solve", "microcollisions" or "penalty".
     limits: whether any joint has limits.  max_contacts, max_pairs: room, None for the defaults.  max_impacts: of one
     instant.  max_logged: of these, None for all.  clocks: "one" for all bodies, "islands": one for each island of those
-    that cannot meet for a while, or "auto": that where it pays (`cut.py`).
+    that cannot meet for a while, or "auto": that where it pays (`cut.py`).  report: names of what is reported besides
+    states and impacts (`readouts/`); where there is any, all impacts are handed on and all bodies go by one clock.
     """
 
     scheme: str = "exact"
@@ -48,6 +49,7 @@ class Rules:
     max_impacts: int | None = None
     max_logged: int | None = 64
     clocks: str = "auto"
+    report: tuple[str, ...] = ()
 
     def paced(self, model: Model, h: Array) -> Model:
         """The model with the speed below which contacts rest in steps of length h [s]: some ways to rest need more."""

@@ -27,6 +27,7 @@ from .cut import may_be_cut, together
 from .lanes import Counts, Lane
 from .motion.forces import Drive
 from .prepare import Told
+from .readouts.report import readings
 from .recording import Record
 from .rules import Rules
 from .sleep import may_sleep, slept
@@ -87,6 +88,9 @@ def run(
             record = stop_gradient(ticked).logged(stop_gradient(record))._replace(frames=kept)
         else:
             record = ticked.logged(record)
+        if rules.report:
+            more = readings(rules.report, model, lane, ticked)
+            record = record.with_readings(number, more, ticked.lane.clock.frame > number)
         after = slept(model, ticked.lane, record, frames, told, max_dt) if sleeps else (ticked.lane, record)
         return turns + 1, *after
 
@@ -122,7 +126,7 @@ def run_lane(
     `opened` makes them, and so is the result's record."""
     rules, functions = static
     record, rows = closed(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
-    sleeps = may_sleep(model.topology, functions)
+    sleeps = may_sleep(model.topology, functions) and not rules.report
     cuts = may_be_cut(rules, model.topology) and functions == Drive() and window is None and not differentiated()
     ran = run(
         rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, max_ticks, sleeps=sleeps,
@@ -133,9 +137,11 @@ def run_lane(
 
 def opened(record: Record) -> Record:
     """With arrays of any length."""
-    frames, floats, wholes = (OpenRecord(x) for x in (record.frames, record.floats, record.wholes))
     return record._replace(
-        frames=frames, floats=floats if record.logs else record.floats, wholes=wholes if record.logs else record.wholes
+        frames=OpenRecord(record.frames),
+        floats=OpenRecord(record.floats) if record.logs else record.floats,
+        wholes=OpenRecord(record.wholes) if record.logs else record.wholes,
+        readings=None if record.readings is None else OpenRecord(record.readings),
     )
 
 

@@ -1,0 +1,1 @@
+"""Readouts: what a run reports of the time between its frames, besides the states at them."""

@@ -1,0 +1,82 @@
+"""Reports: the quantities that somebody asked for by name, summed up while a run goes on, and as arrays at its end."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...engine.model import Model
+from ...engine.topology import Topology
+from ..lanes import Lane
+from ..rules import Rules
+from ..step import Ticked
+from .passage import passage
+from .quantities import QUANTITIES, Quantity
+
+Report = dict[str, Any]
+
+
+def reporting(rules: Rules, report: str | Sequence[str], topology: Topology) -> Rules:
+    """The rules of a run that reports these: all impacts are handed on, and all bodies go by one clock."""
+    names = checked(report, topology)
+    if not names:
+        return rules
+    if rules.clocks == "islands":
+        raise ValueError('report needs clocks="one" or "auto": what islands do between frames is not added up')
+    return dataclasses.replace(rules, report=names, max_logged=None, clocks="one")
+
+
+def checked(report: str | Sequence[str], topology: Topology) -> tuple[str, ...]:
+    """The names, each once and known."""
+    names = (report,) if isinstance(report, str) else tuple(dict.fromkeys(report))
+    for name in names:
+        if name not in QUANTITIES:
+            near = get_close_matches(str(name), QUANTITIES, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(QUANTITIES)}"
+            raise ValueError(f"report has {name!r}, which is no quantity: {hint}")
+    if topology.loops and any(name.startswith("joint_") for name in names):
+        raise ValueError(
+            "report: joint forces of a scene with loops are not reported, for part of them passes through the loops; "
+            "carom.loop_wrenches and carom.joint_wrenches give them at a state"
+        )
+    return names
+
+
+def width(names: Sequence[str], topology: Topology) -> int:
+    """Numbers a frame."""
+    return sum(size for _, _, size in _columns(names, topology))
+
+
+def readings(names: Sequence[str], model: Model, lane: Lane, ticked: Ticked) -> Array:
+    """(*batch, width) what a tick adds.  lane: before it."""
+    step = passage(model, lane, ticked)
+    batch = step.h.shape
+    rows = [
+        jnp.broadcast_to(quantity.of(model, step), (*batch, *quantity.shape(model.topology))).reshape(*batch, size)
+        for _, quantity, size in _columns(names, model.topology)
+    ]
+    return jnp.concatenate(rows, -1)
+
+
+def reported(names: Sequence[str], topology: Topology, sums: Array, dt: Array) -> Report:
+    """The arrays (..., *shape) by name, of sums (..., width) over times dt (...) [s]; where that is 0 they are 0."""
+    report: Report = {}
+    parts = jnp.split(sums, np.cumsum([size for _, _, size in _columns(names, topology)])[:-1], -1) if names else []
+    time = jnp.where(dt == 0, 1, dt)[..., None]
+    for (name, quantity, _), part in zip(_columns(names, topology), parts, strict=True):
+        part = part / time if quantity.mean else part
+        report[name] = part.reshape(*part.shape[:-1], *quantity.shape(topology))
+    return report
+
+
+def _columns(names: Sequence[str], topology: Topology) -> Iterator[tuple[str, Quantity, int]]:
+    for name in names:
+        quantity = QUANTITIES[name]
+        yield name, quantity, math.prod(quantity.shape(topology))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -47,9 +47,35 @@ def contact_impulses(model: Model, contacts: Contacts, p: Vec3) -> ContactImpuls
     return ContactImpulses(over(contacts.pair, on_a, n_pairs), links, over(contacts.dof, [along], nv)[..., 0], normal)
 
 
-def link_impulses(model: Model, q: Array, contacts: Contacts, p: Vec3) -> Array:
-    """(..., nl, 6) of impulses p (C, *batch), on A in the contact frames, at the coordinates q (*batch, nq): the moment
-    about each link's origin and the sum, world axes [N m s, N s]. Joints at their limits are not among them."""
+class Pushed(NamedTuple):
+    """Impulses of contacts between shapes, world axes.
+
+    links: (nl, 6, *batch) on each link: moment about its origin and impulse [N m s, N s].
+    pairs: (np, 3, *batch) on A of each row of `topology.pairs` [N s].
+    """
+
+    links: Array
+    pairs: Array
+
+    @staticmethod
+    def none(model: Model, like: Array) -> Pushed:
+        """like: (*batch)."""
+        topology = model.topology
+        rows = (topology.n_links, 6), (len(topology.pairs), 3)
+        return Pushed(*(jnp.zeros((*own, *like.shape), like.dtype) for own in rows))
+
+    @staticmethod
+    def by(model: Model, q: Array, contacts: Contacts, p: Any) -> Pushed:
+        """By impulses p (C, *batch), on A in the contact frames, at the coordinates q (*batch, nq)."""
+        pairs = contact_impulses(model, contacts, p).pair
+        return Pushed(_link_impulses(model, q, contacts, p), jnp.moveaxis(pairs, (-2, -1), (0, 1)))
+
+    def __add__(self, other: Pushed) -> Pushed:  # type: ignore[override]
+        return Pushed(self.links + other.links, self.pairs + other.pairs)
+
+
+def _link_impulses(model: Model, q: Array, contacts: Contacts, p: Vec3) -> Array:
+    """(nl, 6, *batch)"""
     n, touch = model.topology.n_links, contacts.active & ~contacts.is_limit
     world = contacts.frame.T @ p
     origins = jnp.moveaxis(fk(model, q).position, (-2, -1), (0, 1))
@@ -60,4 +86,4 @@ def link_impulses(model: Model, q: Array, contacts: Contacts, p: Vec3) -> Array:
         moment = (contacts.point - Vec3(*(origin[:, k] for k in range(3)))).cross(on)
         wrench = jnp.stack([jnp.where(real, x, 0) for x in (*moment.xyz, *on.xyz)], 1)
         sums = sums + summed(wrench, row, n, real)
-    return jnp.moveaxis(sums, (0, 1), (-2, -1))
+    return sums

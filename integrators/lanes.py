@@ -15,6 +15,7 @@ from jax import Array
 from ..collision.passage import Rooms
 from ..contact.contacts import Contacts
 from ..contact.curvature import Course
+from ..contact.readout import Pushed
 from ..contact.rows import Rows
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import trees_of
@@ -53,18 +54,21 @@ class Correction(NamedTuple):
 
     shift, kick: (T + 1, w, *batch) displacement and change of velocity, in tree blocks.
     times: of each clock how often that was looked for.
+    pushed: by which contacts the velocity changes; None where no run reports it.
     """
 
     shift: Array
     kick: Array
     times: Array
+    pushed: Pushed | None = None
 
     @staticmethod
-    def none(model: Model, t: Array, left: Array) -> Correction:
-        """Of a lane at the time t (*batch), whose clocks have some time left."""
+    def none(model: Model, t: Array, left: Array, reports: bool) -> Correction:
+        """Of a lane at the time t (*batch), whose clocks have some time left.  reports: whether the run does."""
         trees = trees_of(model.topology)
         still = jnp.zeros((trees.n + 1, trees.w, *t.shape), t.dtype)
-        return Correction(still, still, jnp.zeros(left.shape, jnp.int32))
+        none = Pushed.none(model, t.astype(still.dtype)) if reports else None
+        return Correction(still, still, jnp.zeros(left.shape, jnp.int32), none)
 
 
 class Window(NamedTuple):

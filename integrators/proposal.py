@@ -10,12 +10,13 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..contact.contacts import tangents
+from ..contact.contacts import Contacts, tangents
 from ..contact.determine import phases, surface_velocity
 from ..contact.events import Together
 from ..contact.grips import Grips, grips_of, held, holding, locked, part_until_stop
+from ..contact.readout import Pushed
 from ..contact.resting.models import resting_named
-from ..contact.resting.solve import Midway, stopped
+from ..contact.resting.solve import Midway, Rest, stopped
 from ..contact.rows import Rows, applied, inverse_at, relative, rows_of
 from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.vec3 import Vec3
@@ -40,7 +41,7 @@ class Proposal(NamedTuple):
     state: at its end.
     spread: (*batch, nv) the joint impulses spread over the step, of resting contacts, of joints that slide, and from
     outside; None if there are none [N m s, N s].
-    impulse: (C, *batch) of the resting contacts the step began with, in their frames [N s].
+    impulse: (C, *batch) of the resting contacts the step began with, in their frames midway [N s].
     resting: (C, *batch) which those are.  rests: of each clock, whether any is.
     part: of each clock, of the step, after which the first slide stops; 1 if none does.
     code: (*batch).
@@ -51,6 +52,8 @@ class Proposal(NamedTuple):
     window: (*batch) whether it is a window.  struck: what that began with.  None where there are no windows.
     left: (*batch) by how much contacts' velocities are off the law [m/s].
     start: (*batch, nv) velocities it began with, after what was stopped or struck at its start.
+    pushed: by which contacts all through the step, before it was put right.  first: by which ones at its start.  None
+    where no run reports it.
     """
 
     h: Array
@@ -69,6 +72,8 @@ class Proposal(NamedTuple):
     struck: Together | None = None
     left: Any = None
     start: Any = None
+    pushed: Pushed | None = None
+    first: Pushed | None = None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -138,7 +143,18 @@ def _tried(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | Non
         part = jnp.minimum(part, slid)
     seen = carried.impulse, resting, clocks.any(rows.tree, resting), part, carried.code, stuck, stops
     left = jnp.broadcast_to(carried.left, carried.code.shape).astype(h.dtype)
-    return Proposal(h, after, spread, *seen, after, carried.spread, window, carried.struck, left, start)
+    pushed, first = (None, None) if midway.point is None else _pushed(model, lane, h, contacts, midway, carried)
+    last = window, carried.struck, left, start, pushed, first
+    return Proposal(h, after, spread, *seen, after, carried.spread, *last)
+
+
+def _pushed(
+    model: Model, lane: Lane, h: Array, contacts: Contacts, midway: Midway, carried: Rest
+) -> tuple[Pushed, Pushed]:
+    """Of a step: by which contacts all through it, and at its start."""
+    q, v = lane.ready.state.q, lane.ready.state.v
+    half, there = lane.clocks.along(model, q, v, h * 0.5), contacts._replace(frame=midway.frame, point=midway.point)
+    return Pushed.by(model, half, there, carried.impulse), Pushed.by(model, q, contacts, carried.first)
 
 
 def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Proposal]:
@@ -177,7 +193,8 @@ def _midway(
         implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
         implicit = implicit | stopped(model, contacts, u_n).any(0)  # which changes how joints move
         grips = grips_of(model, ready.told.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
-    return Midway(rows_of(model, q, moved, inverse), course.b * half, frame), grips
+    told = point if rules.report else None
+    return Midway(rows_of(model, q, moved, inverse), course.b * half, frame, told), grips
 
 
 def _put_right(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:

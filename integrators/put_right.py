@@ -25,6 +25,7 @@ from ..contact.cone.least import least as least_of_few
 from ..contact.contacts import Contacts
 from ..contact.curvature import courses
 from ..contact.grips import locked
+from ..contact.readout import Pushed
 from ..contact.rows import Rows, applied, relative, rows_of
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
@@ -47,7 +48,7 @@ class _Put(NamedTuple):
 
     turns: how many were tried.  normal: (C, *batch) contacts whose gaps it changes by as much as is wanted.
     off: (C, *batch) by how much their gaps are off [m].  goes_on: whether others were pushed in, and it is tried again.
-    shift, kick: (T + 1, w, *batch).
+    shift, kick: (T + 1, w, *batch).  p: (C, *batch) impulses of the kick [N s].
     """
 
     turns: Array
@@ -56,6 +57,7 @@ class _Put(NamedTuple):
     goes_on: Array
     shift: Array
     kick: Array
+    p: Vec3
 
 
 def corrected(
@@ -96,11 +98,15 @@ def corrected(
         # M kick = J^T p
         gains = clocks.total(rows.tree, p.dot(u + relative(rows, kick) * 0.5)) > 0
         kick = clocks.either(gains, jnp.zeros_like(kick), kick)
-        return _Put(x.turns + 1, x.normal | new, off, new.any() & (x.turns < PUSHED), shift + more, kick)
+        p = jax.tree.map(lambda c: jnp.where(clocks.of_contacts(rows.tree, gains), 0, c), p)
+        return _Put(x.turns + 1, x.normal | new, off, new.any() & (x.turns < PUSHED), shift + more, kick, p)
 
-    start = _Put(jnp.int32(0), missed.normal, missed.gap, jnp.bool_(True), still, still)
+    start = _Put(jnp.int32(0), missed.normal, missed.gap, jnp.bool_(True), still, still, Vec3(none, none, none))
     end = jax.lax.while_loop(lambda x: x.goes_on, put, start)
-    return Correction(before.shift + end.shift, before.kick + end.kick, before.times + 1)
+    pushed = before.pushed
+    if pushed is not None:
+        pushed = pushed + Pushed.by(model, tried.state.q, contacts, end.p)
+    return Correction(before.shift + end.shift, before.kick + end.kick, before.times + 1, pushed)
 
 
 def _curved(model: Model, end: State, contacts: Contacts, rows: Rows, shift: Array, kick: Array) -> tuple[Array, Array]:

@@ -158,6 +158,6 @@ def first_lane(
     if window is not None:
         window = jnp.broadcast_to(window, state.t.shape).astype(state.t.dtype)
     windows = None if window is None else Window(window, no == 0, state.t, no > 0)
-    search = Search.new(clock.left, Correction.none(model, state.t, clock.left), windows)
+    search = Search.new(clock.left, Correction.none(model, state.t, clock.left, bool(rules.report)), windows)
     lane = Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0, island, clocks)
     return lane._replace(tried=kept(rules, model, lane))

@@ -56,21 +56,24 @@ class Midway(NamedTuple):
     rows: theirs.
     left: (C, *batch) what u still gains from there on because J turns, half of h dJ/dt v, in these frames [m/s].
     frame: (C, *batch) their frames there.
+    point: (C, *batch) where they are [m]; None where nobody asks what is pushed where.
     """
 
     rows: Rows
     left: Vec3
     frame: Mat3
+    point: Vec3 | None = None
 
 
 class Rest(NamedTuple):
     """What resting contacts do to a step.
 
     v: (*batch, nv) velocities to start the step with.  spread: (*batch, nv) joint impulses to spread over it
-    [N m s, N s].  impulse: (C, *batch) of each contact on A, in its frame, both parts together [N s].
+    [N m s, N s].  impulse: (C, *batch) of each contact on A, spread over it, in its frame midway [N s].
     code: (*batch).  grip: (G, *batch) impulses of what holds joints [N m s, N s]; None where nothing may.
     struck: what was struck at the start of a window; None where there are no windows.
     left: (*batch) by how much velocities at its end are off the law [m/s].
+    first: (C, *batch) what stopped at its start was stopped by, in the contacts' frames [N s]; None where nobody asks.
     """
 
     v: Array
@@ -80,6 +83,7 @@ class Rest(NamedTuple):
     grip: Array | None = None
     struck: Together | None = None
     left: Array | float = 0.0
+    first: Vec3 | None = None
 
 
 class _Found(NamedTuple):
@@ -91,7 +95,7 @@ class _Found(NamedTuple):
     grip: (G, *batch) the same of grips, None where there are none.
     slides: (C, *batch) bool, contacts whose friction is to oppose their slip halfway.
     code: (*batch).  left: (*batch) of the last stage [m/s].
-    early: of windows; None where there are none.
+    early: of windows; None where there are none.  first: p of stage 0; None where nobody asks.
     """
 
     stage: Array
@@ -102,6 +106,7 @@ class _Found(NamedTuple):
     code: Array
     left: Array
     early: Early | None = None
+    first: Vec3 | None = None
 
 
 def solve(
@@ -144,7 +149,7 @@ def solve(
 
     def instant(given: Any, so_far: _Found) -> _Found:
         model, contacts, rows, midway, grips, change, goal, faint, resting, touching, ahead = given
-        stage, V, _, grip, slides, code, _, early = so_far
+        stage, V, _, grip, slides, code, _, early, first = so_far
         step = stage > 0  # else the instant at which it starts
         u = midway.frame @ (contacts.frame.T @ relative(rows, V))
         here: Rows = up_to_the_last(_either, contacts.active, step, (midway.rows, rows), AT_ONCE)
@@ -168,7 +173,9 @@ def solve(
         after = relative(here, solved.V)
         slides = (stage == 1) & resting & _slides_through(model, contacts.friction, u, after, p)
         code, left = gravest(code, solved.code), solved.left
-        found = _Found(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, code, left)
+        if first is not None:
+            first = jax.tree.map(lambda old, new: jnp.where(step, old, new), first, p)
+        found = _Found(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, code, left, None, first)
         if early is None or ahead is None:
             return found
         early, again = early.after(step, ahead, Together(u, after, p))
@@ -178,16 +185,18 @@ def solve(
     begin = jnp.where(stops.any(), 0, 1)
     early = None if window is None else Early.none(none)
     code, left = jnp.zeros_like(contacts.code), jnp.zeros(contacts.code.shape, V.dtype)
-    start = _Found(begin, V, Vec3(none, none, none), grip, now.resting & False, code, left, early)
+    nothing = Vec3(none, none, none)
+    first = None if midway.point is None else nothing
+    start = _Found(begin, V, nothing, grip, now.resting & False, code, left, early, first)
     given = model, contacts, rows, midway, grips, change, goal, faint, resting, touching, ahead
     most = 3 if window is None else 4
     end = loop(most, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), instant, given, start)
-    _, V, p, grip, _, code, left, early = end
+    _, V, p, grip, _, code, left, early, first = end
     spread = joint_impulses(midway.rows, p, trees.n + 1)
     if grips is not None:
         spread = spread + joint_impulses(grips.rows, Vec3(grip, grip * 0, grip * 0), trees.n + 1)
     struck = None if early is None else early.struck
-    return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip, struck, left)
+    return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip, struck, left, first)
 
 
 def _either(step: Array, both: tuple[Rows, Rows]) -> Rows:

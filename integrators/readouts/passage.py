@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...contact.contacts import Contacts
 from ...contact.picking import summed
+from ...contact.readout import Pushed
 from ...engine.algebra.vec3 import Vec3
 from ...engine.dynamics.kinematics import integrate_q
 from ...engine.model import Model
@@ -18,13 +19,13 @@ from ..lanes import Lane
 from ..step import Ticked
 
 
-class Push(NamedTuple):
-    """Impulses p (C, *batch) of contacts on their bodies A, in the contact frames, at the coordinates q (*batch, nq)
-    [N s]; those of contacts that push nothing are 0."""
+class Jump(NamedTuple):
+    """An instant of impacts: what contacts pushed, at the coordinates q (*batch, nq), and the change of velocity dv
+    (*batch, nv)."""
 
     q: Array
-    contacts: Contacts
-    p: Vec3
+    dv: Array
+    pushed: Pushed
 
 
 class Passage(NamedTuple):
@@ -34,7 +35,6 @@ class Passage(NamedTuple):
     q: (*batch, nq), v: (*batch, nv) midway.  dv: (*batch, nv) change of velocity from its start to its end, without
     the impacts there.
     rest: what resting contacts pushed.
-    jumps: each instant of impacts: what contacts pushed, and (*batch, nv) the change of velocity.
     """
 
     h: Array
@@ -43,43 +43,43 @@ class Passage(NamedTuple):
     q: Array
     v: Array
     dv: Array
-    rest: Push
-    jumps: tuple[tuple[Push, Array], ...]
+    rest: Pushed
+    jumps: tuple[Jump, ...]
 
 
 def passage(model: Model, lane: Lane, ticked: Ticked) -> Passage:
     """lane: before the tick."""
     tried, start, end = ticked.tried, lane.ready.state, ticked.lane.ready.state
-    counts = ticked.lane.counts
+    counts, correction = ticked.lane.counts, lane.search.correction
     accepted = (counts.ticks > lane.counts.ticks) & (counts.rollbacks == lane.counts.rollbacks)
     moves = accepted & ~lane.fresh
-    began, h = _only(moves, tried.start, start.v), jnp.where(moves, tried.h, 0)
-    ended = _only(moves, tried.state.v, start.v)
-    dv, middle = ended - began, (ended + began) / 2
+    early = moves & False if tried.window is None else moves & tried.window
+    began, ended = _only(early, tried.start, start.v), _only(moves, tried.state.v, start.v)
+    h, dv, middle = jnp.where(moves, tried.h, 0), ended - began, (ended + began) / 2
     q = integrate_q(model, start.q, middle, h / 2)
-    rest = Push(start.q, lane.ready.contacts, _only(moves, tried.impulse, _zero(tried.impulse)))
-    jumps = [(_struck(end.q, accepted, ticked), jnp.where(accepted[..., None], end.v - tried.state.v, 0))]
-    if tried.struck is not None and tried.window is not None:
-        early = moves & tried.window
-        p = _only(early, tried.struck.p, _zero(tried.struck.p))
-        jumps.append((Push(start.q, lane.ready.contacts, p), began - start.v))
+    # what is stopped at the start is part of the step, but where that is a window
+    parts = (moves, tried.pushed), (moves & ~early, tried.first), (moves & (correction.times > 0), correction.pushed)
+    rest = functools.reduce(Pushed.__add__, (_where(*part) for part in parts))
+    struck = Pushed.by(model, end.q, ticked.contacts, _struck(accepted, ticked))
+    jumps = [Jump(end.q, jnp.where(accepted[..., None], end.v - tried.state.v, 0), struck)]
+    if tried.window is not None:
+        jumps.append(Jump(start.q, began - start.v, _where(early, tried.first)))
     return Passage(h, start, end, q, middle, dv, rest, tuple(jumps))
 
 
-def _struck(q: Array, accepted: Array, ticked: Ticked) -> Push:
-    """Impacts at the end of the tick."""
+def _struck(accepted: Array, ticked: Ticked) -> Vec3:
+    """(C, *batch) impulses of the impacts at the end of the tick."""
     impacts, contacts = ticked.impacts, ticked.contacts
     real = (impacts.contact >= 0) & accepted
     row = jnp.maximum(impacts.contact, 0)
-    p = jax.tree.map(lambda x: summed(jnp.where(real, x, 0), row, len(contacts.pair)), impacts.impulse)
-    return Push(q, contacts, p)
+    return jax.tree.map(lambda x: summed(jnp.where(real, x, 0), row, len(contacts.pair)), impacts.impulse)
 
 
-def _only(yes: Array, new: Any, old: Any) -> Any:
-    """(*batch, n), or (C, *batch) in a Vec3."""
-    wide = (lambda x: yes[..., None]) if isinstance(new, Array) else (lambda x: yes)
-    return jax.tree.map(lambda x, y: jnp.where(wide(x), x, y), new, old)
+def _only(yes: Array, new: Array, old: Array) -> Array:
+    """(*batch, n) the new ones where yes (*batch)."""
+    return jnp.where(yes[..., None], new, old)
 
 
-def _zero(v: Vec3) -> Vec3:
-    return jax.tree.map(jnp.zeros_like, v)
+def _where(yes: Array, pushed: Any) -> Pushed:
+    """Nothing but where yes (*batch)."""
+    return jax.tree.map(lambda x: jnp.where(yes, x, 0), pushed)

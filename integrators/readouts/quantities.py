@@ -6,17 +6,18 @@ there. Both together are all that was handed over.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
-from ...contact.readout import contact_impulses, link_impulses
+from ...contact.readout import Pushed
 from ...engine.dynamics.wrenches import joint_wrenches
 from ...engine.model import Model
 from ...engine.topology import Topology
-from .passage import Passage, Push
+from .passage import Passage
 
 
 class Quantity(NamedTuple):
@@ -36,16 +37,13 @@ def _pairs(topology: Topology) -> tuple[int, ...]:
     return len(topology.pairs), 3
 
 
-def _on_links(model: Model, push: Push) -> Array:
-    return link_impulses(model, *push)
+def _lanes_first(x: Array) -> Array:
+    return jnp.moveaxis(x, (0, 1), (-2, -1))
 
 
-def _on_pairs(model: Model, push: Push) -> Array:
-    return contact_impulses(model, push.contacts, push.p).pair
-
-
-def _of_jumps(on: Callable[[Model, Push], Array]) -> Callable[[Model, Passage], Array]:
-    return lambda model, step: sum((on(model, push) for push, _ in step.jumps), start=jnp.zeros(()))
+def _jumped(step: Passage) -> Pushed:
+    first, *others = (jump.pushed for jump in step.jumps)
+    return functools.reduce(Pushed.__add__, others, first)
 
 
 def joint_forces(model: Model, step: Passage) -> Array:
@@ -53,24 +51,23 @@ def joint_forces(model: Model, step: Passage) -> Array:
     h = step.h[..., None]
     moves = h > 0
     part = jnp.where(moves, h, 1)
-    rest = _on_links(model, step.rest) / part[..., None]
-    wrench = joint_wrenches(model, step.q, step.v, step.dv / part, rest)
+    wrench = joint_wrenches(model, step.q, step.v, step.dv / part, _lanes_first(step.rest.links) / part[..., None])
     return jnp.where(moves[..., None], wrench * h[..., None], 0)
 
 
 def joint_impulses(model: Model, step: Passage) -> Array:
-    """Impulse through each joint: what its links beyond need for their jump, less what contacts give them."""
+    """Impulse through each joint: what the links beyond it need for their jump, less what contacts give them."""
     weightless: Any = model.replace(gravity=jnp.zeros_like(model.gravity))
     still = jnp.zeros_like(step.v)
-    each = [joint_wrenches(weightless, push.q, still, jump, _on_links(model, push)) for push, jump in step.jumps]
-    return sum(each, start=jnp.zeros(()))
+    each = [joint_wrenches(weightless, x.q, still, x.dv, _lanes_first(x.pushed.links)) for x in step.jumps]
+    return functools.reduce(jnp.add, each)
 
 
 QUANTITIES = {
-    "contact_forces": Quantity(_links, lambda model, step: _on_links(model, step.rest), True),
-    "contact_impulses": Quantity(_links, _of_jumps(_on_links), False),
-    "pair_forces": Quantity(_pairs, lambda model, step: _on_pairs(model, step.rest), True),
-    "pair_impulses": Quantity(_pairs, _of_jumps(_on_pairs), False),
+    "contact_forces": Quantity(_links, lambda _, step: _lanes_first(step.rest.links), True),
+    "contact_impulses": Quantity(_links, lambda _, step: _lanes_first(_jumped(step).links), False),
+    "pair_forces": Quantity(_pairs, lambda _, step: _lanes_first(step.rest.pairs), True),
+    "pair_impulses": Quantity(_pairs, lambda _, step: _lanes_first(_jumped(step).pairs), False),
     "joint_forces": Quantity(_links, joint_forces, True),
     "joint_impulses": Quantity(_links, joint_impulses, False),
 }

@@ -30,6 +30,8 @@ def reporting(rules: Rules, report: str | Sequence[str], topology: Topology) -> 
         return rules
     if rules.clocks == "islands":
         raise ValueError('report needs clocks="one" or "auto": what islands do between frames is not added up')
+    if rules.resting != "solve":
+        raise ValueError(f"report needs resting='solve', not {rules.resting!r}, which does not say what it pushes")
     return dataclasses.replace(rules, report=names, max_logged=None, clocks="one")
 
 

@@ -205,7 +205,7 @@ def test_a_step_put_right_misses_next_to_nothing(root):
     )
     tried: Any = SimpleNamespace(held=None, state=carom.State(q, v, state.t))
     put = functools.partial(put_right.corrected, model, ONE)
-    first = Correction.none(model, state.t, state.t)
+    first = Correction.none(model, state.t, state.t, False)
     found = put(first, tried, here, before, missed, jnp.array(True))
     later = put(found, tried, here, before, missed, jnp.array(True))
     shift, kick = (from_blocks(trees, x) for x in (found.shift, found.kick))

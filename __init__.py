@@ -94,6 +94,8 @@ _HOME = {
     "write_recording": "scenes.formats.recording_file",
     # ask for its dynamics
     "fk": "engine.dynamics.kinematics",
+    "site_poses": "engine.dynamics.sites",
+    "site_velocities": "engine.dynamics.sites",
     "integrate_q": "engine.dynamics.kinematics",
     "rnea": "engine.dynamics.rnea",
     "aba": "engine.dynamics.aba",
@@ -150,6 +152,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.dynamics.passive import motor_forces as motor_forces
     from .engine.dynamics.passive import passive_forces as passive_forces
     from .engine.dynamics.rnea import rnea as rnea
+    from .engine.dynamics.sites import site_poses as site_poses
+    from .engine.dynamics.sites import site_velocities as site_velocities
     from .engine.dynamics.wrenches import joint_wrenches as joint_wrenches
     from .engine.loops.linear import closed as closed
     from .engine.model import Model as Model

@@ -52,26 +52,30 @@ class Pushed(NamedTuple):
 
     links: (nl, 6, *batch) on each link: moment about its origin and impulse [N m s, N s].
     pairs: (np, 3, *batch) on A of each row of `topology.pairs` [N s].
+    normals: (np, *batch) their normal impulses, added up without direction [N s].
     """
 
     links: Array
     pairs: Array
+    normals: Array
 
     @staticmethod
     def none(model: Model, like: Array) -> Pushed:
         """like: (*batch)."""
         topology = model.topology
-        rows = (topology.n_links, 6), (len(topology.pairs), 3)
+        n = len(topology.pairs)
+        rows = (topology.n_links, 6), (n, 3), (n,)
         return Pushed(*(jnp.zeros((*own, *like.shape), like.dtype) for own in rows))
 
     @staticmethod
     def by(model: Model, q: Array, contacts: Contacts, p: Any) -> Pushed:
         """By impulses p (C, *batch), on A in the contact frames, at the coordinates q (*batch, nq)."""
-        pairs = contact_impulses(model, contacts, p).pair
-        return Pushed(_link_impulses(model, q, contacts, p), jnp.moveaxis(pairs, (-2, -1), (0, 1)))
+        of = contact_impulses(model, contacts, p)
+        pairs, normals = jnp.moveaxis(of.pair, (-2, -1), (0, 1)), jnp.moveaxis(of.normal, -1, 0)
+        return Pushed(_link_impulses(model, q, contacts, p), pairs, normals)
 
     def __add__(self, other: Pushed) -> Pushed:  # type: ignore[override]
-        return Pushed(self.links + other.links, self.pairs + other.pairs)
+        return Pushed(*(x + y for x, y in zip(self[:], other[:], strict=True)))
 
 
 def _link_impulses(model: Model, q: Array, contacts: Contacts, p: Vec3) -> Array:

@@ -72,6 +72,7 @@ class Model:
         baumgarte () [1/s]: rate at which errors are fed back.
     Pairs: pair_friction (np,), pair_restitution (np,), pair_tangential_restitution (np,): of a pair without a rule
         the geometric mean of its shapes' friction, and the smaller restitutions.
+    Sites: site_position (nf, 3) [m] and site_quaternion (nf, 4): named frames, in their links' frames.
     """
 
     topology: Topology = field(metadata={"static": True})
@@ -119,6 +120,8 @@ class Model:
     loop_damp: Array
     loop_limits: Array
     baumgarte: Array
+    site_position: Array
+    site_quaternion: Array
 
     def replace(self, **changes: Any) -> Model:
         """A copy with some parameters changed, e.g. `model.replace(mass=masses)` with masses (nl,) or (lanes, nl).

@@ -12,7 +12,8 @@ import numpy as np
 if TYPE_CHECKING:
     from .topology import Topology
 
-# axes of each parameter without lanes: nl links, nv degrees of freedom, ns shapes, np pairs, nk loops, m points
+# axes of each parameter without lanes: nl links, nv degrees of freedom, ns shapes, np pairs, nk loops, m points,
+# nf sites
 AXES: dict[str, tuple[str | int, ...]] = {
     "mass": ("nl",), "com": ("nl", 3), "inertia": ("nl", 3, 3),
     "joint_position": ("nl", 3), "joint_quaternion": ("nl", 4), "axis": ("nl", 3), "axis2": ("nl", 3), "pitch": ("nl",),
@@ -26,7 +27,7 @@ AXES: dict[str, tuple[str | int, ...]] = {
     "pair_friction": ("np",), "pair_restitution": ("np",), "pair_tangential_restitution": ("np",),
     "loop_position": ("nk", 2, 3), "loop_quaternion": ("nk", 2, 4), "loop_size": ("nk",), "loop_course": ("nk", 5),
     "loop_spring": ("nk", 2, 4), "loop_stiff": ("nk", 2), "loop_damp": ("nk", 2), "loop_limits": ("nk", 2, 2),
-    "baumgarte": (),
+    "baumgarte": (), "site_position": ("nf", 3), "site_quaternion": ("nf", 4),
 }  # fmt: skip
 
 
@@ -102,7 +103,7 @@ def _lengths(topology: Topology) -> dict[str, int]:
     points = topology.shape_points
     return {
         "nl": topology.n_links, "nv": topology.nv, "ns": len(topology.shape_kinds), "np": len(topology.pairs),
-        "nk": len(topology.loops), "m": points[-1][1] if points else 0,
+        "nk": len(topology.loops), "m": points[-1][1] if points else 0, "nf": len(topology.sites),
     }  # fmt: skip
 
 

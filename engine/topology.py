@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from .joints import JOINTS
+from .sensors import Sensor, Site
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Topology:
     hold a joint. `Model.replace` keeps it.
     loops: see `Loop`.  hold: how they are held: "projection" (exact, drift taken off after each step), "baumgarte"
     (exact, drift fed back) or "penalty" (stiff springs).
+    sites: named frames on links.  sensors: see `engine/sensors.py`.
     """
 
     names: tuple[str, ...]
@@ -85,6 +87,8 @@ class Topology:
     gripped: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     loops: tuple[Loop, ...] = ()
     hold: str = "projection"
+    sites: tuple[Site, ...] = ()
+    sensors: tuple[Sensor, ...] = ()
 
     def __hash__(self) -> int:
         return self._hash  # a thousand bodies have half a million pairs, and every jitted call asks

@@ -25,7 +25,7 @@ from .control import Control, Orders, held, told_by
 from .free import fly, run_free
 from .lane_map import over_lanes
 from .motion.forces import Drive
-from .readouts.report import Report, reported, reporting, width
+from .readouts.report import Report, reported, reporting, width, with_sensors
 from .recording import Record
 from .rollout import batched, has_limits
 from .room import Met, in_enough_room
@@ -106,7 +106,10 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # options: all keyword
         after, code, *room, seen = in_enough_room(some, rules, lambda ran: Met(*ran[1:4]))
     if throw and not isinstance(code, jax.core.Tracer) and not isinstance(after.t, jax.core.Tracer):
         results.raise_for(code, after.t, dict(zip((results.CONTACTS_FULL, results.PAIRS_FULL), room, strict=False)))
-    return after if report is None else (after, seen)
+    if report is None:
+        return after
+    names = (report,) if isinstance(report, str) else report
+    return after, with_sensors(seen, names, model, after.q, after.v, False)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

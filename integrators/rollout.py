@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -28,7 +28,7 @@ from .control import Control, Orders, told_by
 from .free import fly, run_free
 from .lane_map import one_by_one, over_lanes
 from .motion.forces import Drive
-from .readouts.report import Report, reported, reporting, width
+from .readouts.report import Report, reported, reporting, width, with_sensors
 from .recording import Events, Record, events_of, frames_of
 from .room import NO_LOG, Log, Met, in_enough_room
 from .rules import Rules
@@ -179,7 +179,7 @@ def rollout(
         force of its contacts, world axes; "pair_forces", "pair_impulses" (frames, pairs, 3): of each pair of shapes on
         the first; "joint_forces", "joint_impulses" (frames, links, 6): what each joint transmits to its link. Forces
         [N, N m] are means over the time between frames of what acts smoothly, impulses [N s, N m s] sums of the
-        impacts in it.
+        impacts in it. "sensors": name -> (frames, ...) of the scene's sensors, see `SceneBuilder.add_sensor`.
     reverse: make room for derivatives in reverse mode (`jax.grad`); forward mode needs none. The run is a loop of just
         max_ticks turns then, which must be given, and remembers 2 sqrt(max_ticks) of them. See docs/derivatives.md.
     devices: that the lanes are spread over: a list, or so many. None: all that jax has here, if each gets a lane.
@@ -243,6 +243,9 @@ def rollout(
     log = Log.of(state.t.size, max_events) if contacts else NO_LOG
     scene = None if inside_jit else model.topology
     result = in_enough_room(some, rules, _met, log, scene) if known else some(rules, log.rows, None)
+    if report:
+        names = (report,) if isinstance(report, str) else report
+        result = replace(result, report=with_sensors(result.report, names, model, result.q, result.v, True))
     if throw and not inside_jit:
         code, t, q, v = at_hand(result.code, result.t, result.q, result.v)  # by numpy: there is nothing to compile
         room = {results.CONTACTS_FULL: result.stats.contacts, results.PAIRS_FULL: result.stats.pairs}

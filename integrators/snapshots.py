@@ -12,6 +12,7 @@ import numpy as np
 
 from ..engine.forest import LOOPS
 from ..engine.model import Model
+from ..engine.sensors import Sensor, Site
 from ..engine.state import State
 from ..engine.topology import Loop
 
@@ -32,6 +33,8 @@ def model_hash(model: Model) -> str:
     dtype, shape and bits. Of a model with batched parameters there is one, for all lanes together."""
     unused = {"gripped"}  # that follows from the parameters
     unused |= set() if model.topology.loops else {"loops", "hold", "baumgarte", *LOOPS}
+    unused |= set() if model.topology.sites else {"sites", "site_position", "site_quaternion"}
+    unused |= set() if model.topology.sensors else {"sensors"}
     told = {f.name: getattr(model.topology, f.name) for f in fields(model.topology) if f.name not in unused}
     parts = [json.dumps(told, default=_told).encode()]  # Python's own hash() changes with the process
     for name, x in sorted(vars(model).items()):
@@ -43,7 +46,7 @@ def model_hash(model: Model) -> str:
 
 def _told(x: Any) -> Any:
     """What JSON does not know: numbers of numpy's, loops, and functions of time by what they are made of."""
-    if isinstance(x, Loop):
+    if isinstance(x, (Loop, Site, Sensor)):
         return vars(x)
     if callable(x):
         code = getattr(x, "__code__", None)

@@ -10,7 +10,7 @@ import numpy as np
 from ..collision.plain import Numbers, plain
 from ..collision.shapes import ALL_LAYERS, Shape
 from .joint_specs import Joint
-from .spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from .spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
 
 ORIGIN, NO_TURN = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 
@@ -40,6 +40,8 @@ class SceneBuilder:
         self._statics: list[Any] = []
         self._pairs: list[PairSpec] = []
         self._exclusions: list[tuple[str, str]] = []
+        self._sites: list[SiteSpec] = []
+        self._sensors: list[SensorSpec] = []
 
     def add_plane(
         self,
@@ -156,12 +158,51 @@ class SceneBuilder:
         """No contact between these two bodies, links or statics; "world" stands for all statics."""
         self._exclusions.append((name_a, name_b))
 
+    def add_site(
+        self,
+        name: str,
+        link: str = "world",
+        position: Numbers = (0.0, 0.0, 0.0),
+        quaternion: Numbers = (1.0, 0.0, 0.0, 0.0),
+    ) -> None:
+        """A named frame on a body, a link, or the world, at a position [m] in its frame."""
+        self._sites.append(SiteSpec(name, link, position, quaternion))
+
+    def add_sensor(
+        self,
+        name: str,
+        kind: str,
+        site: str | None = None,
+        *,
+        link: str | None = None,
+        other: str | None = None,
+        rays: Numbers | None = None,
+        max_distance: float | None = None,
+    ) -> None:
+        """A sensor: `carom.rollout(..., report="sensors").report["sensors"][name]` has its readings.
+
+        At the end of each frame, at a site: "position" [m], "orientation" (a quaternion), "linear_velocity" [m/s] and
+        "angular_velocity" [rad/s] in world axes; "velocimeter" and "gyro", the same in the site's axes; "rangefinder":
+        how far its rays go, along z or as given [m], -1 where they hit nothing within max_distance. Shapes of its own
+        link are not seen. At the joint of a link: "joint_position" and "joint_velocity".
+
+        Means over the time between frames, in the site's axes: "accelerometer", of what it feels, which is -gravity
+        where it stands [m/s^2]; "force" [N] and "torque" [N m], that the joint of the site's link transmits to it. And
+        "joint_effort", along the joint [N m, N]; "touch": sum of the normal forces on a link, of another one only if
+        that is named [N]; "contact": 1 where these touched at any time since the last frame, else 0.
+
+        What impacts add is no part of these means: the sensor "imu" of a kind that has them has a second reading
+        "imu.impulse", the sum of their jumps [m/s, N s, N m s].
+        """
+        self._sensors.append(SensorSpec(name, kind, site, link, other, rays, max_distance))
+
     def build(self) -> SceneSpec:
         """The scene recorded so far, as plain data."""
         links, statics, pairs = tuple(self._links), tuple(self._statics), tuple(self._pairs)
         exclusions, loops = tuple(self._exclusions), tuple(self._loops)
         band, speed = self._touch
-        return SceneSpec(self._gravity, links, statics, pairs, exclusions, band, speed, loops, self._baumgarte)
+        seen = tuple(self._sites), tuple(self._sensors)
+        return SceneSpec(self._gravity, links, statics, pairs, exclusions, band, speed, loops, self._baumgarte, *seen)
 
 
 def _frame(frame: Any) -> tuple[Any, Any]:

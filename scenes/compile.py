@@ -30,6 +30,7 @@ from .compiling.order import parent_name, sort_links, who
 from .compiling.overlaps import overlap_text
 from .compiling.pairs import pair_table
 from .compiling.precision import checked_dtype
+from .compiling.sensor_rows import no_sites, with_sensors
 from .compiling.shape_rows import ShapeRow, shape_rows
 from .compiling.tree_mass import check_tree
 from .compiling.windows import windows
@@ -88,7 +89,7 @@ def compile_scene(
     check_tree([who(link) for link in specs], parents, [link.mass for link in links], joints)
     topology, shape_arrays, owners = _shapes(spec, specs, parents, links)
     arrays = _link_arrays(links) | shape_arrays | {"gravity": gravity, "gap_band": 0.0, "rest_speed": 0.0}
-    arrays |= {"baumgarte": 0.0} | no_loops()
+    arrays |= {"baumgarte": 0.0} | no_loops() | no_sites()
     arrays |= {f: np.concatenate([joint.dofs[f] for joint in joints]) for f in DOF_FIELDS}
     on_device = lambda name, x: jax.device_put(check.in_kind("scene", name, x, kind))  # noqa: E731  # jnp.asarray compiles a program for each shape
     model = Model(topology=topology, **{name: on_device(name, array) for name, array in arrays.items()})
@@ -98,7 +99,8 @@ def compile_scene(
     model, state = with_loops(spec, model, state)
     if overlaps == "warn" and (text := overlap_text(model, np.asarray(state.q), owners)):
         warnings.warn(text, check.SceneWarning, stacklevel=2)
-    return in_coordinates(form, spec, model, state)
+    model, state = in_coordinates(form, spec, model, state)
+    return with_sensors(spec, model, form), state
 
 
 def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:

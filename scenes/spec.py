@@ -165,6 +165,43 @@ class LoopSpec:
         make_plain(self)
 
 
+@dataclass(frozen=True)
+class SiteSpec:
+    """A named frame on a link, for sensors and for whoever asks where it is.
+
+    link: name of a body or link, or "world".  position (3,) [m] and quaternion (4,): in the link's frame.
+    """
+
+    name: str
+    link: str = "world"
+    position: Numbers = (0.0, 0.0, 0.0)
+    quaternion: Numbers = (1.0, 0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+
+
+@dataclass(frozen=True)
+class SensorSpec:
+    """A sensor, that `report="sensors"` reads: see `SceneBuilder.add_sensor`.
+
+    kind: of what it measures.  site: name of the site it is at.  link: of the joint or the body that it is at; other:
+    of the body that must touch it, None for any.  rays: (R, 3) directions of a rangefinder in the site's frame; None:
+    one, along z.  max_distance: how far it sees [m]; None: any distance.
+    """
+
+    name: str
+    kind: str
+    site: str | None = None
+    link: str | None = None
+    other: str | None = None
+    rays: Numbers | None = None
+    max_distance: float | None = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+
+
 def _described(scene: SceneSpec) -> tuple[str, list[Row]]:
     free = [link.name for link in scene.links if isinstance(link, BodySpec)]
     hung = [link.name for link in scene.links if isinstance(link, LinkSpec)]
@@ -172,6 +209,8 @@ def _described(scene: SceneSpec) -> tuple[str, list[Row]]:
     rows = [("free bodies", names(free)), ("links", names(hung))]
     rows += [("statics", names(static.name or type(static).__name__ for static in scene.statics))]
     rows += [("loops", counts(getattr(loop.joint, "kind", "?") for loop in scene.loops))] if scene.loops else []
+    rows += [("sites", names(site.name for site in scene.sites))] if scene.sites else []
+    rows += [("sensors", names(sensor.name for sensor in scene.sensors))] if scene.sensors else []
     rules = [f"{rule.material_a} on {rule.material_b}" for rule in scene.pairs]
     rules += [f"{' and '.join(map(str, pair))} never touch" for pair in scene.exclusions]
     rows += [("rules", names(rules))] if rules else []
@@ -191,6 +230,7 @@ class SceneSpec:
     gap_band [m]: how near is touching; None: 1e-9 in double precision, 1e-5 in single, times the size of the largest
     moving shape where that is above a metre. rest_speed [m/s]: contacts that close more slowly rest and do not
     bounce; None: the speed of a fall through ten bands.
+    sites: named frames on links.  sensors: that `report="sensors"` reads.
     """
 
     gravity: Numbers = (0.0, 0.0, -9.81)
@@ -202,6 +242,8 @@ class SceneSpec:
     rest_speed: float | None = None
     loops: tuple[LoopSpec, ...] = ()
     baumgarte: float | None = None
+    sites: tuple[SiteSpec, ...] = ()
+    sensors: tuple[SensorSpec, ...] = ()
 
     def __post_init__(self) -> None:
         make_plain(self)

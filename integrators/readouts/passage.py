@@ -32,17 +32,18 @@ class Passage(NamedTuple):
     """An accepted step; of lanes whose step was not accepted everything that passes is 0.
 
     h: (*batch) how long it was [s].
-    q: (*batch, nq), v: (*batch, nv) midway.  dv: (*batch, nv) change of velocity from its start to its end, without
-    the impacts there.
+    began, ended: (*batch, nv) velocities at its start and at its end, without the impacts there.
+    q: (*batch, nq), v: (*batch, nv) midway.
     rest: what resting contacts pushed.
     """
 
     h: Array
     before: State
     after: State
+    began: Array
+    ended: Array
     q: Array
     v: Array
-    dv: Array
     rest: Pushed
     jumps: tuple[Jump, ...]
 
@@ -55,7 +56,7 @@ def passage(model: Model, lane: Lane, ticked: Ticked) -> Passage:
     moves = accepted & ~lane.fresh
     early = moves & False if tried.window is None else moves & tried.window
     began, ended = _only(early, tried.start, start.v), _only(moves, tried.state.v, start.v)
-    h, dv, middle = jnp.where(moves, tried.h, 0), ended - began, (ended + began) / 2
+    h, middle = jnp.where(moves, tried.h, 0), (ended + began) / 2
     q = integrate_q(model, start.q, middle, h / 2)
     # what is stopped at the start is part of the step, but where that is a window
     parts = (moves, tried.pushed), (moves & ~early, tried.first), (moves & (correction.times > 0), correction.pushed)
@@ -64,7 +65,7 @@ def passage(model: Model, lane: Lane, ticked: Ticked) -> Passage:
     jumps = [Jump(end.q, jnp.where(accepted[..., None], end.v - tried.state.v, 0), struck)]
     if tried.window is not None:
         jumps.append(Jump(start.q, began - start.v, _where(early, tried.first)))
-    return Passage(h, start, end, q, middle, dv, rest, tuple(jumps))
+    return Passage(h, start, end, began, ended, q, middle, rest, tuple(jumps))
 
 
 def _struck(accepted: Array, ticked: Ticked) -> Vec3:

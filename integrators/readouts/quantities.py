@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -17,7 +17,7 @@ from ...contact.readout import Pushed
 from ...engine.dynamics.wrenches import joint_wrenches
 from ...engine.model import Model
 from ...engine.topology import Topology
-from .passage import Passage
+from .passage import Jump, Passage
 
 
 class Quantity(NamedTuple):
@@ -37,7 +37,8 @@ def _pairs(topology: Topology) -> tuple[int, ...]:
     return len(topology.pairs), 3
 
 
-def _lanes_first(x: Array) -> Array:
+def lanes_first(x: Array) -> Array:
+    """(n, k, *batch) as (*batch, n, k)."""
     return jnp.moveaxis(x, (0, 1), (-2, -1))
 
 
@@ -51,23 +52,31 @@ def joint_forces(model: Model, step: Passage) -> Array:
     h = step.h[..., None]
     moves = h > 0
     part = jnp.where(moves, h, 1)
-    wrench = joint_wrenches(model, step.q, step.v, step.dv / part, _lanes_first(step.rest.links) / part[..., None])
+    wrench = joint_wrenches(
+        model, step.q, step.v, (step.ended - step.began) / part, lanes_first(step.rest.links) / part[..., None]
+    )
     return jnp.where(moves[..., None], wrench * h[..., None], 0)
 
 
-def joint_impulses(model: Model, step: Passage) -> Array:
-    """Impulse through each joint: what the links beyond it need for their jump, less what contacts give them."""
-    weightless: Any = model.replace(gravity=jnp.zeros_like(model.gravity))
-    still = jnp.zeros_like(step.v)
-    each = [joint_wrenches(weightless, x.q, still, x.dv, _lanes_first(x.pushed.links)) for x in step.jumps]
-    return functools.reduce(jnp.add, each)
+def joint_impulse(model: Model, jump: Jump) -> Array:
+    """(*batch, nl, 6) through each joint: what links beyond it need for their jump, less what contacts give."""
+    still = jnp.zeros_like(jump.dv)
+    return joint_wrenches(weightless(model), jump.q, still, jump.dv, lanes_first(jump.pushed.links))
+
+
+def weightless(model: Model) -> Model:
+    return model.replace(gravity=jnp.zeros_like(model.gravity))
+
+
+def _joint_impulses(model: Model, step: Passage) -> Array:
+    return functools.reduce(jnp.add, [joint_impulse(model, jump) for jump in step.jumps])
 
 
 QUANTITIES = {
-    "contact_forces": Quantity(_links, lambda _, step: _lanes_first(step.rest.links), True),
-    "contact_impulses": Quantity(_links, lambda _, step: _lanes_first(_jumped(step).links), False),
-    "pair_forces": Quantity(_pairs, lambda _, step: _lanes_first(step.rest.pairs), True),
-    "pair_impulses": Quantity(_pairs, lambda _, step: _lanes_first(_jumped(step).pairs), False),
+    "contact_forces": Quantity(_links, lambda _, step: lanes_first(step.rest.links), True),
+    "contact_impulses": Quantity(_links, lambda _, step: lanes_first(_jumped(step).links), False),
+    "pair_forces": Quantity(_pairs, lambda _, step: lanes_first(step.rest.pairs), True),
+    "pair_impulses": Quantity(_pairs, lambda _, step: lanes_first(_jumped(step).pairs), False),
     "joint_forces": Quantity(_links, joint_forces, True),
-    "joint_impulses": Quantity(_links, joint_impulses, False),
+    "joint_impulses": Quantity(_links, _joint_impulses, False),
 }

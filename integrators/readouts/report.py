@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,15 +18,26 @@ from ...engine.topology import Topology
 from ..lanes import Lane
 from ..rules import Rules
 from ..step import Ticked
+from . import sensors
 from .passage import passage
 from .quantities import QUANTITIES, Quantity
+from .sensors import summed_sensors
 
 Report = dict[str, Any]
+
+OF_JOINTS = {"force", "torque", "joint_effort"}
+SENSORS = {
+    "sensor means": Quantity(lambda topology: (sensors.width(topology),), sensors.of_step, True),
+    "sensor sums": Quantity(lambda topology: (sensors.width(topology),), sensors.of_jumps, False),
+}
+SUMS = tuple(SENSORS)
 
 
 def reporting(rules: Rules, report: str | Sequence[str], topology: Topology) -> Rules:
     """The rules of a run that reports these: all impacts are handed on, and all bodies go by one clock."""
     names = checked(report, topology)
+    if "sensors" in names:
+        names = *(name for name in names if name != "sensors"), *(SUMS if summed_sensors(topology) else ())
     if not names:
         return rules
     if rules.clocks == "islands":
@@ -38,12 +50,16 @@ def reporting(rules: Rules, report: str | Sequence[str], topology: Topology) -> 
 def checked(report: str | Sequence[str], topology: Topology) -> tuple[str, ...]:
     """The names, each once and known."""
     names = (report,) if isinstance(report, str) else tuple(dict.fromkeys(report))
+    known = (*QUANTITIES, "sensors")
     for name in names:
-        if name not in QUANTITIES:
-            near = get_close_matches(str(name), QUANTITIES, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(QUANTITIES)}"
+        if name not in known:
+            near = get_close_matches(str(name), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             raise ValueError(f"report has {name!r}, which is no quantity: {hint}")
-    if topology.loops and any(name.startswith("joint_") for name in names):
+    if "sensors" in names and not topology.sensors:
+        raise ValueError('report has "sensors", and the scene has none: give it some, as SceneBuilder.add_sensor does')
+    kinds = {sensor.kind for sensor in topology.sensors} if "sensors" in names else set()
+    if topology.loops and (kinds & OF_JOINTS or any(name.startswith("joint_") for name in names)):
         raise ValueError(
             "report: joint forces of a scene with loops are not reported, for part of them passes through the loops; "
             "carom.loop_wrenches and carom.joint_wrenches give them at a state"
@@ -78,7 +94,26 @@ def reported(names: Sequence[str], topology: Topology, sums: Array, dt: Array) -
     return report
 
 
+def with_sensors(report: Report, names: Sequence[str], model: Model, q: Array, v: Array, frames: bool) -> Report:
+    """The report with the readings of all sensors in place of their sums, if these are among the names.
+
+    q: (..., nq), v: (..., nv) when they are read; frames: whether their last axis before that is one of frames."""
+    if "sensors" not in names:
+        return report
+    instant = jax.vmap(sensors.at_instant, (None, -2, -2), -2) if frames and q.ndim > 2 else sensors.at_instant
+    readings = instant(model, q, v)
+    at, topology = 0, model.topology
+    for sensor in summed_sensors(topology):
+        end = at + sensors.size(sensor, topology)
+        means, sums = (report[name][..., at:end] for name in SUMS)
+        readings |= sensors.named(sensor, means, sums)
+        at = end
+    kept = {name: x for name, x in report.items() if name not in SENSORS}
+    ordered = sorted(readings.items(), key=lambda item: item[0])
+    return {**kept, "sensors": dict(ordered)}
+
+
 def _columns(names: Sequence[str], topology: Topology) -> Iterator[tuple[str, Quantity, int]]:
     for name in names:
-        quantity = QUANTITIES[name]
+        quantity = SENSORS[name] if name in SENSORS else QUANTITIES[name]
         yield name, quantity, math.prod(quantity.shape(topology))

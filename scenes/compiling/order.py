@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from ..spec import BodySpec, LinkSpec, PlaneSpec, SceneSpec, StaticSpec
+from ..spec import BodySpec, LinkSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
 from .check import reject, reject_name, text
 
 _NOUNS: dict[type, str] = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "static"}
@@ -47,8 +47,16 @@ def sort_links(scene: SceneSpec) -> tuple[tuple[BodySpec | LinkSpec, ...], tuple
     return links, tuple(place.get(parent_name(spec), -1) for spec in links)
 
 
+WANTED: tuple[tuple[str, tuple[type, ...]], ...] = (
+    ("links", (BodySpec, LinkSpec)),
+    ("statics", (PlaneSpec, StaticSpec)),
+    ("sites", (SiteSpec,)),
+    ("sensors", (SensorSpec,)),
+)
+
+
 def _check_names(scene: SceneSpec) -> None:
-    for field, kinds in (("links", (BodySpec, LinkSpec)), ("statics", (PlaneSpec, StaticSpec))):
+    for field, kinds in WANTED:
         for spec in getattr(scene, field):
             if type(spec) not in kinds:
                 wanted = " or ".join(kind.__name__ for kind in kinds)

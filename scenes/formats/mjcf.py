@@ -27,6 +27,7 @@ from .from_mjcf.left_out import KINDS, note_left_out
 from .from_mjcf.links import read_links
 from .from_mjcf.loops import read_loops
 from .from_mjcf.motors import read_motors
+from .from_mjcf.sensors import read_sensors
 from .from_mjcf.shapes import shapes_of, statics_of
 from .report import Imported, ImportReport
 from .wording import listed
@@ -59,6 +60,7 @@ def import_mjcf(
     statics, owners = statics_of(file, places, contact, ledger)
     owners |= {b: [places[b].owner] for b in range(file.m.nbody) if file.moves(b)}
     loops = read_loops(file, places, ledger)
+    seen = read_sensors(file, places, _kinds_of_sensors(path), ledger)
     excluded = exclusions(file, owners, ledger)
     note_left_out(file, ledger)
     if ledger.refused:
@@ -72,7 +74,7 @@ def import_mjcf(
         ledger.note("ignored" if keyframe is None else "taken", f"keyframes: {file.m.nkey}", "", said)
     _note_overlaps(path, file, ledger)
     gravity = np.zeros(3) if "gravity" in file.off else file.m.opt.gravity
-    scene = SceneSpec(gravity, links, statics, contact.rules, excluded, loops=loops)
+    scene = SceneSpec(gravity, links, statics, contact.rules, excluded, loops=loops, **seen._asdict())
     if links:
         _check(path, scene)
     return Imported(scene, ImportReport(path, ledger.items()))
@@ -84,6 +86,11 @@ def _mujoco(path: str) -> Any:
     except ImportError as error:
         raise FileError(path, "MJCF is read with the package mujoco: pip install 'carom[io]'") from error
     return mujoco
+
+
+def _kinds_of_sensors(path: str) -> dict[int, str]:
+    kinds = _mujoco(path).mjtSensor.__members__
+    return {int(number): name.removeprefix("mjSENS_").lower() for name, number in kinds.items()}
 
 
 def _compiled(path: str, keyframe: str | int | None, warned: list[str]) -> Compiled:

@@ -89,6 +89,8 @@ def _keys(scene: SceneSpec, error: SceneError) -> Keys:
         "pair": [f"pair rule {k}" for k in range(len(scene.pairs))],
         "exclude": [f"exclusion {k}" for k in range(len(scene.exclusions))],
         "loop": [f"loop {k}" if spec.name is None else f'loop "{spec.name}"' for k, spec in enumerate(scene.loops)],
+        "site": [f'site "{spec.name}"' for spec in scene.sites],
+        "sensor": [f'sensor "{spec.name}"' for spec in scene.sensors],
     }
     keys: Keys = ()
     for key, names in owners.items():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...collision.shapes import Shape
 from ..joint_specs import Joint, Motor
 from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
-from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
 from . import toml_plain as plain
 from .toml_plain import Place, is_list, suggest
 from .toml_values import NONE, key_of, required, spelled
@@ -115,7 +115,7 @@ def _listed(kind_of: Callable[[Table], type]) -> Callable[[str, Any, Place], tup
 
 
 _NOUNS = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "static", PairSpec: "pair rule",
-          LoopSpec: "loop"}  # fmt: skip
+          LoopSpec: "loop", SiteSpec: "site", SensorSpec: "sensor"}  # fmt: skip
 
 
 def _tables(key: str, value: Any, place: Place) -> list[Table]:
@@ -149,6 +149,8 @@ _TYPES = {
     ),
     "tuple[PairSpec, ...]": _Type(_listed(lambda _: PairSpec), "a list of tables"),
     "tuple[LoopSpec, ...]": _Type(_listed(lambda _: LoopSpec), "a list of tables"),
+    "tuple[SiteSpec, ...]": _Type(_listed(lambda _: SiteSpec), "a list of tables"),
+    "tuple[SensorSpec, ...]": _Type(_listed(lambda _: SensorSpec), "a list of tables"),
     "Callable[[Any], Any]": _Type(_function, "nothing"),
     "tuple[tuple[str, str], ...]": _Type(plain.name_pairs, "a list of pairs of names"),
 }

@@ -12,7 +12,10 @@ from typing import Any
 NONE = "none"  # what stands for None in a list with one item a dof; a key without a value is left out
 WIDTH = 100  # of a line, from where on it is broken
 
-_KEYS = {"links": "body", "statics": "static", "pairs": "pair", "exclusions": "exclude", "loops": "loop"}
+_KEYS = {
+    "links": "body", "statics": "static", "pairs": "pair", "exclusions": "exclude", "loops": "loop", "sites": "site",
+    "sensors": "sensor",
+}  # fmt: skip
 
 
 def key_of(field: Field[Any]) -> str:

@@ -10,10 +10,11 @@ from ...collision.shapes import Shape
 from ..chains.spec import refuse_chain
 from ..joint_specs import Joint, Motor
 from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
-from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
 from .toml_values import WIDTH, broken, key_of, required
 
-TABLES = (BodySpec, LinkSpec, PlaneSpec, StaticSpec, PairSpec, LoopSpec, Shape)  # each under a header of its own
+# each under a header of its own
+TABLES = (BodySpec, LinkSpec, PlaneSpec, StaticSpec, PairSpec, LoopSpec, SiteSpec, SensorSpec, Shape)
 JOINTS = (Joint, Distance, Spring, Rolling, Gear, Driven)
 TELLING = ("normal", "kind")  # by these a reader sees what it is: a plane, a motor; written even where usual
 

@@ -393,8 +393,6 @@ def test_the_report_leaves_nothing_out(tmp_path):
         "tendon 't'",
         "cameras: 1",
         "lights: 1",
-        "sensors: 1",
-        "sites: 1",
     ):
         assert what in ignored
     scene = imported.scene

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from carom.collision.shapes import Shape
+from carom.engine.sensors import KINDS
 from carom.scenes.compile import compile_scene
 from carom.scenes.compiling.check import SceneError
 from carom.scenes.formats.errors import FileError
@@ -16,7 +17,17 @@ from carom.scenes.formats.toml_values import key_of, required, spelled
 from carom.scenes.joint_specs import Joint, Motor
 from carom.scenes.loop_specs import Distance, Driven, Gear, Rolling, Spring
 from carom.scenes.sources import load, save_scene
-from carom.scenes.spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from carom.scenes.spec import (
+    BodySpec,
+    LinkSpec,
+    LoopSpec,
+    PairSpec,
+    PlaneSpec,
+    SceneSpec,
+    SensorSpec,
+    SiteSpec,
+    StaticSpec,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scenes.md").read_text()
 (EXAMPLE,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
@@ -28,6 +39,7 @@ TABLES = {
     "Joints: `kind =`": Joint, "Motors: `motor = { kind = ... }`": Motor, "Shapes: `kind =`": Shape,
     "A plane: `[[static]]` with `normal`": PlaneSpec, "Static geometry: `[[static]]` with shapes": StaticSpec,
     "What happens between materials: `[[pair]]`": PairSpec, "Loops: `[[loop]]` with `[loop.joint]`": LoopSpec,
+    "Sites: `[[site]]`": SiteSpec, "Sensors: `[[sensor]]`": SensorSpec,
 }  # fmt: skip
 
 
@@ -65,6 +77,14 @@ def test_every_kind_of_loop_is_there():
     assert found == {kind.kind: {field.name for field in fields(kind)} - {"function"} for kind in kinds}
     (text,) = re.findall(r"^```\n(\[\[loop.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
     assert parse_toml(text).loops[0].position_b == (0.8, 0, 0)
+
+
+def test_every_kind_of_sensor_is_there():
+    found = {kind.strip("`"): at.removeprefix("a ") for kind, at, _ in rows("Sensors: `[[sensor]]`", "kind")}
+    assert found == {kind: KINDS[kind].at for kind in KINDS}
+    (text,) = re.findall(r"^```\n(\[\[site.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
+    scene = parse_toml(f'{text}[[body]]\nname = "ball"\nmass = 1.0\ninertia = [1, 1, 1]\n')
+    assert compile_scene(scene)[0].topology.sensors[0].site == 0
 
 
 def test_the_example_compiles():

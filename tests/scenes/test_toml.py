@@ -20,7 +20,17 @@ from carom.scenes.joint_specs import Cylindrical, Joint, Motor
 from carom.scenes.library.registry import SCENES
 from carom.scenes.loop_specs import Distance, Driven, Gear, Rolling, Spring
 from carom.scenes.sources import load, save_scene
-from carom.scenes.spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, StaticSpec
+from carom.scenes.spec import (
+    BodySpec,
+    LinkSpec,
+    LoopSpec,
+    PairSpec,
+    PlaneSpec,
+    SceneSpec,
+    SensorSpec,
+    SiteSpec,
+    StaticSpec,
+)
 
 SHAPES, JOINTS = Shape.__subclasses__(), Joint.__subclasses__()
 LOOP_JOINTS = [joint for joint in JOINTS if joint.kind != "floating"]
@@ -80,6 +90,8 @@ OF = {
     "tuple[PlaneSpec | StaticSpec, ...]": some([PlaneSpec, StaticSpec]),
     "tuple[PairSpec, ...]": some([PairSpec]),
     "tuple[LoopSpec, ...]": some([LoopSpec]),
+    "tuple[SiteSpec, ...]": some([SiteSpec]),
+    "tuple[SensorSpec, ...]": some([SensorSpec]),
     "LoopSpec.joint": one_of([*LOOP_JOINTS, Distance, Spring, Rolling, Gear, Driven]),
     "Callable[[Any], Any] | None": st.none(),
     "tuple[tuple[str, str], ...]": st.just(()),  # their names must exist: below

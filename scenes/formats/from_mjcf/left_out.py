@@ -14,7 +14,7 @@ KINDS = (
 
 # counts of what has no bearing on how a scene moves
 UNSEEN = {
-    "camera": "ncam", "light": "nlight", "site": "nsite", "sensor": "nsensor", "material": "nmat", "texture": "ntex",
+    "camera": "ncam", "light": "nlight", "material": "nmat", "texture": "ntex",
     "skin": "nskin", "custom number": "nnumeric", "custom text": "ntext", "tuple": "ntuple",
 }  # fmt: skip
 

@@ -70,20 +70,20 @@ def _relation(file: Compiled, i: int, name: str, ledger: Ledger) -> LoopSpec | N
     c0, ratio, *curved = (float(x) for x in m.eq_data[i, :5])
     if second < 0:
         ledger.note("taken", "joint equality", name, "the joint is held still")
-        return LoopSpec(_carrier(file, first), Driven(start=float(_start(file, first)) + c0), name=name)
+        return LoopSpec(carrier(file, first), Driven(start=float(_start(file, first)) + c0), name=name)
     if any(curved):
         ledger.refuse("equality", "joint equality", name, "its polycoef is not linear, and Carom's gears are")
         return None
     offset = float(_start(file, first)) + c0 - ratio * float(_start(file, second))
     ledger.note("taken", "joint equality", name, "a gear, held exactly")
-    return LoopSpec(_carrier(file, first), Gear(ratio, offset), _carrier(file, second), name=name)
+    return LoopSpec(carrier(file, first), Gear(ratio, offset), carrier(file, second), name=name)
 
 
 def _start(file: Compiled, j: int) -> float:
     return file.m.qpos0[file.m.jnt_qposadr[j]]
 
 
-def _carrier(file: Compiled, j: int) -> str:
+def carrier(file: Compiled, j: int) -> str:
     """The link that a joint moves: the body's own where it is the last of its body, see `links.py`."""
     b = int(file.m.jnt_bodyid[j])
     last = j == file.m.body_jntadr[b] + file.m.body_jntnum[b] - 1

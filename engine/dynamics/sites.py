@@ -1,0 +1,53 @@
+"""Sites: where the named frames of a scene are, and how they move."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..algebra.rotation import Quat
+from ..forest import Forest
+from ..model import Model
+from .kinematics import Poses, fk, move, place
+
+
+@jax.jit
+def site_poses(model: Model, q: Array) -> Poses:
+    """Poses of all sites at the coordinates q (..., nq), in the order of `Topology.sites`.
+
+    position (..., nf, 3) [m]; rotation (..., nf, 3, 3): the site's axes, as columns, in the world.
+    """
+    links = fk(model, q)
+    R = _of_sites(model, links.rotation, jnp.eye(3, dtype=q.dtype))
+    own = Quat.of_array(model.site_quaternion).matrix()
+    rows = jnp.stack([jnp.stack(row.xyz, -1) for row in own.rows], -2)
+    return Poses(_of_sites(model, links.position, jnp.zeros(3, q.dtype)) + _arms(model, R), R @ rows)
+
+
+@jax.jit
+def site_velocities(model: Model, q: Array, v: Array) -> Array:
+    """(..., nf, 6) angular velocity of each site and velocity of its origin, world axes [rad/s, m/s]."""
+    forest = Forest.of(model, q=q, v=v)
+    placed = place(forest, model, q)
+    moving = move(forest, placed, v)
+    columns = [
+        forest.join_links([getattr(getattr(x.V, part), axis) for x in moving]) for part in "wv" for axis in "xyz"
+    ]
+    w, v = jnp.split(_of_sites(model, jnp.stack(columns, -1), jnp.zeros(6, q.dtype)), 2, -1)
+    arms = _arms(model, _of_sites(model, fk(model, q).rotation, jnp.eye(3, dtype=q.dtype)))
+    return jnp.concatenate([w, v + jnp.cross(w, arms)], -1)
+
+
+def _arms(model: Model, R: Array) -> Array:
+    """(..., nf, 3) from the origin of each site's link, whose axes are R (..., nf, 3, 3), to the site."""
+    return (R * model.site_position[..., None, :]).sum(-1)
+
+
+def _of_sites(model: Model, x: Array, world: Array) -> Array:
+    """Of each site's link, x (..., nl, *own); world: (*own), that of the world."""
+    links = np.array([site.link for site in model.topology.sites], int)
+    axis = x.ndim - world.ndim - 1
+    row = jnp.broadcast_to(world, (*x.shape[:axis], 1, *world.shape))
+    return jnp.take(jnp.concatenate([x, row], axis), links % (model.topology.n_links + 1), axis)

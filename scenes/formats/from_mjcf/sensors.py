@@ -1,0 +1,88 @@
+"""Sites and sensors of a compiled MJCF model. Frames of bodies and geoms that are sensed become sites of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from ...spec import SensorSpec, SiteSpec
+from .compiled import HINGE, SLIDE, Compiled
+from .ledger import Ledger
+from .links import NO_TURN, Place
+from .loops import carrier
+
+BODY, XBODY, JOINT, GEOM, SITE = 1, 2, 3, 5, 6  # mjtObj
+AT_FRAMES = {
+    "framepos": "position", "framequat": "orientation", "framelinvel": "linear_velocity",
+    "frameangvel": "angular_velocity", "velocimeter": "velocimeter", "gyro": "gyro", "rangefinder": "rangefinder",
+    "accelerometer": "accelerometer", "force": "force", "torque": "torque",
+}  # fmt: skip
+OF_JOINTS = {"jointpos": "joint_position", "jointvel": "joint_velocity"}
+BEARING = {"accelerometer", "force", "torque"}  # which the world cannot have
+
+
+class Seen(NamedTuple):
+    sites: tuple[SiteSpec, ...]
+    sensors: tuple[SensorSpec, ...]
+
+
+def read_sensors(file: Compiled, places: list[Place], kinds: Mapping[int, str], ledger: Ledger) -> Seen:
+    """places: of every body, see `links.py`.  kinds: names of MuJoCo's kinds of sensors, by their numbers."""
+    sites = {SITE: {s: _site(file, places, SITE, s) for s in range(file.m.nsite)}}
+    sensors = []
+    for i in range(file.m.nsensor):
+        kind, name = kinds[int(file.m.sensor_type[i])], file.name("sensor", i)
+        found = _sensor(file, places, i, kind, name, sites)
+        if isinstance(found, str):
+            ledger.note("ignored", f"{kind} sensor", name, found)
+            continue
+        sensors.append(found)
+        if file.m.sensor_cutoff[i]:
+            ledger.note("ignored", f"cutoff of {kind} sensor", name, "readings are not cut off")
+        whole = "it reads all contacts of its body, not those within its site"
+        ledger.note(
+            "approximated" if kind == "touch" else "taken", f"{kind} sensor", name, whole if kind == "touch" else ""
+        )
+    rows = tuple(site for kind in sites.values() for site in kind.values())
+    return Seen(rows, tuple(sensors))
+
+
+def _sensor(
+    file: Compiled, places: list[Place], i: int, kind: str, name: str, sites: dict[int, dict[int, SiteSpec]]
+) -> SensorSpec | str:
+    """The sensor, or why there is none."""
+    m = file.m
+    of, number = int(m.sensor_objtype[i]), int(m.sensor_objid[i])
+    if kind in OF_JOINTS:
+        if m.jnt_type[number] not in (HINGE, SLIDE):
+            return "Carom's are of hinges and slides"
+        return SensorSpec(name, OF_JOINTS[kind], link=carrier(file, number))
+    if kind == "touch":
+        owner = places[int(m.site_bodyid[number])].owner
+        return SensorSpec(name, "touch", link=owner)
+    if kind not in AT_FRAMES or of not in (BODY, XBODY, GEOM, SITE):
+        return "Carom has no such sensor"
+    if m.sensor_refid[i] >= 0:
+        return "it is relative to a frame that moves"
+    site = sites.setdefault(of, {}).setdefault(number, _site(file, places, of, number))
+    if kind in BEARING and site.link == "world":
+        return "it is fixed to the world"
+    return SensorSpec(name, AT_FRAMES[kind], site.name)
+
+
+def _site(file: Compiled, places: list[Place], of: int, i: int) -> SiteSpec:
+    """The frame of a site, a geom, or a body: MuJoCo's "body" is its principal axes, "xbody" its own."""
+    m = file.m
+    match of:
+        case x if x == SITE:
+            name, body, frame = file.name("site", i), int(m.site_bodyid[i]), (m.site_pos[i], m.site_quat[i])
+        case x if x == GEOM:
+            name, body, frame = f"{file.name('geom', i)} (geom)", int(m.geom_bodyid[i]), (m.geom_pos[i], m.geom_quat[i])
+        case x if x == BODY:
+            name, body, frame = f"{file.name('body', i)} (principal axes)", i, (m.body_ipos[i], m.body_iquat[i])
+        case _:
+            name, body, frame = f"{file.name('body', i)} (body)", i, (np.zeros(3), NO_TURN)
+    place = places[body].placed(*frame)
+    return SiteSpec(name, place.owner, tuple(place.position.tolist()), tuple(place.quaternion.tolist()))

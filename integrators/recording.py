@@ -62,10 +62,11 @@ class Record(NamedTuple):
         room = self.room[0]
         return self._replace(frames=put(self.frames, jnp.minimum(number, room - 1), _frame(state), room))
 
-    def with_readings(self, number: Array, more: Array, reached: Array) -> Record:
-        """With more (*batch, n) added up in slot `number` (*batch), or in the last one, until that frame is reached."""
+    def with_readings(self, number: Array, more: Array, reached: Array, done: Array) -> Record:
+        """With more (*batch, n) added up in slot `number` (*batch), or in the last one, until that frame is reached; of
+        lanes that were done (*batch) nothing changes."""
         sums, room = self.sums + more, self.room[0]
-        readings = put(self.readings, jnp.minimum(number, room - 1), sums, room)
+        readings = put(self.readings, jnp.where(done, room, jnp.minimum(number, room - 1)), sums, room)
         return self._replace(readings=readings, sums=jnp.where(reached[..., None], 0, sums))
 
     def with_impacts(self, t: Array, contacts: Contacts, impacts: Impacts) -> Record:

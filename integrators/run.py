@@ -90,7 +90,7 @@ def run(
             record = ticked.logged(record)
         if rules.report:
             more = readings(rules.report, model, lane, ticked)
-            record = record.with_readings(number, more, ticked.lane.clock.frame > number)
+            record = record.with_readings(number, more, ticked.lane.clock.frame > number, lane.done)
         after = slept(model, ticked.lane, record, frames, told, max_dt) if sleeps else (ticked.lane, record)
         return turns + 1, *after
 

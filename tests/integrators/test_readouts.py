@@ -1,11 +1,14 @@
 """Reports of the time between frames: what they say of forces and impulses adds up to how everything moved."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import carom
+from carom.integrators import lane_map, recording, rollout
 
 G = 9.81
 EVERYTHING = (
@@ -186,6 +189,32 @@ def test_frames_that_a_lane_does_not_reach_are_nan():
     assert not there.all()
     assert np.isfinite(forces[there]).all()
     assert np.isnan(forces[~there]).all()
+
+
+@pytest.mark.slow  # minutes of XLA's compiler
+def test_lanes_side_by_side_report_the_same(monkeypatch):
+    """As XLA's program does it away from a CPU."""
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.4, restitution=0.3)
+    b.add_body(
+        "ball", [carom.Sphere(0.05)], mass=0.5, position=(0, 0, 0.08), linear_velocity=(1, 0, 0), restitution=0.3
+    )
+    b.add_site("imu", "ball", (0.02, 0, 0))
+    for kind in ("accelerometer", "force"):
+        b.add_sensor(kind, kind, "imu")
+    model, state = carom.compile_scene(b)
+    lanes = carom.tile(state, 2)
+    lanes = carom.State(lanes.q, lanes.v.at[1, 5].set(-1.0), lanes.t)
+    names = (*EVERYTHING, "sensors")
+    own = carom.rollout(model, lanes, duration=0.2, frame_dt=DT, report=names)
+    for module in (lane_map, recording, rollout):
+        monkeypatch.setattr(module, "available", lambda: False)
+    compiled: Any = rollout._with_contacts
+    monkeypatch.setattr(rollout, "_with_contacts", jax.jit(compiled.__wrapped__, static_argnums=0))
+    xla = carom.rollout(model, lanes, duration=0.2, frame_dt=DT, report=names)
+    assert bool((own.report["contact_impulses"][0] != own.report["contact_impulses"][1]).any())
+    for mine, theirs in zip(jax.tree.leaves(own.report), jax.tree.leaves(xla.report), strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-8)
 
 
 @pytest.mark.slow

@@ -93,7 +93,7 @@ def test_mujoco_feels_the_same(tmp_path, seed):
         theirs, mine = d.sensor(name).data, np.asarray(report["sensors"][name])
         np.testing.assert_allclose(mine, theirs, rtol=2e-4, atol=2e-4, err_msg=name)
         np.testing.assert_allclose(report["sensors"][f"{name}.impulse"], 0, atol=1e-12)
-        assert np.abs(theirs).max() > 0.01 or name in ("force0", "torque0")  # nothing holds what is free
+        assert np.abs(theirs).max() > 1e-3 or name in ("force0", "torque0")  # nothing holds what is free
 
 
 def _ball(e=0.5):

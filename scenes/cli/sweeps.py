@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time as clock
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -199,7 +199,7 @@ def _summary(result: Sweep) -> dict[str, Any]:
     return found
 
 
-def _rows(measures: dict[str, Any]) -> Iterator[Sequence[str]]:
+def _rows(measures: dict[str, Any]) -> Iterator[tuple[str, ...]]:
     for name, row in measures.items():
         if name == "code":
             from ...engine.results import Code

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...collision.plain import plain
 from ..formats.settings import MOST_LANES, check_lanes, parse_value
 from ..formats.wording import abridged, shown
 
@@ -62,11 +63,11 @@ def lane_values(
     number = np.arange(lanes)
     shape = [len(points) for points in grids.values()]
     places = np.unravel_index(number % math.prod(shape), shape) if grids else ()
-    found = {path: [points[k] for k in at] for (path, points), at in zip(grids.items(), places, strict=True)}
+    found = {path: [points[int(k)] for k in at] for (path, points), at in zip(grids.items(), places, strict=True)}
     for path, draw in how.items():
         if isinstance(draw, Draw):
             found[path] = list(draw.values(uniforms(seed, path, lanes)))
-    found |= {path: [column[k] for k in number % rows] for path, column in design.items()}
+    found |= {path: [plain(column[k]) for k in number % rows] for path, column in design.items()}
     return {path: found[path] for path in (*vary, *design)}  # settings are made in this order
 
 
@@ -80,7 +81,7 @@ def uniforms(seed: int, path: str, lanes: int) -> np.ndarray:
 def parse_variation(path: str, given: Any) -> Draw | Grid:
     """From what stands behind the path's equals sign, or a list of values."""
     if not isinstance(given, str):
-        points = list(given) if isinstance(given, Sequence | np.ndarray) else []
+        points = [plain(x) for x in given] if isinstance(given, Sequence | np.ndarray) else []
         if not points:
             raise ValueError(f"{abridged(path)}: {shown(given)} is no variation: write {EXAMPLES}")
         return Grid(points)

@@ -58,8 +58,11 @@ class LaneModels:
         self._direct: dict[str, dict[str, np.ndarray]] = {}  # path -> the entries of each array that are its value
         self._scaled: dict[str, Scaled] = {}
         self.varied: set[str] = set()
+        self._unclear = False
         for path in self.values:
             self._look(path)
+        if self._unclear or self.varied & {"lower", "upper"}:  # a start must lie within its own lane's limits
+            self._direct = {path: own for path, own in self._direct.items() if "q" not in own}
         self._combine()
         if self._direct and not self._holds():
             self._direct, self._scaled, self._pairs, self._falls = {}, {}, {}, False
@@ -82,9 +85,9 @@ class LaneModels:
     def _of(self, lanes: Sequence[int]) -> Arrays:
         """Arrays that vary, lanes first."""
         bases = [self._compiled(lane) for lane in lanes] if self.compiled else [self._base] * len(lanes)
-        if self.compiled:  # what no look found to vary may do so here
-            first = bases[0]
-            self.varied |= {name for x in bases for name in first if x is not first and not _same(x[name], first[name])}
+        for x in {id(x): x for x in bases}.values():  # what no probe found to vary may do so here
+            if x is not self._base:
+                self.varied |= {name for name in x if not _same(x[name], self._base[name])}
         found = {name: np.stack([x[name] for x in bases]) for name in sorted(self.varied)}
         for path, entries in self._direct.items():
             given = np.array([self.values[path][lane] for lane in lanes], float)
@@ -122,7 +125,12 @@ class LaneModels:
         at = {repr(values[lane]): lane for lane in sorted(probes)}
         seen = []
         for lane in at.values():
-            model, state = self._changed(0, {path: values[lane]})
+            try:
+                model, state = self._changed(0, {path: values[lane]})
+            except ValueError:
+                self._truly(lane)  # which says what is wrong, unless it only does not go with lane 0's other values
+                self._unclear = True
+                return
             self._check(model, lane)
             seen.append((values[lane], _arrays(model, state)))
         first = seen[0][1]
@@ -132,6 +140,8 @@ class LaneModels:
             if np.any(differs):
                 moved[name] = np.flatnonzero(differs)
         self.varied |= moved.keys()
+        if len(seen) > 1 and not moved:
+            raise ValueError(f"{abridged(path)} changes nothing in this scene: what it sets is overridden, or not used")
         follows = {f"pair_{name}" for name in COMBINED if name in moved}
         follows |= {"rest_speed"} if "gravity" in moved and self.scene.rest_speed is None else set()
         if not numbers:

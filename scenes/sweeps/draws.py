@@ -20,7 +20,6 @@ from ...collision.plain import plain
 from ..formats.settings import MOST_LANES, check_lanes, parse_value
 from ..formats.wording import abridged, shown
 
-MOST_GRID = MOST_LANES  # values of a grid along one path
 CALL = re.compile(r"([A-Za-z_]+)\s*\((.*)\)", re.DOTALL)
 EXAMPLES = "uniform(0.1, 0.9), normal(1, 0.1), loguniform(0.01, 1), choice(1, 2, 3), linspace(0, 1, 11), or a list 1, 2"
 
@@ -63,11 +62,11 @@ def lane_values(
     number = np.arange(lanes)
     shape = [len(points) for points in grids.values()]
     places = np.unravel_index(number % math.prod(shape), shape) if grids else ()
-    found = {path: [points[int(k)] for k in at] for (path, points), at in zip(grids.items(), places, strict=True)}
+    found = {path: [points[k] for k in at.tolist()] for (path, points), at in zip(grids.items(), places, strict=True)}
     for path, draw in how.items():
         if isinstance(draw, Draw):
             found[path] = list(draw.values(uniforms(seed, path, lanes)))
-    found |= {path: [plain(column[k]) for k in number % rows] for path, column in design.items()}
+    found |= {path: [plain(column[k]) for k in (number % rows).tolist()] for path, column in design.items()}
     return {path: found[path] for path in (*vary, *design)}  # settings are made in this order
 
 
@@ -88,9 +87,7 @@ def parse_variation(path: str, given: Any) -> Draw | Grid:
     call = CALL.fullmatch(given.strip())
     if call is None:
         if ":" in given and not given.strip().startswith(('"', "[", "{")):
-            raise ValueError(
-                f"{abridged(path)}: {shown(given)} is a range of `carom run`; a sweep takes {EXAMPLES}"
-            )
+            raise ValueError(f"{abridged(path)}: {shown(given)} is a range of `carom run`; a sweep takes {EXAMPLES}")
         return Grid(parse_value(path, f"[{given}]"))
     name, inner = call.groups()
     if name not in KINDS:
@@ -142,8 +139,8 @@ def _choice(path: str, text: str, arguments: Sequence[Any]) -> Draw:
 
 def _linspace(path: str, text: str, arguments: Sequence[Any]) -> Grid:
     low, high, points = _numbers(path, text, arguments, "first", "last", "number of values")
-    if points != int(points) or not 1 <= points <= MOST_GRID:
-        raise ValueError(f"{abridged(path)}: {shown(text)}: the number of values must be whole, from 1 to {MOST_GRID}")
+    if points != int(points) or not 1 <= points <= MOST_LANES:
+        raise ValueError(f"{abridged(path)}: {shown(text)}: the number of values must be whole, from 1 to {MOST_LANES}")
     return Grid(np.linspace(low, high, int(points)).tolist())
 
 

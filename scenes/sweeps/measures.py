@@ -31,7 +31,9 @@ RESERVED = ("lane", "file", "allow_pickle")  # the first column; and words that 
 
 @dataclass(frozen=True)
 class Lanes:
-    """Of a shard of L lanes.  model, start: of the lanes, and their states at first.  ran: what the rollout recorded.
+    """A shard of L lanes that ran.
+
+    model: of the lanes.  start: their states at first.  ran: what the rollout recorded.
     """
 
     model: Model

@@ -126,4 +126,3 @@ def _source(function: Function | None) -> str | None:
         return hashlib.blake2b(inspect.getsource(function).encode(), digest_size=16).hexdigest()
     except (OSError, TypeError):
         return repr(getattr(function, "__qualname__", type(function).__qualname__))
-

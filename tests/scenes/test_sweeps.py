@@ -1,4 +1,4 @@
-"""Sweeps: what lanes draw, that they are what compiling makes of them, and that a kill changes nothing of the result."""
+"""Sweeps: what lanes draw, that they are what compiling makes of them, and that a kill changes nothing."""
 
 import csv
 import json
@@ -41,7 +41,7 @@ def draws(text: str, lanes: int = 4000, seed: int = 1, path: str = "x") -> np.nd
     return np.array(lane_values({path: text}, {}, lanes, seed)[path])
 
 
-# -- draws ---------------------------------------------------------------------------------------------------------
+# -- draws -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_is_said_twice_or_not_at_all_is_refused() -> None:
         lane_values({"a": "1"}, {}, 1, -1)
 
 
-# -- models of lanes ------------------------------------------------------------------------------------------------
+# -- models of lanes -------------------------------------------------------------------------------
 
 
 def materials() -> carom.SceneSpec:
@@ -127,9 +127,9 @@ def materials() -> carom.SceneSpec:
 
 BALL = {
     E: "uniform(0.1, 0.95)", "static.0.restitution": "uniform(0.1, 0.95)", "gravity.2": "uniform(-20, -1)",
-    "body.ball.friction": "uniform(0, 1)", "static.*.friction": "uniform(0.1, 1)", "body.ball.position.2": "normal(3, 0.1)",
-    "body.ball.mass": "loguniform(0.1, 10)", "body.ball.linear_velocity.0": "normal(0, 1)",
-    "body.ball.angular_velocity.1": "normal(0, 1)",
+    "body.ball.friction": "uniform(0, 1)", "static.*.friction": "uniform(0.1, 1)",
+    "body.ball.position.2": "normal(3, 0.1)", "body.ball.mass": "loguniform(0.1, 10)",
+    "body.ball.linear_velocity.0": "normal(0, 1)", "body.ball.angular_velocity.1": "normal(0, 1)",
 }  # fmt: skip
 RULED = {
     "pair.steel.felt.restitution": "uniform(0, 1)", "body.*.friction": "uniform(0, 1)",
@@ -167,7 +167,10 @@ def test_lanes_are_what_compiling_makes_of_them(scene: Any, vary: dict[str, str]
             truth = np.asarray(x)[list(some)] if own else np.broadcast_to(np.asarray(x), mine.shape)
             assert mine.tobytes() == truth.tobytes(), name
         for name in ("q", "v", "t"):
-            assert np.asarray(getattr(state, name)).tobytes() == np.asarray(getattr(true_state, name))[list(some)].tobytes()
+            assert (
+                np.asarray(getattr(state, name)).tobytes()
+                == np.asarray(getattr(true_state, name))[list(some)].tobytes()
+            )
 
 
 def test_few_lanes_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,7 +209,7 @@ def test_what_is_another_scene_or_nothing_is_refused() -> None:
         LaneModels(carom.load("bouncing_ball"), {"body.ball.density": [1.0, 2.0]})
 
 
-# -- sweeps -----------------------------------------------------------------------------------------------------------
+# -- sweeps ----------------------------------------------------------------------------------------
 
 
 def test_quantities_are_those_of_the_run() -> None:
@@ -280,7 +283,7 @@ def test_wrong_arguments_are_refused(given: dict[str, Any], says: str, tmp_path:
         carom.sweep(carom.load("bouncing_ball"), lanes=3, vary=RUN["vary"])
 
 
-# -- files --------------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -349,7 +352,11 @@ def test_designs(tmp_path: Path) -> None:
     found = carom.sweep("bouncing_ball", design=file, duration=1.0)
     assert found[E].tolist() == [0.5, 0.25]
     np.testing.assert_allclose(found["first_impact"], [FALL, FALL * math.sqrt(0.5)], atol=1e-12)
-    for text, says in (("a,b\n1\n", "line 2: there are 1 values for 2"), ("a\n", "a line of values"), ("a,a\n1,2\n", "same path")):
+    for text, says in (
+        ("a,b\n1\n", "there are 1 values for 2"),
+        ("a\n", "a line of values"),
+        ("a,a\n1,2\n", "same path"),
+    ):
         file.write_text(text)
         with pytest.raises(FileError, match=says):
             read_design(file)
@@ -359,7 +366,7 @@ def test_designs(tmp_path: Path) -> None:
         read_design(tmp_path / "none.csv")
 
 
-# -- what is killed goes on ------------------------------------------------------------------------------------------
+# -- what is killed goes on ------------------------------------------------------------------------
 
 
 def command(*arguments: str) -> list[str]:
@@ -437,8 +444,8 @@ def test_folders_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(FileError, match=re.escape(says)):
             of(**options)
+    spec = changed(carom.load("bouncing_ball"), "gravity.2", -5.0)
     with pytest.raises(FileError, match=r"scene\.model was"):
-        spec = changed(carom.load("bouncing_ball"), "gravity.2", -5.0)
         carom.sweep(spec, part=(0, 2), out=tmp_path / "x.npz", lanes=8, shard=4, **RUN)
     (parts / "shard-000000.npz").write_bytes(b"PK no zip")
     with pytest.raises(FileError, match=r"shard-000000\.npz: it cannot be read"):
@@ -451,7 +458,7 @@ def test_folders_that_are_not_ours_are_refused(tmp_path: Path) -> None:
         Parts(parts, {})
 
 
-# -- the command ----------------------------------------------------------------------------------------------------------
+# -- the command -----------------------------------------------------------------------------------
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -464,16 +471,18 @@ def test_the_command_sums_up(tmp_path: Path) -> None:
     design = tmp_path / "design.csv"
     design.write_text("gravity.2\n-9.81\n-1.62\n")
     code, output = run(
-        "bouncing_ball", "--vary", f"{E}=linspace(0.1, 0.8, 3)", "--vary", str(design), "--measure", "code", "--measure",
-        "position.ball", "--set", "static.0.restitution=0.5", "--lanes", "6", "--time", "0.5", "--out", str(file),
-        "--shard", "4",
+        "bouncing_ball", "--vary", f"{E}=linspace(0.1, 0.8, 3)", "--vary", str(design), "--measure", "code",
+        "--measure", "position.ball", "--set", "static.0.restitution=0.5", "--lanes", "6", "--time", "0.5",
+        "--out", str(file), "--shard", "4",
     )  # fmt: skip
     assert code == 0, output
     assert re.search(r"code +6 OK", output)
     assert re.search(r"position\.ball\.2 +0\.\d+", output)
     assert "bouncing_ball: 6 lanes, 6 of them now" in output
     assert len(file.read_text().splitlines()) == 7
-    code, output = run("bouncing_ball", "--vary", "body.ball.shapes.0.radius=0.1, 0.2", "--time", "0.1", "--out", str(file))
+    code, output = run(
+        "bouncing_ball", "--vary", "body.ball.shapes.0.radius=0.1, 0.2", "--time", "0.1", "--out", str(file)
+    )
     assert code == 0
     assert "body.ball.shapes.0.radius sets more than one number of the model" in output
 
@@ -489,7 +498,9 @@ def test_the_command_sums_up(tmp_path: Path) -> None:
         (("--vary", "body.bell.mass=1, 2"), 'did you mean "ball"'),
     ],
 )
-def test_what_is_typed_wrong_is_said_in_a_line(arguments: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_what_is_typed_wrong_is_said_in_a_line(
+    arguments: tuple[str, ...], says: str, tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     code, output = run("bouncing_ball", "--time", "0.1", *arguments)
     assert code == 2
@@ -497,7 +508,7 @@ def test_what_is_typed_wrong_is_said_in_a_line(arguments: tuple[str, ...], says:
     assert not list(tmp_path.iterdir())
 
 
-# -- many processes -----------------------------------------------------------------------------------------------------
+# -- many processes --------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -540,9 +551,13 @@ def test_the_job_of_many_processes_runs(tmp_path: Path) -> None:
     slurm = {"SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": "2"}
     jobs = [
         subprocess.Popen(
-            [sys.executable, "balls.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            [sys.executable, "balls.py"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
             env={**common, **slurm, "SLURM_PROCID": str(k), "SLURM_LOCALID": str(k)},
-        )  # fmt: skip
+        )
         for k in range(2)
     ]
     try:
@@ -564,7 +579,7 @@ def test_the_job_array_runs(tmp_path: Path) -> None:
     bin_ = tmp_path / "bin"
     bin_.mkdir()
     program = "import sys; from carom.scenes.cli import main; sys.argv[0] = 'carom'; main()"
-    (bin_ / "carom").write_text(f'#!{sys.executable}\n{program}\n')
+    (bin_ / "carom").write_text(f"#!{sys.executable}\n{program}\n")
     (bin_ / "carom").chmod(stat.S_IRWXU)
     (script,) = (block for block in page_blocks("sh") if "SBATCH" in block)
     (tmp_path / "job.sh").write_text(script.replace("1000000", "30 --shard 8").replace(".parquet", ".npz"))

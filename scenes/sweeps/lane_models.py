@@ -55,6 +55,7 @@ class LaneModels:
         self._random = np.random.default_rng(0)
         self.model, self.state = self._truly(0)
         self._base = _arrays(self.model, self.state)
+        self._fine = self._base if self._base["mass"].dtype == float else self._in_double({})
         self._direct: dict[str, dict[str, np.ndarray]] = {}  # path -> the entries of each array that are its value
         self._scaled: dict[str, Scaled] = {}
         self.varied: set[str] = set()
@@ -89,28 +90,34 @@ class LaneModels:
             if x is not self._base:
                 self.varied |= {name for name in x if not _same(x[name], self._base[name])}
         found = {name: np.stack([x[name] for x in bases]) for name in sorted(self.varied)}
+        exact = {name: found[name].astype(float) for name in self._pairs}  # of shapes, before it is rounded
+        if not self.compiled:
+            exact = {name: np.tile(self._fine[name], (len(lanes), 1)) for name in self._pairs}
         for path, entries in self._direct.items():
             given = np.array([self.values[path][lane] for lane in lanes], float)
             for name, where in entries.items():
                 flat = found[name].reshape(len(lanes), -1)
                 flat[:, where] = given[:, None]
+                if name in exact:
+                    exact[name][:, where] = given[:, None]
             if scaled := self._scaled.get(path):
                 found["inertia"].reshape(len(lanes), -1)[:, scaled.where] = scaled.at(given[:, None])
-        self._derive(found)
+        self._derive(found, exact)
         return found
 
-    def _derive(self, found: Arrays) -> None:
+    def _derive(self, found: Arrays, exact: Arrays) -> None:
         """What follows from entries that were set: numbers of pairs, and the speed below which contacts rest."""
         from ...engine.parameters import COMBINED
 
         for name, rows in self._pairs.items():
             i, j = np.array(self.model.topology.pairs, int)[rows].T
-            of = found[name].astype(float)
-            found[f"pair_{name}"][:, rows] = COMBINED[name](np, of[:, i], of[:, j])
+            found[f"pair_{name}"][:, rows] = COMBINED[name](np, exact[name][:, i], exact[name][:, j])
         if self._falls:
             kind = self._base["gravity"].dtype
-            bands = found.get("gap_band", np.full(len(found["gravity"]), self._base["gap_band"]))
-            speeds = [rest_speed(g, float(band)) for g, band in zip(found["gravity"], bands, strict=True)]
+            bands = found.get("gap_band", np.broadcast_to(self._base["gap_band"], len(found["gravity"])))
+            if self.scene.gap_band is not None:  # else it is in the model's precision from the start
+                bands = np.full(len(found["gravity"]), float(self.scene.gap_band))
+            speeds = [rest_speed(g, band) for g, band in zip(found["gravity"], bands, strict=True)]
             found["rest_speed"] = np.array(speeds, kind)
 
     def _look(self, path: str) -> None:
@@ -163,7 +170,7 @@ class LaneModels:
         """Where a mass moves inertias, what they are of shapes whose densities make the mass."""
         if not {"mass", "inertia"} <= moved.keys() or not path.endswith(".mass"):
             return None
-        own = _arrays(*self._changed(0, {path: None}))
+        own = self._in_double({path: None})
         where = moved["inertia"]
         return Scaled(where, own["inertia"].reshape(-1)[where], own["mass"][where // 9])
 
@@ -195,17 +202,24 @@ class LaneModels:
         return True
 
     def _truly(self, lane: int) -> tuple[Model, State]:
-        return self._changed(lane, {}, check=lane > 0)
+        model, state = self._changed(lane, {})
+        if lane:
+            self._check(model, lane)
+        return model, state
 
-    def _changed(self, lane: int, others: Mapping[str, Any], check: bool = False) -> tuple[Model, State]:
+    def _changed(self, lane: int, others: Mapping[str, Any], dtype: Any = None) -> tuple[Model, State]:
         """The lane's scene, compiled, with other values at some paths."""
         mine = self.scene
         for path, values in self.values.items():
             mine = changed(mine, path, others.get(path, values[lane]))
-        model, state = compile_scene(mine, self.dtype, overlaps="ignore")
-        if check:
-            self._check(model, lane)
-        return model, state
+        return compile_scene(mine, dtype or self.dtype, overlaps="ignore")
+
+    def _in_double(self, others: Mapping[str, Any]) -> Arrays:
+        """Lane 0, in double precision: what entries are before they are rounded."""
+        import jax
+
+        with jax.enable_x64(True):
+            return _arrays(*self._changed(0, others, np.float64))
 
     def _compiled(self, lane: int) -> Arrays:
         """Of the lane's values at paths that are compiled, and those of lane 0 at the others."""

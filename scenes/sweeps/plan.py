@@ -25,7 +25,8 @@ from .draws import lane_values
 from .lane_models import LaneModels
 from .measures import Function, Lanes, measured
 
-SHARD_BYTES = 64e6  # of the frames that a shard holds while it runs
+SHARD_BYTES = 64e6  # of the frames, and the logs, that a shard holds while it runs
+EVENT_BYTES = 164  # of a row of a log, in double precision
 MOST_IN_SHARD = 2000  # lanes by default: some seconds of work, which a kill costs at most
 LOGGED_APART = 1024  # impacts of a lane that are logged where islands have clocks of their own, and log out of order
 
@@ -76,7 +77,7 @@ class Plan:
         given = self.keywords
         frames = len(frame_times(given["duration"], given.get("frame_dt", 1 / 60), given.get("max_dt", 1 / 240)))
         state = self.models.state
-        each = frames * sum(x.nbytes for x in (state.t, state.q, state.v))
+        each = frames * sum(x.nbytes for x in (state.t, state.q, state.v)) + self._logged * EVENT_BYTES
         return max(1, min(MOST_IN_SHARD, int(SHARD_BYTES / each)))
 
     def run(self, number: int) -> dict[str, np.ndarray]:
@@ -94,6 +95,9 @@ class Plan:
 
     @property
     def _logged(self) -> int:
+        """Impacts of a lane that are logged: what measures may look at."""
+        if "first_impact" not in self.measures and not any(self.measures.values()):
+            return 0
         clocks = self.keywords.get("clocks", "auto")
         apart = clocks == "islands" or (clocks == "auto" and len(self.models.model.topology.names) >= MANY)
         return LOGGED_APART if apart else 1
@@ -109,20 +113,28 @@ class Plan:
         values = hashlib.blake2b(digest_size=16)
         for path, given in self.values.items():
             values.update(f"{path} {given!r}".encode())
-        options = {name: x if isinstance(x, str | int | float | None) else repr(x) for name, x in self.keywords.items()}
+        options = {name: _told(x) for name, x in self.keywords.items()}
         return {
             "scene": scene, "options": options, "paths": list(self.values), "values": values.hexdigest(),
             "seed": self.seed, "lanes": self.lanes, "shard": shard,
-            "measures": {name: _source(function) for name, function in self.measures.items()},
+            "measures": {name: _told(function) for name, function in self.measures.items()},
             **{name: made[name] for name in DECISIVE if name != "devices"},
         }  # fmt: skip
 
 
-def _source(function: Function | None) -> str | None:
-    """Of a function that a user gave, what tells it from another."""
-    if function is None:
-        return None
+def _told(x: Any) -> Any:
+    """As JSON holds it; of arrays and functions what tells them from others."""
+    if x is None or isinstance(x, str | int | float):
+        return x
+    if not callable(x):
+        x = np.asarray(x)
+        return _digest(f"{x.dtype} {x.shape}".encode(), x.tobytes())
     try:
-        return hashlib.blake2b(inspect.getsource(function).encode(), digest_size=16).hexdigest()
-    except (OSError, TypeError):
-        return repr(getattr(function, "__qualname__", type(function).__qualname__))
+        return _digest(inspect.getsource(x).encode())
+    except (OSError, TypeError):  # of what was typed, or is no Python function
+        code = getattr(x, "__code__", None)
+        return _digest(code.co_code, repr(code.co_consts).encode()) if code else repr(type(x))
+
+
+def _digest(*parts: bytes) -> str:
+    return hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest()

@@ -153,12 +153,15 @@ SHAPE = {"body.ball.shapes.0.radius": "uniform(0.05, 2)", E: "uniform(0.1, 0.9)"
     ],
     ids=["ball", "rules", "joints", "radius", "vectors"],
 )
-def test_lanes_are_what_compiling_makes_of_them(scene: Any, vary: dict[str, str], compiled: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["f64", "f32"])
+def test_lanes_are_what_compiling_makes_of_them(
+    scene: Any, vary: dict[str, str], compiled: tuple[str, ...], dtype: Any
+) -> None:
     spec, lanes = scene(), 60
     values = lane_values(vary, {}, lanes, 3)
-    models = LaneModels(spec, values)
+    models = LaneModels(spec, values, dtype)
     assert models.compiled == compiled
-    true_model, true_state, _ = compiled_lanes(spec, lanes, values)
+    true_model, true_state, _ = compiled_lanes(spec, lanes, values, dtype)
     for some in (range(lanes), range(41, 44)):  # a few, none of which is the first
         model, state = models.of(some)
         for name, x in true_model.parameters.items():
@@ -218,17 +221,17 @@ def test_quantities_are_those_of_the_run() -> None:
         "code", "first_impact", "impacts", "energy", "loss", "overlap", "ticks", "rollbacks", "resting", "t", "q", "v",
         "max_speed", "at_rest", "position.ball",
     )  # fmt: skip
-    vary = {E: "uniform(0.1, 0.85)", "body.ball.position.2": "uniform(0.6, 1.1)"}
+    vary = {E: "uniform(0.1, 0.85)", "body.ball.position.2": "uniform(0.6, 1.1)", "body.ball.mass": "uniform(1, 2)"}
     found = carom.sweep("bouncing_ball", vary=vary, lanes=20, duration=1.0, measure=names, seed=5)
     assert (found.varied, found.measured, len(found)) == (tuple(vary), names, 20)
-    e, height = found[E], found["body.ball.position.2"] - 0.1
+    e, height, mass = found[E], found["body.ball.position.2"] - 0.1, found["body.ball.mass"]
     fall = np.sqrt(2 * height / 9.81)
     np.testing.assert_allclose(found["first_impact"], fall, atol=1e-12)
-    np.testing.assert_allclose(found["energy"] + found["loss"], 9.81 * (height + 0.1), rtol=1e-12)
+    np.testing.assert_allclose(found["energy"] + found["loss"], mass * 9.81 * (height + 0.1), rtol=1e-12)
     rests = fall * (1 + e) / (1 - e)  # the time of its last impact
     np.testing.assert_array_equal(found["at_rest"], rests < 1)
     v = 9.81 * fall
-    np.testing.assert_allclose(found["loss"][rests < 1], (v**2 / 2)[rests < 1], atol=1e-6)
+    np.testing.assert_allclose(found["loss"][rests < 1], (mass * v**2 / 2)[rests < 1], atol=1e-6)
     assert np.all(found["max_speed"] <= v)
     assert np.all(found["max_speed"] >= v - 9.81 / 60)
     np.testing.assert_array_equal(found["position.ball"], found["q"][:, :3])

@@ -101,25 +101,25 @@ def sweep(
     keywords = found.keywords | {name: value for name, value in given.items() if value is not None}
     blame = blamed(scene) if not (settings or vary) else contextlib.nullcontext()
     share = _share(part)
-    with _shown(found.name, out) as told, blame:
+    with _shown(found.name, out) as report, blame:
         result = run(
             spec, vary=varied, design=design, lanes=lanes, measure=measure or DEFAULT, out=out, shard=shard, seed=seed,
-            part=share, on=on or None, workers=workers, progress=told, **keywords,
+            part=share, on=on or None, workers=workers, progress=report, **keywords,
         )  # fmt: skip
     for path in result.compiled:
         note(f"{path} sets more than one number of the model: each of its values was compiled")
     files = [str(out)] if share is None else []
-    summed = {"scene": found.name, "dtype": used, "lanes": len(result), **told.took, "measures": _summary(result)}
+    summed = {"scene": found.name, "dtype": used, "lanes": len(result), **report.took, "measures": _summary(result)}
     if as_json:
         emit({**summed, "file": next(iter(files), None)})
         return
     table("", "mean", "sd", "least", "median", "most", rows=_rows(summed["measures"]))
-    here = f", {told.took['rate']:.4g} lanes/s" if told.took["rate"] else ""
-    say(f"{found.name}: {len(result)} lanes, {told.took['lanes_here']} of them now{here}", style="bold")
+    here = f", {report.took['rate']:.4g} lanes/s" if report.took["rate"] else ""
+    say(f"{found.name}: {len(result)} lanes, {report.took['lanes_here']} of them now{here}", style="bold")
     say(f"wrote {out}" if files else f"shards {part} are in {out}.parts; the command without --part puts all together")
 
 
-class _Told:
+class _Report:
     """Called after each shard, from the first of which on Ctrl-C ends the program with what there is."""
 
     def __init__(self, name: str, bar: Any, interrupts: Any) -> None:
@@ -148,7 +148,7 @@ class _Told:
 
 
 @contextlib.contextmanager
-def _shown(name: str, out: Path) -> Iterator[_Told]:
+def _shown(name: str, out: Path) -> Iterator[_Report]:
     """A bar that goes away at the end; elsewhere lines."""
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
@@ -157,9 +157,9 @@ def _shown(name: str, out: Path) -> Iterator[_Told]:
 
     columns = (SpinnerColumn(), BarColumn(bar_width=30), TextColumn("{task.description}"), TimeElapsedColumn())
     with Bar(*columns, console=err, transient=True, disable=not err.is_terminal) as bar, gently() as interrupts:
-        told = _Told(name, bar, interrupts)
+        report = _Report(name, bar, interrupts)
         try:
-            yield told
+            yield report
         except KeyboardInterrupt:
             note(f"interrupted: {out}.parts has what there was; the same command goes on")
             raise

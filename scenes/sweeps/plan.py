@@ -113,16 +113,16 @@ class Plan:
         values = hashlib.blake2b(digest_size=16)
         for path, given in self.values.items():
             values.update(f"{path} {given!r}".encode())
-        options = {name: _told(x) for name, x in self.keywords.items()}
+        options = {name: _fingerprint(x) for name, x in self.keywords.items()}
         return {
             "scene": scene, "options": options, "paths": list(self.values), "values": values.hexdigest(),
             "seed": self.seed, "lanes": self.lanes, "shard": shard,
-            "measures": {name: _told(function) for name, function in self.measures.items()},
+            "measures": {name: _fingerprint(function) for name, function in self.measures.items()},
             **{name: made[name] for name in DECISIVE if name != "devices"},
         }  # fmt: skip
 
 
-def _told(x: Any) -> Any:
+def _fingerprint(x: Any) -> Any:
     """As JSON holds it; of arrays and functions what tells them from others."""
     if x is None or isinstance(x, str | int | float):
         return x

@@ -97,7 +97,7 @@ def sweep(
             raise ValueError(f"{name} is {value}; it must be at least 1")
     measures = named(measure, [link.name for link in spec.links])
     double = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
-    plan = Plan(spec, dict(vary or {}), dict(columns), seed, lanes, shard, keywords, measures, double)
+    plan = Plan(spec, dict(vary or {}), dict(columns), int(seed), lanes, shard, keywords, measures, double)
     if out is not None:
         check_suffix(out)
         check_writable(out)
@@ -107,8 +107,14 @@ def sweep(
         return _put_together(plan, [found[number] for number in mine], mine)
     parts = Parts(Path(f"{fspath(out)}.parts"), plan.manifest)
     there = parts.done() & {*mine}
-    for number, arrays in _counted(_run(plan, [n for n in mine if n not in there], on, workers), plan, there, progress):
-        parts.write(number, arrays)
+    missing = [number for number in mine if number not in there]
+    try:
+        for number, arrays in _counted(_run(plan, missing, on, workers), plan, there, progress):
+            parts.write(number, arrays)
+    except Exception:
+        if part is None and not parts.done():  # a call that is put right begins anew
+            parts.remove()
+        raise
     result = _put_together(plan, [parts.read(number) for number in mine], mine)
     if part is None:
         result.write(out)
@@ -144,17 +150,17 @@ def _run(plan: Plan, shards: Sequence[int], on: Any, workers: int | None) -> Ite
 
 
 def _counted(
-    shards: Iterator[Shard], plan: Plan, there: set[int], told: Callable[[Progress], None] | None
+    shards: Iterator[Shard], plan: Plan, there: set[int], report: Callable[[Progress], None] | None
 ) -> Iterator[Shard]:
-    """The shards, with progress told when each is kept."""
+    """The shards, and a report of progress when each is kept."""
     before, here, first, started = sum(len(plan.lanes_of(number)) for number in there), 0, 0, 0.0
     for number, arrays in shards:
         yield number, arrays
         here += len(plan.lanes_of(number))
         if not first:
             first, started = here, time.perf_counter()
-        if told is not None:
-            told(Progress(before + here, plan.lanes, here, here - first, time.perf_counter() - started))
+        if report is not None:
+            report(Progress(before + here, plan.lanes, here, here - first, time.perf_counter() - started))
 
 
 def _put_together(plan: Plan, parts: Sequence[dict[str, np.ndarray]], shards: Sequence[int]) -> Sweep:

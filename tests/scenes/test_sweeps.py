@@ -382,10 +382,11 @@ def arrays_of(file: Path) -> dict[str, bytes]:
         return {name: x.tobytes() for name, x in arrays.items() if name != "manifest"}
 
 
-def test_a_sweep_that_was_killed_goes_on_and_ends_as_one_that_was_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lanes", [2000, pytest.param(100_000, marks=pytest.mark.exhaustive)])
+def test_a_sweep_that_was_killed_goes_on_and_ends_as_one_that_was_not(lanes: int, tmp_path: Path) -> None:
     """With kill -9, in a process of its own; and what is not finished is no file that could be taken for one."""
-    common = ["--vary", f"{E}=uniform(0.1, 0.95)", "--time", "2", "--lanes", "2000"]
-    killed = command(*common, "--shard", "100", "--out", "killed.npz")
+    common = ["--vary", f"{E}=uniform(0.1, 0.95)", "--time", "2", "--lanes", str(lanes)]
+    killed = command(*common, "--shard", str(lanes // 20), "--out", "killed.npz")
     parts = tmp_path / "killed.npz.parts"
     process = subprocess.Popen(killed, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     try:
@@ -409,12 +410,12 @@ def test_a_sweep_that_was_killed_goes_on_and_ends_as_one_that_was_not(tmp_path: 
     again = subprocess.run([*killed, "--json"], cwd=tmp_path, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     said = json.loads(again.stdout)
-    assert (said["lanes"], said["lanes_here"]) == (2000, 2000 - 100 * len(done))
-    assert re.search(r"2000 of 2000 lanes, [\d.e+]+ lanes/s, 0:00 left", again.stderr)
+    assert (said["lanes"], said["lanes_here"]) == (lanes, lanes - lanes // 20 * len(done))
+    assert re.search(rf"{lanes} of {lanes} lanes, [\d.e+]+ lanes/s, 0:00 left", again.stderr)
     assert not parts.exists()
 
     values = {E: "uniform(0.1, 0.95)"}
-    carom.sweep("bouncing_ball", vary=values, duration=2.0, lanes=2000, out=tmp_path / "whole.npz")
+    carom.sweep("bouncing_ball", vary=values, duration=2.0, lanes=lanes, out=tmp_path / "whole.npz")
     assert arrays_of(tmp_path / "killed.npz") == arrays_of(tmp_path / "whole.npz")
 
 
@@ -459,6 +460,14 @@ def test_folders_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     (parts / "manifest.json").unlink()
     with pytest.raises(FileError, match=r"no manifest\.json"):
         Parts(parts, {})
+
+
+def test_what_fails_at_once_leaves_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "x.npz"
+    with pytest.raises(ValueError, match="must have one row a lane"):
+        carom.sweep("bouncing_ball", lanes=4, out=out, measure={"own": lambda model, ran: 1.0}, **RUN)
+    carom.sweep("bouncing_ball", lanes=4, out=out, measure={"own": lambda model, ran: ran.code}, **RUN)
+    assert [file.name for file in tmp_path.iterdir()] == ["x.npz"]
 
 
 # -- the command -----------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
     return {"gap_band": jax.device_put(np.asarray(band, kind)), "rest_speed": jax.device_put(np.asarray(speed, kind))}
 
 
-def rest_speed(gravity: Array, band: float) -> float:
+def rest_speed(gravity: Array, band: Array | float) -> Array:
     """What falls ten gap bands [m] arrives with [m/s]: the default of a scene with gravity (3,)."""
     fall = float(np.linalg.norm(gravity)) or STANDARD_GRAVITY
     return np.sqrt(2 * fall * 10 * band)

@@ -92,6 +92,9 @@ _HOME = {
     "Recording": "scenes.formats.recording",
     "read_recording": "scenes.formats.recording_file",
     "write_recording": "scenes.formats.recording_file",
+    # run many with other numbers
+    "sweep": "scenes.sweeps.shards",
+    "Sweep": "scenes.sweeps.result",
     # ask for its dynamics
     "fk": "engine.dynamics.kinematics",
     "site_poses": "engine.dynamics.sites",
@@ -219,6 +222,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.sources import save_scene as save_scene
     from .scenes.spec import BodySpec as BodySpec
     from .scenes.spec import SceneSpec as SceneSpec
+    from .scenes.sweeps.result import Sweep as Sweep
+    from .scenes.sweeps.shards import sweep as sweep
 
 __all__ = list(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 

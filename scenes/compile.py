@@ -112,11 +112,16 @@ def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
     else:
         band = check.positive("scene", "gap_band", spec.gap_band, unit="m")
     if spec.rest_speed is None:
-        fall = float(np.linalg.norm(model.gravity)) or STANDARD_GRAVITY
-        speed = np.sqrt(2 * fall * 10 * band)
+        speed = rest_speed(np.asarray(model.gravity), band)
     else:
         speed = check.non_negative("scene", "rest_speed", spec.rest_speed, unit="m/s")
     return {"gap_band": jax.device_put(np.asarray(band, kind)), "rest_speed": jax.device_put(np.asarray(speed, kind))}
+
+
+def rest_speed(gravity: Array, band: Array | float) -> Array:
+    """What falls ten gap bands [m] arrives with [m/s]: the default of a scene with gravity (3,)."""
+    fall = float(np.linalg.norm(gravity)) or STANDARD_GRAVITY
+    return np.sqrt(2 * fall * 10 * band)
 
 
 @dataclass(frozen=True)

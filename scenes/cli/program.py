@@ -19,7 +19,7 @@ from .output import complain
 
 UsageError: Any = typer.BadParameter.__base__  # of click, which typer brings along in one place or another
 FAILED, WRONG = 1, 2
-ORDER = ("run", "list", "info", "export", "plot", "view", "replay", "check", "compare", "bench")
+ORDER = ("run", "sweep", "list", "info", "export", "plot", "view", "replay", "check", "compare", "bench")
 
 
 class Commands(typer.core.TyperGroup):
@@ -72,7 +72,7 @@ def _words(error: Exception) -> str | None:
 
 def _missing(error: ImportError) -> str | None:
     """Libraries that not everybody has; None: something else is broken."""
-    extras = {"matplotlib": "view", "viser": "view", "mujoco": "io"}
+    extras = {"matplotlib": "view", "viser": "view", "mujoco": "io", "pyarrow": "sweep", "distributed": "dask"}
     name = (error.name or "").partition(".")[0]
     if name in extras:
         return f"{name} is not installed: pip install 'carom[{extras[name]}]'"

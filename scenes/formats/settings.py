@@ -43,22 +43,22 @@ def changed(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
 
 def parse_setting(text: str) -> tuple[str, Any]:
     """Path and value from e.g. "body.ball.restitution=0.9"; bare words need no quotes: "body.ball.material=steel"."""
-    path, value = _split(text, "body.ball.restitution=0.9")
-    return path, _value(path, value)
+    path, value = split_setting(text, "body.ball.restitution=0.9")
+    return path, parse_value(path, value)
 
 
 def variation_values(text: str, lanes: int) -> tuple[str, list[Any]]:
     """Path and one value a lane, from "PATH=low:high", equally spaced, or from "PATH=a,b,c", repeated over lanes."""
     check_lanes(lanes)
-    path, values = _split(text, "body.ball.friction=0.1:0.9")
+    path, values = split_setting(text, "body.ball.friction=0.1:0.9")
     if ":" not in values:
-        given = _value(path, f"[{values}]")
+        given = parse_value(path, f"[{values}]")
         if len(given) > lanes:
             raise ValueError(
                 f"{abridged(path)}: {len(given)} values are too many for {lanes} lanes: leave some out, or add lanes"
             )
         return path, [given[lane % len(given)] for lane in range(lanes)]
-    ends = [_value(path, end) for end in values.split(":", 2)]
+    ends = [parse_value(path, end) for end in values.split(":", 2)]
     if len(ends) != 2 or not all(type(end) in (int, float) and abs(end) <= LARGEST for end in ends):
         raise ValueError(
             f"{abridged(path)}: {shown(values)} is not a range: write low:high, such as 0.1:0.9, or a list a,b,c"
@@ -71,14 +71,14 @@ def check_lanes(lanes: int) -> None:
         raise ValueError(f"there are {shown(lanes)} lanes: give at least 1, and at most {MOST_LANES}")
 
 
-def _split(text: str, example: str) -> tuple[str, str]:
+def split_setting(text: str, example: str) -> tuple[str, str]:
     path, equals, value = (part.strip() for part in text.partition("="))
     if not (path and equals and value):
         raise ValueError(f"{shown(text)} is not a setting: write PATH=VALUE, such as {example}")
     return path, value
 
 
-def _value(path: str, text: str) -> Any:
+def parse_value(path: str, text: str) -> Any:
     if re.fullmatch(r"[A-Za-z_][\w-]*", text) and text not in ("true", "false", "inf", "nan"):
         return text
     try:

@@ -1,0 +1,1 @@
+"""Sweeps: many lanes of one scene with other numbers, in shards that are kept as they are done."""

@@ -1,0 +1,142 @@
+"""What a sweep keeps of each lane: quantities by name, of all lanes of a shard at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ...engine.algebra.vec3 import Vec3
+from ...engine.closures.energy import energy
+from ...engine.dynamics.kinematics import move, place
+from ...engine.forest import Forest
+from ...engine.model import Model
+from ...engine.native.surface import lanewise
+from ...engine.results import EVENTS_FULL
+from ...engine.state import State
+from ...integrators.rollout import Rollout
+from ..formats.toml_plain import suggest
+
+Array = np.ndarray
+Function = Callable[[Model, Rollout], Any]  # -> (lanes, ...), each of its lane alone
+DEFAULT = ("code", "first_impact", "impacts", "energy", "loss", "overlap", "ticks", "at_rest")
+POSITION = "position."
+RESERVED = ("lane", "file", "allow_pickle")  # the first column; and words that numpy.savez keeps
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """A shard of L lanes that ran.
+
+    model: of the lanes.  start: their states at first.  ran: what the rollout recorded.
+    """
+
+    model: Model
+    start: State
+    ran: Rollout
+
+    @cached_property
+    def energies(self) -> tuple[Array, Array]:
+        """(L,) at the start and at the end [J]."""
+        first, last = (np.asarray(energy(self.model, state).total) for state in (self.start, self.ran.state))
+        return first, last
+
+    @property
+    def first_impact(self) -> Array:
+        """(L,) [s]; NaN: none."""
+        times, count = np.asarray(self.ran.events.t), np.asarray(self.ran.events.count)
+        return np.where(count > 0, times[:, 0], np.nan) if times.shape[1] else np.full(len(times), np.nan)
+
+    @property
+    def code(self) -> Array:
+        """(L,) a `carom.Code`; that the log is full is no matter, for a sweep reads no more than its first row."""
+        code = np.asarray(self.ran.code)
+        return np.where(code == EVENTS_FULL, 0, code)
+
+    @property
+    def at_rest(self) -> Array:
+        """(L,) whether no velocity at the end is above the speed below which contacts rest."""
+        fastest = np.abs(np.asarray(self.ran.state.v)).max(-1, initial=0.0)
+        return fastest <= np.asarray(self.model.rest_speed)
+
+    @property
+    def max_speed(self) -> Array:
+        """(L,) of the fastest centre of mass, in the frames that were reached [m/s]."""
+        frames_lead = (np.swapaxes(np.asarray(x), 0, 1) for x in (self.ran.q, self.ran.v))
+        speed = np.asarray(_links(self.model, *frames_lead)[3])
+        return np.nanmax(speed, axis=(0, 2), initial=0.0)
+
+    def position(self, link: int) -> Array:
+        """(L, 3) of the link's origin at the end [m]."""
+        x, y, z, _ = (np.asarray(part)[:, link] for part in _links(self.model, self.ran.state.q, self.ran.state.v))
+        return np.stack([x, y, z], -1)
+
+
+@lanewise
+def _links(model: Model, q: Any, v: Any) -> tuple[Any, ...]:
+    """x, y, z of the links' origins [m], and speeds of their centres of mass [m/s], (..., nl) each."""
+    forest = Forest.of(model, q=q, v=v)
+    placed = place(forest, model, q)
+    parts = []
+    for group, at, x in zip(forest.groups, placed, move(forest, placed, v), strict=True):
+        center = at.pose.R @ Vec3.of(forest.parameter(model, "com", group))
+        u, p = x.V.at(center).v, at.pose.p
+        parts.append((p.x, p.y, p.z, jnp.sqrt(u.dot(u))))
+    return tuple(forest.join_links([part[k] for part in parts]) for k in range(4))
+
+
+MEASURES: dict[str, Callable[[Lanes], Any]] = {
+    "code": lambda lanes: lanes.code,
+    "first_impact": lambda lanes: lanes.first_impact,
+    "impacts": lambda lanes: lanes.ran.stats.impacts,
+    "energy": lambda lanes: lanes.energies[1],
+    "loss": lambda lanes: lanes.energies[0] - lanes.energies[1],
+    "overlap": lambda lanes: np.asarray(lanes.ran.stats.max_penetration) + 0.0,  # and no -0
+    "ticks": lambda lanes: lanes.ran.stats.ticks,
+    "rollbacks": lambda lanes: lanes.ran.stats.rollbacks,
+    "resting": lambda lanes: lanes.ran.stats.resting,
+    "t": lambda lanes: lanes.ran.state.t,
+    "q": lambda lanes: lanes.ran.state.q,
+    "v": lambda lanes: lanes.ran.state.v,
+    "max_speed": lambda lanes: lanes.max_speed,
+    "at_rest": lambda lanes: lanes.at_rest,
+}
+
+
+def named(measure: Iterable[str] | Mapping[str, Any], names: Iterable[str]) -> dict[str, Function | None]:
+    """Measures by their names; None: one of ours.  names: of the scene's links."""
+    given = dict(measure) if isinstance(measure, Mapping) else dict.fromkeys(measure)
+    if not given:
+        raise ValueError("measure is empty: name what to keep of each lane")
+    known = [*MEASURES, *(POSITION + name for name in names)]
+    for name, function in given.items():
+        if function is not None and not callable(function):
+            raise ValueError(f"measure {name!r} is {function!r}; give a function (model, rollout) -> (lanes, ...)")
+        if function is None and name not in known:
+            raise ValueError(f"there is no measure {name!r}: {suggest(name, known)}")
+        if function is not None and (name in {*known, *RESERVED} or not re.fullmatch(r"[A-Za-z_]\w*", name)):
+            raise ValueError(f"measure {name!r} must have another name: of letters and digits, and none of carom's own")
+    return given
+
+
+def measured(lanes: Lanes, measures: Mapping[str, Function | None], count: int) -> dict[str, Array]:
+    """Each of the first `count` lanes, (count, ...)."""
+    found = {}
+    for name, function in measures.items():
+        if function is not None:
+            values = np.asarray(function(lanes.model, lanes.ran))
+        elif name.startswith(POSITION):
+            values = lanes.position(lanes.model.topology.names.index(name.removeprefix(POSITION)))
+        else:
+            values = np.asarray(MEASURES[name](lanes))
+        if values.shape[:1] != lanes.ran.code.shape:
+            raise ValueError(
+                f"measure {name!r} returned shape {values.shape}; it must have one row a lane, {lanes.ran.code.shape}"
+            )
+        found[name] = values[:count]
+    return found

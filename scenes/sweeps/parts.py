@@ -1,0 +1,89 @@
+"""The folder of a sweep that is going on: a manifest, and a file for each shard that is done.
+
+Files appear whole or not at all, so that whatever is killed, and whenever, what is there is right; the same command
+goes on with what is not there. Several processes may fill one folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..formats.atomic import replacing
+from ..formats.errors import FileError
+from ..formats.wording import shown
+
+Array = np.ndarray
+MANIFEST = "manifest.json"
+NAME = re.compile(r"shard-(\d+)\.npz")
+
+
+class Parts:
+    """path: of the folder, which is made; one that is there must belong to the same sweep, else FileError."""
+
+    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
+        self.path = path
+        manifest = json.loads(json.dumps(manifest))
+        file = path / MANIFEST
+        if os.path.exists(file):
+            _check_same(path, _read(file), manifest)
+            return
+        if os.path.isdir(path) and any(NAME.fullmatch(name) for name in os.listdir(path)):
+            raise FileError(path, f"it has shards, but no {MANIFEST}: remove the folder, and begin again")
+        os.makedirs(path, exist_ok=True)
+        with replacing(file) as out:
+            out.write((json.dumps(manifest, indent=2) + "\n").encode())
+
+    def done(self) -> set[int]:
+        """Numbers of the shards that are there."""
+        return {int(found[1]) for name in os.listdir(self.path) if (found := NAME.fullmatch(name))}
+
+    def write(self, number: int, arrays: Mapping[str, Array]) -> None:
+        with replacing(self._file(number)) as out:
+            np.savez(out, allow_pickle=False, **{name: np.asarray(x) for name, x in arrays.items()})
+
+    def read(self, number: int) -> dict[str, Array]:
+        file = self._file(number)
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                return dict(arrays)
+        except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+            raise FileError(file, f"it cannot be read ({error}): remove it, and give the command again") from None
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _file(self, number: int) -> Path:
+        return self.path / f"shard-{number:06d}.npz"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError(file, f"it is no manifest of a sweep ({error}): remove its folder, and begin again") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _check_same(path: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    different = []
+    for name in dict.fromkeys([*here, *there]):
+        old, new = there.get(name), here.get(name)
+        if old != new and isinstance(old, dict) and isinstance(new, dict):
+            inner = [key for key in dict.fromkeys([*new, *old]) if old.get(key) != new.get(key)]
+            different += [f"{name}.{key} was {shown(old.get(key))}, and is {shown(new.get(key))}" for key in inner]
+        elif old != new:
+            different.append(f"{name} was {shown(old)}, and is {shown(new)}")
+    if different:
+        raise FileError(
+            path, f"it belongs to another sweep: {'; '.join(different)}. Give the command that it was begun with, or "
+            "remove the folder",
+        )  # fmt: skip

@@ -1,0 +1,140 @@
+"""A sweep as a plan that any process can carry out: its shards are tasks that hang on nothing else.
+
+The lanes of a shard are the same bits in whatever process, and in a shard of any size (docs/batches.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...integrators.cut import MANY
+from ...integrators.rollout import frame_times, rollout
+from ...integrators.snapshots import model_hash, state_hash
+from ..compile import compile_scene
+from ..formats.provenance import DECISIVE, provenance
+from ..spec import SceneSpec
+from .draws import lane_values
+from .lane_models import LaneModels
+from .measures import Function, Lanes, measured
+
+SHARD_BYTES = 64e6  # of the frames, and the logs, that a shard holds while it runs
+EVENT_BYTES = 164  # of a row of a log, in double precision
+MOST_IN_SHARD = 2000  # lanes by default: some seconds of work, which a kill costs at most
+LOGGED_APART = 1024  # impacts of a lane that are logged where islands have clocks of their own, and log out of order
+
+
+@dataclass(frozen=True)
+class Plan:
+    """scene.  vary, design, seed: see `lane_values`; values are made of them where they are needed.
+    most: how many lanes, None: as many as the grid or the design has.
+    size: lanes of each shard, the last one has fewer; None: as many as take little memory.
+    keywords: of `carom.rollout`.  measures: see `named`.  double: whether in double precision.
+    """
+
+    scene: SceneSpec
+    vary: Mapping[str, Any]
+    design: Mapping[str, Sequence[Any]]
+    seed: int
+    most: int | None
+    size: int | None
+    keywords: Mapping[str, Any]
+    measures: Mapping[str, Function | None]
+    double: bool
+
+    @cached_property
+    def values(self) -> dict[str, list[Any]]:
+        return lane_values(self.vary, self.design, self.most, self.seed)
+
+    @cached_property
+    def lanes(self) -> int:
+        return len(next(iter(self.values.values()))) if self.values else self.most or 1
+
+    @cached_property
+    def shard(self) -> int:
+        return min(self.lanes, self.size or self._usual_shard())
+
+    @property
+    def shards(self) -> int:
+        return -(-self.lanes // self.shard)
+
+    def lanes_of(self, number: int) -> range:
+        return range(number * self.shard, min((number + 1) * self.shard, self.lanes))
+
+    @cached_property
+    def models(self) -> LaneModels:
+        return LaneModels(self.scene, self.values)
+
+    def _usual_shard(self) -> int:
+        """Lanes whose frames take little memory."""
+        given = self.keywords
+        frames = len(frame_times(given["duration"], given.get("frame_dt", 1 / 60), given.get("max_dt", 1 / 240)))
+        state = self.models.state
+        each = frames * sum(x.nbytes for x in (state.t, state.q, state.v)) + self._logged * EVENT_BYTES
+        return max(1, min(MOST_IN_SHARD, int(SHARD_BYTES / each)))
+
+    def run(self, number: int) -> dict[str, np.ndarray]:
+        """What is measured of each lane of a shard. All shards have as many lanes to run, and share one program: the
+        last lane of the last one is repeated."""
+        with jax.enable_x64(self.double):
+            lanes = self.lanes_of(number)
+            repeated = np.minimum(np.arange(lanes.start, lanes.start + self.shard), self.lanes - 1).tolist()
+            model, start = self.models.of(repeated)
+            given = {**self.keywords, "throw": False}
+            if given.get("max_events") is None:
+                given["max_events"] = self._logged
+            ran = rollout(model, start, **given)
+            return measured(Lanes(model, start, ran), self.measures, len(lanes))
+
+    @property
+    def _logged(self) -> int:
+        """Impacts of a lane that are logged: what measures may look at."""
+        if "first_impact" not in self.measures and not any(self.measures.values()):
+            return 0
+        clocks = self.keywords.get("clocks", "auto")
+        apart = clocks == "islands" or (clocks == "auto" and len(self.models.model.topology.names) >= MANY)
+        return LOGGED_APART if apart else 1
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What tells this sweep from any other, and its bits from those of other versions and machines."""
+        with jax.enable_x64(self.double):
+            model, state = compile_scene(self.scene, overlaps="ignore")
+            made = provenance(model.gravity.dtype)
+            scene = {"model": model_hash(model), "state": state_hash(state)}
+            shard = self.shard
+        values = hashlib.blake2b(digest_size=16)
+        for path, given in self.values.items():
+            values.update(f"{path} {given!r}".encode())
+        options = {name: _fingerprint(x) for name, x in self.keywords.items()}
+        return {
+            "scene": scene, "options": options, "paths": list(self.values), "values": values.hexdigest(),
+            "seed": self.seed, "lanes": self.lanes, "shard": shard,
+            "measures": {name: _fingerprint(function) for name, function in self.measures.items()},
+            **{name: made[name] for name in DECISIVE if name != "devices"},
+        }  # fmt: skip
+
+
+def _fingerprint(x: Any) -> Any:
+    """As JSON holds it; of arrays and functions what tells them from others."""
+    if x is None or isinstance(x, str | int | float):
+        return x
+    if not callable(x):
+        x = np.asarray(x)
+        return _digest(f"{x.dtype} {x.shape}".encode(), x.tobytes())
+    try:
+        return _digest(inspect.getsource(x).encode())
+    except (OSError, TypeError):  # of what was typed, or is no Python function
+        code = getattr(x, "__code__", None)
+        return _digest(code.co_code, repr(code.co_consts).encode()) if code else repr(type(x))
+
+
+def _digest(*parts: bytes) -> str:
+    return hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest()

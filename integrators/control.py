@@ -44,13 +44,34 @@ def _rows(name: str, given: Any, frames: int, nv: int, state: State) -> Array | 
     rows = jnp.asarray(given, state.q.dtype)
     if rows.shape == (nv,):
         return jnp.broadcast_to(rows, (frames, nv))
-    lanes = state.t.shape
-    if rows.shape not in ((frames, nv), (frames, *lanes, nv)):
+    axes = order_of(name, rows.shape, frames, nv, state.t.shape)
+    if axes == "lanes":
+        return jnp.broadcast_to(rows, (frames, *rows.shape))
+    return jnp.moveaxis(rows, 0, 1) if axes == "lanes, frames" else rows
+
+
+def order_of(name: str, shape: tuple[int, ...], frames: int, nv: int, lanes: tuple[int, ...]) -> str:
+    """What the axes of numbers for motors or forces are, before that of the nv degrees of freedom: "frames", "lanes",
+    "lanes, frames" or, as they go into a program, "frames, lanes".
+
+    frames: how many intervals there are.  lanes: () of one scene.  Raises ValueError."""
+    known = {"frames": (frames, nv)}
+    if lanes:
+        known |= {"lanes": (*lanes, nv), "lanes, frames": (*lanes, frames, nv), "frames, lanes": (frames, *lanes, nv)}
+    fits = [axes for axes, wanted in known.items() if shape == wanted]
+    if not fits:
+        either = f"({nv},) for a constant, " + (f"{known['lanes']} for one a lane, " if lanes else "")
+        every = f" or {known['lanes, frames']}" if lanes else ""
         raise ValueError(
-            f"rollout: {name} has shape {rows.shape}; give ({nv},) for a constant, or one row for each of the "
-            f"{frames} intervals between frames: {(frames, nv)}" + (f" or {(frames, *lanes, nv)}" if lanes else "")
+            f"rollout: {name} has shape {shape}; give {either}or one row for each of the {frames} intervals between "
+            f"frames: {known['frames']}{every}"
         )
-    return rows
+    if fits == ["frames", "lanes"]:
+        raise ValueError(
+            f"rollout: {name} has shape {shape}, and there are as many lanes as intervals between frames: give "
+            f"{known['lanes, frames']}, lanes first"
+        )
+    return fits[0]
 
 
 def held(name: str, given: Any, nv: int, state: State) -> Any:

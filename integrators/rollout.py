@@ -153,8 +153,8 @@ def rollout(
         is taken instead, and what may touch in it is resolved together, at its start, by the law of simultaneous
         impacts; `stats.windows` counts these. Nothing passes through anything either way. No derivatives. 1e-3 makes a
         heap of hundreds of bodies come down in useful time.
-    control: what the motors are told: None (their targets), (nv,), one row a frame (frames - 1, ..., nv), or a
-        function (model, state, t) -> (..., nv) called every step.
+    control: what the motors are told: None (their targets); numbers (nv,), (lanes, nv), or for each time between frames
+        (frames - 1, nv), (lanes, frames - 1, nv); or a function (model, state, t) -> (..., nv) called every step.
     forces: from outside, along the degrees of freedom [N m, N], given as control is; `J.T @ wrench` pushes a link.
     scheme: of motion: exact | rk4 | lie_midpoint | semi_implicit.
     time_control: "rollback" goes back to the very time at which bodies touch, and nothing passes through anything;

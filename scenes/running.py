@@ -111,21 +111,31 @@ def pieces(model: Model, state: State, keywords: Mapping[str, Any], size: int) -
     intervals = len(times) - 1
     given: dict[str, Any] = {name: keywords.get(name) for name in DRIVES}
     rows = {name: np.asarray(x) for name, x in given.items() if not callable(x) and np.ndim(x) >= 2}
-    for name, x in rows.items():
-        if len(x) != intervals:
-            raise ValueError(f"{name} has {len(x)} rows; give one for each of the {intervals} intervals between frames")
+    rows = {name: _every_frame(name, x, intervals, state) for name, x in rows.items()}
     for begin in range(0, intervals, size):
         end = min(begin + size, intervals)
         odd = end == intervals and abs(times[end] - intervals * frame_dt) > 1e-9 * frame_dt
         duration = times[end] - times[begin] if odd else (end - begin) * frame_dt
         mine = {**keywords, "duration": float(duration), "throw": False}
-        mine |= {name: x[begin:end] for name, x in rows.items()}
+        mine |= {name: x[..., begin:end, :] for name, x in rows.items()}
         result = rollout(model, state, **mine)
         yield result
         lost = _lost(np.asarray(result.code))
         if lost.all():
             return
         state = _without(lost, result.state)
+
+
+def _every_frame(name: str, rows: np.ndarray, intervals: int, state: State) -> np.ndarray:
+    """Numbers for motors or forces as (intervals, nv), or of a batch as (lanes, intervals, nv)."""
+    from ..integrators.control import order_of
+
+    lanes, nv = state.t.shape, rows.shape[-1]
+    axes = order_of(name, rows.shape, intervals, nv, lanes)
+    if axes == "frames, lanes":
+        return np.moveaxis(rows, 0, 1)
+    rows = rows[:, None] if axes == "lanes" else rows
+    return np.broadcast_to(rows, (*lanes, intervals, nv))
 
 
 def counted(results: Iterator[Any], duration: float, told: Told | None) -> Iterator[Any]:

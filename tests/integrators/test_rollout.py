@@ -292,8 +292,30 @@ def test_bad_shapes() -> None:
     with pytest.raises(ValueError, match=r"^q has shape \(2,\); this model needs \(\.\.\., 1\)$"):
         carom.rollout(model, wrong, duration=0.1)
     rows = jnp.zeros((1, 2, 1))
-    with pytest.raises(ValueError, match=r"control has shape \(1, 2, 1\); .*: \(1, 1\) or \(1, 3, 1\)$"):
+    with pytest.raises(ValueError, match=r"control has shape \(1, 2, 1\); .*: \(1, 1\) or \(3, 1, 1\)$"):
         carom.rollout(model, carom.tile(state, 3), duration=0.1, frame_dt=0.1, control=rows)
+
+
+def test_motors_are_told_lane_by_lane() -> None:
+    """However its axes are ordered, as far as that is clear."""
+    model, state = slider()
+    states, told = carom.tile(state, 3), np.random.default_rng(5).normal(size=(3, 4, 1))
+    model = model.replace(motor_gain=jnp.ones(1), motor_effort=jnp.ones(1))
+
+    def run(states: carom.State, control: Any) -> np.ndarray:
+        return np.asarray(carom.rollout(model, states, duration=0.4, frame_dt=0.1, control=control).v)
+
+    first = run(states, told)
+    for k in range(3):
+        np.testing.assert_array_equal(first[k], run(state, told[k]))
+    np.testing.assert_array_equal(first, run(states, np.moveaxis(told, 1, 0)))
+    held = run(states, told[:, 0])
+    np.testing.assert_array_equal(held, run(states, np.repeat(told[:, :1], 4, 1)))
+    assert (np.abs(np.diff(held[:, -1, 0])) > 1e-6).all()
+    square = np.random.default_rng(5).normal(size=(4, 4, 1))
+    np.testing.assert_array_equal(run(carom.tile(state, 4), square)[1], run(state, square[1]))  # lanes first
+    with pytest.raises(ValueError, match=r"as many lanes as intervals between frames: give \(4, 4, 1\), lanes first"):
+        run(carom.tile(state, 4), square[0])
 
 
 # -- failures ---------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ class Lanes:
         column, found, rows = self._programs.n_outcome, {}, np.asarray(self._rows)
         for name, shape in self._programs.info.items():
             size = int(np.prod(shape))
-            found[name] = rows[..., column : column + size].reshape(*self.shape, *shape).copy()
+            found[name] = rows[..., column : column + size].reshape((*self.shape, *shape)).copy()
             column += size
         return found
 

@@ -257,6 +257,7 @@ def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     balanced, *_, one, frame, many = printed.splitlines()
     assert balanced == "(500, 4096) (4096, 4) 0"
     assert "Hop along x" in printed
+    assert "(64, 5) (64,)" in printed
     assert (one, frame, many) == ("(4,)", "(400, 400, 3) uint8", "(256, 4) (256,)")
 
 

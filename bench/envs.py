@@ -104,7 +104,8 @@ def robots(id: str, lanes: int, parameters: dict[str, Any]) -> dict[str, Way]:
         found[THEIRS] = one(gymnasium.make(peer, **parameters))
         return found
     found[OURS] = many(gymnasium.make_vec(id, lanes, dtype="float32", **parameters), STEPS)
-    peers = many(gymnasium.make_vec(peer, WORKERS, vectorization_mode="async", **parameters), STEPS)
+    words: dict[str, Any] = {"vectorization_mode": "async", "vector_kwargs": {"context": "spawn"}}
+    peers = many(gymnasium.make_vec(peer, WORKERS, **words, **parameters), STEPS)
     found[THEIRS] = Way(STEPS * WORKERS / lanes, peers.call)  # of as many lanes as ours, one after the other
     return found
 

@@ -53,7 +53,7 @@ class Environment:
     scan and vmap. observations, actions: the boxes of one lane's."""
 
     def __init__(self, task: Task | BatchTask, engine: str | None = None, dtype: Any = None) -> None:
-        self.task = task
+        self.task: Any = task
         engines = ("tree",) if isinstance(task, Task) else tuple(task.engines)
         self.engine = engines[0] if engine is None else engine
         if self.engine not in engines:

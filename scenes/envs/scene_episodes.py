@@ -48,7 +48,7 @@ class SceneEpisodes:
             flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lanes) :]), (before, u, state.parameters))
             before, u, model = *flat[:2], self._model(flat[2])
         report: Any = {"report": tuple(self.task.report)} if self.task.report else {}
-        made = step(model, before, dt=self.task.dt, control=u, throw=False, **report, **self.task.options)
+        made: Any = step(model, before, dt=self.task.dt, control=u, throw=False, **report, **self.task.options)
         after, seen = made if report else (made, {})
         after, seen = jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[min(len(lanes), 1) :]), (after, seen))
         moved = state._replace(q=after.q, v=after.v, steps=state.steps + 1)

@@ -21,8 +21,9 @@ pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 pytest.importorskip("mujoco", reason="mujoco is not installed")
 
 import gymnasium
-import mujoco
+import mujoco as mujoco_module
 
+mujoco: Any = mujoco_module
 SAME = 1e-9  # relative to the largest number of what is compared, and absolute below 1
 REPORTS = "report" in inspect.signature(carom.step).parameters
 OTHERWISE: dict[str, dict[str, Any]] = {  # parameters besides the default ones
@@ -135,3 +136,16 @@ def test_spaces_periods_and_actuators_are_gymnasiums(id: str) -> None:
     np.testing.assert_array_equal(np.array(task.actions.high, np.float32), env.action_space.high)
     if REPORTS or not task.report:
         assert carom.Environment(task).observations.shape == env.observation_space.shape
+
+
+def test_the_stop_holds_what_pushes_the_cart() -> None:
+    """At the end of the rail with both poles upright, where the motor pushes on: the stop's force is the motor's."""
+    env = carom.make_env("carom/InvertedDoublePendulum-v5", dtype="float64")
+    state, first = env.reset(jax.random.key(0))
+    assert first[-1] == 0
+    at_end = state._replace(q=jnp.array([1.0, 0.0, 0.0]), v=jnp.zeros(3))
+    for action in (0.01, 0.004):
+        seen = env.step(at_end, jnp.array([action])).observation
+        assert seen[-1] == pytest.approx(-500 * action, rel=1e-3)  # of the gear; gravity has a part of 1e-5 along x
+    free = env.step(at_end._replace(q=jnp.zeros(3)), jnp.array([0.01])).observation
+    assert abs(free[-1]) < 1e-2  # what the method of integration leaves [N]

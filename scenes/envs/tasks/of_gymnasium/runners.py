@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -93,7 +94,7 @@ def _upright(
 ) -> Task:  # fmt: skip
     step, skipped = 0.002, int(exclude_current_positions_from_observation)
     file, dt = imported(xml, f"carom/{name}-v5"), frame_skip * step
-    height = file.scene.links[1].q0  # type: ignore[union-attr]
+    height: Any = file.scene.links[1].q0  # type: ignore[union-attr]
 
     def info(s: Period) -> dict[str, Array]:
         speed = (s.q[0] - s.before.q[0]) / dt

@@ -68,6 +68,8 @@ _HOME = {
     # tasks for learners
     "make_env": "scenes.envs.registry",
     "Environment": "scenes.envs.environment",
+    "Task": "scenes.envs.scene_task",
+    "register_task": "scenes.envs.registry",
     "register_envs": "scenes.envs.registration",
     # planar chains
     "Chain": "engine.planar.model",
@@ -194,6 +196,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.envs.environment import Environment as Environment
     from .scenes.envs.registration import register_envs as register_envs
     from .scenes.envs.registry import make_env as make_env
+    from .scenes.envs.registry import register_task as register_task
+    from .scenes.envs.scene_task import Task as Task
     from .scenes.formats.errors import FileError as FileError
     from .scenes.formats.mjcf import import_mjcf as import_mjcf
     from .scenes.formats.recording import Recording as Recording

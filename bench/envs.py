@@ -30,6 +30,12 @@ IDS = {"cart_pole": "carom/CartPole-v0", "acrobot": "carom/Acrobot-v0", "pendulu
 VECTORISED = ("cart_pole",)  # of which gymnasium has an array form of its own
 OTHERS = {"cart_pole": LANES, "hopper": LANES[:2]}  # timed without peers, in the engine of general trees
 
+ROBOTS = {  # gymnasium's own on our contacts, beside it, a process for each of two lanes
+    "carom/HalfCheetah-v5": {},
+    "carom/Ant-v5": {"include_cfrc_ext_in_observation": False, "contact_cost_weight": 0.0},
+}
+ROBOT_LANES, WORKERS = (1, 64), 2
+
 SCAN, STEP, OURS = "carom, one scan", "carom, a call a step", "carom by gymnasium"
 THEIRS, ARRAYS = "gymnasium", "gymnasium, as arrays"
 
@@ -37,7 +43,7 @@ THEIRS, ARRAYS = "gymnasium", "gymnasium, as arrays"
 class Way(NamedTuple):
     """steps: that `call` takes of every lane."""
 
-    steps: int
+    steps: float
     call: Callable[[], Any]
 
 
@@ -55,6 +61,10 @@ def cpu(rounds: int, only: str) -> int:
         if only in name:
             rates = {lanes: measured(functional(name, lanes, "tree"), lanes, rounds) for lanes in sizes}
             console.print(_table(f"{name} as a tree: steps a second", rates))
+    for id, parameters in ROBOTS.items():
+        if only in id:
+            rates = {lanes: measured(robots(id, lanes, parameters), lanes, rounds) for lanes in ROBOT_LANES}
+            console.print(_table(f"{id} beside gymnasium's, f32: steps a second", rates))
     if not agreed:
         console.print("[red]the engines differ: the figures above are worth nothing")
     return 0 if agreed else 1
@@ -83,12 +93,29 @@ def ways(name: str, lanes: int) -> dict[str, Way]:
     return found
 
 
-def functional(name: str, lanes: int, engine: str | None) -> dict[str, Way]:
+def robots(id: str, lanes: int, parameters: dict[str, Any]) -> dict[str, Way]:
+    """A robot of gymnasium's with random controls; theirs by AsyncVectorEnv, of two lanes."""
+    import gymnasium
+
+    carom.register_envs()
+    found, peer = functional(id, lanes, None, **parameters), id.removeprefix("carom/")
+    if lanes == 1:
+        found[OURS] = one(gymnasium.make(id, dtype="float32", **parameters))
+        found[THEIRS] = one(gymnasium.make(peer, **parameters))
+        return found
+    found[OURS] = many(gymnasium.make_vec(id, lanes, dtype="float32", **parameters), STEPS)
+    words: dict[str, Any] = {"vectorization_mode": "async", "vector_kwargs": {"context": "spawn"}}
+    peers = many(gymnasium.make_vec(peer, WORKERS, **words, **parameters), STEPS)
+    found[THEIRS] = Way(STEPS * WORKERS / lanes, peers.call)  # of as many lanes as ours, one after the other
+    return found
+
+
+def functional(name: str, lanes: int, engine: str | None, **parameters: Any) -> dict[str, Way]:
     """`env.step` and `env.restarted` as one jitted call a step, and in one scan of them; f32, as users have it."""
-    env = carom.make_env(name, engine=engine, dtype="float32")
+    env = carom.make_env(name, engine=engine, dtype="float32", **parameters)
     key = jax.random.key(0)
     begun = env.reset(key if lanes == 1 else jax.random.split(key, lanes))
-    actions = jnp.asarray(drawn(env.task.actions, STEPS, lanes))
+    actions = jnp.asarray(drawn(env.actions, STEPS, lanes))
     each, step = list(actions), jax.jit(lambda now, action: turn(env, now, action))
     scan = jax.jit(lambda now: jax.lax.scan(lambda now, action: turn(env, now, action), now, actions))
 

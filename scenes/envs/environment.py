@@ -10,27 +10,21 @@ from __future__ import annotations
 
 import functools
 from difflib import get_close_matches
+from math import inf
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...engine.native.primitive import native
 from ..compiling.precision import checked_dtype
-from .starts import split
-from .task import Discrete, Task
+from .batch_episodes import BatchEpisodes
+from .episode import EnvState
+from .scene_episodes import SceneEpisodes
+from .scene_task import Task
+from .task import BatchTask, Box, Discrete
 
 AT_ONCE = 128  # lanes; of more, new episodes are begun where they are wanted alone
-
-
-class EnvState(NamedTuple):
-    """All that an episode is. q: (..., nq), v: (..., nv), steps: (...) int32 taken, key: (...) of the next episode."""
-
-    q: Array
-    v: Array
-    steps: Array
-    key: Array
 
 
 class Step(NamedTuple):
@@ -43,22 +37,45 @@ class Step(NamedTuple):
     truncated: Array
 
 
-class Environment:
-    """A task in one engine. `reset`, `step` and `restarted` are jitted, and may be used inside jit, scan and vmap."""
+class InformedStep(NamedTuple):
+    """What `Environment.step_with_info` gives: a `Step`, and the task's info, {name: (...)}."""
 
-    def __init__(self, task: Task, engine: str | None = None, dtype: Any = None) -> None:
-        self.task = task
-        self.engine = next(iter(task.engines)) if engine is None else engine
-        if self.engine not in task.engines:
-            near = get_close_matches(self.engine, task.engines, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(task.engines)}"
+    state: EnvState
+    observation: Array
+    reward: Array
+    terminated: Array
+    truncated: Array
+    info: dict[str, Array]
+
+
+class Environment:
+    """A task in one engine. `reset`, `step`, `step_with_info` and `restarted` are jitted, and may be used inside jit,
+    scan and vmap. observations, actions: the boxes of one lane's."""
+
+    def __init__(self, task: Task | BatchTask, engine: str | None = None, dtype: Any = None) -> None:
+        self.task: Any = task
+        engines = ("tree",) if isinstance(task, Task) else tuple(task.engines)
+        self.engine = engines[0] if engine is None else engine
+        if self.engine not in engines:
+            near = get_close_matches(self.engine, engines, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(engines)}"
             raise ValueError(f"{task.name} has no engine {engine!r}: {hint}")
         self.dtype = checked_dtype("make_env", dtype)
-        self._advance = task.engines[self.engine](self.dtype)
-        self._played = self._play if task.events else native(self._play, blocks=True)
+        if isinstance(task, Task):
+            self._episodes = SceneEpisodes(task, self.dtype)
+        else:
+            self._episodes = BatchEpisodes(task, self.engine, self.dtype)
+        self.actions: Box | Discrete = task.actions
         self.reset = jax.jit(self._reset)
         self.step = jax.jit(self._step)
+        self.step_with_info = jax.jit(self._step_with_info)
         self.restarted = jax.jit(self._restarted)
+
+    @functools.cached_property
+    def observations(self) -> Box:
+        if isinstance(self.task, BatchTask):
+            return self.task.observations
+        return Box.of(*(inf,) * jax.eval_shape(self._begun, jax.random.key(0))[1].size)
 
     def _reset(self, key: Array) -> tuple[EnvState, Array]:
         """The beginning of an episode for every key, (...) -> state and observation (..., k)."""
@@ -67,28 +84,17 @@ class Environment:
         return self._begun(key)
 
     def _begun(self, key: Array) -> tuple[EnvState, Array]:
-        pair = split(key)
-        q, v = self.task.start(pair[..., 1])
-        q, v = q.astype(self.dtype), v.astype(self.dtype)
-        return EnvState(q, v, jnp.zeros(key.shape, jnp.int32), pair[..., 0]), self.task.observe(q, v)
+        return self._episodes.begin(key)
 
     def _step(self, state: EnvState, action: Array) -> Step:
         """One control period later. An episode that has ended goes on, until it is restarted."""
-        (q, v, steps, key), action = state, self._checked(action, state.steps.shape)
-        played = functools.partial(self._played, None)
-        if not self.task.events:
-            for _ in steps.shape:
-                played = jax.vmap(played)
-        q, v, observation, reward, ended = played(q, v, action)
-        steps = steps + 1
-        return Step(EnvState(q, v, steps, key), observation, reward, ended, steps >= self.task.max_steps)
+        return Step(*self._step_with_info(state, action)[:5])
 
-    def _play(self, _: None, q: Array, v: Array, action: Array) -> tuple[Array, ...]:
-        """(q, v, observation, reward, whether it ended) a period later, of any lanes."""
-        task, push = self.task, self.task.push(action)
-        q_next, v_next = self._advance(q, v, push)
-        paid = task.reward(q, v, push, q_next, v_next)
-        return q_next, v_next, task.observe(q_next, v_next), paid, task.ended(q_next, v_next)
+    def _step_with_info(self, state: EnvState, action: Array) -> InformedStep:
+        """The same, and the task's info."""
+        played = self._episodes.play(state, self._checked(action, state.steps.shape))
+        truncated = played.state.steps >= self.task.max_steps
+        return InformedStep(*played[:4], truncated, played.info)
 
     def _restarted(self, state: EnvState, observation: Array, done: Array) -> tuple[EnvState, Array]:
         """The same, where done (...) an episode newly begun."""
@@ -119,7 +125,7 @@ class Environment:
         return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), now)
 
     def _checked(self, action: Any, lanes: tuple[int, ...]) -> Array:
-        action, space = jnp.asarray(action), self.task.actions
+        action, space = jnp.asarray(action), self.actions
         if action.shape != (*lanes, *space.shape):
             raise ValueError(
                 f"{self.task.name}: actions of shape {action.shape}, for {space} and lanes {lanes} they must have "

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .environment import Environment
 from .rows import Lanes
-from .task import Box, Discrete, Task
+from .task import Box, Discrete
 
 try:
     import gymnasium
@@ -25,7 +26,9 @@ SHOWN = 16  # lanes that a vector environment draws at most
 
 def register(id: str, name: str, max_steps: int) -> None:
     """Makes the environment `name` known to gymnasium, if it is not."""
-    if id not in gymnasium.registry:
+    spec = gymnasium.registry.get(id)
+    if spec is None or (spec.kwargs.get("name"), spec.max_episode_steps) != (name, max_steps):
+        gymnasium.registry.pop(id, None)
         gymnasium.register(
             id,
             entry_point=f"{__name__}:CaromEnv",
@@ -52,8 +55,8 @@ class CaromEnv(gymnasium.Env):
         self._lanes = Lanes(name, (), engine=engine, dtype=dtype, parameters=parameters)
         self._steps = 0
         self.render_mode = _render_mode(render_mode)
-        self.metadata = _metadata(self._lanes.task)
-        self.observation_space, self.action_space = _spaces(self._lanes.task)
+        self.metadata = _metadata(self._lanes.task.dt)
+        self.observation_space, self.action_space = _spaces(self._lanes.env)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -66,7 +69,8 @@ class CaromEnv(gymnasium.Env):
         observation, reward, ended = self._lanes.step(action)
         self._steps += 1
         truncated = self.spec is None and self._steps >= self._lanes.task.max_steps
-        return observation, float(reward), bool(ended), truncated, {}
+        info = {name: x.item() if x.ndim == 0 else x for name, x in self._lanes.info.items()}
+        return observation, float(reward), bool(ended), truncated, info
 
     def render(self) -> np.ndarray | None:
         """(H, W, 3) uint8; None without render_mode="rgb_array"."""
@@ -99,8 +103,8 @@ class CaromVectorEnv(VectorEnv):
         self._mode = AutoresetMode(autoreset_mode)
         self.num_envs = num_envs
         self.render_mode = _render_mode(render_mode)
-        self.metadata = {**_metadata(self._lanes.task), "autoreset_mode": self._mode}
-        self.single_observation_space, self.single_action_space = _spaces(self._lanes.task)
+        self.metadata = {**_metadata(self._lanes.task.dt), "autoreset_mode": self._mode}
+        self.single_observation_space, self.single_action_space = _spaces(self._lanes.env)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
 
@@ -132,18 +136,25 @@ class CaromVectorEnv(VectorEnv):
         truncated = self._steps >= self._limit
         self._done = ended | truncated
         if self._mode is not AutoresetMode.SAME_STEP or not self._done.any():
-            return observation, reward, ended, truncated, {}
+            return observation, reward, ended, truncated, self._infos(~again)
+        infos = self._infos(np.ones_like(again))
         done, self._done = self._done, np.zeros_like(self._done)
         self._steps[done] = 0
         last = np.full(self.num_envs, None, object)
         for k in np.flatnonzero(done):
             last[k] = observation[k]
-        infos = {"final_obs": last, "_final_obs": done, "final_info": {}, "_final_info": done.copy()}
+        final = {name: x.copy() for name, x in infos.items()}
+        infos |= {"final_obs": last, "_final_obs": done, "final_info": final, "_final_info": done.copy()}
         return self._lanes.begin([None] * self.num_envs, done, self.np_random), reward, ended, truncated, infos
 
     def render(self) -> tuple[np.ndarray, ...] | None:
         """(H, W, 3) uint8 of each of the first lanes; None without render_mode="rgb_array"."""
         return None if self.render_mode is None else self._lanes.pictures(SHOWN)
+
+    def _infos(self, told: np.ndarray) -> dict[str, Any]:
+        """As gymnasium has them: beside each value which lanes it is of."""
+        found: dict[str, Any] = dict(self._lanes.info)
+        return found | {f"_{name}": told.copy() for name in found}
 
     def _mask(self, mask: Any) -> np.ndarray:
         """(num_envs,) bool of the lanes to reset."""
@@ -154,9 +165,9 @@ class CaromVectorEnv(VectorEnv):
         return mask
 
 
-def _spaces(task: Task) -> tuple[spaces.Space, spaces.Space]:
+def _spaces(env: Environment) -> tuple[spaces.Space, spaces.Space]:
     """Of observations and of actions."""
-    return _space(task.observations), _space(task.actions)
+    return _space(env.observations), _space(env.actions)
 
 
 def _space(space: Box | Discrete) -> spaces.Space:
@@ -165,8 +176,8 @@ def _space(space: Box | Discrete) -> spaces.Space:
     return spaces.Box(np.array(space.low, np.float32), np.array(space.high, np.float32), dtype=np.float32)
 
 
-def _metadata(task: Task) -> dict[str, Any]:
-    return {"render_modes": ["rgb_array"], "render_fps": max(1, round(1 / task.dt))}
+def _metadata(dt: float) -> dict[str, Any]:
+    return {"render_modes": ["rgb_array"], "render_fps": max(1, round(1 / dt))}
 
 
 def _render_mode(mode: str | None) -> str | None:

@@ -13,6 +13,18 @@ ENVS = {
     "carom/CartTriplePendulum-v0": ("cart_triple_pendulum", 1000),
     "carom/Hopper-v0": ("hopper", 600),
 }
+# gymnasium's own tasks, here by their ids: after how many steps they are truncated
+GYMNASIUM = {
+    "carom/Ant-v5": 1000,
+    "carom/HalfCheetah-v5": 1000,
+    "carom/Hopper-v5": 1000,
+    "carom/Walker2d-v5": 1000,
+    "carom/Humanoid-v5": 1000,
+    "carom/InvertedPendulum-v5": 1000,
+    "carom/InvertedDoublePendulum-v5": 1000,
+    "carom/Reacher-v5": 50,
+    "carom/Pusher-v5": 100,
+}
 
 
 def register_envs() -> tuple[str, ...]:
@@ -21,4 +33,6 @@ def register_envs() -> tuple[str, ...]:
 
     for id, (name, max_steps) in ENVS.items():
         register(id, name, max_steps)
-    return tuple(ENVS)
+    for id, max_steps in GYMNASIUM.items():
+        register(id, id, max_steps)
+    return (*ENVS, *GYMNASIUM)

@@ -1,23 +1,32 @@
-"""The environments by name: what `carom.make_env` looks up."""
+"""The environments by name: what `carom.make_env` looks up, and what people add."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from ..compiling.precision import checked_dtype
 from .environment import Environment
-from .task import Task
+from .registration import ENVS
+from .scene_task import Task
+from .task import BatchTask
 from .tasks.acrobot import acrobot
 from .tasks.cart_pendulums import cart_double_pendulum, cart_triple_pendulum
 from .tasks.cart_pole import cart_pole, cart_pole_swing_up
 from .tasks.hopper import hopper
+from .tasks.of_gymnasium.ant import ant
+from .tasks.of_gymnasium.arms import pusher, reacher
+from .tasks.of_gymnasium.humanoid import humanoid
+from .tasks.of_gymnasium.pendulums import inverted_double_pendulum, inverted_pendulum
+from .tasks.of_gymnasium.runners import half_cheetah, walker2d
+from .tasks.of_gymnasium.runners import hopper as hopper_v5
 from .tasks.pendulum import pendulum
 from .tasks.weightlifter import weightlifter
 
-TASKS: dict[str, Callable[..., Task]] = {
+TASKS: dict[str, Callable[..., BatchTask]] = {
     "pendulum": pendulum,
     "acrobot": acrobot,
     "weightlifter": weightlifter,
@@ -29,19 +38,54 @@ TASKS: dict[str, Callable[..., Task]] = {
 }
 
 
+OF_GYMNASIUM: dict[str, Callable[..., Task]] = {
+    "carom/Ant-v5": ant,
+    "carom/HalfCheetah-v5": half_cheetah,
+    "carom/Hopper-v5": hopper_v5,
+    "carom/Walker2d-v5": walker2d,
+    "carom/Humanoid-v5": humanoid,
+    "carom/InvertedPendulum-v5": inverted_pendulum,
+    "carom/InvertedDoublePendulum-v5": inverted_double_pendulum,
+    "carom/Reacher-v5": reacher,
+    "carom/Pusher-v5": pusher,
+}
+OWN: dict[str, Callable[..., Task]] = {}  # what people have registered
+
+
 def make_env(name: str, *, engine: str | None = None, dtype: Any = None, **parameters: Any) -> Environment:
     """An environment by its name, e.g. make_env("cart_pole", engine="tree", friction=False).
 
     engine: one of the task's, None for its first.  dtype: None for jax's default.  parameters: the task's own.
     """
-    if name not in TASKS:
-        near = get_close_matches(name, TASKS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(TASKS)}"
+    known = TASKS | OF_GYMNASIUM | OWN
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
         raise ValueError(f"no environment named {name!r}: {hint}")
-    return _made(name, engine, checked_dtype("make_env", dtype), **parameters)
+    return _made(known[name], engine, checked_dtype("make_env", dtype), **parameters)
 
 
 @cache
-def _made(name: str, engine: str | None, dtype: Any, **parameters: Any) -> Environment:
+def _made(task: Callable[..., Task | BatchTask], engine: str | None, dtype: Any, **parameters: Any) -> Environment:
     """One for all who ask for the same: it holds no state, and is compiled once."""
-    return Environment(TASKS[name](**parameters), engine, dtype)
+    return Environment(task(**parameters), engine, dtype)
+
+
+def register_task(task: Task | Callable[..., Task]) -> str:
+    """Makes a task known to `carom.make_env`, and to gymnasium where that is installed, by the task's name, which this
+    returns. A function that makes one, with a default for each parameter, lends its parameters to both.
+
+    A task of one's own is replaced by another of the same name.
+    """
+    given = task() if not isinstance(task, Task) else task
+    if not isinstance(given, Task):
+        raise TypeError(f"register_task takes a carom.Task, or a function that returns one: not {given!r}")
+    name = given.name
+    if name in TASKS or name in ENVS or name in OF_GYMNASIUM:
+        raise ValueError(f"register_task: {name!r} is one of Carom's own tasks: give yours another name")
+    OWN[name] = (lambda: given) if isinstance(task, Task) else task
+    if find_spec("gymnasium") is not None:
+        from .gym import register
+
+        register(name, name, given.max_steps)
+    return name

@@ -14,43 +14,49 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .environment import Environment, EnvState
+from .environment import Environment
+from .episode import EnvState
 from .registry import make_env
 from .render import picture
-from .task import Discrete
+from .side_view import SideView
+from .task import BatchTask, Discrete
 
 
 class Lanes:
     """The episodes of the environment `name`.  shape: of the lanes, (n,), or () of one.  The rest: as of `make_env`.
 
-    Each is a row: q, v, observation, reward, whether it ended. Their keys stay out: a step needs none.
+    Each is a row: q, v, observation, reward, whether it ended, info. Their keys, and what else an episode is, stay out:
+    a step of a `BatchTask` needs none of it.
     """
 
     def __init__(
         self, name: str, shape: tuple[int, ...], *, engine: str | None, dtype: Any, parameters: dict[str, Any]
     ) -> None:
         dtype = jnp.result_type(float) if dtype is None else dtype
-        self._programs = _programs(name, engine, dtype, tuple(sorted(parameters.items())))
-        self.task, self.shape = self._programs.env.task, shape
-        self._keys: Array | None = None
-        self._rows: Any = None  # (*shape, columns); not before the first episode
+        self._programs = _programs(make_env(name, engine=engine, dtype=dtype, **parameters))
+        self.env, self.shape = self._programs.env, shape
+        self.task = self.env.task
+        self._rest: Any = None  # (steps, key, parameters, command); not before the first episode, as
+        self._rows: Any = None  # (*shape, columns)
 
     def begin(self, seeds: Sequence[int | None], again: Any, random: np.random.Generator) -> np.ndarray:
         """The observations, where `again` (*shape) those of new episodes.
 
         seeds: one a lane, modulo 2^32; None for the lane's next episode, drawn from `random` if it is the first.
         """
-        if self._keys is None:
-            if not np.all(again):
-                raise RuntimeError(f"{self.task.name}: the first reset must be of all lanes")
+        if self._rest is None and not np.all(again):
+            raise RuntimeError(f"{self.task.name}: the first reset must be of all lanes")
+        if self._rest is None:
             seeds = [int(random.integers(2**32)) if seed is None else seed for seed in seeds]
-            self._rows = self._programs.blank(self.shape)
         given = np.array([seed is not None for seed in seeds]).reshape(self.shape) & again
         if given.any():
             numbers = np.array([0 if seed is None else seed % 2**32 for seed in seeds], np.uint32)
             keys = jax.vmap(jax.random.key)(numbers).reshape(self.shape)
-            self._keys = keys if self._keys is None else jnp.where(given, keys, self._keys)
-        self._keys, self._rows = self._programs.renew(self._keys, self._rows, again)
+            if self._rest is None:
+                self._rows, self._rest = self._programs.begin(keys)
+                return self._read()[0]
+            self._rest = {**self._rest, "key": jnp.where(given, keys, self._rest["key"])}
+        self._rows, self._rest = self._programs.renew(self._rows, self._rest, again)
         return self._read()[0]
 
     def step(self, action: Any, again: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -58,29 +64,48 @@ class Lanes:
         `again` (*shape), a new episode's observation, 0 and False instead."""
         if self._rows is None:
             raise RuntimeError(f"{self.task.name}: step before the first reset")
-        self._rows = self._programs.play(self._rows, self._checked(action))
+        if isinstance(self.task, BatchTask):
+            self._rows, _ = self._programs.play(self._rows, None, self._checked(action))
+        else:
+            self._rows, self._rest = self._programs.play(self._rows, self._rest, self._checked(action))
         if again is not None and again.any():
-            self._keys, self._rows = self._programs.renew(self._keys, self._rows, again)
+            self._rows, self._rest = self._programs.renew(self._rows, self._rest, again)
         return self._read()
+
+    @property
+    def info(self) -> dict[str, np.ndarray]:
+        """What the task tells of the last step, (*shape, ...) each; zeros where an episode has just begun."""
+        if not self._programs.info:
+            return {}
+        column, found, rows = self._programs.n_outcome, {}, np.asarray(self._rows)
+        for name, shape in self._programs.info.items():
+            size = int(np.prod(shape))
+            found[name] = rows[..., column : column + size].reshape((*self.shape, *shape)).copy()
+            column += size
+        return found
 
     def pictures(self, shown: int) -> tuple[np.ndarray, ...]:
         """Of the first lanes, (H, W, 3) uint8 each."""
         if self._rows is None:
             raise RuntimeError(f"{self.task.name}: render before the first reset")
         rows = np.asarray(self._rows[:shown] if self.shape else self._rows[None])
-        return tuple(picture(self.task.sketch(row[: self._programs.nq]), self.task.window) for row in rows)
+        sketch, window = self._programs.view
+        return tuple(picture(sketch(row[: self._programs.nq]), window) for row in rows)
 
     def _read(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rows = np.asarray(self._rows)  # read-only, jax's own: what is given out are copies
+        rows, end = (
+            np.asarray(self._rows),
+            self._programs.n_outcome,
+        )  # read-only, jax's own: what is given out are copies
         return (
-            rows[..., self._programs.n : -2].astype(np.float32),
-            rows[..., -2].astype(np.float64),
-            rows[..., -1] > 0.5,
+            rows[..., self._programs.n : end - 2].astype(np.float32),
+            rows[..., end - 2].astype(np.float64),
+            rows[..., end - 1] > 0.5,
         )
 
     def _checked(self, action: Any) -> np.ndarray:
         """What the environment, being traced, cannot see."""
-        space, action = self.task.actions, np.asarray(action)
+        space, action = self.env.actions, np.asarray(action)
         if isinstance(space, Discrete):
             if not ((action >= 0) & (action < space.n)).all():
                 raise ValueError(f"{self.task.name}: actions are 0 to {space.n - 1}, not {action}")
@@ -90,40 +115,70 @@ class Lanes:
 
 
 class _Programs:
-    """What is jitted of rows.  nq: columns of q.  n: of q and v.
+    """What is jitted of rows.
 
-    play: (rows, actions) -> rows.  renew: (keys, rows, again) -> (keys, rows), where `again` begun anew.
+    nq: columns of q.  n: of q and v.  n_outcome: of these, observation, reward and end.  info: shapes by name.
+    begin: keys -> (rows, rest).  play: (rows, rest, actions) -> (rows, rest).  renew: (rows, rest, again) -> the same,
+    where `again` begun anew.
     """
 
     def __init__(self, env: Environment) -> None:
         self.env = env
-        q, v = jax.eval_shape(env.reset, jax.random.key(0))[0][:2]
-        self.nq, self.n = q.size, q.size + v.size
-        self.play, self.renew = jax.jit(self._play), jax.jit(self._renew)
+        state, observation = jax.eval_shape(env.reset, jax.random.key(0))
+        self.nq, self.n = state.q.size, state.q.size + state.v.size
+        self.n_outcome = self.n + observation.size + 2
+        action = jax.ShapeDtypeStruct(env.actions.shape, jnp.int32 if isinstance(env.actions, Discrete) else env.dtype)
+        info = jax.eval_shape(env.step_with_info, state, action).info
+        self.info = {name: x.shape for name, x in info.items()}
+        self.begin, self.play, self.renew = jax.jit(self._begin), jax.jit(self._play), jax.jit(self._renew)
 
-    def blank(self, shape: tuple[int, ...]) -> Array:
-        return jnp.zeros((*shape, self.n + self.env.task.observations.shape[0] + 2), self.env.dtype)
+    @functools.cached_property
+    def view(self) -> tuple[Any, tuple[float, float, float, float]]:
+        """How to sketch coordinates, and what is seen of the plane."""
+        task = self.env.task
+        if isinstance(task, BatchTask) or (task.sketch and task.window):
+            return task.sketch, task.window  # type: ignore[return-value]
+        side = SideView.of(*task.compiled(self.env.dtype))
+        return task.sketch or side.sketch, task.window or side.window
 
-    def _play(self, rows: Array, action: Array) -> Array:
-        step = self.env.step(self._state(rows, None), action)
-        return self._row(step.state, step.observation, step.reward, step.terminated)
+    def _begin(self, keys: Array) -> tuple[Array, dict[str, Any]]:
+        state, observation = self.env.reset(keys)
+        zeros = jnp.zeros((*keys.shape, 2 + self._told), self.env.dtype)
+        return self._row(state, observation, zeros), _rest(state)
 
-    def _renew(self, keys: Array, rows: Array, again: Array) -> tuple[Array, Array]:
-        state, observation = self.env.restarted(self._state(rows, keys), rows[..., self.n : -2], again)
-        outcome = jnp.where(again[..., None], 0, rows[..., -2:])
-        return state.key, self._row(state, observation, outcome[..., 0], outcome[..., 1])
+    @property
+    def _told(self) -> int:
+        """Columns of info."""
+        return sum(int(np.prod(shape)) for shape in self.info.values())
 
-    def _state(self, rows: Array, keys: Any) -> EnvState:
-        """Its steps are counted by who calls."""
+    def _play(self, rows: Array, rest: dict[str, Any] | None, action: Array) -> tuple[Array, dict[str, Any] | None]:
+        step = self.env.step_with_info(self._state(rows, rest), action)
+        lanes = step.reward.shape
+        told = [step.info[name].reshape(*lanes, -1) for name in self.info]
+        outcome = jnp.concatenate([jnp.stack([step.reward, step.terminated], -1), *told], -1)
+        return self._row(step.state, step.observation, outcome), None if rest is None else _rest(step.state)
+
+    def _renew(self, rows: Array, rest: dict[str, Any], again: Array) -> tuple[Array, dict[str, Any]]:
+        observed, outcome = rows[..., self.n : self.n_outcome - 2], rows[..., self.n_outcome - 2 :]
+        state, observation = self.env.restarted(self._state(rows, rest), observed, again)
+        return self._row(state, observation, jnp.where(again[..., None], 0, outcome)), _rest(state)
+
+    def _state(self, rows: Array, rest: dict[str, Any] | None) -> EnvState:
+        """Without rest, what a step of a `BatchTask` needs; its steps are counted by who calls."""
         q, v = rows[..., : self.nq], rows[..., self.nq : self.n]
-        return EnvState(q, v, jnp.zeros(rows.shape[:-1], jnp.int32), keys)
+        if rest is None:
+            return EnvState(q, v, jnp.zeros(rows.shape[:-1], jnp.int32), None)  # pyright: ignore[reportArgumentType]
+        return EnvState(q, v, **rest)
 
-    def _row(self, state: EnvState, observation: Array, reward: Array, ended: Array) -> Array:
-        outcome = jnp.stack([reward, ended], -1)
+    def _row(self, state: EnvState, observation: Array, outcome: Array) -> Array:
         return jnp.concatenate([state.q, state.v, observation, outcome], -1, dtype=self.env.dtype)
 
 
+def _rest(state: EnvState) -> dict[str, Any]:
+    return {name: x for name, x in state._asdict().items() if name not in ("q", "v")}
+
+
 @functools.lru_cache(maxsize=32)
-def _programs(name: str, engine: str | None, dtype: Any, parameters: tuple[tuple[str, Any], ...]) -> _Programs:
+def _programs(env: Environment) -> _Programs:
     """One for all environments alike: what is jitted compiles once."""
-    return _Programs(make_env(name, engine=engine, dtype=dtype, **dict(parameters)))
+    return _Programs(env)

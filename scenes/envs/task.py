@@ -1,4 +1,4 @@
-"""Task: what there is to control, as plain functions of arrays. `Environment` plays it."""
+"""BatchTask: what there is to control, as plain functions of arrays of any lanes. `Environment` plays it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Discrete:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class BatchTask:
     """One control task. Its functions take arrays with any leading lane axes, and are traced.
 
     q: (..., nq), v: (..., nv), in the coordinates of the task's scene.

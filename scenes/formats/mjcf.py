@@ -55,7 +55,7 @@ def import_mjcf(
     file, ledger = _compiled(path, keyframe, warned), Ledger(drop)
     for text in warned:
         ledger.note("taken", "the file, with a warning of MuJoCo's", "", " ".join(text.split()))
-    contact, drives = read_contact(file, ledger), read_motors(file, ledger)
+    contact, (drives, actuators) = read_contact(file, ledger), read_motors(file, ledger)
     links, places = read_links(file, drives, lambda b, origin: shapes_of(file, b, origin, contact, ledger), ledger)
     statics, owners = statics_of(file, places, contact, ledger)
     owners |= {b: [places[b].owner] for b in range(file.m.nbody) if file.moves(b)}
@@ -77,7 +77,7 @@ def import_mjcf(
     scene = SceneSpec(gravity, links, statics, contact.rules, excluded, loops=loops, **seen._asdict())
     if links:
         _check(path, scene)
-    return Imported(scene, ImportReport(path, ledger.items()))
+    return Imported(scene, ImportReport(path, ledger.items(), actuators))
 
 
 def _mujoco(path: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, NamedTuple
 
 from ...engine.display import Row, names, shown
@@ -24,6 +25,23 @@ class Item(NamedTuple):
     why: str = ""
 
 
+class Actuator(NamedTuple):
+    """An actuator of the file: what it adds to the control of one degree of freedom is scale x + offset.
+
+    name: the file's, or that of its joint.  link, dof: the degree of freedom, counted within the link's joint.
+    lower, upper: of x, its input; infinite where the file has no range.
+    scale, offset: in the units of the motor's u, see `Model`: gear and gain of the file.
+    """
+
+    name: str
+    link: str
+    dof: int = 0
+    lower: float = -inf
+    upper: float = inf
+    scale: float = 1.0
+    offset: float = 0.0
+
+
 def _described(report: ImportReport) -> tuple[str, list[Row]]:
     rows = [(name, names(item.what for item in report.of(name))) for name in ("refused", "approximated", "ignored")]
     return f"{report.source}: {report.summary}", [row for row in rows if row[1]]
@@ -32,10 +50,11 @@ def _described(report: ImportReport) -> tuple[str, list[Row]]:
 @shown(_described)
 @dataclass(frozen=True)
 class ImportReport:
-    """source: the file.  items: in the file's order."""
+    """source: the file.  items, actuators: in the file's order; actuators of MJCF alone."""
 
     source: str
     items: tuple[Item, ...] = ()
+    actuators: tuple[Actuator, ...] = ()
 
     def of(self, outcome: Outcome) -> tuple[Item, ...]:
         return tuple(item for item in self.items if item.outcome == outcome)

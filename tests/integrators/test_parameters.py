@@ -12,7 +12,7 @@ import carom
 from carom.engine.parameters import AXES
 from carom.scenes.joint_specs import Motor
 
-UNIT = ("joint_quaternion", "axis", "axis2", "shape_quaternion", "loop_quaternion")
+UNIT = ("joint_quaternion", "axis", "axis2", "shape_quaternion", "loop_quaternion", "site_quaternion")
 
 
 @functools.cache
@@ -60,11 +60,22 @@ def loops(**how: Any) -> Any:
     return *carom.compile_scene(b, **how), {"duration": 0.1, "scheme": "semi_implicit"}
 
 
+@functools.cache
+def sensed() -> Any:
+    """A ball that turns, and a sensor that feels it off its centre."""
+    b = carom.SceneBuilder()
+    b.add_body("ball", [carom.Sphere(0.1)], angular_velocity=(1, 2, 3))
+    b.add_site("imu", "ball", (0.05, 0.02, 0.01), (0.8, 0.6, 0, 0))
+    b.add_sensor("acceleration", "accelerometer", "imu")
+    return *carom.compile_scene(b), {"duration": 0.1, "report": "sensors"}
+
+
 SCENES = {
     "bounces": bounces,
     "joints": joints,
     "baumgarte": functools.cache(lambda: loops(baumgarte=5.0)),
     "penalty": functools.cache(lambda: loops(coordinates="penalty")),
+    "sensors": sensed,
 }
 PLACE = (
     dict.fromkeys(AXES, "joints")
@@ -74,6 +85,7 @@ PLACE = (
     | {name: "baumgarte" for name in AXES if name.startswith("loop_")}
     | {"baumgarte": "baumgarte"}
     | dict.fromkeys(("loop_stiff", "loop_damp", "loop_limits"), "penalty")
+    | dict.fromkeys(("site_position", "site_quaternion"), "sensors")
 )
 
 
@@ -99,14 +111,15 @@ def test_a_parameter_that_is_changed_changes_a_run(name: str) -> None:
     assert x.size
     changed = carom.rollout(model.replace(**{name: other(name, x)}), state, throw=False, **how)
     before = usual(PLACE[name])
-    assert np.isfinite(before.state.q).all()
-    assert np.abs(np.asarray(changed.state.q) - np.asarray(before.state.q)).max() > 1e-12
+    mine, usually = (jax.tree.leaves((run.state.q, run.report)) for run in (changed, before))
+    assert all(np.isfinite(x).all() for x in usually)
+    assert max(np.abs(np.asarray(x) - np.asarray(y)).max() for x, y in zip(mine, usually, strict=True)) > 1e-12
 
 
 def test_every_field_is_a_parameter() -> None:
     model, _, _ = bounces()
     assert list(model.parameters) == list(AXES)
-    lengths = {"nl": 2, "nv": 12, "ns": 4, "np": 2, "nk": 0, "m": 4}
+    lengths = {"nl": 2, "nv": 12, "ns": 4, "np": 2, "nk": 0, "m": 4, "nf": 0}
     for name, x in model.parameters.items():
         assert x.shape == tuple(lengths.get(axis, axis) for axis in AXES[name])  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from carom.scenes.envs.registration import ENVS, register_envs
+from carom.scenes.envs.registration import ENVS, GYMNASIUM, register_envs
 from carom.scenes.envs.registry import TASKS, make_env
 from carom.scenes.envs.render import picture
 from carom.scenes.envs.task import Discrete
@@ -54,7 +54,7 @@ def test_every_task_is_registered_as_it_is() -> None:
     assert dict(ENVS.values()) == {name: task.max_steps for name, task in tasks.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert register_envs() == tuple(ENVS)  # once more
+        assert register_envs() == (*ENVS, *GYMNASIUM)  # once more
     for id, (name, max_steps) in ENVS.items():
         assert gymnasium.spec(id).max_episode_steps == max_steps
         assert id.removeprefix("carom/").removesuffix("-v0").lower() == name.replace("_", "")
@@ -254,9 +254,10 @@ def test_the_page_tells_of_every_task() -> None:
 def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec("\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)), {})
     printed = capsys.readouterr().out
-    balanced, *_, one, frame, many = printed.splitlines()
+    balanced, *_, one, own, frame, many = printed.splitlines()
     assert balanced == "(500, 4096) (4096, 4) 0"
     assert "Hop along x" in printed
+    assert own == "(64, 5) (64,)"
     assert (one, frame, many) == ("(4,)", "(400, 400, 3) uint8", "(256, 4) (256,)")
 
 

@@ -12,7 +12,7 @@ from carom.engine.closures.energy import energy
 from carom.engine.results import OK
 from carom.engine.state import State
 from carom.scenes.envs.registry import make_env
-from carom.scenes.envs.task import Task
+from carom.scenes.envs.task import BatchTask
 from carom.scenes.envs.tasks import hopper as task_file
 from carom.scenes.library.hopper import (
     BODY,
@@ -132,22 +132,22 @@ def test_nothing_gains_energy_without_motors(lanes: dict[str, Lane]) -> None:
 
 
 @pytest.fixture(scope="module")
-def task() -> Task:
+def task() -> BatchTask:
     return task_file.hopper()
 
 
-def test_pushes_are_within_what_the_motors_can(task: Task) -> None:
+def test_pushes_are_within_what_the_motors_can(task: BatchTask) -> None:
     np.testing.assert_array_equal(task.push(jnp.array([[0.5, -0.25], [3.0, -7.0]])),
                                   [[0, 0, 0, TORQUE / 2, -THRUST / 4], [0, 0, 0, TORQUE, -THRUST]])  # fmt: skip
 
 
-def test_reward_is_speed_and_life_less_effort(task: Task) -> None:
+def test_reward_is_speed_and_life_less_effort(task: BatchTask) -> None:
     q, v, push = jnp.zeros((2, 5)), jnp.zeros((2, 5)), task.push(jnp.array([[1.0, 0.5], [0.0, 0.0]]))
     after = q.at[0, 1].set(0.02)
     np.testing.assert_allclose(task.reward(q, v, push, after, v), [1 + 1.2 - 0.05 * 1.25, 1], rtol=1e-12)
 
 
-def test_it_has_fallen_before_the_body_touches_the_ground(task: Task) -> None:
+def test_it_has_fallen_before_the_body_touches_the_ground(task: BatchTask) -> None:
     low, tilt = task_file.LOW, task_file.TILT
     q = jnp.array([[sign * tilt * part, 5.0, low * more, 0, 0] for sign in (-1, 1) for part, more in
                    ((0.99, 1.01), (1.01, 1.01), (0.99, 0.99))])  # fmt: skip
@@ -155,7 +155,7 @@ def test_it_has_fallen_before_the_body_touches_the_ground(task: Task) -> None:
     assert low - HALF * np.sin(tilt) - TRUNK > 0
 
 
-def test_episodes_start_above_the_ground_with_the_leg_out(task: Task) -> None:
+def test_episodes_start_above_the_ground_with_the_leg_out(task: BatchTask) -> None:
     q, v = task.start(jax.random.split(jax.random.key(0), 64))
     assert q.shape == v.shape == (64, 5)
     assert not q[:, (1, 4)].any()
@@ -166,7 +166,7 @@ def test_episodes_start_above_the_ground_with_the_leg_out(task: Task) -> None:
     np.testing.assert_array_equal(task.observe(q.at[:, 1].add(3.0), v), task.observe(q, v))
 
 
-def test_it_is_drawn_on_the_ground(task: Task) -> None:
+def test_it_is_drawn_on_the_ground(task: BatchTask) -> None:
     x0, y0, x1, y1, radius, _ = task.sketch(np.array((0.0, 7.3, STANDING, 0.0, 0.0)))[-3]
     assert (x0, x1) == (0, 0)
     np.testing.assert_allclose((y0, y1, radius), FOOT, atol=1e-12)

@@ -13,12 +13,12 @@ from ..closed_forms import Rods
 from ..engines import closed, smooth, tree
 from ..sketches import INK, linked
 from ..starts import uniform
-from ..task import Box, Discrete, Segment, Task
+from ..task import BatchTask, Box, Discrete, Segment
 
 LINKS = Rods(mass=(1.0, 1.0), centre=(0.5, 0.5), length=(1.0, 1.0), inertia=(1.0, 1.0), upright=False)
 
 
-def acrobot(*, both: bool = False) -> Task:
+def acrobot(*, both: bool = False) -> BatchTask:
     """Swing the feet a link's length above the bar, by a torque of -1, 0 or 1 N m at the hip.
 
     Constants, actions, starts (all four numbers within 0.1 of hanging at rest), the period of 0.2 s, 500 steps and the
@@ -48,7 +48,7 @@ def acrobot(*, both: bool = False) -> Task:
         mark: Segment = (-2.0, 1.0, 2.0, 1.0, 0.01, INK)
         return [mark, *linked(0.0, 0.0, np.cumsum(q), (1.0, 1.0), 0.06), (0.0, 0.0, 0.0, 0.0, 0.06, INK)]
 
-    return Task(
+    return BatchTask(
         name="acrobot",
         description="swing an acrobat's feet above the bar",
         dt=0.2,

@@ -8,7 +8,7 @@ from ...library.wawrzynski import cart_double_pendulum as double_scene
 from ...library.wawrzynski import cart_triple_pendulum as triple_scene
 from ..closed_forms import Rods
 from ..engines import closed, smooth, tree
-from ..task import Box, Task
+from ..task import BatchTask, Box
 from .carts import along, cart_task
 
 DOUBLE = Rods(
@@ -34,7 +34,7 @@ def triple(friction: bool) -> Rods:
     )  # fmt: skip
 
 
-def cart_double_pendulum(*, swing_up: bool = False) -> Task:
+def cart_double_pendulum(*, swing_up: bool = False) -> BatchTask:
     """Keep both links within 24 degrees and the cart on its track, or swing them up, by any force within 20 N.
 
     The object is Bogdanov's (2004); the text bounds neither force nor track. 0.02 s, 500 steps; rewards and
@@ -55,7 +55,7 @@ def cart_double_pendulum(*, swing_up: bool = False) -> Task:
     )
 
 
-def cart_triple_pendulum(*, friction: bool = True) -> Task:
+def cart_triple_pendulum(*, friction: bool = True) -> BatchTask:
     """Keep three links within 24 degrees and the cart on its track, by a voltage within 2 V, 24.7 N each.
 
     The text bounds neither voltage nor track. 0.01 s, 1000 steps, reward 1 a step; starts within 0.01.

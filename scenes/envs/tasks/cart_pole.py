@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from ...library.wawrzynski import cart_pole as scene
 from ..closed_forms import Rods
 from ..engines import closed, smooth, tree
-from ..task import Box, Discrete, Task
+from ..task import BatchTask, Box, Discrete
 from .carts import along, cart_task
 
 FORCE = 10.0  # [N]
@@ -33,7 +33,7 @@ def common(friction: bool) -> dict[str, Any]:
     return {"rods": own, "engines": ways, "dt": PERIOD, "max_steps": 500, "start": 0.05}
 
 
-def cart_pole(*, friction: bool = True) -> Task:
+def cart_pole(*, friction: bool = True) -> BatchTask:
     """Keep the pole within 12 degrees and the cart on its track, by a force of 10 N to the left or to the right.
 
     Bounds, actions, starts (all four numbers within 0.05), the period, 500 steps, reward 1 a step and the observation
@@ -49,7 +49,7 @@ def cart_pole(*, friction: bool = True) -> Task:
     )
 
 
-def cart_pole_swing_up(*, friction: bool = True) -> Task:
+def cart_pole_swing_up(*, friction: bool = True) -> BatchTask:
     """Swing the pole up from hanging and keep it there, by any force within 10 N; the episode ends off the track.
 
     After Doya (2000), whose reward is cos theta; here (1 + cos theta)/2, so that leaving the track never pays.

@@ -12,7 +12,7 @@ from jax import Array
 from ..closed_forms import Rods
 from ..sketches import on_a_cart
 from ..starts import uniform
-from ..task import Advance, Box, Discrete, Task
+from ..task import Advance, BatchTask, Box, Discrete
 
 
 def cart_task(
@@ -28,8 +28,8 @@ def cart_task(
     start: float,
     tilt: float | None = None,
     track: float = 2.4,
-) -> Task:
-    """Pendulums on a cart. `Task` says what is not said here.
+) -> BatchTask:
+    """Pendulums on a cart. `BatchTask` says what is not said here.
 
     force: action -> (...) on the cart [N].  start: every coordinate and rate begins within it [m, rad, m/s, rad/s].
     tilt: keep every link within this angle from the vertical [rad]: reward 1 a step, observation
@@ -65,7 +65,7 @@ def cart_task(
         return jnp.stack([F, *[jnp.zeros_like(F)] * n], -1)
 
     angles = (inf,) * n if tilt is not None else (1.0,) * (2 * n)
-    return Task(
+    return BatchTask(
         name=name,
         description=description,
         dt=dt,

@@ -19,7 +19,7 @@ from ...library.hopper import hopper as scene
 from ...spec import SceneSpec
 from ..sketches import INK, LINKS
 from ..starts import uniform
-from ..task import Advance, Box, Segment, Task
+from ..task import Advance, BatchTask, Box, Segment
 
 PERIOD = 1 / 60  # [s]
 LOW, TILT = 0.36, 0.8  # [m], [rad] of the hip and the body, where it has fallen: before the body touches the ground
@@ -28,7 +28,7 @@ EFFORT = np.array((TORQUE, THRUST))
 ALIVE, COST = 1.0, 0.05  # reward a step; of full effort of either motor
 
 
-def hopper(*, friction: float = 0.9, damping: float = 5.0) -> Task:
+def hopper(*, friction: float = 0.9, damping: float = 5.0) -> BatchTask:
     """Hop along x as fast as may be. Actions: hip torque and leg thrust, in parts of 40 N m and 200 N, held for 1/60 s.
 
     Observation: height of the hip, pitch, hip angle, leg; the rates of pitch, x, height, hip and leg. Reward a step:
@@ -41,7 +41,7 @@ def hopper(*, friction: float = 0.9, damping: float = 5.0) -> Task:
         off = uniform(key, 0.05, 0.0, 0.05, 0.05, 0.0, *(0.05,) * 4, 0.0)  # the leg is out, on its stop
         return off[..., :5] + jnp.array((0.0, 0.0, STANDING + 0.1, 0.0, 0.0)), off[..., 5:]
 
-    return Task(
+    return BatchTask(
         name="hopper",
         description="hop on one leg, as fast as may be",
         dt=PERIOD,

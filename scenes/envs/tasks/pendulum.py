@@ -13,12 +13,12 @@ from ..closed_forms import Rods
 from ..engines import closed, planar, smooth, tree
 from ..sketches import INK, linked
 from ..starts import uniform
-from ..task import Box, Segment, Task
+from ..task import BatchTask, Box, Segment
 
 ROD = Rods(mass=(1.0,), centre=(1.0,), length=(1.0,), inertia=(0.0,), gravity=1.0)
 
 
-def pendulum(*, effort: float = 0.225) -> Task:
+def pendulum(*, effort: float = 0.225) -> BatchTask:
     """Swing the pendulum up and keep it there, by any torque within `effort`; in units where m = l = g = 1.
 
     Reward -(theta^2 + 0.1 theta'^2 + 0.001 tau^2) with theta in (-pi, pi] from the top, and the observation
@@ -38,7 +38,7 @@ def pendulum(*, effort: float = 0.225) -> Task:
     def sketch(q: np.ndarray) -> list[Segment]:
         return [*linked(0.0, 0.0, pi / 2 - q, (1.0,), 0.05), (0.0, 0.0, 0.0, 0.0, 0.06, INK)]
 
-    return Task(
+    return BatchTask(
         name="pendulum",
         description="swing a pendulum up with a torque that could not lift it",
         dt=0.1,

@@ -13,7 +13,7 @@ from ..closed_forms import Rods
 from ..engines import closed, planar, smooth, tree
 from ..sketches import INK, linked
 from ..starts import uniform
-from ..task import Box, Segment, Task
+from ..task import BatchTask, Box, Segment
 
 GRAVITY = 9.81
 
@@ -23,7 +23,7 @@ def efforts(weight: float, strength: float) -> tuple[float, float, float]:
     return tuple(strength * GRAVITY * m for m in (3 + 3 * weight, 1 + 2 * weight, weight))  # type: ignore[return-value]
 
 
-def weightlifter(*, weight: float = 1.0, strength: float = 0.5) -> Task:
+def weightlifter(*, weight: float = 1.0, strength: float = 0.5) -> BatchTask:
     """Lift a weight [kg] from hanging to upright with joints too weak to lift it slowly: it must be swung.
 
     After Rosenstein and Barto (2001); the text leaves weight and torques open. Each joint gives at most `strength`
@@ -51,7 +51,7 @@ def weightlifter(*, weight: float = 1.0, strength: float = 0.5) -> Task:
         x, y = arm[-1][2:4]
         return [*arm, (0.0, 0.0, 0.0, 0.0, 0.08, INK), (x, y, x, y, 0.15, INK)]
 
-    return Task(
+    return BatchTask(
         name="weightlifter",
         description="swing a weight up that could not be lifted slowly",
         dt=0.02,

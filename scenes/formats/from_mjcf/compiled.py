@@ -36,3 +36,10 @@ class Compiled:
     def moves(self, body: int) -> bool:
         """Whether some joint stands between the body and the world."""
         return bool(self.m.body_weldid[body])
+
+    def link_of(self, joint: int) -> str:
+        """The link that the joint moves: a body's last joint moves the body, those before it massless links."""
+        b = self.m.jnt_bodyid[joint]
+        body = self.name("body", b)
+        is_last = joint == self.m.body_jntadr[b] + self.m.body_jntnum[b] - 1
+        return body if is_last else f"{body}/{self.name('joint', joint)}"

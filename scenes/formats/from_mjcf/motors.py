@@ -12,6 +12,7 @@ import numpy as np
 
 from ....collision.poses import Array
 from ...joint_specs import Motor
+from ..report import Actuator
 from .compiled import HINGE, SLIDE, Compiled
 from .ledger import Ledger
 
@@ -38,10 +39,11 @@ class Law(NamedTuple):
     kd: float
     effort: float
     u: float
+    actuator: int
 
 
-def read_motors(file: Compiled, ledger: Ledger) -> dict[int, Drive]:
-    """By joint."""
+def read_motors(file: Compiled, ledger: Ledger) -> tuple[dict[int, Drive], tuple[Actuator, ...]]:
+    """By joint; and the actuators that these motors stand for."""
     m = file.m
     laws: dict[int, list[Law]] = {}
     rotors: dict[int, Array] = {}
@@ -59,7 +61,22 @@ def read_motors(file: Compiled, ledger: Ledger) -> dict[int, Drive]:
             laws.setdefault(j, []).extend([law] if law else [])
         else:
             _elsewhere(file, i, ledger)
-    return {j: Drive(_motor(file, j, laws[j], ledger), *rotors[j].tolist()) for j in laws}
+    drives = {j: Drive(_motor(file, j, laws[j], ledger), *rotors[j].tolist()) for j in laws}
+    driven = sorted((law.actuator, j, law, _gain(laws[j])) for j in laws for law in laws[j])
+    return drives, tuple(_actuator(file, j, law, gain) for _, j, law, gain in driven)
+
+
+def _gain(laws: list[Law]) -> float:
+    """Of a joint's motor."""
+    return sum(law.kp for law in laws) or sum(law.kd for law in laws) or 1.0
+
+
+def _actuator(file: Compiled, j: int, law: Law, gain: float) -> Actuator:
+    m, i = file.m, law.actuator
+    limited = m.actuator_ctrllimited[i] and "clampctrl" not in file.off
+    lower, upper = m.actuator_ctrlrange[i].tolist() if limited else (-np.inf, np.inf)
+    name = m.actuator(i).name or file.name("joint", j)
+    return Actuator(name, file.link_of(j), 0, lower, upper, law.scale / gain, law.constant / gain)
 
 
 def _number(value: float | Array) -> float:
@@ -103,7 +120,7 @@ def _law(file: Compiled, i: int, ledger: Ledger) -> Law | None:
     if gear == 0 or effort == 0:
         ledger.note("ignored", "actuator", name, "its gear or its limits leave it no force")
         return None
-    return Law(gear * gain[0], gear * bias[0], -bias[1] * gear**2, -bias[2] * gear**2, effort, u)
+    return Law(gear * gain[0], gear * bias[0], -bias[1] * gear**2, -bias[2] * gear**2, effort, u, i)
 
 
 def _clipped(u: float, limited: bool, interval: Array) -> float:
@@ -127,7 +144,7 @@ def _motor(file: Compiled, j: int, laws: list[Law], ledger: Ledger) -> Motor | N
     effort, constant = sum(law.effort for law in laws), sum(law.scale * law.u + law.constant for law in laws)
     if m.jnt_actfrclimited[j]:
         effort = min(effort, _bound(m.jnt_actfrcrange[j], joint, ledger))
-    gain = kp or kd or 1.0
+    gain = _gain(laws)
     scale, offset = (laws[0].scale / gain, laws[0].constant / gain) if len(laws) == 1 else (0.0, 0.0)
     kind = "position" if kp else "velocity" if kd else "torque"
     shift = f" + {offset:.6g}" if offset else ""

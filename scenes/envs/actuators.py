@@ -1,0 +1,72 @@
+"""What a task's actions drive: motors by name, in place of a control of every degree of freedom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...engine.model import Model
+from ..formats.report import Actuator
+from ..joint_specs import Motor
+from ..spec import SceneSpec
+from .task import Box
+
+
+def scene_actuators(scene: SceneSpec) -> tuple[Actuator, ...]:
+    """The motors of a scene in the order of its links, named as their links, "link/1" the second of a joint.
+
+    Inputs are the motors' own u, within the effort of a torque motor and the limits of a position motor's joint.
+    """
+    found = []
+    for link in scene.links:
+        joint = getattr(link, "joint", None)
+        given = getattr(joint, "motor", None)
+        for dof, motor in enumerate(given if isinstance(given, Sequence) else [given]):
+            if motor is not None:
+                name = f"{link.name}/{dof}" if isinstance(given, Sequence) else link.name
+                lower, upper = _range(motor, dof, getattr(joint, "limits", None))
+                found.append(Actuator(name, link.name, dof, lower, upper))
+    return tuple(found)
+
+
+def _range(motor: Motor, dof: int, limits: Any) -> tuple[float, float]:
+    if motor.kind == "torque":
+        bound = float(np.broadcast_to(motor.effort, dof + 1)[dof])
+        return -bound, bound
+    if motor.kind == "position" and limits is not None and np.shape(limits) == (2,):
+        lower, upper = np.asarray(limits, float)
+        return float(lower), float(upper)
+    return -np.inf, np.inf
+
+
+def chosen(known: Sequence[Actuator], names: Sequence[str] | None, task: str) -> tuple[Actuator, ...]:
+    """Those of the given names, in that order; all of them for None."""
+    if names is None:
+        return tuple(known)
+    by_name = {actuator.name: actuator for actuator in known}
+    for name in names:
+        if name not in by_name:
+            near = get_close_matches(name, by_name, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(by_name) or 'none'}"
+            raise ValueError(f"{task}: no actuator named {name!r}: {hint}")
+    return tuple(by_name[name] for name in names)
+
+
+def action_box(actuators: Sequence[Actuator]) -> Box:
+    return Box(tuple(a.lower for a in actuators), tuple(a.upper for a in actuators))
+
+
+def control(model: Model, actuators: Sequence[Actuator], action: Array) -> Array:
+    """The control (nv,) of an action (n,), clipped to the actuators' ranges; other motors keep to their targets."""
+    topology, targets = model.topology, list(model.motor_target)
+    dofs = [topology.v_start[topology.link(a.link)] + a.dof for a in actuators]
+    for dof in dofs:
+        targets[dof] = jnp.zeros_like(targets[dof])
+    for dof, actuator, x in zip(dofs, actuators, action, strict=True):
+        targets[dof] += actuator.scale * jnp.clip(x, actuator.lower, actuator.upper) + actuator.offset
+    return jnp.stack(targets)

@@ -1,0 +1,137 @@
+"""Episodes of a `Task`: how they begin, and one control period of them, of any lanes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ...engine.model import Model
+from ...engine.native.primitive import native
+from ...engine.state import State
+from ...integrators.advance import step
+from .actuators import control
+from .episode import EnvState, Played
+from .scene_task import Period, Task
+
+LATE = 1e-3  # of a period: a lane whose clock stands further from the period's end was given up on the way
+
+
+class SceneEpisodes:
+    """A task's episodes in one precision."""
+
+    def __init__(self, task: Task, dtype: Any) -> None:
+        self.task, self.dtype = task, dtype
+        self.model, self.start = task.compiled(dtype)
+        self._names = self._randomised()
+        self._report = self._shapes() if task.report else {}
+        self._driven, self._judged = native(self._drive), native(self._judge)
+
+    def begin(self, key: Array) -> tuple[EnvState, Array]:
+        """States and observations (..., k) of new episodes, from keys (...)."""
+        state = _vmapped(self._begin, key.ndim)(key)
+        action = jnp.zeros((*key.shape, len(self.task.driven)), self.dtype)
+        report = {name: jnp.zeros((*key.shape, *x.shape), x.dtype) for name, x in self._report.items()}
+        return state, self._observed(state, state, action, report).observation
+
+    def play(self, state: EnvState, action: Array) -> Played:
+        """A control period later."""
+        lanes = state.steps.shape
+        model, u = self._model(state.parameters), self._mapped(self._driven, lanes)(state.parameters, action)
+        before = State(state.q, state.v, self._time(state.steps))
+        if len(lanes) > 1:  # `step` has one axis of lanes
+            flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lanes) :]), (before, u, state.parameters))
+            before, u, model = *flat[:2], self._model(flat[2])
+        report: Any = {"report": tuple(self.task.report)} if self.task.report else {}
+        made: Any = step(model, before, dt=self.task.dt, control=u, throw=False, **report, **self.task.options)
+        after, seen = made if report else (made, {})
+        after, seen = jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[min(len(lanes), 1) :]), (after, seen))
+        moved = state._replace(q=after.q, v=after.v, steps=state.steps + 1)
+        played = self._observed(state, moved, action, seen)
+        return played._replace(ended=played.ended | self._given_up(after, self._time(moved.steps)))
+
+    def _given_up(self, after: State, end: Array) -> Array:
+        """Whether `step` failed on the way to the time `end` [s], by lane."""
+        near = LATE * self.task.dt + 4 * jnp.finfo(self.dtype).eps * jnp.abs(end)
+        finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
+        return ~finite | ~(jnp.abs(after.t - end) <= near)
+
+    def _begin(self, key: Array) -> EnvState:
+        """Of one lane."""
+        own, start, change, command = jax.random.split(key, 4)
+        q, v = self.task.start(start, self.start.q, self.start.v)
+        parameters = {} if self.task.randomise is None else vars(self.task.randomise(change, self.model))
+        given = () if self.task.command is None else self.task.command(command)
+        return EnvState(
+            jnp.asarray(q, self.dtype), jnp.asarray(v, self.dtype), jnp.zeros((), jnp.int32), own,
+            {name: jnp.asarray(parameters[name], self.dtype) for name in self._names}, jax.tree.map(jnp.asarray, given),
+        )  # fmt: skip
+
+    def _observed(self, before: EnvState, after: EnvState, action: Array, report: dict[str, Array]) -> Played:
+        bits = jax.random.key_data(_vmapped(jax.random.fold_in, after.steps.ndim)(after.key, after.steps))
+        rest = before.q, before.v, after._replace(key=bits), action, report
+        observation, reward, ended, info = self._mapped(self._judged, after.steps.shape)(*rest)
+        return Played(after, observation, reward, ended, info)
+
+    def _drive(self, _: None, parameters: dict[str, Array], action: Array) -> Array:
+        """The control (nv,) of one lane."""
+        return control(self._model(parameters), self.task.driven, action)
+
+    def _judge(
+        self, _: None, q: Array, v: Array, after: EnvState, action: Array, report: dict[str, Array]
+    ) -> tuple[Array, Array, Array, dict[str, Array]]:
+        """Observation, reward, whether it ended, and info, of one lane."""
+        task, model = self.task, self._model(after.parameters)
+        begun = jnp.maximum(after.steps - 1, 0)
+        before, state = State(q, v, self._time(begun)), State(after.q, after.v, self._time(after.steps))
+        s = Period(model, before, state, action, after.command, after.steps, after.key, report)
+        observation, reward = jnp.asarray(task.observe(s), self.dtype), jnp.asarray(task.reward(s), self.dtype)
+        ended = jnp.asarray(task.ended(s), bool)
+        for what, x, shape in (("observe", observation, "(k,)"), ("reward", reward, "()"), ("ended", ended, "()")):
+            if x.ndim != (what == "observe"):
+                raise ValueError(f"{task.name}: {what} gives shape {x.shape}, it must be {shape}, of one lane")
+        info = {} if task.info is None else task.info(s)
+        return observation, reward, ended, {name: jnp.asarray(x, self.dtype) for name, x in info.items()}
+
+    def _model(self, parameters: dict[str, Array]) -> Model:
+        return replace(self.model, **parameters)
+
+    def _time(self, steps: Array) -> Array:
+        return self.start.t + steps.astype(self.dtype) * self.task.dt
+
+    def _mapped(self, function: Callable[..., Any], lanes: tuple[int, ...]) -> Callable[..., Any]:
+        return _vmapped(functools.partial(function, None), len(lanes))
+
+    def _randomised(self) -> tuple[str, ...]:
+        """Parameters that differ from episode to episode; the model takes on what they change of its topology."""
+        found: list[str] = []
+        if self.task.randomise is None:
+            return ()
+
+        def changed(key: Array) -> None:
+            model = self.task.randomise(key, self.model)  # type: ignore[misc]
+            if not isinstance(model, Model):
+                raise TypeError(f"{self.task.name}: randomise must return a model, not {type(model).__name__}")
+            found.extend(name for name, x in model.parameters.items() if x is not self.model.parameters[name])
+            self.model = replace(self.model, topology=model.topology)
+
+        jax.eval_shape(changed, jax.random.key(0))
+        return tuple(found)
+
+    def _shapes(self) -> dict[str, Any]:
+        """Of the report of one lane."""
+        names: Any = {"report": tuple(self.task.report)}
+        options = {**self.task.options, **names}
+        run = functools.partial(step, self.model, dt=self.task.dt, throw=False, **options)
+        return jax.eval_shape(run, self.start)[1]  # type: ignore[index]
+
+
+def _vmapped(function: Callable[..., Any], axes: int) -> Callable[..., Any]:
+    for _ in range(axes):
+        function = jax.vmap(function)
+    return function

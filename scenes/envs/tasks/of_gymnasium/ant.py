@@ -1,0 +1,71 @@
+"""Ant: four legs under a ball."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from ...scene_task import Period, Task
+from .bodies import contact_wrenches, fk
+from .files import finite, imported, options, qvel, square, start
+
+STEP = 0.01  # [s] the file's
+
+
+def ant(
+    *, frame_skip: int = 5, forward_reward_weight: float = 1.0, ctrl_cost_weight: float = 0.5,
+    contact_cost_weight: float = 5e-4, healthy_reward: float = 1.0, main_body: int | str = 1,
+    terminate_when_unhealthy: bool = True, healthy_z_range: tuple[float, float] = (0.2, 1.0),
+    contact_force_range: tuple[float, float] = (-1.0, 1.0), reset_noise_scale: float = 0.1,
+    exclude_current_positions_from_observation: bool = True, include_cfrc_ext_in_observation: bool = True,
+) -> Task:  # fmt: skip
+    """Ant-v5: run along x. Parameters are gymnasium's.
+
+    Contact forces are means over the period, impacts included, where gymnasium has those of its last step. Without
+    them in the observation, and without their cost, none are asked for.
+    """
+    file, dt = imported("ant.xml", "carom/Ant-v5"), frame_skip * STEP
+    skipped = 2 * int(exclude_current_positions_from_observation)
+    main = main_body if isinstance(main_body, str) else file.scene.links[main_body - 1].name
+    reports = include_cfrc_ext_in_observation or contact_cost_weight != 0
+
+    def forces(s: Period) -> Array:
+        return jnp.clip(contact_wrenches(s.model, s.q, s.report, dt), *contact_force_range)
+
+    def healthy(s: Period) -> Array:
+        return finite(s) & (healthy_z_range[0] <= s.q[2]) & (s.q[2] <= healthy_z_range[1])
+
+    def place(s: Period, q: Array) -> Array:
+        return fk(s.model, q).position[s.model.topology.link(main), :2]
+
+    def info(s: Period) -> dict[str, Array]:
+        velocity = (place(s, s.q) - place(s, s.before.q)) / dt
+        return {
+            "x_position": s.q[0], "y_position": s.q[1], "distance_from_origin": jnp.sqrt(square(s.q[:2])),
+            "x_velocity": velocity[0], "y_velocity": velocity[1],
+            "reward_forward": forward_reward_weight * velocity[0], "reward_ctrl": -ctrl_cost_weight * square(s.action),
+            "reward_contact": -contact_cost_weight * square(forces(s)) if reports else jnp.zeros_like(s.q[0]),
+            "reward_survive": healthy_reward * healthy(s),
+        }  # fmt: skip
+
+    def reward(s: Period) -> Array:
+        told = info(s)
+        return told["reward_forward"] + told["reward_survive"] + (told["reward_ctrl"] + told["reward_contact"])
+
+    def observe(s: Period) -> Array:
+        own = [s.q[skipped:], qvel(s)]
+        return jnp.concatenate([*own, forces(s).reshape(-1)] if include_cfrc_ext_in_observation else own)
+
+    return Task(
+        name="carom/Ant-v5",
+        description="run on four legs",
+        scene=file,
+        dt=dt,
+        start=start(file, reset_noise_scale, normal=True),
+        observe=observe,
+        reward=reward,
+        ended=lambda s: ~healthy(s) & terminate_when_unhealthy,
+        info=info,
+        report=("contact_forces", "contact_impulses") if reports else (),
+        options=options(STEP),
+    )

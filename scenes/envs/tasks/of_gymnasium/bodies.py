@@ -1,0 +1,55 @@
+"""Quantities of bodies as MuJoCo has them: about the centre of mass of the whole tree, in world axes, angular first."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .....engine.dynamics.kinematics import fk, move, place
+from .....engine.forest import Forest
+from .....engine.model import Model
+from .....engine.topology import Topology
+
+
+def body_links(topology: Topology) -> np.ndarray:
+    """The links that are bodies of the file, in its order; others are the massless links between a body's joints."""
+    return np.array([k for k, name in enumerate(topology.names) if "/" not in name])
+
+
+def center_of_mass(model: Model, q: Array) -> Array:
+    """(3,) of all links [m]."""
+    at = fk(model, q)
+    com = at.position + jnp.einsum("kij,kj->ki", at.rotation, model.com)
+    return (model.mass[:, None] * com).sum(0) / model.mass.sum()
+
+
+def body_inertias(model: Model, q: Array) -> Array:
+    """MuJoCo's cinert (bodies, 10): xx, yy, zz, xy, xz, yz [kg m^2], mass times centre of mass (3) [kg m], mass."""
+    at, links = fk(model, q), body_links(model.topology)
+    R, m = at.rotation[links], model.mass[links]
+    d = at.position[links] + jnp.einsum("kij,kj->ki", R, model.com[links]) - center_of_mass(model, q)
+    turned = jnp.einsum("kia,kab,kjb->kij", R, model.inertia[links], R)
+    away = (d * d).sum(-1)[:, None, None] * jnp.eye(3, dtype=d.dtype) - d[:, :, None] * d[:, None, :]
+    inertia = turned + m[:, None, None] * away
+    rows, columns = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)
+    return jnp.concatenate([inertia[:, rows, columns], m[:, None] * d, m[:, None]], -1)
+
+
+def body_velocities(model: Model, q: Array, v: Array) -> Array:
+    """MuJoCo's cvel (bodies, 6): angular velocity, and velocity of what passes through the centre of mass."""
+    forest = Forest.of(model, q=q, v=v)
+    placed = place(forest, model, q)
+    moving = move(forest, placed, v)
+    w = jnp.stack([forest.join_links([getattr(x.V.w, axis) for x in moving]) for axis in "xyz"], -1)
+    u = jnp.stack([forest.join_links([getattr(x.V.v, axis) for x in moving]) for axis in "xyz"], -1)
+    away = center_of_mass(model, q) - fk(model, q).position
+    return jnp.concatenate([w, u + jnp.cross(w, away)], -1)[body_links(model.topology)]
+
+
+def contact_wrenches(model: Model, q: Array, report: dict[str, Array], dt: float) -> Array:
+    """MuJoCo's cfrc_ext (bodies, 6): moment and force of all contacts, of impacts their mean over the period."""
+    wrench = report["contact_forces"] + report["contact_impulses"] / dt
+    away = fk(model, q).position - center_of_mass(model, q)
+    moment = wrench[:, :3] + jnp.cross(away, wrench[:, 3:])
+    return jnp.concatenate([moment, wrench[:, 3:]], -1)[body_links(model.topology)]

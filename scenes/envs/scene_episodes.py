@@ -36,7 +36,7 @@ class SceneEpisodes:
         """States and observations (..., k) of new episodes, from keys (...)."""
         state = _vmapped(self._begin, key.ndim)(key)
         action = jnp.zeros((*key.shape, len(self.task.driven)), self.dtype)
-        report = {name: jnp.zeros((*key.shape, *x.shape), x.dtype) for name, x in self._report.items()}
+        report = jax.tree.map(lambda x: jnp.zeros((*key.shape, *x.shape), x.dtype), self._report)
         return state, self._observed(state, state, action, report).observation
 
     def play(self, state: EnvState, action: Array) -> Played:
@@ -47,7 +47,7 @@ class SceneEpisodes:
         if len(lanes) > 1:  # `step` has one axis of lanes
             flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lanes) :]), (before, u, state.parameters))
             before, u, model = *flat[:2], self._model(flat[2])
-        report: Any = {"report": tuple(self.task.report)} if self.task.report else {}
+        report: Any = {"report": self.task.report} if self.task.report else {}
         made: Any = step(model, before, dt=self.task.dt, control=u, throw=False, **report, **self.task.options)
         after, seen = made if report else (made, {})
         after, seen = jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[min(len(lanes), 1) :]), (after, seen))
@@ -125,8 +125,7 @@ class SceneEpisodes:
 
     def _shapes(self) -> dict[str, Any]:
         """Of the report of one lane."""
-        names: Any = {"report": tuple(self.task.report)}
-        options = {**self.task.options, **names}
+        options: Any = {**self.task.options, "report": self.task.report}
         run = functools.partial(step, self.model, dt=self.task.dt, throw=False, **options)
         return jax.eval_shape(run, self.start)[1]  # type: ignore[index]
 

@@ -103,7 +103,8 @@ class Task:
     randomise: (key, model) -> model of a new episode, e.g. `lambda key, model: model.replace(mass=...)`.
     command: key -> anything made of arrays, drawn for each episode, e.g. a velocity to keep.
     info: Period -> {name: array}, what gymnasium gives out as info.
-    report: names of readouts of `carom.step`, which `Period.report` then holds.
+    report: names of what `carom.step` is to report, one or several, which `Period.report` then holds; all of it is 0 at
+        the start of an episode.
     options: keywords of `carom.step`, e.g. {"max_dt": 0.01, "scheme": "semi_implicit"}.
     sketch: (nq,) of one lane, NumPy -> what to draw, see `Segment`; None: the scene's shapes from the side.
     window: what of the plane is drawn, (x_min, x_max, y_min, y_max) [m]; None: as large as the scene at its start.
@@ -121,7 +122,7 @@ class Task:
     randomise: Callable[[Array, Model], Model] | None = None
     command: Callable[[Array], Any] | None = None
     info: Callable[[Period], dict[str, Array]] | None = None
-    report: Sequence[str] = ()
+    report: str | Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""
     sketch: Callable[[np.ndarray], list[Segment]] | None = None

@@ -94,6 +94,8 @@ _HOME = {
     "Recording": "scenes.formats.recording",
     "read_recording": "scenes.formats.recording_file",
     "write_recording": "scenes.formats.recording_file",
+    "save_checkpoint": "scenes.formats.checkpoint",
+    "load_checkpoint": "scenes.formats.checkpoint",
     # run many with other numbers
     "sweep": "scenes.sweeps.shards",
     "Sweep": "scenes.sweeps.result",
@@ -198,6 +200,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.envs.registry import make_env as make_env
     from .scenes.envs.registry import register_task as register_task
     from .scenes.envs.scene_task import Task as Task
+    from .scenes.formats.checkpoint import load_checkpoint as load_checkpoint
+    from .scenes.formats.checkpoint import save_checkpoint as save_checkpoint
     from .scenes.formats.errors import FileError as FileError
     from .scenes.formats.mjcf import import_mjcf as import_mjcf
     from .scenes.formats.recording import Recording as Recording

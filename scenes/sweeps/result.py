@@ -67,7 +67,7 @@ class Sweep:
         except ModuleNotFoundError as error:
             _is_missing(error, "pandas")
         try:
-            import polars
+            import polars  # pyright: ignore[reportMissingImports]  # users bring it
 
             return polars.DataFrame(self.columns())
         except ModuleNotFoundError as error:

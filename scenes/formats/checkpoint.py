@@ -1,0 +1,75 @@
+"""Checkpoints: arrays of a run in one file, and back, bit for bit."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from os import PathLike, fspath
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from .atomic import replacing
+from .errors import FileError
+
+T = TypeVar("T")
+FORM = "carom checkpoint 1"
+
+
+def save_checkpoint(path: str | PathLike[str], tree: Any) -> None:
+    """Write all arrays of `tree` to one file: a State, an environment's EnvState, a learner's parameters, or a tuple or
+    dictionary of such.
+
+    The file is whole or not there, whatever happens while it is written. Random keys are kept as keys.
+    """
+    numbers, keys = {}, {}
+    for place, x in _leaves(tree):
+        if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+            keys[place] = str(jax.random.key_impl(x))
+            x = jax.random.key_data(x)
+        numbers[place] = np.asarray(x)
+        if numbers[place].dtype.hasobject:
+            raise TypeError(f"save_checkpoint: {place} is {type(x).__name__}; it must be an array or a number")
+    about = json.dumps({"form": FORM, "keys": keys})
+    with replacing(path) as file:
+        np.savez(file, **{"about": np.array(about), **{f"at {place}": x for place, x in numbers.items()}})
+
+
+def load_checkpoint(path: str | PathLike[str], like: T) -> T:
+    """What `save_checkpoint` wrote, as a tree like `like`, whose arrays say which shapes and types there must be.
+
+    like: for instance the state that a fresh `env.reset(keys)` gives.
+    Raises FileError for a file that is no checkpoint, is cut off, or holds something else.
+    """
+    path = fspath(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            about = json.loads(str(file["about"]))
+            found = {name.removeprefix("at "): file[name] for name in file.files if name != "about"}
+        if about["form"] != FORM:
+            raise ValueError(f"its form is {about['form']!r}")
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise FileError(path, f"this is no checkpoint of Carom's, or it was cut off ({error})") from None
+    wanted = dict(_leaves(like))
+    if odd := sorted(wanted.keys() ^ found.keys()):
+        where = "the file has none" if odd[0] in wanted else "the file has one, and `like` does not"
+        raise FileError(path, f"it holds something else: of {odd[0] or 'the array'} {where}")
+    leaves = [_restored(path, place, found[place], x, about["keys"].get(place)) for place, x in wanted.items()]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves)
+
+
+def _restored(path: str, place: str, x: np.ndarray, like: Any, kind: str | None) -> Any:
+    made = jax.random.wrap_key_data(x, impl=kind) if kind else jax.numpy.asarray(x)
+    like = like if hasattr(like, "dtype") else jax.numpy.asarray(like)
+    if (made.shape, made.dtype) != (like.shape, like.dtype):
+        has, wants = (f"{x.dtype} {x.shape}" for x in (made, like))
+        raise FileError(path, f"{place or 'the array'} is {has} there, and {wants} in `like`")
+    return made
+
+
+def _leaves(tree: Any) -> list[tuple[str, Any]]:
+    """Every array by its place in the tree."""
+    return [(jax.tree_util.keystr(place), x) for place, x in jax.tree_util.tree_flatten_with_path(tree)[0]]

@@ -25,7 +25,7 @@ def save_checkpoint(path: str | PathLike[str], tree: Any) -> None:
     """
     numbers, keys = {}, {}
     for place, x in _leaves(tree):
-        if isinstance(x, jax.Array) and jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+        if isinstance(x, jax.Array) and jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key):
             keys[place] = str(jax.random.key_impl(x))
             x = jax.random.key_data(x)
         numbers[place] = np.asarray(x)
@@ -62,7 +62,7 @@ def load_checkpoint(path: str | PathLike[str], like: T) -> T:
 
 
 def _restored(path: str, place: str, x: np.ndarray, like: Any, kind: str | None) -> Any:
-    made = jax.random.wrap_key_data(x, impl=kind) if kind else jax.numpy.asarray(x)
+    made = jax.random.wrap_key_data(jax.numpy.asarray(x), impl=kind) if kind else jax.numpy.asarray(x)
     like = like if hasattr(like, "dtype") else jax.numpy.asarray(like)
     if (made.shape, made.dtype) != (like.shape, like.dtype):
         has, wants = (f"{x.dtype} {x.shape}" for x in (made, like))

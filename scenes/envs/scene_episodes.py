@@ -64,7 +64,9 @@ class SceneEpisodes:
     def _begin(self, key: Array) -> EnvState:
         """Of one lane."""
         own, start, change, command = jax.random.split(key, 4)
-        q, v = self.task.start(start, self.start.q, self.start.v)
+        q, v = self.start.q, self.start.v
+        if self.task.start is not None:
+            q, v = self.task.start(start, q, v)
         parameters = {} if self.task.randomise is None else vars(self.task.randomise(change, self.model))
         given = () if self.task.command is None else self.task.command(command)
         return EnvState(
@@ -90,8 +92,8 @@ class SceneEpisodes:
         begun = jnp.maximum(after.steps - 1, 0)
         before, state = State(q, v, self._time(begun)), State(after.q, after.v, self._time(after.steps))
         s = Period(model, before, state, action, after.command, after.steps, after.key, report)
-        observation, reward = jnp.asarray(task.observe(s), self.dtype), jnp.asarray(task.reward(s), self.dtype)
-        ended = jnp.asarray(task.ended(s), bool)
+        observation, reward = jnp.asarray(task.observation(s), self.dtype), jnp.asarray(task.reward(s), self.dtype)
+        ended = jnp.asarray(task.end(s), bool)
         for what, x, shape in (("observe", observation, "(k,)"), ("reward", reward, "()"), ("ended", ended, "()")):
             if x.ndim != (what == "observe"):
                 raise ValueError(f"{task.name}: {what} gives shape {x.shape}, it must be {shape}, of one lane")

@@ -74,18 +74,6 @@ class Period(NamedTuple):
         return jax.random.wrap_key_data(self.bits)
 
 
-def _start(key: Array, q: Array, v: Array) -> tuple[Array, Array]:
-    return q, v
-
-
-def _observe(s: Period) -> Array:
-    return jnp.concatenate([s.q, s.v])
-
-
-def _never(s: Period) -> Array:
-    return jnp.zeros((), bool)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Task:
     """A task on a scene. Its functions are of one lane: arrays have no axes for lanes. They are traced by jax.
@@ -115,9 +103,9 @@ class Task:
     reward: Callable[[Period], Array]
     dt: float = 0.05
     max_steps: int = 1000
-    observe: Callable[[Period], Array] = _observe
-    ended: Callable[[Period], Array] = _never
-    start: Callable[[Array, Array, Array], tuple[Array, Array]] = _start
+    observe: Callable[[Period], Array] | None = None
+    ended: Callable[[Period], Array] | None = None
+    start: Callable[[Array, Array, Array], tuple[Array, Array]] | None = None
     actuators: Sequence[str] | None = None
     randomise: Callable[[Array, Model], Model] | None = None
     command: Callable[[Array], Any] | None = None
@@ -136,6 +124,14 @@ class Task:
                 raise ValueError(
                     f"{self.name}: no option {word!r}: " + (f"did you mean {near[0]!r}?" if near else hint)
                 )
+
+    def observation(self, s: Period) -> Array:
+        """(k,) what is observed."""
+        return jnp.concatenate([s.q, s.v]) if self.observe is None else self.observe(s)
+
+    def end(self, s: Period) -> Array:
+        """() bool, whether the episode ends."""
+        return jnp.zeros((), bool) if self.ended is None else self.ended(s)
 
     @cached_property
     def _loaded(self) -> tuple[SceneSpec, tuple[Actuator, ...]]:

@@ -94,7 +94,7 @@ def test_same_states_same_numbers(id: str, parameters: dict[str, Any]) -> None:
     @jax.jit
     def judged(before: State, state: State, action: Any, report: Any) -> Any:
         s = Period(model, before, state, action, (), jnp.ones((), jnp.int32), jnp.zeros(2, jnp.uint32), report)
-        return task.observe(s), task.reward(s), task.ended(s), {} if task.info is None else task.info(s)
+        return task.observation(s), task.reward(s), task.end(s), {} if task.info is None else task.info(s)
 
     ends = []
     for _ in range(24):

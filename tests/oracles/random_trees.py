@@ -109,6 +109,8 @@ def random_model(rng: np.random.Generator, topology: Topology) -> Model:
         "loop_damp": np.zeros((0, 2)),
         "loop_limits": np.zeros((0, 2, 2)),
         "baumgarte": np.array(0.0),
+        "site_position": nowhere,
+        "site_quaternion": np.zeros((0, 4)),
     }
     return Model(topology, **numbers)
 

@@ -178,6 +178,10 @@ def test_sites_of_every_lane():
     alone = carom.rollout(model, state, duration=0.5, frame_dt=0.1, report="sensors")
     for name, x in alone.report["sensors"].items():
         np.testing.assert_array_equal(batch.report["sensors"][name][1], x, err_msg=name)
+    parts = carom.rollout(model, carom.tile(state, 3), duration=0.5, frame_dt=0.1, report="sensors", chunk=2)
+    for name, x in parts.report["sensors"].items():
+        assert isinstance(x, np.ndarray)
+        np.testing.assert_array_equal(x, batch.report["sensors"][name], err_msg=name)
 
 
 def test_a_file_holds_them(tmp_path):

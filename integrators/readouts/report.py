@@ -102,7 +102,6 @@ def with_sensors(report: Report, names: Sequence[str], model: Model, q: Array, v
         return report
     instant = jax.vmap(sensors.at_instant, (None, -2, -2), -2) if frames and q.ndim > 2 else sensors.at_instant
     readings = instant(model, q, v)
-    readings = jax.device_get(readings) if isinstance(q, np.ndarray) else readings  # as all else of a run in chunks
     at, topology = 0, model.topology
     for sensor in summed_sensors(topology):
         end = at + sensors.size(sensor, topology)
@@ -110,6 +109,8 @@ def with_sensors(report: Report, names: Sequence[str], model: Model, q: Array, v
         readings |= sensors.named(sensor, means, sums)
         at = end
     kept = {name: x for name, x in report.items() if name not in SENSORS}
+    if isinstance(q, np.ndarray):  # as all else of a run in chunks
+        readings = jax.device_get(readings)
     ordered = sorted(readings.items(), key=lambda item: item[0])
     return {**kept, "sensors": dict(ordered)}
 

@@ -218,3 +218,8 @@ def test_the_model_of_a_recording_is_the_one_that_was_run() -> None:
     model, state = recompiled(run)
     np.testing.assert_array_equal(model.mass, run.varied["mass"])
     np.testing.assert_array_equal(state.q, run.q[0])
+
+
+def test_a_recording_holds_no_reports():
+    with pytest.raises(ValueError, match=r"carom\.rollout"):
+        record(load("bouncing_ball"), duration=0.1, report="contact_forces")

@@ -34,10 +34,10 @@ ROBOTS = {  # gymnasium's own on our contacts, beside it, a process for each of 
     "carom/HalfCheetah-v5": {},
     "carom/Ant-v5": {"include_cfrc_ext_in_observation": False, "contact_cost_weight": 0.0},
 }
-ROBOT_LANES, WORKERS = (1, 64), 2
+ROBOT_LANES, WORKERS, MANY = (1, 64, 1024), 2, 256  # lanes from which on nobody is called step by step
 
 SCAN, STEP, OURS = "carom, one scan", "carom, a call a step", "carom by gymnasium"
-THEIRS, ARRAYS = "gymnasium", "gymnasium, as arrays"
+THEIRS, ARRAYS, PHYSICS = "gymnasium", "gymnasium, as arrays", "mujoco.rollout, no task"
 
 
 class Way(NamedTuple):
@@ -99,6 +99,9 @@ def robots(id: str, lanes: int, parameters: dict[str, Any]) -> dict[str, Way]:
 
     carom.register_envs()
     found, peer = functional(id, lanes, None, **parameters), id.removeprefix("carom/")
+    found[PHYSICS] = physics(gymnasium.make(peer, **parameters).unwrapped, lanes)
+    if lanes >= MANY:
+        return found
     if lanes == 1:
         found[OURS] = one(gymnasium.make(id, dtype="float32", **parameters))
         found[THEIRS] = one(gymnasium.make(peer, **parameters))
@@ -108,6 +111,20 @@ def robots(id: str, lanes: int, parameters: dict[str, Any]) -> dict[str, Way]:
     peers = many(gymnasium.make_vec(peer, WORKERS, **words, **parameters), STEPS)
     found[THEIRS] = Way(STEPS * WORKERS / lanes, peers.call)  # of as many lanes as ours, one after the other
     return found
+
+
+def physics(env: Any, lanes: int) -> Way:
+    """MuJoCo's own batches of the same steps with random controls, on two threads: no observations, no new episodes."""
+    import mujoco
+    from mujoco.rollout import Rollout
+
+    model, skip = env.model, env.frame_skip
+    low, high = model.actuator_ctrlrange.T
+    actions = np.random.default_rng(1).uniform(low, high, (lanes, STEPS, model.nu)).repeat(skip, axis=1)
+    data = [mujoco.MjData(model) for _ in range(WORKERS)]
+    first = np.tile(np.concatenate([[0.0], data[0].qpos, data[0].qvel]), (lanes, 1))
+    pool: Any = Rollout(nthread=WORKERS)
+    return Way(STEPS, lambda: pool.rollout(model, data, first, actions))
 
 
 def functional(name: str, lanes: int, engine: str | None, **parameters: Any) -> dict[str, Way]:

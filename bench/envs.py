@@ -115,13 +115,12 @@ def robots(id: str, lanes: int, parameters: dict[str, Any]) -> dict[str, Way]:
 
 def physics(env: Any, lanes: int) -> Way:
     """MuJoCo's own batches of the same steps with random controls, on two threads: no observations, no new episodes."""
-    import mujoco
     from mujoco.rollout import Rollout
 
     model, skip = env.model, env.frame_skip
     low, high = model.actuator_ctrlrange.T
     actions = np.random.default_rng(1).uniform(low, high, (lanes, STEPS, model.nu)).repeat(skip, axis=1)
-    data = [mujoco.MjData(model) for _ in range(WORKERS)]
+    data = [type(env.data)(model) for _ in range(WORKERS)]
     first = np.tile(np.concatenate([[0.0], data[0].qpos, data[0].qvel]), (lanes, 1))
     pool: Any = Rollout(nthread=WORKERS)
     return Way(STEPS, lambda: pool.rollout(model, data, first, actions))

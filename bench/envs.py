@@ -217,8 +217,13 @@ def _rows(rates: dict[int, dict[str, float]]) -> Iterator[list[str]]:
         yield [name, *(f"{found[name]:,.0f}" if name in found else "" for found in rates.values())]
     for name in (SCAN, STEP, OURS):
         if name in names and THEIRS in names:
-            ratios = [found[name] / max(found[THEIRS], found.get(ARRAYS, 0)) for found in rates.values()]
-            yield [
-                f"{name} / gymnasium's best",
-                *(f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}" for ratio in ratios),
-            ]
+            theirs = [max(found.get(THEIRS, 0), found.get(ARRAYS, 0)) for found in rates.values()]
+            yield [f"{name} / gymnasium's best", *_ratios(name, rates, theirs)]
+    if PHYSICS in names:
+        yield [f"{SCAN} / {PHYSICS}", *_ratios(SCAN, rates, [found[PHYSICS] for found in rates.values()])]
+
+
+def _ratios(name: str, rates: dict[int, dict[str, float]], theirs: list[float]) -> Iterator[str]:
+    for found, other in zip(rates.values(), theirs, strict=True):
+        ratio = found[name] / other if name in found and other else None
+        yield "" if ratio is None else f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"

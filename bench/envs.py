@@ -20,6 +20,7 @@ from carom.scenes.envs.environment import Environment, EnvState
 from carom.scenes.envs.task import Box, Discrete
 
 from .dynamics import STYLE
+from .peers import batches
 from .timing import in_turn
 
 LANES = (1, 256, 4096)
@@ -115,14 +116,12 @@ def robots(id: str, lanes: int, parameters: dict[str, Any]) -> dict[str, Way]:
 
 def physics(env: Any, lanes: int) -> Way:
     """MuJoCo's own batches of the same steps with random controls, on two threads: no observations, no new episodes."""
-    from mujoco.rollout import Rollout
-
     model, skip = env.model, env.frame_skip
     low, high = model.actuator_ctrlrange.T
     actions = np.random.default_rng(1).uniform(low, high, (lanes, STEPS, model.nu)).repeat(skip, axis=1)
     data = [type(env.data)(model) for _ in range(WORKERS)]
     first = np.tile(np.concatenate([[0.0], data[0].qpos, data[0].qvel]), (lanes, 1))
-    pool: Any = Rollout(nthread=WORKERS)
+    pool = batches(WORKERS)
     return Way(STEPS, lambda: pool.rollout(model, data, first, actions))
 
 

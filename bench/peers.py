@@ -218,11 +218,9 @@ class MujocoWorld:
 
     def batch(self, q: np.ndarray, v: np.ndarray, steps: int, threads: int) -> Any:
         """A function that runs lanes (lanes, nq), (lanes, nv) from these states by `rollout`."""
-        from mujoco.rollout import Rollout
-
         first = np.array([[0, *x[self.maps.q_of], *(self.maps.T(x) @ y)] for x, y in zip(q, v, strict=True)])
         data = [self.mujoco.MjData(self.model) for _ in range(threads)]
-        pool: Any = Rollout(nthread=threads)
+        pool = batches(threads)
 
         def run() -> np.ndarray:
             state: Any = first
@@ -238,6 +236,13 @@ class MujocoWorld:
             return state
 
         return run
+
+
+def batches(threads: int) -> Any:
+    """What runs MuJoCo's batches on so many threads."""
+    from mujoco.rollout import Rollout
+
+    return Rollout(nthread=threads)
 
 
 class SameOrder:

@@ -145,6 +145,15 @@ def fk(model: Model, q: Array) -> Poses:
 
 
 @jax.jit
+def link_velocities(model: Model, q: Array, v: Array) -> Array:
+    """(..., nl, 6) angular velocity of each link and velocity of its origin, world axes [rad/s, m/s]."""
+    forest = Forest.of(model, q=q, v=v)
+    moving = move(forest, place(forest, model, q), v)
+    parts = [[getattr(x.V, part) for x in moving] for part in "wv"]
+    return jnp.stack([forest.join_links([getattr(x, k) for x in part]) for part in parts for k in "xyz"], -1)
+
+
+@jax.jit
 def integrate_q(model: Model, q: Array, v: Array, h: Array | float) -> Array:
     """Coordinates after moving for the time h with constant joint velocities v (exponential map).
 

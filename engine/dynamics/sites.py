@@ -8,9 +8,8 @@ import numpy as np
 from jax import Array
 
 from ..algebra.rotation import Quat
-from ..forest import Forest
 from ..model import Model
-from .kinematics import Poses, fk, move, place
+from .kinematics import Poses, fk, link_velocities
 
 
 @jax.jit
@@ -29,13 +28,7 @@ def site_poses(model: Model, q: Array) -> Poses:
 @jax.jit
 def site_velocities(model: Model, q: Array, v: Array) -> Array:
     """(..., nf, 6) angular velocity of each site and velocity of its origin, world axes [rad/s, m/s]."""
-    forest = Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
-    moving = move(forest, placed, v)
-    columns = [
-        forest.join_links([getattr(getattr(x.V, part), axis) for x in moving]) for part in "wv" for axis in "xyz"
-    ]
-    w, v = jnp.split(_of_sites(model, jnp.stack(columns, -1), jnp.zeros(6, q.dtype)), 2, -1)
+    w, v = jnp.split(_of_sites(model, link_velocities(model, q, v), jnp.zeros(6, q.dtype)), 2, -1)
     arms = _arms(model, _of_sites(model, fk(model, q).rotation, jnp.eye(3, dtype=q.dtype)))
     return jnp.concatenate([w, v + jnp.cross(w, arms)], -1)
 

@@ -120,7 +120,7 @@ def _normal(topology: Topology, sensor: Sensor, pushed: Pushed) -> Array:
 
 def named(sensor: Sensor, means: Array, sums: Array) -> dict[str, Array]:
     """Readings by name, of the mean (..., k) of what acts smoothly and the sum (..., k) of what impacts add."""
-    if sensor.kind == "contact":
+    if not KINDS[sensor.kind].impulsive:
         return {sensor.name: jnp.where(jnp.isnan(means), means, (means != 0) | (sums != 0))}
     return {sensor.name: means, f"{sensor.name}.impulse": sums}
 

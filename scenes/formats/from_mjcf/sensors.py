@@ -13,7 +13,7 @@ from .ledger import Ledger
 from .links import NO_TURN, Place
 from .loops import carrier
 
-BODY, XBODY, JOINT, GEOM, SITE = 1, 2, 3, 5, 6  # mjtObj
+BODY, XBODY, GEOM, SITE = 1, 2, 5, 6  # mjtObj
 AT_FRAMES = {
     "framepos": "position", "framequat": "orientation", "framelinvel": "linear_velocity",
     "frameangvel": "angular_velocity", "velocimeter": "velocimeter", "gyro": "gyro", "rangefinder": "rangefinder",
@@ -41,10 +41,11 @@ def read_sensors(file: Compiled, places: list[Place], kinds: Mapping[int, str], 
         sensors.append(found)
         if file.m.sensor_cutoff[i]:
             ledger.note("ignored", f"cutoff of {kind} sensor", name, "readings are not cut off")
-        whole = "it reads all contacts of its body, not those within its site"
-        ledger.note(
-            "approximated" if kind == "touch" else "taken", f"{kind} sensor", name, whole if kind == "touch" else ""
-        )
+        if kind == "touch":
+            why = "it reads all contacts of its body, not those within its site"
+            ledger.note("approximated", f"{kind} sensor", name, why)
+        else:
+            ledger.note("taken", f"{kind} sensor", name)
     rows = tuple(site for kind in sites.values() for site in kind.values())
     return Seen(rows, tuple(sensors))
 

@@ -6,8 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .....engine.dynamics.kinematics import fk, move, place
-from .....engine.forest import Forest
+from .....engine.dynamics.kinematics import fk, link_velocities
 from .....engine.model import Model
 from .....engine.topology import Topology
 
@@ -38,11 +37,7 @@ def body_inertias(model: Model, q: Array) -> Array:
 
 def body_velocities(model: Model, q: Array, v: Array) -> Array:
     """MuJoCo's cvel (bodies, 6): angular velocity, and velocity of what passes through the centre of mass."""
-    forest = Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
-    moving = move(forest, placed, v)
-    w = jnp.stack([forest.join_links([getattr(x.V.w, axis) for x in moving]) for axis in "xyz"], -1)
-    u = jnp.stack([forest.join_links([getattr(x.V.v, axis) for x in moving]) for axis in "xyz"], -1)
+    w, u = jnp.split(link_velocities(model, q, v), 2, -1)
     away = center_of_mass(model, q) - fk(model, q).position
     return jnp.concatenate([w, u + jnp.cross(w, away)], -1)[body_links(model.topology)]
 

@@ -38,6 +38,10 @@ class Few(NamedTuple):
     W: Array
     count: Array
 
+    @property
+    def large(self) -> bool:
+        return False
+
     def moved(self, p: Vec3) -> Vec3:
         flat = jnp.stack(p.xyz, 1).reshape(-1)
         push = lambda r, u: u + block(flat, r) * block(self.W, r)  # noqa: E731

@@ -51,6 +51,10 @@ class Many(NamedTuple):
     plan: Plan
     still: Array
 
+    @property
+    def large(self) -> bool:
+        return True
+
     def moved(self, p: Vec3) -> Vec3:
         return velocities(self.ends, pushed(self.ends, self.still, p))
 

@@ -20,8 +20,11 @@ heavy as another.)
 Targets may contradict each other a little, as those of two corners of an edge that close different gaps, or which the
 turning of J moves by different amounts. Then a distance is left that no impulse changes (an interior-point method ends
 at the same one), and compliances that are smaller yet only let contacts press each other more. So the nearest turn is
-kept. Where it is within LOOSE, and none of PATIENCE turns has come half as near again, it is the answer. Where a rough
-one will do, within some speed, that is enough.
+kept. Where it is within LOOSE, and none of PATIENCE turns has come half as near again, it is the answer.
+
+Where a rough one will do, within some speed, turns of a large system are sweeps as long as each leaves half of the
+distance at most: of a heap that hardly moves in a window they leave a hundredth, where the first guess, which takes all
+contacts to carry something, makes a hundred times as much of it.
 """
 
 from __future__ import annotations
@@ -51,7 +54,13 @@ CIRCLE, SWEEPS = 9, 16
 
 
 class System(Protocol):
-    """What joins the contacts. It also knows their K and mu (C), and `free`, u without impulses, less the targets."""
+    """What joins the contacts. It also knows their K and mu (C), and `free`, u without impulses, less the targets.
+
+    large: whether a turn takes as long as some sweeps.
+    """
+
+    @property
+    def large(self) -> bool: ...
 
     @property
     def K(self) -> Sym3: ...
@@ -102,7 +111,7 @@ class Turn(NamedTuple):
     busy: () bool: neither near enough, nor as near as it gets.
     guess: how each contact behaves (closed, sticking), (C,) bool.  torn: (C,) bool, contacts that opened when they
     were taken to stick.  ease: () a factor of the compliance.
-    nearest: the answer, when it ends.
+    nearest: the answer, when it ends.  sweeps: () bool, whether the next turn is some.
     """
 
     number: Array
@@ -114,6 +123,7 @@ class Turn(NamedTuple):
     torn: Array
     ease: Array
     nearest: Nearest
+    sweeps: Array
 
 
 class Accuracy(NamedTuple):
@@ -141,11 +151,11 @@ def search(system: System, given: Vec3, slides: Array, near: Accuracy, max_turns
     scale = largest(system.free)
     limit = jnp.maximum(near.limit * scale, near.rough) + near.rounding
     loose = jnp.maximum(jnp.maximum(near.loose * scale, ROUGHER * near.rough), near.asked)
-    start = _start(system, given, slides, scale, limit)
+    start = _start(system, given, slides, scale, limit, jnp.asarray(system.large & (near.rough > 0)))
 
     def turn(now: Turn) -> Turn:
-        circles = now.number % CIRCLE == CIRCLE - 1
-        p = jax.lax.cond(circles, lambda: system.sweeps(now.p), lambda: _newton(system, now, scale))
+        sweeps = now.sweeps | (now.number % CIRCLE == CIRCLE - 1)
+        p = jax.lax.cond(sweeps, lambda: system.sweeps(now.p), lambda: _newton(system, now, scale))
         return _judged(system, p, now, limit, loose)
 
     end = jax.lax.while_loop(lambda x: x.busy & (x.number < max_turns), turn, start)
@@ -156,14 +166,14 @@ def largest(u: Vec3) -> Array:
     return jnp.maximum(jnp.maximum(jnp.abs(u.x), jnp.abs(u.y)), jnp.abs(u.z)).max(0)
 
 
-def _start(system: System, p: Vec3, slides: Array, scale: Array, limit: Array) -> Turn:
+def _start(system: System, p: Vec3, slides: Array, scale: Array, limit: Array, sweeps: Array) -> Turn:
     u = system.free + system.moved(p)
     distance = coulomb.distance(system.K, p, u, system.mu).max(0)
     closed, stick = coulomb.closed_and_sticking(u, system.mu, APART * scale)
     guess = closed, stick & ~slides
     nearest = Nearest(p, distance, distance, jnp.int32(0))
     torn, ease = jnp.zeros_like(closed), jnp.ones_like(distance)
-    return Turn(jnp.int32(0), p, u, distance, ~(distance <= limit), guess, torn, ease, nearest)
+    return Turn(jnp.int32(0), p, u, distance, ~(distance <= limit), guess, torn, ease, nearest, sweeps)
 
 
 def _newton(system: System, now: Turn, scale: Array) -> Vec3:
@@ -185,7 +195,9 @@ def _judged(system: System, p: Vec3, before: Turn, limit: Array, loose: Array) -
     distance = coulomb.distance(system.K, p, u, system.mu).max(0)
     moving = coulomb.behaviour(system.K, p, u, system.mu)
     nearest = before.nearest.seen(p, distance)
-    ends = (distance <= limit) | ((nearest.distance <= loose) & (nearest.idle >= PATIENCE))
+    sweeps = before.sweeps & (distance <= GAIN * before.distance)
+    idle = (nearest.idle >= PATIENCE) | (before.sweeps & ~sweeps)
+    ends = (distance <= limit) | ((nearest.distance <= loose) & idle)
     same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
     slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)
     ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)
@@ -193,4 +205,4 @@ def _judged(system: System, p: Vec3, before: Turn, limit: Array, loose: Array) -
     closed, stick = moving
     torn = (before.guess[1] | before.torn) & ~closed
     moving = closed, stick & ~before.torn
-    return Turn(before.number + 1, p, u, distance, ~ends, moving, torn, ease, nearest)
+    return Turn(before.number + 1, p, u, distance, ~ends, moving, torn, ease, nearest, sweeps)

@@ -134,6 +134,12 @@ BY_HAND = (
     r"test_a_heavy_box_rides_down_a_slope_on_a_light_one\[100.0\]|test_reverse_derivatives",
     r"test_derivative_by_the_parameters\[energy\]|test_resolved.py::.*-seed902\]",
     r"test_thin_bodies_strike_when_steps_a_thousandth_as_long_say_so\[kinds0-100",
+    r"test_scene_is_not_left_to_xla\[(?!ragdoll|pool_break|rod_drop|painleve_rod|four_bar|gear_pair|hexapod|hopper|swing)",
+    r"test_thin_bodies_strike_when_steps_a_thousandth_as_long_say_so\[kinds[123]-.*-1e-05",
+    r"test_more_random_programs\[5000[2468]0|test_derivative_of_the_gap\[(plane-box|capsule-capsule|sphere-box)",
+    r"test_swapping_the_bodies_mirrors_the_row\[(sphere-box|capsule-capsule|box-box)",
+    r"test_a_parameter_that_is_changed_changes_a_run\[(com|inertia|loop_quaternion|loop_damp|gap_band)",
+    r"test_scenes_keep_their_promises\[(slider_crank|peaucellier|bennett|rolling_disc|multi_11|multi_13)",
 )
 # seen by CI, and not each time
 SLOW = (

@@ -129,7 +129,7 @@ def _settle(contact: _Contact, start: Vec3, limit: Array) -> tuple[Vec3, Array]:
 @fence
 def _relaxed(contact: _Contact, p: Vec3) -> tuple[Vec3, Array]:
     K, u, mu = contact
-    p = coulomb.relaxed(K, p, u + K @ p, mu)
+    p = coulomb.Relaxation.of(K, mu).relaxed(p, u + K @ p)
     return p, coulomb.distance(K, p, u + K @ p, mu)
 
 

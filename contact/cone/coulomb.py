@@ -68,14 +68,31 @@ def distance(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Array:
     return jnp.maximum(along, jnp.maximum(jnp.abs(p.x - wanted.x), jnp.abs(p.y - wanted.y)) * kt)
 
 
-def relaxed(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Vec3:
-    """Impulses of one contact nearer to the law, all others held: first along n, then across."""
-    p_n = jnp.maximum(p.z - u.z / scales(K)[1], 0)
-    turned = p_n - p.z
-    mean, half = (K.xx + K.yy) / 2, (K.xx - K.yy) / 2
-    k = mean + jnp.sqrt(half * half + K.xy * K.xy + jnp.finfo(mean.dtype).tiny)  # the larger eigenvalue across
-    x, y = p.x - (u.x + K.xz * turned) / k, p.y - (u.y + K.yz * turned) / k
-    return _on_disc(Vec3(x, y, p_n), mu, p_n)
+class Relaxation(NamedTuple):
+    """What `relaxed` wants to know of contacts, (C, *batch).
+
+    across, along: how much impulse changes a velocity by 1, at most [kg].  x, y: what a normal one adds to the
+    velocities across [1/kg].
+    """
+
+    across: Array
+    along: Array
+    x: Array
+    y: Array
+    mu: Array
+
+    @staticmethod
+    def of(K: Sym3, mu: Array) -> Relaxation:
+        mean, half = (K.xx + K.yy) / 2, (K.xx - K.yy) / 2
+        k = mean + jnp.sqrt(half * half + K.xy * K.xy + jnp.finfo(mean.dtype).tiny)  # the larger eigenvalue across
+        return Relaxation(1 / k, 1 / scales(K)[1], K.xz, K.yz, mu)
+
+    def relaxed(self, p: Vec3, u: Vec3) -> Vec3:
+        """Impulses nearer to the law, of each contact by itself: first along n, then across."""
+        p_n = jnp.maximum(p.z - u.z * self.along, 0)
+        turned = p_n - p.z
+        x, y = p.x - (u.x + self.x * turned) * self.across, p.y - (u.y + self.y * turned) * self.across
+        return _on_disc(Vec3(x, y, p_n), self.mu, p_n)
 
 
 def closed_and_sticking(u: Vec3, mu: Array, band: Array) -> tuple[Array, Array]:

@@ -79,11 +79,13 @@ class Few(NamedTuple):
     def sweeps(self, p: Vec3) -> Vec3:
         p = coulomb.projected(p, self.mu)
 
+        relaxations = coulomb.Relaxation.of(self.K, self.mu)
+
         def relax(n: Array, carry: tuple[Vec3, Vec3]) -> tuple[Vec3, Vec3]:
             p, u = carry
             c = n % self.count
-            K, own, here, mu = jax.tree.map(lambda x: block(x, c), (self.K, p, u, self.mu))
-            new = coulomb.relaxed(K, own, here, mu)
+            relaxation, own, here = jax.tree.map(lambda x: block(x, c), (relaxations, p, u))
+            new = relaxation.relaxed(own, here)
             d = new - own
             for k, part in enumerate(d.xyz):
                 u = u + _by_components(part * block(self.W, 3 * c + k))

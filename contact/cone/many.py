@@ -70,16 +70,17 @@ class Many(NamedTuple):
 
     def sweeps(self, p: Vec3) -> Vec3:
         p = coulomb.projected(p, self.mu)
-        ends = self.ends
+        ends, relaxations = self.ends, coulomb.Relaxation.of(self.K, self.mu)
 
         def relax(n: Array, carry: tuple[Vec3, Array]) -> tuple[Vec3, Array]:
             p, V = carry
-            c = block(ends.which, n % ends.count)
-            K, old, mu, free = jax.tree.map(lambda x: block(x, c), (self.K, p, self.mu, self.free))
-            new = coulomb.relaxed(K, old, _row(ends, c, V) + free, mu)
+            c = block(ends.which, n)
+            relaxation, old, free = jax.tree.map(lambda x: block(x, c), (relaxations, p, self.free))
+            new = relaxation.relaxed(old, _row(ends, c, V) + free)
             return jax.tree.map(lambda x, y: put(x, y, c), p, new), _push(ends, c, V, new - old)
 
-        return fori_loop(0, SWEEPS * ends.count, relax, (p, pushed(ends, self.still, p)))[0]
+        sweep = lambda _, carry: fori_loop(0, ends.count, relax, carry)  # noqa: E731
+        return fori_loop(0, SWEEPS, sweep, (p, pushed(ends, self.still, p)))[0]
 
 
 def velocities(ends: Ends, V: Array) -> Vec3:

@@ -78,7 +78,7 @@ class System(Protocol):
         ...
 
     def sweeps(self, p: Vec3) -> Vec3:
-        """p after SWEEPS sweeps of `coulomb.relaxed`, one contact after the other."""
+        """p after SWEEPS sweeps of `coulomb.Relaxation`, one contact after the other."""
         ...
 
 

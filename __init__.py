@@ -58,6 +58,7 @@ _HOME = {
     "collision_matrix": "contact.matrix",
     # let time pass
     "rollout": "integrators.rollout",
+    "Options": "integrators.options",
     "step": "integrators.advance",
     "tile": "integrators.rollout",
     "Rollout": "integrators.rollout",
@@ -180,6 +181,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.results import Code as Code
     from .engine.state import State as State
     from .integrators.advance import step as step
+    from .integrators.options import Options as Options
     from .integrators.planar.rollout import chain_rollout as chain_rollout
     from .integrators.rollout import Rollout as Rollout
     from .integrators.rollout import rollout as rollout

@@ -48,7 +48,7 @@ class SceneEpisodes:
             flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lanes) :]), (before, u, state.parameters))
             before, u, model = *flat[:2], self._model(flat[2])
         report: Any = {"report": self.task.report} if self.task.report else {}
-        made: Any = step(model, before, dt=self.task.dt, control=u, throw=False, **report, **self.task.options)
+        made: Any = step(model, before, dt=self.task.dt, control=u, throw=False, options=self.task.options, **report)
         after, seen = made if report else (made, {})
         after, seen = jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[min(len(lanes), 1) :]), (after, seen))
         moved = state._replace(q=after.q, v=after.v, steps=state.steps + 1)
@@ -127,9 +127,8 @@ class SceneEpisodes:
 
     def _shapes(self) -> dict[str, Any]:
         """Of the report of one lane."""
-        options: Any = {**self.task.options, "report": self.task.report}
-        run = functools.partial(step, self.model, dt=self.task.dt, throw=False, **options)
-        return jax.eval_shape(run, self.start)[1]  # type: ignore[index]
+        told: Any = {"dt": self.task.dt, "report": self.task.report, "throw": False, "options": self.task.options}
+        return jax.eval_shape(functools.partial(step, self.model, **told), self.start)[1]  # type: ignore[index]
 
 
 def _vmapped(function: Callable[..., Any], axes: int) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from carom.scenes.envs.registration import ENVS, GYMNASIUM, register_envs
-from carom.scenes.envs.registry import TASKS, make_env
+from carom.scenes.envs.registry import ON_SCENES, TASKS, make_env
 from carom.scenes.envs.render import picture
 from carom.scenes.envs.task import Discrete
 
@@ -50,7 +50,7 @@ def test_gymnasium_finds_nothing_wrong(id: str) -> None:
 
 
 def test_every_task_is_registered_as_it_is() -> None:
-    tasks = {name: TASKS[name]() for name in TASKS}
+    tasks = {name: make() for name, make in {**TASKS, **ON_SCENES}.items()}
     assert dict(ENVS.values()) == {name: task.max_steps for name, task in tasks.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -239,6 +239,9 @@ def test_without_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_page_tells_of_every_task() -> None:
     rows = []
     for id, (name, max_steps) in ENVS.items():
+        if name in ON_SCENES:
+            assert f"`{name}`, at gymnasium `{id}`" in PAGE
+            continue
         task, parameters = TASKS[name](), inspect.signature(TASKS[name]).parameters
         if isinstance(task.actions, Discrete):
             actions = f"{task.actions.n} choices"

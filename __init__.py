@@ -69,6 +69,8 @@ _HOME = {
     # tasks for learners
     "make_env": "scenes.envs.registry",
     "Environment": "scenes.envs.environment",
+    "AutoReset": "scenes.envs.wrappers",
+    "NormalizeObservation": "scenes.envs.wrappers",
     "Task": "scenes.envs.scene_task",
     "register_task": "scenes.envs.registry",
     "register_envs": "scenes.envs.registration",
@@ -202,6 +204,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.envs.registry import make_env as make_env
     from .scenes.envs.registry import register_task as register_task
     from .scenes.envs.scene_task import Task as Task
+    from .scenes.envs.wrappers import AutoReset as AutoReset
+    from .scenes.envs.wrappers import NormalizeObservation as NormalizeObservation
     from .scenes.formats.checkpoint import load_checkpoint as load_checkpoint
     from .scenes.formats.checkpoint import save_checkpoint as save_checkpoint
     from .scenes.formats.errors import FileError as FileError

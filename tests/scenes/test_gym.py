@@ -257,10 +257,11 @@ def test_the_page_tells_of_every_task() -> None:
 def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec("\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)), {})
     printed = capsys.readouterr().out
-    balanced, *_, one, own, frame, many = printed.splitlines()
+    balanced, *_, one, own, wrapped, frame, many = printed.splitlines()
     assert balanced == "(500, 4096) (4096, 4) 0"
     assert "Hop along x" in printed
     assert own == "(64, 5) (64,)"
+    assert wrapped == "1 (4,)"
     assert (one, frame, many) == ("(4,)", "(400, 400, 3) uint8", "(256, 4) (256,)")
 
 

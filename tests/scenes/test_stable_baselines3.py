@@ -20,7 +20,7 @@ def test_its_checker_finds_nothing_wrong() -> None:
     check_env(gymnasium.make("carom/Juggler-v0").unwrapped, warn=False)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_it_learns_to_balance() -> None:
     """A cart-pole for longer than at random, which is 22 periods on average."""
     from stable_baselines3.common.evaluation import evaluate_policy  # pyright: ignore[reportMissingImports]

@@ -15,6 +15,7 @@ from ...engine.model import Model
 from ...engine.native.primitive import native
 from ...engine.state import State
 from ...integrators.advance import step
+from ...integrators.readouts.sensors import at_instant
 from .actuators import control
 from .episode import EnvState, Played
 from .scene_task import Period, Task
@@ -37,7 +38,13 @@ class SceneEpisodes:
         state = _vmapped(self._begin, key.ndim)(key)
         action = jnp.zeros((*key.shape, len(self.task.driven)), self.dtype)
         report = jax.tree.map(lambda x: jnp.zeros((*key.shape, *x.shape), x.dtype), self._report)
+        if "sensors" in report:  # those that read an instant have one to read
+            report["sensors"] |= _vmapped(self._instant, key.ndim)(state)
         return state, self._observed(state, state, action, report).observation
+
+    def _instant(self, state: EnvState) -> dict[str, Array]:
+        """Of one lane."""
+        return at_instant(self._model(state.parameters), state.q, state.v)
 
     def play(self, state: EnvState, action: Array) -> Played:
         """A control period later."""

@@ -86,8 +86,8 @@ class Task:
     randomise: (key, model) -> model of a new episode, e.g. `lambda key, model: model.replace(mass=...)`.
     command: key -> anything made of arrays, drawn for each episode, e.g. a velocity to keep.
     info: Period -> {name: array}, what gymnasium gives out as info.
-    report: names of what `carom.step` is to report, one or several, which `Period.report` then holds; all of it is 0 at
-        the start of an episode.
+    report: names of what `carom.step` is to report, one or several, which `Period.report` then holds. At the start of
+        an episode sensors of an instant read that, and all that is of a period is 0.
     options: of each step, e.g. `carom.Options(max_dt=0.01, scheme="semi_implicit")`.
     sketch: (nq,) of one lane, NumPy -> what to draw, see `Segment`; None: the scene's shapes from the side.
     window: what of the plane is drawn, (x_min, x_max, y_min, y_max) [m]; None: as large as the scene at its start.

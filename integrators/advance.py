@@ -22,7 +22,7 @@ from ..engine.state import State
 from .batch import some_lanes
 from .clock import Frames, number
 from .control import Control, Orders, held, told_by
-from .free import fly, run_free
+from .free import flown, run_free
 from .lane_map import over_lanes
 from .motion.forces import Drive
 from .options import OptionKeywords, Options, check_seconds
@@ -134,8 +134,8 @@ def _advanced(
 def _flown(static: Any, model: Packed | Model, state: State, frames: Frames, rows: Any) -> tuple[State, Array]:
     """Where nothing can touch."""
     scheme, functions, substeps, alone = static
-    if alone and functions == Drive() and available():
-        after, _ = fly(scheme, model, state, frames, 1, rows, substeps)
+    if functions == Drive() and available():
+        after, _ = flown((scheme, 1, substeps, alone), model, state, frames, rows)
     else:
         after, _ = run_free(scheme, unpacked(model), state, frames, 1, told_by(rows, functions), substeps)
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)

@@ -25,7 +25,7 @@ from ..engine.state import State
 from .batch import at_hand, refuse_explicit_sharding, run_batch, some_lanes
 from .clock import Frames, number
 from .control import Control, Orders, told_by
-from .free import fly, run_free
+from .free import flown, run_free
 from .lane_map import one_by_one, over_lanes
 from .motion.forces import Drive
 from .options import WHOLE, OptionKeywords, Options
@@ -270,8 +270,8 @@ def _without_contacts(
     static: tuple[Any, ...], model: Packed | Model, state: State, frames: Frames, rows: Drive
 ) -> Rollout:
     rules, _, functions, slots, substeps, alone = static
-    if alone and functions == Drive() and available():
-        final, (t, q, v) = fly(rules.scheme, model, state, frames, slots - 1, rows, substeps)
+    if functions == Drive() and available():
+        final, (t, q, v) = flown((rules.scheme, slots - 1, substeps, alone), model, state, frames, rows)
     else:
         told = told_by(rows, functions)
         final, (t, q, v) = run_free(rules.scheme, unpacked(model), state, frames, slots - 1, told, substeps)

@@ -71,7 +71,8 @@ class NormalizeObservation:
 
     def _restarted(self, state: NormalizedState, _: Array, done: Array) -> tuple[NormalizedState, Array]:
         """As of `Environment`; what was observed at the ends of episodes counts, their new beginnings do not."""
-        return self._seen(*self.env.restarted(state.inner, state.raw, done), state.scale)
+        inner, raw = self.env.restarted(state.inner, state.raw, done)
+        return self._seen(inner, raw, state.scale)
 
     def _seen(self, inner: Any, raw: Array, scale: Scale) -> tuple[NormalizedState, Array]:
         return NormalizedState(inner, raw, scale), scale.of(raw, self._most)
@@ -122,4 +123,5 @@ class AutoReset:
         gained, length = state.gained + after.reward, state.length + 1
         inner, observation = self.env.restarted(after.state, after.observation, done)  # type: ignore[arg-type]
         now = EpisodeState(inner, jnp.where(done, 0, gained), jnp.where(done, 0, length))
-        return EpisodeStep(now, observation, *after[2:], after.observation, gained, length)
+        paid = after.reward, after.terminated, after.truncated
+        return EpisodeStep(now, observation, *paid, after.observation, gained, length)

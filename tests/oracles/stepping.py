@@ -53,5 +53,5 @@ def run(
     first = jax.eval_shape(lambda: single_step(model, state, h, control, scheme=scheme, resting=resting, law=law))
     summed = jax.eval_shape(pushed, state, first)
     none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), (summed, first.impacts.count, first.code))
-    (_, total, impacts, code), path = jax.lax.scan(one, (state, *none), None, steps)
-    return Run(path, *total, impacts, code)
+    (_, (impulses, limits), impacts, code), path = jax.lax.scan(one, (state, *none), None, steps)
+    return Run(path, impulses, limits, impacts, code)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +23,8 @@ def test_random_actions() -> None:
     state, first = env.reset(jax.random.split(jax.random.key(0), LANES))
     assert first.shape == (LANES, 46)
     np.testing.assert_allclose(first[:, :3], [[0, 0, 1]] * LANES, rtol=0, atol=1e-12)
-    box, command = env.actions, np.asarray(state.command)
+    box: Any = env.actions
+    command = np.asarray(state.command)
     assert ((command >= 0.15) & (command <= 0.45)).all()
     assert len(np.unique(state.parameters["pair_friction"])) == LANES
     actions = np.random.default_rng(0).uniform(box.low, box.high, (PERIODS, LANES, 12))

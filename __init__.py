@@ -58,6 +58,7 @@ _HOME = {
     "collision_matrix": "contact.matrix",
     # let time pass
     "rollout": "integrators.rollout",
+    "Options": "integrators.options",
     "step": "integrators.advance",
     "tile": "integrators.rollout",
     "Rollout": "integrators.rollout",
@@ -68,6 +69,8 @@ _HOME = {
     # tasks for learners
     "make_env": "scenes.envs.registry",
     "Environment": "scenes.envs.environment",
+    "AutoReset": "scenes.envs.wrappers",
+    "NormalizeObservation": "scenes.envs.wrappers",
     "Task": "scenes.envs.scene_task",
     "register_task": "scenes.envs.registry",
     "register_envs": "scenes.envs.registration",
@@ -180,6 +183,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.results import Code as Code
     from .engine.state import State as State
     from .integrators.advance import step as step
+    from .integrators.options import Options as Options
     from .integrators.planar.rollout import chain_rollout as chain_rollout
     from .integrators.rollout import Rollout as Rollout
     from .integrators.rollout import rollout as rollout
@@ -200,6 +204,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.envs.registry import make_env as make_env
     from .scenes.envs.registry import register_task as register_task
     from .scenes.envs.scene_task import Task as Task
+    from .scenes.envs.wrappers import AutoReset as AutoReset
+    from .scenes.envs.wrappers import NormalizeObservation as NormalizeObservation
     from .scenes.formats.checkpoint import load_checkpoint as load_checkpoint
     from .scenes.formats.checkpoint import save_checkpoint as save_checkpoint
     from .scenes.formats.errors import FileError as FileError

@@ -21,6 +21,7 @@ from carom.integrators.carried import known, off_at_most
 from carom.integrators.clock import Frames, later
 from carom.integrators.lanes import Lane, select
 from carom.integrators.motion.forces import Drive
+from carom.integrators.options import Options
 from carom.integrators.prepare import prepared
 from carom.integrators.proposal import proposal
 from carom.integrators.recording import Record
@@ -157,8 +158,8 @@ def _scene(name: str, case: Case, lanes: int, label: str, rounds: int) -> bool:
 
 
 def _rules(case: Case, model: Model) -> Rules:
-    told = case.keywords
-    return Rules(told["scheme"], law=told["law"], impacts=told["impacts"], limits=has_limits(model))
+    chosen = {name: case.keywords[name] for name in ("scheme", "law", "impacts")}
+    return Rules.of(Options(**chosen), has_limits(model))
 
 
 def _tick(rules: Rules, model: Model, lane: Lane, frames: Any, max_dt: Any) -> Lane:

@@ -14,39 +14,6 @@ from .contacts import Contacts
 from .picking import picked, summed
 
 
-class ContactImpulses(NamedTuple):
-    """Sums of contact impulses, world axes; divide by the step's length for mean forces.
-
-    pair: (..., np, 3) on A of each row of `topology.pairs` [N s].  link: (..., nl, 3) on each link [N s].
-    limit: (..., nv) along each degree of freedom, from its limits [N m s, N s].
-    normal: (..., np) the pairs' normal impulses, added up without sign [N s].
-    """
-
-    pair: Array
-    link: Array
-    limit: Array
-    normal: Array
-
-
-def contact_impulses(model: Model, contacts: Contacts, p: Vec3) -> ContactImpulses:
-    """Sums of the impulses p (C, *batch), on A in the contact frames."""
-    topology = model.topology
-    touch = contacts.active & ~contacts.is_limit
-    world = contacts.frame.T @ p
-    on_a = [jnp.where(touch, x, 0) for x in world.xyz]
-    n_pairs, nl, nv = len(topology.pairs), topology.n_links, topology.nv
-
-    def over(index: Array, values: list[Array], n: int) -> Array:
-        index = jnp.where(index >= 0, index, n)
-        total = summed(jnp.stack(values, 1), index, n + 1)[:-1]
-        return jnp.moveaxis(total, (0, 1), (-2, -1))
-
-    links = over(contacts.link_a, on_a, nl) - over(contacts.link_b, on_a, nl)
-    along = jnp.where(contacts.active & contacts.is_limit, p.z * contacts.frame.zz, 0)
-    normal = over(contacts.pair, [jnp.where(touch, p.z, 0)], n_pairs)[..., 0]
-    return ContactImpulses(over(contacts.pair, on_a, n_pairs), links, over(contacts.dof, [along], nv)[..., 0], normal)
-
-
 class Pushed(NamedTuple):
     """Impulses of contacts between shapes, world axes.
 
@@ -70,21 +37,22 @@ class Pushed(NamedTuple):
     @staticmethod
     def by(model: Model, q: Array, contacts: Contacts, p: Any) -> Pushed:
         """By impulses p (C, *batch), on A in the contact frames, at the coordinates q (*batch, nq)."""
-        of = contact_impulses(model, contacts, p)
-        pairs, normals = jnp.moveaxis(of.pair, (-2, -1), (0, 1)), jnp.moveaxis(of.normal, -1, 0)
-        return Pushed(_link_impulses(model, q, contacts, p), pairs, normals)
+        n_pairs, touch = len(model.topology.pairs), contacts.active & ~contacts.is_limit
+        world, pair = contacts.frame.T @ p, jnp.where(contacts.pair >= 0, contacts.pair, n_pairs)
+        columns = jnp.stack([jnp.where(touch, x, 0) for x in (*world.xyz, p.z)], 1)
+        sums = summed(columns, pair, n_pairs + 1)[:-1]
+        return Pushed(_link_impulses(model, q, contacts, world, touch), sums[:, :3], sums[:, 3])
 
     def __add__(self, other: Pushed) -> Pushed:  # type: ignore[override]
         return Pushed(*(x + y for x, y in zip(self[:], other[:], strict=True)))
 
 
-def _link_impulses(model: Model, q: Array, contacts: Contacts, p: Vec3) -> Array:
+def _link_impulses(model: Model, q: Array, contacts: Contacts, on_a: Vec3, touch: Array) -> Array:
     """(nl, 6, *batch)"""
-    n, touch = model.topology.n_links, contacts.active & ~contacts.is_limit
-    world = contacts.frame.T @ p
+    n = model.topology.n_links
     origins = jnp.moveaxis(fk(model, q).position, (-2, -1), (0, 1))
     sums = jnp.zeros((n, 6, *contacts.pair.shape[1:]), q.dtype)
-    for link, on in ((contacts.link_a, world), (contacts.link_b, -world)):
+    for link, on in ((contacts.link_a, on_a), (contacts.link_b, -on_a)):
         row, real = jnp.maximum(link, 0), touch & (link >= 0)
         origin = picked(origins, row, 1)
         moment = (contacts.point - Vec3(*(origin[:, k] for k in range(3)))).cross(on)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import jax
 import jax.core
@@ -22,9 +22,10 @@ from ..engine.state import State
 from .batch import some_lanes
 from .clock import Frames, number
 from .control import Control, Orders, held, told_by
-from .free import fly, run_free
+from .free import flown, run_free
 from .lane_map import over_lanes
 from .motion.forces import Drive
+from .options import OptionKeywords, Options, check_seconds
 from .readouts.report import Report, reported, reporting, width, with_sensors
 from .recording import Record
 from .rollout import batched, has_limits
@@ -38,49 +39,37 @@ TICKS = 1000  # steps tried, for each sixtieth of a second, after which a lane i
 
 
 @overload
-def step(model: Model, state: State, *, dt: float, report: None = None, **options: Any) -> State: ...
+def step(model: Model, state: State, *, dt: float, report: None = None, **keywords: Any) -> State: ...
 @overload
 def step(
-    model: Model, state: State, *, dt: float, report: str | Sequence[str], **options: Any
+    model: Model, state: State, *, dt: float, report: str | Sequence[str], **keywords: Any
 ) -> tuple[State, Report]: ...
-def step(  # pyright: ignore[reportInconsistentOverload]  # options: all keywords below
+def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
     model: Model,
     state: State,
     *,
     dt: float,
-    max_dt: float = 1 / 240,
-    window: float | None = None,
     control: Control | Array | None = None,
     forces: Control | Array | None = None,
-    scheme: str = "exact",
-    time_control: str = "rollback",
-    law: str = "stronge",
-    impacts: str = "sequential",
-    resting: str = "solve",
-    max_contacts: int | None = None,
-    max_pairs: int | None = None,
-    max_ticks: int | None = None,
-    clocks: str = "auto",
     report: str | Sequence[str] | None = None,
     throw: bool = True,
+    options: Options | None = None,
+    **keywords: Unpack[OptionKeywords],
 ) -> State | tuple[State, Report]:
     """The state dt seconds later, of one scene or of a batch: impacts, rests and slides on the way included.
 
-    All keywords are those of `carom.rollout`; control and forces are None, (nv,) or (lanes, nv) for the whole of dt, or
-    a function.
+    control, forces: as of `carom.rollout`: None, (nv,) or (lanes, nv) for the whole of dt, or a function.
     It may be jitted, mapped, and differentiated in forward mode: the times of impacts are differentiated too.
     report: names of what to report of dt, see there; then the result is the state and the report, name -> (...).
-    max_ticks: steps tried after which a lane is given up. None: 1000 a sixtieth of a second, at least 1000.
     throw: raise if a lane fails; inside jit nothing is raised, and a lane that fails stays where it failed.
+    options: how time passes, see `carom.Options`.  keywords: its fields one by one, which go before it.
     """
-    for name, value in (("dt", dt), ("max_dt", max_dt)):
-        if not isinstance(value, jax.core.Tracer) and not (math.isfinite(value) and value > 0):
-            raise ValueError(f"step: {name} is {value!r}; it must be a positive number of seconds")
-    state, limits = batched(model, state), has_limits(model)
-    rooms = (max_contacts, max_pairs, None)
-    rules = Rules.of(scheme, time_control, law, impacts, resting, limits, *rooms, Rules.max_logged, clocks)
+    check_seconds("dt", dt)
+    options = Options.of(options, keywords)
+    max_dt, window, max_ticks = options.max_dt, options.window, options.max_ticks
+    state = batched(model, state)
+    rules = Rules.of(options, has_limits(model))
     rules.check(model)
-    rules.check_window(window)
     rules = reporting(rules, report or (), model.topology)
     nv = model.topology.nv
     motors, pushes = held("control", control, nv, state), held("forces", forces, nv, state)
@@ -145,8 +134,8 @@ def _advanced(
 def _flown(static: Any, model: Packed | Model, state: State, frames: Frames, rows: Any) -> tuple[State, Array]:
     """Where nothing can touch."""
     scheme, functions, substeps, alone = static
-    if alone and functions == Drive() and available():
-        after, _ = fly(scheme, model, state, frames, 1, rows, substeps)
+    if functions == Drive() and available():
+        after, _ = flown((scheme, 1, substeps, alone), model, state, frames, rows)
     else:
         after, _ = run_free(scheme, unpacked(model), state, frames, 1, told_by(rows, functions), substeps)
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 from typing import Any
@@ -30,24 +31,28 @@ def run_free(
 
     count: of the frames after the first; from each to the next there are so many equal steps.
     """
-    move = scheme_named(scheme)
 
     def frame(state: State, inputs: Any) -> tuple[State, State]:
-        number, dt = inputs, frames.interval(inputs - 1)
-        h = dt / substeps
-
-        def substep(_: int, state: State) -> State:
-            drive = told(model, state, number)
-            return move(model, state, h, drive.motors, drive.impulses(h))
-
-        moved = jax.lax.fori_loop(0, substeps, substep, state)
-        state = State(moved.q, moved.v, state.t + dt)  # not the sum of many steps
+        state = _next(scheme, model, state, frames, inputs - 1, told, substeps)
         return state, state
 
     final, later = jax.lax.scan(frame, state, jnp.arange(1, count + 1))
     lanes = state.t.ndim
     recorded = jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), state, later)
     return final, tuple(jnp.moveaxis(x, 0, lanes) for x in (recorded.t, recorded.q, recorded.v))  # type: ignore[return-value]
+
+
+def _next(scheme: str, model: Model, state: State, frames: Frames, k: Any, told: Told, substeps: Any) -> State:
+    """The state at the frame after the k-th."""
+    move, dt = scheme_named(scheme), frames.interval(k)
+    h = dt / substeps
+
+    def substep(_: Any, state: State) -> State:
+        drive = told(model, state, k + 1)
+        return move(model, state, h, drive.motors, drive.impulses(h))
+
+    moved = jax.lax.fori_loop(0, substeps, substep, state)
+    return State(moved.q, moved.v, state.t + dt)  # not the sum of many steps
 
 
 @native
@@ -60,7 +65,6 @@ def _block(
     """
     model: Model = unpacked(given)
     told = told_by(jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open)), Drive())
-    move = scheme_named(scheme)
 
     def write(log: Array, k: Array, state: State) -> Array:
         row = jnp.concatenate([state.q, state.v, state.t[:, None]], -1)
@@ -68,15 +72,7 @@ def _block(
 
     def turn(carry: tuple[Array, State, Array]) -> tuple[Array, State, Array]:
         k, state, log = carry
-        dt = frames.interval(k)
-        h = dt / substeps
-
-        def substep(_: Array, state: State) -> State:
-            drive = told(model, state, k + 1)
-            return move(model, state, h, drive.motors, drive.impulses(h))
-
-        moved = jax.lax.fori_loop(0, substeps, substep, state)
-        state = State(moved.q, moved.v, state.t + dt)  # not the sum of many steps
+        state = _next(scheme, model, state, frames, k, told, substeps)
         return k + 1, state, write(log, k + 1, state)
 
     start = jnp.int32(0), state, write(log.array, jnp.int32(0), state)
@@ -126,3 +122,54 @@ def fly(
     log = joined(jnp.moveaxis(log, 2, 1))  # (*lanes, F, width)
     q, v, t = jnp.split(log, (state.q.shape[-1], width - 1), -1)
     return jax.tree.map(joined, final), (t[..., 0], q, v)
+
+
+@functools.partial(native, blocks=True)
+def _lane(
+    static: tuple[str, int, int], model: Model, state: State, frames: Frames, rows: Drive, log: Array
+) -> tuple[State, Array]:
+    """A scene that is one of many under `vmap`, in blocks of lanes: every array has these in front.
+
+    log: (W, F, nq + nv + 1).
+    """
+    scheme, count, substeps = static
+    told = told_by(jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), rows), Drive())
+
+    def write(log: Array, k: Array, state: State) -> Array:
+        row = jnp.concatenate([state.q, state.v, state.t[:, None]], -1)
+        return jax.lax.dynamic_update_slice(log, row[:, None], (jnp.int32(0), k, jnp.int32(0)))
+
+    def turn(k: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
+        state, log = carry
+        state = _next(scheme, model, state, frames, k, told, substeps)
+        return state, write(log, k + 1, state)
+
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(count), turn, (state, write(log, jnp.int32(0), state)))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def flown(
+    static: tuple[str, int, int, bool], model: Packed | Model, state: State, frames: Frames, rows: Drive
+) -> tuple[State, tuple[Array, Array, Array]]:
+    """`run_free` as machine code, and itself where it is differentiated.
+
+    static: scheme, frames after the first, steps between two, and whether no program is around this one.
+    """
+    scheme, count, substeps, alone = static
+    if alone or state.t.ndim:
+        return fly(scheme, model, state, frames, count, rows, substeps)
+    nq, width = state.q.shape[-1], state.q.shape[-1] + state.v.shape[-1] + 1
+    log = jnp.zeros((count + 1, width), state.q.dtype)
+    final, log = _lane((scheme, count, substeps), unpacked(model), state, frames, rows, log)
+    q, v, t = jnp.split(log, (nq, width - 1), -1)
+    return final, (t[..., 0], q, v)
+
+
+@flown.defjvp
+def _(static: tuple[str, int, int, bool], primals: Any, tangents: Any) -> Any:
+    scheme, count, substeps, _ = static
+
+    def run(model: Packed | Model, state: State, frames: Frames, rows: Drive) -> Any:
+        return run_free(scheme, unpacked(model), state, frames, count, told_by(rows, Drive()), substeps)
+
+    return jax.jvp(run, primals, tangents)

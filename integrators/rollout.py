@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import jax.core
@@ -25,9 +25,10 @@ from ..engine.state import State
 from .batch import at_hand, refuse_explicit_sharding, run_batch, some_lanes
 from .clock import Frames, number
 from .control import Control, Orders, told_by
-from .free import fly, run_free
+from .free import flown, run_free
 from .lane_map import one_by_one, over_lanes
 from .motion.forces import Drive
+from .options import WHOLE, OptionKeywords, Options
 from .readouts.report import Report, reported, reporting, width, with_sensors
 from .recording import Events, Record, events_of, frames_of
 from .room import NO_LOG, Log, Met, in_enough_room
@@ -80,8 +81,6 @@ def _impacts(events: Events) -> str:
 
 MOST_FRAMES = 10_000_000  # of a run: a gigabyte for each free body
 MOST_STEPS = 1_000_000  # of max_dt, between two frames
-WHOLE = 2**31 - 1  # the largest whole number of a program: of ticks, for one
-MOST_LOG = 2**24  # rows of a lane's log: 3 GB in float64
 
 
 @shown(described_run)
@@ -119,61 +118,24 @@ def rollout(
     *,
     duration: float,
     frame_dt: float = 1 / 60,
-    max_dt: float = 1 / 240,
-    window: float | None = None,
     control: Control | Array | None = None,
     forces: Control | Array | None = None,
-    scheme: str = "exact",
-    time_control: str = "rollback",
-    law: str = "stronge",
-    impacts: str = "sequential",
-    resting: str = "solve",
-    max_events: int | None = None,
-    max_ticks: int | None = None,
-    max_contacts: int | None = None,
-    max_pairs: int | None = None,
-    max_impacts: int | None = None,
-    clocks: str = "auto",
     report: str | Sequence[str] = (),
     reverse: bool = False,
     devices: int | Sequence[Any] | None = None,
     chunk: int | None = None,
     throw: bool = True,
+    options: Options | None = None,
+    **keywords: Unpack[OptionKeywords],
 ) -> Rollout:
     """Run a scene, or a batch of scenes, for `duration` seconds.
 
     state: one scene, or a batch with one leading axis (`carom.tile`).  Any model parameter may be batched too.
     frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides. A run has
         at most ten million frames.
-    max_dt: longest step [s], at least a millionth of frame_dt.
-        Impacts are located in time whatever it is; it bounds the steps of trees, of driven free bodies, and of resting
-        contacts, which are of order 4, 4 and 2 in it. Free flight has no step error.
-    window: shortest step for the sake of what touches [s], at least 1e-9.
-        None: every impact is located in time, however many there are. Where one is nearer than this, a step of so much
-        is taken instead, and what may touch in it is resolved together, at its start, by the law of simultaneous
-        impacts; `stats.windows` counts these. Nothing passes through anything either way. No derivatives. 1e-3 makes a
-        heap of hundreds of bodies come down in useful time.
     control: what the motors are told: None (their targets); numbers (nv,), (lanes, nv), or for each time between frames
         (frames - 1, nv), (lanes, frames - 1, nv); or a function (model, state, t) -> (..., nv) called every step.
     forces: from outside, along the degrees of freedom [N m, N], given as control is; `J.T @ wrench` pushes a link.
-    scheme: of motion: exact | rk4 | lie_midpoint | semi_implicit.
-    time_control: "rollback" goes back to the very time at which bodies touch, and nothing passes through anything;
-        "likely" is another name of it; "fixed" takes steps of max_dt, and finds bodies as deep in each other as a step
-        takes them.
-    law: of impacts, see `carom.resolve_impact`.  impacts: several at one instant, "sequential" (one by one, fastest
-        first) or "simultaneous".  resting: "solve", or for comparison "microcollisions" or "penalty".
-    max_events: room for so many impacts a lane in the log. 0: no log. None: what is needed, up to a million in all;
-        inside jit at most 1024 a lane. At most 2^24.
-    max_ticks: steps tried after which a lane is given up. None: 1000 a frame. At most 2^31 - 1.
-    max_contacts: room for contacts.  max_pairs: for near pairs of a kind, see `detect`. None: what is needed; inside
-        jit 8 contacts a free body, 4 a ball, and for trees what their shapes have on a floor and a quarter more, after
-        which a lane stops, and its code says so.
-    max_impacts: of one instant, after which what still closes is stopped without bounce, and the code says so. None: 2
-        for each contact there is room for by default, at least 256.
-    clocks: "one": whatever strikes ends the step of all bodies. "islands": free bodies that cannot meet for a while go
-        forward, back and to rest apart, each island by a clock of its own; what comes out is the same but for rounding.
-        Not with motors, springs, joints, conveyors, windows, functions, derivatives, scheme or law="newton": there all
-        go by one. "auto": islands where there are 32 bodies or more.
     report: names of what to report of the time between frames, one or several, of which nothing is computed where it
         is not asked for. "contact_forces", "contact_impulses" (frames, links, 6): moment about each link's origin and
         force of its contacts, world axes; "pair_forces", "pair_impulses" (frames, pairs, 3): of each pair of shapes on
@@ -186,27 +148,25 @@ def rollout(
     chunk: run so many lanes at a time, and gather what they did into numpy arrays, where memory is short.
     throw: raise if a lane fails, warn where one is less exact than it should be or its log is full; else, and always
         inside jit, look at `.code` and `.why()`.
+    options: how time passes, see `carom.Options`.  keywords: its fields one by one, which go before it.
     """
     if not isinstance(model, Model):
         given = type(model).__name__
         raise TypeError(f"rollout: takes the Model of a scene, not {given}; for a chain use chain_rollout")
+    options = Options.of(options, keywords)
+    max_dt, window, max_ticks = options.max_dt, options.window, options.max_ticks
     times = frame_times(duration, frame_dt, max_dt)
-    check_count("max_ticks", max_ticks)
-    check_count("max_events", max_events, MOST_LOG)
     if reverse and max_ticks is None:
         raise ValueError("rollout: reverse needs max_ticks, the steps to go back through: see .stats.ticks of a run")
     if reverse and window is not None:
         raise ValueError("rollout: reverse is for derivatives, which a run in windows has not: leave out one of them")
-    if reverse and resting == "microcollisions":
+    if reverse and options.resting == "microcollisions":
         raise ValueError('rollout: reverse needs resting="solve" or "penalty"; trains of micro-collisions have no end')
     if reverse and report:
         raise ValueError("rollout: a report has no derivative in reverse mode: leave out report or reverse")
     state = batched(model, state)
-    limits = has_limits(model)
-    rooms = (max_contacts, max_pairs, max_impacts)
-    rules = Rules.of(scheme, time_control, law, impacts, resting, limits, *rooms, Rules.max_logged, clocks)
+    rules = Rules.of(options, has_limits(model))
     rules.check(model)
-    rules.check_window(window)
     rules = reporting(rules, report, model.topology)
     frames = Frames.of(intervals_of(times, frame_dt), state.q.dtype)
     orders = Orders.of(control, forces, len(times) - 1, model.topology.nv, state)
@@ -240,7 +200,7 @@ def rollout(
         return run_batch(program, chosen, devices, chunk, *mine)
 
     known = inside_jit or getattr(state.t, "is_fully_addressable", True)  # else other processes hold lanes too
-    log = Log.of(state.t.size, max_events) if contacts else NO_LOG
+    log = Log.of(state.t.size, options.max_events) if contacts else NO_LOG
     scene = None if inside_jit else model.topology
     result = in_enough_room(some, rules, _met, log, scene) if known else some(rules, log.rows, None)
     if report:
@@ -310,8 +270,8 @@ def _without_contacts(
     static: tuple[Any, ...], model: Packed | Model, state: State, frames: Frames, rows: Drive
 ) -> Rollout:
     rules, _, functions, slots, substeps, alone = static
-    if alone and functions == Drive() and available():
-        final, (t, q, v) = fly(rules.scheme, model, state, frames, slots - 1, rows, substeps)
+    if functions == Drive() and available():
+        final, (t, q, v) = flown((rules.scheme, slots - 1, substeps, alone), model, state, frames, rows)
     else:
         told = told_by(rows, functions)
         final, (t, q, v) = run_free(rules.scheme, unpacked(model), state, frames, slots - 1, told, substeps)
@@ -357,12 +317,6 @@ def check_times(duration: float, frame_dt: float = 1 / 60, max_dt: float = 1 / 2
             f"rollout: max_dt is {max_dt!r}, and frame_dt {frame_dt!r}; between two frames are at most {MOST_STEPS} "
             "steps: give a longer max_dt, or a shorter frame_dt"
         )
-
-
-def check_count(name: str, value: Any, most: int = WHOLE) -> None:
-    """That a number of things, if it is given, is one that a program can count."""
-    if isinstance(value, int) and not 0 <= value <= most:
-        raise ValueError(f"rollout: {name} is {value}; it must be a whole number from 0 to {most}")
 
 
 def intervals_of(times: np.ndarray, frame_dt: float) -> np.ndarray:

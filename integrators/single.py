@@ -6,7 +6,7 @@ see forces. A run through time is `rollout`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jax import Array
@@ -20,6 +20,7 @@ from ..engine.results import gravest
 from ..engine.state import State
 from .clock import Frames
 from .motion.forces import Drive, Step
+from .options import OptionKeywords, Options
 from .proposal import proposal
 from .rules import Rules
 from .step import first_lane, tick
@@ -43,18 +44,14 @@ def single_step(
     control: Array | None = None,
     *,
     forces: Array | None = None,
-    scheme: str = "exact",
-    law: str = "stronge",
-    impacts: str = "sequential",
-    resting: str = "solve",
-    max_contacts: int | None = None,
-    max_pairs: int | None = None,
+    **keywords: Unpack[OptionKeywords],
 ) -> Stepped:
     """One step of length h [s] of one scene, or of lanes along one leading axis.
 
     control: (*batch, nv) what the motors are told; None: their targets.  forces: (*batch, nv) from outside [N m, N].
+    keywords: see `carom.Options`.
     """
-    rules = Rules(scheme, "fixed", law, impacts, resting, True, max_contacts, max_pairs)
+    rules = Rules.of(Options.of(None, keywords).replace(time_control="fixed"), True)
     rules.check(model)
     h = jnp.broadcast_to(jnp.asarray(h, state.q.dtype), Forest.of(model, q=state.q, v=state.v).batch)
     model = rules.paced(model, h)

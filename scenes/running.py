@@ -67,6 +67,9 @@ def record(
     memory does not hold, are refused before it begins.
     A planar chain is run alone and at once, with the keywords of `carom.chain_rollout`; the recording is its twin's.
     """
+    from ..integrators.options import spread
+
+    keywords = spread(keywords)
     if keywords.get("report"):
         raise ValueError("record: a recording holds no reports: carom.rollout(..., report=...) gives them")
     if path is not None:

@@ -35,6 +35,7 @@ Kernel = Callable[[Solid, Solid, Transform], tuple[Near, ...]]
 # of all lengths: a point so little below its triangle is not on a side. Rounding is less, but a quaternion that has
 # drifted, or is given with seven digits, stretches, and every column's point might seem to be on a side
 SIDE = 1e-6
+ROWS = 4  # of a contact, at most
 
 COLUMN: dict[str, Kernel] = {
     "sphere": sphere_hull,
@@ -61,7 +62,8 @@ def heightfield(kind: str) -> Kernel:
         found = jax.vmap(meet, in_axes=1)(corners)
         found = [_on_top(a, Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p), corners) for r in found]
         rows = jax.tree.map(lambda *x: jnp.concatenate(x), *found)
-        first, *others = spread(rows, at(jnp.argmin(rows.gap, 0), rows.normal))
+        sides = _sides(rows) if kind == "sphere" else spread(rows, at(jnp.argmin(rows.gap, 0), rows.normal))
+        first, *others = sides
         return first._replace(gap=jnp.minimum(first.gap, _promised(a, lo, hi))), *others
 
     return kernel
@@ -78,6 +80,18 @@ def _on_top(a: Solid, row: Near, corners: Vec3) -> Near:
     for x, n, d in zip((row.a.x, row.a.y), a.ground.grid, (a.size.x, a.size.y), strict=True):
         covered &= jnp.abs(x) < (n - 1) / 2 * d - rough
     return only_where(~(covered & (row.gap > 0)), row)
+
+
+def _sides(rows: Near) -> tuple[Near, ...]:
+    """A ball's nearest row, and then always the nearest whose point on the ground is above the planes of those before,
+    as in a valley. What is not is of an edge that they have too, and would push the same ball a little askew."""
+    found = []
+    for _ in range(ROWS):
+        side = at(jnp.argmin(rows.gap, 0), rows)
+        rough = SIDE * (jnp.abs(side.a.x) + jnp.abs(side.a.y) + jnp.abs(side.a.z) + jnp.abs(side.gap))
+        rows = only_where((side.a - rows.a).dot(side.normal) > rough, rows)
+        found.append(side)
+    return tuple(found)
 
 
 def _bounding_box(kind: str, b: Solid, X: Transform) -> tuple[Vec3, Vec3]:

@@ -24,7 +24,8 @@ from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
 from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..clock import Frames
-from ..rollout import MOST_LOG, WHOLE, check_count, frame_times, intervals_of
+from ..options import MOST_LOG, WHOLE, check_count
+from ..rollout import frame_times, intervals_of
 from .lane import ChainStats, Lane, first_lane
 from .proposal import Bounds
 from .record import ChainEvents, Record, begun, events_of, frames_of, new_record, recorded
@@ -112,8 +113,8 @@ def chain_rollout(
         if not value > 0:
             raise ValueError(f"chain_rollout: {name} is {value!r}; it must be positive")
     times = frame_times(duration, frame_dt, max_dt)
-    check_count("max_ticks", max_ticks)
-    check_count("max_events", max_events, MOST_LOG)
+    check_count("max_ticks", max_ticks, 1)
+    check_count("max_events", max_events, 0, MOST_LOG)
     state = broadcast(model, state)
     function = control if callable(control) else None
     rows = ChainDrive() if control is None or callable(control) else per_interval(control, len(times) - 1, state)

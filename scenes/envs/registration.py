@@ -12,6 +12,8 @@ ENVS = {
     "carom/CartDoublePendulum-v0": ("cart_double_pendulum", 500),
     "carom/CartTriplePendulum-v0": ("cart_triple_pendulum", 1000),
     "carom/Hopper-v0": ("hopper", 600),
+    "carom/Juggler-v0": ("juggler", 500),
+    "carom/Quadruped-v0": ("quadruped", 500),
 }
 # gymnasium's own tasks, here by their ids: after how many steps they are truncated
 GYMNASIUM = {

@@ -17,6 +17,7 @@ from .tasks.acrobot import acrobot
 from .tasks.cart_pendulums import cart_double_pendulum, cart_triple_pendulum
 from .tasks.cart_pole import cart_pole, cart_pole_swing_up
 from .tasks.hopper import hopper
+from .tasks.juggler import juggler
 from .tasks.of_gymnasium.ant import ant
 from .tasks.of_gymnasium.arms import pusher, reacher
 from .tasks.of_gymnasium.humanoid import humanoid
@@ -24,6 +25,7 @@ from .tasks.of_gymnasium.pendulums import inverted_double_pendulum, inverted_pen
 from .tasks.of_gymnasium.runners import half_cheetah, walker2d
 from .tasks.of_gymnasium.runners import hopper as hopper_v5
 from .tasks.pendulum import pendulum
+from .tasks.quadruped import quadruped
 from .tasks.weightlifter import weightlifter
 
 TASKS: dict[str, Callable[..., BatchTask]] = {
@@ -38,6 +40,10 @@ TASKS: dict[str, Callable[..., BatchTask]] = {
 }
 
 
+ON_SCENES: dict[str, Callable[..., Task]] = {
+    "juggler": juggler,
+    "quadruped": quadruped,
+}
 OF_GYMNASIUM: dict[str, Callable[..., Task]] = {
     "carom/Ant-v5": ant,
     "carom/HalfCheetah-v5": half_cheetah,
@@ -57,7 +63,7 @@ def make_env(name: str, *, engine: str | None = None, dtype: Any = None, **param
 
     engine: one of the task's, None for its first.  dtype: None for jax's default.  parameters: the task's own.
     """
-    known = TASKS | OF_GYMNASIUM | OWN
+    known = TASKS | ON_SCENES | OF_GYMNASIUM | OWN
     if name not in known:
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
@@ -81,7 +87,7 @@ def register_task(task: Task | Callable[..., Task]) -> str:
     if not isinstance(given, Task):
         raise TypeError(f"register_task takes a carom.Task, or a function that returns one: not {given!r}")
     name = given.name
-    if name in TASKS or name in ENVS or name in OF_GYMNASIUM:
+    if name in {*TASKS, *ON_SCENES, *OF_GYMNASIUM, *ENVS}:
         raise ValueError(f"register_task: {name!r} is one of Carom's own tasks: give yours another name")
     OWN[name] = (lambda: given) if isinstance(task, Task) else task
     if find_spec("gymnasium") is not None:

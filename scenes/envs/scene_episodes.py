@@ -15,6 +15,7 @@ from ...engine.model import Model
 from ...engine.native.primitive import native
 from ...engine.state import State
 from ...integrators.advance import step
+from ...integrators.readouts.sensors import at_instant
 from .actuators import control
 from .episode import EnvState, Played
 from .scene_task import Period, Task
@@ -37,7 +38,13 @@ class SceneEpisodes:
         state = _vmapped(self._begin, key.ndim)(key)
         action = jnp.zeros((*key.shape, len(self.task.driven)), self.dtype)
         report = jax.tree.map(lambda x: jnp.zeros((*key.shape, *x.shape), x.dtype), self._report)
+        if "sensors" in report:  # those that read an instant have one to read
+            report["sensors"] |= _vmapped(self._instant, key.ndim)(state)
         return state, self._observed(state, state, action, report).observation
+
+    def _instant(self, state: EnvState) -> dict[str, Array]:
+        """Of one lane."""
+        return at_instant(self._model(state.parameters), state.q, state.v)
 
     def play(self, state: EnvState, action: Array) -> Played:
         """A control period later."""
@@ -48,7 +55,7 @@ class SceneEpisodes:
             flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lanes) :]), (before, u, state.parameters))
             before, u, model = *flat[:2], self._model(flat[2])
         report: Any = {"report": self.task.report} if self.task.report else {}
-        made: Any = step(model, before, dt=self.task.dt, control=u, throw=False, **report, **self.task.options)
+        made: Any = step(model, before, dt=self.task.dt, control=u, throw=False, options=self.task.options, **report)
         after, seen = made if report else (made, {})
         after, seen = jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[min(len(lanes), 1) :]), (after, seen))
         moved = state._replace(q=after.q, v=after.v, steps=state.steps + 1)
@@ -127,9 +134,8 @@ class SceneEpisodes:
 
     def _shapes(self) -> dict[str, Any]:
         """Of the report of one lane."""
-        options: Any = {**self.task.options, "report": self.task.report}
-        run = functools.partial(step, self.model, dt=self.task.dt, throw=False, **options)
-        return jax.eval_shape(run, self.start)[1]  # type: ignore[index]
+        told: Any = {"dt": self.task.dt, "report": self.task.report, "throw": False, "options": self.task.options}
+        return jax.eval_shape(functools.partial(step, self.model, **told), self.start)[1]  # type: ignore[index]
 
 
 def _vmapped(function: Callable[..., Any], axes: int) -> Callable[..., Any]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,7 +16,7 @@ from jax import Array
 
 from ...engine.model import Model
 from ...engine.state import State
-from ...integrators.advance import step
+from ...integrators.options import Options
 from ..builder import SceneBuilder
 from ..compile import compile_scene
 from ..formats.report import Actuator, Imported
@@ -26,9 +24,6 @@ from ..sources import load
 from ..spec import SceneSpec
 from .actuators import action_box, chosen, scene_actuators
 from .task import Box, Segment
-
-OWN = ("model", "state", "dt", "control", "forces", "report", "throw")  # what a task gives `step` itself
-OPTIONS = [name for name in inspect.signature(step).parameters if name not in OWN]
 
 
 class Period(NamedTuple):
@@ -91,9 +86,9 @@ class Task:
     randomise: (key, model) -> model of a new episode, e.g. `lambda key, model: model.replace(mass=...)`.
     command: key -> anything made of arrays, drawn for each episode, e.g. a velocity to keep.
     info: Period -> {name: array}, what gymnasium gives out as info.
-    report: names of what `carom.step` is to report, one or several, which `Period.report` then holds; all of it is 0 at
-        the start of an episode.
-    options: keywords of `carom.step`, e.g. {"max_dt": 0.01, "scheme": "semi_implicit"}.
+    report: names of what `carom.step` is to report, one or several, which `Period.report` then holds. At the start of
+        an episode sensors of an instant read that, and all that is of a period is 0.
+    options: of each step, e.g. `carom.Options(max_dt=0.01, scheme="semi_implicit")`.
     sketch: (nq,) of one lane, NumPy -> what to draw, see `Segment`; None: the scene's shapes from the side.
     window: what of the plane is drawn, (x_min, x_max, y_min, y_max) [m]; None: as large as the scene at its start.
     """
@@ -111,19 +106,14 @@ class Task:
     command: Callable[[Array], Any] | None = None
     info: Callable[[Period], dict[str, Array]] | None = None
     report: str | Sequence[str] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Options = Options()  # noqa: RUF009  # which is frozen
     description: str = ""
     sketch: Callable[[np.ndarray], list[Segment]] | None = None
     window: tuple[float, float, float, float] | None = None
 
     def __post_init__(self) -> None:
-        for word in self.options:
-            if word not in OPTIONS:
-                near = get_close_matches(word, OPTIONS, n=1)
-                hint = "a task says that itself" if word in OWN else f"there are {', '.join(OPTIONS)}"
-                raise ValueError(
-                    f"{self.name}: no option {word!r}: " + (f"did you mean {near[0]!r}?" if near else hint)
-                )
+        if not isinstance(self.options, Options):
+            raise TypeError(f"{self.name}: options is {self.options!r}; it must be carom.Options(...)")
 
     def observation(self, s: Period) -> Array:
         """(k,) what is observed."""

@@ -12,7 +12,7 @@ from ...engine.display import Row, shown
 from ...integrators.recording import Events
 from ..spec import SceneSpec
 
-NOT_KEPT = ("throw", "devices", "chunk")  # keywords of a rollout that change neither motion nor events
+NOT_KEPT = ("throw", "devices", "chunk", "options")  # keywords of a rollout on which neither motion nor events hang
 
 
 def _described(recording: Recording) -> tuple[str, list[Row]]:

@@ -1,11 +1,12 @@
 """Keywords of a recording's run, as its file says them: those that a rollout takes, with values that it can be given.
 
-What they may be is read off the rollout's signature: a new keyword needs nothing here.
+What they may be is read off the rollout's signature and its options: a new one needs nothing here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from inspect import Parameter, signature
 from typing import Any
 
@@ -25,15 +26,18 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 def check_keywords(keywords: Mapping[str, Any], chain: bool) -> None:
     """Raises ValueError.  chain: whether they are of `carom.chain_rollout`."""
+    from ...integrators.options import Options
     from ...integrators.planar.rollout import chain_rollout
     from ...integrators.rollout import check_times, rollout
 
-    parameters = signature(chain_rollout if chain else rollout).parameters
+    parameters = signature(chain_rollout if chain else rollout).parameters.values()
+    kinds = {p.name: str(p.annotation) for p in parameters if p.kind is Parameter.KEYWORD_ONLY}
+    if not chain:
+        kinds |= {f.name: str(f.type) for f in fields(Options)}
     for name, value in keywords.items():
-        known = parameters.get(name)
-        if known is None or known.kind is not Parameter.KEYWORD_ONLY or name in NOT_KEPT:
+        if name not in kinds or name in NOT_KEPT:
             raise ValueError(f"it was run with {shown(name)}, which this version of Carom does not know")
-        kind = str(known.annotation)
+        kind = kinds[name]
         if value is None and kind.endswith("None"):
             continue
         types, called = KINDS.get(kind.removesuffix(" | None"), ((), ""))

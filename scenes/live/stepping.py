@@ -18,6 +18,7 @@ from ...engine.packed import Packed, packed, unpacked
 from ...engine.state import State
 from ...integrators.frame import Frame, frame
 from ...integrators.motion.forces import Drive
+from ...integrators.options import Options
 from ...integrators.room import given_rooms, with_more
 from ...integrators.rules import Rules
 from ...integrators.sleep import may_sleep
@@ -34,20 +35,11 @@ NOTHING = np.zeros(0, int), np.zeros(0, int), *np.zeros((3, 0, 3))
 class Stepper:
     """Of one model. Arrays in and out are numpy's; a state is q, v, t without its spare bodies having moved."""
 
-    def __init__(
-        self,
-        model: Model,
-        rules: Rules,
-        spares: Spares,
-        max_events: int,
-        max_dt: float,
-        max_ticks: int,
-        window: float | None,
-        budget: float | None,
-    ) -> None:
+    def __init__(self, model: Model, rules: Rules, spares: Spares, options: Options, budget: float | None) -> None:
         self._model, self._spares, self._dtype = model, spares, np.dtype(model.mass.dtype)
-        self._rules, self._given, self._max_events = rules, given_rooms(rules), max_events
-        self._max_dt, self._room = max_dt, (max_ticks, window)
+        self._rules, self._given, self._max_events = rules, given_rooms(rules), options.max_events
+        self._max_dt = options.max_dt
+        self._room: Any = options.max_ticks, options.window
         self._pace, self._compiled = None if budget is None else Pace(budget), set[Rules]()
         self._sleeps = may_sleep(model.topology, Drive())
         self._asleep: tuple[list[bytes], Frame, Places] | None = None

@@ -6,7 +6,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ from ...collision.queries.rays import RayHits
 from ...collision.shapes import Shape
 from ...engine import results
 from ...engine.state import State
+from ...integrators.options import OptionKeywords, Options
 from ...integrators.rules import Rules
 from ...integrators.snapshots import model_hash, state_hash
 from ..chains.spec import ChainSpec, refuse_chain
@@ -31,6 +32,7 @@ from .standing import Standing
 from .stepping import Stepper
 from .touching import Bodies, Contact, contacts_of
 
+MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
 ORIGIN, NO_TURN, NOTHING = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), np.zeros(3)
 
 
@@ -38,17 +40,16 @@ class Live:
     """A scene that is stepped frame by frame, for games. Bodies go by their names; SI units, vectors in world axes.
 
     scene: SceneSpec, SceneBuilder, or what `carom.load` takes.
-    dt: length of a frame [s].  max_dt: longest step [s]; None: a frame.  max_ticks: most steps tried in a frame before
-        the rest of it passes in windows.
-    window: length of these [s]: what touches within one is resolved together, see `carom.rollout`; `windows` counts
-        them. None: there are none, and what a frame did not reach is made up for in later ones (`behind`).
+    dt: length of a frame [s].
     budget: time that a frame may take to compute [s]; None: as long as it takes. It has as many ticks, and windows as
         long, as fit by what ticks took lately, so what happens depends on the machine: not for lockstep or replays.
     pool: spare bodies: {"ball": 8} for eight more like the scene's body, {"shot": (BodySpec(...), 8)} for others.
     probes: shapes such as `overlap` will be asked with.
-    scheme, law, impacts, time_control, max_contacts, max_pairs: as in `carom.rollout`.
-    max_events: impacts that there is room for in a frame.
     warm: compile all of it now, so that nothing is compiled later.
+    options: how time passes, see `carom.Options`.  keywords: its fields one by one, which go before it. Without options
+        they begin with max_dt a frame, max_ticks 64 and max_events 1024, of a frame, and window 1e-3: what is left of
+        a frame after max_ticks passes in windows, which `windows` counts. With window=None there are none, and what a
+        frame did not reach is made up for in later ones (`behind`). resting is "solve".
     """
 
     def __init__(
@@ -56,21 +57,13 @@ class Live:
         scene: Any,
         *,
         dt: float = 1 / 60,
-        max_dt: float | None = None,
-        max_ticks: int = 64,
-        window: float | None = 1e-3,
         budget: float | None = None,
         pool: Pool | None = None,
         probes: Sequence[Shape] = (),
-        scheme: str = "exact",
-        law: str = "stronge",
-        impacts: str = "sequential",
-        time_control: str = "rollback",
-        max_contacts: int | None = None,
-        max_pairs: int | None = None,
-        max_events: int = 1024,
         dtype: Any = None,
         warm: bool = True,
+        options: Options | None = None,
+        **keywords: Unpack[OptionKeywords],
     ) -> None:
         made = isinstance(scene, (SceneSpec, ChainSpec))
         spec: Any = scene if made else scene.build() if hasattr(scene, "build") else load(scene)
@@ -81,17 +74,13 @@ class Live:
         self.model, start = compile_scene(spec, dtype=dtype)
         spares, state = Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start)
         self._start = Standing(self.model, spares, state, Asleep.nobody(self.model.topology))
-        longest = self.dt if max_dt is None else arguments.seconds("max_dt", max_dt)
+        options = _of_frames(self.dt, options, keywords)
         limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
         limits |= not self.model.topology.pairs  # where nothing can touch, a step looks at limits, be there none
-        rooms = arguments.room("max_contacts", max_contacts), arguments.room("max_pairs", max_pairs)
-        rules = Rules(scheme, time_control, law, impacts, "solve", limits, *rooms)
+        rules = Rules.of(options, limits)
         rules.check(self.model)
-        window = None if window is None or rules.time_control == "fixed" else arguments.seconds("window", window)
-        rules.check_window(window)
         budget = None if budget is None else arguments.seconds("budget", budget)
-        counts = arguments.count("max_events", max_events, 0), arguments.count("max_ticks", max_ticks, 1)
-        self._stepper = Stepper(self.model, rules, self._start.spares, counts[0], longest, counts[1], window, budget)
+        self._stepper = Stepper(self.model, rules, self._start.spares, options, budget)
         self._bodies = Bodies.of(spec, self.model.topology)
         self._touchable = tuple(dict.fromkeys(self._bodies.owners))
         statics = (static.name for static in spec.statics if static.name)
@@ -306,3 +295,17 @@ class Live:
         self.rays(ORIGIN, (0.0, 0.0, 1.0))
         for shape in probes:
             self.overlap(shape)
+
+
+def _of_frames(dt: float, options: Options | None, keywords: OptionKeywords) -> Options:
+    """The options of frames of dt [s]."""
+    if options is None:
+        window = None if keywords.get("time_control") == "fixed" else WINDOW
+        keywords = {"max_dt": dt, "window": window, **keywords}
+    options = Options.of(options, keywords)
+    if options.resting != "solve":
+        raise ValueError(f"Live: resting is {options.resting!r}; worlds know 'solve' alone")
+    ticks, events = options.max_ticks, options.max_events
+    return options.replace(
+        max_ticks=MAX_TICKS if ticks is None else ticks, max_events=MAX_EVENTS if events is None else events
+    )

@@ -28,10 +28,12 @@ def recorded(scene: Any, *, title: str = "", dtype: Any = None, **keywords: Any)
 
 def described(scene: Any, title: str, keywords: dict[str, Any]) -> tuple[SceneSpec, str, dict[str, Any]]:
     """A scene as plain data, its title, and the keywords with those of the library."""
+    from ...integrators.options import spread
+
     usual: dict[str, Any] = {}
     if isinstance(scene, str):
         usual = SCENES[scene].play.keywords if scene in SCENES else {}
         scene, title = load(scene), title or scene
     spec = scene.build() if hasattr(scene, "build") else scene
     refuse_chain(spec, title or "scene")
-    return spec, title or "scene", {**usual, **keywords}
+    return spec, title or "scene", {**usual, **spread(keywords)}

@@ -95,6 +95,25 @@ def inside(rng, count, low, high):
     return np.concatenate([rng.uniform(-0.5, 0.5, (count, 2)) * EDGE, rng.uniform(low, high, (count, 1))], 1)
 
 
+def test_a_ball_has_a_row_for_each_side_it_may_touch():
+    """One on flat ground, also where it lies on the edges of cells; two in a valley; one beside a ridge."""
+    model, steep = over_ground(BALL), np.tile(abs(X)[:, None], GRID[1])
+    on_edge, in_valley = np.array([X[4], Y[3]]), np.array([0.01, 0.1])
+
+    def normals(heights, place, z):
+        q = jnp.array([*place, z, *UPRIGHT])
+        near = carom.detect(with_heights(model, heights), q)
+        return np.asarray(near.normal)[np.asarray(near.gap) < 0.05]
+
+    np.testing.assert_allclose(normals(np.zeros(GRID), on_edge, RADIUS), [-UP], atol=EXACT)
+    np.testing.assert_allclose(normals(np.zeros(GRID), (on_edge[0] + 1e-5, 0.1), RADIUS + 1e-3), [-UP], atol=EXACT)
+    both = normals(steep, in_valley, RADIUS * np.sqrt(2))
+    np.testing.assert_allclose(both, np.array([[1, 0, -1], [-1, 0, -1]]) / np.sqrt(2), atol=EXACT)
+    np.testing.assert_allclose(
+        normals(-steep, (0.3, 0.1), RADIUS * np.sqrt(2) - 0.3), [np.array([-1, 0, -1]) / np.sqrt(2)]
+    )
+
+
 # -- closed forms ----------------------------------------------------------------------------------------------------
 
 

@@ -94,7 +94,7 @@ def test_derivatives_through_two_bounces() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"dt": 0.0}, "step: dt is 0.0; it must be a positive number of seconds"),
+        ({"dt": 0.0}, "dt is 0.0; it must be a positive number of seconds"),
         ({"dt": -1.0}, "dt is -1.0"),
         ({"dt": float("nan")}, "dt is nan"),
         ({"max_dt": 0.0}, "max_dt is 0.0; it must be a positive number of seconds"),
@@ -103,7 +103,7 @@ def test_derivatives_through_two_bounces() -> None:
         ({"law": "coulomb"}, "coulomb"),
         ({"impacts": "all"}, "impacts is 'all'"),
         ({"resting": "none"}, "none"),
-        ({"max_contacts": 0}, "max_contacts is 0; it must be from 1 to 1048576"),
+        ({"max_contacts": 0}, "max_contacts is 0; it must be a whole number from 1 to 1048576"),
         ({"control": np.zeros(3)}, r"step: control has shape \(3,\); give \(1,\), for the whole of dt"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import functools
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,7 @@ from carom.contact.determine import SIGHT
 from carom.integrators.clocks import STEPS
 from carom.integrators.cut import cut, may_be_cut
 from carom.integrators.motion.forces import Drive
+from carom.integrators.options import Options
 from carom.integrators.rules import Rules
 from carom.integrators.sensitivity import looks
 
@@ -221,9 +223,10 @@ def test_forces_from_outside_tie_what_they_drive_together():
 def test_a_derivative_goes_by_one_clock():
     model, state = two_balls()
     push = jnp.asarray(np.random.default_rng(0).normal(size=state.v.shape))
+    shorter: Any = {**RUN, "duration": 0.5}
 
     def end(v):
-        return carom.rollout(model, replace(state, v=v), clocks="islands", **{**RUN, "duration": 0.5}).q[-1]
+        return carom.rollout(model, replace(state, v=v), clocks="islands", **shorter).q[-1]
 
     slope, h = jax.jvp(end, (state.v,), (push,))[1], 1e-6
     steps = (end(state.v + h * push) - end(state.v - h * push)) / (2 * h)
@@ -248,4 +251,4 @@ def test_who_may_have_clocks_of_their_own():
     assert not may_be_cut(Rules(limits=False, clocks="islands", time_control="fixed"), topology)
     assert may_be_cut(Rules(limits=False), _many_balls()[0].topology)
     with pytest.raises(ValueError, match="clocks is 'mine'; it must be one of auto, islands, one"):
-        Rules(clocks="mine")
+        Options(clocks="mine")

@@ -270,7 +270,7 @@ def hits_as_expected(run: Any, path: np.ndarray, impacts: list[tuple[float, floa
         ({"max_dt": float("inf")}, "max_dt is inf; it must be a positive"),
         ({"scheme": "euler"}, "scheme 'euler' is unknown; it must be one of exact, rk4"),
         ({"law": ["stronge"]}, r"law is \['stronge'\]; it must be a name"),
-        ({"max_pairs": 3.5}, "max_pairs is 3.5; it must be from 1 to"),
+        ({"max_pairs": 3.5}, "max_pairs is 3.5; it must be a whole number from 1 to"),
         (
             {"control": np.zeros(3)},
             r"control has shape \(3,\); give \(1,\) for a constant, or one row for each of the 2",

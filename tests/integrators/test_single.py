@@ -8,9 +8,10 @@ import pytest
 
 import carom
 from carom.contact.events import contact_events
-from carom.contact.readout import contact_impulses
+from carom.contact.readout import Pushed
 from carom.engine.results import OK
 from carom.integrators.single import single_step
+from carom.tests.oracles.stepping import limit_impulses
 
 G, H = 9.81, 1 / 240
 
@@ -32,8 +33,9 @@ def scene(dtype=None):
 @jax.jit
 def stepped(model, state):
     after = single_step(model, state, H)
-    pushed = contact_impulses(model, after.contacts, after.impulse)
-    return after.state, contact_events(after.contacts, after.impacts), pushed, after.code
+    pushed = Pushed.by(model, state.q, after.contacts, after.impulse)
+    limits = limit_impulses(model, after.contacts, after.impulse)
+    return after.state, contact_events(after.contacts, after.impacts), (pushed, limits), after.code
 
 
 @pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.exhaustive), np.float64])
@@ -42,17 +44,17 @@ def test_readout_balances_forces(dtype):
     """What rests is carried: impulses on each link are its weight times h, of each pair those of the links above it."""
     model, state = scene(dtype)
     no_ball = carom.State(state.q.at[16].set(5), state.v.at[17].set(0), state.t)  # the ball is high above
-    after, events, pushed, code = stepped(model, no_ball)
+    after, events, (pushed, limits), code = stepped(model, no_ball)
     close = functools.partial(np.testing.assert_allclose, rtol=1e-4 if dtype == np.float32 else 1e-9, atol=1e-6)
     assert (code, events.count) == (OK, 0)
-    close(pushed.link[:, 2], np.array([2, 3, 0, 0]) * G * H)
+    close(pushed.links[:, 5], np.array([2, 3, 0, 0]) * G * H)
     on = model.topology.shape_links
     links = [(on[a], on[b]) for a, b in model.topology.pairs]
     for k, pair in enumerate(links):
         want = {(-1, 0): 5 * G * H, (0, 1): 3 * G * H}.get(pair, 0)
-        close(pushed.normal[k], want)
-        close(pushed.pair[k], [0, 0, -want])  # on A, the one below
-    close(pushed.limit, np.append(np.zeros(18), -0.5 * G * H))
+        close(pushed.normals[k], want)
+        close(pushed.pairs[k], [0, 0, -want])  # on A, the one below
+    close(limits, np.append(np.zeros(18), -0.5 * G * H))
     close(after.q, no_ball.q.at[16].set(5 - G * H**2 / 2))
 
 

@@ -86,7 +86,8 @@ def run(scene: str, seconds: float, processor: str) -> Bits:
     entry = library_entry(scene)
     play: Any = entry.play
     model, state = carom.compile_scene(entry.build(**play.parameters))
-    rollout = lambda: carom.rollout(model, state, throw=False, **{**play.keywords, "duration": seconds})  # noqa: E731
+    keywords: Any = {**play.keywords, "duration": seconds, "throw": False}
+    rollout = lambda: carom.rollout(model, state, **keywords)  # noqa: E731
     cpu_seconds = None
     emulators = {AARCH64: aarch64.emulated, WARP: lambda: warp.launched(1)}
     with no_fallback(), emulators.get(processor, contextlib.nullcontext)():

@@ -33,7 +33,7 @@ def test_ball_rests_and_is_carried(resting):
     # micro-collisions fall for a step, a spring sinks in by g (h / SWIFT)^2, and a little more while it settles
     deepest = {"solve": 1e-9, "microcollisions": 0.51 * G * H**2, "penalty": 1.5 * G * (H / 0.3) ** 2}
     assert height.min() >= -deepest[resting]
-    pushed = float(result.impulses.link[0, 2])
+    pushed = float(result.impulses.links[0, 5])
     np.testing.assert_allclose(pushed, 2 * G, rtol=0.01)
     kinetic = (np.asarray(result.path.v[240:, 5]) ** 2).max()
     assert kinetic <= (3 * G * H) ** 2

@@ -314,7 +314,7 @@ WRONG = {
     "run pendulum --time 1e12": "a run has at most 10000000 frames: give a shorter duration, or a longer frame_dt",
     "run pendulum --frame-dt 1e-300": "a run has at most 10000000 frames",
     "run pendulum --max-dt 1e-300": "between two frames are at most 1000000 steps: give a longer max_dt",
-    "run pendulum --window 1e-300": "window is 1e-300; it must be a number of seconds, at least 1e-09",
+    "run pendulum --window 1e-300": "window is 1e-300; it must be a positive number of seconds of at least 1e-09",
     "run pendulum --batch 99999999999999999999": "Invalid value for '--batch'",
     "run pendulum --batch 1000000 --time 1e5 --frame-dt 0.1": "give a shorter duration, a longer frame_dt, or fewer",
     "run pendulum --out /proc/x.npz": "/proc/x.npz: it cannot be written",

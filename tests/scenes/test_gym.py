@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from carom.scenes.envs.registration import ENVS, GYMNASIUM, register_envs
-from carom.scenes.envs.registry import TASKS, make_env
+from carom.scenes.envs.registry import ON_SCENES, TASKS, make_env
 from carom.scenes.envs.render import picture
 from carom.scenes.envs.task import Discrete
 
@@ -50,7 +50,7 @@ def test_gymnasium_finds_nothing_wrong(id: str) -> None:
 
 
 def test_every_task_is_registered_as_it_is() -> None:
-    tasks = {name: TASKS[name]() for name in TASKS}
+    tasks = {name: make() for name, make in {**TASKS, **ON_SCENES}.items()}
     assert dict(ENVS.values()) == {name: task.max_steps for name, task in tasks.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -239,6 +239,9 @@ def test_without_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_page_tells_of_every_task() -> None:
     rows = []
     for id, (name, max_steps) in ENVS.items():
+        if name in ON_SCENES:
+            assert f"`{name}`, at gymnasium `{id}`" in PAGE
+            continue
         task, parameters = TASKS[name](), inspect.signature(TASKS[name]).parameters
         if isinstance(task.actions, Discrete):
             actions = f"{task.actions.n} choices"
@@ -254,10 +257,11 @@ def test_the_page_tells_of_every_task() -> None:
 def test_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec("\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)), {})
     printed = capsys.readouterr().out
-    balanced, *_, one, own, frame, many = printed.splitlines()
+    balanced, *_, one, own, wrapped, frame, many = printed.splitlines()
     assert balanced == "(500, 4096) (4096, 4) 0"
     assert "Hop along x" in printed
     assert own == "(64, 5) (64,)"
+    assert wrapped == "1 (4,)"
     assert (one, frame, many) == ("(4,)", "(400, 400, 3) uint8", "(256, 4) (256,)")
 
 

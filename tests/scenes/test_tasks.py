@@ -153,8 +153,8 @@ def test_mjcf_actuators_keep_order_gear_and_range(tmp_path: Any) -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ValueError, match="no option 'max_dtt': did you mean 'max_dt'"):
-        dataclasses.replace(TASK, options={"max_dtt": 0.1})
+    with pytest.raises(TypeError, match=r"test/.*: options is {'max_dt': 0.1}; it must be carom.Options"):
+        dataclasses.replace(TASK, options={"max_dt": 0.1})
     with pytest.raises(ValueError, match="reward gives shape"):
         carom.Environment(dataclasses.replace(TASK, reward=lambda s: s.q)).reset(jax.random.key(0))
     with pytest.raises(ValueError, match="one of Carom's own tasks"):
@@ -196,23 +196,25 @@ def test_functions_see_what_the_step_reports():
     b = scene()
     b.add_site("imu", "ball", (0, 0, 0.02))
     b.add_sensor("feels", "accelerometer", "imu")
+    b.add_sensor("place", "position", "imu")
     names = ("sensors", "contact_impulses")
     task = Task(
         name="test/Feel-v0",
         scene=b,
         dt=0.4,
         reward=lambda s: s.report["contact_impulses"][1, 5],
-        observe=lambda s: jnp.concatenate([s.report["sensors"]["feels"], s.report["sensors"]["feels.impulse"]]),
+        observe=lambda s: jnp.concatenate([s.report["sensors"][name] for name in ("feels", "feels.impulse", "place")]),
         report=names,
     )
     env = carom.Environment(task, dtype="float64")
     state, observation = env.reset(jax.random.split(jax.random.key(0), 2))
-    assert not np.asarray(observation).any()
+    np.testing.assert_array_equal(observation[:, :-1], 0)  # nothing was felt yet
+    np.testing.assert_allclose(observation[:, -1], 0.4 + 0.02, rtol=1e-12)  # where it is can be read
     made = env.step(state, jnp.zeros((2, 1)))
     model, start = carom.compile_scene(b)
     _, report = carom.step(model, start, dt=0.4, control=jnp.zeros(2), report=names)
     assert float(report["contact_impulses"][1, 5]) > 0.1
     for lane in range(2):
         np.testing.assert_array_equal(made.reward[lane], report["contact_impulses"][1, 5])
-        expected = np.concatenate([report["sensors"]["feels"], report["sensors"]["feels.impulse"]])
+        expected = np.concatenate([report["sensors"][name] for name in ("feels", "feels.impulse", "place")])
         np.testing.assert_allclose(made.observation[lane], expected, rtol=1e-12)

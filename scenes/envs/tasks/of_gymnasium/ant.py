@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...scene_task import Period, Task
-from .bodies import contact_wrenches, fk
+from .bodies import contact_wrenches, fk, run_reward, run_terms
 from .files import finite, imported, options, qvel, square, start
 
 STEP = 0.01  # [s] the file's
@@ -40,17 +40,8 @@ def ant(
 
     def info(s: Period) -> dict[str, Array]:
         velocity = (place(s, s.q) - place(s, s.before.q)) / dt
-        return {
-            "x_position": s.q[0], "y_position": s.q[1], "distance_from_origin": jnp.sqrt(square(s.q[:2])),
-            "x_velocity": velocity[0], "y_velocity": velocity[1],
-            "reward_forward": forward_reward_weight * velocity[0], "reward_ctrl": -ctrl_cost_weight * square(s.action),
-            "reward_contact": -contact_cost_weight * square(forces(s)) if reports else jnp.zeros_like(s.q[0]),
-            "reward_survive": healthy_reward * healthy(s),
-        }  # fmt: skip
-
-    def reward(s: Period) -> Array:
-        told = info(s)
-        return told["reward_forward"] + told["reward_survive"] + (told["reward_ctrl"] + told["reward_contact"])
+        cost = contact_cost_weight * square(forces(s)) if reports else jnp.zeros_like(s.q[0])
+        return run_terms(s, velocity, forward_reward_weight, ctrl_cost_weight, cost, healthy_reward * healthy(s))
 
     def observe(s: Period) -> Array:
         own = [s.q[skipped:], qvel(s)]
@@ -63,7 +54,7 @@ def ant(
         dt=dt,
         start=start(file, reset_noise_scale, normal=True),
         observe=observe,
-        reward=reward,
+        reward=lambda s: run_reward(info(s)),
         ended=lambda s: ~healthy(s) & terminate_when_unhealthy,
         info=info,
         report=("contact_forces", "contact_impulses") if reports else (),

@@ -9,6 +9,8 @@ from jax import Array
 from .....engine.dynamics.kinematics import fk, link_velocities
 from .....engine.model import Model
 from .....engine.topology import Topology
+from ...scene_task import Period
+from .files import square
 
 
 def body_links(topology: Topology) -> np.ndarray:
@@ -40,6 +42,24 @@ def body_velocities(model: Model, q: Array, v: Array) -> Array:
     w, u = jnp.split(link_velocities(model, q, v), 2, -1)
     away = center_of_mass(model, q) - fk(model, q).position
     return jnp.concatenate([w, u + jnp.cross(w, away)], -1)[body_links(model.topology)]
+
+
+def run_terms(
+    s: Period, velocity: Array, forward: float, control: float, contact: Array, survive: Array
+) -> dict[str, Array]:
+    """What gymnasium tells of who runs along x.  velocity: (2,) [m/s].  forward, control: weights of the speed and of
+    the actions' squares.  contact: what contacts cost.  survive: what the period itself pays."""
+    return {
+        "x_position": s.q[0], "y_position": s.q[1], "distance_from_origin": jnp.sqrt(square(s.q[:2])),
+        "x_velocity": velocity[0], "y_velocity": velocity[1],
+        "reward_forward": forward * velocity[0], "reward_ctrl": -control * square(s.action),
+        "reward_contact": -contact, "reward_survive": survive,
+    }  # fmt: skip
+
+
+def run_reward(told: dict[str, Array]) -> Array:
+    """Added up as gymnasium does."""
+    return told["reward_forward"] + told["reward_survive"] + (told["reward_ctrl"] + told["reward_contact"])
 
 
 def contact_wrenches(model: Model, q: Array, report: dict[str, Array], dt: float) -> Array:

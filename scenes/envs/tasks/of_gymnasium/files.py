@@ -18,6 +18,7 @@ from jax import Array
 
 from .....engine.algebra.rotation import Quat
 from .....engine.algebra.vec3 import Vec3
+from .....integrators.options import Options
 from ....formats.mjcf import import_mjcf
 from ....formats.report import Imported
 from ...scene_task import Period
@@ -25,9 +26,9 @@ from ...scene_task import Period
 ROOT_Q, ROOT_V = 7, 6  # coordinates and degrees of freedom of a free root
 
 
-def options(timestep: float) -> dict[str, Any]:
-    """Of `carom.step`: at most MuJoCo's steps [s], and between them what strikes."""
-    return {"max_dt": timestep, "scheme": "semi_implicit", "time_control": "likely"}
+def options(timestep: float) -> Options:
+    """At most MuJoCo's steps [s], and between them what strikes."""
+    return Options(max_dt=timestep, scheme="semi_implicit")
 
 
 @functools.cache

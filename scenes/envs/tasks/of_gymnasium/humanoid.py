@@ -9,7 +9,7 @@ from jax import Array
 
 from ...actuators import control
 from ...scene_task import Period, Task
-from .bodies import body_inertias, body_velocities, center_of_mass, contact_wrenches
+from .bodies import body_inertias, body_velocities, center_of_mass, contact_wrenches, run_reward, run_terms
 from .files import ROOT_V, imported, options, qvel, square, start
 
 STEP = 0.003  # [s] the file's
@@ -42,16 +42,8 @@ def humanoid(
     def info(s: Period) -> dict[str, Array]:
         velocity = (center_of_mass(s.model, s.q) - center_of_mass(s.model, s.before.q)) / dt
         cost = contact_cost_weight * square(forces(s)) if reports else jnp.zeros_like(s.q[0])
-        return {
-            "x_position": s.q[0], "y_position": s.q[1], "distance_from_origin": jnp.sqrt(square(s.q[:2])),
-            "x_velocity": velocity[0], "y_velocity": velocity[1], "reward_survive": healthy_reward * healthy(s),
-            "reward_forward": forward_reward_weight * velocity[0], "reward_ctrl": -ctrl_cost_weight * square(s.action),
-            "reward_contact": -jnp.clip(cost, *contact_cost_range),
-        }  # fmt: skip
-
-    def reward(s: Period) -> Array:
-        told = info(s)
-        return told["reward_forward"] + told["reward_survive"] + (told["reward_ctrl"] + told["reward_contact"])
+        cost = jnp.clip(cost, *contact_cost_range)
+        return run_terms(s, velocity, forward_reward_weight, ctrl_cost_weight, cost, healthy_reward * healthy(s))
 
     def observe(s: Period) -> Array:
         parts = [s.q[skipped:], qvel(s)]
@@ -72,7 +64,7 @@ def humanoid(
         dt=dt,
         start=start(file, reset_noise_scale, normal=False),
         observe=observe,
-        reward=reward,
+        reward=lambda s: run_reward(info(s)),
         ended=lambda s: ~healthy(s) & terminate_when_unhealthy,
         info=info,
         report=("contact_forces", "contact_impulses") if reports else (),

@@ -1,0 +1,177 @@
+"""Options: how time passes, whatever it passes for. `rollout`, `step`, `Live` and tasks take the same ones."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, TypedDict, Unpack
+
+import jax.core
+import numpy as np
+
+from ..contact.laws.table import law_named
+from ..contact.respond import impacts_named
+from ..contact.resting.models import resting_named
+from .schemes import scheme_named
+
+TIME_CONTROLS = ("rollback", "likely", "fixed")
+CLOCKS = ("auto", "islands", "one")
+SHORTEST = 1e-9  # [s] of a window
+MOST_ROOM = 2**20  # contacts, near pairs of a kind, impacts of one instant
+WHOLE = 2**31 - 1  # the largest whole number of a program: of ticks, for one
+MOST_LOG = 2**24  # rows of a lane's log: 3 GB in float64
+
+
+def check_seconds(name: str, value: Any, least: float = 0.0) -> None:
+    """That it is a length of time, as far as is known."""
+    if isinstance(value, jax.core.Tracer):
+        return
+    try:
+        fits = math.isfinite(value) and value > 0 and value >= least
+    except TypeError:
+        fits = False
+    if not fits:
+        most = f" of at least {least:g}" if least else ""
+        raise ValueError(f"{name} is {value!r}; it must be a positive number of seconds{most}")
+
+
+def check_count(name: str, value: Any, least: int = 0, most: int = WHOLE) -> None:
+    """That a number of things, if it is given and known, is one that a program can count."""
+    if value is None or isinstance(value, jax.core.Tracer):
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number from {least} to {most}, or None")
+
+
+class OptionKeywords(TypedDict, total=False):
+    """The fields of `Options`, as keywords of whatever takes options: each goes before that of `options`."""
+
+    max_dt: float
+    window: float | None
+    scheme: str
+    time_control: str
+    law: str
+    impacts: str
+    resting: str
+    clocks: str
+    max_ticks: int | None
+    max_events: int | None
+    max_contacts: int | None
+    max_pairs: int | None
+    max_impacts: int | None
+
+
+@dataclass(frozen=True)
+class Options:
+    """How time passes: the same for `rollout`, `step`, `Live`, `record`, `sweep` and tasks, which take `options=`, and
+    any of these as a keyword besides, which goes first. Hashable; `.replace(law="newton")` is another one.
+
+    max_dt: longest step [s]; of a rollout at least a millionth of frame_dt.
+        Impacts are located in time whatever it is; it bounds the steps of trees, of driven free bodies, and of resting
+        contacts, which are of order 4, 4 and 2 in it. Free flight has no step error.
+    window: shortest step for the sake of what touches [s], at least 1e-9.
+        None: every impact is located in time, however many there are. Where one is nearer than this, a step of so much
+        is taken instead, and what may touch in it is resolved together, at its start, by the law of simultaneous
+        impacts; `stats.windows` counts these. Nothing passes through anything either way. No derivatives. 1e-3 makes a
+        heap of hundreds of bodies come down in useful time.
+    scheme: of motion: exact | rk4 | lie_midpoint | semi_implicit.
+    time_control: "rollback" goes back to the very time at which bodies touch, and nothing passes through anything;
+        "likely" is another name of it; "fixed" takes steps of max_dt, and finds bodies as deep in each other as a step
+        takes them.
+    law: of impacts, see `carom.resolve_impact`.  impacts: several at one instant, "sequential" (one by one, fastest
+        first) or "simultaneous".  resting: "solve", or for comparison "microcollisions" or "penalty".
+    clocks: "one": whatever strikes ends the step of all bodies. "islands": free bodies that cannot meet for a while go
+        forward, back and to rest apart, each island by a clock of its own; what comes out is the same but for rounding.
+        Not with motors, springs, joints, conveyors, windows, functions, derivatives, scheme or law="newton": there all
+        go by one. "auto": islands where there are 32 bodies or more.
+    max_ticks: steps tried after which a lane is given up. None: of a rollout 1000 a frame, of a step 1000 a sixtieth of
+        a second and at least 1000. At most 2^31 - 1.
+    max_events: room for so many impacts a lane in the log. 0: no log. None: what is needed, up to a million in all;
+        inside jit at most 1024 a lane. At most 2^24. A step has no log.
+    max_contacts: room for contacts.  max_pairs: for near pairs of a kind, see `detect`. None: what is needed; inside
+        jit 8 contacts a free body, 4 a ball, and for trees what their shapes have on a floor and a quarter more, after
+        which a lane stops, and its code says so.
+    max_impacts: of one instant, after which what still closes is stopped without bounce, and the code says so. None: 2
+        for each contact there is room for by default, at least 256.
+    """
+
+    max_dt: float = 1 / 240
+    window: float | None = None
+    scheme: str = "exact"
+    time_control: str = "rollback"
+    law: str = "stronge"
+    impacts: str = "sequential"
+    resting: str = "solve"
+    clocks: str = "auto"
+    max_ticks: int | None = None
+    max_events: int | None = None
+    max_contacts: int | None = None
+    max_pairs: int | None = None
+    max_impacts: int | None = None
+
+    def replace(self, **changes: Unpack[OptionKeywords]) -> Options:
+        """The same, with these changed."""
+        return _replaced(self, changes) if changes else self
+
+    @staticmethod
+    def of(options: Options | None, keywords: OptionKeywords) -> Options:
+        """The options a call was given: `options`, and what its keywords say otherwise."""
+        if options is not None and not isinstance(options, Options):
+            raise TypeError(f"options is {options!r}; it must be carom.Options(...)")
+        return _replaced(USUAL if options is None else options, keywords) if keywords else options or USUAL
+
+    def __post_init__(self) -> None:
+        check_seconds("max_dt", self.max_dt)
+        for name in ("scheme", "time_control", "law", "impacts", "resting", "clocks"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be a name, in quotation marks")
+        scheme_named(self.scheme)
+        law_named(self.law)
+        impacts_named(self.impacts)
+        resting_named(self.resting)
+        for name, known in (("time_control", TIME_CONTROLS), ("clocks", CLOCKS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}")
+        check_count("max_ticks", self.max_ticks, 1)
+        check_count("max_events", self.max_events, 0, MOST_LOG)
+        for name in ("max_contacts", "max_pairs", "max_impacts"):
+            check_count(name, getattr(self, name), 1, MOST_ROOM)
+        if self.window is None:
+            return
+        check_seconds("window", self.window, SHORTEST)
+        if self.resting != "solve" or self.time_control == "fixed":
+            raise ValueError(
+                f"window needs resting='solve' and time_control='rollback', not resting={self.resting!r}, "
+                f"time_control={self.time_control!r}: others do not look for the times of impacts"
+            )
+
+
+NAMES = tuple(Options.__dataclass_fields__)
+USUAL = Options()
+
+
+def spread(keywords: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of a call, with the fields of its `options` among them."""
+    given = {name: x for name, x in keywords.items() if name != "options"}
+    options = keywords.get("options")
+    return given if options is None else vars(Options.of(options, {})) | given
+
+
+def _replaced(options: Options, changes: Any) -> Options:
+    for word in changes:
+        if word not in NAMES:
+            near = get_close_matches(word, NAMES, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(NAMES)}"
+            raise TypeError(f"no option {word!r}: {hint}")
+    try:
+        return _once(options, **changes)
+    except TypeError:  # a list, or a number that is traced, has no hash
+        return replace(options, **changes)
+
+
+@functools.lru_cache(256, typed=True)
+def _once(options: Options, **changes: Any) -> Options:
+    """The same one for the same changes: to check them takes longer than a short step."""
+    return replace(options, **changes)

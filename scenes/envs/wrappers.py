@@ -1,0 +1,127 @@
+"""What learners put around an environment: new episodes by themselves, and observations of one size. Each is played as
+an `Environment` is, and may be put around another one."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from .environment import Environment, Step
+
+LITTLE = 1e-8  # added to variances: what never changed has none
+
+
+class Scale(NamedTuple):
+    """Of what was observed so far: count (), mean and variance (k,)."""
+
+    count: Array
+    mean: Array
+    variance: Array
+
+    def after(self, x: Array) -> Scale:
+        """With x (..., k) too (Chan, Golub and LeVeque 1979, eq. 2.1)."""
+        rows = x.reshape(-1, x.shape[-1])
+        n, mean, variance = len(rows), rows.mean(0), rows.var(0)
+        total, off = self.count + n, mean - self.mean
+        spread = self.variance * self.count + variance * n + off**2 * self.count * n / total
+        return Scale(total, self.mean + off * n / total, spread / total)
+
+    def of(self, x: Array, most: float) -> Array:
+        """x less the mean over the deviation, at most `most`."""
+        return jnp.clip((x - self.mean) / jnp.sqrt(self.variance + LITTLE), -most, most)
+
+
+class NormalizedState(NamedTuple):
+    """inner: of the environment.  raw: (..., k) what it shows.  scale: of all that was observed in all lanes."""
+
+    inner: Any
+    raw: Array
+    scale: Scale
+
+
+class NormalizeObservation:
+    """Observations less their mean, over their standard deviation, both of all that was observed so far in all lanes;
+    within -most and most. The state holds them: `state.scale`.
+
+    scale: of another run, say of training, to which this one keeps; None: it is learned.
+    """
+
+    def __init__(self, env: Any, *, most: float = 10.0, scale: Scale | None = None) -> None:
+        self.env, self.task, self.actions, self.dtype = env, env.task, env.actions, env.dtype
+        self.observations = type(env.observations).of(*(most,) * env.observations.shape[0])
+        self._most, self._scale = most, scale
+        self.reset, self.step, self.restarted = jax.jit(self._reset), jax.jit(self._step), jax.jit(self._restarted)
+
+    def _reset(self, key: Array) -> tuple[NormalizedState, Array]:
+        """As of `Environment`."""
+        inner, raw = self.env.reset(key)
+        size = raw.shape[-1:]
+        new = Scale(jnp.zeros((), raw.dtype), jnp.zeros(size, raw.dtype), jnp.ones(size, raw.dtype))
+        return self._seen(inner, raw, new.after(raw) if self._scale is None else self._scale)
+
+    def _step(self, state: NormalizedState, action: Array) -> Step:
+        """As of `Environment`."""
+        after = self.env.step(state.inner, action)
+        scale = state.scale.after(after.observation) if self._scale is None else state.scale
+        now, observation = self._seen(after.state, after.observation, scale)
+        return Step(now, observation, *after[2:])  # type: ignore[arg-type]
+
+    def _restarted(self, state: NormalizedState, _: Array, done: Array) -> tuple[NormalizedState, Array]:
+        """As of `Environment`; what was observed at the ends of episodes counts, their new beginnings do not."""
+        inner, raw = self.env.restarted(state.inner, state.raw, done)
+        return self._seen(inner, raw, state.scale)
+
+    def _seen(self, inner: Any, raw: Array, scale: Scale) -> tuple[NormalizedState, Array]:
+        return NormalizedState(inner, raw, scale), scale.of(raw, self._most)
+
+
+class EpisodeState(NamedTuple):
+    """inner: of the environment.  gained: (...) rewards of the episode so far.  length: (...) int32 its periods."""
+
+    inner: Any
+    gained: Array
+    length: Array
+
+
+class EpisodeStep(NamedTuple):
+    """A `Step` after which what ended has begun anew.
+
+    observation: (..., k), of the new episode where one began.  last: (..., k) of the period's end in any case.
+    gained, length: (...) of the episode with this period, also where it ended.
+    """
+
+    state: EpisodeState
+    observation: Array
+    reward: Array
+    terminated: Array
+    truncated: Array
+    last: Array
+    gained: Array
+    length: Array
+
+
+class AutoReset:
+    """Begins the next episode of each lane in the same step in which one ends, and counts what episodes gained."""
+
+    def __init__(self, env: Environment | NormalizeObservation) -> None:
+        self.env, self.task, self.actions, self.dtype = env, env.task, env.actions, env.dtype
+        self.observations = env.observations
+        self.reset, self.step = jax.jit(self._reset), jax.jit(self._step)
+
+    def _reset(self, key: Array) -> tuple[EpisodeState, Array]:
+        """As of `Environment`."""
+        inner, observation = self.env.reset(key)
+        return EpisodeState(inner, jnp.zeros(key.shape, self.dtype), jnp.zeros(key.shape, jnp.int32)), observation
+
+    def _step(self, state: EpisodeState, action: Array) -> EpisodeStep:
+        """One control period later."""
+        after = self.env.step(state.inner, action)
+        done = after.terminated | after.truncated
+        gained, length = state.gained + after.reward, state.length + 1
+        inner, observation = self.env.restarted(after.state, after.observation, done)  # type: ignore[arg-type]
+        now = EpisodeState(inner, jnp.where(done, 0, gained), jnp.where(done, 0, length))
+        paid = after.reward, after.terminated, after.truncated
+        return EpisodeStep(now, observation, *paid, after.observation, gained, length)

@@ -116,7 +116,9 @@ class Standing:
         w, v = np.split(self.places.velocity[link], 2)
         return np.concatenate([w, v + cross(w, self.centre(link))])
 
-    def pushed(self, wrenches: Array, body: str, force: Array, point: Numbers | None, torque: Array, frame: str) -> Array:
+    def pushed(
+        self, wrenches: Array, body: str, force: Array, point: Numbers | None, torque: Array, frame: str
+    ) -> Array:
         """Wrenches (nl, 6) with a push on one body added, see `by_hand.py`; force and torque are checked."""
         link, at_centre = self.link(body), point is None
         own = arguments.one_of("frame", frame, ("world", "body")) == "body"

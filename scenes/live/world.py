@@ -310,7 +310,9 @@ class Live:
         self.poses()
         for body in self.bodies[:1]:
             self._now.pushed(self._pushes, body, NOTHING, None, NOTHING, "world")
-        free = (n for n, joint in zip(self.model.topology.names, self.model.topology.joints, strict=True) if joint == FREE)
+        free = (
+            n for n, joint in zip(self.model.topology.names, self.model.topology.joints, strict=True) if joint == FREE
+        )
         for body in list(free)[:1]:
             self._now.put(body, ORIGIN, NO_TURN, ORIGIN, ORIGIN)
         self.rays(ORIGIN, (0.0, 0.0, 1.0))

@@ -65,6 +65,8 @@ _HOME = {
     "state_hash": "integrators.snapshots",
     "model_hash": "integrators.snapshots",
     "Live": "scenes.live.world",
+    # ship it without Python
+    "export_library": "scenes.export.library",
     # tasks for learners
     "make_env": "scenes.envs.registry",
     "Environment": "scenes.envs.environment",

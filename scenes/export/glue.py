@@ -225,9 +225,7 @@ def _saved_place(source: str, fields: Fields, layout: Layout) -> int:
     return layout.scratch + (0 if name == "header" else layout.places[name])
 
 
-def _handed_out(
-    arguments: Sequence[Argument], results: list[tuple[int, int]], returns: str, real: int
-) -> list[str]:
+def _handed_out(arguments: Sequence[Argument], results: list[tuple[int, int]], returns: str, real: int) -> list[str]:
     """Results to where the caller wants them.  real: bytes of a real number."""
     lines, told = [], list(results)
     if returns == "int":
@@ -235,7 +233,9 @@ def _handed_out(
     for argument in arguments:
         if argument.kind == "out":
             k, size = told.pop(0)
-            lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr %{argument.name}, ptr %out.m{k}, i64 {size}, i1 false)")
+            lines.append(
+                f"  call void @llvm.memcpy.p0.p0.i64(ptr %{argument.name}, ptr %out.m{k}, i64 {size}, i1 false)"
+            )
         if argument.kind == "rows":
             k, size = told.pop(0)
             lines += [

@@ -54,9 +54,7 @@ class Exported:
         programs = Programs(live, fields)
         functions = tuple(compiled(function, fields) for function in functions_of(programs))
         layout = Layout.of(fields, functions)
-        return Exported(
-            name, live.model.topology, live.dt, fields, functions, layout, _pointers(live, fields, layout)
-        )
+        return Exported(name, live.model.topology, live.dt, fields, functions, layout, _pointers(live, fields, layout))
 
     def texts(self, target: Target, heap: bool = True) -> dict[str, tuple[str, list[str]]]:
         """Modules for a machine: name of each -> its text, and the functions that it defines."""
@@ -79,7 +77,9 @@ class Exported:
                     f"{name} calls {', '.join(called)} of C's library, which are not the same everywhere: this scene "
                     "cannot be exported"
                 )
-        return archive({f"{name}.o": (code[name], symbols) for name, (_, symbols) in texts.items()}, "apple" in target.triple)
+        return archive(
+            {f"{name}.o": (code[name], symbols) for name, (_, symbols) in texts.items()}, "apple" in target.triple
+        )
 
 
 def export_library(

@@ -111,9 +111,7 @@ class Programs:
         free = np.array([joint == "floating" for joint in topology.joints])
         pose, velocity = w["pose"][link], w["velocity"][link]
         now = pose[:3], pose[3:], velocity[3:], velocity[:3]
-        place, turn, v, omega = (
-            jnp.where(yes != 0, x, y) for yes, x, y in zip(given, told[::2], now, strict=True)
-        )
+        place, turn, v, omega = (jnp.where(yes != 0, x, y) for yes, x, y in zip(given, told[::2], now, strict=True))
         asked &= jnp.asarray(free)[link] & _unit(turn[None])
         coordinates, velocities = put_there(model, link, place, turn, v, omega)
         start = jnp.asarray(topology.q_start[:-1])[link], jnp.asarray(topology.v_start[:-1])[link]

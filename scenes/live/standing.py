@@ -134,7 +134,8 @@ class Standing:
         link = topology.link(body)
         if topology.joints[link] != "floating":
             raise ValueError(f"{body!r} is no free body: move it by set_joint, joint by joint")
-        turn = arguments.quaternion("quaternion", turn)
+        arguments.quaternion("quaternion", turn)
+        turn = arguments.numbers("quaternion", turn, 4)  # of length 1 once it is in the world's own numbers
         place, w = arguments.numbers("position", position, 3), arguments.numbers("angular_velocity", angular, 3)
         given = place, turn, arguments.numbers("linear_velocity", linear, 3), w
         dtype = self.state.q.dtype

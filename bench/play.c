@@ -41,13 +41,13 @@ int main(int argc, char **argv) {
         int body = below(W(bodies)), code = 0;
         real f[3], p[3], q[4] = {1, 0, 0, 0}, bad[3] = {0, (real)NAN, 0};
         const real *at = W(poses)(world) + 7 * body;
-        vector(f, (real)0.2);
+        vector(f, (real)0.1);
         vector(p, (real)0.1);
         for (int k = 0; k < 3; k++) p[k] += at[k];
-        switch (below(24)) {
+        switch (below(40)) {
             case 0: code = W(apply_force)(world, body, f, NULL); break;
             case 1: code = W(apply_force)(world, body, f, p); break;
-            case 2: code = W(apply_torque)(world, body, f); break;
+            case 2: for (int k = 0; k < 3; k++) f[k] /= 20; code = W(apply_torque)(world, body, f); break;
             case 3: code = W(apply_impulse)(world, body, f, NULL); break;
             case 4: code = W(apply_impulse)(world, body, f, p); break;
             case 5: W(motors)(world)[below(W(dofs))] = uniform(); break;
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
             break;
             case 14: { W(hit) hit; hits += W(ray)(world, p, f, 100, &hit); break; }
             case 15: { W(contact) rows[2]; touches += W(contacts)(world, rows, below(3)); break; }
-            case 16: if (below(50) == 0) W(reset)(world); break;
+            case 16: if (below(10) == 0) W(reset)(world); break;
             default: break;
         }
         CHECK(code == 0);

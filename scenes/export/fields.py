@@ -40,8 +40,8 @@ class Fields(NamedTuple):
         return len(self.header) + sum(self.all[name].bytes for name in ("q", "v", "t"))
 
     @property
-    def asleep(self) -> int:
-        """Bytes of one in which somebody does: the most."""
+    def most(self) -> int:
+        """Bytes of one in which somebody does."""
         return self.awake + sum(self.all[name].bytes for name in ("island", "told"))
 
 
@@ -64,9 +64,10 @@ def fields_of(live: Live) -> Fields:
         "motors": model.motor_target, "pushes": np.zeros((links, 6), real),
         "pose": places.pose, "velocity": np.reshape(velocity, (links, 6)),
         "missed": np.zeros((), real), "windows": np.int32(0), "saved": np.int32(0), "fresh": np.int32(0),
+        "asleep": np.zeros(links, np.int32),
         "parameters": parameters.numbers,
     }  # fmt: skip
-    whole = ("island", "windows", "saved", "fresh")
+    whole = ("island", "windows", "saved", "fresh", "asleep")
     types = dict.fromkeys(whole, np.int32) | {"behind": np.float32}
     fields = {name: Field(np.array(x, types.get(name, real), order="C")) for name, x in kept.items()}
     made = Fields(header, ("q", "v", "t", "island", "told"), fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +22,8 @@ HIT_WHOLES, HIT_REALS = 2, 7  # of what a ray hits
 
 @dataclass(frozen=True)
 class Argument:
-    """kind: "real" or "int", a number; "reals", an array of `size` real numbers; "maybe", one or NULL; "save", bytes and
-    how many; "out", where `size` numbers go; "rows", where records go, and how many there is room for."""
+    """kind: "real" or "int", a number; "reals", an array of `size` real numbers; "maybe", one or NULL; "save", bytes
+    and how many; "out", where `size` numbers go; "rows", where records go, and how many there is room for."""
 
     name: str
     kind: str
@@ -71,7 +72,7 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
         Function("apply_torque", (body, three("torque")), "int", "[N m] through the next frame", p.apply_torque),
         Function("apply_impulse", (body, three("impulse"), maybe("point")), "int", "[N s] at once", p.apply_impulse),
         Function("put", moved, "int", "a free body elsewhere; what is NULL stays", p.put),
-        Function("contacts", (rows,), "int", "of the last frame; returns how many", p.contacts),
+        Function("contacts", (rows,), "int", "of the last frame, of what is awake; returns how many", p.contacts),
         Function(
             "ray", (three("origin"), three("direction"), Argument("most", "real"), hit), "int", "1: it hits", p.ray
         ),
@@ -82,7 +83,7 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
 
 def compiled(function: Function, fields: Fields) -> Compiled:
     """A function's lane, traced as `carom.Live` traces its own."""
-    with jax.enable_x64(True) if function.wide else _as_it_is():
+    with jax.enable_x64(True) if function.wide else contextlib.nullcontext():
         return _compiled(function, fields)
 
 
@@ -124,9 +125,3 @@ def _given(argument: Argument, fields: Fields, real: Any) -> Sequence[tuple[str,
     if argument.kind in ("out", "rows"):
         return []
     return [(name, shape if argument.kind == "reals" else (), np.int32 if argument.kind == "int" else real)]
-
-
-def _as_it_is() -> Any:
-    import contextlib
-
-    return contextlib.nullcontext()

@@ -52,7 +52,7 @@ class Layout:
             at += fields.all[name].bytes
         own = at
         scratch = _line(own)
-        frame = _line(scratch + fields.asleep)
+        frame = _line(scratch + fields.most)
         others = _line(frame + step.text.arena)
         places |= {name: frame + held[name][0] for name in only_read}
         places |= {name: frame + left[name][0] for name in only_left}
@@ -206,14 +206,14 @@ def _save_taken(fields: Fields, layout: Layout) -> list[str]:
     """Bytes of a save into the world's scratch; where it says of nobody that they sleep, as if all were awake."""
     told = fields.all["told"].bytes
     return [
-        f"  %short = icmp eq i32 %size, {fields.awake}", f"  %long = icmp eq i32 %size, {fields.asleep}",
+        f"  %short = icmp eq i32 %size, {fields.awake}", f"  %long = icmp eq i32 %size, {fields.most}",
         "  %fits = or i1 %short, %long",
         "  br i1 %fits, label %taken, label %other",
         "other:", "  ret i32 1001",
         "taken:",
         f"  %s = getelementptr i8, ptr %w, i64 {layout.scratch}",
-        f"  call void @llvm.memset.p0.i64(ptr %s, i8 -1, i64 {fields.asleep - told}, i1 false)",
-        f"  %z = getelementptr i8, ptr %s, i64 {fields.asleep - told}",
+        f"  call void @llvm.memset.p0.i64(ptr %s, i8 -1, i64 {fields.most - told}, i1 false)",
+        f"  %z = getelementptr i8, ptr %s, i64 {fields.most - told}",
         f"  call void @llvm.memset.p0.i64(ptr %z, i8 0, i64 {told}, i1 false)",
         "  %wide = zext i32 %size to i64",
         "  call void @llvm.memcpy.p0.p0.i64(ptr %s, ptr %save, i64 %wide, i1 false)",

@@ -21,7 +21,7 @@ def header_text(made: Exported) -> str:
     W, guard = f"{name} *", f"{name.upper()}_H"
     assert HIT_WHOLES + HIT_REALS == 9
     sizes = {
-        "bodies": topology.n_links, "dofs": topology.nv, "pairs": len(topology.pairs), "save_most": fields.asleep,
+        "bodies": topology.n_links, "dofs": topology.nv, "pairs": len(topology.pairs), "save_most": fields.most,
     }  # fmt: skip
     bodies = {f"body_{_plain(n)}": k for k, n in enumerate(topology.names)}
     joints = zip(topology.names, topology.joints, topology.v_start, topology.v_start[1:], strict=False)
@@ -45,11 +45,12 @@ def header_text(made: Exported) -> str:
     lines.append(f"int {name}_save(const {W}, void *save); /* returns its bytes, at most {name}_save_most */")
     for p in made.pointers:
         constant = "const " * p.constant
-        lines.append(f"{constant}{real} *{name}_{p.name}({constant}{W.strip()}); /* {p.says} */")
+        kind = "int32_t" if p.whole else real
+        lines.append(f"{constant}{kind} *{name}_{p.name}({constant}{W.strip()}); /* {p.says} */")
     lines += [
-        f"/* step and others return 0 where all is well, below 100 where a frame is less exact than promised; from 100 on "
-        f"nothing has changed: {REFUSED} what was given cannot be, {OTHER_SAVE} another world's save, {DAMAGED_SAVE} a "
-        "damaged one, others: carom.Code */",
+        "/* step and others return 0 where all is well, below 100 where a frame is less exact than promised; from 100 "
+        f"on nothing has changed: {REFUSED} what was given cannot be, {OTHER_SAVE} another world's save, "
+        f"{DAMAGED_SAVE} a damaged one, others: carom.Code */",
         "#ifdef __cplusplus", "}", "#endif", "#endif", "",
     ]  # fmt: skip
     return "\n".join(x for line in lines for x in _folded(line))

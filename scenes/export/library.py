@@ -27,12 +27,13 @@ from .programs import Programs
 
 class Pointer(NamedTuple):
     """A function that says where an array is.  name: the function's.  place: in the world [bytes].
-    constant: the caller must not write it.  says: what it holds."""
+    constant: the caller must not write it.  says: what it holds.  whole: of whole numbers."""
 
     name: str
     place: int
     constant: bool
     says: str
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,7 @@ def _pointers(live: Live, fields: Fields, layout: Layout) -> tuple[Pointer, ...]
         Pointer("time", places["t"], True, "[s]"),
         Pointer("poses", places["pose"], True, "7 a body: x y z of its origin [m], w x y z"),
         Pointer("velocities", places["velocity"], True, "6 a body: angular [rad/s], of its centre of mass [m/s]"),
+        Pointer("asleep", places["asleep"], True, "one a body: 1 where it sleeps", True),
         Pointer("motors", places["motors"], False, "one a degree of freedom: what it is told"),
         Pointer("friction", known["pair_friction"], False, "one a pair of shapes"),
         Pointer("restitution", known["pair_restitution"], False, "one a pair of shapes"),

@@ -214,9 +214,11 @@ class Programs:
         return {"pose": there.pose, "velocity": jnp.stack([*omega.xyz, *v.xyz], -1)}
 
     def _saved(self, new: World) -> World:
-        """With how many bytes a save has then."""
-        sizes = self.fields.asleep, self.fields.awake
-        return new | {"saved": jnp.where((new["island"] >= 0).any(), *sizes).astype(jnp.int32)}
+        """With how many bytes a save has then, and which bodies sleep."""
+        sizes, tree = (self.fields.most, self.fields.awake), trees_of(self.live.model.topology).of_link[:-1]
+        sleeps = new["island"] >= 0
+        asleep = jnp.append(sleeps, False)[tree].astype(jnp.int32)
+        return new | {"saved": jnp.where(sleeps.any(), *sizes).astype(jnp.int32), "asleep": asleep}
 
 
 def roomy(live: Live) -> Rules:

@@ -69,11 +69,11 @@ class World:
     def reset(self) -> None:
         self.function("reset", None)(self.world)
 
-    def array(self, name: str, *shape: int) -> np.ndarray:
+    def array(self, name: str, *shape: int, dtype: Any = None) -> np.ndarray:
         """What a function points to."""
-        place = self.function(name, ctypes.c_void_p)(self.world)
-        size = int(np.prod(shape)) * self.dtype.itemsize
-        return np.frombuffer((ctypes.c_char * size).from_address(place), self.dtype).reshape(shape)
+        place, dtype = self.function(name, ctypes.c_void_p)(self.world), np.dtype(dtype or self.dtype)
+        size = int(np.prod(shape)) * dtype.itemsize
+        return np.frombuffer((ctypes.c_char * size).from_address(place), dtype).reshape(shape)
 
     def contacts(self, room: int = 256) -> np.ndarray:
         wide = f"i{self.dtype.itemsize}"

@@ -202,6 +202,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.envs.registry import make_env as make_env
     from .scenes.envs.registry import register_task as register_task
     from .scenes.envs.scene_task import Task as Task
+    from .scenes.export.library import export_library as export_library
     from .scenes.formats.checkpoint import load_checkpoint as load_checkpoint
     from .scenes.formats.checkpoint import save_checkpoint as save_checkpoint
     from .scenes.formats.errors import FileError as FileError

@@ -64,7 +64,7 @@ def contacts_of(live: Live, kinds: Kinds, pair: Array, touching: Array) -> tuple
     length = jnp.maximum(jnp.sqrt((along * along).sum(1, keepdims=True)), LEAST)
     whole = jnp.concatenate([jnp.asarray(links), phase[:, None], met[IMPACTS][:, None]], 1)
     rows = [as_real(whole, dtype), sums[:, :3], sums[:, 3:6] / total, along / length, fastest[:, None]]
-    touched, room = sum(met) > 0, min(n, MOST)
+    touched, room = jnp.stack(met).any(0), min(n, MOST)
     place = jnp.where(touched, jnp.cumsum(touched.astype(jnp.int32)) - 1, room)
     told = jnp.zeros((room + 1, WHOLES + REALS), dtype)
     told = told.at[jnp.minimum(place, room)].set(jnp.concatenate(rows, 1))[:room]

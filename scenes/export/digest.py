@@ -64,8 +64,8 @@ def _compressed(h: Array, m: Array, t: Array, f: Array) -> Array:
 
     def turn(rows: tuple[Array, ...], s: Array) -> tuple[tuple[Array, ...], None]:
         x = m[s]
-        rows = _mixed(*rows, x[0:8:2], x[1:8:2])
         a, b, c, d = rows
+        a, b, c, d = _mixed(a, b, c, d, x[0:8:2], x[1:8:2])
         a, b, c, d = _mixed(a, jnp.roll(b, -1), jnp.roll(c, -2), jnp.roll(d, -3), x[8::2], x[9::2])
         return (a, jnp.roll(b, 1), jnp.roll(c, 2), jnp.roll(d, 3)), None
 

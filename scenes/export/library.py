@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...engine.native.portable import INEXACT, TARGETS, Target, library_functions, objects, this_machine
-from ...engine.packed import packed
+from ...engine.packed import Packed, packed
 from ...engine.topology import Topology
 from ..formats.atomic import replacing
 from ..live.world import Live
@@ -137,8 +137,9 @@ def _target(name: str) -> Target:
 
 
 def _pointers(live: Live, fields: Fields, layout: Layout) -> tuple[Pointer, ...]:
-    wide, known, at = fields.all["q"].start.dtype.itemsize, {}, 0
-    for name, shape in packed(live.model).shapes:
+    wide, known, at, parameters = fields.all["q"].start.dtype.itemsize, {}, 0, packed(live.model)
+    assert isinstance(parameters, Packed)
+    for name, shape in parameters.shapes:
         known[name] = layout.places["parameters"] + wide * at
         at += int(np.prod(shape, dtype=int))
     places = layout.places

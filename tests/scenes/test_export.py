@@ -1,10 +1,12 @@
 """A world exported as a C library does what `carom.Live` does, to the last bit, whatever it is told."""
 
 import hashlib
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -238,6 +240,32 @@ def test_other_processors_print_the_hash_of_python(tmp_path: Path) -> None:
         export_library("pool_break", tmp_path, cpu="x86-64", dtype="float64")
         assert "links with C's mathematics library" in (tmp_path / "readme.txt").read_text()
         assert said_by([COMPILER], tmp_path, tmp_path / "libpool_break.a", []) == other
+
+
+@NEEDS_COMPILER
+@pytest.mark.slow
+def test_code_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "export.md").read_text()
+    python, c = (re.findall(rf"^```{x}\n(.*?)^```$", page, re.M | re.S)[0] for x in ("python", "c"))
+    monkeypatch.chdir(tmp_path)
+    exec(python, {})
+    assert capsys.readouterr().out == "['libroom.a', 'room.h', 'example.c', 'readme.txt']\n"
+    head, body = c.split("\n\n", 1)
+    told = 'printf("%d %s\\n", code, digits);'
+    program = f"{head}\n#include <stdio.h>\nint main(void) {{\n{body}{told}\nreturn pose == 0;\n}}\n"
+    (tmp_path / "main.c").write_text(program)
+    subprocess.run([COMPILER, "-Iout", "main.c", "out/libroom.a", "-o", "main"], check=True)
+    said = subprocess.run(["./main"], check=True, capture_output=True, text=True).stdout
+    live: Any = Live(said_scene(python), dtype="float32", warm=False)
+    live.motor("door", 0.5)
+    live.apply_force("ball", (0, 3, 0))
+    live.step()
+    assert said == f"0 {live.hash()}\n"
+
+
+def said_scene(python: str) -> Any:
+    """The scene that the code of the docs builds."""
+    return [exec(python.partition("world =")[0], names := {}), names["b"]][1]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

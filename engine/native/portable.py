@@ -21,12 +21,13 @@ INEXACT = ("fmod", "erf")
 
 class Target(NamedTuple):
     """triple: LLVM's name of the machine.  cpu: the least processor, by LLVM's name.  features: of it, besides.
-    library: what a static library is called, {} for its name."""
+    library: what a static library is called, {} for its name.  reloc: whether code may lie anywhere, "pic" or not."""
 
     triple: str
     cpu: str
     features: str = ""
     library: str = "lib{}.a"
+    reloc: str = "pic"
 
 
 X86 = "x86-64-v3"  # with AVX2: processors since 2013 to 2015
@@ -52,18 +53,34 @@ def this_machine() -> str:
 
 def objects(texts: dict[str, str], target: Target, cpu: str | None = None) -> dict[str, bytes]:
     """Object code of each of these texts. cpu: another processor than the target's least."""
+    machine = _machine(target, cpu)
+    return {name: _object(_parsed(text), machine) for name, text in texts.items()}
+
+
+def objects_joined(texts: list[str], target: Target) -> bytes:
+    """Object code of all of these texts in one file."""
+    machine, first = _machine(target, None), _parsed(texts[0])
+    for text in texts[1:]:
+        first.link_in(_parsed(text))
+    return _object(first, machine)
+
+
+def _machine(target: Target, cpu: str | None) -> Any:
     binding = llvm()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
-    machine = binding.Target.from_triple(target.triple).create_target_machine(
-        cpu=cpu or target.cpu, features=target.features, opt=level(), reloc="pic", codemodel="small"
+    return binding.Target.from_triple(target.triple).create_target_machine(
+        cpu=cpu or target.cpu, features=target.features, opt=level(), reloc=target.reloc, codemodel="small"
     )
-    return {name: _object(binding, text, machine) for name, text in texts.items()}
 
 
-def _object(binding: Any, text: str, machine: Any) -> bytes:
-    module = binding.parse_assembly(text)
+def _parsed(text: str) -> Any:
+    module = llvm().parse_assembly(text)
     module.verify()
+    return module
+
+
+def _object(module: Any, machine: Any) -> bytes:
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     return machine.emit_object(module)
 

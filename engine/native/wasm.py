@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from .portable import Target
 
-TARGET = Target("wasm32-unknown-unknown", "generic", "+simd128,+bulk-memory,+nontrapping-fptoint,+sign-ext")
+TARGET = Target(
+    "wasm32-unknown-unknown", "generic", "+simd128,+bulk-memory,+nontrapping-fptoint,+sign-ext", reloc="static"
+)
 PAGE = 1 << 16
 STACK = 1 << 18  # bytes
 FIRST = 1024  # byte that anybody may touch

@@ -93,7 +93,7 @@ class Live:
         budget = None if budget is None else arguments.seconds("budget", budget)
         counts = arguments.count("max_events", max_events, 0), arguments.count("max_ticks", max_ticks, 1)
         self._stepper = Stepper(self.model, rules, self._start.spares, counts[0], longest, counts[1], window, budget)
-        self._bodies = Bodies.of(spec, self.model.topology)
+        self._spec, self._bodies = spec, Bodies.of(spec, self.model.topology)
         self._touchable = tuple(dict.fromkeys(self._bodies.owners))
         statics = (static.name for static in spec.statics if static.name)
         self._named = tuple(dict.fromkeys([*self.model.topology.names, *self._touchable, *statics]))

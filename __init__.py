@@ -67,6 +67,7 @@ _HOME = {
     "Live": "scenes.live.world",
     # ship it without Python
     "export_library": "scenes.export.library",
+    "export_page": "scenes.export.page",
     # tasks for learners
     "make_env": "scenes.envs.registry",
     "Environment": "scenes.envs.environment",
@@ -203,6 +204,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.envs.registry import register_task as register_task
     from .scenes.envs.scene_task import Task as Task
     from .scenes.export.library import export_library as export_library
+    from .scenes.export.page import export_page as export_page
     from .scenes.formats.checkpoint import load_checkpoint as load_checkpoint
     from .scenes.formats.checkpoint import save_checkpoint as save_checkpoint
     from .scenes.formats.errors import FileError as FileError

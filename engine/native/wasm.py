@@ -69,7 +69,8 @@ def module_of(code: bytes, exported: Iterable[str]) -> Module:
     exports += [_name(name) + bytes([AS_FUNCTION]) + _unsigned(file.functions[name]) for name in exported]
     stack = b"\x7f\1\x41" + _signed(FIRST + STACK) + b"\x0b"  # a variable i32
     made = {
-        TYPE: file.sections[TYPE], FUNCTION: file.sections[FUNCTION], MEMORY: _vector([b"\0" + _unsigned(heap // PAGE)]),
+        TYPE: file.sections[TYPE], FUNCTION: file.sections[FUNCTION],
+        MEMORY: _vector([b"\0" + _unsigned(heap // PAGE)]),
         GLOBAL: _vector([stack]), EXPORT: _vector(exports), CODE: bytes(body[CODE]), DATA: segments,
     }  # fmt: skip
     return Module(MAGIC + b"".join(bytes([n]) + _unsigned(len(x)) + x for n, x in made.items()), heap)

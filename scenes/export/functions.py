@@ -74,7 +74,11 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
         Function("put", moved, "int", "a free body elsewhere; what is NULL stays", p.put),
         Function("contacts", (rows,), "int", "of the last frame, of what is awake; returns how many", p.contacts),
         Function(
-            "ray", (three("origin"), three("direction"), Argument("most", "real"), hit), "int", "1: it hits", p.ray
+            "ray",
+            (three("origin"), three("direction"), Argument("most", "real"), Argument("moving", "int"), hit),
+            "int",
+            "1: it hits; moving: or 0, also statics",
+            p.ray,
         ),
         Function("load", (save,), "int", "what a save holds", p.load),
         Function("hash", (Argument("digits", "out", 33, "char"),), "void", "of the state, as Python's", p.hash, True),

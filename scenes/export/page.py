@@ -29,7 +29,7 @@ OWN = ("world", "game", "start")
 NAME = "world"
 
 
-def write_game(scene: Any, path: str | os.PathLike[str], *, title: str | None = None, **live: Any) -> None:
+def export_page(scene: Any, path: str | os.PathLike[str], *, title: str | None = None, **live: Any) -> None:
     """Write a scene as a page that simulates it, one file that opens without a network.
 
     scene: a `Live`, or what it takes, then made with the keywords `live`, as for `carom.export_library`.

@@ -144,11 +144,13 @@ class Programs:
         digits = blake2b(jnp.concatenate([w["q"], w["v"], w["t"][None]]))
         return {}, (jnp.concatenate([digits, jnp.zeros(1, jnp.uint8)]),)
 
-    def ray(self, w: World, origin: Array, direction: Array, most: Array) -> Change:
-        """`Live.ray`: 1 if it hits, and (9,) body, shape, distance, point, normal."""
+    def ray(self, w: World, origin: Array, direction: Array, most: Array, moving: Array) -> Change:
+        """`Live.ray`: 1 if it hits, and (9,) body, shape, distance, point, normal.  moving: () whether it passes through
+        statics."""
         topology, dtype = self.live.model.topology, w["q"].dtype
         parked = jnp.append(self._parked(w["q"]), False)
-        among = ~parked[trees_of(topology).of_link[np.array(topology.shape_links, int)]]
+        links = np.array(topology.shape_links, int)
+        among = ~parked[trees_of(topology).of_link[links]] & ((moving == 0) | (links >= 0))
         ray = cast_rays(self._model(w), w["q"], origin[None], direction[None], max_distance=most, among=among)
         whole = as_real(jnp.stack([ray.link[0], ray.shape[0]]), dtype)
         hit = jnp.concatenate([whole, ray.distance, ray.point[0], ray.normal[0]])

@@ -83,10 +83,10 @@ class World:
         count = self.function("contacts")(self.world, ctypes.c_void_p(rows.ctypes.data), room)
         return rows[:count]
 
-    def ray(self, origin: Any, direction: Any, most: float) -> tuple[int, np.ndarray]:
+    def ray(self, origin: Any, direction: Any, most: float, moving: int = 0) -> tuple[int, np.ndarray]:
         o, d = (np.asarray(x, self.dtype) for x in (origin, direction))
         real = ctypes.c_double if self.dtype.itemsize == 8 else ctypes.c_float
         wide = f"i{self.dtype.itemsize}"
         hit = np.zeros((), np.dtype([("whole", wide, 2), ("distance", self.dtype), ("vectors", self.dtype, (2, 3))]))
         pointers = (ctypes.c_void_p(x.ctypes.data) for x in (o, d))
-        return self.function("ray")(self.world, *pointers, real(most), ctypes.c_void_p(hit.ctypes.data)), hit
+        return self.function("ray")(self.world, *pointers, real(most), moving, ctypes.c_void_p(hit.ctypes.data)), hit

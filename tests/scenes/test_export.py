@@ -122,6 +122,8 @@ def test_contacts_and_rays_are_those_of_python(both: tuple[Live, World]) -> None
             assert record["whole"][1] == hit.shape
             assert record["distance"] == np.float32(hit.distance)
             np.testing.assert_array_equal(record["vectors"], [hit.point, hit.normal])
+    assert world.ray((3, 3, 1), (0, 0, -1), 50.0)[0] == 1
+    assert world.ray((3, 3, 1), (0, 0, -1), 50.0, moving=1)[0] == 0  # there is but the floor
     assert len(world.contacts(room=0)) == 0
     live.reset()
     world.reset()

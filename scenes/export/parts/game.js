@@ -101,11 +101,11 @@ class Game {
     this.changed();
   }
 
-  // What is under the pointer, if it moves.
+  // Which body is under the pointer.
   under(e) {
     const eye = this.camera.matrices().eye;
     const hit = this.world.ray(eye, this.camera.ray(e.clientX, e.clientY));
-    return hit && hit.body >= 0 ? { ...hit, eye } : null;
+    return hit && { ...hit, eye };
   }
 
   down(e) {

@@ -15,6 +15,7 @@ from .fields import Fields
 from .functions import Argument, Compiled
 
 LINE = 64  # bytes: where arrays begin
+FRAME_READS, FRAME_LEAVES = ("parameters",), ("touched", "touching")  # fields that lie in the frame's own memory
 ZEROS = f"@zeros = internal constant [{LINE} x i8] zeroinitializer"
 INTRINSICS = [
     "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
@@ -39,14 +40,11 @@ class Layout:
         step, *rest = functions
         held = dict(zip(step.reads, step.text.inputs, strict=True))
         left = dict(zip(step.writes, step.text.outputs, strict=True))
-        only_read = {n for n in held if n in fields.all and n not in left and held[n][1]} & {"parameters"}
-        only_left = {n for n in left if n in fields.all and not held.get(n, (0, 0))[1]}
-        only_left &= {n for n in left if all(n not in f.writes for f in rest)} - set(fields.image)
         places, at = {"behind": 4}, len(fields.header)
         for name in fields.image:
             places[name] = at
             at += fields.all[name].bytes
-        for name in sorted(set(fields.all) - set(places) - only_read - only_left):
+        for name in sorted(set(fields.all) - set(places) - {*FRAME_READS, *FRAME_LEAVES}):
             at = _line(at)
             places[name] = at
             at += fields.all[name].bytes
@@ -54,8 +52,8 @@ class Layout:
         scratch = _line(own)
         frame = _line(scratch + fields.most)
         others = _line(frame + step.text.arena)
-        places |= {name: frame + held[name][0] for name in only_read}
-        places |= {name: frame + left[name][0] for name in only_left}
+        places |= {name: frame + held[name][0] for name in FRAME_READS}
+        places |= {name: frame + left[name][0] for name in FRAME_LEAVES}
         return Layout(places, own, scratch, frame, others, _line(others + max(f.text.arena for f in rest)))
 
     def start(self, fields: Fields) -> bytes:

@@ -145,8 +145,7 @@ class Programs:
         return {}, (jnp.concatenate([digits, jnp.zeros(1, jnp.uint8)]),)
 
     def ray(self, w: World, origin: Array, direction: Array, most: Array, moving: Array) -> Change:
-        """`Live.ray`: 1 if it hits, and (9,) body, shape, distance, point, normal.  moving: () whether it passes through
-        statics."""
+        """`Live.ray`: 1 if it hits, and (9,) body, shape, distance, point, normal.  moving: () statics do not count."""
         topology, dtype = self.live.model.topology, w["q"].dtype
         parked = jnp.append(self._parked(w["q"]), False)
         links = np.array(topology.shape_links, int)

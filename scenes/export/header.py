@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .functions import HIT_REALS, HIT_WHOLES, Argument
+from .functions import Argument
 from .programs import DAMAGED_SAVE, OTHER_SAVE, REFUSED
 
 if TYPE_CHECKING:
@@ -19,13 +20,13 @@ def header_text(made: Exported) -> str:
     wide = fields.all["q"].start.dtype.itemsize
     real, whole = ("double", "int64_t") if wide == 8 else ("float", "int32_t")
     W, guard = f"{name} *", f"{name.upper()}_H"
-    assert HIT_WHOLES + HIT_REALS == 9
     sizes = {
         "bodies": topology.n_links, "dofs": topology.nv, "pairs": len(topology.pairs), "save_most": fields.most,
     }  # fmt: skip
-    bodies = {f"body_{_plain(n)}": k for k, n in enumerate(topology.names)}
-    joints = zip(topology.names, topology.joints, topology.v_start, topology.v_start[1:], strict=False)
-    dofs = {f"dof_{_plain(n)}": a for n, joint, a, b in joints if joint != "floating" and b > a}
+    plain = _identifiers(topology.names)
+    bodies = {f"body_{n}": k for k, n in enumerate(plain)}
+    joints = zip(plain, topology.joints, topology.v_start, topology.v_start[1:], strict=False)
+    dofs = {f"dof_{n}": a for n, joint, a, b in joints if joint != "floating" and b > a}
     lines = [
         f"/* {name}: a world, simulated by Carom. SI units, world axes, quaternions w x y z. See readme.txt. */",
         f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", "#ifdef __cplusplus", 'extern "C" {', "#endif",
@@ -72,8 +73,13 @@ def _enum(name: str, values: dict[str, int]) -> str:
     return f"enum {{ {', '.join(f'{name}_{key} = {value}' for key, value in values.items())} }};"
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"\W", "_", name, flags=re.ASCII)
+def _identifiers(names: Sequence[str]) -> list[str]:
+    """Of C, one for each of these names."""
+    made: list[str] = []
+    for k, name in enumerate(names):
+        plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+        made.append(plain if plain not in made else f"{plain}_{k}")
+    return made
 
 
 def _folded(line: str) -> list[str]:

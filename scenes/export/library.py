@@ -103,7 +103,7 @@ def export_library(
     """
     chosen = {key: _target(key) for key in targets or (this_machine(),)}
     called = identifier(name or (scene if isinstance(scene, str) else "world"))
-    made = Exported.of(scene if isinstance(scene, Live) else Live(scene, warm=False, **live), called)
+    made = Exported.of(live_of(scene, live), called)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written, needed = [], {}
@@ -122,6 +122,17 @@ def export_library(
     written += [_write(folder / f"{called}.h", header_text(made).encode())]
     written += [_write(folder / "example.c", example.encode()), _write(folder / "readme.txt", readme.encode())]
     return written
+
+
+def live_of(scene: Any, keywords: dict[str, Any]) -> Live:
+    """The world to export."""
+    if not isinstance(scene, Live):
+        return Live(scene, warm=False, **keywords)
+    if keywords:
+        raise ValueError(
+            f"{', '.join(keywords)}: a Live that is made has these already; give a scene, or leave them out"
+        )
+    return scene
 
 
 def identifier(name: str) -> str:

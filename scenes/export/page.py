@@ -22,7 +22,7 @@ from ..show.drawing import drawing_of
 from ..show.motion import Hits, Motion
 from ..show.page import Block, as_json, drawn, filled, moved, packed_bytes, scripts, style
 from .contacts import REALS, WHOLES
-from .library import Exported
+from .library import Exported, live_of
 
 DRAWING = ("math", "shaders", "renderer", "scene", "camera", "stage")  # of a recording's page
 OWN = ("world", "game", "start")
@@ -35,8 +35,7 @@ def export_page(scene: Any, path: str | os.PathLike[str], *, title: str | None =
     scene: a `Live`, or what it takes, then made with the keywords `live`, as for `carom.export_library`.
     title: None takes the scene's name.
     """
-    world = scene if isinstance(scene, Live) else Live(scene, warm=False, **live)
-    text = game_text(world, title or (scene if isinstance(scene, str) else "world"))
+    text = game_text(live_of(scene, live), title or (scene if isinstance(scene, str) else "world"))
     with replacing(path) as file:
         file.write(text.encode())
 

@@ -226,26 +226,33 @@ def said_by(compiler: list[str], folder: Path, library: Path, runner: list[str])
 
 @NEEDS_COMPILER
 @pytest.mark.slow
-def test_a_c_program_prints_the_hash_of_python(tmp_path: Path) -> None:
-    export_library("pool_break", tmp_path, dtype="float32")
-    assert said_by([COMPILER], tmp_path, tmp_path / "libpool_break.a", []) == hash_in_python("float32")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(bool(missing() + aarch64.missing()), reason=f"needs {missing() + aarch64.missing()}")
-def test_other_processors_print_the_hash_of_python(tmp_path: Path) -> None:
-    """AArch64 in qemu, and the oldest of this family."""
-    export_library("pool_break", tmp_path, targets=["aarch64-linux"], dtype="float64")
-    other = said_by([aarch64.COMPILER, "-static"], tmp_path, tmp_path / "libpool_break.a", [aarch64.EMULATOR])
-    assert other == hash_in_python("float64")
-    if this_machine() == "x86_64-linux":
-        export_library("pool_break", tmp_path, cpu="x86-64", dtype="float64")
-        assert "links with C's mathematics library" in (tmp_path / "readme.txt").read_text()
-        assert said_by([COMPILER], tmp_path, tmp_path / "libpool_break.a", []) == other
+def test_c_programs_print_the_hash_of_python(tmp_path: Path) -> None:
+    """On this machine, and where there is qemu, on AArch64."""
+    others = [] if aarch64.missing() else ["aarch64-linux"]
+    export_library("pool_break", tmp_path, targets=[this_machine(), *others], dtype="float32")
+    folder = tmp_path if not others else tmp_path / this_machine()
+    here = said_by([COMPILER], tmp_path, folder / "libpool_break.a", [])
+    assert here == hash_in_python("float32")
+    for target in others:
+        compiler, runner = [aarch64.COMPILER, "-static"], [aarch64.EMULATOR]
+        assert said_by(compiler, tmp_path, tmp_path / target / "libpool_break.a", runner) == here
 
 
 @NEEDS_COMPILER
-@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.skipif(this_machine() != "x86_64-linux", reason="needs x86-64")
+@pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v2", "x86-64-v4"])
+def test_every_processor_of_this_family_prints_the_same(cpu: str, tmp_path: Path) -> None:
+    """The oldest ones call C's library to round."""
+    if cpu == "x86-64-v4" and "avx512f" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("needs AVX-512")
+    export_library("pool_break", tmp_path, cpu=cpu, dtype="float64")
+    assert ("links with C's mathematics library" in (tmp_path / "readme.txt").read_text()) == (cpu == "x86-64")
+    assert said_by([COMPILER], tmp_path, tmp_path / "libpool_break.a", []) == hash_in_python("float64")
+
+
+@NEEDS_COMPILER
+@pytest.mark.exhaustive
 def test_code_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     page = (ROOT / "docs" / "export.md").read_text()
     python, c = (re.findall(rf"^```{x}\n(.*?)^```$", page, re.M | re.S)[0] for x in ("python", "c"))
@@ -307,3 +314,6 @@ def test_targets_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the target 'vax' is unknown: give x86_64-linux, aarch64-linux"):
         export_library("bouncing_ball", tmp_path, targets=["vax"])
     assert this_machine() in TARGETS
+    live = Live("bouncing_ball", warm=False)
+    with pytest.raises(ValueError, match="law: a Live that is made has these already"):
+        export_library(live, tmp_path, law="newton")

@@ -18,6 +18,7 @@ TARGET = Target(
 )
 PAGE = 1 << 16
 STACK = 1 << 18  # bytes
+LOCALS = 50_000  # variables of a function: browsers refuse more
 FIRST = 1024  # byte that anybody may touch
 MAGIC = b"\0asm\1\0\0\0"
 # sections
@@ -49,6 +50,7 @@ def module_of(code: bytes, exported: Iterable[str]) -> Module:
         places.append(top)
         top += len(data)
     heap = -(-top // PAGE) * PAGE
+    _check_locals(file.sections[CODE])
     body = {number: bytearray(file.sections[number]) for number in (CODE, DATA) if number in file.sections}
     for section, at, kind, symbol, more in file.relocations:
         if kind in UNCHANGED:
@@ -74,6 +76,21 @@ def module_of(code: bytes, exported: Iterable[str]) -> Module:
         GLOBAL: _vector([stack]), EXPORT: _vector(exports), CODE: bytes(body[CODE]), DATA: segments,
     }  # fmt: skip
     return Module(MAGIC + b"".join(bytes([n]) + _unsigned(len(x)) + x for n, x in made.items()), heap)
+
+
+def _check_locals(section: bytes) -> None:
+    reader = _Reader(section)
+    for number in range(reader.unsigned()):
+        body = _Reader(reader.bytes(reader.unsigned()))
+        count = 0
+        for _ in range(body.unsigned()):
+            count += body.unsigned()
+            body.byte()
+        if count > LOCALS:
+            raise ValueError(
+                f"function {number} has {count} variables, and browsers refuse more than {LOCALS}: code that is not "
+                "optimised has so many; set CAROM_NATIVE_LEVEL to 2, or not at all"
+            )
 
 
 class _Object:

@@ -1,6 +1,7 @@
 // A world in WebAssembly: calls, its arrays, and the saves of the frames that it has played.
 
 const FRAMES = 36000;  // that can be gone back to: ten minutes of 1/60 s
+const LARGE = 7e6;     // [bytes] browsers compile more than 8 MB only in the background
 const WHOLE = { 4: (view, at) => view.getInt32(at, true), 8: (view, at) => Number(view.getBigInt64(at, true)) };
 
 class World {
@@ -8,8 +9,10 @@ class World {
     const text = document.getElementById("program").textContent.trim();
     const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-    const { instance } = await WebAssembly.instantiate(await new Response(stream).arrayBuffer());
-    return new World(instance.exports, data);
+    const code = await new Response(stream).arrayBuffer();
+    const large = code.byteLength > LARGE;
+    const { exports } = large ? (await WebAssembly.instantiate(code)).instance : new WebAssembly.Instance(new WebAssembly.Module(code));
+    return new World(exports, data);
   }
 
   constructor(calls, data) {

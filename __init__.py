@@ -66,6 +66,9 @@ _HOME = {
     "state_hash": "integrators.snapshots",
     "model_hash": "integrators.snapshots",
     "Live": "scenes.live.world",
+    # ship it without Python
+    "export_library": "scenes.export.library",
+    "export_page": "scenes.export.page",
     # tasks for learners
     "make_env": "scenes.envs.registry",
     "Environment": "scenes.envs.environment",
@@ -206,6 +209,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.envs.scene_task import Task as Task
     from .scenes.envs.wrappers import AutoReset as AutoReset
     from .scenes.envs.wrappers import NormalizeObservation as NormalizeObservation
+    from .scenes.export.library import export_library as export_library
+    from .scenes.export.page import export_page as export_page
     from .scenes.formats.checkpoint import load_checkpoint as load_checkpoint
     from .scenes.formats.checkpoint import save_checkpoint as save_checkpoint
     from .scenes.formats.errors import FileError as FileError

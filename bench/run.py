@@ -12,7 +12,7 @@ import sys
 
 ROUNDS = {
     "start": 1, "dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60,
-    "envs": 5, "bits": 1, "scale": 2, "kernels": 1, "gpu": 1,
+    "envs": 5, "bits": 1, "export": 1, "scale": 2, "kernels": 1, "gpu": 1,
 }  # fmt: skip
 LANES = {"contact": 1024, "planar": 256}  # planar: all numbers of the longest chains stay in the cache
 SINGLE = ("dynamics", "step", "live", "scale")  # of one CPU device
@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         "envs: control environments against gymnasium's; "
         "scale: how the cost grows with bodies, contacts and lanes, beside MuJoCo's; "
         "bits: whether code for other processors answers the same bits; "
+        "export: worlds in C, their size, start and frames, and whether they print Python's hash; "
         "kernels: what a GPU's kernels need, without a GPU; gpu: on a GPU, whether its answers are the CPU's, and how "
         "fast they come"
     )
@@ -54,11 +55,14 @@ def main(arguments: list[str] | None = None) -> int:
         "--scene",
         default="",
         metavar="TEXT",
-        help="start, step, live, bits, scale, kernels, gpu: scenes with this in the name",
+        help="start, step, live, bits, export, scale, kernels, gpu: scenes with this in the name",
     )
     parser.add_argument("--frames", type=int, default=2000, help="live: frames to play (default 2000)")
     parser.add_argument(
-        "--dtype", choices=["f32", "f64"], help="step: this precision alone; kernels, gpu (default f32)"
+        "--dtype", choices=["f32", "f64"], help="step: this precision alone; kernels, gpu, export (default f32)"
+    )
+    parser.add_argument(
+        "--checked", type=int, default=0, help="export: frames of random play under valgrind, more with sanitizers"
     )
     parser.add_argument("--files", nargs="*", default=[], metavar="PATH", help="kernels, gpu: scenes of files, too")
     parser.add_argument(
@@ -112,6 +116,11 @@ def main(arguments: list[str] | None = None) -> int:
         from . import bits
 
         return bits.suite([name for name in bits.SCENES if options.scene in name], options.duration or 5.0)
+    if options.suite == "export":
+        from . import export
+
+        scenes = [name for name in export.SCENES if options.scene in name]
+        return export.suite(scenes, options.dtype or "f32", options.checked)
     if options.suite in ("kernels", "gpu"):
         from . import gpu
 

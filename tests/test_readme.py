@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 PAGES = sorted(ROOT.glob("docs/*.md"))
-ELSEWHERE = {"scenes", "regression", "robots"}  # pages with tests of their own, in tests/scenes
+ELSEWHERE = {"scenes", "regression", "robots", "export"}  # pages with tests of their own, in tests/scenes
 
 
 def blocks(language: str, page: str = README) -> list[str]:

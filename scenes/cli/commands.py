@@ -1,4 +1,4 @@
 """All commands of the program: they register when their files are imported."""
 
-from . import benchmarks, checks, comparing, files, library, runs, sweeps  # noqa: F401
+from . import benchmarks, checks, comparing, exporting, files, library, runs, sweeps  # noqa: F401
 from .program import app as app

@@ -1,15 +1,12 @@
-"""`carom list`, `carom info`, `carom export`: what scenes there are and what is in them."""
+"""`carom list`, `carom info`: what scenes there are and what is in them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from .options import Json, Robot, SceneName, blamed, opened, precision, target
+from .options import Json, Robot, SceneName, blamed, opened, precision
 from .output import emit, say, table
 from .program import app
 
@@ -69,27 +66,6 @@ def info(scene: SceneName, robot: Robot = None, as_json: Json = False) -> None:
     say(f"{len(topology.pairs)} pairs of shapes may touch", style="bold")
     if pairs:
         table("kinds", "pairs", "looked at", "points a pair", rows=pairs)
-
-
-@app.command()
-def export(
-    scene: SceneName,
-    out: Annotated[Path | None, typer.Argument(help="a .toml file; none: print it")] = None,
-    robot: Robot = None,
-) -> None:
-    """Write a scene as a TOML file, to read, change and run: docs/scenes.md describes the format.
-
-    For example: carom export pool_break mine.toml
-    """
-    from ..formats.toml import write_toml
-    from ..formats.toml_writing import to_toml
-
-    if out is None:
-        print(to_toml(opened(scene, robot).spec), end="")
-        return
-    target(out, (".toml",))
-    write_toml(opened(scene, robot).spec, out)
-    say(f"wrote {out}")
 
 
 def _devices() -> list[tuple[str, int, str]]:

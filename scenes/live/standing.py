@@ -24,6 +24,7 @@ from ...engine.state import State
 from ..formats.wording import shown
 from . import arguments
 from .asleep import Asleep
+from .by_hand import put_there, with_push
 from .pool import PoolError, Spares
 from .saves import TURNING
 
@@ -115,19 +116,17 @@ class Standing:
         w, v = np.split(self.places.velocity[link], 2)
         return np.concatenate([w, v + cross(w, self.centre(link))])
 
-    def wrench(self, body: str, f: Array, point: Numbers | None, moment: Array, frame: str) -> Array:
-        """(nl, 6) of a push on one body by a force and a torque that are checked: moment about each link's origin, and
-        force, world axes [N m, N]."""
-        link = self.link(body)
-        pose, own = self.places.pose[link], arguments.one_of("frame", frame, ("world", "body")) == "body"
-        R = rotation_matrix(pose[3:]) if own else np.eye(3)
-        if point is None:
-            arm = self.centre(link)
-        else:
-            arm = R @ arguments.numbers("point", point, 3) - (0 if own else pose[:3])
-        rows = np.zeros((self.model.topology.n_links, 6))
-        rows[link] = np.concatenate([R @ moment + cross(arm, R @ f), R @ f])
-        return rows
+    def pushed(
+        self, wrenches: Array, body: str, force: Array, point: Numbers | None, torque: Array, frame: str
+    ) -> Array:
+        """Wrenches (nl, 6) with a push on one body added, see `by_hand.py`; force and torque are checked."""
+        link, at_centre = self.link(body), point is None
+        own = arguments.one_of("frame", frame, ("world", "body")) == "body"
+        where = np.zeros(3) if point is None else arguments.numbers("point", point, 3)
+        dtype = self.state.q.dtype
+        pose, given, f, m, p = (np.asarray(x, dtype) for x in (self.places.pose, wrenches, force, torque, where))
+        which = np.int32(link), np.bool_(at_centre), np.bool_(own)
+        return np.array(with_push(self.model, pose, given, which[0], f, m, p, *which[1:]))
 
     def put(self, body: str, position: Numbers, turn: Numbers, linear: Numbers, angular: Numbers) -> Standing:
         """With a free body there, its centre of mass moving like that [m/s, rad/s]; spare ones too."""
@@ -135,11 +134,13 @@ class Standing:
         link = topology.link(body)
         if topology.joints[link] != "floating":
             raise ValueError(f"{body!r} is no free body: move it by set_joint, joint by joint")
-        turn = arguments.quaternion("quaternion", turn)
+        arguments.quaternion("quaternion", turn)
+        turn = arguments.numbers("quaternion", turn, 4)  # of length 1 once it is in the world's own numbers
         place, w = arguments.numbers("position", position, 3), arguments.numbers("angular_velocity", angular, 3)
-        arm = rotation_matrix(turn) @ np.asarray(self.model.com)[link]
-        v = arguments.numbers("linear_velocity", linear, 3) - cross(w, arm)
-        return self._moved(link, np.concatenate([place, turn]), np.concatenate([w, v]))
+        given = place, turn, arguments.numbers("linear_velocity", linear, 3), w
+        dtype = self.state.q.dtype
+        made = put_there(self.model, np.int32(link), *(np.asarray(x, dtype) for x in given))
+        return self._moved(link, *map(np.asarray, made))
 
     def jointed(self, name: str, q: Numbers | None, v: Numbers | None) -> Standing:
         """With the coordinates and velocities of one link's joint changed; what is None stays."""

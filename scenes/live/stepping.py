@@ -154,7 +154,21 @@ def _advance(
     dt: Any,
     *bounds: Any,
 ) -> Joined:
-    model = unpacked(given)
+    return joined(advanced(static, unpacked(given), state, island, quiet, wrenches, motors, dt, *bounds))
+
+
+def advanced(
+    static: Any,
+    model: Model,
+    state: State,
+    island: Any,
+    quiet: Any,
+    wrenches: Any,
+    motors: Any,
+    dt: Any,
+    *bounds: Any,
+) -> tuple[Frame, Places]:
+    """A frame, see `integrators/frame.py`, and where all links are at its end."""
     forces = joint_forces(model, state.q, wrenches)
     done = frame(static, model, state, Drive(motors, forces), island, quiet, dt, *bounds)
-    return joined((done, places(model, done.state.q, done.state.v)))
+    return done, places(model, done.state.q, done.state.v)

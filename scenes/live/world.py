@@ -33,6 +33,7 @@ from .stepping import Stepper
 from .touching import Bodies, Contact, contacts_of
 
 MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
+FREE = "floating"
 ORIGIN, NO_TURN, NOTHING = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), np.zeros(3)
 
 
@@ -81,7 +82,7 @@ class Live:
         rules.check(self.model)
         budget = None if budget is None else arguments.seconds("budget", budget)
         self._stepper = Stepper(self.model, rules, self._start.spares, options, budget)
-        self._bodies = Bodies.of(spec, self.model.topology)
+        self._spec, self._bodies = spec, Bodies.of(spec, self.model.topology)
         self._touchable = tuple(dict.fromkeys(self._bodies.owners))
         statics = (static.name for static in spec.statics if static.name)
         self._named = tuple(dict.fromkeys([*self.model.topology.names, *self._touchable, *statics]))
@@ -99,7 +100,8 @@ class Live:
 
     def step(self, dt: float | None = None) -> None:
         """One frame of dt seconds (None: the world's own), with the forces applied since the last one."""
-        asked = arguments.seconds("dt", self.dt if dt is None else dt) + self.behind
+        real = self.model.mass.dtype.type
+        asked = real(arguments.seconds("dt", self.dt if dt is None else dt)) + real(self.behind)
         motors, pushes = self._motors.astype(self.state.q.dtype), self._pushes.copy()
         self._pushes[:] = 0  # also where the frame fails: they may be why, and the next one would fail as well
         asleep, before = self._now.asleep.pushed(pushes, motors), self.state
@@ -129,7 +131,7 @@ class Live:
         self._motors = np.array(self.model.motor_target, np.float64)
         self.behind = self.missed = 0.0
         self.windows = 0
-        self._pushes = np.zeros((self.model.topology.n_links, 6))
+        self._pushes = np.zeros((self.model.topology.n_links, 6), self.model.mass.dtype)
         self._stand(self._start)
 
     @property
@@ -150,15 +152,18 @@ class Live:
 
         frame: "world", or "body": force and point are in the body's axes, the point from its origin.
         """
-        self._pushes += self._now.wrench(body, arguments.numbers("force", force, 3), point, NOTHING, frame)
+        f = arguments.numbers("force", force, 3)
+        self._pushes = self._now.pushed(self._pushes, body, f, point, NOTHING, frame)
 
     def apply_torque(self, body: str, torque: Numbers, *, frame: str = "world") -> None:
         """Turn a body [N m] through the next frame."""
-        self._pushes += self._now.wrench(body, NOTHING, None, arguments.numbers("torque", torque, 3), frame)
+        m = arguments.numbers("torque", torque, 3)
+        self._pushes = self._now.pushed(self._pushes, body, NOTHING, None, m, frame)
 
     def apply_impulse(self, body: str, impulse: Numbers, point: Numbers | None = None, *, frame: str = "world") -> None:
         """Strike a body [N s] at once, at a point as in `apply_force`; a tree answers as a whole."""
-        struck = self._now.wrench(body, arguments.numbers("impulse", impulse, 3), point, NOTHING, frame)
+        nothing, p = np.zeros_like(self._pushes), arguments.numbers("impulse", impulse, 3)
+        struck = self._now.pushed(nothing, body, p, point, NOTHING, frame)
         answer = self._stepper.answer(self.state.q, struck)
         with np.errstate(over="ignore"):  # which is refused
             self._stand(self._now.changed(v=self.state.v + answer))
@@ -292,6 +297,13 @@ class Live:
         self._stepper.step(self.state, nobody, self._pushes, self._motors.astype(self.state.q.dtype), self.dt)
         self._stepper.answer(self.state.q, self._pushes)
         self.poses()
+        for body in self.bodies[:1]:
+            self._now.pushed(self._pushes, body, NOTHING, None, NOTHING, "world")
+        free = (
+            n for n, joint in zip(self.model.topology.names, self.model.topology.joints, strict=True) if joint == FREE
+        )
+        for body in list(free)[:1]:
+            self._now.put(body, ORIGIN, NO_TURN, ORIGIN, ORIGIN)
         self.rays(ORIGIN, (0.0, 0.0, 1.0))
         for shape in probes:
             self.overlap(shape)

@@ -57,24 +57,51 @@ def page_text(recording: Recording, lanes: Sequence[int], title: str) -> str:
     every = -(-recording.q.shape[-2] * model.topology.n_links * len(lanes) // POSES)
     motion = motion_of(recording, model, lanes, max(every, 1))
     drawing = drawing_of(recording.scene, model, lanes)
-    block = _Block()
+    block = Block()
     data = {
         "title": title,
         "subtitle": _subtitle(recording, motion),
         "notes": _notes(recording, motion, every),
-        **_drawn(drawing, motion, block),
-        **_moved(motion, model.topology, block),
+        **drawn(drawing, motion, block),
+        **moved(motion, model.topology, block),
     }
     parts = files(__package__ or __name__) / "web"
-    filled = {
-        "title": html.escape(title),
-        "style": (parts / "style.css").read_text("utf-8"),
-        "script": "\n".join((parts / f"{name}.js").read_text("utf-8") for name in SCRIPTS),
-        "data": json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
-        "arrays": base64.b64encode(zlib.compress(bytes(block.bytes), 9)).decode("ascii"),
-    }
-    # split once, so that nothing of what is filled in is looked at again
-    pieces = (parts / "page.html").read_text("utf-8").split("{{")
+    return filled(
+        (parts / "page.html").read_text("utf-8"),
+        {
+            "title": html.escape(title),
+            "style": style(),
+            "script": scripts(SCRIPTS),
+            "data": as_json(data),
+            "arrays": packed_bytes(bytes(block.bytes)),
+        },
+    )
+
+
+def scripts(names: Sequence[str]) -> str:
+    """Parts of the page's program, one behind the other."""
+    parts = files(__package__ or __name__) / "web"
+    return "\n".join((parts / f"{name}.js").read_text("utf-8") for name in names)
+
+
+def style() -> str:
+    """The page's style sheet."""
+    return (files(__package__ or __name__) / "web" / "style.css").read_text("utf-8")
+
+
+def as_json(data: Any) -> str:
+    """For an element of a page."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def packed_bytes(data: bytes) -> str:
+    """Deflated, in base64."""
+    return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
+
+
+def filled(page: str, filled: dict[str, str]) -> str:
+    """A page with its gaps {{name}} filled; what is filled in is not looked at again."""
+    pieces = page.split("{{")
     return pieces[0] + "".join(filled[name] + rest for name, rest in (piece.split("}}", 1) for piece in pieces[1:]))
 
 
@@ -92,7 +119,7 @@ def _chosen(recording: Recording, lane: int | Sequence[int] | None) -> list[int]
     return lanes
 
 
-class _Block:
+class Block:
     """Arrays end to end, each on a multiple of four bytes."""
 
     def __init__(self) -> None:
@@ -107,7 +134,8 @@ class _Block:
         return {"dtype": dtype, "shape": list(values.shape), "at": at}
 
 
-def _drawn(drawing: Drawing, motion: Motion, block: _Block) -> dict[str, Any]:
+def drawn(drawing: Drawing, motion: Motion, block: Block) -> dict[str, Any]:
+    """What a page's `Scene` needs to draw bodies and grounds."""
     low, high = extent(drawing, motion.position, motion.quaternion)
     ground = patches(drawing.planes, low, high)
     arrow = cylinder(1.0, 0.5), cylinder(1.0, 0.5, 0.0)  # shaft and head, from z = 0 to 1
@@ -134,7 +162,7 @@ def _drawn(drawing: Drawing, motion: Motion, block: _Block) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _mesh(mesh: Mesh, block: _Block) -> dict[str, Any]:
+def _mesh(mesh: Mesh, block: Block) -> dict[str, Any]:
     few = len(mesh.vertices) < 2**16
     return {
         "vertices": block.add(mesh.vertices, "f4"),
@@ -159,7 +187,8 @@ def _floor(low: Any, high: Any) -> Patch:
     return patches([plane], low, high)[0]
 
 
-def _moved(motion: Motion, topology: Topology, block: _Block) -> dict[str, Any]:
+def moved(motion: Motion, topology: Topology, block: Block) -> dict[str, Any]:
+    """How they move, and strike."""
     hits, starts = motion.hits, np.cumsum([0, *(min(len(h.t), IMPACTS) for h in motion.hits)])
 
     def all_of(name: str, dtype: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Module:
 
     def text(self) -> str:
         data = bytes(self._data) or bytes(1)
-        tables = f'@tables = internal constant [{len(data)} x i8] c"{_escaped(data)}", align 64'
+        tables = f'@tables = internal constant [{len(data)} x i8] c"{escaped(data)}", align 64'
         return "\n".join([tables, *self.functions, *self.declarations.values(), ATTRIBUTES])
 
 
@@ -48,7 +48,7 @@ ATTRIBUTES = """attributes #0 = { nounwind noinline "prefer-vector-width"="512" 
 attributes #1 = { nounwind memory(none) willreturn }"""
 
 
-def _escaped(data: bytes) -> str:
+def escaped(data: bytes) -> str:
     """As LLVM's text has it, \\00 to \\FF: tables may be many megabytes."""
     text = np.full((len(data), 3), ord("\\"), np.uint8)
     text[:, 1:] = np.frombuffer(data.hex().upper().encode(), np.uint8).reshape(-1, 2)

@@ -6,7 +6,7 @@ class Scene {
     const text = document.getElementById("arrays").textContent.trim();
     const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Scene(data, await new Response(stream).arrayBuffer());
+    return new this(data, await new Response(stream).arrayBuffer());
   }
 
   constructor(data, bytes) {

@@ -1,0 +1,85 @@
+"""Worlds without Python: how long the export takes, how large it is, how soon and how fast it plays, and that it prints
+Python's hash; by random play (`play.c`), whether valgrind and gcc's sanitizers find anything."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+from carom.scenes.export.library import export_library
+from carom.scenes.live.world import Live
+from carom.tests.oracles import aarch64
+from carom.tests.oracles.exported import COMPILER
+
+SCENES = ("pool_break", "stack", "ragdoll")
+FRAMES = 300  # of 1/60 s: five seconds
+PLAY = Path(__file__).with_name("play.c")
+SANITIZERS = "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
+SEED = 7
+
+
+def suite(scenes: list[str], dtype: str = "f32", checked: int = 0) -> int:
+    """Print a line for each scene; the exit status: whether all hashes are Python's, and nothing was found.
+
+    checked: frames of random play under valgrind, and twenty times as many with sanitizers.
+    """
+    print(f"{dtype}, {FRAMES} frames of 1/60 s; export in seconds, start and frames in milliseconds, size in megabytes")
+    print(
+        f"{'scene':>12} {'target':>14}", *(f"{x:>8}" for x in ("export", "size", "start", "frame", "longest")), " hash"
+    )
+    fine = True
+    for name in scenes:
+        live = Live(name, dtype=f"float{dtype[1:]}", warm=False)
+        for _ in range(FRAMES):
+            live.step()
+        print(f"{name:>12} {'Python':>14}", *(f"{'':8}",) * 5, live.hash())
+        ways = [("x86_64-linux", [COMPILER], [])]
+        if not aarch64.missing():
+            ways.append(("aarch64-linux", [aarch64.COMPILER, "-static"], [aarch64.EMULATOR]))
+        for target, compiler, runner in ways:
+            with tempfile.TemporaryDirectory() as place:
+                begin = perf_counter()
+                export_library(live, place, name=name, targets=[target])
+                took, size = perf_counter() - begin, (Path(place) / f"lib{name}.a").stat().st_size / 1e6
+                said = _played(Path(place), name, compiler, runner, FRAMES, 0)
+                start, frame, longest = re.findall(r"([\d.]+) ms", said)
+                fine &= (same := said.split()[2].rstrip(":")) == live.hash()
+                times = (start, frame, longest) if not runner else ("emulated", "", "")
+                print(
+                    f"{name:>12} {target:>14} {took:8.1f} {size:8.2f}",
+                    *(f"{x:>8}" for x in times),
+                    f" {same}",
+                    flush=True,
+                )
+        if checked:
+            fine &= _checked(live, name, checked)
+    return 0 if fine else 1
+
+
+def _checked(live: Live, name: str, frames: int) -> bool:
+    """valgrind 3.19 does not know all of AVX's instructions, so code is for processors without it."""
+    with tempfile.TemporaryDirectory() as place:
+        export_library(live, place, name=name, cpu="x86-64-v2")
+        ways = {"sanitizers": ([COMPILER, *SANITIZERS], [], 20 * frames)}
+        if shutil.which("valgrind"):
+            ways["valgrind"] = [COMPILER], ["valgrind", "-q", "--error-exitcode=9"], frames
+        for way, (compiler, runner, count) in ways.items():
+            try:
+                said = _played(Path(place), name, compiler, runner, count, SEED)
+            except subprocess.CalledProcessError as error:
+                print(f"{name:>12} {way:>14} found something:\n{error.stderr}")
+                return False
+            print(f"{name:>12} {way:>14} nothing found: {said.strip()}", flush=True)
+    return True
+
+
+def _played(folder: Path, name: str, compiler: list[str], runner: list[str], frames: int, seed: int) -> str:
+    program, header = folder / "play", f'-DHEADER="{name}.h"'
+    options = ["-O2", "-g", f"-DWORLD={name}", header, f"-I{folder}"]
+    subprocess.run([*compiler, *options, PLAY, folder / f"lib{name}.a", "-lm", "-o", program], check=True)
+    done = subprocess.run([*runner, program, str(frames), str(seed)], check=True, capture_output=True, text=True)
+    return done.stdout

@@ -1,0 +1,50 @@
+"""Denormal numbers count as 0, written out, for machines that cannot be told so: WebAssembly's.
+
+What may answer a denormal number is followed by instructions that make it 0 of the same sign; where none is made, none
+is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from .types import F32, F64, Type, literal
+
+_MAKERS = re.compile(r"^  (%\S+) = (?:fadd|fsub|fmul|fdiv) (<(\d+) x )?(float|double)>? ")
+_NARROWED = re.compile(r"^  (%\S+) = fptrunc .* to (<(\d+) x )?(float)>?$")
+_TYPES = {"float": F32, "double": F64}
+
+
+def flushed(text: str) -> str:
+    """LLVM's text of a lane with denormal results made 0."""
+    declared: set[str] = set()
+    lines = [made for line in text.split("\n") for made in _flushed(line, declared)]
+    known = set(re.findall(r"^declare \S.*? @([\w.]+)\(", text, re.M))
+    return "\n".join([*lines, *(x for x in sorted(declared) if x.partition("@")[2].partition("(")[0] not in known)])
+
+
+def _flushed(line: str, declared: set[str]) -> Iterator[str]:
+    found = _MAKERS.match(line) or _NARROWED.match(line)
+    if found is None:
+        yield line
+        return
+    register, _, count, kind = found.groups()
+    type, width = _TYPES[kind], int(count or 1)
+    T, suffix = (f"<{width} x {kind}>", f"v{width}{type.suffix}") if count else (kind, type.suffix)
+    declared.add(f"declare {T} @llvm.fabs.{suffix}({T}) ")
+    declared.add(f"declare {T} @llvm.copysign.{suffix}({T}, {T}) ")
+    raw, size, low, zero = (f"{register}.{x}" for x in ("raw", "size", "low", "zero"))
+    B = f"<{width} x i1>" if count else "i1"
+    yield line.replace(f"  {register} =", f"  {raw} =", 1)
+    yield f"  {size} = call {T} @llvm.fabs.{suffix}({T} {raw})"
+    yield f"  {low} = fcmp olt {T} {size}, {_all(type, width, count, np.finfo(type.dtype).tiny)}"
+    yield f"  {zero} = call {T} @llvm.copysign.{suffix}({T} zeroinitializer, {T} {raw})"
+    yield f"  {register} = select {B} {low}, {T} {zero}, {T} {raw}"
+
+
+def _all(type: Type, width: int, vector: str | None, x: float) -> str:
+    one = literal(type, x)
+    return f"<{', '.join([f'{type.llvm} {one}'] * width)}>" if vector else one

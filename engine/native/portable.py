@@ -1,0 +1,121 @@
+"""Object code for other machines than this one: what an exported world is made of.
+
+A lane's text is of no machine. Each operation rounds as IEEE 754 says and none is contracted or reordered, so whatever
+processor the text is assembled for computes the same bits; how wide its vectors are changes the time alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from .machine import level, llvm
+
+MODE = 0x9FC0  # of x86's vector unit: to nearest, no traps, denormals count as 0
+FLUSH = 1 << 24  # of AArch64's FPCR: the same
+# what LLVM leaves to C's library where a processor lacks the instruction; all of them exact
+EXACT = ("floor", "ceil", "trunc", "round", "roundeven", "rint")
+# functions of C's library that are not the same everywhere
+INEXACT = ("fmod", "erf")
+
+
+class Target(NamedTuple):
+    """triple: LLVM's name of the machine.  cpu: the least processor, by LLVM's name.  features: of it, besides.
+    library: what a static library is called, {} for its name.  reloc: whether code may lie anywhere, "pic" or not."""
+
+    triple: str
+    cpu: str
+    features: str = ""
+    library: str = "lib{}.a"
+    reloc: str = "pic"
+
+
+X86 = "x86-64-v3"  # with AVX2: processors since 2013 to 2015
+TARGETS = {
+    "x86_64-linux": Target("x86_64-unknown-linux-gnu", X86),
+    "aarch64-linux": Target("aarch64-unknown-linux-gnu", "generic"),
+    "x86_64-windows": Target("x86_64-pc-windows-msvc", X86, library="{}.lib"),
+    "aarch64-windows": Target("aarch64-pc-windows-msvc", "generic", library="{}.lib"),
+    "x86_64-macos": Target("x86_64-apple-macosx11.0.0", X86),
+    "aarch64-macos": Target("arm64-apple-macosx11.0.0", "apple-m1"),
+    "x86_64-android": Target("x86_64-linux-android21", "x86-64-v2"),
+    "aarch64-android": Target("aarch64-linux-android21", "generic"),
+}
+
+
+def this_machine() -> str:
+    """The name of its target."""
+    triple = llvm().get_default_triple()
+    machine = "aarch64" if triple.startswith(("aarch64", "arm64")) else triple.partition("-")[0]
+    system = next((s for s in ("windows", "macos", "android") if s in triple.replace("darwin", "macos")), "linux")
+    return f"{machine}-{system}"
+
+
+def objects(texts: dict[str, str], target: Target, cpu: str | None = None) -> dict[str, bytes]:
+    """Object code of each of these texts. cpu: another processor than the target's least."""
+    machine = _machine(target, cpu)
+    return {name: _object(_parsed(text), machine) for name, text in texts.items()}
+
+
+def objects_joined(texts: list[str], target: Target) -> bytes:
+    """Object code of all of these texts in one file."""
+    machine, first = _machine(target, None), _parsed(texts[0])
+    for text in texts[1:]:
+        first.link_in(_parsed(text))
+    return _object(first, machine)
+
+
+def _machine(target: Target, cpu: str | None) -> Any:
+    binding = llvm()
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding.Target.from_triple(target.triple).create_target_machine(
+        cpu=cpu or target.cpu, features=target.features, opt=level(), reloc=target.reloc, codemodel="small"
+    )
+
+
+def _parsed(text: str) -> Any:
+    module = llvm().parse_assembly(text)
+    module.verify()
+    return module
+
+
+def _object(module: Any, machine: Any) -> bytes:
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    return machine.emit_object(module)
+
+
+def library_functions(code: bytes, names: tuple[str, ...] = EXACT) -> list[str]:
+    """Which of these functions of C's mathematics library object code calls."""
+    found = {m[1].decode() for m in re.finditer(rb"(?<![\w.])_?([a-z]+)f?\x00", code)}
+    return [name for name in names if name in found or f"{name}f" in found]
+
+
+class FloatMode(NamedTuple):
+    """Instructions before and after what computes, and what they need declared: the caller's way of rounding, of
+    trapping and of treating denormals is put aside, and comes back."""
+
+    before: list[str]
+    after: list[str]
+    declared: list[str]
+
+
+def float_mode(triple: str) -> FloatMode:
+    """Of a machine."""
+    if triple.startswith("x86_64"):
+        return FloatMode(
+            [
+                "  %mode.old = alloca i32", "  %mode.new = alloca i32",
+                "  call void @llvm.x86.sse.stmxcsr(ptr %mode.old)", f"  store i32 {MODE}, ptr %mode.new",
+                "  call void @llvm.x86.sse.ldmxcsr(ptr %mode.new)",
+            ],
+            ["  call void @llvm.x86.sse.ldmxcsr(ptr %mode.old)"],
+            ["declare void @llvm.x86.sse.stmxcsr(ptr)", "declare void @llvm.x86.sse.ldmxcsr(ptr)"],
+        )  # fmt: skip
+    if triple.startswith(("aarch64", "arm64")):
+        return FloatMode(
+            ["  %mode.old = call i64 @llvm.aarch64.get.fpcr()", f"  call void @llvm.aarch64.set.fpcr(i64 {FLUSH})"],
+            ["  call void @llvm.aarch64.set.fpcr(i64 %mode.old)"],
+            ["declare i64 @llvm.aarch64.get.fpcr()", "declare void @llvm.aarch64.set.fpcr(i64)"],
+        )
+    return FloatMode([], [], [])

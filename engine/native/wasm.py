@@ -1,0 +1,254 @@
+"""A WebAssembly module of one object file: memory and a stack of its own, functions to call from outside, no imports.
+
+What a linker does where there is one file and nothing to import: data get their places in memory, and these are written
+into the code. The format: WebAssembly's core specification, section 5 (modules); the conventions of object files,
+https://github.com/WebAssembly/tool-conventions/blob/main/Linking.md. Memory: what nobody may touch, the stack, which
+grows down, data, and from `heap` on what is left to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from .portable import Target
+
+TARGET = Target(
+    "wasm32-unknown-unknown", "generic", "+simd128,+bulk-memory,+nontrapping-fptoint,+sign-ext", reloc="static"
+)
+PAGE = 1 << 16
+STACK = 1 << 18  # bytes
+LOCALS = 50_000  # variables of a function: browsers refuse more
+FIRST = 1024  # byte that anybody may touch
+MAGIC = b"\0asm\1\0\0\0"
+# sections
+CUSTOM, TYPE, IMPORT, FUNCTION, MEMORY, GLOBAL, EXPORT, CODE, DATA = 0, 1, 2, 3, 5, 6, 7, 10, 11
+# of imports and exports
+AS_FUNCTION, AS_TABLE, AS_MEMORY, AS_GLOBAL = range(4)
+# parts of an object's section `linking`, and kinds of its symbols
+SEGMENTS, SYMBOLS = 5, 8
+IS_FUNCTION, IS_DATA, IS_SECTION = 0, 1, 3
+UNDEFINED, NAMED = 0x10, 0x40
+# relocations: places of data in the code and in data, as LEB128 of 5 bytes, signed, and as 4 bytes
+ADDRESS_LEB, ADDRESS_SLEB, ADDRESS_I32 = 3, 4, 5
+UNCHANGED = {0, 6, 7}  # numbers of functions, types and globals: there is one file
+
+
+class Module(NamedTuple):
+    """code: the module's bytes.  heap: the first byte of memory that it does not use itself."""
+
+    code: bytes
+    heap: int
+
+
+def module_of(code: bytes, exported: Iterable[str]) -> Module:
+    """code: of an object file, as LLVM writes it.  exported: names of functions."""
+    file = _Object(code)
+    places, top = [], FIRST + STACK
+    for (_, data), align in zip(file.segments, file.alignments, strict=True):
+        top = (top + (1 << align) - 1) >> align << align
+        places.append(top)
+        top += len(data)
+    heap = -(-top // PAGE) * PAGE
+    _check_locals(file.sections[CODE])
+    body = {number: bytearray(file.sections[number]) for number in (CODE, DATA) if number in file.sections}
+    for section, at, kind, symbol, more in file.relocations:
+        if kind in UNCHANGED:
+            continue
+        if kind not in (ADDRESS_LEB, ADDRESS_SLEB, ADDRESS_I32):
+            raise ValueError(f"a relocation of kind {kind}, which this linker does not know")
+        segment, offset = file.data[symbol]
+        place = places[segment] + offset + more
+        wide = 4 if kind == ADDRESS_I32 else 5
+        # what is added to a register may be below 0
+        bits = (place % 2**32).to_bytes(4, "little")
+        body[section][at : at + wide] = bits if kind == ADDRESS_I32 else _padded(place, kind == ADDRESS_SLEB)
+    segments = _vector(
+        b"\0\x41" + _signed(place) + b"\x0b" + _unsigned(len(data)) + bytes(body[DATA][at : at + len(data)])
+        for place, (at, data) in zip(places, file.segments, strict=True)
+    )
+    exports = [_name("memory") + bytes([AS_MEMORY, 0])]
+    exports += [_name(name) + bytes([AS_FUNCTION]) + _unsigned(file.functions[name]) for name in exported]
+    stack = b"\x7f\1\x41" + _signed(FIRST + STACK) + b"\x0b"  # a variable i32
+    made = {
+        TYPE: file.sections[TYPE], FUNCTION: file.sections[FUNCTION],
+        MEMORY: _vector([b"\0" + _unsigned(heap // PAGE)]),
+        GLOBAL: _vector([stack]), EXPORT: _vector(exports), CODE: bytes(body[CODE]), DATA: segments,
+    }  # fmt: skip
+    return Module(MAGIC + b"".join(bytes([n]) + _unsigned(len(x)) + x for n, x in made.items()), heap)
+
+
+def _check_locals(section: bytes) -> None:
+    reader = _Reader(section)
+    for number in range(reader.unsigned()):
+        body = _Reader(reader.bytes(reader.unsigned()))
+        count = 0
+        for _ in range(body.unsigned()):
+            count += body.unsigned()
+            body.byte()
+        if count > LOCALS:
+            raise ValueError(
+                f"function {number} has {count} variables, and browsers refuse more than {LOCALS}: code that is not "
+                "optimised has so many; set CAROM_NATIVE_LEVEL to 2, or not at all"
+            )
+
+
+class _Object:
+    """An object file, taken apart.  sections: number -> content.  segments: of data, where each begins in its section,
+    and its bytes.  alignments: of these, as powers of 2.  functions: name -> number.  data: symbol's number ->
+    (segment, offset).  relocations: (section, place, kind, symbol, addend)."""
+
+    def __init__(self, code: bytes) -> None:
+        assert code.startswith(MAGIC)
+        self.sections: dict[int, bytes] = {}
+        self.functions: dict[str, int] = {}
+        self.data: dict[int, tuple[int, int]] = {}
+        self.alignments: list[int] = []
+        self.relocations: list[tuple[int, int, int, int, int]] = []
+        order: list[int] = []
+        reader = _Reader(code, len(MAGIC))
+        while reader.at < len(code):
+            number = reader.byte()
+            content = reader.bytes(reader.unsigned())
+            order.append(number)
+            if number == CUSTOM:
+                inner = _Reader(content)
+                name = inner.name()
+                if name == "linking":
+                    self._linking(inner)
+                elif name.startswith("reloc."):
+                    section = order[inner.unsigned()]
+                    self.relocations += [(section, *x) for x in _relocations(inner)] if section != CUSTOM else []
+            else:
+                self.sections[number] = content
+        self._check_imports()
+        self.segments = list(_segments(self.sections[DATA])) if DATA in self.sections else []
+
+    def _check_imports(self) -> None:
+        """Memory, a stack's pointer and a table are what an object file asks for; a function, nobody has."""
+        reader = _Reader(self.sections.get(IMPORT, b"\0"))
+        for _ in range(reader.unsigned()):
+            reader.name()
+            name, kind = reader.name(), reader.byte()
+            if kind == AS_FUNCTION:
+                raise ValueError(f"the program calls {name}, which a page does not have")
+            if kind == AS_GLOBAL:
+                assert name == "__stack_pointer", name
+                reader.bytes(2)
+                continue
+            if kind == AS_TABLE:
+                reader.byte()
+            if reader.byte() & 1:
+                reader.unsigned()
+            reader.unsigned()
+
+    def _linking(self, reader: _Reader) -> None:
+        reader.unsigned()  # version
+        while reader.at < len(reader.data):
+            kind = reader.byte()
+            inner = _Reader(reader.bytes(reader.unsigned()))
+            if kind == SEGMENTS:
+                for _ in range(inner.unsigned()):
+                    inner.name()
+                    self.alignments.append(inner.unsigned())
+                    inner.unsigned()
+            if kind == SYMBOLS:
+                for number in range(inner.unsigned()):
+                    self._symbol(number, inner)
+
+    def _symbol(self, number: int, reader: _Reader) -> None:
+        kind, flags = reader.byte(), reader.unsigned()
+        if kind == IS_DATA:
+            reader.name()
+            if not flags & UNDEFINED:
+                self.data[number] = reader.unsigned(), reader.unsigned()
+                reader.unsigned()
+            return
+        index = reader.unsigned()
+        if kind != IS_SECTION and (not flags & UNDEFINED or flags & NAMED):
+            name = reader.name()
+            if kind == IS_FUNCTION:
+                self.functions[name] = index
+
+
+def _relocations(reader: _Reader) -> Iterator[tuple[int, int, int, int]]:
+    for _ in range(reader.unsigned()):
+        kind, at, symbol = reader.byte(), reader.unsigned(), reader.unsigned()
+        yield at, kind, symbol, reader.signed() if kind in (ADDRESS_LEB, ADDRESS_SLEB, ADDRESS_I32) else 0
+
+
+def _segments(section: bytes) -> Iterator[tuple[int, bytes]]:
+    reader = _Reader(section)
+    for _ in range(reader.unsigned()):
+        assert reader.unsigned() == 0  # active, of the first memory
+        assert reader.byte() == 0x41  # i32.const
+        reader.signed()
+        assert reader.byte() == 0x0B
+        size = reader.unsigned()
+        yield reader.at, reader.bytes(size)
+
+
+class _Reader:
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.data, self.at = data, at
+
+    def byte(self) -> int:
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def bytes(self, size: int) -> bytes:
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def unsigned(self) -> int:
+        made = shift = 0
+        while True:
+            x = self.byte()
+            made |= (x & 127) << shift
+            shift += 7
+            if x < 128:
+                return made
+
+    def signed(self) -> int:
+        made = shift = 0
+        while True:
+            x = self.byte()
+            made |= (x & 127) << shift
+            shift += 7
+            if x < 128:
+                return made - (1 << shift) * (x >= 64)
+
+    def name(self) -> str:
+        return self.bytes(self.unsigned()).decode()
+
+
+def _unsigned(n: int) -> bytes:
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    return bytes([*out, n])
+
+
+def _signed(n: int) -> bytes:
+    """Of a number that is not negative."""
+    out = bytearray()
+    while n > 63:
+        out.append(n & 127 | 128)
+        n >>= 7
+    return bytes([*out, n])
+
+
+def _padded(n: int, signed: bool) -> bytes:
+    """Of 5 bytes."""
+    n = n if signed else n % 2**32
+    return bytes([*(n >> 7 * k & 127 | 128 for k in range(4)), n >> 28 & 127])
+
+
+def _name(text: str) -> bytes:
+    return _unsigned(len(text)) + text.encode()
+
+
+def _vector(items: Iterable[bytes]) -> bytes:
+    items = list(items)
+    return _unsigned(len(items)) + b"".join(items)

@@ -1,0 +1,86 @@
+"""`carom export`: a scene as a file to change, or as a world that needs no Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .options import Robot, SceneName, blamed, opened, precision, target
+from .output import err, say
+from .program import app
+
+
+@app.command()
+def export(
+    scene: SceneName,
+    out: Annotated[Path | None, typer.Argument(help="a .toml file; none: print it")] = None,
+    library: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="write a C library there instead, and its header")
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write an .html file instead, which simulates in a browser")
+    ] = None,
+    name: Annotated[str, typer.Option(help="of the library's functions; default: the scene's")] = "",
+    targets: Annotated[
+        list[str] | None,
+        typer.Option("--target", help="x86_64-linux, aarch64-android ...; repeatable; default: this machine"),
+    ] = None,
+    cpu: Annotated[
+        str | None, typer.Option(help="least processor of the targets, by LLVM's name: x86-64-v2 ...")
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="f32 | f64, of a library or a page")] = "f32",
+    dt: Annotated[float, typer.Option(help="usual length of a frame [s]")] = 1 / 60,
+    law: Annotated[str, typer.Option(help="of impacts")] = "stronge",
+    max_contacts: Annotated[int | None, typer.Option(help="room for contacts; default: twice what is usual")] = None,
+    robot: Robot = None,
+) -> None:
+    """Write a scene as a TOML file, to read, change and run (docs/scenes.md describes the format), as a library for
+    programs in C and what calls C, or as a page to play with in a browser (docs/export.md).
+
+    For example: carom export pool_break mine.toml; carom export pool_break --library out --page game.html
+    """
+    if library is not None or page is not None:
+        live = {"dt": dt, "law": law, "max_contacts": max_contacts}
+        _world(scene, library, page, name, targets or (), cpu, dtype, robot, live)
+        return
+    from ..formats.toml import write_toml
+    from ..formats.toml_writing import to_toml
+
+    if out is None:
+        print(to_toml(opened(scene, robot).spec), end="")
+        return
+    target(out, (".toml",))
+    write_toml(opened(scene, robot).spec, out)
+    say(f"wrote {out}")
+
+
+def _world(
+    scene: str,
+    folder: Path | None,
+    page: Path | None,
+    name: str,
+    targets: Any,
+    cpu: str | None,
+    dtype: str,
+    robot: Any,
+    live: dict[str, Any],
+) -> None:
+    from ..export.library import export_library
+    from ..export.page import export_page
+    from ..live.world import Live
+
+    if page is not None:
+        target(page, (".html",))
+    used = precision(dtype)
+    found, written = opened(scene, robot), []
+    with blamed(scene):
+        world = Live(found.spec, dtype=f"float{used[1:]}", warm=False, **live)
+    with err.status("compiling"):
+        if folder is not None:
+            written += export_library(world, folder, name=name or found.name, targets=targets, cpu=cpu)
+        if page is not None:
+            export_page(world, page, title=name or found.name)
+            written.append(page)
+    say(f"wrote {', '.join(map(str, written))}")

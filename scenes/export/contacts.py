@@ -1,0 +1,77 @@
+"""What touched in a frame of an exported world: rows that a frame leaves, and one record for each pair of bodies made
+of them, as `scenes/live/touching.py` makes them on the host."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...integrators.frame import Frame, Touching
+from ..live.touching import LEAST
+from ..live.world import Live
+
+BEGIN, STAY, END, BOUNCE = range(4)  # phases
+MOST = 1024  # records that a caller gets
+WHOLES, REALS = 4, 10  # of a record
+IMPACTS, BEFORE, AFTER = range(3)
+
+Kinds = tuple[int, int, int, int]
+
+
+def touching_of(frame: Frame) -> tuple[Kinds, Array, Array]:
+    """Rows of impacts, of what touched before the frame, after it and during it, one behind the other: how many of each
+    kind; pair (n,), -1 for none; and (n, 10) impulse, point, normal, how fast it closed."""
+    hits = frame.impacts
+    struck = jnp.arange(len(hits.pair)) < hits.count
+    parts: list[Any] = [Touching(jnp.where(struck, hits.pair, -1), hits.point, hits.normal, hits.impulse)]
+    parts += [frame.before, frame.after, frame.carried]
+    pair = jnp.concatenate([x.pair for x in parts])
+    columns = [jnp.concatenate([getattr(x, name) for x in parts]) for name in ("impulse", "point", "normal")]
+    speed = jnp.where(struck, jnp.maximum(-hits.u_before[:, 2], 0), 0)
+    speed = jnp.pad(speed, (0, len(pair) - len(speed)))
+    a, b, c, d = (len(x.pair) for x in parts)
+    return (a, b, c, d), pair, jnp.concatenate([*columns, speed[:, None]], 1)
+
+
+def contacts_of(live: Live, kinds: Kinds, pair: Array, touching: Array) -> tuple[Array, Array]:
+    """How many records, and (n, 14) these: a, b, phase, impacts, impulse, point, normal, speed. The first four are
+    whole numbers, see `as_real`; a, b: numbers of bodies, -1 for the world."""
+    couples, couple_of, side = live._bodies.couples
+    topology, dtype, n = live.model.topology, touching.dtype, len(couples)
+    if not couples:
+        return jnp.int32(0), jnp.zeros((1, WHOLES + REALS), dtype)
+    number = {name: k for k, name in enumerate(topology.names)}
+    links = np.array([[number.get(name, -1) for name in couple] for couple in couples], np.int32)
+    real, known = pair >= 0, jnp.maximum(pair, 0)
+    couple = jnp.where(real, jnp.asarray(couple_of.astype(np.int32))[known], n)
+    sign = jnp.asarray(side.astype(dtype))[known][:, None]
+    impulse, point, normal, speed = jnp.split(touching, (3, 6, 9), 1)
+    weight = abs((impulse * normal).sum(1, keepdims=True)) + LEAST
+    terms = jnp.concatenate([sign * impulse, weight * point, sign * weight * normal, weight], 1)
+    sums = jnp.zeros((n + 1, 10), dtype).at[couple].add(jnp.where(real[:, None], terms, 0))[:-1]
+    fastest = jnp.zeros(n + 1, dtype).at[couple].max(speed[:, 0])[:-1]
+    ends = np.cumsum((0, *kinds))
+    met = [jnp.zeros(n + 1, jnp.int32).at[couple[a:b]].add(1)[:-1] for a, b in itertools.pairwise(ends)]
+    before, after = met[BEFORE] > 0, met[AFTER] > 0
+    phase = jnp.where(before, jnp.where(after, STAY, END), jnp.where(after, BEGIN, BOUNCE))
+    total = jnp.maximum(sums[:, 9:], LEAST)
+    along = sums[:, 6:9] / total
+    length = jnp.maximum(jnp.sqrt((along * along).sum(1, keepdims=True)), LEAST)
+    whole = jnp.concatenate([jnp.asarray(links), phase[:, None], met[IMPACTS][:, None]], 1)
+    rows = [as_real(whole, dtype), sums[:, :3], sums[:, 3:6] / total, along / length, fastest[:, None]]
+    touched, room = jnp.stack(met).any(0), min(n, MOST)
+    place = jnp.where(touched, jnp.cumsum(touched.astype(jnp.int32)) - 1, room)
+    told = jnp.zeros((room + 1, WHOLES + REALS), dtype)
+    told = told.at[jnp.minimum(place, room)].set(jnp.concatenate(rows, 1))[:room]
+    return jnp.minimum(touched.astype(jnp.int32).sum(), room), told
+
+
+def as_real(whole: Array, dtype: Any) -> Array:
+    """Whole numbers in an array of real ones, by their bits, each as wide as a real one."""
+    wide = jnp.int64 if np.dtype(dtype).itemsize == 8 else jnp.int32
+    return jax.lax.bitcast_convert_type(whole.astype(wide), dtype)

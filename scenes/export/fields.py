@@ -1,0 +1,75 @@
+"""What an exported world holds: named arrays, each with a place in one block of memory.
+
+A world begins with its save (`scenes/live/saves.py`), so that to save it is to copy its first bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...collision.poses import Array
+from ...engine.packed import Packed, packed
+from ...integrators.snapshots import model_hash
+from ..live.saves import HEADER, Saved, pack
+from ..live.world import Live
+
+
+class Field(NamedTuple):
+    """start: its value in a new world, of its shape and type."""
+
+    start: Array
+
+    @property
+    def bytes(self) -> int:
+        return self.start.nbytes
+
+
+class Fields(NamedTuple):
+    """image: names of what a save holds, in its order, behind a header of 16 bytes, of which `behind` is a part.
+    header: these bytes.  all: of each name its field."""
+
+    header: bytes
+    image: tuple[str, ...]
+    all: dict[str, Field]
+
+    @property
+    def awake(self) -> int:
+        """Bytes of a save of a world in which nobody sleeps."""
+        return len(self.header) + sum(self.all[name].bytes for name in ("q", "v", "t"))
+
+    @property
+    def most(self) -> int:
+        """Bytes of one in which somebody does."""
+        return self.awake + sum(self.all[name].bytes for name in ("island", "told"))
+
+
+def fields_of(live: Live) -> Fields:
+    """Of a world at its start; what touches in a frame comes in with the frame's program."""
+    standing, model = live._start, live.model
+    state, nobody, places = standing.state, standing.asleep, standing.places
+    real = state.q.dtype
+    parameters: Any = packed(model)
+    if not isinstance(parameters, Packed):
+        raise ValueError("a model whose parameters are of several types, or batched, cannot be exported")
+    awake = Saved(state.q, state.v, state.t, 0.0, nobody.island[:0], nobody.motors[:0])
+    header = pack(awake, model_hash(model))[: HEADER.size]
+    links = model.topology.n_links
+    velocity = [standing.velocity(name) if name in standing.bodies else np.zeros(6) for name in model.topology.names]
+    kept = {
+        "behind": np.zeros((), np.float32),
+        "q": state.q, "v": state.v, "t": state.t,
+        "island": nobody.island.astype(np.int32), "told": np.zeros(model.topology.nv, real),
+        "motors": model.motor_target, "pushes": np.zeros((links, 6), real),
+        "pose": places.pose, "velocity": np.reshape(velocity, (links, 6)),
+        "missed": np.zeros((), real), "windows": np.int32(0), "saved": np.int32(0), "fresh": np.int32(0),
+        "asleep": np.zeros(links, np.int32),
+        "parameters": parameters.numbers,
+    }  # fmt: skip
+    whole = ("island", "windows", "saved", "fresh", "asleep")
+    types = dict.fromkeys(whole, np.int32) | {"behind": np.float32}
+    fields = {name: Field(np.array(x, types.get(name, real), order="C")) for name, x in kept.items()}
+    made = Fields(header, ("q", "v", "t", "island", "told"), fields)
+    fields["saved"] = Field(np.array(made.awake, np.int32))
+    return made

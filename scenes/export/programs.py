@@ -1,0 +1,246 @@
+"""What the functions of an exported world compute, each a program of jax: (what a world holds, arguments) -> (what of
+it has changed, results).
+
+A frame, pushes and rays are the programs of `carom.Live` itself. Around them stands what `Live` does on the host: who
+sleeps, what a save may hold, what is refused. `w` is a world, name -> array, see `fields.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...collision.queries.rays import cast_rays
+from ...contact.determine import default_capacity
+from ...engine.algebra.rotation import Quat
+from ...engine.algebra.vec3 import Vec3
+from ...engine.closures.blocks import velocity_changes
+from ...engine.dynamics.trees import trees_of
+from ...engine.model import Model
+from ...engine.packed import Packed, packed
+from ...engine.results import LEAST_GRAVE
+from ...engine.state import State
+from ...integrators.rules import Rules
+from ..compiling.check import MOST, UNIT_TOLERANCE
+from ..live.arguments import LONGEST, SHORTEST
+from ..live.by_hand import centre, put_there, with_push
+from ..live.saves import LATEST, quaternions
+from ..live.standing import Places, places
+from ..live.stepping import advanced
+from ..live.world import Live
+from .contacts import as_real, contacts_of, touching_of
+from .digest import blake2b
+from .fields import Fields
+from .sleeping import any_of, fallen, woken
+
+REFUSED = 1000  # an argument that cannot be: a number that is not finite, a body that is not there
+OTHER_SAVE, DAMAGED_SAVE = 1001, 1002
+
+World = dict[str, Array]
+Change = tuple[World, tuple[Array, ...]]
+
+
+class Programs:
+    """Of one world, whose rules, lengths and bodies are constants in them.
+
+    kinds: rows of what touches in a frame: impacts, before it, after it, during it. Known once `step` was traced.
+    """
+
+    def __init__(self, live: Live, fields: Fields) -> None:
+        self.live, self.fields = live, fields
+        self.rules, self.kinds = roomy(live), (0, 0, 0, 0)
+
+    def step(self, w: World, dt: Array) -> Change:
+        """`Live.step`: a frame of dt [s]."""
+        stepper, topology, real = self.live._stepper, self.live.model.topology, w["q"].dtype
+        asked = (dt >= SHORTEST) & (dt <= LONGEST)
+        length = jnp.where(asked, dt, jnp.asarray(self.live.dt, real)) + w["behind"].astype(real)
+        pushed = _of_trees(topology, w["pushes"] != 0)
+        island, told = woken(topology, w["island"], w["told"], pushed, w["motors"] != w["told"])
+        parked = self._parked(w["q"])
+        still = jnp.where(parked, jnp.arange(len(island), dtype=jnp.int32), island)
+        state = State(w["q"], w["v"], w["t"])
+        max_ticks, window = stepper._room
+        windows = () if window is None else (jnp.asarray(window, real),)
+        static = self.rules, stepper._max_events, stepper._sleeps
+        bounds = jnp.asarray(stepper._max_dt, real), jnp.int32(max_ticks), *windows
+        given = state, still, ~pushed, w["pushes"], w["motors"], length, *bounds
+        done, there = advanced(static, self._model(w), *given)
+        code = jnp.where(asked, done.code, REFUSED).astype(jnp.int32)
+        well = code < LEAST_GRAVE
+        after = jnp.where(parked, -1, done.island)
+        left = done.left.astype(jnp.float32)
+        self.kinds, touched, touching = touching_of(done)
+        new = {
+            "q": done.state.q, "v": done.state.v, "t": done.state.t, **self._seen(w, there),
+            "island": after, "told": fallen(topology, island, after, told, w["motors"]), "windows": done.windows,
+            "behind": jnp.minimum(left, LATEST), "missed": w["missed"] + jnp.maximum(left - LATEST, 0).astype(real),
+            "fresh": jnp.int32(1),
+        }  # fmt: skip
+        new = {name: jnp.where(well, x, w[name]) for name, x in new.items()}
+        new |= {"touched": jnp.where(well, touched, -1), "touching": touching}
+        new["pushes"] = jnp.where(asked, 0, w["pushes"])  # also where the frame fails: they may be why
+        return self._saved(new), (code,)
+
+    def apply_force(self, w: World, body: Array, force: Array, point: Array, given: Array) -> Change:
+        """`Live.apply_force`."""
+        return self._push(w, body, force, jnp.zeros_like(force), point, given)
+
+    def apply_torque(self, w: World, body: Array, torque: Array) -> Change:
+        """`Live.apply_torque`."""
+        return self._push(w, body, jnp.zeros_like(torque), torque, jnp.zeros_like(torque), jnp.int32(0))
+
+    def apply_impulse(self, w: World, body: Array, impulse: Array, point: Array, given: Array) -> Change:
+        """`Live.apply_impulse`."""
+        model, link, asked = self._model(w), *self._link(w, body, impulse, point)
+        nothing = jnp.zeros_like(w["pushes"]), link, impulse, jnp.zeros_like(impulse), point
+        struck = with_push(model, w["pose"], *nothing, given == 0, jnp.asarray(False))
+        return self._moved(w, w["q"], w["v"] + velocity_changes(model, w["q"], struck), asked)
+
+    def put(self, w: World, body: Array, *told: Array) -> Change:
+        """`Live.teleport`: a free body elsewhere.  told: position, quaternion, linear and angular velocity, behind each
+        of them () whether it is given; others stay."""
+        (position, quaternion, linear, angular), given = told[::2], told[1::2]
+        model, topology = self._model(w), self.live.model.topology
+        link, asked = self._link(w, body, position, quaternion, linear, angular)
+        free = np.array([joint == "floating" for joint in topology.joints])
+        pose, velocity = w["pose"][link], w["velocity"][link]
+        now = pose[:3], pose[3:], velocity[3:], velocity[:3]
+        place, turn, v, omega = (jnp.where(yes != 0, x, y) for yes, x, y in zip(given, told[::2], now, strict=True))
+        asked &= jnp.asarray(free)[link] & _unit(turn[None])
+        coordinates, velocities = put_there(model, link, place, turn, v, omega)
+        start = jnp.asarray(topology.q_start[:-1])[link], jnp.asarray(topology.v_start[:-1])[link]
+        q, v = (
+            x.at[first + jnp.arange(len(some))].set(some, mode="drop")
+            for x, first, some in zip((w["q"], w["v"]), start, (coordinates, velocities), strict=True)
+        )
+        return self._moved(w, q, v, asked)
+
+    def load(self, w: World, header: Array, q: Array, v: Array, t: Array, island: Array, told: Array) -> Change:
+        """`Live.load`.  header: (4,) whole numbers."""
+        own = np.frombuffer(self.fields.header, np.int32)
+        behind = jax.lax.bitcast_convert_type(header[1], jnp.float32)
+        mine = (header == own)[np.array([0, 2, 3])].all()
+        finite = jnp.isfinite(q).all() & jnp.isfinite(v).all() & jnp.isfinite(t) & jnp.isfinite(told).all()
+        late = (behind >= 0) & (behind <= LATEST)
+        n = len(island)
+        named = island[jnp.clip(island, 0, max(n - 1, 0))] if n else island
+        sound = ((island >= -1) & (island < n) & ((island < 0) | (named == island))).all()
+        turns = quaternions(self.live.model.topology)
+        whole = finite & late & sound & _unit(q[turns])
+        code = jnp.where(mine, jnp.where(whole, 0, DAMAGED_SAVE), OTHER_SAVE).astype(jnp.int32)
+        new = {"q": q, "v": v, "t": t, "behind": behind, "island": island, "told": told}
+        new |= {"pushes": jnp.zeros_like(w["pushes"]), "fresh": jnp.int32(0)}
+        new |= self._seen(w, places(self._model(w), q, v))
+        return self._saved({name: jnp.where(code == 0, x, w[name]) for name, x in new.items()}), (code,)
+
+    def hash(self, w: World) -> Change:
+        """`Live.hash`: hexadecimal digits, and the 0 that ends a text."""
+        digits = blake2b(jnp.concatenate([w["q"], w["v"], w["t"][None]]))
+        return {}, (jnp.concatenate([digits, jnp.zeros(1, jnp.uint8)]),)
+
+    def ray(self, w: World, origin: Array, direction: Array, most: Array, moving: Array) -> Change:
+        """`Live.ray`: 1 if it hits, and (9,) body, shape, distance, point, normal.  moving: () statics do not count."""
+        topology, dtype = self.live.model.topology, w["q"].dtype
+        parked = jnp.append(self._parked(w["q"]), False)
+        links = np.array(topology.shape_links, int)
+        among = ~parked[trees_of(topology).of_link[links]] & ((moving == 0) | (links >= 0))
+        ray = cast_rays(self._model(w), w["q"], origin[None], direction[None], max_distance=most, among=among)
+        whole = as_real(jnp.stack([ray.link[0], ray.shape[0]]), dtype)
+        hit = jnp.concatenate([whole, ray.distance, ray.point[0], ray.normal[0]])
+        return {}, ((ray.shape[0] >= 0).astype(jnp.int32), hit)
+
+    def contacts(self, w: World) -> Change:
+        """`Live.contacts` of those that are awake: how many, and rows (n, 14) as `contacts.py` has them."""
+        count, rows = contacts_of(self.live, self.kinds, w["touched"], w["touching"])
+        return {}, (jnp.where(w["fresh"] != 0, count, 0).astype(jnp.int32), rows)
+
+    # -- parts of these ----------------------------------------------------------------------------------------
+
+    def _model(self, w: World) -> Model:
+        known: Any = packed(self.live.model)
+        return Packed(w["parameters"], known.topology, known.shapes).model
+
+    def _parked(self, q: Array) -> Array:
+        """(T,) bool, trees of spare bodies that wait."""
+        spares, trees = self.live._start.spares, trees_of(self.live.model.topology)
+        waiting = jnp.zeros(trees.n, bool)
+        if len(spares.owned):
+            index = spares.owned[:, 1, None] + np.arange(7)
+            away = (q[index] == jnp.asarray(spares.parked[index], q.dtype)).all(1)
+            waiting = waiting.at[trees.of_link[spares.owned[:, 0]]].set(away)
+        return waiting
+
+    def _link(self, w: World, body: Array, *numbers: Array) -> tuple[Array, Array]:
+        """A body's number, within bounds, and whether it and what else is given may be."""
+        n = self.live.model.topology.n_links
+        fine = [(abs(x) <= MOST).all() for x in numbers]  # not so where one is no number
+        asked = (body >= 0) & (body < n)
+        for one in fine:
+            asked &= one
+        return jnp.clip(body, 0, n - 1), asked
+
+    def _push(self, w: World, body: Array, force: Array, torque: Array, point: Array, given: Array) -> Change:
+        link, asked = self._link(w, body, force, torque, point)
+        numbers = w["pose"], w["pushes"], link, force, torque, point
+        pushes = with_push(self._model(w), *numbers, given == 0, jnp.asarray(False))
+        return {"pushes": jnp.where(asked, pushes, w["pushes"])}, (_refused(asked),)
+
+    def _moved(self, w: World, q: Array, v: Array, asked: Array) -> Change:
+        """After coordinates and velocities were changed by hand: whose changed wakes up."""
+        topology = self.live.model.topology
+        asked &= jnp.isfinite(q).all() & jnp.isfinite(v).all()
+        q, v = jnp.where(asked, q, w["q"]), jnp.where(asked, v, w["v"])
+        trees = trees_of(topology)
+        of_q = np.repeat(trees.of_link[:-1], np.diff(topology.q_start))
+        moved = any_of(of_q, q != w["q"], trees.n)
+        island, told = woken(topology, w["island"], w["told"], moved, v != w["v"])
+        seen = self._seen(w, places(self._model(w), q, v))
+        fresh = jnp.where(asked, 0, w["fresh"]).astype(jnp.int32)
+        changed = {"q": q, "v": v, "island": island, "told": told, "fresh": fresh, **seen}
+        return self._saved(changed), (_refused(asked),)
+
+    def _seen(self, w: World, there: Places) -> World:
+        """Poses, and velocities of centres of mass."""
+        model = self._model(w)
+        every = np.arange(model.topology.n_links)
+        turn = Quat.of_array(there.pose[:, 3:]).matrix()
+        omega, v = Vec3.of(there.velocity[:, :3]), Vec3.of(there.velocity[:, 3:])
+        v = v + omega.cross(centre(model, turn, every))
+        return {"pose": there.pose, "velocity": jnp.stack([*omega.xyz, *v.xyz], -1)}
+
+    def _saved(self, new: World) -> World:
+        """With how many bytes a save has then, and which bodies sleep."""
+        sizes, tree = (self.fields.most, self.fields.awake), trees_of(self.live.model.topology).of_link[:-1]
+        sleeps = new["island"] >= 0
+        asleep = jnp.append(sleeps, False)[tree].astype(jnp.int32)
+        return new | {"saved": jnp.where(sleeps.any(), *sizes).astype(jnp.int32), "asleep": asleep}
+
+
+def roomy(live: Live) -> Rules:
+    """A world's rules, with twice the room for contacts that it has by default, or has needed so far: an exported
+    world cannot make room."""
+    rules, given = live._stepper._rules, live._stepper._given
+    if "max_contacts" in given:
+        return rules
+    return replace(rules, max_contacts=2 * max(default_capacity(live.model.topology), rules.max_contacts or 0))
+
+
+def _of_trees(topology: Any, pushed: Array) -> Array:
+    """(T,) bool, trees with a link for which that holds (nl, 6)."""
+    trees = trees_of(topology)
+    return any_of(trees.of_link[:-1], pushed.any(1), trees.n)
+
+
+def _unit(quaternions: Array) -> Array:
+    """Whether these (n, 4) are all of length 1."""
+    return (abs(jnp.sqrt((quaternions * quaternions).sum(-1)) - 1) <= UNIT_TOLERANCE).all()
+
+
+def _refused(asked: Array) -> Array:
+    return jnp.where(asked, 0, REFUSED).astype(jnp.int32)

@@ -1,0 +1,69 @@
+"""What is done to bodies by hand between frames: pushes, and putting a body elsewhere.
+
+Programs, so that an exported world (`scenes/export/`) does the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from ...engine.algebra.rotation import Quat
+from ...engine.algebra.vec3 import Mat3, Vec3
+from ...engine.model import Model
+from ...engine.native.surface import compiled
+
+
+def centre(model: Model, turn: Mat3, link: Any) -> Vec3:
+    """From a link's origin to its centre of mass, world axes [m]."""
+    return turn @ Vec3.of(model.com[link])
+
+
+@compiled
+def with_push(
+    model: Model,
+    poses: Array,
+    wrenches: Array,
+    link: Any,
+    force: Array,
+    torque: Array,
+    point: Array,
+    at_centre: Any,
+    own: Any,
+) -> Array:
+    """Wrenches on links with a push on one of them added.
+
+    poses: (nl, 7) x y z of the origin [m], w x y z.
+    wrenches: (nl, 6) moment about each link's origin [N m] and force [N], world axes.
+    link: () which.  force: (3,) [N], torque: (3,) [N m], point: (3,) where the force acts [m].
+    at_centre: () bool, the force acts at the centre of mass, wherever the point is.
+    own: () bool, all three are in the link's axes, the point from its origin; else in the world's.
+    """
+    pose = poses[link]
+    turn, origin = Quat.of_array(pose[3:]).matrix(), Vec3.of(pose[:3])
+    F, M, p = (_either(own, turn @ x, x) for x in map(Vec3.of, (force, torque, point)))
+    arm = _either(at_centre, centre(model, turn, link), _either(own, p, p - origin))
+    M = M + arm.cross(F)
+    return wrenches.at[link].add(jnp.stack([*M.xyz, *F.xyz]))
+
+
+@compiled
+def put_there(
+    model: Model, link: Any, position: Array, quaternion: Array, linear: Array, angular: Array
+) -> tuple[Array, Array]:
+    """Coordinates (7,) and velocities (6,) of a free body.
+
+    link: () which.  position: (3,) of its origin [m].  quaternion: (4,) of about length 1.
+    linear: (3,) of its centre of mass [m/s].  angular: (3,) [rad/s], world axes both.
+    """
+    turn = Quat.of_array(quaternion).normalized()
+    w = Vec3.of(angular)
+    v = Vec3.of(linear) - w.cross(centre(model, turn.matrix(), link))
+    q = jnp.concatenate([position, jnp.stack([turn.w, turn.x, turn.y, turn.z])])
+    return q, jnp.stack([*w.xyz, *v.xyz])
+
+
+def _either(which: Any, yes: Vec3, no: Vec3) -> Vec3:
+    return Vec3(*(jnp.where(which, x, y) for x, y in zip(yes.xyz, no.xyz, strict=True)))

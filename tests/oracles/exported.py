@@ -1,0 +1,92 @@
+"""An exported world as Python sees it: its static library, linked by this machine's C compiler and called by ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from carom.scenes.export.library import export_library
+from carom.scenes.live.world import Live
+
+COMPILER = "gcc"
+
+
+def missing() -> list[str]:
+    """What this needs and is not here."""
+    return [COMPILER] if shutil.which(COMPILER) is None else []
+
+
+class World:
+    """Calls as in `carom.Live`, by numbers of bodies."""
+
+    def __init__(self, live: Live, folder: Path, name: str = "world", **keywords: Any) -> None:
+        export_library(live, folder, name=name, **keywords)
+        file = folder / f"{name}.so"
+        whole = "-Wl,--whole-archive", str(folder / f"lib{name}.a"), "-Wl,--no-whole-archive"
+        subprocess.run([COMPILER, "-shared", *whole, "-o", str(file)], check=True)
+        self._library, self._name = ctypes.CDLL(str(file)), name
+        self.dtype, topology = np.dtype(live.model.mass.dtype), live.model.topology
+        self._links, self._nv, self._most = topology.n_links, topology.nv, 16 + 8 * (topology.nq + 3 * topology.nv + 1)
+        self._make = self.function("create", ctypes.c_void_p)
+        self.world = ctypes.c_void_p(self._make())
+
+    def close(self) -> None:
+        self.function("free", None)(self.world)
+
+    def function(self, name: str, returns: Any = ctypes.c_int) -> Any:
+        found = getattr(self._library, f"{self._name}_{name}")
+        found.restype = returns
+        return found
+
+    def step(self, dt: float) -> int:
+        real = ctypes.c_double if self.dtype.itemsize == 8 else ctypes.c_float
+        return self.function("step")(self.world, real(dt))
+
+    def call(self, name: str, body: int, *vectors: Any) -> int:
+        """A function of a body and of vectors, which may be None."""
+        arrays = [None if x is None else np.asarray(x, self.dtype) for x in vectors]
+        pointers = [None if x is None else ctypes.c_void_p(x.ctypes.data) for x in arrays]
+        return self.function(name)(self.world, ctypes.c_int(body), *pointers)
+
+    def save(self) -> bytes:
+        out = ctypes.create_string_buffer(self._most)
+        size = self.function("save")(self.world, out)
+        return out.raw[:size]
+
+    def load(self, save: bytes) -> int:
+        return self.function("load")(self.world, save, len(save))
+
+    def hash(self) -> str:
+        out = ctypes.create_string_buffer(33)
+        self.function("hash", None)(self.world, out)
+        return out.value.decode()
+
+    def reset(self) -> None:
+        self.function("reset", None)(self.world)
+
+    def array(self, name: str, *shape: int, dtype: Any = None) -> np.ndarray:
+        """What a function points to."""
+        place, dtype = self.function(name, ctypes.c_void_p)(self.world), np.dtype(dtype or self.dtype)
+        size = int(np.prod(shape)) * dtype.itemsize
+        return np.frombuffer((ctypes.c_char * size).from_address(place), dtype).reshape(shape)
+
+    def contacts(self, room: int = 256) -> np.ndarray:
+        wide = f"i{self.dtype.itemsize}"
+        record = [("whole", wide, 4), ("impulse", self.dtype, 3), ("point", self.dtype, 3)]
+        record += [("normal", self.dtype, 3), ("speed", self.dtype)]
+        rows = np.zeros(room, np.dtype(record))
+        count = self.function("contacts")(self.world, ctypes.c_void_p(rows.ctypes.data), room)
+        return rows[:count]
+
+    def ray(self, origin: Any, direction: Any, most: float, moving: int = 0) -> tuple[int, np.ndarray]:
+        o, d = (np.asarray(x, self.dtype) for x in (origin, direction))
+        real = ctypes.c_double if self.dtype.itemsize == 8 else ctypes.c_float
+        wide = f"i{self.dtype.itemsize}"
+        hit = np.zeros((), np.dtype([("whole", wide, 2), ("distance", self.dtype), ("vectors", self.dtype, (2, 3))]))
+        pointers = (ctypes.c_void_p(x.ctypes.data) for x in (o, d))
+        return self.function("ray")(self.world, *pointers, real(most), moving, ctypes.c_void_p(hit.ctypes.data)), hit

@@ -66,6 +66,7 @@ _HOME = {
     "state_hash": "integrators.snapshots",
     "model_hash": "integrators.snapshots",
     "Live": "scenes.live.world",
+    "Trigger": "scenes.live.triggers",
     # ship it without Python
     "export_library": "scenes.export.library",
     "export_page": "scenes.export.page",
@@ -229,6 +230,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.joint_specs import Screw as Screw
     from .scenes.joint_specs import Spherical as Spherical
     from .scenes.joint_specs import Universal as Universal
+    from .scenes.live.triggers import Trigger as Trigger
     from .scenes.live.world import Live as Live
     from .scenes.loop_specs import Distance as Distance
     from .scenes.loop_specs import Driven as Driven

@@ -31,6 +31,7 @@ from .pool import Pool, Spares, with_spares
 from .standing import Standing
 from .stepping import Stepper
 from .touching import Bodies, Contact, contacts_of
+from .triggers import Told, Trigger, carried
 
 MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
 FREE = "floating"
@@ -89,6 +90,7 @@ class Live:
         self._questions = Questions(spec, self.model, self._bodies)
         self._mark = model_hash(self.model)
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
+        self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
         self._told: Any = None  # of the frame that `_contacts` are of
         self._contacts: Callable[[], list[Contact]] | None
@@ -125,6 +127,12 @@ class Live:
             for callback, body in tuple(self._callbacks):  # who is called may add some
                 if body in (None, contact.a, contact.b):
                     callback(contact)
+        for trigger in tuple(self._triggers):
+            came, went = trigger.found(self._within(trigger))
+            for tell, bodies in ((trigger.on_enter, came), (trigger.on_leave, went)):
+                if tell is not None:
+                    for body in bodies:
+                        tell(body)
 
     def reset(self) -> None:
         """Back to the scene's start; motors back to their targets."""
@@ -133,6 +141,7 @@ class Live:
         self.windows = 0
         self._pushes = np.zeros((self.model.topology.n_links, 6), self.model.mass.dtype)
         self._stand(self._start)
+        self._look_again()
 
     @property
     def time(self) -> float:
@@ -267,6 +276,57 @@ class Live:
         pose = placed_shape(asked, place, arguments.quaternion("quaternion", quaternion))
         return self._questions.overlaps(self.state.q, asked, pose, arguments.metres("within", within), self._now.hidden)
 
+    def add_trigger(
+        self,
+        shape: Shape,
+        position: Numbers = ORIGIN,
+        quaternion: Numbers = NO_TURN,
+        *,
+        body: str | None = None,
+        on_enter: Told | None = None,
+        on_leave: Told | None = None,
+    ) -> Trigger:
+        """A region that tells who comes in and who goes out; it stops and pushes nothing.
+
+        position, quaternion: where it is, in the world, or in the axes of a `body` that carries it.
+        on_enter, on_leave: called after `step` with the name of each body or link that came in or went out in the
+        frame, or was put there by hand before it. `load` and `reset` call nothing: so a frame that is played again
+        calls again. What flies through within one frame is not seen; ask `contacts` of something that it strikes.
+        Each shape is asked for as `overlap` is: name its kind in `probes` to have that compiled at the start.
+        """
+        asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
+        turn = arguments.quaternion("quaternion", quaternion)
+        carrier = None if body is None else arguments.one_of("body", body, self.model.topology.names)
+        told = [
+            None if x is None else arguments.function(name, x, "the name of a body")
+            for name, x in (("on_enter", on_enter), ("on_leave", on_leave))
+        ]
+        trigger = Trigger(asked, np.concatenate([place, turn]), carrier, *told)
+        trigger.found(self._within(trigger))
+        self._triggers.append(trigger)
+        return trigger
+
+    def remove_trigger(self, trigger: Trigger) -> None:
+        """It tells nothing from here on."""
+        if trigger not in self._triggers:
+            raise ValueError("remove_trigger: the world has no such trigger; give one that add_trigger returned")
+        self._triggers.remove(trigger)
+
+    def _within(self, trigger: Trigger) -> tuple[str, ...]:
+        """Who is in it now."""
+        carrier, place = trigger.body, trigger.place
+        if carrier in self._now.hidden:
+            return ()
+        where = (place[:3], place[3:]) if carrier is None else carried(place, self.pose(carrier))
+        pose = placed_shape(trigger.shape, *where)
+        found = self._questions.overlaps(self.state.q, trigger.shape, pose, 0.0, self._now.hidden)
+        return tuple(name for name in found if name != carrier and name in self.bodies)
+
+    def _look_again(self) -> None:
+        """Who is in triggers, and nobody is told."""
+        for trigger in self._triggers:
+            trigger.found(self._within(trigger))
+
     # -- taking back -----------------------------------------------------------------------------------------
 
     def save(self) -> bytes:
@@ -283,6 +343,7 @@ class Live:
         self.behind = saved.behind
         asleep = nobody.after(saved.island, saved.motors) if len(saved.island) else nobody
         self._stand(self._now.at(State(saved.q, saved.v, saved.t), asleep))
+        self._look_again()
 
     def hash(self) -> str:
         """`carom.state_hash` of the state."""

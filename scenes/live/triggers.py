@@ -1,0 +1,47 @@
+"""Triggers: regions that tell who comes in and who goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...collision.poses import Array, quaternion_product, rotation_matrix
+from ...collision.shapes import Shape
+
+Told = Callable[[str], Any]
+Inside = tuple[str, ...]
+
+
+@dataclass(eq=False)
+class Trigger:
+    """A region of a world, see `Live.add_trigger`. Nothing is stopped or pushed by it.
+
+    shape: the region.  place: (7,) its pose, in the axes of `body` where it is carried by one, else in the world.
+    on_enter, on_leave: called with a body's name, or None.
+    """
+
+    shape: Shape
+    place: Array
+    body: str | None
+    on_enter: Told | None
+    on_leave: Told | None
+    _inside: Inside = field(default=(), init=False)
+
+    @property
+    def inside(self) -> Inside:
+        """Bodies and links that are in it, wholly or in part, the deepest first. The one that carries it is not
+        among them, nor are statics."""
+        return self._inside
+
+    def found(self, inside: Inside) -> tuple[list[str], list[str]]:
+        """Who came in, and who went out, since it was looked last."""
+        came = [name for name in inside if name not in self._inside]
+        went = [name for name in self._inside if name not in inside]
+        self._inside = inside
+        return came, went
+
+
+def carried(place: Array, body: Array) -> tuple[Array, Array]:
+    """Position and quaternion in the world of what has the pose `place` (7,) in the axes of a body at `body` (7,)."""
+    return body[:3] + rotation_matrix(body[3:]) @ place[:3], quaternion_product(body[3:], place[3:])

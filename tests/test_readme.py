@@ -69,12 +69,13 @@ def test_code_of_the_tour(tmp_path: Path) -> None:
     lines, (same, recorded, touched, saved) = lines[:-4], lines[-4:]
     assert (same, recorded, touched) == ("True", "(121,) 3", "ball plane")
     assert int(saved.split()[0]) == 16 + 8 * (7 + 6 + 1)
-    names, a, frames, batch, *rest = lines
+    names, a, frames, batch, chosen, *rest = lines
     assert names == "('pendulum', 'box') (8,) (7,)"
     assert float(a.split()[1]) < 1e-12  # rnea undoes aba: what is left of the torque [N m]
     assert frames.startswith("(121, 8)")
     assert abs(float(frames.split()[-1])) < 1e-9  # energy drift over two seconds
     assert batch == "(1024, 31, 8)"
+    assert chosen == "newton poisson"
     near, (some, pieces, ring), laws, (ball, rests, lanes, step) = rest[:-10], rest[-10:-7], rest[-7:-4], rest[-4:]
     gaps = sorted((*line.split()[:2], abs(float(line.split()[2]))) for line in near)
     assert gaps == [("box", "sphere", 0.104), *[("plane", "box", 0.0)] * 4, ("plane", "sphere", 0.05)]

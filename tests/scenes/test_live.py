@@ -386,11 +386,23 @@ def test_worlds_that_cannot_be_are_refused() -> None:
         ({"dt": "x"}, "dt is 'x'; it must be a positive number of seconds"),
         ({"window": np.nan}, "window is nan; it must be a positive number of seconds"),
         ({"pool": 3}, "pool is 3; it must be a dict"),
+        ({"resting": "penalty", "window": None}, "Live: resting is 'penalty'; worlds know 'solve' alone"),
         ({"probes": [3]}, "a shape in probes is 3; it must be a shape"),
     ]
     for wrong, why in refused:
         with pytest.raises(ValueError, match=why):
             Live(scene(), warm=False, **wrong)
+
+
+def test_options_are_taken_whole() -> None:
+    """Keywords begin with what games want, options with themselves; room they leave open is that of games."""
+    options = carom.Options(max_dt=1 / 120, max_ticks=64, max_events=1024, window=1e-3)
+    worlds = [Live(scene(), warm=False, options=options), Live(scene(), warm=False, max_dt=1 / 120)]
+    worlds.append(Live(scene(), warm=False, options=carom.Options(window=1e-3), max_dt=1 / 120))
+    for world in worlds:
+        for _ in range(20):
+            world.step()
+    assert worlds[0].save() == worlds[1].save() == worlds[2].save()
 
 
 def test_a_body_may_have_the_name_of_what_asks() -> None:

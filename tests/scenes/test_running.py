@@ -49,6 +49,16 @@ def test_a_run_in_pieces_is_the_run_in_one() -> None:
     assert recorded().model_hash == whole.model_hash == carom.integrators.snapshots.model_hash(model)
 
 
+def test_options_are_recorded_by_name(tmp_path: Path) -> None:
+    options = carom.Options(law="newton", max_dt=1 / 120, max_events=64)
+    spec = bouncing_ball()
+    one = record(spec, tmp_path / "one.npz", duration=0.5, options=options, max_events=32)
+    other = record(spec, duration=0.5, law="newton", max_dt=1 / 120, max_events=32)
+    same_run(one, other)
+    kept = read_recording(tmp_path / "one.npz").keywords
+    assert kept == {**vars(options), "max_events": 32, "duration": 0.5}
+
+
 def test_progress_is_told_and_the_file_is_the_run(tmp_path: Path) -> None:
     told: list[Progress] = []
     run = record(bouncing_ball(), tmp_path / "a.npz", title="ball", progress=told.append, **KEYWORDS)

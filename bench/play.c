@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
             case 2: for (int k = 0; k < 3; k++) f[k] /= 20; code = W(apply_torque)(world, body, f); break;
             case 3: code = W(apply_impulse)(world, body, f, NULL); break;
             case 4: code = W(apply_impulse)(world, body, f, p); break;
-            case 5: W(motors)(world)[below(W(dofs))] = uniform(); break;
+            case 5: W(motors)(world)[below(W(dofs))] = uniform() / 1000; break; /* free bodies obey as well */
             case 6: p[2] += 1; code = W(put)(world, body, p, q, f, NULL); code = code == 1000 ? 0 : code; break;
             case 7: CHECK(W(apply_force)(world, W(bodies), f, NULL) == 1000); break;
             case 8: CHECK(W(apply_impulse)(world, -1, f, p) == 1000); break;

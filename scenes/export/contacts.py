@@ -49,12 +49,14 @@ def contacts_of(live: Live, kinds: Kinds, pair: Array, touching: Array) -> tuple
     links = np.array([[number.get(name, -1) for name in couple] for couple in couples], np.int32)
     real, known = pair >= 0, jnp.maximum(pair, 0)
     couple = jnp.where(real, jnp.asarray(couple_of.astype(np.int32))[known], n)
-    sign = jnp.asarray(side.astype(dtype))[known][:, None]
-    impulse, point, normal, speed = jnp.split(touching, (3, 6, 9), 1)
-    weight = abs((impulse * normal).sum(1, keepdims=True)) + LEAST
-    terms = jnp.concatenate([sign * impulse, weight * point, sign * weight * normal, weight], 1)
-    sums = jnp.zeros((n + 1, 10), dtype).at[couple].add(jnp.where(real[:, None], terms, 0))[:-1]
-    fastest = jnp.zeros(n + 1, dtype).at[couple].max(speed[:, 0])[:-1]
+    sign = jnp.asarray(side.astype(dtype))[known]
+    # column by column: the places of a whole row's numbers would be a table of half a megabyte
+    impulse, point, normal = ([touching[:, 3 * k + j] for j in range(3)] for k in range(3))
+    weight = abs(sum(x * y for x, y in zip(impulse, normal, strict=True))) + LEAST
+    terms = [sign * x for x in impulse] + [weight * x for x in point] + [sign * weight * x for x in normal] + [weight]
+    columns = [jnp.zeros(n + 1, dtype).at[couple].add(jnp.where(real, x, 0))[:-1] for x in terms]
+    sums, speed = jnp.stack(columns, 1), touching[:, 9]
+    fastest = jnp.zeros(n + 1, dtype).at[couple].max(speed)[:-1]
     ends = np.cumsum((0, *kinds))
     met = [jnp.zeros(n + 1, jnp.int32).at[couple[a:b]].add(1)[:-1] for a, b in itertools.pairwise(ends)]
     before, after = met[BEFORE] > 0, met[AFTER] > 0

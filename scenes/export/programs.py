@@ -189,6 +189,7 @@ class Programs:
         link, asked = self._link(w, body, force, torque, point)
         numbers = w["pose"], w["pushes"], link, force, torque, point
         pushes = with_push(self._model(w), *numbers, given == 0, jnp.asarray(False))
+        asked &= jnp.isfinite(pushes).all()
         return {"pushes": jnp.where(asked, pushes, w["pushes"])}, (_refused(asked),)
 
     def _moved(self, w: World, q: Array, v: Array, asked: Array) -> Change:

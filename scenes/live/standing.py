@@ -62,10 +62,15 @@ class Standing:
         old: Any = self.state
         with np.errstate(over="ignore"):
             q, v, t = (a if b is None else np.asarray(b, a.dtype) for a, b in ((old.q, q), (old.v, v), (old.t, t)))
-        if not (np.isfinite(q).all() and np.isfinite(v).all()):
-            raise ValueError(f"that would leave the world with numbers that {q.dtype} cannot hold; it is as it was")
+        self._held(q, v)
         new = State(q, v, t)
         return Standing(self.model, self.spares, new, self.asleep.moved(old, new))
+
+    def _held(self, *numbers: Array) -> None:
+        """Raise ValueError where the world's dtype cannot hold them."""
+        if not all(np.isfinite(x).all() for x in numbers):
+            dtype = self.state.q.dtype
+            raise ValueError(f"that would leave the world with numbers that {dtype} cannot hold; it is as it was")
 
     def at(self, state: State, asleep: Asleep, places: Places | None = None) -> Standing:
         """In another state; where nothing but the time changed, what was worked out of it is kept.
@@ -126,7 +131,9 @@ class Standing:
         dtype = self.state.q.dtype
         pose, given, f, m, p = (np.asarray(x, dtype) for x in (self.places.pose, wrenches, force, torque, where))
         which = np.int32(link), np.bool_(at_centre), np.bool_(own)
-        return np.array(with_push(self.model, pose, given, which[0], f, m, p, *which[1:]))
+        made = np.array(with_push(self.model, pose, given, which[0], f, m, p, *which[1:]))
+        self._held(made)
+        return made
 
     def put(self, body: str, position: Numbers, turn: Numbers, linear: Numbers, angular: Numbers) -> Standing:
         """With a free body there, its centre of mass moving like that [m/s, rad/s]; spare ones too."""

@@ -188,7 +188,8 @@ SLOW = (
     r"test_a_frame_takes_no_more_ticks_than_allowed|test_a_disc_goes_round_on_its_edge|test_pairs_take_the_smaller",
     r"test_lanes_in_blocks_are_the_same_alone|test_schemes.py::test_(order\[exact|lie_midpoint_runs|long_energy)",
 )  # fmt: skip
-TOGETHER = ("test_gradients.py", "test_pool_break.py")  # slow tests that share a program
+# slow tests that share a program, a library or a page
+TOGETHER = ("test_gradients.py", "test_pool_break.py", "test_export.py", "test_export_page.py")
 PAIR = re.compile(r".*/test_narrow_(?:gaps|laws)\.py::\w+\[([a-z]+-[a-z]+)\b.*\]")
 
 

@@ -201,22 +201,21 @@ class _Reader:
         return self.data[self.at - size : self.at]
 
     def unsigned(self) -> int:
-        made = shift = 0
-        while True:
-            x = self.byte()
-            made |= (x & 127) << shift
-            shift += 7
-            if x < 128:
-                return made
+        return self._leb128()[0]
 
     def signed(self) -> int:
-        made = shift = 0
+        made, bits = self._leb128()
+        return made - (made >> (bits - 1) << bits)
+
+    def _leb128(self) -> tuple[int, int]:
+        """A number, and in how many bits it was written."""
+        made = bits = 0
         while True:
             x = self.byte()
-            made |= (x & 127) << shift
-            shift += 7
+            made |= (x & 127) << bits
+            bits += 7
             if x < 128:
-                return made - (1 << shift) * (x >= 64)
+                return made, bits
 
     def name(self) -> str:
         return self.bytes(self.unsigned()).decode()

@@ -24,7 +24,7 @@ from ..show.page import Block, as_json, drawn, filled, moved, packed_bytes, scri
 from .contacts import REALS, WHOLES
 from .library import Exported, live_of
 
-DRAWING = ("math", "shaders", "renderer", "scene", "camera", "stage")  # of a recording's page
+DRAWING = ("math", "page", "shaders", "renderer", "scene", "camera", "stage")  # of a recording's page
 OWN = ("world", "game", "start")
 NAME = "world"
 

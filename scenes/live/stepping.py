@@ -143,18 +143,8 @@ class Stepper:
 
 
 @native
-def _advance(
-    static: Any,
-    given: Packed | Model,
-    state: State,
-    island: Any,
-    quiet: Any,
-    wrenches: Any,
-    motors: Any,
-    dt: Any,
-    *bounds: Any,
-) -> Joined:
-    return joined(advanced(static, unpacked(given), state, island, quiet, wrenches, motors, dt, *bounds))
+def _advance(static: Any, given: Packed | Model, *others: Any) -> Joined:
+    return joined(advanced(static, unpacked(given), *others))
 
 
 def advanced(

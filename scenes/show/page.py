@@ -29,7 +29,7 @@ from .planes import Patch, patches, with_patches
 LANES = 16  # of a batch, that a page holds
 POSES = 400_000  # links times frames times lanes; of longer runs every n-th frame is taken
 IMPACTS = 20_000
-SCRIPTS = ("math", "shaders", "renderer", "scene", "camera", "stage", "panel", "player", "main")
+SCRIPTS = ("math", "page", "shaders", "renderer", "scene", "camera", "stage", "panel", "player", "main")
 QUATERNION = 32767
 
 

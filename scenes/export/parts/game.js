@@ -1,6 +1,5 @@
 // The game: time, mouse, keys and controls. While it stands still, the address holds the world: copy it to share it.
 
-const $ = (id) => document.getElementById(id);
 const STIFF = 12;      // [1/s] how fast what is dragged follows, critically damped
 const BLOW = 2;        // [m/s] that a blow adds
 const BEHIND = 4;      // frames that one turn of the browser's clock plays at most

@@ -38,19 +38,11 @@ async function main() {
   window.game = game;
   let before = performance.now();
 
-  function resize() {
-    const ratio = Math.min(devicePixelRatio || 1, 2);
-    const [width, height] = [Math.round(canvas.clientWidth * ratio), Math.round(canvas.clientHeight * ratio)];
-    if (canvas.width === width && canvas.height === height) return;
-    Object.assign(canvas, { width, height });
-    game.dirty = true;
-  }
-
   function frame(now) {
     requestAnimationFrame(frame);
     game.tick(clamp((now - before) / 1000, 0, 0.1));
     before = now;
-    resize();
+    if (fitted(canvas)) game.dirty = true;
     if (!game.dirty) return;
     game.dirty = false;
     renderer.draw(stage.picture(world.t, game.options, camera));
@@ -59,12 +51,4 @@ async function main() {
   requestAnimationFrame(frame);
 }
 
-function trouble(error) {
-  $("trouble").hidden = false;
-  $("trouble").textContent = `The page cannot be shown: ${error.message || error}`;
-  document.documentElement.dataset.error = String(error.message || error);
-}
-
-addEventListener("error", (e) => trouble(e.error || e.message));
-addEventListener("unhandledrejection", (e) => trouble(e.reason));
 main().catch(trouble);

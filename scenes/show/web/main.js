@@ -19,14 +19,6 @@ async function main() {
     followed = at && { at, key };
   }
 
-  function resize() {
-    const ratio = Math.min(devicePixelRatio || 1, 2);
-    const [width, height] = [Math.round(canvas.clientWidth * ratio), Math.round(canvas.clientHeight * ratio)];
-    if (canvas.width === width && canvas.height === height) return;
-    Object.assign(canvas, { width, height });
-    player.dirty = true;
-  }
-
   function label(view) {
     const shown = player.options.mode === "grid" ? stage.lanesShown(player.options) : [];
     $("labels").replaceChildren(...shown.map((lane) => {
@@ -43,7 +35,7 @@ async function main() {
     requestAnimationFrame(frame);
     player.tick(clamp((now - before) / 1000, 0, 0.1)); // the clocks of a frame and of a page may differ
     before = now;
-    resize();
+    if (fitted(canvas)) player.dirty = true;
     if (!player.dirty) return;
     player.dirty = false;
     follow();
@@ -58,12 +50,4 @@ async function main() {
   requestAnimationFrame(frame);
 }
 
-function trouble(error) {
-  $("trouble").hidden = false;
-  $("trouble").textContent = `The page cannot be shown: ${error.message || error}`;
-  document.documentElement.dataset.error = String(error.message || error);
-}
-
-addEventListener("error", (e) => trouble(e.error || e.message));
-addEventListener("unhandledrejection", (e) => trouble(e.reason));
 main().catch(trouble);

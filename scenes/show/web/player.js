@@ -1,7 +1,6 @@
 // Time, choices, and the controls for them. All of it is in one object of options, which the address can hold too.
 
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
-const $ = (id) => document.getElementById(id);
 
 class Player {
   constructor(scene, stage, camera) {

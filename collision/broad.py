@@ -21,7 +21,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from ..engine.algebra.fence import available
+from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import WORD, pack
 from ..engine.rows import take
@@ -127,7 +127,7 @@ def plan_pairs(
     """A plan from a table of pairs (np, 2), smaller shape first; way: for every group, whatever its size."""
     if max_pairs is not None and max_pairs < 1:
         raise ValueError(f"max_pairs is {max_pairs}; it must be positive: leave it out for the default")
-    names, most = sorted(set(kinds)), IN_MACHINE_CODE if available() else CELLS_ABOVE
+    names, most = sorted(set(kinds)), IN_MACHINE_CODE if lane_programs() else CELLS_ABOVE
     kind = np.array([names.index(k) for k in kinds], int)
     moving = np.array(links, int) >= 0
     order = np.lexsort((pairs[:, 1], pairs[:, 0])).astype(np.int32)

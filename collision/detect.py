@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..engine.algebra.fence import available
+from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import in_front, up_to_the_last
 from ..engine.forest import Forest
@@ -70,7 +70,7 @@ def _by_fcl(model: Model, q: Array, margin: float | None) -> Proximities:
 
 @functools.partial(jax.jit, static_argnames=("max_pairs",))
 def _on_device(model: Model, q: Array, margin: Any, max_pairs: int | None) -> Proximities:
-    if not available():
+    if not lane_programs():
         return _proximities(max_pairs, model, q, margin)
     near = functools.partial(_lane, max_pairs)
     leaves, tree = jax.tree.flatten((model, q, margin))

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..engine.algebra.fence import available, settled
+from ..engine.algebra.fence import lane_programs, settled
 from ..engine.algebra.spatial import Transform
 from .geometry.near import Near, select
 from .geometry.solid import Solid
@@ -149,7 +149,7 @@ def _in_tiles(run: Run, a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     """The kernel over some hundred pairs at a time, on a CPU: what they need stays in its cache (twice as fast)."""
     *front, lanes = X.p.x.shape
     tile = max(SMALLEST, TILE // math.prod(front))
-    if not available() or lanes < 2 * tile:
+    if not lane_programs() or lanes < 2 * tile:
         return run(a, b, X)
     leaves, tree = jax.tree.flatten((a, b, X))
     of_lanes = [x.shape[-1:] == (lanes,) for x in leaves]

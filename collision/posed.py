@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from ..engine.algebra.fence import available
+from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.spatial import Transform
 from ..engine.algebra.vec3 import Vec3, pytree
@@ -94,7 +94,7 @@ def found(shapes: Shapes, kind: str, index: Array) -> Some:
     place = np.zeros(len(shapes.topology.shape_kinds), np.int32)
     place[list(every)] = np.arange(len(every))
     own = jnp.asarray(place)[index]
-    if kind == "hull" and available():
+    if kind == "hull" and lane_programs():
         return Some(_hulls(shapes, every, own), jax.tree.map(lambda x: jnp.take_along_axis(x, index, 0), shapes.pose))
 
     def pick(x: Array) -> Array:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..engine.algebra.bounded import loop
-from ..engine.algebra.fence import available
+from ..engine.algebra.fence import lane_programs
 
 FEW = 16  # rows up to which comparing with each is cheaper than a scatter
 
@@ -36,7 +36,7 @@ def summed(x: Array, index: Array, n: int, real: Array | None = None) -> Array:
     if n <= FEW:
         return jnp.stack([jnp.where(index == i, x, 0).sum(0) for i in range(n)])
     none = jnp.zeros((n, *x.shape[1:]), x.dtype)
-    if available():
+    if lane_programs():
         if real is None:
             return jax.lax.fori_loop(0, len(x), lambda k, sums: _plus(sums, x[k], index[k]), none)
         number = jnp.arange(1, len(x) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (real.ndim - 1))

@@ -12,7 +12,7 @@ from jax import Array
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
-from ..engine.algebra.fence import available
+from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.native.primitive import native
 from .laws.table import alike, law_named, reversible_impulse
@@ -134,7 +134,7 @@ def _in_tiles(some: Any, numbers: tuple[Array, ...]) -> Any:
     """Where XLA compiles it, on a CPU."""
     shape = numbers[0].shape
     lanes = numbers[0].size
-    if not available() or lanes < 2 * TILE:
+    if not lane_programs() or lanes < 2 * TILE:
         return some(numbers)
     count = -(-lanes // TILE)
 

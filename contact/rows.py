@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from ..engine.algebra.bounded import of_the_first
-from ..engine.algebra.fence import available, settled
+from ..engine.algebra.fence import lane_programs, settled
 from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
 from ..engine.closures.blocks import inverse_inertias
@@ -144,7 +144,7 @@ def _real(rows: Rows) -> Array:
 
 def _few(J: Array) -> int:
     """So many rows like these are not counted first."""
-    return VECTOR // J.dtype.itemsize if available() else NUMBERS // math.prod(J.shape[1:3])
+    return VECTOR // J.dtype.itemsize if lane_programs() else NUMBERS // math.prod(J.shape[1:3])
 
 
 def of_its_trees(rows: Rows, x: Array) -> Array:

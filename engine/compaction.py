@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from .algebra.bounded import of_the_first
-from .algebra.fence import available
+from .algebra.fence import lane_programs
 
 VECTOR = 64  # bytes: so many numbers at a time are looked at
 WORD = 32  # bits
@@ -22,7 +22,7 @@ def in_front(mask: Array, room: int) -> tuple[Array, Array]:
     In one pass where each lane has a program of its own. Else by binary search in the running count: no sort, around
     which a loop would not compile to one function.
     """
-    if available() and mask.size == len(mask):
+    if lane_programs() and mask.size == len(mask):
         flat = mask.reshape(-1)
         rows, count = bit_by_bit(pack(flat), room)
         rows, real = jnp.minimum(rows, len(flat) - 1), jnp.arange(room, dtype=jnp.int32) < count

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from ..engine import results
-from ..engine.algebra.fence import available
+from ..engine.algebra.fence import lane_programs
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, packed, traced, unpacked
@@ -81,13 +81,13 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
     if given and not model.topology.pairs and not rules.limits and not rules.report:
         alone = not (traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, rows))))
         steps = max(1, math.ceil(dt / max_dt - 1e-9))
-        handed = model if lanes_of(model) or not available() else packed(model)
+        handed = model if lanes_of(model) or not lane_programs() else packed(model)
         room, seen = (), {}
         after, code = _flown((rules.scheme, functions, steps, alone), handed, state, frames, rows)
     else:
         most = max(TICKS, math.ceil(TICKS * 60 * dt)) if given and max_ticks is None else max_ticks or 100 * TICKS
         bounds = longest, number(most, np.int32), *(() if window is None else (number(window, dtype),))
-        numbers = packed(model) if available() else model, state, frames, rows, *bounds
+        numbers = packed(model) if lane_programs() else model, state, frames, rows, *bounds
 
         def some(rules: Rules, _: int, lanes: Any) -> Advanced:
             return _advanced(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
@@ -122,7 +122,7 @@ def _advanced(
         return ended(run_lane((rules, functions), model, state, told, opened(record), frames, *bounds))
 
     record = Record.new(state, 1, 0, width(rules.report, topology))
-    if available():
+    if lane_programs():
         return over_lanes(native, model, state, rows, record)
     longest, most, *windows = bounds
     window = windows[0] if windows else None
@@ -134,7 +134,7 @@ def _advanced(
 def _flown(static: Any, model: Packed | Model, state: State, frames: Frames, rows: Any) -> tuple[State, Array]:
     """Where nothing can touch."""
     scheme, functions, substeps, alone = static
-    if functions == Drive() and available():
+    if functions == Drive() and lane_programs():
         after, _ = flown((scheme, 1, substeps, alone), model, state, frames, rows)
     else:
         after, _ = run_free(scheme, unpacked(model), state, frames, 1, told_by(rows, functions), substeps)

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..engine.algebra.fence import available
+from ..engine.algebra.fence import lane_programs
 from ..engine.model import Model
 from ..engine.packed import Packed
 from ..engine.state import State
@@ -40,7 +40,7 @@ def over_lanes(run: Callable[..., Any], model: Packed | Model, state: State, row
 
 def one_by_one(run: Callable[..., Any], model: Model, state: State, rows: Drive) -> Any:
     """`over_lanes` where run is no program of its own, but part of XLA's."""
-    if not state.t.ndim or not available():
+    if not state.t.ndim or not lane_programs():
         return run(model, state, rows)
     arrays, tree = jax.tree.flatten((model, state, rows))
     axes = jax.tree.leaves(lane_axes(model, state, rows))

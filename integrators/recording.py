@@ -16,7 +16,7 @@ from jax import Array
 
 from ..contact.contacts import Contacts
 from ..contact.events import Impacts, contact_events
-from ..engine.algebra.fence import available
+from ..engine.algebra.fence import lane_programs
 from ..engine.state import State
 from ..engine.topology import Topology
 
@@ -188,7 +188,7 @@ def put(rows: Array, at: Array, row: Array, room: Array) -> Array:
             new = jnp.where(at[i] < room, row[i].astype(rows.dtype), old[0])
             rows = jax.lax.dynamic_update_slice(rows, new[None], place)
         return rows
-    if at.ndim and not available():
+    if at.ndim and not lane_programs():
         return rows.at[jnp.arange(len(at)), at].set(row.astype(rows.dtype), mode="drop")
 
     def one(rows: Array, lane: tuple[Array, ...], at: Array, row: Array) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from ..engine import results
-from ..engine.algebra.fence import available
+from ..engine.algebra.fence import lane_programs
 from ..engine.display import Row, count, lanes_text, numbers, shown, values
 from ..engine.forest import Forest
 from ..engine.model import Model
@@ -183,7 +183,7 @@ def rollout(
         )
         program, static, bounds = _without_contacts, (orders.functions, len(times), substeps, alone), ()
     contacts = program is _with_contacts
-    handed = packed(model) if available() and (contacts or not lanes_of(model)) else model
+    handed = packed(model) if lane_programs() and (contacts or not lanes_of(model)) else model
     numbers = (handed, state, frames, orders.rows, *bounds)
     new = _nothing()  # a control function may hold numbers of the program around it, though no argument is one
     inside_jit = any(isinstance(x, jax.core.Tracer) for x in (new, *jax.tree.leaves(numbers)))
@@ -248,7 +248,7 @@ def _with_contacts(
         told, back = told_by(rows, functions), turns is not None
         return run(rules, model, state, frames, max_dt, told, record, most, back, window=window)
 
-    if turns is None and available():
+    if turns is None and lane_programs():
         ran = over_lanes(native, model, state, rows, record)
     else:
         ran = one_by_one(reversible, unpacked(model), state, rows)
@@ -270,7 +270,7 @@ def _without_contacts(
     static: tuple[Any, ...], model: Packed | Model, state: State, frames: Frames, rows: Drive
 ) -> Rollout:
     rules, _, functions, slots, substeps, alone = static
-    if functions == Drive() and available():
+    if functions == Drive() and lane_programs():
         final, (t, q, v) = flown((rules.scheme, slots - 1, substeps, alone), model, state, frames, rows)
     else:
         told = told_by(rows, functions)

@@ -13,7 +13,7 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from ..engine.algebra import bounded
-from ..engine.algebra.fence import available
+from ..engine.algebra.fence import lane_programs
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open, OpenRecord
 from ..engine.native.primitive import differentiated, native
@@ -95,7 +95,7 @@ def run(
         return turns + 1, *after
 
     def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
-        return one(0, carry) if available() else jax.lax.fori_loop(0, TICKS_A_TURN, one, carry)
+        return one(0, carry) if lane_programs() else jax.lax.fori_loop(0, TICKS_A_TURN, one, carry)
 
     start = (jnp.int32(0), first, record)
     if reverse:

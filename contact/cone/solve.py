@@ -24,7 +24,7 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from ...engine.algebra.bounded import filled
-from ...engine.algebra.fence import available
+from ...engine.algebra.fence import lane_programs
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import OK, SOLVER_UNFINISHED
 from ..rows import Rows
@@ -96,7 +96,7 @@ def solve_cone(
     first: Any = lambda x: jnp.moveaxis(x.reshape(*x.shape[: x.ndim - len(batch)], math.prod(batch)), -1, 0)  # noqa: E731
     lanes = jax.tree.map(first, arguments)
     one = lambda lane: _searched(tolerance, max_turns, *lane)  # noqa: E731
-    solved = jax.lax.map(one, lanes) if available() else jax.vmap(one)(lanes)
+    solved = jax.lax.map(one, lanes) if lane_programs() else jax.vmap(one)(lanes)
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1).reshape(*x.shape[1:], *batch), solved)
 
 

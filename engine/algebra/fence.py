@@ -6,16 +6,19 @@ every level: four links 7 us, six links 3.4 ms, seven 248 ms. `optimization_barr
 fusion there. A call that is not inlined is not fused across, and it survives vmap, jvp, grad, scan
 and while. One fence a stage is enough.
 
-Elsewhere (GPU, TPU) it changes nothing: fusion there keeps shared values in registers.
+Elsewhere (GPU, TPU) XLA is told nothing: fusion there keeps shared values in registers. Where lanes have programs of
+their own, fences stay in the jaxpr on a GPU as on a CPU, that both make theirs of one and the same.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 from collections.abc import Callable
 from typing import TypeVar
 
 import jax
+import jax.extend
 
 try:
     from jax.experimental.xla_metadata import set_xla_metadata
@@ -37,8 +40,10 @@ def fence(stage: F) -> F:
 
     @functools.wraps(stage)
     def call(*args):
-        if not available():
+        if not lane_programs():
             return stage(*args)
+        if jax.default_backend() != "cpu":
+            return compiled(*args)
         with set_xla_metadata(inlineable="false"):  # type: ignore[misc]
             return compiled(*args)
 
@@ -52,14 +57,22 @@ def settled(x: T) -> T:
     products and sums where it can). Where a decision hangs on it, the sign of a number that is nearly zero, two
     components of one vector could decide differently. Pass what a decision is made from through here.
     """
-    return _once(x) if available() else jax.lax.optimization_barrier(x)
+    return _once(x) if lane_programs() else jax.lax.optimization_barrier(x)
 
 
 @fence
 def _once(x):
-    return x
+    return jax.lax.optimization_barrier(x)
 
 
-def available() -> bool:
-    """Whether there is a compiler here that needs to be told."""
-    return set_xla_metadata is not None and jax.default_backend() == "cpu"
+def lane_programs() -> bool:
+    """Whether each lane has a program of its own here (`engine/native/`): machine code on a CPU, a kernel on NVIDIA's
+    GPUs. Elsewhere XLA's programs take all lanes in step."""
+    backend = jax.default_backend()
+    return set_xla_metadata is not None and (backend == "cpu" or (backend == "gpu" and _kernels()))
+
+
+@functools.cache
+def _kernels() -> bool:
+    nvidia = "cuda" in jax.extend.backend.get_backend().platform_version
+    return nvidia and importlib.util.find_spec("llvmlite") is not None

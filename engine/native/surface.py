@@ -17,6 +17,7 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
+from ..algebra.fence import lane_programs
 from ..model import Model
 from ..packed import Packed, lanes_of, packed, traced, unpacked
 from .primitive import VECTOR, native
@@ -85,7 +86,7 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(model: Model, *arrays: Any) -> Any:
-        if _traced(arrays) or traced(model) or jax.default_backend() != "cpu":
+        if _traced(arrays) or traced(model) or not lane_programs():
             return plain(model, *arrays)
         try:
             return in_blocks(_handed(model), *arrays)

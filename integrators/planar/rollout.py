@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from ...engine import results
-from ...engine.algebra.fence import available
+from ...engine.algebra.fence import lane_programs
 from ...engine.display import Row, count, lanes_text, numbers, shown, values
 from ...engine.native.open_arrays import Open, OpenRecord
 from ...engine.native.primitive import VECTOR, native
@@ -144,7 +144,7 @@ def _run(
     max_ticks: Array,
 ) -> ChainRollout:
     record = new_record(state, slots, max_events)
-    if available():
+    if lane_programs():
         ran = _over_lanes((rules, function), model, state, told, record, frames, bounds, max_ticks)
     else:
         ran = run_chain(rules, function, model, state, told, record, frames, bounds, max_ticks)
@@ -277,7 +277,7 @@ def driven(rows: Rows, model: Chain, lane: Lane, function: Any, told: ChainDrive
                 picked[name] = jax.lax.dynamic_index_in_dim(x, frame - 1, keepdims=False)
                 continue
             of_lane, own = x.ndim == 1 + lane.t.ndim + axes, x.shape[-axes:]
-            if available():  # of a block: x may be longer than is known
+            if lane_programs():  # of a block: x may be longer than is known
                 rest = [jnp.int32(0)] * axes
                 at = [
                     (frame[i] - 1, jnp.int32(i), *rest) if of_lane else (frame[i] - 1, *rest) for i in range(len(frame))

@@ -28,7 +28,7 @@ def how(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "side by side":
             for module in (lane_map, recording, rollout):
-                patch.setattr(module, "available", lambda: False)
+                patch.setattr(module, "lane_programs", lambda: False)
             compiled: Any = rollout._with_contacts
             program = jax.jit(compiled.__wrapped__, static_argnums=0)
             patch.setattr(rollout, "_with_contacts", program)

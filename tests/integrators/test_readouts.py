@@ -208,7 +208,7 @@ def test_lanes_side_by_side_report_the_same(monkeypatch):
     names = (*EVERYTHING, "sensors")
     own = carom.rollout(model, lanes, duration=0.2, frame_dt=DT, report=names)
     for module in (lane_map, recording, rollout):
-        monkeypatch.setattr(module, "available", lambda: False)
+        monkeypatch.setattr(module, "lane_programs", lambda: False)
     compiled: Any = rollout._with_contacts
     monkeypatch.setattr(rollout, "_with_contacts", jax.jit(compiled.__wrapped__, static_argnums=0))
     xla = carom.rollout(model, lanes, duration=0.2, frame_dt=DT, report=names)

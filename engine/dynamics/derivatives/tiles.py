@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...algebra.fence import available
+from ...algebra.fence import lane_programs
 from ...forest import Forest
 from ...model import Model
 
@@ -25,7 +25,7 @@ def in_tiles(function: Callable[..., T], model: Model, *arrays: Array) -> T:
     lanes = arrays[0].shape[0] if arrays[0].ndim > 1 else 0
     tile = 1 << max(4, (SIZE // max(nv, 1)).bit_length() - 1)
     alike = all(x.ndim == 2 and x.shape[0] == lanes for x in arrays) and lanes > 2 * tile
-    if not (available() and alike) or Forest.of(model, q=arrays[0][0]).batch:
+    if not (lane_programs() and alike) or Forest.of(model, q=arrays[0][0]).batch:
         return function(model, *arrays)
     whole = lanes - lanes % tile
     pieces = [x[:whole].reshape(-1, tile, x.shape[1]) for x in arrays]

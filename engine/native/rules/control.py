@@ -82,8 +82,9 @@ def _side_by_side(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Val
 @rule("scan")
 def _scan(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     p = equation.params
-    n, m, length = p["num_consts"], p["num_consts"] + p["num_carry"], p["length"]
-    outs = [x.aval for x in equation.outvars[p["num_carry"] :]]
+    (n, carried), length = _of_scan(p), p["length"]
+    m = n + carried
+    outs = [x.aval for x in equation.outvars[carried:]]
     none = graph.const(np.zeros((), np.int32))
     if length == 0:
         return [*ins[n:m], *(graph.const(np.zeros(0, x.dtype)) for x in outs)]
@@ -108,6 +109,14 @@ def _scan(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     # what is written row by row is not set before
     empty = [graph.node("empty", ()).result(size_of(x), type_of(x.dtype)) for x in outs]
     return loop(graph, [none, *ins[n:m], *empty], test, body, length)[1:]
+
+
+def _of_scan(params: Any) -> tuple[int, int]:
+    """How many of a scan's operands are constants, and how many it carries; jax 0.11 has them as trees."""
+    if "ft_in" not in params:
+        return params["num_consts"], params["num_carry"]
+    constants, carried, _ = params["ft_in"].unpack()
+    return len(constants), len(carried)
 
 
 @rule("cond")

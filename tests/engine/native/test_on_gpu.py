@@ -1,4 +1,4 @@
-"""What is traced where a GPU is jax's device: the programs that a CPU has, for their kernels are what the tests prove."""
+"""What is traced where a GPU is jax's device: the programs that a CPU has, whose kernels the other tests prove."""
 
 import jax
 import pytest
@@ -46,4 +46,5 @@ def test_a_gpu_is_given_the_programs_of_a_cpu(name, monkeypatch):
     monkeypatch.setattr(fence, "_kernels", lambda: True)
     there = programs(*RUNS[name])
     jax.clear_caches()
-    assert all(here) and here == there
+    assert all(here)
+    assert here == there

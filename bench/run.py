@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 ROUNDS = {
     "start": 1, "dynamics": 15, "derivatives": 9, "collision": 7, "contact": 5, "step": 3, "live": 1, "planar": 60,
@@ -66,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--files", nargs="*", default=[], metavar="PATH", help="kernels, gpu: scenes of files, too")
     parser.add_argument(
-        "--duration", type=float, help="step, bits, gpu: simulated seconds (default 1 to 3, by scene; 5; 1)"
+        "--duration", type=float, help="step, bits, gpu: simulated seconds (default 1 to 3, by scene; 5; 0.5)"
     )
     parser.add_argument("--no-peers", action="store_true", help="start, step: Carom alone")
     parser.add_argument(
@@ -75,6 +76,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--profile", action="store_true", help="step: where the time of a tick goes")
     parser.add_argument("--plot", metavar="PATH", help="planar, scale: draw time over size, .svg or .png")
     parser.add_argument("--cores", type=int, help="dynamics: run on so many cores, Pinocchio too (default all)")
+    parser.add_argument("--sizes", type=int, nargs="*", help="gpu: lanes (default 1024 8192 65536)")
+    folder = "gpu: kernels for sm_90 and the CPU's answers, made ahead without a GPU; and where they were put"
+    parser.add_argument("--prepare", type=Path, metavar="FOLDER", help=folder)
+    parser.add_argument("--prepared", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
+    parser.add_argument("--alone", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 1 to 60, by suite)")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="gpu: without peers")
     options = parser.parse_args(arguments)
@@ -95,7 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("CAROM_CACHE", "off")  # and so is code of our own
     if options.suite in ("kernels", "gpu"):
         jax.config.update("jax_enable_x64", options.dtype == "f64")
-    if options.device == "cpu" and options.suite != "gpu":
+    if options.device == "cpu" and (options.suite != "gpu" or options.prepare):
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", 1 if options.suite in SINGLE else 2)
     if options.suite == "start":
@@ -122,12 +128,7 @@ def main(arguments: list[str] | None = None) -> int:
         scenes = [name for name in export.SCENES if options.scene in name]
         return export.suite(scenes, options.dtype or "f32", options.checked)
     if options.suite in ("kernels", "gpu"):
-        from . import gpu
-
-        scenes = [name for name in gpu.SCENES if options.scene in name] + options.files
-        if options.suite == "kernels":
-            return gpu.kernels(scenes)
-        return gpu.suite(scenes, (options.lanes,) if options.lanes else gpu.LANES, options.duration or 1.0)
+        return _gpu(options)
     if options.suite == "planar":
         from . import planar
 
@@ -161,6 +162,23 @@ def main(arguments: list[str] | None = None) -> int:
     from . import dynamics
 
     return dynamics.cpu(lanes, rounds, options.only)
+
+
+def _gpu(options: argparse.Namespace) -> int:
+    from . import gpu, kernels, prepared
+    from .gpu_cases import SCENES
+
+    scenes = [name for name in SCENES if options.scene in name] + options.files
+    if options.suite == "kernels":
+        return kernels.suite(scenes)
+    seconds = options.duration or 0.5
+    if options.prepare:
+        return prepared.prepare(scenes, seconds, options.prepare)
+    sizes = tuple(options.sizes or gpu.LANES)
+    if options.alone:
+        return gpu.alone(options.alone, sizes, seconds, options.prepared)
+    more = ["--dtype", options.dtype] if options.dtype else []
+    return gpu.suite(scenes, sizes, seconds, options.prepared, more)
 
 
 def _step(options: argparse.Namespace, rounds: int) -> int:

@@ -101,7 +101,7 @@ class Case:
 
     def torques(self) -> Numbers:
         """(frames - 1, nv) of what its file gives motors for, in what they give at most [N m, N]."""
-        effort = np.asarray(self.compiled(jnp.float64)[0].motor_effort)
+        effort = np.asarray(self.compiled(jnp.zeros(()).dtype)[0].motor_effort, np.float64)
         draws = np.random.default_rng(7).uniform(-1, 1, (round(self.duration / self.frame), len(effort)))
         return draws * np.where(np.isfinite(effort), effort, 0)
 

@@ -1,30 +1,95 @@
-"""What `python -m bench.run gpu` says, on the device that is here, and what it makes of wrong answers."""
+"""What `python -m bench.run gpu` says, on the device that is here; what it makes of wrong answers, and of what was
+prepared."""
 
 from __future__ import annotations
 
+import json
+import lzma
+import os
+from pathlib import Path
+
 import jax
-import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from carom.bench import gpu
+from carom.bench import gpu, gpu_cases, prepared
+from carom.engine.algebra import fence
+from carom.engine.native.warp import code
+from carom.engine.native.warp.driver import Loaded
+from carom.tests.oracles.programs import equations
+
+SECONDS = 0.05
+SCENE = "bouncing_ball"
+
+
+def rows(capsys: pytest.CaptureFixture[str]) -> list[dict]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_lanes_are_compared_first_then_timed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert gpu.suite(["bouncing_ball"], sizes=(2, 4), seconds=0.3, checked=2) == 0
-    rows = capsys.readouterr().out.splitlines()
-    assert rows[0].startswith(f"{jax.devices()[0].device_kind}, jax ")
-    assert "30/30" in rows[2]
-    assert "{0: 2}" in rows[2]
-    assert "{0: 4}" in rows[3]
-    assert rows[-1] == "the CPU's bits"
+    assert gpu.alone(SCENE, (2, 4), SECONDS, None) == 0
+    about, compared, two, four, energy = rows(capsys)
+    assert about["device"] == jax.devices()[0].device_kind
+    assert compared["right"]
+    assert compared["same"] == compared["of"] == 30
+    assert (two["lanes"], two["codes"]) == (2, {"OK": 2})
+    assert four["lanes"] == 4
+    assert four["ticks"] > 0
+    assert abs(energy["energy_gained"]) < 1e-4
 
 
-def test_other_bits_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    drawn = iter(range(10))
-    monkeypatch.setattr(gpu, "rollout", lambda case, state, own=gpu.rollout: own(case, _moved(state, next(drawn))))
-    assert gpu.suite(["bouncing_ball"], sizes=(), seconds=0.05, checked=2) == 1
-    assert "not the CPU's bits" in capsys.readouterr().out
+def test_other_bits_are_told() -> None:
+    answers = [np.zeros(3), np.array([1.0, np.nan])]
+    assert gpu.compared({"a": answers[0], "b": answers[1]}, answers)["right"]
+    told = gpu.compared({"a": answers[0] + [0, 0, 0.5], "b": answers[1]}, answers)
+    assert not told["right"]
+    assert told["differ"] == {"['a']": (1, 0.5)}
 
 
-def _moved(state, k):
-    return jax.tree.map(lambda x: x + 1e-6 * k if jnp.issubdtype(x.dtype, jnp.floating) else x, state)
+@pytest.mark.slow
+def test_a_scene_that_fails_leaves_the_others(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    root = Path(gpu.__file__).parents[1]
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]))
+    assert gpu.suite([SCENE, "no such scene"], (2,), SECONDS, None, ["--dtype", "f32"]) == 1
+    out = capsys.readouterr().out
+    assert f"| {SCENE} | 2 |" in out
+    assert "no such scene: ended with 1" in out
+
+
+def test_what_was_prepared_is_what_the_driver_is_given(monkeypatch, tmp_path) -> None:
+    """The kernels by what was assembled of them, the answers number by number."""
+    monkeypatch.setenv("CAROM_CACHE", "off")
+    monkeypatch.setattr(prepared, "_assembled", lambda _, ptx, file: file.write_bytes(_shortened(ptx)))
+    monkeypatch.setattr("carom.tests.oracles.ptxas.assembler", lambda: Path("ptxas"))
+    jax.clear_caches()
+    assert prepared.prepare([SCENE], SECONDS, tmp_path) == 0
+
+    given: list[bytes] = []
+    monkeypatch.setattr(code, "load", lambda program, _: given.append(program) or [Loaded(1, 4)])
+    monkeypatch.setattr(code, "driver", lambda: _Driver())
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(fence, "_kernels", lambda: True)
+    jax.clear_caches()
+    one = gpu_cases.saved(SCENE, tmp_path)
+    for equation in equations(jax.make_jaxpr(one.run)(one.model, one.lanes(gpu.CHECKED)).jaxpr):
+        equation.params.get("program", one).__dict__.pop("kernel", None)  # as in a new process
+    with prepared.kernels_of(tmp_path) as known:
+        jax.jit(one.run).trace(one.model, one.lanes(gpu.CHECKED)).lower(lowering_platforms=("cuda",))
+    jax.clear_caches()
+    assert known
+    assert all(known.values())
+    assert given
+    assert all(program.startswith(b"short //") for program in given)
+    assert len(prepared.answers(SCENE, tmp_path)) == 30
+
+
+def _shortened(ptx: bytes) -> bytes:
+    return lzma.compress(b"short " + ptx.lstrip()[:100])
+
+
+class _Driver:
+    """Has functions at no place."""
+
+    def __getattr__(self, name: str) -> int:
+        return 0

@@ -1,0 +1,60 @@
+"""Kernels, taken apart without a GPU: what they need, what a tick executes, and what that lets hope for."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from carom.engine.native.warp.code import Kernel
+from carom.tests.oracles.programs import equations
+
+from .gpu_cases import Case, case
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+SECONDS = 0.05
+
+# an H200: multiprocessors, instructions a cycle of each, cycles a second, bytes a second from its second cache
+H200 = 132 * 4 * 1.755e9, 5.5e12
+USED = 0.4  # of its instructions: between loads that are waited for, few programs issue more
+BYTES = 64  # of an access: half a line
+
+
+def kernel_of(case: Case) -> Kernel:
+    """Of the run of one lane."""
+    jaxpr = jax.make_jaxpr(case.run)(case.model, case.state).jaxpr
+    programs = [e.params["program"] for e in equations(jaxpr) if e.primitive.name == "native"]
+    kernel = max(programs, key=lambda p: len(p.avals)).kernel
+    assert kernel is not None, f"{case.name} is no kernel"
+    return kernel
+
+
+def suite(scenes: list[str]) -> int:
+    """Print what NVIDIA's assembler says of each kernel, what a tick executes, and what that lets hope for."""
+    from carom.tests.oracles import ptxas, warp
+
+    print(f"arena: memory of a lane; ticks/s: predicted for an H200, {USED:g} of its instructions being issued")
+    print(f"{'scene':>12} {'':4} {'arena KB':>9} {'PTX KB':>7}", end="")
+    print("".join(f" {a + ' registers, spilled B, code KB':>38}" for a in ARCHITECTURES), end="")
+    print(f" {'instructions':>13} {'accesses':>9} {'shuffles':>9} {'waits':>7} {'ticks/s':>9}")
+    for name in scenes:
+        one = case(name, SECONDS)
+        kernel = kernel_of(one)
+        print(f"{one.name:>12} {jnp.dtype(one.state.v.dtype).name[-2:]:>4}", end="", flush=True)
+        print(f" {kernel.arena / 1024:9.0f} {len(kernel.code) / 1024:7.0f}", end="", flush=True)
+        for architecture in ARCHITECTURES:
+            if ptxas.assembler() is None:
+                print(f" {'no ptxas':>38}", end="")
+                continue
+            made = ptxas.assembled(kernel.code.decode(), architecture)
+            figures = f"{made.registers}, {made.stores + made.loads}, {made.size // 1024}"
+            print(f" {figures:>38}", end="", flush=True)
+        tally = warp.Tally()
+        with warp.launched(1, tally=tally):
+            jax.clear_caches()
+            ran = one.run(one.model, one.state)
+        done, ticks = tally.executed(), max(1, int(ran.stats.ticks))
+        total, accesses = sum(done.values()) / ticks, (done["load"] + done["store"]) / ticks
+        most = min(USED * H200[0] / total, H200[1] / (accesses * BYTES))
+        shuffles, waits = done["warp_shuffle"] / ticks, done["warp_sync"] / ticks
+        print(f" {total:13.0f} {accesses:9.0f} {shuffles:9.0f} {waits:7.0f} {most:9.0f}", flush=True)
+    return 0

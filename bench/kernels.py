@@ -5,7 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from carom.engine.native.arena import THREADS
 from carom.engine.native.warp.code import Kernel
+from carom.tests.oracles.gpu import as_on_gpu
 from carom.tests.oracles.programs import equations
 
 from .gpu_cases import Case, case
@@ -28,6 +30,11 @@ def kernel_of(case: Case) -> Kernel:
     return kernel
 
 
+def in_blocks(one: Case) -> bool:
+    """Whether a warp has as many lanes at a time as threads."""
+    return one.keywords.get("scheme", "exact") != "exact" and not one.model.topology.pairs
+
+
 def suite(scenes: list[str]) -> int:
     """Print what NVIDIA's assembler says of each kernel, what a tick executes, and what that lets hope for."""
     from carom.tests.oracles import ptxas, warp
@@ -38,7 +45,8 @@ def suite(scenes: list[str]) -> int:
     print(f" {'instructions':>13} {'accesses':>9} {'shuffles':>9} {'waits':>7} {'ticks/s':>9}")
     for name in scenes:
         one = case(name, SECONDS)
-        kernel = kernel_of(one)
+        with as_on_gpu():
+            kernel = kernel_of(one)
         print(f"{one.name:>12} {jnp.dtype(one.state.v.dtype).name[-2:]:>4}", end="", flush=True)
         print(f" {kernel.arena / 1024:9.0f} {len(kernel.code) / 1024:7.0f}", end="", flush=True)
         for architecture in ARCHITECTURES:
@@ -49,10 +57,9 @@ def suite(scenes: list[str]) -> int:
             figures = f"{made.registers}, {made.stores + made.loads}, {made.size // 1024}"
             print(f" {figures:>38}", end="", flush=True)
         tally = warp.Tally()
-        with warp.launched(1, tally=tally):
-            jax.clear_caches()
-            ran = one.run(one.model, one.state)
-        done, ticks = tally.executed(), max(1, int(ran.stats.ticks))
+        with as_on_gpu(), warp.launched(1, tally=tally):
+            ran = one.run(one.model, one.lanes(THREADS) if in_blocks(one) else one.state)
+        done, ticks = tally.executed(), max(1, int(ran.stats.ticks.sum()))
         total, accesses = sum(done.values()) / ticks, (done["load"] + done["store"]) / ticks
         most = min(USED * H200[0] / total, H200[1] / (accesses * BYTES))
         shuffles, waits = done["warp_shuffle"] / ticks, done["warp_sync"] / ticks

@@ -30,6 +30,7 @@ _MARK = b"assembled "
 def prepare(scenes: list[str], seconds: float, folder: Path) -> int:
     """Fill a folder for `kernels_of` and `answers`."""
     from carom.tests.oracles import ptxas
+    from carom.tests.oracles.gpu import as_on_gpu
 
     from .gpu import CHECKED
 
@@ -43,9 +44,8 @@ def prepare(scenes: list[str], seconds: float, folder: Path) -> int:
             one = case(name, seconds)
             one.save(folder)
             lanes = one.lanes(CHECKED)
-            with _caught() as texts:
+            with _caught() as texts, as_on_gpu():
                 jax.jit(one.run).trace(one.model, lanes).lower(lowering_platforms=("cuda",))
-            jax.clear_caches()
             ran = jax.jit(one.run)(one.model, lanes)
             np.savez_compressed(folder / f"{name}.npz", *map(np.asarray, jax.tree.leaves(ran)))
             for text, ptx in texts.items():

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..engine.model import Model
+from ..engine.native.blocks import side_by_side
 from ..engine.native.open_arrays import Open, OpenRecord
 from ..engine.native.primitive import native
-from ..engine.native.surface import VECTOR
 from ..engine.packed import Packed, unpacked
 from ..engine.state import State
 from .clock import Frames
@@ -86,7 +86,7 @@ def fly(
     """`run_free` as machine code: lanes in blocks of as many as a vector holds, and one scene as a block of equal ones,
     so that it is computed the same alone and in a batch. model: packed only if all lanes share it."""
     lanes = state.t.shape
-    wide = VECTOR // state.q.dtype.itemsize
+    wide = side_by_side(state.q.dtype)
     blocks = -(-math.prod(lanes) // wide)
 
     def cut(x: Array, axis: int) -> Array:

@@ -26,6 +26,7 @@ from jax.interpreters import ad, batching, mlir
 from jax.interpreters import partial_eval as pe
 
 from . import cache, structure
+from .blocks import side_by_side
 from .code import Code, compiled
 from .handler import HEAD, POISON
 from .key import program_key
@@ -36,7 +37,6 @@ from .warp.code import Kernel
 from .warp.code import compiled as compiled_kernel
 from .warp.driver import DriverError
 
-VECTOR = 64  # bytes: so many lanes run side by side in a block as a vector of this size holds
 ROWS = 10007  # of an open array while a program is traced: so many as nothing else has
 NO_MESH = jax.sharding.AbstractMesh((), ())
 Made = TypeVar("Made", Code, Kernel)
@@ -54,8 +54,9 @@ class Program:
         self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None,
         blocks: bool = False,
     ) -> None:  # fmt: skip
-        self.name, self.function, self.avals, self.open, self.key = name, function, tuple(avals), tuple(open), key
+        self.name, self.function, self.avals, self.open = name, function, tuple(avals), tuple(open)
         self.wide = _wide(self.avals) if blocks else None  # lanes of a block; None: the function is of one lane
+        self.key = key if key is None or self.wide is None else f"{key}{self.wide}"
         self._block = () if self.wide is None else (self.wide,)
         self.tree: Any = None  # of what the function returns
         self._derivatives: dict[tuple[bool, ...], Program] = {}
@@ -193,8 +194,8 @@ def _no_tangent(x: Any) -> Any:
 
 
 def _wide(avals: Sequence[Any]) -> int:
-    """How many lanes of its widest numbers a vector holds."""
-    return VECTOR // max((a.dtype.itemsize for a in avals if _differentiable(a)), default=8)
+    """How many lanes of its widest numbers run side by side."""
+    return min((side_by_side(a.dtype) for a in avals if _differentiable(a)), default=side_by_side(np.float64))
 
 
 def _every_lane(args: Sequence[Any], batched: tuple[bool, ...]) -> tuple[Any, ...]:

@@ -20,7 +20,8 @@ import numpy as np
 from ..algebra.fence import lane_programs
 from ..model import Model
 from ..packed import Packed, lanes_of, packed, traced, unpacked
-from .primitive import VECTOR, native
+from .blocks import side_by_side
+from .primitive import native
 
 
 def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) -> Callable[..., Any]:
@@ -66,7 +67,7 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
         axes = (x.shape[: x.ndim - Model.base_ndim(name)] for name, x in own.items())
         lanes = np.broadcast_shapes(*axes, *(x.shape[:-1] for x in arrays))
         count, dtype = math.prod(lanes), arrays[0].dtype
-        wide = VECTOR // np.dtype(dtype).itemsize
+        wide = side_by_side(dtype)
         blocks = -(-count // wide)
 
         def cut(x: Any, own: int) -> Any:

@@ -17,8 +17,9 @@ from jax import Array
 from ...engine import results
 from ...engine.algebra.fence import lane_programs
 from ...engine.display import Row, count, lanes_text, numbers, shown, values
+from ...engine.native.blocks import side_by_side
 from ...engine.native.open_arrays import Open, OpenRecord
-from ...engine.native.primitive import VECTOR, native
+from ...engine.native.primitive import native
 from ...engine.planar.accelerations import state_of, turns
 from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
@@ -216,7 +217,7 @@ def _over_lanes(
 
     if not state.t.ndim:
         return run(model, state, told, record)
-    count, wide = len(state.t), 1 if static[1] is not None else VECTOR // state.x.dtype.itemsize
+    count, wide = len(state.t), 1 if static[1] is not None else side_by_side(state.x.dtype)
     blocks = -(-count // wide)
     leaves, tree = jax.tree.flatten((model, state, told, record))
     own = [0 if np.ndim(value) > axes else None for _, value, axes in model.axes()]

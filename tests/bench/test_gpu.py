@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from carom.bench import gpu, gpu_cases, prepared
-from carom.engine.algebra import fence
 from carom.engine.native.warp import code
 from carom.engine.native.warp.driver import Loaded
+from carom.tests.oracles.gpu import as_on_gpu
 from carom.tests.oracles.programs import equations
 
 SECONDS = 0.05
@@ -68,15 +68,12 @@ def test_what_was_prepared_is_what_the_driver_is_given(monkeypatch, tmp_path) ->
     given: list[bytes] = []
     monkeypatch.setattr(code, "load", lambda program, _: given.append(program) or [Loaded(1, 4)])
     monkeypatch.setattr(code, "driver", lambda: _Driver())
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr(fence, "_kernels", lambda: True)
-    jax.clear_caches()
     one = gpu_cases.saved(SCENE, tmp_path)
-    for equation in equations(jax.make_jaxpr(one.run)(one.model, one.lanes(gpu.CHECKED)).jaxpr):
-        equation.params.get("program", one).__dict__.pop("kernel", None)  # as in a new process
-    with prepared.kernels_of(tmp_path) as known:
-        jax.jit(one.run).trace(one.model, one.lanes(gpu.CHECKED)).lower(lowering_platforms=("cuda",))
-    jax.clear_caches()
+    with as_on_gpu(), prepared.kernels_of(tmp_path) as known:
+        lanes = one.lanes(gpu.CHECKED)
+        for equation in equations(jax.make_jaxpr(one.run)(one.model, lanes).jaxpr):
+            equation.params.get("program", one).__dict__.pop("kernel", None)  # as in a new process
+        jax.jit(one.run).trace(one.model, lanes).lower(lowering_platforms=("cuda",))
     assert known
     assert all(known.values())
     assert given

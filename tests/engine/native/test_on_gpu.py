@@ -1,11 +1,13 @@
-"""What is traced where a GPU is jax's device: the programs that a CPU has, whose kernels the other tests prove."""
+"""What is traced where a GPU is jax's device: the programs that a CPU has, whose kernels the other tests prove, but for
+blocks, which are as wide as a warp."""
 
 import jax
 import pytest
 
 import carom
-from carom.engine.algebra import fence
+from carom.engine.native.arena import THREADS
 from carom.scenes.library.registry import library_entry
+from carom.tests.oracles.gpu import as_on_gpu
 from carom.tests.oracles.programs import equations
 
 
@@ -21,7 +23,6 @@ def stepped(name):
 
 RUNS = {
     "contacts": scene("bouncing_ball"),
-    "free": scene("arm7", scheme="semi_implicit"),
     "step": stepped("newtons_cradle"),
 }
 
@@ -42,9 +43,15 @@ def programs(run, state):
 def test_a_gpu_is_given_the_programs_of_a_cpu(name, monkeypatch):
     monkeypatch.setenv("CAROM_CACHE", "off")
     here = programs(*RUNS[name])
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    monkeypatch.setattr(fence, "_kernels", lambda: True)
-    there = programs(*RUNS[name])
-    jax.clear_caches()
+    with as_on_gpu():
+        there = programs(*RUNS[name])
     assert all(here)
     assert here == there
+
+
+def test_blocks_are_as_wide_as_a_warp(monkeypatch):
+    monkeypatch.setenv("CAROM_CACHE", "off")
+    with as_on_gpu():
+        one, many = programs(*scene("double_pendulum", scheme="semi_implicit"))
+    assert f"[{THREADS},2]" in one[0]
+    assert f"[{THREADS},2]" in many[0]

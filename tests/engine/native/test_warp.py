@@ -6,6 +6,7 @@ of the CPU's code, bit for bit. What remains to be seen on a GPU is NVIDIA's com
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ from jax import lax
 
 import carom
 from carom.engine.native import code, paths
+from carom.engine.native.arena import THREADS
 from carom.engine.native.open_arrays import OpenRecord
 from carom.engine.native.primitive import Program, native
 from carom.engine.native.types import Unsupported
@@ -29,6 +31,7 @@ from carom.engine.native.warp.ptx import ptx_of
 from carom.scenes.library.registry import SCENES
 from carom.tests.oracles import ptxas, warp
 from carom.tests.oracles.bits import WARP, bits_of
+from carom.tests.oracles.gpu import as_on_gpu
 from carom.tests.oracles.native_and_xla import Native, assert_same_bits, leaves, no_fallback
 from carom.tests.oracles.random_programs import arguments, together
 
@@ -132,6 +135,26 @@ def test_library_scenes_have_the_bits_of_the_cpu(scene: str, seconds: float, imp
     assert here.impacts >= impacts
 
 
+@emulated
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_blocks_are_as_wide_as_a_warp_and_have_the_same_bits(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of lanes of scenes without contacts, one for each thread: 37 of them are a block and a part of one."""
+    model, state = carom.compile_scene(carom.load("double_pendulum"), dtype=dtype)
+    lanes = carom.tile(state, 37)
+    lanes = dataclasses.replace(lanes, v=lanes.v + jnp.arange(37.0, dtype=dtype)[:, None] / 7)
+
+    def run(scheme: str) -> list[np.ndarray]:
+        jax.clear_caches()
+        return leaves(carom.rollout(model, lanes, duration=0.05, frame_dt=0.01, max_dt=0.005, scheme=scheme))
+
+    for scheme in ("semi_implicit", "rk4"):
+        here = run(scheme)
+        with monkeypatch.context() as patch, warp.launched(2) as emulator, no_fallback():
+            patch.setattr("carom.integrators.free.side_by_side", lambda dtype: THREADS)
+            assert_same_bits(run(scheme), here)
+            assert emulator.warp_waits() > 0
+
+
 def text_of(function: Callable[..., Any], *args: Any) -> str:
     closed = jax.make_jaxpr(function)(*args)
     return ptx_of(kernel_of(code.lane_text(closed, [0] * len(args), warp=True), NVIDIA))
@@ -192,7 +215,8 @@ def test_a_batch_on_a_gpu_is_one_launch(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("carom.engine.native.warp.code.load", lambda ptx, name: [driver.Loaded(1, warps=48)])
     model, state = carom.compile_scene(carom.load("bouncing_ball"))
     run = jax.jit(lambda lanes: carom.rollout(model, lanes, duration=0.1, frame_dt=0.1))
-    text = run.trace(carom.tile(state, 64)).lower(lowering_platforms=("cuda",)).as_text()
+    with as_on_gpu():
+        text = run.trace(carom.tile(state, 64)).lower(lowering_platforms=("cuda",)).as_text()
     calls = re.findall(r"stablehlo\.custom_call @(\w+)", text)
     assert len(calls) == 1
     assert calls[0].endswith("_gpu")

@@ -1,0 +1,17 @@
+"""How many lanes a block has: those that run side by side as elements of one vector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from .arena import THREADS
+
+VECTOR = 64  # bytes, of a CPU's
+
+
+def side_by_side(dtype: Any) -> int:
+    """As many numbers as a CPU's vector holds; where a warp runs them, one for each of its threads."""
+    return THREADS if jax.default_backend() == "gpu" else VECTOR // np.dtype(dtype).itemsize

@@ -159,6 +159,6 @@ def _held() -> Iterator[None]:
     with open(os.environ.get(_LOCK, os.devnull)) as lock:
         with contextlib.suppress(OSError):  # a device cannot be locked, and need not
             fcntl.flock(lock, fcntl.LOCK_EX)
-        faulthandler.dump_traceback_later(3 * HELD, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(3 * HELD, exit=True, file=sys.__stderr__ or sys.stderr)
         yield
         faulthandler.cancel_dump_traceback_later()

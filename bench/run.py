@@ -82,7 +82,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--prepared", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     parser.add_argument("--alone", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 1 to 60, by suite)")
-    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="gpu: without peers")
+    parser.add_argument(
+        "--device", choices=["cpu", "gpu"], default="cpu", help="without peers"
+    )
     options = parser.parse_args(arguments)
     for name in ("pairs", "impacts"):
         count = getattr(options, name)
@@ -184,21 +186,17 @@ def _gpu(options: argparse.Namespace) -> int:
 def _step(options: argparse.Namespace, rounds: int) -> int:
     from . import stages, step
 
-    cases = {
-        name: case for name, case in step.CASES.items() if options.device == "cpu" or not case.scene.endswith(".xml")
-    }
-    scenes = [name for name in cases if options.scene in name]
+    scenes = [name for name in step.CASES if options.scene in name]
     if not scenes:
         raise SystemExit(f"no scene has {options.scene!r} in its name; there are {', '.join(step.CASES)}")
     part = stages if options.profile else step
-    sizes = list(part.LANES[options.device])
+    sizes = list(part.LANES)
     if options.lanes:
-        sizes = [1, options.lanes] if options.device == "cpu" and options.lanes > 1 else [options.lanes]
+        sizes = [1, options.lanes] if options.lanes > 1 else [options.lanes]
     dtypes = [options.dtype] if options.dtype else list(step.DTYPES)
     if options.profile:
         return stages.profile(scenes, sizes, dtypes, rounds)
-    cpu = options.device == "cpu"
-    peers, xla = cpu and not options.no_peers, cpu and not options.no_xla
+    peers, xla = not options.no_peers, not options.no_xla
     return step.suite(scenes, sizes, dtypes, options.duration, rounds, peers, xla)
 
 

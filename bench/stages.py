@@ -35,7 +35,7 @@ from .cases import DTYPES
 from .step_cases import CASES, FRAME, Case
 from .timing import compile_seconds, in_turn
 
-LANES = {"cpu": (1, 64), "gpu": (1024, 8192)}
+LANES = (1, 64)
 TICKS = 8  # that are timed, one after another in mid-run
 PATIENCE = 4000  # ticks to get there
 FRAMES, EVENTS = 60, 64  # of the record that is written

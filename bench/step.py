@@ -23,7 +23,7 @@ from .cases import DTYPES
 from .step_cases import CASES, QUALITIES, Case, Measured, Run
 from .timing import in_turn, left_to_xla, wait
 
-LANES = {"cpu": (1, 1024), "gpu": (1024, 8192, 65536)}
+LANES = (1, 1024)
 WATCHED = 16  # lanes of a batch whose frames are looked at
 FEW = 64  # lanes that MuJoCo runs of a batch: how many there are does not change its speed
 THREADS = 2  # on which it runs them

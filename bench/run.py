@@ -190,7 +190,7 @@ def _step(options: argparse.Namespace, rounds: int) -> int:
     if not scenes:
         raise SystemExit(f"no scene has {options.scene!r} in its name; there are {', '.join(step.CASES)}")
     part = stages if options.profile else step
-    sizes = list(part.LANES)
+    sizes: list[int] = list(part.LANES)
     if options.lanes:
         sizes = [1, options.lanes] if options.lanes > 1 else [options.lanes]
     dtypes = [options.dtype] if options.dtype else list(step.DTYPES)

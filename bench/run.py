@@ -82,9 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--prepared", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     parser.add_argument("--alone", help=argparse.SUPPRESS)
     parser.add_argument("--rounds", type=int, help="rounds of A B A B (default 1 to 60, by suite)")
-    parser.add_argument(
-        "--device", choices=["cpu", "gpu"], default="cpu", help="without peers"
-    )
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="without peers")
     options = parser.parse_args(arguments)
     for name in ("pairs", "impacts"):
         count = getattr(options, name)

@@ -24,7 +24,8 @@ A free body's angular velocity changes while it tumbles, but 2T and |L| do not. 
 
     w^2 <= 2T (1/I_min + 1/I_max) - L^2/(I_min I_max).
 
-It is reached, at the ends of the polhode; sqrt(2T/I_min) (VERIFICATION 4.11) is larger, |L|/I_min larger still.
+It is reached, at the ends of the polhode; sqrt(2T/I_min) is larger (references.md, Bounds on speed), |L|/I_min larger
+still.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How fast a link of a tree can move at most for a given energy, whatever the pose of the tree.
 
 Let e = sqrt(2T) with T the kinetic energy of the tree. The bounds here are speeds per e: any point of link i moves
-at most `speed_at` times e, in any configuration [derived here; VERIFICATION 4.11 has the first of them].
+at most `speed_at` times e, in any configuration [derived here; references.md, Bounds on speed has the first of them].
 
 (own) T holds at least the link's own energy, (m v_c^2 + w.I w)/2. So |v_c + w x r| <= e sqrt(1/m + r^2/I_min): the
 largest value of a linear function on an ellipsoid. Joints take motions away, which only lowers the maximum; this

@@ -1,6 +1,6 @@
 """Slip at one moment of an impact: its speed and direction, how they change, and its last straight line.
 
-Letters: c = u_t / r, c_perp = c turned by 90 degrees, d = b - mu A c = u_t' in p_z (VERIFICATION 4.4).
+Letters: c = u_t / r, c_perp = c turned by 90 degrees, d = b - mu A c = u_t' in p_z (references.md, Sticking).
 """
 
 from __future__ import annotations

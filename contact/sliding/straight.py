@@ -1,7 +1,7 @@
 """The parts of an impact that are straight lines in p_z: slip on a ray, sticking, slip on the diverging ray.
 
 Slip keeps its direction c where b - mu A c = f c (f = r'); stuck, friction is -A^-1 b per unit of p_z
-(Holck 2005, theorem 4; VERIFICATION 4.4). There u_z is linear in p_z and its work W quadratic: no integration.
+(Holck 2005, theorem 4; references.md, Sticking). There u_z is linear in p_z and its work W quadratic: no integration.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def solve(K: Sym3, y: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
 def diverging_ray(K: Sym3, mu: Scalar, wanted: Scalar) -> tuple[Scalar, Scalar]:
     """The direction c = (mu A + f I)^-1 b with |c| = 1, f > 0: there is one, and only one, where |A^-1 b| > mu.
 
-    |c| falls with f, and 1/|c| is nearly linear: Newton from the left is monotone (VERIFICATION 4.4; as the secular
-    equation of trust regions, Moré and Sorensen 1983). The last step is the one that is differentiated.
+    |c| falls with f, and 1/|c| is nearly linear: Newton from the left is monotone (references.md, Sticking; as
+    the secular equation of trust regions, Moré and Sorensen 1983). The last step is the one that is differentiated.
     """
     # where none is wanted: A = 1, b = 2 e_x
     A = [jnp.where(wanted, x, y) for x, y in zip((mu * K.xx, mu * K.xy, mu * K.yy), (1, 0, 1), strict=True)]

@@ -36,8 +36,8 @@ def tumbling_body() -> SceneSpec:
     """Drake's FreeBody (Kane 1983): an axisymmetric body in ballistic flight, I = 0.04, J = 0.02 kg m^2 about z.
 
     Starts at (1, 2, 3) m, axes along the world's, velocity (-4.2, 5.5, 6.1) m/s, angular velocity (2, 4, 6) rad/s.
-    At t = 1 s (VERIFICATION 1.13): quaternion -(.3049363885, -.3330180984, .1379999984, .8815150285), angular
-    velocity in the body's axes (-1.4155049610, -4.2422100025, 6).
+    At t = 1 s (references.md, Free axisymmetric body) its quaternion is -(.3049363885, -.3330180984, .1379999984,
+    .8815150285), its angular velocity in the body's axes (-1.4155049610, -4.2422100025, 6).
     """
     b = SceneBuilder()
     b.add_body(
@@ -52,7 +52,7 @@ def tumbling_body() -> SceneSpec:
 
 
 def heavy_top(*, tilt: float = math.radians(30), spin: float = 150.0, fast: bool = False) -> SceneSpec:
-    """A symmetric top about a fixed point, in steady precession (VERIFICATION 1.15).
+    """A symmetric top about a fixed point, in steady precession (references.md, Heavy tops).
 
     M = 0.5 kg, centre 0.05 m from the pivot, I1 = 0.002 about the pivot, I3 = 0.0008 kg m^2. tilt: of its axis from
     the vertical [rad]; spin: angular velocity about its own axis, the precession's share included [rad/s];
@@ -76,7 +76,7 @@ def heavy_top(*, tilt: float = math.radians(30), spin: float = 150.0, fast: bool
 
 
 def babyboot() -> SceneSpec:
-    """Kane's babyboot, chaotic: Drake's MG_chaotic_babyboot_test (VERIFICATION 2.4), from rest at qA = 90, qB = 1 deg.
+    """Kane's babyboot, chaotic (references.md, Babyboot), from rest at qA = 90, qB = 1 deg.
 
     Body A (the string) hangs on the world by a revolute joint about x, its centre LA below the joint; body B (the
     boot) turns on A about A's z axis, its centre LB below the first joint. Both frames sit at the first joint.

@@ -192,7 +192,7 @@ def test_a_box_on_a_slope_of_20_degrees(steep):
 
 @pytest.mark.parametrize("direction", [(0, 1, 0), (0.5, 0.75**0.5, 0)])
 def test_balls_roll_on_a_board_that_is_pulled(direction):
-    """SimBenchmark's rolling test (VERIFICATION 2.1): no direction is special, as it is for pyramids."""
+    """SimBenchmark's rolling test (references.md, SimBenchmark): no direction is special, as it is for pyramids."""
     h = 1e-3
     s = oracle.balls_on_board(150 * np.array(direction), h, G)
     _, V, code = solved(s)

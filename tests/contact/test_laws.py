@@ -43,7 +43,8 @@ IHMC = symmetric(260, -100, 100, 470, 40, 780)
 CUBE = symmetric(3.04, -0.9, 1.5, 4, 0.9, 3.04)
 ROD = symmetric(2.5, 0, -1.5, 3, 0, 2.5)  # in its plane; the other tangent is not coupled
 
-# K, u, mu, e, law, u after, impulse or None; VERIFICATION 4.8 a, b, d, 2.5, 1.11, 1.9; as many digits as it prints
+# K, u, mu, e, law, u after, impulse or None, with all digits printed: references.md, IHMC's impacts; references.md,
+# Corner of a cube; references.md, Planar impact with slip reversal
 TABLE = [
     (A, (-2, 1, -4), 0.2, 0.2, "stronge", (0.039953242216, -0.203941547245, 0.763127591625),
      (0.139362837357, -0.000165329171, 0.924719885020)),
@@ -92,7 +93,7 @@ def test_published_impacts(row, dtype):
 @DTYPES
 @pytest.mark.parametrize("law", INTEGRATED)
 def test_sphere_with_oblique_impact(law, dtype):
-    """VERIFICATION 1.3: K = diag(7/2, 7/2, 1) / m, slides or sticks; all laws of restitution agree."""
+    """references.md, Sphere, oblique impact: K = diag(7/2, 7/2, 1) / m, slides or sticks; all laws agree."""
     K = np.diag([3.5, 3.5, 1.0])
     u = np.array([(1, 0, -1), (1, 0.5, -2), (1, 0, -1)], float)
     got_u, got_p, _ = resolved(K, u, [0.1, 0.2, 0.3], [0.5, 0.8, 0.5], law, dtype)
@@ -103,7 +104,7 @@ def test_sphere_with_oblique_impact(law, dtype):
 
 @DTYPES
 def test_superball_goes_back_and_forth(dtype):
-    """VERIFICATION 1.5 (Garwin): v, R w = (1, 0) -> (3/7, 10/7) -> (1, 0), with slip s = v - R w."""
+    """references.md, Superball (Garwin): v, R w = (1, 0) -> (3/7, 10/7) -> (1, 0), with slip s = v - R w."""
     K = np.diag([3.5, 3.5, 1.0])
     v = np.array([1.0, 0.0])
     for expected in ((3 / 7, 10 / 7), (1, 0)):
@@ -116,7 +117,7 @@ def test_superball_goes_back_and_forth(dtype):
 @DTYPES
 @pytest.mark.parametrize("law", [*INTEGRATED, "frictionless", "chatterjee_ruina", "cone_projection"])
 def test_rod_tip_without_friction(law, dtype):
-    """VERIFICATION 1.7: a falling rod, m = L = 1, e = 1: v' = -1 + 2 / K_nn, w = 6 sin(th) 2 / K_nn."""
+    """references.md, Falling rod: a falling rod, m = L = 1, e = 1: v' = -1 + 2 / K_nn, w = 6 sin(th) 2 / K_nn."""
     th = np.radians([30.0, 45.0, 60.0, 90.0])
     K = np.zeros((4, 3, 3))
     K[:, 0, 0], K[:, 1, 1], K[:, 2, 2] = 1 + 3 * np.cos(th) ** 2, 1, 1 + 3 * np.sin(th) ** 2
@@ -132,7 +133,7 @@ def test_rod_tip_without_friction(law, dtype):
 
 
 def kane():
-    """VERIFICATION 1.10: two rods, absolute angles 20 and 30 degrees, rates (-0.1, -0.2): K, u, M, J^T, w."""
+    """references.md, Kane's double pendulum: absolute angles 20 and 30 degrees, rates (-0.1, -0.2): K, u, M, J^T, w."""
     q, w = np.radians([20.0, 30.0]), np.array([-0.1, -0.2])
     half = np.cos(q[0] - q[1]) / 2
     M = np.array([[4 / 3, half], [half, 1 / 3]])
@@ -144,7 +145,7 @@ def kane():
 
 @DTYPES
 def test_kanes_double_pendulum_gains_energy_by_newtons_law(dtype):
-    """VERIFICATION 1.10: T1 / T0 = 1.13935 for Newton's law at e = 0.8, and it is flagged; not for the others."""
+    """references.md, Kane's double pendulum: T1 / T0 = 1.13935 by Newton's law at e = 0.8, flagged; not by others."""
     K, u, M, J, w = kane()
     np.testing.assert_allclose(K[[0, 0, 2], [0, 2, 2]], [2.4403380457, 1.5213086580, 1.0095602905], atol=1e-10)
     np.testing.assert_allclose(u, [-0.2671743428, 0, -0.1342020143], atol=1e-10)

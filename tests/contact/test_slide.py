@@ -44,7 +44,7 @@ def several_compressions():
 
 
 def test_an_impact_with_several_compressions():
-    """VERIFICATION 4.9, computed there to all digits printed."""
+    """references.md, Several compressions, computed there to all digits printed."""
     K, u, mu = several_compressions()
     stronge_ = resolved(K, u, mu, 1.0)
     np.testing.assert_allclose(stronge_.u, [0, 0, 0.352439561], atol=6e-10)
@@ -54,7 +54,7 @@ def test_an_impact_with_several_compressions():
 
 
 def test_small_restitution_ends_after_the_first_compression():
-    """u_z rises to 0.13 between the two compressions of VERIFICATION 4.9: laws that ask for less end there."""
+    """u_z rises to 0.13 between two compressions (references.md, Several compressions): laws that ask for less end there."""
     K, u, mu = several_compressions()
     plastic = resolved(K, u, mu, 0.0)
     np.testing.assert_allclose(plastic.impulse[2], 0.047152098, atol=1e-9)  # 4.9's first upward crossing
@@ -64,7 +64,7 @@ def test_small_restitution_ends_after_the_first_compression():
 
 
 def test_rod_with_slip_that_reverses():
-    """Routh's planar impact, VERIFICATION 1.9: piecewise linear, given to ten digits."""
+    """Routh's planar impact, references.md, Planar impact with slip reversal: piecewise linear, given to ten digits."""
     K = np.array([[2.5, 0, -1.5], [0, 3.0, 0], [-1.5, 0, 2.5]])
     u = np.array([0.3, 0, -1])
     table = {
@@ -80,7 +80,7 @@ def test_rod_with_slip_that_reverses():
 
 
 def test_the_diverging_ray_is_the_quartics():
-    """VERIFICATION 4.4: beta = -1.124523963193, f = 0.004211913527 from both methods."""
+    """references.md, Sticking: beta = -1.124523963193, f = 0.004211913527 from both methods."""
     K = Sym3.of(
         np.array(
             [
@@ -155,7 +155,7 @@ def test_mechanisms_without_all_motions(dtype):
 
 
 def test_painleve_rod_is_stopped_by_an_impulse():
-    """VERIFICATION 1.12: as the paradox is reached, sliding presses the rod into the ground. No NaN, slip ends."""
+    """references.md, Painlevé's rod: at the paradox sliding presses the rod into the ground. No NaN, slip ends."""
     mu, e = 5 / 3, 0.0
     for degrees in (45.0, 50.0, 60.0, 70.0, 75.9):
         phi = np.radians(degrees)

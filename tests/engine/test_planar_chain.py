@@ -147,7 +147,7 @@ def test_impulses_stop_what_is_stuck_or_shut(drawn):
 
 
 def test_frequencies_of_a_hanging_chain():
-    """w^2 = g/l times the zeros of the Laguerre polynomial L_N (VERIFICATION 4.13); chains of 2, 3 and 20 links."""
+    """w^2 = g/l times the zeros of the Laguerre polynomial L_N (references.md, Hanging chain), of 2, 3 and 20 links."""
     g, links, n = 9.81, (2, 3, 20), 21
     model = plain_chain(n).replace(gravity=jnp.array([0.0, -g]), guided=jnp.arange(n) == 0)
     hanging = jnp.where(jnp.arange(n - 1) == 0, -jnp.pi / 2, 0.0)

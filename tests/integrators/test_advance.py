@@ -26,7 +26,7 @@ def slider() -> tuple[carom.Model, carom.State]:
 
 
 def pushed(x: float, v: float, t: float) -> tuple[float, float]:
-    """Where it is, and how fast, after t < 2 s under the constant push: one impact, VERIFICATION 4.7."""
+    """Where it is, and how fast, after t < 2 s under the constant push: one impact, references.md, Stop of a joint."""
     a = PUSH / MASS
     strikes = np.sqrt(v * v + 2 * a * (STOP - x))
     rest = t - (strikes - v) / a

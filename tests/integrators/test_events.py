@@ -38,7 +38,7 @@ def events(
     return {name: x[early] for name, x in joined.items()}, carom.State(run.q[last], run.v[last], run.t[last])
 
 
-# -- the bouncing ball, VERIFICATION 1.1 --------------------------------------------------------------
+# -- the bouncing ball, references.md, Bouncing ball --------------------------------------------------------------
 
 FIRST = np.sqrt(2 / G)
 FIRST_SPEED = np.sqrt(2 * G)
@@ -95,7 +95,7 @@ def test_a_parabola_is_never_rolled_back() -> None:
 
 @pytest.mark.parametrize("max_dt", [1 / 60, 1 / 240])
 def test_a_ball_slides_until_it_rolls(max_dt: float) -> None:
-    """VERIFICATION 1.4: 1 m/s without spin, mu = 0.2: rolls from t = 2 v/(7 mu g) on with 5/7 m/s."""
+    """references.md, Rolling after sliding: 1 m/s, no spin, mu = 0.2: rolls from t = 2 v/(7 mu g) on with 5/7 m/s."""
     model, state = ball(0.2)
     state = carom.State(state.q.at[2].set(RADIUS), state.v.at[3].set(1.0), state.t)
     run = fallen(model, state, 1 / 60, max_dt)
@@ -174,7 +174,7 @@ def test_cradle_of_three() -> None:
 
 @pytest.mark.slow
 def test_hinged_rod_meets_a_wall() -> None:
-    """VERIFICATION 4.12: released level, its round tip meets a wall; the time is an elliptic integral."""
+    """references.md, Instants of impact: let go level, its round tip meets a wall; the time is an elliptic integral."""
     b = carom.SceneBuilder(gravity=(0, 0, -G))
     length, wall = 1.0, 0.35
     b.add_plane(normal=(1, 0, 0), offset=-wall, friction=0.0, restitution=0.5)

@@ -242,7 +242,7 @@ def test_rows_against_stops() -> None:
 
 
 def hits_as_expected(run: Any, path: np.ndarray, impacts: list[tuple[float, float]]) -> None:
-    """What the log says of limits (VERIFICATION 4.7): lambda = -(1 + e) v m, dT = -(1 - e^2) m v^2 / 2."""
+    """Limits in the log (references.md, Stop of a joint): lambda = -(1 + e) v m, dT = -(1 - e^2) m v^2 / 2."""
     np.testing.assert_allclose(np.stack([run.q[:, 0], run.v[:, 0]], 1), path, rtol=0, atol=1e-12)
     rows = int(run.events.count)
     t, speeds = np.array(impacts).T

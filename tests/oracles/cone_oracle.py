@@ -146,7 +146,7 @@ def slope(degrees: float, mu: float, V: ArrayLike) -> Scene:
 
 
 def balls_on_board(force: NDArray, h: float, g: float) -> Scene:
-    """SimBenchmark's rolling scene (VERIFICATION 2.1) at its first step: a force pulls the board under 25 balls."""
+    """references.md, SimBenchmark: its rolling scene at the first step. A force pulls the board under 25 balls."""
     board = Body(10.0, box_inertia(10.0, [10, 10, 0.5]), np.array([0, 0, 0.5]))
     up = np.array([0.0, 0, 1])
     contacts = [Contact(0, WORLD, np.array([x, y, 0.0]), up) for x in (-10, 10) for y in (-10, 10)]

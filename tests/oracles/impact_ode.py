@@ -98,7 +98,7 @@ def _after_slip(K, mu):
     inverse = np.linalg.inv(K)
     if inverse[0, 2] ** 2 + inverse[1, 2] ** 2 <= mu**2 * inverse[2, 2] ** 2:  # theorem 4
         return inverse[:, 2] / inverse[2, 2]
-    (a, b, c), (_, d, f) = K[0], K[1]  # VERIFICATION 4.4, t = tan(beta / 2)
+    (a, b, c), (_, d, f) = K[0], K[1]  # references.md, Sticking, t = tan(beta / 2)
     quartic = [-mu * b - f, -2 * mu * (a - d) - 2 * c, 6 * mu * b, 2 * mu * (a - d) - 2 * c, f - mu * b]
     for root in np.roots(quartic):
         if abs(root.imag) < 1e-9:

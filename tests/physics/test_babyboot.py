@@ -1,4 +1,4 @@
-"""Kane's chaotic babyboot against published numbers (VERIFICATION 2.4; Drake's MG_chaotic_babyboot_test)."""
+"""Kane's chaotic babyboot against published numbers (references.md, Babyboot; Drake's MG_chaotic_babyboot_test)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Free flight with exact answers: Drake's tumbling body (VERIFICATION 1.13), and arcs that no step length may bend."""
+"""Free flight with exact answers: a tumbling body (references.md, Free axisymmetric body), and arcs that no step bends."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Heavy tops (VERIFICATION 1.15): both steady precessions stay steady; let go, the top nods to a known angle."""
+"""Heavy tops (references.md, Heavy tops): both steady precessions stay; let go, the top nods to a known angle."""
 
 import jax
 import numpy as np

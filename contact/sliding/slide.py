@@ -5,11 +5,10 @@ velocity of the contact points obeys u' = K p' (theorem 2), and sliding friction
 parameter p_z (lemma 1, theorem 3). When slip stops it stays so, or goes on along the one diverging ray (theorem 4).
 
 Where this departs: p_z, u_z and W are all bad variables where slip stops, and u_z may turn more than once, so that an
-impact can have several compressions (references.md, Several compressions). Here dp_z = r ds with the slip speed
-r = |u_t|: smooth and autonomous, slip stops as s -> infinity, and Taylor series (series.py) give long steps and dense output at once. The
-direction of slip turns one way only (it climbs c . b - mu c . A c / 2), so u_z' = K_z . p' changes sign in at most two
-known directions; steps end there, u_z is monotone within each, and no crossing can be missed.
-"""
+impact can have several compressions (references.md, Several compressions). Here dp_z = r ds with the slip speed r =
+|u_t|: smooth and autonomous, slip stops as s -> infinity, and Taylor series (series.py) give long steps and dense
+output at once. The direction of slip turns one way only (it climbs c . b - mu c . A c / 2), so u_z' = K_z . p' changes
+sign in at most two known directions; steps end there, u_z is monotone within each, and no crossing can be missed."""
 
 from __future__ import annotations
 
@@ -29,8 +28,9 @@ from .straight import Progress, after_slip, follow
 
 Scalar = Any  # an array of any shape
 
-# Most steps of one impact. Of 200 000 random ones the longest took 43, one in a thousand more than 20. p_z has a
-# bound (references.md, End of compression), so only a K that is nearly singular, or friction far above 10, could make slip last for more.
+# Most steps of one impact. Of 200 000 random ones the longest took 43, one in a thousand more than 20. p_z has a bound
+# (references.md, End of compression), so only a K that is nearly singular, or friction far above 10, could make slip
+# last for more.
 STEPS = 96
 ORDER, ORDER_F32 = 20, 10  # of the series; 14 to 24 and 8 to 12 cost the same time, and higher orders take fewer steps
 LONGEST = 64.0  # of s, in units of the fastest rate

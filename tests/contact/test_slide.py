@@ -54,7 +54,7 @@ def test_an_impact_with_several_compressions():
 
 
 def test_small_restitution_ends_after_the_first_compression():
-    """u_z rises to 0.13 between two compressions (references.md, Several compressions): laws that ask for less end there."""
+    """u_z rises to 0.13 between compressions (references.md, Several compressions): laws that ask less end there."""
     K, u, mu = several_compressions()
     plastic = resolved(K, u, mu, 0.0)
     np.testing.assert_allclose(plastic.impulse[2], 0.047152098, atol=1e-9)  # 4.9's first upward crossing

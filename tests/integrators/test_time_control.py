@@ -161,7 +161,7 @@ def lowest_corner(t: np.ndarray) -> np.ndarray:
 
 @pytest.mark.slow
 def test_a_corner_strikes_at_its_time() -> None:
-    """references.md, Instants of impact: whatever the frames, in steps that turn it well enough; all are within the band."""
+    """references.md, Instants of impact: whatever the frames, in steps that turn it well enough, within the band."""
     b = carom.SceneBuilder(gravity=(0, 0, -G))
     b.add_plane(friction=0.3, restitution=0.5)
     b.add_body(

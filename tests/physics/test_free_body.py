@@ -1,4 +1,4 @@
-"""Free flight with exact answers: a tumbling body (references.md, Free axisymmetric body), and arcs that no step bends."""
+"""Free flight with exact answers: a tumbling body (references.md, Free axisymmetric body); arcs no step bends."""
 
 import jax
 import jax.numpy as jnp

@@ -157,7 +157,7 @@ def test_iiwa_torques_upright(iiwa: carom.Model) -> None:
 
 
 def test_pendulum_a01() -> None:
-    """m = 1 kg on a massless rod of 1 m: places after 5 and 10 s, four swings and more (references.md, IFToMM's pendulum).
+    """m = 1 kg on a massless rod of 1 m: places after 5 and 10 s, over four swings (references.md, IFToMM's pendulum).
 
     y(10) is printed as -.961419204999; the elliptic functions give -.961419205099, and so does x(10) by Pythagoras.
     """

@@ -8,7 +8,8 @@ Where this departs: p_z, u_z and W are all bad variables where slip stops, and u
 impact can have several compressions (references.md, Several compressions). Here dp_z = r ds with the slip speed r =
 |u_t|: smooth and autonomous, slip stops as s -> infinity, and Taylor series (series.py) give long steps and dense
 output at once. The direction of slip turns one way only (it climbs c . b - mu c . A c / 2), so u_z' = K_z . p' changes
-sign in at most two known directions; steps end there, u_z is monotone within each, and no crossing can be missed."""
+sign in at most two known directions; steps end there, u_z is monotone within each, and no crossing can be missed.
+"""
 
 from __future__ import annotations
 

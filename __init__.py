@@ -55,6 +55,7 @@ _HOME = {
     "cast_rays": "collision.queries.rays",
     # ask what an impact does
     "resolve_impact": "contact.resolve",
+    "register_law": "contact.laws.registration",
     "collision_matrix": "contact.matrix",
     # let time pass
     "rollout": "integrators.rollout",
@@ -145,6 +146,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .collision.shapes import Mesh as Mesh
     from .collision.shapes import Plane as Plane
     from .collision.shapes import Sphere as Sphere
+    from .contact.laws.registration import register_law as register_law
     from .contact.matrix import collision_matrix as collision_matrix
     from .contact.resolve import resolve_impact as resolve_impact
     from .engine.closures.energy import energy as energy

@@ -26,8 +26,16 @@ ROOT = Path(__file__).resolve().parents[2]
 FLOORS = ("engine", "collision", "contact", "integrators", "scenes")
 
 
+_only_here: set[str] = set()
+
+
 class Nameless(Exception):
     """It has no lasting name."""
+
+
+def only_here(name: str) -> None:
+    """A name that means something in this process alone, and in another one perhaps something else."""
+    _only_here.add(name)
 
 
 def program_key(function: Any, static: Any, args: Any) -> str | None:
@@ -66,6 +74,8 @@ def _built() -> str:
 
 def _static(digest: Any, x: Any) -> None:
     """Its content."""
+    if isinstance(x, str) and x in _only_here:
+        raise Nameless(x)
     if x is None or isinstance(x, bool | int | float | complex | str | bytes):
         digest.update(f"{type(x).__name__} {x!r};".encode())
     elif isinstance(x, np.ndarray | np.generic):

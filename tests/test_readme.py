@@ -134,10 +134,21 @@ def test_other_commands_work(tmp_path: Path) -> None:
     assert files_left(JOBS[1:], tmp_path) >= {"many.npz", "many.svg", "ball.toml"}
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [*(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")), *PAGES],
+    ids=lambda page: page.stem,
+)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_files_that_contributors_are_sent_to_exist() -> None:
+    named = re.findall(r"`([\w/]+\.(?:py|md)|\w+/[\w/]*)`", (ROOT / "CONTRIBUTING.md").read_text())
+    assert len(named) > 30
+    for name in named:
+        assert (ROOT / name).exists(), name
 
 
 def test_the_reference_is_what_docstrings_say() -> None:

@@ -144,8 +144,9 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
-def test_files_that_contributors_are_sent_to_exist() -> None:
-    named = re.findall(r"`([\w/]+\.(?:py|md)|\w+/[\w/]*)`", (ROOT / "CONTRIBUTING.md").read_text())
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/glossary.md"])
+def test_files_that_readers_are_sent_to_exist(page: str) -> None:
+    named = re.findall(r"`([\w/]+\.(?:py|md)|\w+/[\w/]*)`", (ROOT / page).read_text())
     assert len(named) > 30
     for name in named:
         assert (ROOT / name).exists(), name

@@ -56,6 +56,14 @@ def seconds(name: str, value: Any) -> float:
     return float(array)
 
 
+def fraction(name: str, value: Any) -> float:
+    """A number from 0 to 1."""
+    array = _reals(value)
+    if array is None or array.shape != () or not 0 <= array <= 1:
+        raise _wrong(name, value, "a number from 0 to 1")
+    return float(array)
+
+
 def metres(name: str, value: Any) -> float:
     """A distance, infinite where it is more than MOST."""
     array = _reals(value)

@@ -45,6 +45,15 @@ class Stepper:
         self._asleep: tuple[list[bytes], Frame, Places] | None = None
         self._held: dict[bytes, Any] = {}
 
+    def check(self, model: Model) -> None:
+        """Raise ValueError where it has numbers that the rules do not read."""
+        self._rules.check(model)
+
+    def use(self, model: Model) -> None:
+        """Another one, whose numbers alone are others."""
+        self._model, self._asleep = model, None
+        self._held.clear()
+
     def step(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, Places]:
         """A frame of dt [s], and where all links are at its end.
 

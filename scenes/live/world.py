@@ -16,17 +16,20 @@ from ...collision.poses import Array
 from ...collision.queries.rays import RayHits
 from ...collision.shapes import Shape
 from ...engine import results
+from ...engine.model import Model
 from ...engine.state import State
 from ...integrators.options import OptionKeywords, Options
 from ...integrators.rules import Rules
 from ...integrators.snapshots import model_hash, state_hash
 from ..chains.spec import ChainSpec, refuse_chain
 from ..compile import compile_scene
+from ..compiling.pairs import CHECKS
 from ..sources import load
 from ..spec import SceneSpec
 from . import arguments, saves
 from .asking import Hit, Questions, placed_shape
 from .asleep import Asleep
+from .between import between
 from .pool import Pool, Spares, with_spares
 from .standing import Standing
 from .stepping import Stepper
@@ -88,7 +91,7 @@ class Live:
         statics = (static.name for static in spec.statics if static.name)
         self._named = tuple(dict.fromkeys([*self.model.topology.names, *self._touchable, *statics]))
         self._questions = Questions(spec, self.model, self._bodies)
-        self._mark = model_hash(self.model)
+        self._mark, self._as_compiled = model_hash(self.model), self.model
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
         self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
@@ -115,7 +118,9 @@ class Live:
             self._warned.add(code)
             warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
         again = self._contacts if frame.carried is self._told else None
+        earlier = self._now.places.pose
         self._stand(self._now.at(frame.state, asleep.after(frame.island, motors), places))
+        self._earlier = earlier
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
         self.missed += max(left - saves.LATEST, 0.0)
@@ -135,12 +140,14 @@ class Live:
                         tell(body)
 
     def reset(self) -> None:
-        """Back to the scene's start; motors back to their targets."""
+        """Back to the scene's start; motors back to their targets, materials to the scene's."""
+        self._use(self._as_compiled)
         self._motors = np.array(self.model.motor_target, np.float64)
         self.behind = self.missed = 0.0
         self.windows = 0
         self._pushes = np.zeros((self.model.topology.n_links, 6), self.model.mass.dtype)
         self._stand(self._start)
+        self._earlier = self._now.places.pose
         self._look_again()
 
     @property
@@ -186,6 +193,37 @@ class Live:
         _, dofs = self._now.joint(self._now.link(link, "link"))
         self._motors[dofs] = arguments.numbers("value", value, dofs.stop - dofs.start)
 
+    def set_material(
+        self,
+        body: str,
+        *,
+        friction: float | None = None,
+        restitution: float | None = None,
+        tangential_restitution: float | None = None,
+    ) -> None:
+        """Change what all shapes of a body, or of a static, are made of from now on; what is None stays as it is.
+
+        Pairs follow as in a scene: the geometric mean of friction, the smaller restitution. Like motors this is an
+        input of the frames to come: a save does not hold it, and `reset` undoes it.
+        """
+        arguments.one_of("body", body, self._touchable)
+        mine = np.array([owner == body for owner in self._bodies.owners])
+        given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
+        changes = {
+            name: np.where(mine, CHECKS[name]("set_material", name, value), getattr(self.model, name))
+            for name, value in given.items() if value is not None
+        }  # fmt: skip
+        if changes:
+            model = self.model.replace(**changes)
+            self._stepper.check(model)
+            self._use(model)
+            self._stand(self._now.at(self.state, Asleep.nobody(self.model.topology)))
+
+    def _use(self, model: Model) -> None:
+        if model is not self.model:
+            self.model = model
+            self._stepper.use(model)
+
     # -- putting elsewhere -----------------------------------------------------------------------------------
 
     def spawn(
@@ -198,12 +236,12 @@ class Live:
     ) -> str:
         """Bring in a spare body of the pool's kind `name`, and say what it is called: the first that waits."""
         body = self._now.spare(name)
-        self._stand(self._now.put(body, position, quaternion, linear_velocity, angular_velocity))
+        self._put(self._now.put(body, position, quaternion, linear_velocity, angular_velocity))
         return body
 
     def despawn(self, body: str) -> None:
         """Send a spawned body back to the pool."""
-        self._stand(self._now.parked(body))
+        self._put(self._now.parked(body))
         self._pushes[self.model.topology.link(body)] = 0
 
     def teleport(
@@ -219,11 +257,11 @@ class Live:
         given = (position, quaternion, linear_velocity, angular_velocity)
         now = (pose[:3], pose[3:], velocity[3:], velocity[:3])
         put = (old if new is None else new for new, old in zip(given, now, strict=True))
-        self._stand(self._now.put(body, *put))
+        self._put(self._now.put(body, *put))
 
     def set_joint(self, link: str, q: Numbers | None = None, v: Numbers | None = None) -> None:
         """Put a joint at these coordinates, moving at these velocities; what is None stays as it is."""
-        self._stand(self._now.jointed(link, q, v))
+        self._put(self._now.jointed(link, q, v))
 
     # -- asking ----------------------------------------------------------------------------------------------
 
@@ -232,9 +270,15 @@ class Live:
         """Bodies and links that are there, in the order of `poses`."""
         return self._now.bodies
 
-    def poses(self) -> Array:
-        """(n, 7) of `bodies`: x y z of the origin [m], w x y z."""
-        return self._now.places.pose[self._now.links]
+    def poses(self, alpha: float = 1.0) -> Array:
+        """(n, 7) of `bodies`: x y z of the origin [m], w x y z.
+
+        alpha: from 0, before the last `step`, to 1, after it: for who draws between frames. What was put elsewhere
+        since is where it was put.
+        """
+        now = self._now.places.pose[self._now.links]
+        part = arguments.fraction("alpha", alpha)
+        return now if part == 1 else between(self._earlier[self._now.links], now, part)
 
     def pose(self, body: str) -> Array:
         """(7,) of a body: x y z of its origin [m], w x y z."""
@@ -343,6 +387,7 @@ class Live:
         self.behind = saved.behind
         asleep = nobody.after(saved.island, saved.motors) if len(saved.island) else nobody
         self._stand(self._now.at(State(saved.q, saved.v, saved.t), asleep))
+        self._earlier = self._now.places.pose
         self._look_again()
 
     def hash(self) -> str:
@@ -351,6 +396,12 @@ class Live:
 
     def _stand(self, standing: Standing) -> None:
         self._now, self._contacts = standing, None
+
+    def _put(self, standing: Standing) -> None:
+        """Where something stands elsewhere, without having gone there."""
+        old, new = self._now.places.pose, standing.places.pose
+        self._earlier = np.where((old != new).any(-1, keepdims=True), new, self._earlier)
+        self._stand(standing)
 
     def _warm(self, probes: Sequence[Shape]) -> None:
         """Everything once, and the state as it was."""

@@ -32,7 +32,7 @@ def run_batch(program: Program, static: Any, devices: Any, chunk: int | None, *n
     if chunk is not None and not state.t.is_fully_addressable:
         raise ValueError("rollout: chunk is for lanes of one process; these are spread over several")
     chosen = devices_for(devices, state)
-    same = len(chosen) == 1 and {*chosen} == state.t.devices()
+    same = len(chosen) == 1 and {*chosen} == state.t.devices() and not _explicit_axes(state)
     run = functools.partial(program, static) if same else functools.partial(over_devices, program, static, chosen)
     return run(*numbers) if chunk is None else in_chunks(run, chunk, len(chosen), *numbers)
 
@@ -53,12 +53,16 @@ def devices_for(devices: int | Sequence[Any] | None, state: State) -> list[Any]:
 
 def refuse_explicit_sharding(state: State) -> None:
     """Refuses, inside jit, lanes whose type says how they are spread: what is made of them here has no such type."""
-    axes = jax.typeof(state.t).sharding.spec
-    if any(axis is not None for axis in axes):
+    if axes := _explicit_axes(state):
         raise ValueError(
             f"rollout: inside jit the lanes are spread over the explicit mesh axis {axes[0]!r}. Call rollout outside "
             "of jit, which spreads lanes itself, or inside jax.shard_map (docs/batches.md shows it)"
         )
+
+
+def _explicit_axes(state: State) -> list[Any]:
+    """Of a mesh, over which the lanes' type says that they are spread."""
+    return [axis for axis in jax.typeof(state.t).sharding.spec if axis is not None]
 
 
 def over_devices(program: Program, static: Any, devices: Sequence[Any], *numbers: Any) -> Any:

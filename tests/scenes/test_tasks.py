@@ -39,7 +39,7 @@ TASK = Task(
     observe=seen,
     reward=lambda s: s.q[1] - s.before.q[1],
     ended=lambda s: s.q[1] < 0.3,
-    start=lambda key, q, v: (q.at[1].add(0.1 * jax.random.uniform(key)), v),
+    start=lambda key, q, v: (q.at[1].add(0.1 * jax.random.uniform(key, (), q.dtype)), v),
     command=lambda key: jax.random.uniform(key, (1,)),
     randomise=lambda key, m: m.replace(
         mass=m.mass * jax.random.uniform(key, (2,), minval=0.9, maxval=1.1),

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ...engine.algebra.fence import settled
+from ...engine.algebra.fence import lane_programs, settled
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
+from ...engine.compaction import in_front
 from ..geometry.hull import PRISM, hull_of
 from ..geometry.manifold import spread
 from ..geometry.near import AXES, Z_AXIS, Near, at, direction, only_where
@@ -36,6 +38,7 @@ Kernel = Callable[[Solid, Solid, Transform], tuple[Near, ...]]
 # drifted, or is given with seven digits, stretches, and every column's point might seem to be on a side
 SIDE = 1e-6
 ROWS = 4  # of a contact, at most
+VECTOR = 64  # bytes
 
 COLUMN: dict[str, Kernel] = {
     "sphere": sphere_hull,
@@ -53,23 +56,72 @@ def heightfield(kind: str) -> Kernel:
 
     def kernel(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
         lo, hi = _bounding_box(kind, b, X)
-        back = X.inverse()
+        corners, promised = _columns(a, lo, hi), _promised(a, lo, hi)
 
-        def meet(corners: Vec3) -> tuple[Near, ...]:
-            return COLUMN[kind](b, Solid(a.size, hull_of(corners, PRISM)), back)
+        def meet(b: Solid, X: Transform, size: Vec3, corners: Vec3) -> tuple[Near, ...]:
+            """With one column an item."""
+            found = COLUMN[kind](b, Solid(size, hull_of(corners, PRISM)), X.inverse())
+            return tuple(
+                _on_top(a, size, Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p), corners) for r in found
+            )
 
-        corners = _columns(a, lo, hi)
-        found = jax.vmap(meet, in_axes=1)(corners)
-        found = [_on_top(a, Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p), corners) for r in found]
+        if lane_programs() and X.p.x.ndim == 1 and kind != "sphere":  # for a ball it costs more than it spares
+            apart = _apart(corners, lo, hi)
+            near = apart <= jnp.minimum(a.size.x, a.size.y) / 2
+            found = _of_near(meet, near, (b, X, a.size), corners)
+            promised = jnp.minimum(promised, jnp.where(near, jnp.inf, apart).min(0))
+        else:
+            found = jax.vmap(meet, in_axes=(None, None, None, 1))(b, X, a.size, corners)
         rows = jax.tree.map(lambda *x: jnp.concatenate(x), *found)
         sides = _sides(rows) if kind == "sphere" else spread(rows, at(jnp.argmin(rows.gap, 0), rows.normal))
         first, *others = sides
-        return first._replace(gap=jnp.minimum(first.gap, _promised(a, lo, hi))), *others
+        return first._replace(gap=jnp.minimum(first.gap, promised)), *others
 
     return kernel
 
 
-def _on_top(a: Solid, row: Near, corners: Vec3) -> Near:
+def _apart(corners: Vec3, lo: Vec3, hi: Vec3) -> Scalar:
+    """How far each column (columns, *items) is from B at least: the boxes about both [m]."""
+    tops = jax.tree.map(lambda x: x[:3], corners)
+    left, right = (jax.tree.map(lambda x, end=end: end(x, 0), tops) for end in (jnp.min, jnp.max))
+    sides = lo.x - right.x, left.x - hi.x, lo.y - right.y, left.y - hi.y, lo.z - right.z
+    return functools.reduce(jnp.maximum, sides)
+
+
+def _of_near(meet: Callable[..., tuple[Near, ...]], near: Array, items: Any, corners: Vec3) -> tuple[Near, ...]:
+    """Rows (columns, n) of the columns that are near (columns, n) of their item, a vector of them at a time; the others
+    are not there. items: leaves (..., n), or ones for all."""
+    n, flat = near.shape[1], near.reshape(-1)
+    each = VECTOR // corners.x.dtype.itemsize
+    order, real = in_front(flat, -(-len(flat) // each) * each)
+    order = jnp.where(real, order, order[:1])  # what fills a vector up is no other column, which might take longer
+    tops = jax.tree.map(lambda x: x.reshape(len(x), -1), corners)
+
+    def of_item(x: Any, index: Array) -> Any:
+        if x.shape[-1] > 1:
+            return jnp.take(x, index % n, axis=-1)
+        return jnp.broadcast_to(x, (*x.shape[:-1], each)) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+    def some(index: Array) -> tuple[Near, ...]:
+        own = jax.tree.map(lambda x: of_item(x, index), items)
+        return meet(*own, jax.tree.map(lambda x: jnp.take(x, index, axis=-1), tops))
+
+    def turn(carry: tuple[Array, tuple[Near, ...]]) -> tuple[Array, tuple[Near, ...]]:
+        k, rows = carry
+        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
+        return k + 1, jax.tree.map(put, rows, some(jax.lax.dynamic_slice_in_dim(order, k * each, each)))
+
+    none = jnp.zeros(order.shape, corners.x.dtype)
+    blank = Near(none + jnp.inf, Vec3(none, none, none + 1), *[Vec3(none, none, none)] * 2)
+    kinds = jax.eval_shape(some, order[:each])
+    turns = (flat.sum(dtype=jnp.int32) + each - 1) // each
+    _, rows = jax.lax.while_loop(lambda carry: carry[0] < turns, turn, (jnp.int32(0), (blank,) * len(kinds)))
+    place = jnp.maximum(jnp.cumsum(flat, dtype=jnp.int32) - 1, 0)
+    back = lambda x, y: jnp.where(flat, jnp.take(x, place), y[:1]).reshape(near.shape)  # noqa: E731
+    return tuple(jax.tree.map(back, row, blank) for row in rows)
+
+
+def _on_top(a: Solid, cell: Vec3, row: Near, corners: Vec3) -> Near:
     """The row of each column; none where B is apart and the point is on a side
     within the grid, which other columns cover."""
     top, second, third = (jax.tree.map(lambda x, k=k: x[k], corners) for k in range(3))
@@ -77,7 +129,7 @@ def _on_top(a: Solid, row: Near, corners: Vec3) -> Near:
     size = jnp.abs(second.x - third.x) + jnp.abs(second.y - third.y) + jnp.abs(second.z - third.z)
     rough = jnp.maximum(1e4 * jnp.finfo(size.dtype).eps * size, SIDE * (size + jnp.abs(row.a.x) + jnp.abs(row.a.y)))
     covered = (row.a - top).dot(up) < -rough
-    for x, n, d in zip((row.a.x, row.a.y), a.ground.grid, (a.size.x, a.size.y), strict=True):
+    for x, n, d in zip((row.a.x, row.a.y), a.ground.grid, (cell.x, cell.y), strict=True):
         covered &= jnp.abs(x) < (n - 1) / 2 * d - rough
     return only_where(~(covered & (row.gap > 0)), row)
 

@@ -204,7 +204,8 @@ class Live:
         """Change what all shapes of a body, or of a static, are made of from now on; what is None stays as it is.
 
         Pairs follow as in a scene: the geometric mean of friction, the smaller restitution. Like motors this is an
-        input of the frames to come: a save does not hold it, and `reset` undoes it.
+        input of the frames to come: a save does not hold it, and `reset` undoes it. Who loads a save of before it says
+        it again, which wakes all that sleeps.
         """
         arguments.one_of("body", body, self._touchable)
         mine = np.array([owner == body for owner in self._bodies.owners])
@@ -313,12 +314,15 @@ class Live:
         return self._questions.rays(self.state.q, *rays, arguments.metres("max_distance", max_distance), hidden)
 
     def overlap(
-        self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = NO_TURN, *, within: float = 0.0
-    ) -> list[str]:
-        """What a shape put there would overlap, or come within so many metres of: names, the nearest first."""
+        self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = NO_TURN, *, within: float = 0.0,
+        ignore: Sequence[str] = (),
+    ) -> list[str]:  # fmt: skip
+        """What a shape put there would overlap, or come within so many metres of: names, the nearest first, those in
+        `ignore` left out."""
         asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
         pose = placed_shape(asked, place, arguments.quaternion("quaternion", quaternion))
-        return self._questions.overlaps(self.state.q, asked, pose, arguments.metres("within", within), self._now.hidden)
+        hidden = self._now.hidden | arguments.names("ignore", ignore, self._named)
+        return self._questions.overlaps(self.state.q, asked, pose, arguments.metres("within", within), hidden)
 
     def add_trigger(
         self,

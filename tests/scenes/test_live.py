@@ -188,6 +188,9 @@ def test_rays_and_overlaps(world: Live) -> None:
     many = world.rays(np.linspace((-1, 0, 5), (1, 0, 5), 101), (0, 0, -1))
     assert {world.model.topology.shape_links[k] for k in many.shape} == {-1, 0, 2}
     assert world.overlap(PROBE, (0.2, 0, 1)) == ["ball", body]
+    assert world.overlap(PROBE, (0.2, 0, 1), ignore=["ball"]) == [body]
+    with pytest.raises(ValueError, match="ignore"):
+        world.overlap(PROBE, ignore=["bal"])
     assert world.overlap(carom.Sphere(0.02), (0.2, 0, 1)) == []
     assert world.overlap(carom.Sphere(0.02), (0.2, 0, 1), within=0.1) == ["ball"]
     assert world.overlap(PROBE, (0.5, 0, 0.2)) == ["floor"]

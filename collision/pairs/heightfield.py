@@ -5,9 +5,10 @@ down to a floor far below B. B meets the columns of a window of cells about it, 
 chose to reach half a cell beyond the largest body that may touch. The gap is the smallest of any column's, and up
 to four of all columns' points are kept.
 
-The gap is exact up to half a cell. Farther away it is a lower bound: beyond the window nothing is seen, so that no
-more is promised than the way to its edge, or B's height above the highest vertex. Sunk in deeper than its own
-inradius, B may be told to leave a column sideways.
+The gap is exact up to half a cell. Columns that are farther away, by the boxes about them and about B, are not looked
+at; it is a lower bound there: how far the nearest box is, and half a cell where one is nearer. Beyond the window
+nothing is seen, so that no more is promised than the way to its edge, or B's height above the highest vertex. Sunk in
+deeper than its own inradius, B may be told to leave a column sideways.
 """
 
 from __future__ import annotations
@@ -65,11 +66,10 @@ def heightfield(kind: str) -> Kernel:
                 _on_top(a, size, Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p), corners) for r in found
             )
 
-        if lane_programs() and X.p.x.ndim == 1 and kind != "sphere":  # for a ball it costs more than it spares
-            apart = _apart(corners, lo, hi)
-            near = apart <= jnp.minimum(a.size.x, a.size.y) / 2
-            found = _of_near(meet, near, (b, X, a.size), corners)
-            promised = jnp.minimum(promised, jnp.where(near, jnp.inf, apart).min(0))
+        apart, half = _apart(corners, lo, hi), jnp.minimum(a.size.x, a.size.y) / 2
+        promised = jnp.minimum(promised, jnp.maximum(apart, half).min(0))  # no jump where a column comes near
+        if lane_programs() and X.p.x.ndim == 1:
+            found = _of_near(meet, apart <= half, (b, X, a.size), corners)
         else:
             found = jax.vmap(meet, in_axes=(None, None, None, 1))(b, X, a.size, corners)
         rows = jax.tree.map(lambda *x: jnp.concatenate(x), *found)

@@ -136,7 +136,8 @@ def test_derivative_of_the_gap(names):
     # where the differences on either side disagree, another feature takes over: no derivative to speak of
     smooth = abs(high - low) < 1e-3
     assert smooth.mean() > 0.6  # 0.73 were the fewest of any pair, where the noise of a searched gap shows (1e-8 m)
-    error = np.where(smooth, abs(got - (high + low) / 2), 0.0)
+    near = s.gaps < min(CELL) / 2 if names[0] == "heightfield" else True  # where its gap is not a bound only
+    error = np.where(smooth & near, abs(got - (high + low) / 2), 0.0)
     bound = SLOPE if tolerance(names) == EXACT else SEARCHED_SLOPE
     # one touching pair of cylinders is off by 1e-4 in code that is not optimised, and by less than the bound in what is
     rare = {"but": 1, "at_most": 2e-4} if bound == SEARCHED_SLOPE else {}
@@ -145,7 +146,6 @@ def test_derivative_of_the_gap(names):
     shift = np.zeros(q.shape)
     shift[:, -7:-4] = by = rng.normal(size=(len(q), 3))
     got, want = np.asarray(slope(model, q, shift)[1]), -(s.rows.normal[:, 0] * by).sum(-1)
-    near = s.gaps < min(CELL) / 2 if names[0] == "heightfield" else True  # where its gap is not a bound only
     s.demand("derivative by B's position", np.where(near, abs(got - want), 0.0), ANGLE, got=got, want=want)
     # nor is it NaN where it is not defined
     s = sample(names, "degenerate")
@@ -201,6 +201,7 @@ def test_single_precision(names):
     size = 1.0 + np.array([np.linalg.norm(p.b.position - p.a.position) for p in s.placements])
     want = s.gaps
     if names[0] == "heightfield":
-        want = np.where(s.gaps > 1e-4, want, got)
+        seen = s.gaps < min(CELL) / 2  # farther away it is a bound
+        want = np.where((s.gaps > 1e-4) & (seen | (got > s.gaps)), want, got)
     s.demand("gap", abs(got - want), SINGLE * size, got=got, want=want)
     s.demand("normal", abs(np.linalg.norm(s.rows.normal[:, 0], axis=-1) - 1), SINGLE, normal=s.rows.normal[:, 0])

@@ -74,7 +74,7 @@ def if_clear(support: Support, n0: Vec3) -> tuple[Near, Any]:
         k, simplex, clear, near = carry
         new, row = Vertex(*support(simplex.n)), simplex.row()
         near |= ~clear & (row.gap <= CLEAR * extent(row))
-        clear |= ~near & (row.gap - new.w.dot(simplex.n) <= roughness(row))
+        clear |= ~near & (row.gap - new.w.dot(simplex.n) <= roughness(row) / 4)
         return k + 1, select(clear | near, simplex, _closer(simplex, new, None)), clear, near
 
     def busy(carry: tuple[Any, Simplex, Any, Any]) -> Any:

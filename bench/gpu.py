@@ -29,10 +29,10 @@ import carom
 from carom.engine.results import Code
 
 from . import prepared
-from .gpu_cases import Case, case, saved
+from .gpu_cases import CHECKED, Case, case, saved
 
 LANES = (1024, 8192, 65536)
-CHECKED = 64  # lanes that are compared
+
 HELD = 30.0  # [s] the GPU, by one scene's run
 WHOLE = 400.0  # [s] a scene, the compiler's work included
 _LOCK = "CAROM_BENCH_LOCK"

@@ -21,6 +21,7 @@ FIGURES = {  # names of `step_cases.CASES`: their files come with packages of ot
 SCENES = ("arm7", "arm7 Euler", "stack", "pool_break", "ragdoll", "half_cheetah", "ant", "humanoid", "solo12")
 STEP = 1 / 240  # [s]
 SPREAD = 1e-3  # of velocities, between lanes
+CHECKED = 64  # lanes that are compared with the CPU
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

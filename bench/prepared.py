@@ -21,7 +21,7 @@ import numpy as np
 from carom.engine.native.warp import code
 from carom.engine.native.warp.code import Kernel
 
-from .gpu_cases import case
+from .gpu_cases import CHECKED, case
 
 ARCHITECTURE = "sm_90"
 _MARK = b"assembled "
@@ -31,8 +31,6 @@ def prepare(scenes: list[str], seconds: float, folder: Path) -> int:
     """Fill a folder for `kernels_of` and `answers`."""
     from carom.tests.oracles import ptxas
     from carom.tests.oracles.gpu import as_on_gpu
-
-    from .gpu import CHECKED
 
     assembler = ptxas.assembler()
     if assembler is None:

@@ -70,7 +70,7 @@ def test_what_was_prepared_is_what_the_driver_is_given(monkeypatch, tmp_path) ->
     monkeypatch.setattr(code, "driver", lambda: _Driver())
     one = gpu_cases.saved(SCENE, tmp_path)
     with as_on_gpu(), prepared.kernels_of(tmp_path) as known:
-        lanes = one.lanes(gpu.CHECKED)
+        lanes = one.lanes(gpu_cases.CHECKED)
         for equation in equations(jax.make_jaxpr(one.run)(one.model, lanes).jaxpr):
             equation.params.get("program", one).__dict__.pop("kernel", None)  # as in a new process
         jax.jit(one.run).trace(one.model, lanes).lower(lowering_platforms=("cuda",))

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from .exported import Exported
 from .functions import Argument
 from .programs import DAMAGED_SAVE, OTHER_SAVE, REFUSED
-
-if TYPE_CHECKING:
-    from .library import Exported
 
 
 def header_text(made: Exported) -> str:

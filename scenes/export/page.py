@@ -22,7 +22,8 @@ from ..show.drawing import drawing_of
 from ..show.motion import Hits, Motion
 from ..show.page import Block, as_json, drawn, filled, moved, packed_bytes, scripts, style
 from .contacts import REALS, WHOLES
-from .library import Exported, live_of
+from .exported import Exported
+from .library import live_of
 
 DRAWING = ("math", "page", "shaders", "renderer", "scene", "camera", "stage")  # of a recording's page
 OWN = ("world", "game", "start")

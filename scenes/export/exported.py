@@ -1,0 +1,95 @@
+"""A world translated for C: its modules, their functions, and where its numbers are. The header, the library and the
+page are made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ...engine.native.portable import INEXACT, Target, library_functions, objects
+from ...engine.packed import Packed, packed
+from ...engine.topology import Topology
+from ..live.world import Live
+from .archive import archive
+from .fields import Fields, fields_of
+from .functions import Compiled, compiled, functions_of
+from .glue import Layout, basics_text, function_text
+from .programs import Programs
+
+
+class Pointer(NamedTuple):
+    """A function that says where an array is.  name: the function's.  place: in the world [bytes].
+    constant: the caller must not write it.  says: what it holds.  whole: of whole numbers."""
+
+    name: str
+    place: int
+    constant: bool
+    says: str
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A world, translated: of no machine yet.  name: an identifier of C, in front of every other."""
+
+    name: str
+    topology: Topology
+    dt: float
+    fields: Fields
+    functions: tuple[Compiled, ...]
+    layout: Layout
+    pointers: tuple[Pointer, ...]
+
+    @staticmethod
+    def of(live: Live, name: str) -> Exported:
+        """Of a world as it was when it was made."""
+        fields = fields_of(live)
+        programs = Programs(live, fields)
+        functions = tuple(compiled(function, fields) for function in functions_of(programs))
+        layout = Layout.of(fields, functions)
+        return Exported(name, live.model.topology, live.dt, fields, functions, layout, _pointers(live, fields, layout))
+
+    def texts(self, target: Target, heap: bool = True) -> dict[str, tuple[str, list[str]]]:
+        """Modules for a machine: name of each -> its text, and the functions that it defines."""
+        pointers = {p.name: p.place for p in self.pointers}
+        own = ["size", "init", "reset", "save", *pointers, *(("create", "free") if heap else ())]
+        basics = basics_text(self.name, self.fields, self.layout, pointers, heap)
+        texts = {self.name: (basics, [f"{self.name}_{x}" for x in own])}
+        for made in self.functions:
+            whole = f"{self.name}_{made.function.name}"
+            texts[whole] = function_text(self.name, made, self.fields, self.layout, target.triple), [whole]
+        return texts
+
+    def library(self, target: Target, cpu: str | None = None) -> bytes:
+        """The static library for a machine."""
+        texts = self.texts(target)
+        code = objects({name: text for name, (text, _) in texts.items()}, target, cpu)
+        for name, one in code.items():
+            if called := library_functions(one, INEXACT):
+                raise ValueError(
+                    f"{name} calls {', '.join(called)} of C's library, which are not the same everywhere: this scene "
+                    "cannot be exported"
+                )
+        return archive(
+            {f"{name}.o": (code[name], symbols) for name, (_, symbols) in texts.items()}, "apple" in target.triple
+        )
+
+
+def _pointers(live: Live, fields: Fields, layout: Layout) -> tuple[Pointer, ...]:
+    wide, known, at, parameters = fields.all["q"].start.dtype.itemsize, {}, 0, packed(live.model)
+    assert isinstance(parameters, Packed)
+    for name, shape in parameters.shapes:
+        known[name] = layout.places["parameters"] + wide * at
+        at += int(np.prod(shape, dtype=int))
+    places = layout.places
+    return (
+        Pointer("time", places["t"], True, "[s]"),
+        Pointer("poses", places["pose"], True, "7 a body: x y z of its origin [m], w x y z"),
+        Pointer("velocities", places["velocity"], True, "6 a body: angular [rad/s], of its centre of mass [m/s]"),
+        Pointer("asleep", places["asleep"], True, "one a body: 1 where it sleeps", True),
+        Pointer("motors", places["motors"], False, "one a degree of freedom: what it is told"),
+        Pointer("friction", known["pair_friction"], False, "one a pair of shapes"),
+        Pointer("restitution", known["pair_restitution"], False, "one a pair of shapes"),
+    )

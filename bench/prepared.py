@@ -62,17 +62,17 @@ def answers(name: str, folder: Path) -> list[np.ndarray]:
 
 
 @contextlib.contextmanager
-def kernels_of(folder: Path | None) -> Iterator[dict[str, float]]:
-    """Meanwhile kernels that the folder has are not compiled. Yields what came from it, and seconds of loading."""
-    took: dict[str, float] = {}
+def kernels_of(folder: Path | None) -> Iterator[dict[str, bool]]:
+    """Meanwhile kernels that the folder has are not compiled. Yields of each kernel whether it came from there."""
+    ready: dict[str, bool] = {}
     if folder is None:
-        yield took
+        yield ready
         return
     make, load = code.ptx_of, code.load
 
     def ptx_of(text: str) -> str:
         known = (folder / f"{_key(text)}.cubin.xz").exists()
-        took[_key(text)] = known
+        ready[_key(text)] = known
         return (_MARK.decode() + _key(text)) if known else make(text)
 
     def loaded(program: bytes, name: str) -> Any:
@@ -83,7 +83,7 @@ def kernels_of(folder: Path | None) -> Iterator[dict[str, float]]:
 
     code.ptx_of, code.load = ptx_of, loaded
     try:
-        yield took
+        yield ready
     finally:
         code.ptx_of, code.load = make, load
 

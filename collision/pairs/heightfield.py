@@ -22,13 +22,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ...engine.algebra.bounded import of_the_first
 from ...engine.algebra.fence import lane_programs, settled
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.compaction import in_front
 from ..geometry.hull import PRISM, hull_of
 from ..geometry.manifold import spread
-from ..geometry.near import AXES, Z_AXIS, Near, at, direction, only_where
+from ..geometry.near import AXES, Z_AXIS, Near, at, direction, only_where, select
 from ..geometry.solid import SUPPORT, Solid, radius
 from .convex import convex
 from .polytope import box_hull, capsule_hull, hull_hull, sphere_hull
@@ -63,7 +64,8 @@ def heightfield(kind: str) -> Kernel:
             """With one column an item."""
             found = COLUMN[kind](b, Solid(size, hull_of(corners, PRISM)), X.inverse())
             return tuple(
-                _on_top(a, size, Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p), corners) for r in found
+                _on_top(a.ground.grid, size, Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p), corners)
+                for r in found
             )
 
         apart, half = _apart(corners, lo, hi), jnp.minimum(a.size.x, a.size.y) / 2
@@ -102,26 +104,20 @@ def _of_near(meet: Callable[..., tuple[Near, ...]], near: Array, items: Any, cor
             return jnp.take(x, index % n, axis=-1)
         return jnp.broadcast_to(x, (*x.shape[:-1], each)) if jnp.issubdtype(x.dtype, jnp.floating) else x
 
-    def some(index: Array) -> tuple[Near, ...]:
+    def some(given: Any, index: Array) -> tuple[Near, ...]:
+        items, tops = given
         own = jax.tree.map(lambda x: of_item(x, index), items)
         return meet(*own, jax.tree.map(lambda x: jnp.take(x, index, axis=-1), tops))
 
-    def turn(carry: tuple[Array, tuple[Near, ...]]) -> tuple[Array, tuple[Near, ...]]:
-        k, rows = carry
-        put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
-        return k + 1, jax.tree.map(put, rows, some(jax.lax.dynamic_slice_in_dim(order, k * each, each)))
-
-    none = jnp.zeros(order.shape, corners.x.dtype)
-    blank = Near(none + jnp.inf, Vec3(none, none, none + 1), *[Vec3(none, none, none)] * 2)
-    kinds = jax.eval_shape(some, order[:each])
-    turns = (flat.sum(dtype=jnp.int32) + each - 1) // each
-    _, rows = jax.lax.while_loop(lambda carry: carry[0] < turns, turn, (jnp.int32(0), (blank,) * len(kinds)))
+    found = of_the_first(each, some, flat.sum(dtype=jnp.int32), (items, tops), order)
     place = jnp.maximum(jnp.cumsum(flat, dtype=jnp.int32) - 1, 0)
-    back = lambda x, y: jnp.where(flat, jnp.take(x, place), y[:1]).reshape(near.shape)  # noqa: E731
-    return tuple(jax.tree.map(back, row, blank) for row in rows)
+    rows = jax.tree.map(lambda x: jnp.take(x, place).reshape(near.shape), found)
+    none = jnp.zeros_like(corners.x[0])
+    nowhere = Near(none + jnp.inf, Vec3(none, none, none + 1), *[Vec3(none, none, none)] * 2)
+    return tuple(select(near, row, nowhere) for row in rows)
 
 
-def _on_top(a: Solid, cell: Vec3, row: Near, corners: Vec3) -> Near:
+def _on_top(grid: tuple[int, int], cell: Vec3, row: Near, corners: Vec3) -> Near:
     """The row of each column; none where B is apart and the point is on a side
     within the grid, which other columns cover."""
     top, second, third = (jax.tree.map(lambda x, k=k: x[k], corners) for k in range(3))
@@ -129,7 +125,7 @@ def _on_top(a: Solid, cell: Vec3, row: Near, corners: Vec3) -> Near:
     size = jnp.abs(second.x - third.x) + jnp.abs(second.y - third.y) + jnp.abs(second.z - third.z)
     rough = jnp.maximum(1e4 * jnp.finfo(size.dtype).eps * size, SIDE * (size + jnp.abs(row.a.x) + jnp.abs(row.a.y)))
     covered = (row.a - top).dot(up) < -rough
-    for x, n, d in zip((row.a.x, row.a.y), a.ground.grid, (cell.x, cell.y), strict=True):
+    for x, n, d in zip((row.a.x, row.a.y), grid, (cell.x, cell.y), strict=True):
         covered &= jnp.abs(x) < (n - 1) / 2 * d - rough
     return only_where(~(covered & (row.gap > 0)), row)
 

@@ -27,9 +27,8 @@ def bounces(K, u, mu, e, e_t):
 
 
 @pytest.fixture
-def law(monkeypatch):
+def law():
     """Registers one for a test."""
-    monkeypatch.setattr("carom.contact.laws.registration.LAWS", LAWS)
     names = []
 
     def register(name, impulse, **more):

@@ -15,6 +15,7 @@ from .compiler import compiled_text
 from .handler import handler_text
 from .key import text_key
 from .machine import Loaded, assemble, target
+from .runner import Runner
 from .stages import stage
 
 WORK = 20_000  # operations: what is worth a task of its own
@@ -55,7 +56,7 @@ class LaneText(NamedTuple):
 
     inputs, outputs: (place in the arena, size), in bytes; the size of an open one is None, of one that is not read 0.
     arena: its size.  opens: for each result, which open argument it is, or None.  grain: how many lanes are worth a
-    task of their own.
+    task of their own.  elements: bytes of an element of each input, then of each output.  runner: whom it is for.
     """
 
     text: str
@@ -64,11 +65,13 @@ class LaneText(NamedTuple):
     arena: int
     opens: list[int | None]
     grain: int
+    elements: list[int]
+    runner: Runner
 
 
-def lane_text(closed: Any, open: Sequence[int], warp: bool = False) -> LaneText:
-    """Of a closed jaxpr. warp: for `warp/spread.py`."""
-    text, made, needed = compiled_text(closed, open, warp)
+def lane_text(closed: Any, open: Sequence[int], runner: Runner = Runner.CPU) -> LaneText:
+    """Of a closed jaxpr."""
+    text, made, needed = compiled_text(closed, open, runner)
     sizes = lambda avals: [int(np.prod(a.shape, dtype=int)) * a.dtype.itemsize for a in avals]  # noqa: E731
     inputs = [
         (place, None if is_open else size * is_needed)
@@ -79,7 +82,8 @@ def lane_text(closed: Any, open: Sequence[int], warp: bool = False) -> LaneText:
         for place, size in zip(made.outputs, sizes(closed.out_avals), strict=True)
     ]
     grain = 1 if made.loops else max(1, WORK // max(made.weight, 1))
-    return LaneText(text, inputs, outputs, made.arena, made.opens, grain)
+    elements = [a.dtype.itemsize for a in (*closed.in_avals, *closed.out_avals)]
+    return LaneText(text, inputs, outputs, made.arena, made.opens, grain, elements, runner)
 
 
 def compiled(name: str, closed: Any, open: Sequence[int], keep: bool) -> Code:

@@ -15,14 +15,16 @@ from .order import arrange
 from .plan import Plan
 from .rules import translate
 from .rules.table import size_of
+from .runner import Runner
 from .types import type_of
 
 
-def compiled_text(closed: Any, opens: Sequence[int], warp: bool = False) -> tuple[str, Program, list[bool]]:
+def compiled_text(
+    closed: Any, opens: Sequence[int], runner: Runner = Runner.CPU
+) -> tuple[str, Program, list[bool]]:
     """LLVM's text of a closed jaxpr, and which of its arguments it reads.
 
     opens: of each argument, whether it is an open array.
-    warp: the text is for a warp (`warp/spread.py`).
     """
     graph = Graph()
     for k, (var, is_open) in enumerate(zip(closed.jaxpr.invars, opens, strict=True)):
@@ -35,5 +37,5 @@ def compiled_text(closed: Any, opens: Sequence[int], warp: bool = False) -> tupl
         fuse(graph, region)
     for region in regions:
         arrange(region)
-    program = Program(graph, [True] * len(args), Plan(graph.top, regions), warp)
+    program = Program(graph, [True] * len(args), Plan(graph.top, regions), runner)
     return program.module.text(), program, [x.live or x.open is not None for x in graph.top.inputs]

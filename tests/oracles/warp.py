@@ -24,6 +24,8 @@ import jax
 import numpy as np
 
 from carom.engine.native import code, machine, primitive
+from carom.engine.native.arena import THREADS
+from carom.engine.native.runner import Runner
 from carom.engine.native.warp import driver
 from carom.engine.native.warp.code import COUNTER, kernel_of
 from carom.engine.native.warp.dialect import Dialect
@@ -73,7 +75,8 @@ class _Kernel:
     grain, code = 1, b""
 
     def __init__(self, made: code.LaneText, warps: int, tally: Tally | None) -> None:
-        self.opens, self._arena, self._warps = made.opens, made.arena, warps
+        self._beside = THREADS if made.runner is Runner.THREAD else 1
+        self.opens, self._arena, self._warps = made.opens, made.arena * self._beside, warps
         kernel = kernel_of(made, EMULATED)
         text = "\n".join(
             [tally.of(kernel) if tally else kernel, launch_text(1 + len(made.inputs), len(made.outputs) + 1), _CALL]
@@ -88,7 +91,7 @@ class _Kernel:
         return self._name
 
     def scratch(self, lanes: int) -> list[Any]:
-        return [jax.ShapeDtypeStruct((min(lanes, self._warps), self._arena + COUNTER), np.uint8)]
+        return [jax.ShapeDtypeStruct((min(-(-lanes // self._beside), self._warps), self._arena + COUNTER), np.uint8)]
 
     def description(self) -> dict[str, Any]:
         return {}
@@ -142,11 +145,13 @@ class Tally:
 
 
 @contextlib.contextmanager
-def launched(warps: int, seed: int = 1, tally: Tally | None = None) -> Iterator[Any]:
+def launched(
+    warps: int, seed: int = 1, tally: Tally | None = None, runner: Runner = Runner.WARP
+) -> Iterator[Any]:
     """Programs that are compiled meanwhile run as kernels, launched as on a GPU, on so many warps."""
 
     def compiled(_: str, closed: Any, open: Any, keep: bool) -> Any:
-        return _Kernel(code.lane_text(closed, open, warp=True), warps, tally)
+        return _Kernel(code.lane_text(closed, open, runner), warps, tally)
 
     library = emulator()
     with mock.patch.dict("os.environ", {"CAROM_CACHE": "off"}), mock.patch.object(primitive, "compiled", compiled):

@@ -12,15 +12,16 @@ import numpy as np
 
 from ..arena import PADDING, THREADS, Slot
 from ..graph import digest
+from ..runner import Runner
 from ..types import Type, literal, vector
 
 
 class Module:
     """What functions share: declarations, tables of constants, names."""
 
-    def __init__(self, warp: bool = False) -> None:
-        """warp: each element of a vector is to be a thread's (`warp/`)."""
-        self.warp = warp
+    def __init__(self, runner: Runner = Runner.CPU) -> None:
+        self.runner = runner
+        self.warp = runner is Runner.WARP  # each element of a vector is to be a thread's (`warp/`)
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
         self.labels = itertools.count()
@@ -60,7 +61,7 @@ class Function:
 
     def __init__(self, module: Module, name: str, number: int, linkage: str = "internal ") -> None:
         self.module, self.name, self.number, self.linkage = module, name, number, linkage
-        self.index = "i32" if module.warp else "i64"  # type of places in arrays: a GPU's registers have 32 bits
+        self.index = "i32" if module.runner.on_gpu else "i64"  # type of places in arrays: a GPU's registers have 32 bits
         self.lines: list[str] = []
         self.block = "entry"
         self._count = itertools.count()

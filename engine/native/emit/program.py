@@ -14,6 +14,7 @@ from ..arena import Arena, Slot
 from ..graph import Graph, Node, Region, Value
 from ..order import Cluster
 from ..plan import END, SMALL, Plan
+from ..runner import Runner
 from ..types import Unsupported, vector
 from .clusters import emit_cluster
 from .function import Function, Module
@@ -29,9 +30,9 @@ class Program:
     each result, which open argument it is.  arena: its size.  weight: how many
     operations it is long.  loops: whether there are loops in it."""
 
-    def __init__(self, graph: Graph, shared: Sequence[bool], plan: Plan, warp: bool = False) -> None:
-        """shared: of each input, whether it stays as it is for the next lane.  warp: for one (`warp/`)."""
-        self.module, self.plan, self._arena = Module(warp), plan, Arena(warp)
+    def __init__(self, graph: Graph, shared: Sequence[bool], plan: Plan, runner: Runner = Runner.CPU) -> None:
+        """shared: of each input, whether it stays as it is for the next lane."""
+        self.module, self.plan, self._arena = Module(runner), plan, Arena(runner)
         self._dying: dict[Region, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
         for value, fixed in zip(graph.top.inputs, shared, strict=True):
             value.slot = self._arena.take(value, fixed) if value.open is None else self._arena.take_open()

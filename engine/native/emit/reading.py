@@ -244,9 +244,9 @@ def gather(f: Function, array: Value, places: str, width: int, start: str | None
 
 
 def places_from(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
-    """Numbers i, i + 1, ... of a list of places: a warp would rather work them out than look them up."""
+    """Numbers i, i + 1, ... of a list of places: a GPU would rather work them out than look them up."""
     step = _step(numbers)
-    if step is None or not f.module.warp:
+    if step is None or not f.module.runner.on_gpu:
         return _from_table(f, numbers, i, width)
     here = simple(f, "add", width, I32, f.splat(I32, width, i), constant(I32, range(width), width))
     scaled = simple(f, "mul", width, I32, here, f.splat(I32, width, str(step)))
@@ -381,7 +381,7 @@ def _load_some(f: Function, value: Value, width: int, pointer: str, i: str | int
     """Elements i, i + 1, ... of a value, and nothing of what is behind its last: it may be nobody's memory."""
     if isinstance(i, int) and i + width <= value.size:
         return f.load(value.type, width, pointer)
-    index = I32 if f.module.warp else I64
+    index = I32 if f.module.runner.on_gpu else I64
     here = simple(f, "add", width, index, constant(index, range(width), width), f.splat(index, width, str(i)))
     there = f.let(f"icmp ult {vector(index, width)} {here}, {f.splat(index, width, str(value.size))}")
     stored, bits = vector(value.type, width, True), "i8" if value.type.kind == "b" else value.type.suffix

@@ -9,11 +9,13 @@ import numpy as np
 from ..arena import THREADS
 from ..graph import Value
 from ..plan import SMALL
+from ..runner import Runner
 from ..types import I32
 from .columns import woven
 from .function import Function, constant
 from .reading import WHOLE, Row, Strip, _index, element, element_at, place_in, places_from, power_of_two, read
 
+_STRIPS = {Runner.WARP: THREADS, Runner.THREAD: 4}  # a warp's threads; what a thread waits for at once
 ROW = 4  # elements: shorter rows are written one by one
 
 
@@ -23,8 +25,8 @@ def lanes_for(values: Sequence[Value]) -> int:
 
 
 def strip_for(f: Function, values: Sequence[Value]) -> int:
-    """The same where no element meets another: as many as a warp has threads."""
-    return THREADS if f.module.warp else lanes_for(values)
+    """The same where no element meets another."""
+    return _STRIPS.get(f.module.runner) or lanes_for(values)
 
 
 def write(f: Function, value: Value, pointer: str, exact: bool = True) -> None:

@@ -15,10 +15,13 @@ from .. import cache
 from ..code import LaneText, lane_text
 from ..key import text_key
 from ..machine import Loaded, assemble, llvm, target
+from ..runner import Runner
 from ..stages import stage
+from .beside import beside
 from .dialect import NVIDIA, Dialect
 from .driver import CALLED, DriverError, driver, load
 from .kernel import COUNTER, kernel_text
+from .kernel_of_threads import kernel_of_threads
 from .launch import launch_text
 from .ptx import ptx_of
 from .spread import spread
@@ -29,6 +32,9 @@ _numbers = itertools.count()
 
 def kernel_of(made: LaneText, dialect: Dialect) -> str:
     """LLVM's text of the kernel of a lane's program."""
+    if made.runner is Runner.THREAD:
+        kernel = kernel_of_threads(made.inputs, made.outputs, made.elements, made.arena, dialect)
+        return beside(made.text, dialect) + "\n" + kernel
     return spread(made.text, dialect) + "\n" + kernel_text(made.inputs, made.outputs, made.arena, dialect)
 
 
@@ -83,7 +89,7 @@ def _address(function: Any) -> int | None:
 def compiled(name: str, closed: Any, open: Sequence[int], keep: bool) -> Kernel:
     """The kernel of a closed jaxpr. keep: in the cache by its text, from where it comes if it was compiled before."""
     with stage(name, "translating"):
-        made = lane_text(closed, open, warp=True)
+        made = lane_text(closed, open, Runner.WARP)
         text = kernel_of(made, NVIDIA)
     key = text_key(text)
     found = cache.find(key) if keep else None

@@ -21,7 +21,7 @@ def kernel_text(
     """LLVM's text. inputs, outputs: (place in the arena, size), in bytes; the size of an open one is None. arena: its
     size."""
     count = len(inputs) + len(outputs) + 2
-    take = [line for k, one in enumerate(inputs) for line in _taken(k, one, 1 + k, HEAD + k, _rows(k, inputs, outputs))]
+    take = [line for k, one in enumerate(inputs) for line in _taken(k, one, 1 + k, HEAD + k, rows_of(k, inputs, outputs))]
     give = [
         line for k, (place, size) in enumerate(outputs) if size
         for line in _given(k, place, size, 1 + len(inputs) + k, HEAD + len(inputs) + k)
@@ -31,7 +31,7 @@ def kernel_text(
         "entry:",
         f"  %t = {dialect.thread}",
         *(f"  {line}" for line in dialect.warp),
-        *_pointer("layout", 0), *_pointer("counter", count - 1),
+        *pointer_of("layout", 0), *pointer_of("counter", count - 1),
         "  %lanes = load i64, ptr %layout",
         "  %flags.p = getelementptr i64, ptr %layout, i64 1", "  %flags = load i64, ptr %flags.p",
         f"  %poison.bit = and i64 %flags, {POISON}", "  %poison = icmp ne i64 %poison.bit, 0",
@@ -66,30 +66,30 @@ def kernel_text(
         "  br label %next",
         "}",
         *_spread_over("copy_words", "i32", 4, dialect), *_spread_over("copy_bytes", "i8", 1, dialect),
-        *_filled(dialect),
+        *filled(dialect),
     ]  # fmt: skip
     return "\n".join(lines)
 
 
-def _pointer(name: str, k: int) -> list[str]:
+def pointer_of(name: str, k: int) -> list[str]:
     """%name: number k of the buffers."""
     return [f"  %{name}.b = getelementptr ptr, ptr %buffers, i64 {k}", f"  %{name} = load ptr, ptr %{name}.b"]
 
 
-def _rows(k: int, inputs: Sequence[object], outputs: Sequence[object]) -> int:
+def rows_of(k: int, inputs: Sequence[object], outputs: Sequence[object]) -> int:
     """Where in the layout stands how many rows an open argument has."""
     return HEAD + len(inputs) + len(outputs) + k
 
 
-def _number(name: str, k: int) -> list[str]:
+def number_of(name: str, k: int) -> list[str]:
     """%name: number k of the layout."""
     return [f"  %{name}.l = getelementptr i64, ptr %layout, i64 {k}", f"  %{name} = load i64, ptr %{name}.l"]
 
 
-def _of_lane(name: str, buffer: int, stride: int) -> list[str]:
+def of_lane(name: str, buffer: int, stride: int) -> list[str]:
     """%name: where in a buffer this lane's part begins."""
     return [
-        *_pointer(f"{name}.all", buffer), *_number(f"{name}.stride", stride),
+        *pointer_of(f"{name}.all", buffer), *number_of(f"{name}.stride", stride),
         f"  %{name}.o = mul i64 %{name}.stride, %lane",
         f"  %{name} = getelementptr i8, ptr %{name}.all, i64 %{name}.o",
     ]  # fmt: skip
@@ -101,10 +101,10 @@ def _taken(k: int, one: tuple[int, int | None], buffer: int, stride: int, rows: 
     if size == 0:
         return
     name = f"in{k}"
-    yield from _of_lane(name, buffer, stride)
+    yield from of_lane(name, buffer, stride)
     yield f"  %{name}.to = getelementptr i8, ptr %A, i64 {place}"
     if size is None:
-        yield from _number(f"{name}.rows", rows)
+        yield from number_of(f"{name}.rows", rows)
         yield f"  store ptr %{name}, ptr %{name}.to"
         yield f"  %{name}.n = getelementptr i8, ptr %{name}.to, i64 8"
         yield f"  store i64 %{name}.rows, ptr %{name}.n"
@@ -120,7 +120,7 @@ def _taken(k: int, one: tuple[int, int | None], buffer: int, stride: int, rows: 
 
 def _given(k: int, place: int, size: int, buffer: int, stride: int) -> Iterable[str]:
     name = f"out{k}"
-    yield from _of_lane(name, buffer, stride)
+    yield from of_lane(name, buffer, stride)
     yield f"  %{name}.of = getelementptr i8, ptr %A, i64 {place}"
     yield _copied(f"%{name}", f"%{name}.of", size)
 
@@ -144,7 +144,7 @@ def _spread_over(name: str, type: str, size: int, dialect: Dialect) -> list[str]
     ]
 
 
-def _filled(dialect: Dialect) -> list[str]:
+def filled(dialect: Dialect) -> list[str]:
     """NaN everywhere."""
     return [
         "define internal void @fill(ptr %to, i64 %count) #0 {",

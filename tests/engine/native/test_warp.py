@@ -24,6 +24,7 @@ from carom.engine.native.arena import THREADS
 from carom.engine.native.open_arrays import OpenRecord
 from carom.engine.native.primitive import Program, native
 from carom.engine.native.types import Unsupported
+from carom.engine.native.runner import Runner
 from carom.engine.native.warp import driver
 from carom.engine.native.warp.code import compiled, kernel_of
 from carom.engine.native.warp.dialect import NVIDIA
@@ -157,7 +158,7 @@ def test_blocks_are_as_wide_as_a_warp_and_have_the_same_bits(dtype: type, monkey
 
 def text_of(function: Callable[..., Any], *args: Any) -> str:
     closed = jax.make_jaxpr(function)(*args)
-    return ptx_of(kernel_of(code.lane_text(closed, [0] * len(args), warp=True), NVIDIA))
+    return ptx_of(kernel_of(code.lane_text(closed, [0] * len(args), Runner.WARP), NVIDIA))
 
 
 def test_nothing_is_contracted() -> None:

@@ -7,6 +7,7 @@ own: they compile side by side, and have the GPU one at a time. One that stands 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import faulthandler
 import fcntl
 import functools
@@ -33,6 +34,7 @@ from .gpu_cases import CHECKED, Case, case, saved
 
 LANES = (1024, 8192, 65536)
 
+FULL = 4096  # lanes: fewer take as long as these
 HELD = 30.0  # [s] the GPU, by one scene's run
 WHOLE = 400.0  # [s] a scene, the compiler's work included
 _LOCK = "CAROM_BENCH_LOCK"
@@ -88,19 +90,22 @@ def alone(name: str, sizes: tuple[int, ...], seconds: float, folder: Path | None
         began = time.perf_counter()
         made = {}
         for lanes in (CHECKED, *sizes):
-            made[lanes] = jax.jit(one.run).lower(one.model, one.lanes(lanes)).compile()
+            made[lanes] = jax.jit(one.run).lower(one.lanes(lanes)).compile()
     _say(compiled=time.perf_counter() - began, kernels=kernels, device=jax.devices()[0].device_kind)
     answers = prepared.answers(name, folder) if folder else _on_cpu(one)
     with _held():
         call, lanes = made[CHECKED], one.lanes(CHECKED)
-        took, first = _timed(call, one.model, lanes)
+        took, first = _timed(call, lanes)
         _say(first=took, **compared(first, answers))
+        before = CHECKED
         for count in sizes:
             lanes = one.lanes(count)
-            if took * max(1.0, count / 4224) > HELD / 2:
-                _say(left_out=count, for_it_would_take=took * count / 4224)
+            awaited = took * max(1.0, count / max(before, FULL))
+            if awaited > HELD / 2:
+                _say(left_out=count, for_it_would_take=awaited)
                 break
-            took, ran = min((_timed(made[count], one.model, lanes) for _ in range(1 if took > 1 else 3)), key=_first)
+            before = count
+            took, ran = min((_timed(made[count], lanes) for _ in range(1 if took > 1 else 3)), key=_first)
             codes, numbers = np.unique(np.asarray(ran.code), return_counts=True)
             used = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
             _say(
@@ -138,8 +143,9 @@ def _timed(call: Any, *arguments: Any) -> tuple[float, Any]:
 def _on_cpu(one: Case) -> list[np.ndarray]:
     cpu = jax.devices("cpu")[0]
     with jax.default_device(cpu):
-        there = jax.device_put((one.model, one.lanes(CHECKED)), cpu)
-        return [np.asarray(x) for x in jax.tree.leaves(jax.jit(one.run)(*there))]
+        model, lanes = jax.device_put((one.model, one.lanes(CHECKED)), cpu)
+        there = dataclasses.replace(one, model=model)
+        return [np.asarray(x) for x in jax.tree.leaves(jax.jit(there.run)(lanes))]
 
 
 def compared(ran: Any, answers: list[np.ndarray]) -> dict[str, Any]:

@@ -33,8 +33,8 @@ class Case:
     state: Any
     keywords: dict[str, Any]
 
-    def run(self, model: Any, state: Any) -> Any:
-        return carom.rollout(model, state, throw=False, **self.keywords)
+    def run(self, state: Any) -> Any:
+        return carom.rollout(self.model, state, throw=False, **self.keywords)
 
     def lanes(self, count: int) -> Any:
         """Lanes whose velocities differ: the same on every machine."""

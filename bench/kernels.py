@@ -23,7 +23,7 @@ BYTES = 64  # of an access: half a line
 
 def kernel_of(case: Case) -> Kernel:
     """Of the run of one lane."""
-    jaxpr = jax.make_jaxpr(case.run)(case.model, case.state).jaxpr
+    jaxpr = jax.make_jaxpr(case.run)(case.state).jaxpr
     programs = [e.params["program"] for e in equations(jaxpr) if e.primitive.name == "native"]
     kernel = max(programs, key=lambda p: len(p.avals)).kernel
     assert kernel is not None, f"{case.name} is no kernel"
@@ -58,7 +58,7 @@ def suite(scenes: list[str]) -> int:
             print(f" {figures:>38}", end="", flush=True)
         tally = warp.Tally()
         with as_on_gpu(), warp.launched(1, tally=tally):
-            ran = one.run(one.model, one.lanes(THREADS) if in_blocks(one) else one.state)
+            ran = one.run(one.lanes(THREADS) if in_blocks(one) else one.state)
         done, ticks = tally.executed(), max(1, int(ran.stats.ticks.sum()))
         total, accesses = sum(done.values()) / ticks, (done["load"] + done["store"]) / ticks
         most = min(USED * H200[0] / total, H200[1] / (accesses * BYTES))

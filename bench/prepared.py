@@ -43,8 +43,8 @@ def prepare(scenes: list[str], seconds: float, folder: Path) -> int:
             one.save(folder)
             lanes = one.lanes(CHECKED)
             with _caught() as texts, as_on_gpu():
-                jax.jit(one.run).trace(one.model, lanes).lower(lowering_platforms=("cuda",))
-            ran = jax.jit(one.run)(one.model, lanes)
+                jax.jit(one.run).trace(lanes).lower(lowering_platforms=("cuda",))
+            ran = jax.jit(one.run)(lanes)
             np.savez_compressed(folder / f"{name}.npz", *map(np.asarray, jax.tree.leaves(ran)))
             for text, ptx in texts.items():
                 file = folder / f"{_key(text)}.cubin.xz"

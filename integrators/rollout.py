@@ -257,9 +257,9 @@ def _with_contacts(
     if rules.report:
         dt = jnp.diff(t, axis=-1, prepend=t[..., :1])
         report = reported(rules.report, topology, ran.record.readings + 0 * t[..., None], dt)
-    counts, turns = ran.counts, jnp.maximum(ran.turns, 1)
+    counts = ran.counts
     stats = Stats(
-        counts.ticks, counts.rollbacks, counts.impacts, counts.resting, counts.depth, counts.ticks / turns,
+        counts.ticks, counts.rollbacks, counts.impacts, counts.resting, counts.depth, ran.useful,
         counts.contacts, counts.pairs, counts.windows,
     )  # fmt: skip
     return Rollout(t, q, v, events_of(ran.record, rules.law), ran.code, stats, ran.state, report)

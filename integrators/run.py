@@ -37,14 +37,15 @@ TICKS_A_TURN = 4  # away from the CPU: whether all lanes are done is asked, and 
 
 
 class Ran(NamedTuple):
-    """lane's state, code, counts; reached: (*batch) frames recorded; turns: () ticks the program made."""
+    """lane's state, code, counts; reached: (*batch) frames recorded; useful: (*batch) the part of
+    the program's ticks in which the lane was not done yet."""
 
     state: State
     code: Array
     counts: Counts
     reached: Array
     record: Record
-    turns: Array
+    useful: Array
 
 
 def run(
@@ -105,7 +106,8 @@ def run(
     code = gravest(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
     if record.logs:
         code = gravest(code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
-    return Ran(lane.ready.state, code, lane.counts, lane.clock.frame, record, turns)
+    useful = lane.counts.ticks / jnp.maximum(turns, 1)
+    return Ran(lane.ready.state, code, lane.counts, lane.clock.frame, record, useful)
 
 
 @native

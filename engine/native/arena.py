@@ -8,7 +8,6 @@ from __future__ import annotations
 import bisect
 
 from .graph import Value
-from .runner import Runner
 
 LINE = 64  # bytes: slots begin at lines of the cache, where vectors of every width are aligned
 PADDING = 16  # elements: vectors may read and write so far beyond an array's last element
@@ -27,9 +26,9 @@ class Slot:
 
 
 class Arena:
-    def __init__(self, runner: Runner = Runner.CPU) -> None:
-        self.top = LINE if runner is Runner.WARP else 0  # where a warp's threads write what nobody is to read
-        self._padding = THREADS if runner is Runner.WARP else PADDING
+    def __init__(self, warp: bool = False) -> None:
+        self.top = LINE if warp else 0  # where a warp's threads write what nobody is to read
+        self._padding = THREADS if warp else PADDING
         self._free: list[tuple[int, int]] = []  # (offset, size) of lines, by offset, never adjacent
         self._cells: list[int] = []  # 8 bytes each, for single numbers
 

@@ -8,10 +8,14 @@ import jax
 import numpy as np
 
 from .arena import THREADS
+from .runner import Runner, of_gpu
 
 VECTOR = 64  # bytes, of a CPU's
 
 
 def side_by_side(dtype: Any) -> int:
-    """As many numbers as a CPU's vector holds; where a warp runs them, one for each of its threads."""
-    return THREADS if jax.default_backend() == "gpu" else VECTOR // np.dtype(dtype).itemsize
+    """As many numbers as a CPU's vector holds; where a warp runs them, one for each of its threads; where a
+    thread does, one."""
+    if jax.default_backend() == "gpu":
+        return 1 if of_gpu() is Runner.THREAD else THREADS
+    return VECTOR // np.dtype(dtype).itemsize

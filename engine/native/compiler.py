@@ -19,9 +19,7 @@ from .runner import Runner
 from .types import type_of
 
 
-def compiled_text(
-    closed: Any, opens: Sequence[int], runner: Runner = Runner.CPU
-) -> tuple[str, Program, list[bool]]:
+def compiled_text(closed: Any, opens: Sequence[int], runner: Runner = Runner.CPU) -> tuple[str, Program, list[bool]]:
     """LLVM's text of a closed jaxpr, and which of its arguments it reads.
 
     opens: of each argument, whether it is an open array.
@@ -34,8 +32,8 @@ def compiled_text(
     graph.top.results = translate(graph, closed.jaxpr, consts, args)
     regions = prune(graph.top)
     for region in regions:
-        fuse(graph, region)
+        fuse(graph, region, runner.small)
     for region in regions:
         arrange(region)
-    program = Program(graph, [True] * len(args), Plan(graph.top, regions), runner)
+    program = Program(graph, [True] * len(args), Plan(graph.top, regions, runner.small), runner)
     return program.module.text(), program, [x.live or x.open is not None for x in graph.top.inputs]

@@ -12,12 +12,11 @@ import numpy as np
 from .graph import MEMORY, Graph, Node, Region, Value
 from .liveness import reads
 from .patterns import row_kind
-from .plan import SMALL
 
 MOST = 24  # operations that move into a node
 
 
-def fuse(graph: Graph, region: Region) -> None:
+def fuse(graph: Graph, region: Region, small: int) -> None:
     """Moves values into the nodes of a region that read them."""
     uses = Counter(a.base for item in region.items for a in reads(item))
     uses.update(2 * [v.base for v in region.results])
@@ -25,7 +24,7 @@ def fuse(graph: Graph, region: Region) -> None:
     for node in region.items:
         if isinstance(node, Node) and node.op in _SOURCES:
             source = node.args[_SOURCES[node.op]]
-            inner = _expression(source, node, uses)
+            inner = _expression(source, node, uses) if source.size > small else []
             if inner and _FITS[node.op](graph, node, source, inner):
                 moved.update(inner)
     region.items = [x for x in region.items if x not in moved]
@@ -50,8 +49,7 @@ def _expression(source: Value, node: Node, uses: Counter[Value]) -> list[Value]:
                 visit(a)
         made.append(value)
 
-    if source.size > SMALL:
-        visit(source)
+    visit(source)
     return made if made and made[-1] is source else []
 
 

@@ -12,13 +12,13 @@ import itertools
 from .graph import MEMORY, Node, Region, Value
 from .order import Cluster
 
-SMALL = 16  # elements: so many are one register, of a vector type; more are an array in memory
 LIMIT = 700  # operations a function
 END = 1 << 60  # later than every part of a region
 
 
 class Plan:
-    def __init__(self, top: Region, regions: list[Region]) -> None:
+    def __init__(self, top: Region, regions: list[Region], small: int) -> None:
+        self._small = small
         self._numbers = itertools.count()
         self.main = next(self._numbers)
         self.functions: dict[Region, int] = {}
@@ -91,10 +91,10 @@ class Plan:
                 break
             assert here.owner is not None
             index, here = here.owner.index, here.owner.region
-        if memory or self._home(base) != function or base.size > SMALL:
+        if memory or self._home(base) != function or base.size > self._small:
             own = isinstance(part, Cluster) and base.cluster is part and value is base and not memory
             base.stored = base.stored or not own
-        elif value is not base and value.size > SMALL and not value.uniform:
+        elif value is not base and value.size > self._small and not value.uniform:
             base.stored = True
 
     def _home(self, value: Value) -> int:

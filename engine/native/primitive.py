@@ -31,6 +31,7 @@ from .code import Code, compiled
 from .handler import HEAD, POISON
 from .key import program_key
 from .open_arrays import open_leaves
+from .runner import of_gpu
 from .stages import stage
 from .types import Unsupported
 from .warp.code import Kernel
@@ -87,7 +88,7 @@ class Program:
 
     @property
     def _kernel_key(self) -> str | None:
-        return self.key and hashlib.sha256(f"{self.key} kernel".encode()).hexdigest()
+        return self.key and hashlib.sha256(f"{self.key} {of_gpu().name}".encode()).hexdigest()
 
     def _compiled(self, compile: Callable[..., Made], key: str | None) -> Made | None:
         try:
@@ -379,7 +380,8 @@ def native(function: Callable[..., Any], *, blocks: bool = False) -> Callable[..
             jax.ShapeDtypeStruct((ROWS, *x.shape[1:]) if is_open else x.shape, x.dtype)
             for x, is_open in zip(leaves, opens, strict=True)
         )
-        key = (static, tree, opens, tuple((a.shape, a.dtype) for a in avals), jax.config.jax_enable_x64)  # pyright: ignore
+        shapes, wide = tuple((a.shape, a.dtype) for a in avals), _wide(avals) if blocks else None
+        key = (static, tree, opens, shapes, wide, jax.config.jax_enable_x64)  # pyright: ignore
         if key not in programs:
             shape: dict[str, Any] = {}
 

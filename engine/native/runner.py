@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import enum
+import os
+
+from .arena import THREADS
+
+VARIABLE = "CAROM_GPU_LANES"  # of the environment: who runs a lane on a GPU, "thread" or "warp"
 
 
 class Runner(enum.Enum):
@@ -13,3 +18,22 @@ class Runner(enum.Enum):
     @property
     def on_gpu(self) -> bool:
         return self is not Runner.CPU
+
+    @property
+    def small(self) -> int:
+        """Elements: so many are one register, of a vector type; more are an array in memory. A thread has no vectors:
+        what is a loop over memory is less code, and of that a GPU has never enough at hand."""
+        return 4 if self is Runner.THREAD else 16
+
+    @property
+    def strip(self) -> int | None:
+        """Elements that a loop over a long array takes at a time; None: as many as a vector of theirs has."""
+        return {Runner.WARP: THREADS, Runner.THREAD: 1}.get(self)
+
+
+def of_gpu() -> Runner:
+    """Who runs a lane on a GPU."""
+    asked = os.environ.get(VARIABLE) or "thread"
+    if asked not in ("thread", "warp"):
+        raise ValueError(f"{VARIABLE} is {asked!r}; it may be thread or warp")
+    return Runner.THREAD if asked == "thread" else Runner.WARP

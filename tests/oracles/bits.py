@@ -22,6 +22,7 @@ import jax
 import numpy as np
 
 import carom
+from carom.engine.native.runner import Runner
 from carom.scenes.library.registry import library_entry
 from carom.tests.oracles import aarch64, warp
 from carom.tests.oracles.native_and_xla import no_fallback
@@ -34,6 +35,7 @@ FLAGS = {
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
 }
 WARP = "a GPU's warp"  # 32 threads, one element of a vector each; run by an emulator
+THREAD = "a GPU's thread"  # one of 32 beside each other; run by the same
 AARCH64 = "aarch64"  # vectors of 16 bytes, fused multiply-adds; run by qemu
 FIELDS = ("t", "q", "v", "events", "rest")
 
@@ -53,7 +55,7 @@ def missing(processor: str) -> str:
     """What this machine lacks to run code for a processor."""
     if processor == AARCH64:
         return " and ".join(aarch64.missing())
-    if processor == WARP:
+    if processor in (WARP, THREAD):
         return warp.missing()
     if processor in X86:
         return ", ".join(sorted(FLAGS[processor] - _features()))
@@ -89,7 +91,10 @@ def run(scene: str, seconds: float, processor: str) -> Bits:
     keywords: Any = {**play.keywords, "duration": seconds, "throw": False}
     rollout = lambda: carom.rollout(model, state, **keywords)  # noqa: E731
     cpu_seconds = None
-    emulators = {AARCH64: aarch64.emulated, WARP: lambda: warp.launched(1)}
+    emulators = {
+        AARCH64: aarch64.emulated, WARP: lambda: warp.launched(1),
+        THREAD: lambda: warp.launched(1, runner=Runner.THREAD),
+    }  # fmt: skip
     with no_fallback(), emulators.get(processor, contextlib.nullcontext)():
         made = jax.block_until_ready(rollout())
         if processor not in emulators:

@@ -145,9 +145,7 @@ class Tally:
 
 
 @contextlib.contextmanager
-def launched(
-    warps: int, seed: int = 1, tally: Tally | None = None, runner: Runner = Runner.WARP
-) -> Iterator[Any]:
+def launched(warps: int, seed: int = 1, tally: Tally | None = None, runner: Runner = Runner.WARP) -> Iterator[Any]:
     """Programs that are compiled meanwhile run as kernels, launched as on a GPU, on so many warps."""
 
     def compiled(_: str, closed: Any, open: Any, keep: bool) -> Any:

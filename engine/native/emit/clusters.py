@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 
 from ..graph import MEMORY, Value
 from ..order import Cluster
-from ..plan import SMALL
 from .function import Function
 from .reading import (
     WHOLE,
     Position,
     Row,
     Strip,
+    built_of,
     compute,
     pointer_to,
     power_of_two,
@@ -32,11 +32,18 @@ GATHER = 14  # what an element by a table of places costs, in operations on a ve
 
 def emit_cluster(f: Function, cluster: Cluster, place: Callable[[Value], None]) -> None:
     """place: gives a value its slot."""
-    for value in cluster.values:
-        if value.stored:
-            place(value)
     size = cluster.size
-    if size <= SMALL:
+    built = [value for value in cluster.values if value.op == "build" and size > f.module.runner.small]
+    for value in cluster.values:
+        if value.stored or value in built:
+            place(value)
+    for value in built:  # of elements from everywhere: no loop makes these
+        for k, one in enumerate(built_of(f, value)):
+            f.store(value.type, 1, one, pointer_to(f, value, k))
+    values = [value for value in cluster.values if value not in built]
+    if not values:
+        return
+    if size <= f.module.runner.small:
         for value in cluster.values:
             x = f.keep((value.id, WHOLE), compute(f, value, WHOLE))
             if value.stored:
@@ -44,12 +51,12 @@ def emit_cluster(f: Function, cluster: Cluster, place: Callable[[Value], None]) 
         return
 
     def turn(at: Position, i: str, _: int) -> None:
-        for value in cluster.values:
+        for value in values:
             x = f.keep((value.id, at), compute(f, value, at))
             if value.stored:
                 f.store(value.type, at.width(0), x, pointer_to(f, value, i))
 
-    over_strips(f, size, cluster.values, turn)
+    over_strips(f, size, values, turn)
 
 
 def over_strips(

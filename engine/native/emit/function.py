@@ -61,7 +61,9 @@ class Function:
 
     def __init__(self, module: Module, name: str, number: int, linkage: str = "internal ") -> None:
         self.module, self.name, self.number, self.linkage = module, name, number, linkage
-        self.index = "i32" if module.runner.on_gpu else "i64"  # type of places in arrays: a GPU's registers have 32 bits
+        self.index = (
+            "i32" if module.runner.on_gpu else "i64"
+        )  # type of places in arrays: a GPU's registers have 32 bits
         self.lines: list[str] = []
         self.block = "entry"
         self._count = itertools.count()

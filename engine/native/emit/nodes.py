@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ..graph import Node, Value
-from ..plan import SMALL
 from ..rules.reductions import neutral
 from ..types import BOOL, I32, Type, literal, vector
 from .arithmetic import choose, compare, simple
@@ -57,7 +56,7 @@ def emit_join(f: Function, node: Node, program: Any) -> None:
 
 def emit_empty(f: Function, node: Node, program: Any) -> None:
     (made,) = node.results
-    if made.size <= SMALL:
+    if made.size <= f.module.runner.small:
         if made.stored:
             program.place(made)
         zero = literal(made.type, 0)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ..arena import Arena, Slot
 from ..graph import Graph, Node, Region, Value
 from ..order import Cluster
-from ..plan import END, SMALL, Plan
+from ..plan import END, Plan
 from ..runner import Runner
 from ..types import Unsupported, vector
 from .clusters import emit_cluster
@@ -32,7 +32,8 @@ class Program:
 
     def __init__(self, graph: Graph, shared: Sequence[bool], plan: Plan, runner: Runner = Runner.CPU) -> None:
         """shared: of each input, whether it stays as it is for the next lane."""
-        self.module, self.plan, self._arena = Module(runner), plan, Arena(runner)
+        self.module, self.plan = Module(runner), plan
+        self._arena, self._small = Arena(self.module.warp), runner.small
         self._dying: dict[Region, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
         for value, fixed in zip(graph.top.inputs, shared, strict=True):
             value.slot = self._arena.take(value, fixed) if value.open is None else self._arena.take_open()
@@ -65,7 +66,7 @@ class Program:
         self._will_die(value)
 
     def place_if_stored(self, value: Value) -> None:
-        if value.stored or value.size > SMALL:
+        if value.stored or value.size > self._small:
             self.place(value)
 
     def take_over(self, f: Function, old: Value, new: Value, node: Node) -> None:
@@ -158,13 +159,13 @@ class Program:
 
     def _hand_on(self, f: Function, values: Sequence[Value], results: Sequence[Value]) -> list[str | None]:
         """Copies values to the slots of what they become, as if all at once. The registers of small ones."""
-        registers = [read(f, v, WHOLE) if v.size and v.size <= SMALL else None for v in values]
+        registers = [read(f, v, WHOLE) if v.size and v.size <= self._small else None for v in values]
         slots = {id(r.slot) for r in results if r.slot is not None}
         copies: list[tuple[Value, Value]] = []
         aside: list[Value] = []
         for value, result in zip(values, results, strict=True):
             base = value.base
-            if value.size <= SMALL or (value is base and value.slot is result.slot and base.op != "const"):
+            if value.size <= self._small or (value is base and value.slot is result.slot and base.op != "const"):
                 continue
             if base.op != "const" and id(base.slot) in slots:  # its place may be written to before it is read
                 kept = Value("input", value.size, value.type, (), None, None)
@@ -186,14 +187,14 @@ class Program:
         before, test, body = node.regions
         results = node.results
         for start, result, inner, tested in zip(node.args, results, body.inputs, test.inputs, strict=True):
-            if result.size > SMALL or result.stored or inner.stored or tested.stored:
+            if result.size > self._small or result.stored or inner.stored or tested.stored:
                 self.take_over(f, start, result, node)
                 slot = result.slot
                 slot.owners += 2  # the result, and the loop itself
                 slot.holders += 2  # the loop, and the carry while the body reads it
                 inner.slot = tested.slot = slot
                 self._will_die(inner)
-        first = [read(f, v, WHOLE) if 0 < v.size <= SMALL else None for v in node.args]
+        first = [read(f, v, WHOLE) if 0 < v.size <= self._small else None for v in node.args]
         label = f"loop{next(self.module.labels)}"
         short = test.weight <= TWICE and all(p.function == f.number for p in test.order)
         entry = f.block
@@ -265,7 +266,7 @@ class Program:
     def _cond(self, f: Function, node: Node) -> None:
         which, (chosen,) = node.args[0], node.args
         for k, result in enumerate(node.results):
-            if result.size > SMALL or result.stored:
+            if result.size > self._small or result.stored:
                 self._branch_slot(node, k, result)
                 result.slot.owners += 1
         label, count = f"branch{next(self.module.labels)}", len(node.regions)
@@ -287,7 +288,7 @@ class Program:
             f.do(f"br label %{label}.end")
         f.begin(f"{label}.end")
         for k, result in enumerate(node.results):
-            if 0 < result.size <= SMALL:
+            if 0 < result.size <= self._small:
                 register, joined = f.phi(vector(result.type, power_of_two(result.size)))
                 joined([(registers[k] or "", block) for registers, block in ways])
                 f.keep((result.id, WHOLE), register)
@@ -301,7 +302,13 @@ class Program:
             value = region.results[k]
             passed = sum(v.base is value for r in node.regions for v in r.results)
             alone = all(r.results[j].base is not value for r in node.regions for j in range(len(r.results)) if j != k)
-            if value.region is not region and value.size > SMALL and passed and alone and self._ends_at(value, node):
+            if (
+                value.region is not region
+                and value.size > self._small
+                and passed
+                and alone
+                and self._ends_at(value, node)
+            ):
                 result.slot = value.slot
                 result.slot.holders += 1
                 self._will_die(result)

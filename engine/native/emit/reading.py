@@ -13,7 +13,6 @@ import numpy as np
 
 from ..graph import Value
 from ..patterns import row_kind
-from ..plan import SMALL
 from ..types import BOOL, I32, I64, Type, literal, vector
 from .arithmetic import apply, simple
 from .columns import column
@@ -211,7 +210,7 @@ def _look_at_all(f: Function, view: Value, width: int) -> str:
         return gather(f, base, constant(I32, steps, width), width, pointer_to(f, base, first))
     low, high = int(places.min()), int(places.max())
     span = power_of_two(high - low + 1)
-    if span <= SMALL and low + span <= base.size + SMALL:
+    if span <= f.module.runner.small and low + span <= base.size + f.module.runner.small:
         near = f.load(type, span, pointer_to(f, base, low))
         return f.shuffle(type, span, near, "poison", [k - low if k >= 0 else -1 for k in picks])
     step = _step(places)
@@ -297,8 +296,7 @@ def compute(f: Function, value: Value, at: Position) -> str:
     width = at.width(value.size)
     if value.op == "build":
         x = "poison"
-        for k, a in enumerate(value.args):
-            one = element(f, a.base, int(a.param[0]) if a.op == "view" else 0)
+        for k, one in enumerate(built_of(f, value)):
             x = (
                 f.let(f"insertelement {vector(value.type, width)} {x}, {value.type.llvm} {one}, i32 {k}")
                 if width > 1
@@ -310,6 +308,11 @@ def compute(f: Function, value: Value, at: Position) -> str:
     if value.op == "gather":
         return _gather(f, value, at, width)
     return apply(f, value.op, width, value.type, [(a.type, read(f, a, at)) for a in value.args], value.param)
+
+
+def built_of(f: Function, value: Value) -> list[str]:
+    """The elements that it is put together of."""
+    return [element(f, a.base, int(a.param[0]) if a.op == "view" else 0) for a in value.args]
 
 
 def kept_within(f: Function, width: int, type: Type, x: str, most: int | str) -> str:
@@ -379,7 +382,7 @@ def _window(f: Function, value: Value, at: Position, width: int) -> str:
 
 def _load_some(f: Function, value: Value, width: int, pointer: str, i: str | int) -> str:
     """Elements i, i + 1, ... of a value, and nothing of what is behind its last: it may be nobody's memory."""
-    if isinstance(i, int) and i + width <= value.size:
+    if width == 1 or (isinstance(i, int) and i + width <= value.size):
         return f.load(value.type, width, pointer)
     index = I32 if f.module.runner.on_gpu else I64
     here = simple(f, "add", width, index, constant(index, range(width), width), f.splat(index, width, str(i)))

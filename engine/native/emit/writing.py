@@ -8,14 +8,11 @@ import numpy as np
 
 from ..arena import THREADS
 from ..graph import Value
-from ..plan import SMALL
-from ..runner import Runner
 from ..types import I32
 from .columns import woven
 from .function import Function, constant
 from .reading import WHOLE, Row, Strip, _index, element, element_at, place_in, places_from, power_of_two, read
 
-_STRIPS = {Runner.WARP: THREADS, Runner.THREAD: 4}  # a warp's threads; what a thread waits for at once
 ROW = 4  # elements: shorter rows are written one by one
 
 
@@ -26,13 +23,13 @@ def lanes_for(values: Sequence[Value]) -> int:
 
 def strip_for(f: Function, values: Sequence[Value]) -> int:
     """The same where no element meets another."""
-    return _STRIPS.get(f.module.runner) or lanes_for(values)
+    return f.module.runner.strip or lanes_for(values)
 
 
 def write(f: Function, value: Value, pointer: str, exact: bool = True) -> None:
     """All elements, one behind the other. exact: what lies behind stays as it is."""
     type, size = value.type, value.size
-    if size <= SMALL:
+    if size <= f.module.runner.small:
         width = power_of_two(size)
         return f.store(type, width, read(f, value, WHOLE), pointer, size if exact else None)
     width = strip_for(f, [value])
@@ -55,7 +52,7 @@ def write_at(f: Function, value: Value, pointer: str, places: np.ndarray) -> Non
         return write(f, value, f.pointer(pointer, type, first))
     if f.module.warp:
         return _scattered(f, value, f.pointer(pointer, type, first), places - first)
-    if size <= SMALL:
+    if size <= f.module.runner.small:
         x, width = read(f, value, WHOLE), power_of_two(size)
         for k, place in enumerate(places):
             f.store(type, 1, f.extract(type, width, x, k), f.pointer(pointer, type, int(place)))
@@ -79,7 +76,7 @@ def _scattered(f: Function, value: Value, pointer: str, places: np.ndarray) -> N
     type, size = value.type, value.size
     if size == 1:
         return f.store(type, 1, read(f, value, WHOLE), f.pointer(pointer, type, int(places[0])))
-    if size <= SMALL:
+    if size <= f.module.runner.small:
         width = power_of_two(size)
         numbers = constant(I32, [*(int(k) for k in places), *[0] * (width - size)], width)
         return f.scatter(type, width, read(f, value, WHOLE), pointer, numbers, size)
@@ -112,7 +109,7 @@ def write_columns(f: Function, values: Sequence[Value], pointer: str) -> None:
             if count * n > k * width:
                 f.store(type, width, x, f.pointer(start, type, k * width), min(width, count * n - k * width))
 
-    if size <= SMALL:
+    if size <= f.module.runner.small:
         whole = power_of_two(size)
         registers = [read(f, value, WHOLE) for value in values]
         for i in range(0, size, width):

@@ -1,6 +1,6 @@
 """A lane's program as one thread of a GPU runs it, beside 31 others: LLVM's text.
 
-The arenas of a warp's 32 lanes lie woven into each other, each element of the one beside the same element of the others:
+The arenas of a warp's 32 lanes lie woven into each other, each element of one beside the same element of the others, and
 element t of 32 is thread t's. So what is at byte b of an arena begins at byte 32 b, and what 32 threads read together
 is one stretch of memory. Tables of constants and open arrays lie as they did.
 """
@@ -54,9 +54,7 @@ class _Beside:
         op = rest.split(" ", 1)[0]
         if op == "getelementptr":
             rest = self._address(result, rest)
-        elif op == "load" and self._loaded(result, rest):
-            return
-        elif op == "store" and self._stored(rest):
+        elif (op == "load" and self._loaded(result, rest)) or (op == "store" and self._stored(rest)):
             return
         elif op == "call":
             rest = self._called(rest)

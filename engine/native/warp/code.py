@@ -12,13 +12,14 @@ import jax
 import numpy as np
 
 from .. import cache
+from ..arena import THREADS
 from ..code import LaneText, lane_text
 from ..key import text_key
 from ..machine import Loaded, assemble, llvm, target
-from ..runner import Runner
+from ..runner import Runner, of_gpu
 from ..stages import stage
 from .beside import beside
-from .dialect import NVIDIA, Dialect
+from .dialect import Dialect, nvidia
 from .driver import CALLED, DriverError, driver, load
 from .kernel import COUNTER, kernel_text
 from .kernel_of_threads import kernel_of_threads
@@ -26,7 +27,7 @@ from .launch import launch_text
 from .ptx import ptx_of
 from .spread import spread
 
-ARENAS = 8 << 30  # bytes of a device's memory, for the arenas of warps that run at once
+ARENAS = 1 / 6  # of a device's memory, at most, for the arenas of the lanes that run at once
 _numbers = itertools.count()
 
 
@@ -41,18 +42,20 @@ def kernel_of(made: LaneText, dialect: Dialect) -> str:
 @dataclasses.dataclass
 class Kernel:
     """code: PTX, as LLVM wrote it.  arguments, outputs: how many there are, with the layout and the scratch.
-    arena: bytes a warp.  opens: for each result, which open argument it is, or None."""
+    arena: bytes a warp.  beside: how many lanes a warp runs at a time.  opens: for each result, which open argument it
+    is, or None."""
 
     code: bytes
     arguments: int
     outputs: int
     arena: int
+    beside: int
     opens: list[int | None]
-    grain: int = 1  # every warp takes one lane at a time
+    grain: int = 1  # every warp takes as many lanes as it runs at a time
 
     def __post_init__(self) -> None:
         self._handler: Loaded | None = None
-        self._warps = 0
+        self._warps, self._memory = 0, 0
         self._name = f"carom_native_{next(_numbers)}_gpu"
 
     def register(self) -> str:
@@ -68,6 +71,7 @@ class Kernel:
             for number, one in enumerate(on_devices):
                 self._handler.call("set_function", number, one.function)
             self._warps = min((one.warps for one in on_devices), default=1)
+            self._memory = min((one.memory for one in on_devices), default=0)
             capsule = jax.ffi.pycapsule(self._handler.address("launched"))
             jax.ffi.register_ffi_target(self._name, capsule, platform="CUDA")
         return self._name
@@ -75,11 +79,12 @@ class Kernel:
     def scratch(self, lanes: int) -> list[Any]:
         """The counter of lanes and the arenas, a row for each warp: as many as run at once, if there are lanes for
         them and memory. Asked for when it is registered."""
-        warps = max(1, min(lanes, self._warps, ARENAS // self.arena))
+        warps = max(1, min(-(-lanes // self.beside), self._warps, int(ARENAS * self._memory) // self.arena))
         return [jax.ShapeDtypeStruct((warps, self.arena + COUNTER), np.uint8)]
 
     def description(self) -> dict[str, Any]:
-        return {"arguments": self.arguments, "outputs": self.outputs, "arena": self.arena, "opens": self.opens}
+        whole = dataclasses.asdict(self)
+        return {name: whole[name] for name in ("arguments", "outputs", "arena", "beside", "opens")}
 
 
 def _address(function: Any) -> int | None:
@@ -89,15 +94,16 @@ def _address(function: Any) -> int | None:
 def compiled(name: str, closed: Any, open: Sequence[int], keep: bool) -> Kernel:
     """The kernel of a closed jaxpr. keep: in the cache by its text, from where it comes if it was compiled before."""
     with stage(name, "translating"):
-        made = lane_text(closed, open, Runner.WARP)
-        text = kernel_of(made, NVIDIA)
+        made = lane_text(closed, open, of_gpu())
+        text = kernel_of(made, nvidia(made.runner))
     key = text_key(text)
     found = cache.find(key) if keep else None
     if found:
         return Kernel(found[1], **found[0])
     with stage(name, "making PTX"):
         ptx = ptx_of(text).encode()
-    kernel = Kernel(ptx, 1 + len(made.inputs), len(made.outputs) + 1, made.arena, made.opens)
+    beside = THREADS if made.runner is Runner.THREAD else 1
+    kernel = Kernel(ptx, 1 + len(made.inputs), len(made.outputs) + 1, made.arena * beside, beside, made.opens)
     if keep:
         cache.store(key, kernel.description(), ptx)
     return kernel

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..runner import Runner
+
 
 class Dialect(NamedTuple):
     """LLVM's text.
@@ -50,7 +52,12 @@ declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 attributes #0 = { nounwind noinline "denormal-fp-math"="preserve-sign,preserve-sign" }
-; one warp a block, 32 on a multiprocessor: 64 registers a thread
+; one warp a block, so many on a multiprocessor: 65536 registers among their threads
 !nvvm.annotations = !{!2}
-!2 = !{ptr @lanes, !"maxntidx", i32 32, !"minctasm", i32 32}""",
+!2 = !{ptr @lanes, !"maxntidx", i32 32, !"minctasm", i32 WARPS}""",
 )
+
+
+def nvidia(runner: Runner) -> Dialect:
+    """Threads that share a lane have 64 registers each, so that 32 warps run at once; those with a lane each have 128."""
+    return NVIDIA._replace(head=NVIDIA.head.replace("WARPS", "16" if runner is Runner.THREAD else "32"))

@@ -25,10 +25,11 @@ class DriverError(RuntimeError):
 
 
 class Loaded(NamedTuple):
-    """A kernel on one device.  function: a handle.  warps: how many run at once."""
+    """A kernel on one device.  function: a handle.  warps: how many run at once.  memory: the device's [bytes]."""
 
     function: int
     warps: int
+    memory: int
 
 
 @functools.cache
@@ -68,7 +69,9 @@ def load(ptx: bytes, name: str) -> list[Loaded]:
                 library, "cuDeviceGetAttribute",
                 library.cuDeviceGetAttribute(ctypes.byref(processors), _MULTIPROCESSORS, device),
             )  # fmt: skip
-            loaded.append(Loaded(function.value or 0, blocks.value * processors.value))
+            memory = ctypes.c_size_t()
+            _did(library, "cuDeviceTotalMem", library.cuDeviceTotalMem_v2(ctypes.byref(memory), device))
+            loaded.append(Loaded(function.value or 0, blocks.value * processors.value, memory.value))
     return loaded
 
 

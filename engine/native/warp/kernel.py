@@ -21,7 +21,9 @@ def kernel_text(
     """LLVM's text. inputs, outputs: (place in the arena, size), in bytes; the size of an open one is None. arena: its
     size."""
     count = len(inputs) + len(outputs) + 2
-    take = [line for k, one in enumerate(inputs) for line in _taken(k, one, 1 + k, HEAD + k, rows_of(k, inputs, outputs))]
+    take = [
+        line for k, one in enumerate(inputs) for line in _taken(k, one, 1 + k, HEAD + k, rows_of(k, inputs, outputs))
+    ]
     give = [
         line for k, (place, size) in enumerate(outputs) if size
         for line in _given(k, place, size, 1 + len(inputs) + k, HEAD + len(inputs) + k)

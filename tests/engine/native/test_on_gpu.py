@@ -6,6 +6,7 @@ import pytest
 
 import carom
 from carom.engine.native.arena import THREADS
+from carom.engine.native.runner import VARIABLE
 from carom.scenes.library.registry import library_entry
 from carom.tests.oracles.gpu import as_on_gpu
 from carom.tests.oracles.programs import equations
@@ -49,9 +50,11 @@ def test_a_gpu_is_given_the_programs_of_a_cpu(name, monkeypatch):
     assert here == there
 
 
-def test_blocks_are_as_wide_as_a_warp(monkeypatch):
+@pytest.mark.parametrize(("runner", "wide"), [("warp", THREADS), ("thread", 1)])
+def test_blocks_are_as_wide_as_a_warp_that_shares_them(monkeypatch, runner, wide):
     monkeypatch.setenv("CAROM_CACHE", "off")
+    monkeypatch.setenv(VARIABLE, runner)
     with as_on_gpu():
         one, many = programs(*scene("double_pendulum", scheme="semi_implicit"))
-    assert f"[{THREADS},2]" in one[0]
-    assert f"[{THREADS},2]" in many[0]
+    assert f"[{wide},2]" in one[0]
+    assert f"[{wide},2]" in many[0]

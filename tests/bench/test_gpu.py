@@ -66,14 +66,14 @@ def test_what_was_prepared_is_what_the_driver_is_given(monkeypatch, tmp_path) ->
     assert prepared.prepare([SCENE], SECONDS, tmp_path) == 0
 
     given: list[bytes] = []
-    monkeypatch.setattr(code, "load", lambda program, _: given.append(program) or [Loaded(1, 4)])
+    monkeypatch.setattr(code, "load", lambda program, _: given.append(program) or [Loaded(1, 4, 1 << 36)])
     monkeypatch.setattr(code, "driver", lambda: _Driver())
     one = gpu_cases.saved(SCENE, tmp_path)
     with as_on_gpu(), prepared.kernels_of(tmp_path) as known:
         lanes = one.lanes(gpu_cases.CHECKED)
-        for equation in equations(jax.make_jaxpr(one.run)(one.model, lanes).jaxpr):
+        for equation in equations(jax.make_jaxpr(one.run)(lanes).jaxpr):
             equation.params.get("program", one).__dict__.pop("kernel", None)  # as in a new process
-        jax.jit(one.run).trace(one.model, lanes).lower(lowering_platforms=("cuda",))
+        jax.jit(one.run).trace(lanes).lower(lowering_platforms=("cuda",))
     assert known
     assert all(known.values())
     assert given

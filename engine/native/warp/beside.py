@@ -1,8 +1,8 @@
 """A lane's program as one thread of a GPU runs it, beside 31 others: LLVM's text.
 
-The arenas of a warp's 32 lanes lie woven into each other, each element of one beside the same element of the others, and
-element t of 32 is thread t's. So what is at byte b of an arena begins at byte 32 b, and what 32 threads read together
-is one stretch of memory. Tables of constants and open arrays lie as they did.
+The arenas of a warp's 32 lanes are woven into each other: each element of one is beside the same element of the others,
+and element t of 32 is thread t's. So what is at byte b of an arena begins at byte 32 b, and what 32 threads read
+together is one stretch of memory. Tables of constants and open arrays lie as they did.
 """
 
 from __future__ import annotations

@@ -59,5 +59,5 @@ attributes #0 = { nounwind noinline "denormal-fp-math"="preserve-sign,preserve-s
 
 
 def nvidia(runner: Runner) -> Dialect:
-    """Threads that share a lane have 64 registers each, so that 32 warps run at once; those with a lane each have 128."""
+    """Threads that share a lane have 64 registers each: 32 warps run at once. Those with a lane each have 128."""
     return NVIDIA._replace(head=NVIDIA.head.replace("WARPS", "16" if runner is Runner.THREAD else "32"))

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from carom.engine.native.arena import THREADS
+from carom.engine.native.runner import Runner, of_gpu
 from carom.engine.native.warp.code import Kernel
 from carom.tests.oracles.gpu import as_on_gpu
 from carom.tests.oracles.programs import equations
@@ -30,8 +31,8 @@ def kernel_of(case: Case) -> Kernel:
     return kernel
 
 
-def in_blocks(one: Case) -> bool:
-    """Whether a warp has as many lanes at a time as threads."""
+def alike(one: Case) -> bool:
+    """Whether lanes go the same way through the program."""
     return one.keywords.get("scheme", "exact") != "exact" and not one.model.topology.pairs
 
 
@@ -57,8 +58,10 @@ def suite(scenes: list[str]) -> int:
             figures = f"{made.registers}, {made.stores + made.loads}, {made.size // 1024}"
             print(f" {figures:>38}", end="", flush=True)
         tally = warp.Tally()
-        with as_on_gpu(), warp.launched(1, tally=tally):
-            ran = one.run(one.lanes(THREADS) if in_blocks(one) else one.state)
+        runner = of_gpu(alike(one))
+        beside = THREADS if runner is Runner.THREAD else 1
+        with as_on_gpu(), warp.launched(1, tally=tally, runner=runner):
+            ran = one.run(one.lanes(beside))
         done, ticks = tally.executed(), max(1, int(ran.stats.ticks.sum()))
         total, accesses = sum(done.values()) / ticks, (done["load"] + done["store"]) / ticks
         most = min(USED * H200[0] / total, H200[1] / (accesses * BYTES))

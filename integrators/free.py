@@ -55,7 +55,7 @@ def _next(scheme: str, model: Model, state: State, frames: Frames, k: Any, told:
     return State(moved.q, moved.v, state.t + dt)  # not the sum of many steps
 
 
-@native
+@functools.partial(native, alike=True)
 def _block(
     scheme: str, given: Packed | Model, state: State, rows: Drive, log: OpenRecord, frames: Frames, substeps: Array
 ) -> tuple[State, OpenRecord]:

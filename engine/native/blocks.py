@@ -14,8 +14,7 @@ VECTOR = 64  # bytes, of a CPU's
 
 
 def side_by_side(dtype: Any) -> int:
-    """As many numbers as a CPU's vector holds; where a warp runs them, one for each of its threads; where a
-    thread does, one."""
+    """As many numbers as a CPU's vector holds; on a GPU, where a thread runs each lane, one."""
     if jax.default_backend() == "gpu":
-        return 1 if of_gpu() is Runner.THREAD else THREADS
+        return 1 if of_gpu(True) is Runner.THREAD else THREADS
     return VECTOR // np.dtype(dtype).itemsize

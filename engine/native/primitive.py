@@ -53,12 +53,13 @@ class Program:
 
     def __init__(
         self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None,
-        blocks: bool = False,
+        blocks: bool = False, alike: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.function, self.avals, self.open = name, function, tuple(avals), tuple(open)
         self.wide = _wide(self.avals) if blocks else None  # lanes of a block; None: the function is of one lane
         self.key = key if key is None or self.wide is None else f"{key}{self.wide}"
         self._block = () if self.wide is None else (self.wide,)
+        self._alike = blocks or alike
         self.tree: Any = None  # of what the function returns
         self._derivatives: dict[tuple[bool, ...], Program] = {}
         self.primal: Program | None = (
@@ -84,11 +85,11 @@ class Program:
     @functools.cached_property
     def kernel(self) -> Kernel | None:
         """The same for a GPU."""
-        return self._compiled(compiled_kernel, self._kernel_key)
+        return self._compiled(functools.partial(compiled_kernel, of_gpu(self._alike)), self._kernel_key)
 
     @property
     def _kernel_key(self) -> str | None:
-        return self.key and hashlib.sha256(f"{self.key} {of_gpu().name}".encode()).hexdigest()
+        return self.key and hashlib.sha256(f"{self.key} {of_gpu(self._alike).name}".encode()).hexdigest()
 
     def _compiled(self, compile: Callable[..., Made], key: str | None) -> Made | None:
         try:
@@ -155,7 +156,9 @@ class Program:
 
             key = self.key and hashlib.sha256(f"{self.key} {varying}".encode()).hexdigest()
             avals, opens = (*self.avals, *(a for a, _ in given)), (*self.open, *(yes for _, yes in given))
-            made = Program(f"the derivative of {self.name}", function, avals, opens, key, self.wide is not None)
+            made = Program(
+                f"the derivative of {self.name}", function, avals, opens, key, self.wide is not None, self._alike
+            )
             made.primal = self
             made.recall()
             self._derivatives[varying] = made
@@ -362,13 +365,14 @@ def _unmapped(program: Program, mapped: list[bool], out: list[Any]) -> tuple[lis
 batching.primitive_batchers[native_p] = _batch
 
 
-def native(function: Callable[..., Any], *, blocks: bool = False) -> Callable[..., Any]:
+def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = False) -> Callable[..., Any]:
     """function(static, *args), static hashable and args pytrees of arrays, compiled to machine code where that can be.
 
     Arrays in `Open` may be of any length: all lengths share one program.
     blocks: under `vmap`, lanes run side by side in blocks of as many as a vector holds, a lane alone as a block of
         equal ones. The function takes lanes too, along one axis in front of every array, and no open ones. A loop in
         it goes on until the last lane of a block is done; it must leave those alone that are.
+    alike: lanes, or such blocks of them, go the same way through it: on a GPU a thread runs each, not a warp.
     """
     programs: dict[Any, Program] = {}
 
@@ -389,7 +393,8 @@ def native(function: Callable[..., Any], *, blocks: bool = False) -> Callable[..
                 out, shape["tree"] = jax.tree.flatten(function(static, *jax.tree.unflatten(tree, leaves)))
                 return out
 
-            program = Program(function.__qualname__, flat, avals, opens, program_key(function, static, args), blocks)
+            coded = program_key(function, static, args)
+            program = Program(function.__qualname__, flat, avals, opens, coded, blocks, alike)
             if not program.recall():
                 if any(isinstance(c, jax.core.Tracer) for c in program.closed.consts):
                     return function(static, *args)  # a user's function holds numbers of the program around this one

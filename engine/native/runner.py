@@ -31,9 +31,10 @@ class Runner(enum.Enum):
         return {Runner.WARP: THREADS, Runner.THREAD: 1}.get(self)
 
 
-def of_gpu() -> Runner:
-    """Who runs a lane on a GPU."""
-    asked = os.environ.get(VARIABLE) or "thread"
+def of_gpu(alike: bool) -> Runner:
+    """Who runs a lane on a GPU. alike: whether lanes go the same way through the program, so that no thread waits for
+    what others do."""
+    asked = os.environ.get(VARIABLE) or ("thread" if alike else "warp")
     if asked not in ("thread", "warp"):
         raise ValueError(f"{VARIABLE} is {asked!r}; it may be thread or warp")
     return Runner.THREAD if asked == "thread" else Runner.WARP

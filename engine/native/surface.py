@@ -57,7 +57,7 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(unpacked(model), *arrays)
 
     body.__module__, body.__qualname__ = function.__module__, function.__qualname__
-    program = native(body)
+    program = native(body, alike=True)
 
     @jax.jit
     def in_blocks(model: Packed | Model, *arrays: Any) -> Any:

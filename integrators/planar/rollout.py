@@ -194,7 +194,7 @@ def run_chain(
     return Ended(state_of(lane.now, lane.t), lane.stats, lane.code, lane.done), record
 
 
-@native
+@functools.partial(native, alike=True)
 def _lanes(
     static: tuple[ChainRules, Any], model: Chain, state: ChainState, told: ChainDrive, record: Record, *bounds: Any
 ) -> tuple[Ended, Record]:

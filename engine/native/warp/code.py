@@ -16,7 +16,7 @@ from ..arena import THREADS
 from ..code import LaneText, lane_text
 from ..key import text_key
 from ..machine import Loaded, assemble, llvm, target
-from ..runner import Runner, of_gpu
+from ..runner import Runner
 from ..stages import stage
 from .beside import beside
 from .dialect import Dialect, nvidia
@@ -91,10 +91,10 @@ def _address(function: Any) -> int | None:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def compiled(name: str, closed: Any, open: Sequence[int], keep: bool) -> Kernel:
+def compiled(runner: Runner, name: str, closed: Any, open: Sequence[int], keep: bool) -> Kernel:
     """The kernel of a closed jaxpr. keep: in the cache by its text, from where it comes if it was compiled before."""
     with stage(name, "translating"):
-        made = lane_text(closed, open, of_gpu())
+        made = lane_text(closed, open, runner)
         text = kernel_of(made, nvidia(made.runner))
     key = text_key(text)
     found = cache.find(key) if keep else None

@@ -201,20 +201,22 @@ def test_what_a_gpu_has_no_function_for_is_refused(runner: Runner) -> None:
 
 
 def test_who_runs_a_lane_may_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert of_gpu() is Runner.THREAD
-    monkeypatch.setenv(VARIABLE, "warp")
-    assert of_gpu() is Runner.WARP
+    assert of_gpu(alike=True) is Runner.THREAD
+    assert of_gpu(alike=False) is Runner.WARP
+    for asked, runner in (("warp", Runner.WARP), ("thread", Runner.THREAD)):
+        monkeypatch.setenv(VARIABLE, asked)
+        assert of_gpu(alike=True) is of_gpu(alike=False) is runner
     monkeypatch.setenv(VARIABLE, "block")
     with pytest.raises(ValueError, match="CAROM_GPU_LANES is 'block'; it may be thread or warp"):
-        of_gpu()
+        of_gpu(alike=True)
 
 
 def test_a_kernel_comes_back_from_the_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAROM_CACHE", str(tmp_path))
     closed = jax.make_jaxpr(lambda x: x @ x)(jnp.ones((5, 5)))
-    first = compiled("once", closed, [0], keep=True)
+    first = compiled(Runner.WARP, "once", closed, [0], keep=True)
     with mock.patch("carom.engine.native.warp.code.ptx_of", side_effect=AssertionError("compiled again")):
-        again = compiled("twice", closed, [0], keep=True)
+        again = compiled(Runner.WARP, "twice", closed, [0], keep=True)
     assert again == first
 
 

@@ -53,8 +53,8 @@ def play_room(world: Live, frame: int) -> None:
     world.apply_force("walker", (float(push[0]), float(push[1]), 0.0))
     if frame % 60 == 0:
         if frame >= 240:
-            world.despawn(f"shot.{(frame // 60) % 4 + 1}")
-        world.spawn("shot", (-4.0, 0.3 * np.sin(frame), 0.6), linear_velocity=(14.0, 0.0, 1.0))
+            world.remove_body(f"shot.{(frame // 60) % 4 + 1}")
+        world.add_body("shot", (-4.0, 0.3 * np.sin(frame), 0.6), linear_velocity=(14.0, 0.0, 1.0))
 
 
 def _nothing(world: Live, frame: int) -> None:
@@ -97,7 +97,7 @@ def suite(scenes: list[str], frames: int = FRAMES) -> int:
         for k in range(frames):
             play(world, k)
             begin = perf_counter()
-            saves.append(world.save())
+            saves.append(world.save_state())
             world.step()
             world.poses()
             times[k] = 1e3 * (perf_counter() - begin)
@@ -116,7 +116,7 @@ def _again(world: Live, saves: list[bytes]) -> float:
     worst = 0.0
     for saved in saves[:: max(1, len(saves) // 50)]:
         begin = perf_counter()
-        world.load(saved)
+        world.load_state(saved)
         for _ in range(AGAIN):
             world.step()
         worst = max(worst, 1e3 * (perf_counter() - begin))

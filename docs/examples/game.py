@@ -52,18 +52,18 @@ class Game:
         return dx / length, dy / length, 0.0
 
     def shoot(self, mouse: tuple[int, int]) -> None:
-        self.undo.append((self.world.save(), self.score, set(self.gone)))
+        self.undo.append((self.world.save_state(), self.score, set(self.gone)))
         impulse = [0.1 * SPEED * x for x in self.aim(mouse)]
         self.world.apply_impulse("shooter", impulse)
 
     def take_back(self) -> None:
         if self.undo:
             saved, self.score, self.gone = self.undo.pop()
-            self.world.load(saved)
+            self.world.load_state(saved)
 
     def new_marble(self) -> None:
         if not self.world.overlap(carom.Sphere(RADIUS), (0.4, 0, RADIUS), within=-0.01):
-            self.world.spawn("marble0", (0.4, 0, RADIUS + 0.001))
+            self.world.add_body("marble0", (0.4, 0, RADIUS + 0.001))
 
     def step(self) -> None:
         x, y, _ = self.world.pose("shooter")[:3]
@@ -77,7 +77,7 @@ class Game:
                 self.score += 1
                 self.gone.add(name)
             if height < -3 and "." in name:
-                self.world.despawn(name)
+                self.world.remove_body(name)
                 self.gone.discard(name)
 
     def draw(self, screen: pygame.Surface, mouse: tuple[int, int], font: pygame.font.Font) -> None:
@@ -87,7 +87,7 @@ class Game:
             pygame.draw.rect(screen, colour, (*at(-wide, deep), 2 * SCALE * wide, 2 * SCALE * deep))
         pygame.draw.circle(screen, EDGE, at(0.2, 0.25), 0.07 * SCALE)
         place, way = self.world.pose("shooter")[:3], self.aim(mouse)
-        hit = self.world.ray(place, way, 3.0, ignore=["shooter"])
+        hit = self.world.raycast(place, way, 3.0, ignore=["shooter"])
         end = place + [3.0 * x for x in way] if hit is None else hit.point
         pygame.draw.line(screen, INK, at(*place[:2]), at(*end[:2]), 1)
         if hit is not None:

@@ -58,7 +58,7 @@ class Peer:
 
     def advance(self, frame: int) -> None:
         """Play one frame with what is known of it."""
-        self.saves.append((frame, self.world.save()))
+        self.saves.append((frame, self.world.save_state()))
         for player, body in enumerate(self.bodies):
             force = self.inputs[player].get(frame)
             if force is None:
@@ -90,7 +90,7 @@ class Peer:
         begin = time.perf_counter()
         while self.saves[-1][0] > wrong:
             self.saves.pop()
-        self.world.load(self.saves.pop()[1])
+        self.world.load_state(self.saves.pop()[1])
         for frame in range(wrong, present):
             self.advance(frame)
         self.rollbacks.append((present - wrong, 1e3 * (time.perf_counter() - begin)))
@@ -119,7 +119,7 @@ def main() -> None:
 def report(peers: tuple[Peer, Peer]) -> None:
     for peer in peers:
         world = peer.world
-        print(f"player {peer.me}: t = {world.time:.3f} s, state {world.hash()}, save {len(world.save())} bytes")
+        print(f"player {peer.me}: t = {world.time:.3f} s, state {world.hash()}, save {len(world.save_state())} bytes")
     taken = [ms / frames for peer in peers for frames, ms in peer.rollbacks]
     longest = max(frames for peer in peers for frames, _ in peer.rollbacks)
     print(f"{len(taken)} rollbacks, of up to {longest} frames")

@@ -122,7 +122,7 @@ class Programs:
         return self._moved(w, q, v, asked)
 
     def load(self, w: World, header: Array, q: Array, v: Array, t: Array, island: Array, told: Array) -> Change:
-        """`Live.load`.  header: (4,) whole numbers."""
+        """`Live.load_state`.  header: (4,) whole numbers."""
         own = np.frombuffer(self.fields.header, np.int32)
         behind = jax.lax.bitcast_convert_type(header[1], jnp.float32)
         mine = (header == own)[np.array([0, 2, 3])].all()
@@ -145,7 +145,7 @@ class Programs:
         return {}, (jnp.concatenate([digits, jnp.zeros(1, jnp.uint8)]),)
 
     def ray(self, w: World, origin: Array, direction: Array, most: Array, moving: Array) -> Change:
-        """`Live.ray`: 1 if it hits, and (9,) body, shape, distance, point, normal.  moving: () statics do not count."""
+        """`Live.raycast`: 1 if it hits, and (9,) body, shape, distance, point, normal.  moving: () without statics."""
         topology, dtype = self.live.model.topology, w["q"].dtype
         parked = jnp.append(self._parked(w["q"]), False)
         links = np.array(topology.shape_links, int)
@@ -156,7 +156,7 @@ class Programs:
         return {}, ((ray.shape[0] >= 0).astype(jnp.int32), hit)
 
     def contacts(self, w: World) -> Change:
-        """`Live.contacts` of those that are awake: how many, and rows (n, 14) as `contacts.py` has them."""
+        """`Live.contact_events` of those that are awake: how many, and rows (n, 14) as `contacts.py` has them."""
         count, rows = contacts_of(self.live, self.kinds, w["touched"], w["touching"])
         return {}, (jnp.where(w["fresh"] != 0, count, 0).astype(jnp.int32), rows)
 

@@ -57,10 +57,10 @@ def unpack(data: bytes, fingerprint: str, topology: Topology, dtype: np.dtype) -
     """The state of a world of this topology; raises SaveError where the bytes are another's."""
     nq, nv, trees = topology.nq, topology.nv, trees_of(topology).n
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise SaveError(f"{shown(data)} is no save of a world: give the bytes that save() returned")
+        raise SaveError(f"{shown(data)} is no save of a world: give the bytes that save_state() returned")
     data = bytes(data)
     if len(data) < HEADER.size or data[:2] != MAGIC:
-        raise SaveError(f"these {len(data)} bytes are no save of a world: give what save() returned, all of it")
+        raise SaveError(f"these {len(data)} bytes are no save of a world: give what save_state() returned, all of it")
     _, version, wide, behind, mark = HEADER.unpack_from(data)
     if version != VERSION:
         raise SaveError(f"the save has version {version}, and this Carom reads {VERSION}: use the Carom that wrote it")

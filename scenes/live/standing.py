@@ -108,7 +108,7 @@ class Standing:
     def link(self, body: str, called: str = "body") -> int:
         """The number of a link that is there.  called: the argument that names it."""
         if isinstance(body, str) and body in self.hidden:
-            raise PoolError(f"{body!r} waits in the pool: spawn() brings it in")
+            raise PoolError(f"{body!r} waits in the pool: add_body() brings it in")
         return self.model.topology.link(arguments.one_of(called, body, self.bodies))
 
     def centre(self, link: int) -> Array:
@@ -177,18 +177,19 @@ class Standing:
         names = self.spares.names
         if not (isinstance(kind, str) and kind in names):
             raise PoolError(
-                f"spawn: the pool has no {shown(kind)}; it has {', '.join(names) or 'nothing: give Live a pool'}"
+                f"add_body: the pool has no {shown(kind)}; it has {', '.join(names) or 'nothing: give Live a pool'}"
             )
         body = next((body for body in names[kind] if body in self.hidden), None)
         if body is None:
-            fix = "despawn one, or make the pool larger"
-            raise PoolError(f"spawn: all {len(names[kind])} of {kind!r} are in use: {fix}")
+            fix = "remove_body one, or make the pool larger"
+            raise PoolError(f"add_body: all {len(names[kind])} of {kind!r} are in use: {fix}")
         return body
 
     def parked(self, body: str) -> Standing:
         """With a spare body back where it waits."""
         if not (isinstance(body, str) and any(body in names for names in self.spares.names.values())):
-            raise PoolError(f"despawn: {shown(body)} is no body of the pool: only what spawn() returned goes back")
+            which = f"{shown(body)} is no body of the pool"
+            raise PoolError(f"remove_body: {which}: only what add_body() returned goes back")
         link = self.link(body)
         coordinates, _ = self.joint(link)
         return self._moved(link, self.spares.parked[coordinates], np.zeros(6))

@@ -38,6 +38,10 @@ from .triggers import Told, Trigger, carried
 
 MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
 FREE = "floating"
+RENAMED = {
+    "spawn": "add_body", "despawn": "remove_body", "ray": "raycast", "rays": "raycasts", "contacts": "contact_events",
+    "save": "save_state", "load": "load_state",
+}  # fmt: skip
 ORIGIN, NO_TURN, NOTHING = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), np.zeros(3)
 
 
@@ -101,6 +105,13 @@ class Live:
         if warm:
             self._warm(shapes)
 
+    def __getattr__(self, name: str) -> Any:
+        """Names of the version before this one."""
+        if name not in RENAMED:
+            raise AttributeError(f"'Live' object has no attribute {name!r}", name=name, obj=self)
+        warnings.warn(f"Live.{name} is called {RENAMED[name]} now", DeprecationWarning, 2)
+        return getattr(self, RENAMED[name])
+
     # -- time ------------------------------------------------------------------------------------------------
 
     def step(self, dt: float | None = None) -> None:
@@ -128,7 +139,7 @@ class Live:
         self._contacts = again or functools.cache(
             lambda: contacts_of(self._bodies, frame, self._stepper.held(before, asleep.island, motors, frame))
         )
-        for contact in self.contacts() if self._callbacks else ():
+        for contact in self.contact_events() if self._callbacks else ():
             for callback, body in tuple(self._callbacks):  # who is called may add some
                 if body in (None, contact.a, contact.b):
                     callback(contact)
@@ -227,7 +238,7 @@ class Live:
 
     # -- putting elsewhere -----------------------------------------------------------------------------------
 
-    def spawn(
+    def add_body(
         self,
         name: str,
         position: Numbers,
@@ -240,8 +251,8 @@ class Live:
         self._put(self._now.put(body, position, quaternion, linear_velocity, angular_velocity))
         return body
 
-    def despawn(self, body: str) -> None:
-        """Send a spawned body back to the pool."""
+    def remove_body(self, body: str) -> None:
+        """Send a body that was added back to the pool."""
         self._put(self._now.parked(body))
         self._pushes[self.model.topology.link(body)] = 0
 
@@ -289,7 +300,7 @@ class Live:
         """(6,) of a body: angular velocity, and velocity of the centre of mass [rad/s, m/s]."""
         return self._now.velocity(body)
 
-    def contacts(self) -> list[Contact]:
+    def contact_events(self) -> list[Contact]:
         """What touched in the last frame, one record a pair of bodies; nothing once the state was changed by hand."""
         return [] if self._contacts is None else list(self._contacts())
 
@@ -298,14 +309,14 @@ class Live:
         told = arguments.function("callback", callback, "a Contact")
         self._callbacks.append((told, None if body is None else arguments.one_of("body", body, self._touchable)))
 
-    def ray(
+    def raycast(
         self, origin: Numbers, direction: Numbers, max_distance: float = math.inf, *, ignore: Sequence[str] = ()
     ) -> Hit | None:
         """What a ray hits first, bodies named in `ignore` left out; see `carom.cast_rays`."""
         one = arguments.numbers("origin", origin, 3), arguments.numbers("direction", direction, 3)
-        return self._questions.hit(self.rays(*one, max_distance, ignore=ignore), 0)
+        return self._questions.hit(self.raycasts(*one, max_distance, ignore=ignore), 0)
 
-    def rays(
+    def raycasts(
         self, origins: Any, directions: Any, max_distance: float = math.inf, *, ignore: Sequence[str] = ()
     ) -> RayHits:
         """The same of many rays, (R, 3), as numpy arrays."""
@@ -338,8 +349,8 @@ class Live:
 
         position, quaternion: where it is, in the world, or in the axes of a `body` that carries it.
         on_enter, on_leave: called after `step` with the name of each body or link that came in or went out in the
-        frame, or was put there by hand before it. `load` and `reset` call nothing: so a frame that is played again
-        calls again. What flies through within one frame is not seen; ask `contacts` of something that it strikes.
+        frame, or was put there by hand before it. `load_state` and `reset` call nothing: so a frame that is played
+        again calls again. What flies through within one frame is not seen; ask `contact_events` of what it strikes.
         Each shape is asked for as `overlap` is: name its kind in `probes` to have that compiled at the start.
         """
         asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
@@ -377,14 +388,15 @@ class Live:
 
     # -- taking back -----------------------------------------------------------------------------------------
 
-    def save(self) -> bytes:
+    def save_state(self) -> bytes:
         """All that decides what comes next, but for the forces and motors of frames to come: those are inputs."""
         asleep = self._now.asleep
         known = (asleep.island, asleep.motors) if asleep.some else (asleep.island[:0], asleep.motors[:0])
         return saves.pack(saves.Saved(self.state.q, self.state.v, self.state.t, self.behind, *known), self._mark)
 
-    def load(self, data: bytes) -> None:
-        """Back to what `save` returned; raises SaveError where it is not of this world. Pending forces are dropped."""
+    def load_state(self, data: bytes) -> None:
+        """Back to what `save_state` returned; raises SaveError where it is not of this world. Forces that wait are
+        dropped."""
         nobody, state = self._start.asleep, self.state
         saved = saves.unpack(data, self._mark, self.model.topology, state.q.dtype)
         self._pushes[:] = 0
@@ -420,7 +432,7 @@ class Live:
         )
         for body in list(free)[:1]:
             self._now.put(body, ORIGIN, NO_TURN, ORIGIN, ORIGIN)
-        self.rays(ORIGIN, (0.0, 0.0, 1.0))
+        self.raycasts(ORIGIN, (0.0, 0.0, 1.0))
         for shape in probes:
             self.overlap(shape)
 

@@ -99,7 +99,7 @@ class LiveShow:
     def _remember(self) -> None:
         """The frame's impacts, and where everything was."""
         t = self.world.time
-        for contact in self.world.contacts():
+        for contact in self.world.contact_events():
             if contact.impacts:
                 moving = contact.a in self.drawing.names
                 self.hits.append((t, contact.point, contact.impulse if moving else -contact.impulse))

@@ -73,25 +73,25 @@ def test_saves_and_hashes_are_those_of_python(both: tuple[Live, World]) -> None:
     live.apply_impulse("odd", (0.3, 0, 1))
     assert world.call("apply_impulse", odd, (0.3, 0, 1), None) == 0
     play(live, world, 5)
-    saved = live.save()
+    saved = live.save_state()
     assert world.save() == saved
     assert world.hash() == live.hash()
     turned = np.array((1, 2, 3, 4)) / np.sqrt(30)
     live.teleport("ball", (1, 1, 1), turned, (0, 0, -1), (0, 5, 0))
     assert world.call("put", ball, (1, 1, 1), turned, (0, 0, -1), (0, 5, 0)) == 0
     play(live, world, 20)
-    assert world.save() == live.save() != saved
+    assert world.save() == live.save_state() != saved
     np.testing.assert_array_equal(world.array("poses", 4, 7)[:3], live.poses())
     assert world.load(saved) == 0
     assert world.save() == saved
-    live.load(saved)
+    live.load_state(saved)
     live.apply_force("ball", (1, 0, 0))  # is dropped by loading
-    live.load(world.save())
+    live.load_state(world.save())
     play(live, world, 5)
-    assert world.save() == live.save()
+    assert world.save() == live.save_state()
     live.reset()
     world.reset()
-    assert world.save() == live.save()
+    assert world.save() == live.save_state()
 
 
 @NEEDS_COMPILER
@@ -103,7 +103,7 @@ def test_contacts_and_rays_are_those_of_python(both: tuple[Live, World]) -> None
     for _ in range(45):
         play(live, world, 1)
         sleeps = dict(zip(names, world.array("asleep", len(names), dtype="i4"), strict=True))
-        told = {(x.a, x.b): x for x in live.contacts() if not slept[x.a]}
+        told = {(x.a, x.b): x for x in live.contact_events() if not slept[x.a]}
         rows, slept = world.contacts(), sleeps
         assert len(rows) == len(told)
         for row in rows:
@@ -116,7 +116,7 @@ def test_contacts_and_rays_are_those_of_python(both: tuple[Live, World]) -> None
     assert seen >= {"begin", "stay"}
     assert slept["ball"]
     for origin, direction in (((0, 0, 5), (0, 0, -1)), ((0, 0, 5), (0.1, 0, -1)), ((0, 0, 5), (0, 0, 1))):
-        hit, (there, record) = live.ray(origin, direction, 50.0), world.ray(origin, direction, 50.0)
+        hit, (there, record) = live.raycast(origin, direction, 50.0), world.ray(origin, direction, 50.0)
         assert there == (hit is not None)
         if hit is not None:
             assert record["whole"][1] == hit.shape
@@ -160,7 +160,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(both: tuple[Live, World])
     assert world.save() == before
     assert (world.array("motors", len(motors)) == motors).all()
     play(live, world, 1)
-    assert world.save() == live.save()
+    assert world.save() == live.save_state()
     live.reset()
     world.reset()
 
@@ -193,14 +193,14 @@ def test_random_play_is_the_same_bits(dtype: str, tmp_path: Path) -> None:
         dt = DT if rng.random() < 0.9 else 1 / 240
         live.step(dt)
         assert world.step(dt) < 100
-        saved = live.save()
+        saved = live.save_state()
         assert world.save() == saved, frame
         asleep += len(saved) > 16 + live.state.q.dtype.itemsize * (len(live.state.q) + len(live.state.v) + 1)
         if frame % 50 == 0:
             saves.append(saved)
         if frame % 170 == 169:
             again = saves[rng.integers(len(saves))]
-            live.load(again)
+            live.load_state(again)
             assert world.load(again) == 0
     assert asleep > 100
     assert world.hash() == live.hash()

@@ -89,19 +89,19 @@ def test_a_ball_bounces_in_the_midst_of_a_frame(world: Live) -> None:
     np.testing.assert_allclose(once.impulse, [0, 0, (1 + E) * hit], rtol=0, atol=EXACT)
     np.testing.assert_allclose(once.point, 0, atol=EXACT)
     np.testing.assert_allclose(once.normal, [0, 0, 1], atol=EXACT)
-    assert world.contacts() == []  # that was some frames ago
+    assert world.contact_events() == []  # that was some frames ago
 
 
 def test_what_rests_stays_until_it_leaves(world: Live) -> None:
     world.teleport("ball", position=(0, 0, R))
-    assert world.contacts() == []
+    assert world.contact_events() == []
     world.step()
-    (contact,) = world.contacts()
+    (contact,) = world.contact_events()
     assert contact.phase == "stay"
     np.testing.assert_allclose(contact.impulse, [0, 0, G * DT], rtol=0, atol=EXACT)
     world.apply_impulse("ball", (0, 0, 1.0))
     world.step()
-    (contact,) = world.contacts()
+    (contact,) = world.contact_events()
     assert (contact.phase, contact.impacts) == ("end", 0)
     assert world.velocity("ball")[5] > 0.8
 
@@ -151,41 +151,41 @@ def test_spare_bodies_come_and_go(world: Live) -> None:
     play(world, 3)
     np.testing.assert_array_equal(world.state.q[8:], waiting)
     np.testing.assert_array_equal(world.state.v[7:], 0)
-    body = world.spawn("ball", (2, 0, 1), linear_velocity=(1, 0, 0), angular_velocity=(0, 0, 3))
-    assert (body, world.spawn("ball", (3, 0, 1))) == ("ball.1", "ball.2")
+    body = world.add_body("ball", (2, 0, 1), linear_velocity=(1, 0, 0), angular_velocity=(0, 0, 3))
+    assert (body, world.add_body("ball", (3, 0, 1))) == ("ball.1", "ball.2")
     assert world.bodies == ("ball", "arm", "ball.1", "ball.2")
     with pytest.raises(PoolError, match="all 2 of 'ball' are in use"):
-        world.spawn("ball", (0, 0, 1))
-    world.despawn("ball.2")
+        world.add_body("ball", (0, 0, 1))
+    world.remove_body("ball.2")
     start = world.time
     play(world, 6)
     t = world.time - start
     np.testing.assert_allclose(world.pose(body)[:3], [2 + t, 0, 1 - G * t**2 / 2], rtol=0, atol=EXACT)
-    world.despawn(body)
+    world.remove_body(body)
     np.testing.assert_array_equal(world.state.q[8:], waiting)
-    assert world.spawn("ball", (2, 0, 1)) == body
+    assert world.add_body("ball", (2, 0, 1)) == body
     for wrong, why in (
         (lambda: world.pose("ball.2"), "waits in the pool"),
-        (lambda: world.despawn("ball"), "no body of"),
+        (lambda: world.remove_body("ball"), "no body of"),
     ):
         with pytest.raises(PoolError, match=why):
             wrong()
     with pytest.raises(PoolError, match="the pool has no 'cue'; it has ball"):
-        world.spawn("cue", (0, 0, 1))
+        world.add_body("cue", (0, 0, 1))
 
 
 def test_rays_and_overlaps(world: Live) -> None:
-    hit = world.ray((0, 0, 5), (0, 0, -2))
+    hit = world.raycast((0, 0, 5), (0, 0, -2))
     assert hit is not None
     assert hit.body == "ball"
     np.testing.assert_allclose(hit.distance, 4 - R, atol=1e-12)
-    ground = world.ray((0, 0, 5), (0, 0, -2), ignore=["ball"])
+    ground = world.raycast((0, 0, 5), (0, 0, -2), ignore=["ball"])
     assert ground is not None
     assert ground.body == "floor"
-    assert world.ray((0, 0, 5), (0, 0, 1)) is None
-    assert world.ray((0, 0, 5), (0, 0, -1), max_distance=3) is None
-    body = world.spawn("ball", (0.5, 0, 1))
-    many = world.rays(np.linspace((-1, 0, 5), (1, 0, 5), 101), (0, 0, -1))
+    assert world.raycast((0, 0, 5), (0, 0, 1)) is None
+    assert world.raycast((0, 0, 5), (0, 0, -1), max_distance=3) is None
+    body = world.add_body("ball", (0.5, 0, 1))
+    many = world.raycasts(np.linspace((-1, 0, 5), (1, 0, 5), 101), (0, 0, -1))
     assert {world.model.topology.shape_links[k] for k in many.shape} == {-1, 0, 2}
     assert world.overlap(PROBE, (0.2, 0, 1)) == ["ball", body]
     assert world.overlap(PROBE, (0.2, 0, 1), ignore=["ball"]) == [body]
@@ -194,14 +194,14 @@ def test_rays_and_overlaps(world: Live) -> None:
     assert world.overlap(carom.Sphere(0.02), (0.2, 0, 1)) == []
     assert world.overlap(carom.Sphere(0.02), (0.2, 0, 1), within=0.1) == ["ball"]
     assert world.overlap(PROBE, (0.5, 0, 0.2)) == ["floor"]
-    world.despawn(body)
+    world.remove_body(body)
     assert world.overlap(PROBE, (0.5, 0, 1)) == []
 
 
 def test_saves_repeat_to_the_last_bit_and_are_small(world: Live) -> None:
-    world.spawn("ball", (0.05, 0, 2))  # which falls on the other
+    world.add_body("ball", (0.05, 0, 2))  # which falls on the other
     play(world, 20)
-    saved, forces = world.save(), np.random.default_rng(0).normal(size=(30, 3))
+    saved, forces = world.save_state(), np.random.default_rng(0).normal(size=(30, 3))
     hashes = []
     for _ in range(2):
         for force in forces:
@@ -209,15 +209,15 @@ def test_saves_repeat_to_the_last_bit_and_are_small(world: Live) -> None:
             world.step()
         hashes.append(world.hash())
         world.apply_force("ball", (1e3, 0, 0))  # a load drops what was not done yet
-        world.load(saved)
+        world.load_state(saved)
     assert hashes[0] == hashes[1]
-    assert world.save() == saved
+    assert world.save_state() == saved
     topology = world.model.topology
     assert len(saved) == 16 + 8 * (topology.nq + topology.nv + 1)
 
 
 def test_a_save_of_something_else_is_refused(world: Live) -> None:
-    saved = world.save()
+    saved = world.save_state()
     magic, version, wide, behind, mark = HEADER.unpack_from(saved)
     body = saved[HEADER.size :]
 
@@ -238,8 +238,8 @@ def test_a_save_of_something_else_is_refused(world: Live) -> None:
         (saved[: HEADER.size] + bytes(len(saved) - HEADER.size), "quaternions that are not of length 1"),
     ):
         with pytest.raises(SaveError, match=why):
-            world.load(wrong)
-    assert world.save() == saved
+            world.load_state(wrong)
+    assert world.save_state() == saved
 
 
 def test_a_frame_takes_no_more_ticks_than_allowed_and_is_made_up_for(made: Live) -> None:
@@ -253,7 +253,7 @@ def test_a_frame_takes_no_more_ticks_than_allowed_and_is_made_up_for(made: Live)
         np.testing.assert_allclose(slow.time + slow.behind, (k + 1) * DT, atol=1e-6)  # behind is in single precision
     assert behind[:20] == [0.0] * 20
     assert 0 < behind[-1] <= DT
-    made.load(slow.save())
+    made.load_state(slow.save_state())
     assert made.behind == slow.behind
     assert made.hash() == slow.hash()
     made.step()
@@ -292,7 +292,8 @@ def test_what_is_refused_changes_nothing(world: Any) -> None:
     """Arguments of other types, unknown names, and numbers beyond all bounds, while a force and a motor wait."""
     world.apply_force("ball", (1, 0, 0))
     world.motor("arm", 0.5)
-    before = world.save(), world._motors.tobytes(), world._pushes.tobytes()
+    before = world.save_state(), world._motors.tobytes(), world._pushes.tobytes()
+    vectors = "origins is .* vectors \\(R, 3\\) of finite numbers"
     for wrong, why in (
         (lambda: world.step("x"), "dt is 'x'; it must be a positive number of seconds, from 1e-12 to 1000"),
         (lambda: world.step(1e13), "dt is 10{13}.0; .* to 1000"),
@@ -304,24 +305,24 @@ def test_what_is_refused_changes_nothing(world: Any) -> None:
         (lambda: world.set_joint(3, 1), "link is 3; it must be one of"),
         (lambda: world.set_joint("ball.1", v=[0] * 6), "'ball.1' waits in the pool"),
         (lambda: world.set_joint("ball", [0, 0, 1, 0, 0, 0, 0]), "the quaternion in q is .* of length 0; it must have"),
-        (lambda: world.spawn(["ball"], (0, 0, 1)), "the pool has no \\['ball'\\]; it has ball"),
-        (lambda: world.despawn(None), "None is no body of the pool"),
-        (lambda: world.load(None), "None is no save of a world: give the bytes that save"),
+        (lambda: world.add_body(["ball"], (0, 0, 1)), "the pool has no \\['ball'\\]; it has ball"),
+        (lambda: world.remove_body(None), "None is no body of the pool"),
+        (lambda: world.load_state(None), "None is no save of a world: give the bytes that save_state"),
         (lambda: world.overlap(None), "shape is None; it must be a shape, such as carom.Sphere"),
         (lambda: world.overlap(PROBE, quaternion=(0, 0, 0, 0)), "of length 0; it must have length 1"),
         (lambda: world.overlap(PROBE, within=np.nan), "within is nan; it must be one number of metres"),
-        (lambda: world.ray((0, 0, 5), (0, 0, -1), "far"), "max_distance is 'far'; it must be one number of metres"),
-        (lambda: world.ray((0, 0, 5), (0, 0, -1), ignore="ball"), "ignore is 'ball'; it must be a list of names"),
-        (lambda: world.ray((0, 0, 5), (0, 0, -1), ignore=["bal"]), "a name in ignore is 'bal'; it must be one of"),
-        (lambda: world.rays(np.ones((4, 3), complex), (0, 0, 1)), "origins is .* vectors \\(R, 3\\) of finite numbers"),
-        (lambda: world.rays(np.ones((4, 2)), (0, 0, 1)), "origins is .* vectors \\(R, 3\\) of finite numbers"),
-        (lambda: world.rays([["a", "b", "c"]], (0, 0, 1)), "origins is .* vectors \\(R, 3\\) of finite numbers"),
-        (lambda: world.rays(np.zeros((2, 3)), np.ones((5, 3))), "2 origins have 5 directions: give as many, or one"),
+        (lambda: world.raycast((0, 0, 5), (0, 0, -1), "far"), "max_distance is 'far'; it must be one number of metres"),
+        (lambda: world.raycast((0, 0, 5), (0, 0, -1), ignore="ball"), "ignore is 'ball'; it must be a list of names"),
+        (lambda: world.raycast((0, 0, 5), (0, 0, -1), ignore=["bal"]), "a name in ignore is 'bal'; it must be one of"),
+        (lambda: world.raycasts(np.ones((4, 3), complex), (0, 0, 1)), vectors),
+        (lambda: world.raycasts(np.ones((4, 2)), (0, 0, 1)), vectors),
+        (lambda: world.raycasts([["a", "b", "c"]], (0, 0, 1)), vectors),
+        (lambda: world.raycasts(np.zeros((2, 3)), np.ones((5, 3))), "2 origins have 5 directions: give as many, or"),
         (lambda: world.on_contact(3), "callback is 3; it must be a function of a Contact"),
     ):
         with pytest.raises((ValueError, TypeError), match=why):
             wrong()
-        assert (world.save(), world._motors.tobytes(), world._pushes.tobytes()) == before
+        assert (world.save_state(), world._motors.tobytes(), world._pushes.tobytes()) == before
     world.step()
 
 
@@ -348,7 +349,7 @@ def test_a_long_frame_tells_all_that_rested() -> None:
     )
     world = Live(b, dt=0.5, max_dt=1 / 240, max_ticks=400, warm=False)
     world.step()
-    (touch,) = world.contacts()
+    (touch,) = world.contact_events()
     np.testing.assert_allclose(touch.impulse, 2.0 * 9.81 * 0.5 * np.array([-0.1, 0, 1]), rtol=0, atol=1e-4)
 
 
@@ -358,19 +359,19 @@ def test_what_a_dtype_cannot_hold_is_refused_and_leaves_the_world_as_it_was() ->
     b.add_body("ball", [carom.Sphere(0.1)], mass=1.0)
     world = Live(b, dtype="float32", warm=False)
     world.step()
-    saved = world.save()
+    saved = world.save_state()
     world._pushes[0, 3] = 1e39  # more than any number of calls adds up to
     with pytest.raises(SimulationError):
         world.step()
-    assert world.save() == saved
+    assert world.save_state() == saved
     world.step()
     assert np.isfinite(world.state.v).all()
     b.add_body("mote", [carom.Sphere(0.1)], mass=1e-30, position=(5, 0, 0))
     world = Live(b, dtype="float32", warm=False)
-    saved = world.save()
+    saved = world.save_state()
     with pytest.raises(ValueError, match="numbers that float32 cannot hold; it is as it was"):
         world.apply_impulse("mote", (1e12, 0, 0), (5, 1, 0))
-    assert world.save() == saved
+    assert world.save_state() == saved
 
 
 def test_worlds_that_cannot_be_are_refused() -> None:
@@ -405,7 +406,7 @@ def test_options_are_taken_whole() -> None:
     for world in worlds:
         for _ in range(20):
             world.step()
-    assert worlds[0].save() == worlds[1].save() == worlds[2].save()
+    assert worlds[0].save_state() == worlds[1].save_state() == worlds[2].save_state()
 
 
 def test_a_body_may_have_the_name_of_what_asks() -> None:
@@ -422,12 +423,22 @@ def test_two_thousand_frames_of_a_break_compile_nothing() -> None:
     for k in range(2000):
         world.apply_force("cue", (0.1 * (k % 3), 0, 0))
         if k % 100 == 99:
-            world.ray((0, 0, 1), (0, 0, -1))
+            world.raycast((0, 0, 1), (0, 0, -1))
             world.overlap(PROBE)
             world.apply_impulse("cue", (0.1, 0, 0))
-            world.load(world.save())
+            world.load_state(world.save_state())
         world.step()
     assert len(COMPILED) == before
     places = world.poses()
     assert (np.abs(places[:, 0]) < 1.27).all()
     assert (np.abs(places[:, 1]) < 0.635).all()
+
+
+def test_names_of_before_work_and_say_what_they_are_called_now(world):
+    with pytest.warns(DeprecationWarning, match=r"Live\.save is called save_state now"):
+        saved = world.save()
+    assert saved == world.save_state()
+    with pytest.warns(DeprecationWarning, match="raycast"):
+        assert world.ray((0, 0, 5), (0, 0, -1)).body == "ball"
+    with pytest.raises(AttributeError, match="'Live' object has no attribute 'jump'"):
+        world.jump()

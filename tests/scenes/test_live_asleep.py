@@ -48,7 +48,7 @@ def sleepers(world: carom.Live) -> list[str]:
 
 def shoot(world: carom.Live) -> None:
     """A little off the middle: which way a box turns that is struck in the middle is a question of rounding."""
-    world.spawn("shot", (-1.0, 0.02, 0.4), linear_velocity=(8.0, 0.0, 1.0))
+    world.add_body("shot", (-1.0, 0.02, 0.4), linear_velocity=(8.0, 0.0, 1.0))
 
 
 def test_those_that_touch_sleep_together(world):
@@ -58,9 +58,9 @@ def test_those_that_touch_sleep_together(world):
 
 
 def test_what_holds_them_is_told(world):
-    world.spawn("shot", (-5.0, 0.0, 4.0))  # so that the world as a whole is awake
+    world.add_body("shot", (-5.0, 0.0, 4.0))  # so that the world as a whole is awake
     world.step()
-    told = {(c.a, c.b): c for c in world.contacts()}
+    told = {(c.a, c.b): c for c in world.contact_events()}
     for low, high in (("box0", "box1"), ("box2", "box3")):
         ground = next(c for (a, b), c in told.items() if a == low and b not in (high,))
         between = told[min(low, high), max(low, high)]
@@ -71,12 +71,12 @@ def test_what_holds_them_is_told(world):
 
 def test_what_touches_is_told_again_after_a_change_that_is_none(world):
     world.step()
-    before = [(c.a, c.b, c.phase) for c in world.contacts()]
+    before = [(c.a, c.b, c.phase) for c in world.contact_events()]
     world.teleport("box0")
-    assert world.contacts() == []
+    assert world.contact_events() == []
     world.step()
     assert len(before) == 4
-    assert [(c.a, c.b, c.phase) for c in world.contacts()] == before
+    assert [(c.a, c.b, c.phase) for c in world.contact_events()] == before
 
 
 def test_a_shot_wakes_whom_it_meets_and_nobody_else(world):
@@ -89,12 +89,12 @@ def test_a_shot_wakes_whom_it_meets_and_nobody_else(world):
 
 
 def test_they_move_as_those_that_never_sleep(world):
-    saved = world.save()
+    saved = world.save_state()
     shoot(world)
     for _ in range(12):
         world.step()
     sleeping = world.state
-    world.load(saved)
+    world.load_state(saved)
     world._now.asleep = world._start.asleep
     may, world._stepper._sleeps = world._stepper._sleeps, False
     shoot(world)
@@ -109,16 +109,16 @@ def test_frames_loaded_and_played_again_are_the_same_bits(world):
     shoot(world)
     saves, contacts = [], []
     for _ in range(40):
-        saves.append(world.save())
+        saves.append(world.save_state())
         world.step()
-        contacts.append(world.contacts())
+        contacts.append(world.contact_events())
     for start in (0, 7, 20):
-        world.load(saves[start])
+        world.load_state(saves[start])
         world._stepper._held.clear()
         for k in range(start, 40):
-            assert world.save() == saves[k]
+            assert world.save_state() == saves[k]
             world.step()
-            for old, new in zip(contacts[k], world.contacts(), strict=True):
+            for old, new in zip(contacts[k], world.contact_events(), strict=True):
                 assert (old.a, old.b, old.phase, old.impacts) == (new.a, new.b, new.phase, new.impacts)
                 np.testing.assert_array_equal(old.impulse, new.impulse)
 
@@ -161,9 +161,9 @@ def test_who_loses_its_support_falls(world):
 
 
 def test_a_save_that_was_damaged_is_refused(world):
-    data = bytearray(world.save())
+    data = bytearray(world.save_state())
     island = len(data) - world.state.v.nbytes - 4 * len(world._now.asleep.island)
     for wrong in (99, 1):
         data[island : island + 4] = np.int32(wrong).tobytes()
         with pytest.raises(SaveError, match="sleep"):
-            world.load(bytes(data))
+            world.load_state(bytes(data))

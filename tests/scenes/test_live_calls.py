@@ -54,7 +54,7 @@ class Draw:
     """Arguments that are mostly good."""
 
     def __init__(self, world: carom.Live, seed: int) -> None:
-        self.world, self.rng, self.saved = world, np.random.default_rng(seed), world.save()
+        self.world, self.rng, self.saved = world, np.random.default_rng(seed), world.save_state()
 
     def body(self) -> str:
         there = self.world.bodies if self.rng.random() < 0.8 else NAMES
@@ -80,9 +80,9 @@ class Draw:
 
     def bytes(self) -> bytes:
         """A save, an older one, or one that was damaged."""
-        data = bytearray(self.world.save() if self.rng.random() < 0.3 else self.saved)
+        data = bytearray(self.world.save_state() if self.rng.random() < 0.3 else self.saved)
         if self.rng.random() < 0.2:
-            self.saved = self.world.save()
+            self.saved = self.world.save_state()
         if self.rng.random() < 0.5:
             for _ in range(self.rng.integers(1, 4)):
                 data[self.rng.integers(len(data))] = self.rng.integers(256)
@@ -103,22 +103,22 @@ class Draw:
         "apply_impulse": (6, lambda d: (d.body(), d.numbers(), d.some(None, d.place()))),
         "set_motors": (2, lambda d: (d.numbers(d.world.model.topology.nv),)),
         "motor": (3, lambda d: (d.some("arm", "head", "box"), d.numbers(1)[0])),
-        "spawn": (4, lambda d: ("ball", d.place(), d.turn(), d.numbers(), d.numbers())),
-        "despawn": (2, lambda d: (d.some("ball.1", "ball.2"),)),
+        "add_body": (4, lambda d: ("ball", d.place(), d.turn(), d.numbers(), d.numbers())),
+        "remove_body": (2, lambda d: (d.some("ball.1", "ball.2"),)),
         "teleport": (4, lambda d: (d.body(), d.place(), d.some(None, d.turn()), d.some(None, d.numbers()))),
         "set_joint": (4, lambda d: d.joint()),
         "pose": (1, lambda d: (d.body(),)),
         "velocity": (1, lambda d: (d.body(),)),
         "on_contact": (1, lambda d: (lambda contact: None, d.some(None, "ball", "floor"))),
-        "ray": (3, lambda d: (d.place(), d.numbers(), d.some(np.inf, 5.0))),
-        "rays": (3, lambda d: (d.rng.normal(size=(d.rng.integers(1, 40), 3)), d.numbers(), d.some(np.inf, 5.0))),
+        "raycast": (3, lambda d: (d.place(), d.numbers(), d.some(np.inf, 5.0))),
+        "raycasts": (3, lambda d: (d.rng.normal(size=(d.rng.integers(1, 40), 3)), d.numbers(), d.some(np.inf, 5.0))),
         "overlap": (3, lambda d: (d.shape(), d.place(), d.turn())),
-        "load": (3, lambda d: (d.bytes(),)),
+        "load_state": (3, lambda d: (d.bytes(),)),
         "reset": (1, lambda d: ()),
     }
     NAMED: ClassVar[dict[str, str]] = {
-        "apply_force": "frame", "apply_torque": "frame", "apply_impulse": "frame", "ray": "ignore", "rays": "ignore",
-        "overlap": "within",
+        "apply_force": "frame", "apply_torque": "frame", "apply_impulse": "frame", "raycast": "ignore",
+        "raycasts": "ignore", "overlap": "within",
     }  # fmt: skip
 
     def call(self) -> tuple[str, list[Any], dict[str, Any]]:
@@ -139,7 +139,7 @@ class Draw:
 def standing(world: carom.Live) -> tuple[Any, ...]:
     """All that decides what comes, bit by bit."""
     told = world._motors.tobytes(), world._pushes.tobytes(), tuple(world._callbacks)
-    return world.save(), world.behind, world.missed, world.windows, world.dt, *told
+    return world.save_state(), world.behind, world.missed, world.windows, world.dt, *told
 
 
 def check_state(world: carom.Live) -> None:
@@ -161,22 +161,22 @@ def check_failure(before: tuple[Any, ...], world: carom.Live, saved: bytes) -> N
     assert [x for k, x in enumerate(standing(world)) if k != 6] == [x for k, x in enumerate(before) if k != 6]
     if max(np.abs(x).max() for x in (world.poses(), world.state.v, world._motors)) < FAST:
         world.step()
-    world.load(saved)
+    world.load_state(saved)
     world.set_motors(np.zeros(world.model.topology.nv))
     world.step()
 
 
 def check_save(world: carom.Live) -> None:
-    data, hashed = world.save(), world.hash()
-    world.load(data)
-    assert (world.save(), world.hash()) == (data, hashed)
+    data, hashed = world.save_state(), world.hash()
+    world.load_state(data)
+    assert (world.save_state(), world.hash()) == (data, hashed)
 
 
 def play(world: carom.Live, seed: int, count: Counter[str]) -> Iterator[str]:
     """The calls of one seed, each told before it is made."""
     world.reset()
     world._callbacks.clear()
-    draw, start = Draw(world, seed), world.save()
+    draw, start = Draw(world, seed), world.save_state()
     for _ in range(CALLS):
         name, given, named = draw.call()
         before = standing(world)

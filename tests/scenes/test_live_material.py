@@ -44,7 +44,7 @@ def test_restitution_is_the_smaller_one(world):
     drop = np.sqrt(2 * G * 0.5)
     while world.velocity("ball")[5] <= 0:
         world.step()
-    bounce = [c for c in world.contacts() if "ball" in (c.a, c.b)]
+    bounce = [c for c in world.contact_events() if "ball" in (c.a, c.b)]
     assert bounce
     height, speed = world.pose("ball")[2] - 0.1, world.velocity("ball")[5]
     assert np.sqrt(speed**2 + 2 * G * height) == pytest.approx(0.8 * drop, rel=1e-4)
@@ -53,14 +53,14 @@ def test_restitution_is_the_smaller_one(world):
 def test_it_is_an_input_reset_undoes_it_and_a_save_does_not_hold_it(world):
     world.reset()
     world.step()
-    start, save = world.hash(), world.save()
+    start, save = world.hash(), world.save_state()
     world.step()
     usual = world.hash()
-    world.load(save)
+    world.load_state(save)
     world.set_material("block", friction=0.9)
     world.step()
     assert world.hash() != usual
-    world.load(save)
+    world.load_state(save)
     assert world.hash() == start
     world.reset()
     world.step()

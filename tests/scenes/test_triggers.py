@@ -34,7 +34,7 @@ def world(made: carom.Live) -> carom.Live:
         made.remove_trigger(trigger)
     made.reset()
     while "ball.1" in made.bodies:
-        made.despawn("ball.1")
+        made.remove_body("ball.1")
     return made
 
 
@@ -64,13 +64,13 @@ def test_a_frame_that_is_played_again_tells_again(world: carom.Live) -> None:
     trigger = listening(world, log)
     saves = []
     while world.time < 0.7:
-        saves.append(world.save())
+        saves.append(world.save_state())
         world.step()
     first = list(log)
-    world.load(saves[round(0.55 / world.dt)])
+    world.load_state(saves[round(0.55 / world.dt)])
     assert trigger.inside == ("ball",)
     assert log == first
-    world.load(saves[0])
+    world.load_state(saves[0])
     assert trigger.inside == ()
     assert log == first
     log.clear()
@@ -83,13 +83,13 @@ def test_what_is_put_there_by_hand_is_told_of_by_the_next_frame(world: carom.Liv
     log: list[tuple[str, str, float]] = []
     trigger = listening(world, log)
     world.teleport("other", MIDDLE)
-    spare = world.spawn("ball", (0.3, 0.3, MIDDLE[2]))
+    spare = world.add_body("ball", (0.3, 0.3, MIDDLE[2]))
     assert log == []
     world.step()
     assert {entry[:2] for entry in log} == {("in", "other"), ("in", spare)}
     assert set(trigger.inside) == {"other", spare}
     log.clear()
-    world.despawn(spare)
+    world.remove_body(spare)
     world.step()
     assert [entry[:2] for entry in log] == [("out", spare)]
     world.remove_trigger(trigger)

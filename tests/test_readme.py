@@ -152,7 +152,8 @@ def test_files_that_readers_are_sent_to_exist(page: str) -> None:
         assert (ROOT / name).exists(), name
 
 
-def test_the_reference_is_what_docstrings_say() -> None:
-    program = "import sys; sys.path.insert(0, 'docs'); import api; print(api.page(), end='')"
+@pytest.mark.parametrize("page", ["api", "papers"])
+def test_what_is_written_of_the_code_is_what_it_says(page: str) -> None:
+    program = f"import sys; sys.path.insert(0, 'docs'); import {page}; print({page}.page(), end='')"
     result = run(sys.executable, "-c", program, cwd=ROOT)
-    assert result.stdout == (ROOT / "docs" / "api.md").read_text(), f"run python docs/api.py {result.stderr}"
+    assert result.stdout == (ROOT / "docs" / f"{page}.md").read_text(), f"run python docs/{page}.py {result.stderr}"

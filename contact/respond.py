@@ -24,7 +24,7 @@ from .determine import default_capacity, phases
 from .events import Impacts
 from .impact import IMPACTS, Struck
 from .laws.table import law_named
-from .rows import Rows, relative, rows_of
+from .rows import Rows, movable, relative, rows_of
 
 LEAST_IMPACTS, IMPACTS_EACH = 256, 2  # of one instant, where nobody says: for each contact there is room for by default
 
@@ -59,7 +59,9 @@ def respond(
     rows, u_n: of the contacts, where they are known; u_n (C, *batch) their normal velocities.
     """
     resolve, single = impacts_named(impacts), law_named(law)
-    rows = rows_of(model, q, contacts) if rows is None else rows
+    if rows is None:
+        rows = rows_of(model, q, contacts)
+        contacts = movable(contacts, rows)
     trees = trees_of(model.topology)
     V = to_blocks(trees, v)
     striking = phases(model, contacts, relative(rows, V).z if u_n is None else u_n).impact.any()

@@ -30,6 +30,7 @@ from .contacts import Contacts
 from .picking import picked, summed
 
 VECTOR = 64  # bytes: so many contacts at a time are looked at
+UNMOVED = 1e4  # times eps squared: what rounding leaves of K_nn, by what moves across
 NUMBERS = 768  # of J in one direction: XLA's programs do not count rows that have so few in all
 
 
@@ -92,6 +93,14 @@ def _of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], contacts: Cont
         M = picked(inverse, jnp.minimum(tree, trees.n - 1), 2)
         Y = jax.tree.map(lambda x: (M * x[:, :, None]).sum(3), J)
     return Rows(tree, J, Y, _collision_matrix(J, Y, limit), contacts.frame @ contacts.surface)
+
+
+def movable(contacts: Contacts, rows: Rows) -> Contacts:
+    """Without contacts that no impulse moves along the normal, to rounding: of two links of a tree whose joints keep
+    them where they are (a wheel that reaches into the chassis that steers it)."""
+    K, eps = rows.K, jnp.finfo(rows.K.zz.dtype).eps
+    moves = contacts.is_limit | (K.zz > UNMOVED * eps**2 * (K.xx + K.yy))
+    return contacts._replace(active=contacts.active & moves)
 
 
 def inverse_at(model: Model, q: Array) -> Array:

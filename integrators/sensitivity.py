@@ -46,7 +46,7 @@ from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, determine, phases
 from ..contact.grips import locked
 from ..contact.picking import picked
-from ..contact.rows import Rows, relative, rows_of
+from ..contact.rows import Rows, movable, relative, rows_of
 from ..engine.algebra.bounded import differentiated_once, filled, is_zero
 from ..engine.dynamics.kinematics import coordinate_rates
 from ..engine.dynamics.trees import to_blocks, trees_of
@@ -144,7 +144,8 @@ def seen(
         contacts = determine(
             model, q, near, max_contacts=rules.max_contacts, limits=rules.limits, reach=soon, still=dofs
         )
-        return Seen(near, bounds, contacts, rows_of(model, q, contacts), look.reach)
+        rows = rows_of(model, q, contacts)
+        return Seen(near, bounds, movable(contacts, rows), rows, look.reach)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

@@ -33,3 +33,17 @@ def test_the_game_plays_by_itself_and_draws(tmp_path: Path) -> None:
     said = run("game.py", "--frames", "100", "--screenshot", str(picture))
     assert "100 frames" in said
     assert picture.stat().st_size > 2000
+
+
+@pytest.mark.exhaustive
+def test_the_car_drives_by_itself_and_draws(tmp_path: Path) -> None:
+    pytest.importorskip("pygame")
+    picture = tmp_path / "car.png"
+    said = run("car.py", "--frames", "240", "--screenshot", str(picture))
+    told = re.findall(r"-?\d+\.\d+", said[said.index("after") :])
+    _, x, y, z, speed = map(float, told)
+    assert abs(x) + abs(y) > 5
+    assert y > 1, "it steered to the left"
+    assert -2 < z < 3
+    assert 1 < speed < 22 * 0.35
+    assert picture.stat().st_size > 2000

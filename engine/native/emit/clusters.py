@@ -33,7 +33,7 @@ GATHER = 14  # what an element by a table of places costs, in operations on a ve
 def emit_cluster(f: Function, cluster: Cluster, place: Callable[[Value], None]) -> None:
     """place: gives a value its slot."""
     size = cluster.size
-    built = [value for value in cluster.values if value.op == "build" and size > f.module.runner.small]
+    built = [value for value in cluster.values if value.op == "build" and size > f.module.small]
     for value in cluster.values:
         if value.stored or value in built:
             place(value)
@@ -43,7 +43,7 @@ def emit_cluster(f: Function, cluster: Cluster, place: Callable[[Value], None]) 
     values = [value for value in cluster.values if value not in built]
     if not values:
         return
-    if size <= f.module.runner.small:
+    if size <= f.module.small:
         for value in cluster.values:
             x = f.keep((value.id, WHOLE), compute(f, value, WHOLE))
             if value.stored:

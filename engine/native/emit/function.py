@@ -20,7 +20,7 @@ class Module:
     """What functions share: declarations, tables of constants, names."""
 
     def __init__(self, runner: Runner = Runner.CPU) -> None:
-        self.runner = runner
+        self.runner, self.small = runner, runner.small
         self.warp = runner is Runner.WARP  # each element of a vector is to be a thread's (`warp/`)
         self.declarations: dict[str, str] = {}
         self.functions: list[str] = []
@@ -61,9 +61,8 @@ class Function:
 
     def __init__(self, module: Module, name: str, number: int, linkage: str = "internal ") -> None:
         self.module, self.name, self.number, self.linkage = module, name, number, linkage
-        self.index = (
-            "i32" if module.runner.on_gpu else "i64"
-        )  # type of places in arrays: a GPU's registers have 32 bits
+        # type of places in arrays: a GPU's registers have 32 bits
+        self.index = "i32" if module.runner.on_gpu else "i64"
         self.lines: list[str] = []
         self.block = "entry"
         self._count = itertools.count()

@@ -56,7 +56,7 @@ def emit_join(f: Function, node: Node, program: Any) -> None:
 
 def emit_empty(f: Function, node: Node, program: Any) -> None:
     (made,) = node.results
-    if made.size <= f.module.runner.small:
+    if made.size <= f.module.small:
         if made.stored:
             program.place(made)
         zero = literal(made.type, 0)

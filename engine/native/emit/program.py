@@ -302,13 +302,8 @@ class Program:
             value = region.results[k]
             passed = sum(v.base is value for r in node.regions for v in r.results)
             alone = all(r.results[j].base is not value for r in node.regions for j in range(len(r.results)) if j != k)
-            if (
-                value.region is not region
-                and value.size > self._small
-                and passed
-                and alone
-                and self._ends_at(value, node)
-            ):
+            moved = value.region is not region and value.size > self._small
+            if moved and passed and alone and self._ends_at(value, node):
                 result.slot = value.slot
                 result.slot.holders += 1
                 self._will_die(result)

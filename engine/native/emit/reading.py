@@ -210,7 +210,7 @@ def _look_at_all(f: Function, view: Value, width: int) -> str:
         return gather(f, base, constant(I32, steps, width), width, pointer_to(f, base, first))
     low, high = int(places.min()), int(places.max())
     span = power_of_two(high - low + 1)
-    if span <= f.module.runner.small and low + span <= base.size + f.module.runner.small:
+    if span <= f.module.small and low + span <= base.size + f.module.small:
         near = f.load(type, span, pointer_to(f, base, low))
         return f.shuffle(type, span, near, "poison", [k - low if k >= 0 else -1 for k in picks])
     step = _step(places)

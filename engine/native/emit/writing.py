@@ -29,7 +29,7 @@ def strip_for(f: Function, values: Sequence[Value]) -> int:
 def write(f: Function, value: Value, pointer: str, exact: bool = True) -> None:
     """All elements, one behind the other. exact: what lies behind stays as it is."""
     type, size = value.type, value.size
-    if size <= f.module.runner.small:
+    if size <= f.module.small:
         width = power_of_two(size)
         return f.store(type, width, read(f, value, WHOLE), pointer, size if exact else None)
     width = strip_for(f, [value])
@@ -52,7 +52,7 @@ def write_at(f: Function, value: Value, pointer: str, places: np.ndarray) -> Non
         return write(f, value, f.pointer(pointer, type, first))
     if f.module.warp:
         return _scattered(f, value, f.pointer(pointer, type, first), places - first)
-    if size <= f.module.runner.small:
+    if size <= f.module.small:
         x, width = read(f, value, WHOLE), power_of_two(size)
         for k, place in enumerate(places):
             f.store(type, 1, f.extract(type, width, x, k), f.pointer(pointer, type, int(place)))
@@ -76,7 +76,7 @@ def _scattered(f: Function, value: Value, pointer: str, places: np.ndarray) -> N
     type, size = value.type, value.size
     if size == 1:
         return f.store(type, 1, read(f, value, WHOLE), f.pointer(pointer, type, int(places[0])))
-    if size <= f.module.runner.small:
+    if size <= f.module.small:
         width = power_of_two(size)
         numbers = constant(I32, [*(int(k) for k in places), *[0] * (width - size)], width)
         return f.scatter(type, width, read(f, value, WHOLE), pointer, numbers, size)
@@ -109,7 +109,7 @@ def write_columns(f: Function, values: Sequence[Value], pointer: str) -> None:
             if count * n > k * width:
                 f.store(type, width, x, f.pointer(start, type, k * width), min(width, count * n - k * width))
 
-    if size <= f.module.runner.small:
+    if size <= f.module.small:
         whole = power_of_two(size)
         registers = [read(f, value, WHOLE) for value in values]
         for i in range(0, size, width):

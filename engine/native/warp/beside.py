@@ -11,14 +11,13 @@ import re
 
 from ..arena import THREADS
 from ..types import Unsupported
-from .dialect import Dialect
+from .dialect import NO_UNROLLING, Dialect
 
 _ADDRESS = re.compile(r"getelementptr inbounds (\w+), ptr (\S+), (i32|i64|<\d+ x i32>) (\S+|<.+>)")
 _LOAD = re.compile(r"load (?:<(\d+) x (\w+)>|(\w+)), ptr (\S+), align \d+")
 _STORE = re.compile(r"store (?:<(\d+) x (\w+)>|(\w+)) (.+), ptr (\S+), align \d+")
 _GATHER = re.compile(r"(call <(\d+) x (\w+)> @llvm\.masked\.gather\S+\(<\d+ x ptr>) (\S+), (.+)")
 _LABEL = re.compile(r"label %([\w.]+)")
-_NO_UNROLLING = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}'
 
 
 def beside(text: str, dialect: Dialect) -> str:
@@ -48,7 +47,7 @@ class _Beside:
                 self.out.append(line)
                 if line.endswith(":"):
                     self.labels.add(line[:-1])
-        return "\n".join([*self.out, self.dialect.head, _NO_UNROLLING])
+        return "\n".join([*self.out, self.dialect.head, NO_UNROLLING])
 
     def _instruction(self, result: str, rest: str) -> None:
         op = rest.split(" ", 1)[0]
@@ -59,7 +58,7 @@ class _Beside:
         elif op == "call":
             rest = self._called(rest)
         elif op == "br" and any(label in self.labels for label in _LABEL.findall(rest)):
-            rest += ", !llvm.loop !0"  # assemblers would make many times as much of it
+            rest += ", !llvm.loop !0"
         self.out.append(f"  {result} = {rest}" if result else f"  {rest}")
 
     def _address(self, result: str, rest: str) -> str:

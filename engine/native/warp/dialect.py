@@ -30,6 +30,9 @@ class Dialect(NamedTuple):
     functions: tuple[str, ...] = ()
 
 
+# behind the branch back of a loop: assemblers would make many times as much of it
+NO_UNROLLING = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}'
+
 NVIDIA = Dialect(
     "call i32 @llvm.nvvm.shfl.sync.idx.i32(i32 -1, i32 {x}, i32 {source}, i32 31)",
     "call void @llvm.nvvm.bar.warp.sync(i32 -1)",

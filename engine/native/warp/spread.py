@@ -19,14 +19,13 @@ from collections.abc import Sequence
 from ..arena import THREADS
 from ..types import Unsupported
 from .access import BYTES, Access, Place
-from .dialect import Dialect
+from .dialect import NO_UNROLLING, Dialect
 
 WIDTHS = (2, 4, 8, 16, 32)
 _TYPE = re.compile(r"<(\d+) x (\w+)>")
 _CONSTANT = re.compile(r"<(\w+ [^\s,<>]+(?:, \w+ [^\s,<>]+)*)>")
 _LABEL = re.compile(r"label %([\w.]+)")
 _SUFFIX = re.compile(r"\.v\d+(?=[fip]\d)")
-_NO_UNROLLING = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}'
 
 
 def spread(text: str, dialect: Dialect) -> str:
@@ -66,7 +65,7 @@ class _Spread:
             f"@spread{k} = internal constant [{len(elements)} x {type}] [{', '.join(f'{type} {x}' for x in elements)}]"
             for (type, elements), k in self.tables.items()
         ]
-        return "\n".join([*tables, *self.out, *self.declared.values(), self.dialect.head, _NO_UNROLLING])
+        return "\n".join([*tables, *self.out, *self.declared.values(), self.dialect.head, NO_UNROLLING])
 
     def _line(self, line: str) -> None:
         stripped = line.strip()

@@ -99,8 +99,9 @@ def movable(contacts: Contacts, rows: Rows) -> Contacts:
     """Without contacts that no impulse moves along the normal, to rounding: of two links of a tree whose joints keep
     them where they are (a wheel that reaches into the chassis that steers it)."""
     K, eps = rows.K, jnp.finfo(rows.K.zz.dtype).eps
-    moves = contacts.is_limit | (K.zz > UNMOVED * eps**2 * (K.xx + K.yy))
-    return contacts._replace(active=contacts.active & moves)
+    least = UNMOVED * eps**2 * (K.xx + K.yy)
+    held = ~contacts.is_limit & (K.zz <= least) & jnp.isfinite(least)  # a K that is no number is not hidden
+    return contacts._replace(active=contacts.active & ~held)
 
 
 def inverse_at(model: Model, q: Array) -> Array:

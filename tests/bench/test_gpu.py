@@ -15,8 +15,7 @@ import pytest
 from carom.bench import gpu, gpu_cases, prepared
 from carom.engine.native.warp import code
 from carom.engine.native.warp.driver import Loaded
-from carom.tests.oracles.gpu import as_on_gpu
-from carom.tests.oracles.programs import equations
+from carom.tests.oracles.gpu import as_on_gpu, forget_kernels
 
 SECONDS = 0.05
 SCENE = "bouncing_ball"
@@ -63,7 +62,8 @@ def test_what_was_prepared_is_what_the_driver_is_given(monkeypatch, tmp_path) ->
     monkeypatch.setattr(prepared, "_assembled", lambda _, ptx, file: file.write_bytes(_shortened(ptx)))
     monkeypatch.setattr("carom.tests.oracles.ptxas.assembler", lambda: Path("ptxas"))
     with as_on_gpu():
-        _forget(gpu_cases.case(SCENE, SECONDS))
+        one = gpu_cases.case(SCENE, SECONDS)
+        forget_kernels(one.run, one.lanes(gpu_cases.CHECKED))
     assert prepared.prepare([SCENE], SECONDS, tmp_path) == 0
 
     given: list[bytes] = []
@@ -71,19 +71,13 @@ def test_what_was_prepared_is_what_the_driver_is_given(monkeypatch, tmp_path) ->
     monkeypatch.setattr(code, "driver", lambda: _Driver())
     one = gpu_cases.saved(SCENE, tmp_path)
     with as_on_gpu(), prepared.kernels_of(tmp_path) as known:
-        _forget(one)
+        forget_kernels(one.run, one.lanes(gpu_cases.CHECKED))
         jax.jit(one.run).trace(one.lanes(gpu_cases.CHECKED)).lower(lowering_platforms=("cuda",))
     assert known
     assert all(known.values())
     assert given
     assert all(program.startswith(b"short //") for program in given)
     assert len(prepared.answers(SCENE, tmp_path)) == 30
-
-
-def _forget(one: gpu_cases.Case) -> None:
-    """The kernels of its programs, as in a new process."""
-    for equation in equations(jax.make_jaxpr(one.run)(one.lanes(gpu_cases.CHECKED)).jaxpr):
-        equation.params.get("program", one).__dict__.pop("kernel", None)
 
 
 def _shortened(ptx: bytes) -> bytes:

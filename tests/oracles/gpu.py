@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 from unittest import mock
 
 import jax
 
 from carom.engine.algebra import fence
+from carom.tests.oracles.programs import equations
+
+
+def forget_kernels(run: Callable[[Any], Any], lanes: Any) -> None:
+    """Those of the programs that a run calls, as in a new process."""
+    for equation in equations(jax.make_jaxpr(run)(lanes).jaxpr):
+        if "program" in equation.params:
+            equation.params["program"].__dict__.pop("kernel", None)
 
 
 @contextlib.contextmanager

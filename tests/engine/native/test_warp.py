@@ -32,7 +32,7 @@ from carom.engine.native.warp.ptx import ptx_of
 from carom.scenes.library.registry import SCENES
 from carom.tests.oracles import ptxas, warp
 from carom.tests.oracles.bits import THREAD, WARP, bits_of
-from carom.tests.oracles.gpu import as_on_gpu
+from carom.tests.oracles.gpu import as_on_gpu, forget_kernels
 from carom.tests.oracles.native_and_xla import Native, assert_same_bits, leaves, no_fallback
 from carom.tests.oracles.random_programs import arguments, together
 
@@ -247,6 +247,7 @@ def test_a_batch_on_a_gpu_is_one_launch(monkeypatch: pytest.MonkeyPatch) -> None
     model, state = carom.compile_scene(carom.load("bouncing_ball"))
     run = jax.jit(lambda lanes: carom.rollout(model, lanes, duration=0.1, frame_dt=0.1))
     with as_on_gpu():
+        forget_kernels(run, carom.tile(state, 50 * THREADS))
         text = run.trace(carom.tile(state, 50 * THREADS)).lower(lowering_platforms=("cuda",)).as_text()
     calls = re.findall(r"stablehlo\.custom_call @(\w+)", text)
     assert len(calls) == 1

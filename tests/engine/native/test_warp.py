@@ -37,6 +37,8 @@ from carom.tests.oracles.native_and_xla import Native, assert_same_bits, leaves,
 from carom.tests.oracles.random_programs import arguments, together
 
 of_both = pytest.mark.parametrize("runner", [Runner.WARP, Runner.THREAD], ids=["warp", "thread"])
+by_threads = pytest.param(Runner.THREAD, marks=pytest.mark.exhaustive, id="thread")
+rather_by_warps = pytest.mark.parametrize("runner", [pytest.param(Runner.WARP, id="warp"), by_threads])
 emulated = pytest.mark.skipif(bool(warp.missing()), reason=f"needs {warp.missing()}")
 assembled = pytest.mark.skipif(ptxas.assembler() is None, reason="needs ptxas: pip install nvidia-cuda-nvcc")
 
@@ -61,7 +63,7 @@ def test_random_programs(first: int, poison: bool, runner: Runner) -> None:
 
 
 @emulated
-@of_both
+@rather_by_warps
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(500_000, 500_200, 20))
 def test_more_random_programs(first: int, runner: Runner) -> None:
@@ -137,7 +139,7 @@ PLAYS = [
 
 
 @emulated
-@of_both
+@rather_by_warps
 @pytest.mark.parametrize(("scene", "seconds", "impacts"), PLAYS)
 def test_library_scenes_have_the_bits_of_the_cpu(scene: str, seconds: float, impacts: int, runner: Runner) -> None:
     here, there = bits_of(scene, seconds), bits_of(scene, seconds, {Runner.WARP: WARP, Runner.THREAD: THREAD}[runner])

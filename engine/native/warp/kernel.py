@@ -97,6 +97,15 @@ def of_lane(name: str, buffer: int, stride: int) -> list[str]:
     ]  # fmt: skip
 
 
+def unless_shared(name: str, copy: str) -> list[str]:
+    """The copy of an argument: lanes that share it do so once."""
+    return [
+        f"  %{name}.own = icmp ne i64 %{name}.stride, 0", f"  %{name}.do = or i1 %{name}.own, %all.again",
+        f"  br i1 %{name}.do, label %{name}.copy, label %{name}.end",
+        f"{name}.copy:", copy, f"  br label %{name}.end", f"{name}.end:",
+    ]  # fmt: skip
+
+
 def _taken(k: int, one: tuple[int, int | None], buffer: int, stride: int, rows: int) -> Iterable[str]:
     """What lanes share is still there from the lane before."""
     place, size = one
@@ -111,13 +120,7 @@ def _taken(k: int, one: tuple[int, int | None], buffer: int, stride: int, rows: 
         yield f"  %{name}.n = getelementptr i8, ptr %{name}.to, i64 8"
         yield f"  store i64 %{name}.rows, ptr %{name}.n"
         return
-    yield f"  %{name}.own = icmp ne i64 %{name}.stride, 0"
-    yield f"  %{name}.do = or i1 %{name}.own, %all.again"
-    yield f"  br i1 %{name}.do, label %{name}.copy, label %{name}.end"
-    yield f"{name}.copy:"
-    yield _copied(f"%{name}.to", f"%{name}", size)
-    yield f"  br label %{name}.end"
-    yield f"{name}.end:"
+    yield from unless_shared(name, _copied(f"%{name}.to", f"%{name}", size))
 
 
 def _given(k: int, place: int, size: int, buffer: int, stride: int) -> Iterable[str]:

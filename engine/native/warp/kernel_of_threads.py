@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from ..arena import THREADS
 from ..handler import HEAD, POISON
 from .dialect import Dialect
-from .kernel import COUNTER, filled, number_of, of_lane, pointer_of, rows_of
+from .kernel import COUNTER, filled, number_of, of_lane, pointer_of, rows_of, unless_shared
 
 _WORDS = {1: "i8", 2: "i16", 4: "i32", 8: "i64"}
 
@@ -96,13 +96,7 @@ def _taken(k: int, one: tuple[int, int | None], element: int, buffer: int, strid
         yield f"  %{name}.n = getelementptr i64, ptr %{name}.own, i32 {THREADS}"
         yield f"  store i64 %{name}.rows, ptr %{name}.n"
         return
-    yield f"  %{name}.own = icmp ne i64 %{name}.stride, 0"
-    yield f"  %{name}.do = or i1 %{name}.own, %all.again"
-    yield f"  br i1 %{name}.do, label %{name}.copy, label %{name}.end"
-    yield f"{name}.copy:"
-    yield f"  call void @take{element}(ptr %{name}.to, ptr %{name}, i32 {size // element})"
-    yield f"  br label %{name}.end"
-    yield f"{name}.end:"
+    yield from unless_shared(name, f"  call void @take{element}(ptr %{name}.to, ptr %{name}, i32 {size // element})")
 
 
 def _given(k: int, place: int, size: int, element: int, buffer: int, stride: int) -> Iterable[str]:

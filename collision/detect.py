@@ -65,7 +65,14 @@ def _by_fcl(model: Model, q: Array, margin: float | None) -> Proximities:
     position = jnp.moveaxis(jnp.stack(shapes.pose.p.xyz, -1), 0, -2)
     rows = [jnp.stack(row.xyz, -1) for row in shapes.pose.R.rows]
     rotation = jnp.moveaxis(jnp.stack(rows, -2), 0, -3)
-    return fcl_proximities(model, position, rotation, jnp.inf if margin is None else margin)
+    near = fcl_proximities(model, position, rotation, jnp.inf if margin is None else margin)
+    if not model.topology.filtered:
+        return near
+    touches = jnp.broadcast_to(model.pair_touches, (*near.pair.shape[:-1], len(model.topology.pairs)))
+    active = near.active & (jnp.take_along_axis(touches, jnp.maximum(near.pair, 0), -1) > 0)
+    pair, gap = jnp.where(active, near.pair, -1), jnp.where(active, near.gap, jnp.inf)
+    normal, a, b = (jnp.where(active[..., None], x, 0) for x in (near.normal, near.point_a, near.point_b))
+    return Proximities(pair, active, gap, normal, a, b, near.code, near.needed)
 
 
 @functools.partial(jax.jit, static_argnames=("max_pairs",))
@@ -234,6 +241,8 @@ def _rows_of(shapes: Shapes, bucket: Bucket, around: Around | None, still: Array
     swapped = None if not any(bucket.swapped) else np.asarray(bucket.swapped).reshape(own)
     pair, ends = np.asarray(bucket.pair, np.int32), [np.asarray(x, np.int32) for x in bucket[1:3]]
     there = np.True_ if still is None else ~(still[ends[0]] & still[ends[1]])
+    if shapes.model.topology.filtered:
+        there = there & _touches(shapes, pair.reshape(own))
     if _by_need(bucket.kinds, around):
         return _met(shapes, around, Pairs(bucket.kinds, ends[0], ends[1], swapped, there), pair)
     a, b = (chosen(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
@@ -246,11 +255,21 @@ def _rows_of_found(
 ) -> tuple[_Part, _Part | None]:
     kinds, swap = ordered(*group.kinds)
     a, b, pair = group.shapes_of(near.row)
+    if shapes.model.topology.filtered:
+        pair = jnp.where((pair >= 0) & _touches(shapes, jnp.maximum(pair, 0)), pair, -1)
     a, b, swapped = (b, a, np.True_) if swap else (a, b, None)
     if _by_need(kinds, around):
         return _met(shapes, around, Pairs(kinds, a, b, swapped, pair >= 0), pair)
     first, second = (found(shapes, kind, index) for kind, index in zip(kinds, (a, b), strict=True))
     return _Part(pair, meet(kinds, first, second, swapped), around and around.within(a, b)), None
+
+
+def _touches(shapes: Shapes, pair: Any) -> Array:
+    """Whether pairs may touch now, as pair (n, *batch or ones), rows of `topology.pairs`."""
+    touches = rows_first(shapes.model.pair_touches[..., None], shapes.batch)[..., 0]
+    lanes = jnp.broadcast_shapes(pair.shape[1:], touches.shape[1:])
+    table, rows = (jnp.broadcast_to(x, (len(x), *lanes)) for x in (touches, pair))
+    return jnp.take_along_axis(table, rows, 0) > 0
 
 
 def _by_need(kinds: tuple[str, str], around: Around | None) -> bool:

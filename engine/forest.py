@@ -242,7 +242,7 @@ BATCHABLE = (
 
 LOOPS = (
     "loop_position", "loop_quaternion", "loop_size", "loop_course", "loop_spring", "loop_stiff", "loop_damp",
-    "loop_limits", "baumgarte",
+    "loop_limits", "loop_active", "baumgarte",
 )  # fmt: skip
 
 

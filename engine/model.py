@@ -68,10 +68,12 @@ class Model:
         what a distance, gear or drive keeps to: offset + rate t + amplitude sin(2 pi frequency t + phase);
         loop_spring (nk, 2, 4): stiffness, rest, damping and constant force along up to two coordinates;
         loop_stiff, loop_damp (nk, 2): of the penalty, for what shifts and what turns [N/m, N m; N s/m, N m s];
-        loop_limits (nk, 2, 2): (lower, upper) of up to two coordinates, held by penalty.
+        loop_limits (nk, 2, 2): (lower, upper) of up to two coordinates, held by penalty;
+        loop_active (nk,): 1 where a loop that can be switched holds, 0 where it is cut.
         baumgarte () [1/s]: rate at which errors are fed back.
     Pairs: pair_friction (np,), pair_restitution (np,), pair_tangential_restitution (np,): of a pair without a rule
-        the geometric mean of its shapes' friction, and the smaller restitutions.
+        the geometric mean of its shapes' friction, and the smaller restitutions; pair_touches (np,): 1 of a pair that
+        may touch now, 0 of others, in scenes that filter their pairs; else (0,).
     Sites: site_position (nf, 3) [m] and site_quaternion (nf, 4): named frames, in their links' frames.
     """
 
@@ -111,6 +113,7 @@ class Model:
     pair_friction: Array
     pair_restitution: Array
     pair_tangential_restitution: Array
+    pair_touches: Array
     loop_position: Array
     loop_quaternion: Array
     loop_size: Array
@@ -119,6 +122,7 @@ class Model:
     loop_stiff: Array
     loop_damp: Array
     loop_limits: Array
+    loop_active: Array
     baumgarte: Array
     site_position: Array
     site_quaternion: Array

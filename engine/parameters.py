@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .topology import Topology
 
 # axes of each parameter without lanes: nl links, nv degrees of freedom, ns shapes, np pairs, nk loops, m points,
-# nf sites
+# nf sites, filtered: the pairs where they are filtered, else 0
 AXES: dict[str, tuple[str | int, ...]] = {
     "mass": ("nl",), "com": ("nl", 3), "inertia": ("nl", 3, 3),
     "joint_position": ("nl", 3), "joint_quaternion": ("nl", 4), "axis": ("nl", 3), "axis2": ("nl", 3), "pitch": ("nl",),
@@ -25,8 +25,10 @@ AXES: dict[str, tuple[str | int, ...]] = {
     "friction": ("ns",), "restitution": ("ns",), "tangential_restitution": ("ns",),
     "points": ("m", 3), "shape_twist": ("ns", 6),
     "pair_friction": ("np",), "pair_restitution": ("np",), "pair_tangential_restitution": ("np",),
+    "pair_touches": ("filtered",),
     "loop_position": ("nk", 2, 3), "loop_quaternion": ("nk", 2, 4), "loop_size": ("nk",), "loop_course": ("nk", 5),
     "loop_spring": ("nk", 2, 4), "loop_stiff": ("nk", 2), "loop_damp": ("nk", 2), "loop_limits": ("nk", 2, 2),
+    "loop_active": ("nk",),
     "baumgarte": (), "site_position": ("nf", 3), "site_quaternion": ("nf", 4),
 }  # fmt: skip
 
@@ -104,6 +106,7 @@ def _lengths(topology: Topology) -> dict[str, int]:
     return {
         "nl": topology.n_links, "nv": topology.nv, "ns": len(topology.shape_kinds), "np": len(topology.pairs),
         "nk": len(topology.loops), "m": points[-1][1] if points else 0, "nf": len(topology.sites),
+        "filtered": len(topology.pairs) if topology.filtered else 0,
     }  # fmt: skip
 
 
@@ -115,6 +118,10 @@ def unread(name: str, topology: Topology) -> str:
         return f"loops are held by {topology.hold}; give baumgarte= in the scene"
     if name in ("loop_stiff", "loop_damp") and topology.hold != "penalty":
         return f"loops are held by {topology.hold}; compile the scene with coordinates='penalty'"
+    if name == "pair_touches" and not topology.filtered:
+        return "pairs are not filtered; give filtering=True in the scene"
+    if name == "loop_active" and not any(loop.switched for loop in topology.loops):
+        return "no loop can be switched; give one active= in the scene"
     if name in ("loop_spring", "loop_limits") and not any(loop.acts for loop in topology.loops):
         return "no loop has a spring, a damper, a force or limits in the scene"
     return ""

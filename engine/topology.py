@@ -40,6 +40,7 @@ class Loop:
     dofs: the degrees of freedom of a gear (a's, b's) and of a drive (a's, -1); else ().
     course: a function of time added to `Model.loop_course`, None for none; it must be made of jnp's functions.
     acts: whether it has a spring, a damper, a constant force or limits.
+    switched: whether `Model.loop_active` says if it holds; all others do.
     """
 
     kind: str
@@ -48,6 +49,7 @@ class Loop:
     dofs: tuple[int, ...] = ()
     course: Callable[[Any], Any] | None = None
     acts: bool = False
+    switched: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,11 @@ class Topology:
     shape_faces: outlines of each hull's faces: its points' numbers, counter-clockwise seen from outside.
     shape_grid: (rows, columns) of each heightfield, (0, 0) of other shapes.
     shape_window: rows and columns of a heightfield's cells that are looked at about a body, (0, 0) of other shapes.
+    shape_layers: the group and the mask of each shape as the scene gives them, sets of 32 bits.
     pairs: (shape, shape) that may touch, each once, smaller index first.
     ruled: pairs whose friction, restitution and tangential restitution are those of a rule between materials: three
     tuples of their rows in `pairs`.
+    filtered: whether `Model.pair_touches` says which of them may touch now; else all may.
     driven: whether some static's surface moves, see `Model.shape_twist`.
     gripped: degrees of freedom with Coulomb loss, and those with a rigid motor (`Model.motor_kd` infinite): what may
     hold a joint. `Model.replace` keeps it.
@@ -81,8 +85,10 @@ class Topology:
     shape_faces: tuple[tuple[tuple[int, ...], ...], ...] = ()
     shape_grid: tuple[tuple[int, int], ...] = ()
     shape_window: tuple[tuple[int, int], ...] = ()
+    shape_layers: tuple[tuple[int, int], ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
     ruled: tuple[tuple[int, ...], ...] = ((), (), ())
+    filtered: bool = False
     driven: bool = False
     gripped: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     loops: tuple[Loop, ...] = ()

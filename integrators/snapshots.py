@@ -31,8 +31,10 @@ def state_hash(state: State) -> str | list[str]:
 def model_hash(model: Model) -> str:
     """A fingerprint of a model, 32 hexadecimal digits: of what its topology holds, and of every parameter's name,
     dtype, shape and bits. Of a model with batched parameters there is one, for all lanes together."""
-    unused = {"gripped"}  # that follows from the parameters
+    unused = {"gripped", "shape_layers"}  # one follows from the parameters, the other is in the pairs
     unused |= set() if model.topology.loops else {"loops", "hold", "baumgarte", *LOOPS}
+    unused |= set() if any(loop.switched for loop in model.topology.loops) else {"loop_active"}
+    unused |= set() if model.topology.filtered else {"filtered", "pair_touches"}
     unused |= set() if model.topology.sites else {"sites", "site_position", "site_quaternion"}
     unused |= set() if model.topology.sensors else {"sensors"}
     told = {f.name: getattr(model.topology, f.name) for f in fields(model.topology) if f.name not in unused}
@@ -46,6 +48,8 @@ def model_hash(model: Model) -> str:
 
 def _told(x: Any) -> Any:
     """What JSON does not know: numbers of numpy's, loops, and functions of time by what they are made of."""
+    if isinstance(x, Loop) and not x.switched:
+        return {name: value for name, value in vars(x).items() if name != "switched"}
     if isinstance(x, (Loop, Site, Sensor)):
         return vars(x)
     if callable(x):

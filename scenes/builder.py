@@ -31,11 +31,13 @@ class SceneBuilder:
         gap_band: float | None = None,
         rest_speed: float | None = None,
         baumgarte: float | None = None,
+        filtering: bool = False,
     ) -> None:
         self._gravity: Any = gravity
         self._touch: Any = (gap_band, rest_speed)
         self._loops: list[LoopSpec] = []
         self._baumgarte = baumgarte
+        self._filtering = filtering
         self._links: list[Any] = []
         self._statics: list[Any] = []
         self._pairs: list[PairSpec] = []
@@ -129,18 +131,20 @@ class SceneBuilder:
         *,
         joint: Any,
         name: str | None = None,
+        active: bool | None = None,
     ) -> None:
         """A second joint between two links, which closes a loop; or a Distance, Spring, Rolling, Gear or Driven.
 
         frame_a, frame_b: the joint's frame on each link, a position (3,) [m] or (position, quaternion); frame_a: by
         default the link's own frame, frame_b: where frame_a is at the start. Gear and Driven have none.
+        active: None: it always holds; True or False: `carom.Live` may cut it and join it again, and it starts so.
 
         b.add_loop("coupler", (1, 0, 0), "world", joint=Revolute((0, 1, 0)))
         """
         position_a, quaternion_a = _frame(frame_a)
         position_b, quaternion_b = _frame(frame_b)
         a = (position_a or ORIGIN, quaternion_a or NO_TURN)
-        self._loops.append(LoopSpec(link_a, joint, link_b, *a, position_b, quaternion_b, name))
+        self._loops.append(LoopSpec(link_a, joint, link_b, *a, position_b, quaternion_b, name, active))
 
     def set_pair(
         self,
@@ -202,7 +206,19 @@ class SceneBuilder:
         exclusions, loops = tuple(self._exclusions), tuple(self._loops)
         band, speed = self._touch
         seen = tuple(self._sites), tuple(self._sensors)
-        return SceneSpec(self._gravity, links, statics, pairs, exclusions, band, speed, loops, self._baumgarte, *seen)
+        return SceneSpec(
+            self._gravity,
+            links,
+            statics,
+            pairs,
+            exclusions,
+            band,
+            speed,
+            loops,
+            self._baumgarte,
+            *seen,
+            self._filtering,
+        )
 
 
 def _frame(frame: Any) -> tuple[Any, Any]:

@@ -28,7 +28,7 @@ from .compiling.joint_rows import JointRow, joint_row, start_q, start_v
 from .compiling.loop_rows import no_loops, with_loops
 from .compiling.order import parent_name, sort_links, who
 from .compiling.overlaps import overlap_text
-from .compiling.pairs import pair_table
+from .compiling.pairs import pair_table, shape_layers
 from .compiling.precision import checked_dtype
 from .compiling.sensor_rows import no_sites, with_sensors
 from .compiling.shape_rows import ShapeRow, shape_rows
@@ -199,7 +199,8 @@ def _shapes(
     topology = Topology(
         names, parents, joints, tuple(g.kind for g in geometry), tuple(on), tuple(pairwise(ends)),
         tuple(g.faces for g in geometry), tuple(g.grid for g in geometry), pairs=pairs, ruled=ruled,
-        driven=any(row.twist.any() for row in rows),
+        driven=any(row.twist.any() for row in rows), filtered=scene.filtering,
+        shape_layers=tuple(map(tuple, shape_layers(rows).tolist())),
     )  # fmt: skip
     return (
         topology,

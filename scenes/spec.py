@@ -150,6 +150,8 @@ class LoopSpec:
     tree's joints), or Distance, Spring, Rolling, Gear, Driven.
     position_a (3,) [m], quaternion_a (4,): the joint's frame on link a;  position_b, quaternion_b: on link b; None:
     where the frame on a is at the start.
+    active: whether it holds at the start, of one that a world may cut and join (see `carom.Live.attach`); None: it
+    always holds.
     """
 
     link_a: str
@@ -160,6 +162,7 @@ class LoopSpec:
     position_b: Numbers | None = None
     quaternion_b: Numbers | None = None
     name: str | None = None
+    active: bool | None = None
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -231,6 +234,8 @@ class SceneSpec:
     moving shape where that is above a metre. rest_speed [m/s]: contacts that close more slowly rest and do not
     bounce; None: the speed of a fall through ten bands.
     sites: named frames on links.  sensors: that `report="sensors"` reads.
+    filtering: whether layers, masks and who ignores whom may change while a world runs (`carom.Live.set_layers`);
+    pairs that may not touch at first cost what others cost.
     """
 
     gravity: Numbers = (0.0, 0.0, -9.81)
@@ -244,6 +249,7 @@ class SceneSpec:
     baumgarte: float | None = None
     sites: tuple[SiteSpec, ...] = ()
     sensors: tuple[SensorSpec, ...] = ()
+    filtering: bool = False
 
     def __post_init__(self) -> None:
         make_plain(self)

@@ -10,7 +10,7 @@ from ..dynamics.energy import Energy
 from ..dynamics.energy import energy as of_tree
 from ..dynamics.kinematics import place
 from ..forest import Forest
-from ..loops.measured import groups_of, numbers, standing
+from ..loops.measured import activity, groups_of, numbers, standing
 from ..model import Model
 from ..native.surface import lanewise
 from ..state import State
@@ -45,7 +45,9 @@ def _stored(model: Model, state: State) -> Array:
             spring, ends = (numbers(forest, x, 3, group.loops) for x in (model.loop_spring, model.loop_limits))
             for k, row in enumerate(stand.left):
                 alpha = coefficients(forest, model, group, row)[0]
-                total = total + _held(row.error, spring[..., k, :], ends[..., k, :], alpha).sum(0)
+                stored = _held(row.error, spring[..., k, :], ends[..., k, :], alpha)
+                active = activity(forest, model, group)
+                total = total + (stored if active is None else stored * active).sum(0)
         for row, off, _ in penalised(forest, model, group, stand, t):
             total = total + (coefficients(forest, model, group, row)[0] * off * off).sum(0) / 2
     return total

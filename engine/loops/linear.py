@@ -25,6 +25,7 @@ from .measured import (
     WORLD,
     Group,
     Standing,
+    activity,
     by_loop,
     course,
     errors,
@@ -83,6 +84,8 @@ def bias(forest: Forest, model: Model, placed: list[Placed], moving: list[Moving
         if follows(group.kind):
             change = jax.jvp(lambda t, g=group: course(forest, model, g, t)[1], (t,), (jnp.ones_like(t),))[1]
             values = [values[0] - change]
+        if (active := activity(forest, model, group)) is not None:
+            values = [x * active for x in values]
         found += [jnp.broadcast_to(x, (len(group.loops), *forest.batch)) for x in values]
     return jnp.concatenate([jnp.zeros((0, *forest.batch), forest.dtype), *found])
 

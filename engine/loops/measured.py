@@ -93,6 +93,8 @@ def standing(forest: Forest, model: Model, placed: list[Placed]) -> list[Standin
         at, turned, size = (numbers(forest, x, own, group.loops) for x, own in arrays)
         a, b = (of_links(poses, links, WORLD) for links in (group.a, group.b))
         rows, left = _standing(group.kind)(a, b, at, turned, size)
+        if (active := activity(forest, model, group)) is not None:
+            rows, left = (tuple(_scaled(row, active) for row in some) for some in (rows, left))
         return Standing(rows, left, (a.p, b.p))
 
     return [of(group) for group in groups_of(forest.topology)]
@@ -108,6 +110,22 @@ def stand(kind: str, a: Transform, b: Transform, at: Any, turned: Any, size: Any
     local = [Transform(Quat.of_array(turned[..., k, :]).matrix(), Vec3.of(at[..., k, :])) for k in range(2)]
     ends: Any = (a @ local[0], b @ local[1])
     return KINDS[kind].rows(ends, size), KINDS[kind].coordinates(ends)
+
+
+def activity(forest: Forest, model: Model, group: Group) -> Array | None:
+    """(n, *batch) 1 of loops that hold, 0 of those that are cut; None where all hold, always.
+
+    A loop that is cut has rows of zeros, which the factorisation of `solve.py` leaves out.
+    """
+    switched = np.array([forest.topology.loops[k].switched for k in group.loops])
+    if not switched.any():
+        return None
+    active = numbers(forest, model.loop_active, 1, group.loops)
+    return jnp.where(switched.reshape(-1, *(1,) * (active.ndim - 1)), active, 1)
+
+
+def _scaled(row: Row, active: Array) -> Row:
+    return row._replace(error=row.error * active, f=row.f * active, m=row.m * active)
 
 
 def of_links(values: Any, links: tuple[int, ...], world: Any) -> Any:
@@ -205,8 +223,11 @@ def follows(kind: str) -> bool:
 
 
 def course(forest: Forest, model: Model, group: Group, t: Array) -> tuple[Array, Array]:
-    """What the loops' rows are to keep to at the time t (*batch), and how fast it changes: (n, *batch); see `Loop`."""
+    """What the loops' rows are to keep to at the time t (*batch), and how fast it changes: (n, *batch); see `Loop`.
+    0 of loops that are cut, as their rows are."""
     arrays = numbers(forest, model.loop_course, 2, group.loops)
+    if (active := activity(forest, model, group)) is not None:
+        arrays = arrays * active[..., None]
     offset, rate, size, frequency, phase = (arrays[..., k] for k in range(5))
     turn = 2 * jnp.pi * frequency
     value = offset + rate * t + size * jnp.sin(turn * t + phase)

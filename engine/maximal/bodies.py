@@ -72,6 +72,7 @@ def _numbers(model: Model, state: State) -> tuple[dict[str, Array], Array, Array
     universal = np.array([old.joints[i] == "universal" for i in links], bool)
     size = jnp.where(universal, (axes[0] * axes[1]).sum(-1), model.pitch[..., links])
     new = frames | {"loop_size": size, "loop_course": jnp.zeros((len(links), 5), size.dtype)} | pulls(model, links)
+    new |= {"loop_active": jnp.ones(len(links), size.dtype)}
     numbers = {name: _beside(getattr(model, name), x, name) for name, x in new.items()}
     # a drive stands where its joint does
     place_of = {link: len(old.loops) + k for k, link in enumerate(links.tolist())}

@@ -13,14 +13,14 @@ from ...engine.algebra.vec3 import Mat3
 # of each parameter of a loop, see `engine.model.Model`
 SHAPES = {
     "loop_position": (2, 3), "loop_quaternion": (2, 4), "loop_size": (), "loop_course": (5,), "loop_spring": (2, 4),
-    "loop_stiff": (2,), "loop_damp": (2,), "loop_limits": (2, 2),
+    "loop_stiff": (2,), "loop_damp": (2,), "loop_limits": (2, 2), "loop_active": (),
 }  # fmt: skip
 NO_LIMITS = np.array([(-np.inf, np.inf)] * 2)
 
 
 def plain(*frames: tuple[Array, Array]) -> dict[str, Any]:
     """A loop's numbers, zeros but for its frames: (position (3,), quaternion (4,)) on a and on b."""
-    numbers = {name: np.zeros(shape) for name, shape in SHAPES.items()} | {"loop_limits": NO_LIMITS}
+    numbers = {name: np.zeros(shape) for name, shape in SHAPES.items()} | {"loop_limits": NO_LIMITS, "loop_active": 1.0}
     numbers["loop_quaternion"][:, 0] = 1.0
     for k, (position, quaternion) in enumerate(frames):
         numbers["loop_position"][k], numbers["loop_quaternion"][k] = position, quaternion

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -47,6 +47,17 @@ class LoopReader:
         self.p, self.R = link_poses(model, self.q)
 
     def row(self, spec: LoopSpec, where: str) -> LoopRow:
+        row = self._row(spec, where)
+        if spec.active is None:
+            return row
+        if type(spec.active) is not bool:
+            check.reject(where, "active", spec.active, "it must be True or False, or None for one that always holds")
+        if isinstance(spec.joint, (Gear, Driven)):
+            check.reject(where, "active", spec.active, f"a {spec.joint.kind} always holds: leave it out")
+        row.numbers["loop_active"] = float(spec.active)
+        return replace(row, loop=replace(row.loop, switched=True))
+
+    def _row(self, spec: LoopSpec, where: str) -> LoopRow:
         a, b = (self._link(where, field, getattr(spec, field)) for field in ("link_a", "link_b"))
         joint = spec.joint
         if isinstance(joint, type) or not (isinstance(joint, OTHERS) or getattr(joint, "kind", None) in JOINTS):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...collision.poses import Array
 from ...engine.parameters import COMBINED
-from ..spec import SceneSpec
+from ..spec import LoopSpec, SceneSpec
 from .check import bits, fraction, non_negative, reject, reject_name, signed_fraction
 from .shape_rows import ShapeRow
 
@@ -29,7 +29,8 @@ def pair_table(
     rows: list[ShapeRow], links: list[int], owners: list[str | None],
 ) -> tuple[Pairs, dict[str, Array], tuple[tuple[int, ...], ...]]:  # fmt: skip
     """Pairs (i, j), i < j, of shapes that may touch, their numbers by the names of the model's fields, (np,) each, and
-    the rows that a rule gives, see `Topology.ruled`.
+    the rows that a rule gives, see `Topology.ruled`. Where the scene filters its pairs, those that may not touch at
+    first are among them: what is in no layer of the other's mask, and what a loop ties that can be cut.
 
     rows, links, owners: of each shape, its link (-1: the world) and the name of what carries it.
     Left out: shapes of one body (links welded together are one body), two static shapes, two bodies joined by a
@@ -46,19 +47,36 @@ def pair_table(
     touch = np.ones(len(i), bool)
     number = {name: n for n, name in enumerate(dict.fromkeys(owners))}
     owner = np.array([number[name] for name in owners], int)
-    for a, b in (*scene.exclusions, *_tied(scene)):
-        in_a, in_b = _members(a, owner, number, links), _members(b, owner, number, links)
-        touch &= ~((in_a[i] & in_b[j]) | (in_b[i] & in_a[j]))
-    group, mask = _layers(rows, "group"), _layers(rows, "mask")
-    touch &= (group[i] & mask[j] != 0) & (group[j] & mask[i] != 0)
-    i, j = i[touch], j[touch]
-    return tuple(zip(i.tolist(), j.tolist(), strict=True)), *_combine(scene, rows, i, j)
+    switched = [loop for loop in scene.loops if scene.filtering and loop.active is not None]
+    held = [loop for loop in scene.loops if loop not in switched]
+    for a, b in (*scene.exclusions, *_tied(held)):
+        touch &= ~_between(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
+    layers = shape_layers(rows)
+    may = meet(layers[:, 0], layers[:, 1], i, j)
+    for a, b in _tied([loop for loop in switched if loop.active]):
+        may &= ~_between(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
+    if not scene.filtering:
+        touch &= may
+    i, j, may = i[touch], j[touch], may[touch]
+    numbers, ruled = _combine(scene, rows, i, j)
+    numbers["pair_touches"] = may if scene.filtering else np.zeros(0)
+    return tuple(zip(i.tolist(), j.tolist(), strict=True)), numbers, ruled
 
 
-def _tied(scene: SceneSpec) -> list[tuple[str, str]]:
+def meet(group: Array, mask: Array, i: Array, j: Array) -> Array:
+    """Of pairs of shapes (np,): whether each is in a layer of the other's mask; group, mask (ns,)."""
+    return (group[i] & mask[j] != 0) & (group[j] & mask[i] != 0)
+
+
+def _between(one: Array, other: Array, i: Array, j: Array) -> Array:
+    """Of pairs of shapes (np,): whether each is of one of these and one of those; one, other (ns,) bool."""
+    return (one[i] & other[j]) | (other[i] & one[j])
+
+
+def _tied(loops: Sequence[LoopSpec]) -> list[tuple[str, str]]:
     """Links that loops hold in touch, as joints of the tree do, and what rolls on the statics. Loops are unchecked."""
     tied = []
-    for loop in scene.loops:
+    for loop in loops:
         kind = getattr(getattr(loop, "joint", None), "kind", None)
         if kind not in (None, "distance", "spring", "gear", "driven"):
             ends = loop.link_a, loop.link_b
@@ -103,9 +121,10 @@ def _members(name: str, owner: Array, number: dict[str | None, int], links: list
     return np.array(links, int) < 0 if name == "world" else owner == number.get(name, -1)
 
 
-def _layers(rows: list[ShapeRow], field: str) -> Array:
-    """The group or mask of each shape, (ns,) uint32."""
-    return np.array([bits(row.where, field, getattr(row.shape, field)) for row in rows], np.uint32)
+def shape_layers(rows: list[ShapeRow]) -> Array:
+    """The group and the mask of each shape, (ns, 2) uint32."""
+    both = [[bits(row.where, field, getattr(row.shape, field)) for field in ("group", "mask")] for row in rows]
+    return np.array(both, np.uint32).reshape(-1, 2)
 
 
 def _check_exclusions(scene: SceneSpec, names: Sequence[str]) -> None:

@@ -45,10 +45,10 @@ class Questions:
         self._owners = np.array(bodies.owners, str)
         self._programs: dict[Any, Any] = {}
 
-    def rays(self, q: Any, origins: Array, directions: Array, most: float, hidden: Set[str]) -> RayHits:
+    def rays(self, q: Any, origins: Array, directions: Array, most: float, hidden: Set[str], among: Array) -> RayHits:
         """Numpy arrays, (R, ...) as `cast_rays` has them, of origins and directions (R, 3) or (1, 3).
-        hidden: names of what is not there."""
-        among = ~np.isin(self._owners, list(hidden))
+        hidden: names of what is not there.  among: (ns,) bool, shapes that are there for it."""
+        among = among & ~np.isin(self._owners, list(hidden))
         if len(origins) != len(directions) and 1 not in (len(origins), len(directions)):
             raise ValueError(f"{len(origins)} origins have {len(directions)} directions: give as many, or one for all")
         o, d = np.broadcast_arrays(*(np.asarray(x, q.dtype) for x in (origins, directions)))
@@ -69,13 +69,17 @@ class Questions:
             return None
         return Hit(self._bodies.owners[shape], shape, float(hits.distance[k]), hits.point[k], hits.normal[k])
 
-    def overlaps(self, q: Any, shape: Shape, pose: Array, within: float, hidden: frozenset[str]) -> list[str]:
-        """Names of those no farther than `within` [m] from the shape at pose (7,), the nearest first."""
+    def overlaps(self, q: Any, shape: Shape, pose: Array, within: float, hidden: Set[str], among: Array) -> list[str]:
+        """Names of those no farther than `within` [m] from the shape at pose (7,), the nearest first.
+        hidden, among: as in `rays`."""
         model, program = self._probing(shape)
         near = jax.device_get(program(model, np.concatenate([q, pose.astype(q.dtype)])))
         found: dict[str, float] = {}
         for row in np.flatnonzero(near.active & (near.gap <= within)):
-            name = self._bodies.owners[model.topology.pairs[near.pair[row]][0]]
+            number = model.topology.pairs[near.pair[row]][0]
+            name = self._bodies.owners[number]
+            if not among[number]:
+                continue
             found[name] = min(found.get(name, np.inf), float(near.gap[row]))
         return sorted((name for name in found if name not in hidden), key=found.__getitem__)
 
@@ -89,7 +93,9 @@ class Questions:
             while name in taken:
                 name += "_"
             links = (*self._scene.links, BodySpec(name, (probe,), mass=1.0))
-            scene = replace(self._scene, links=links, exclusions=(), gap_band=1.0)
+            scene = replace(
+                self._scene, links=links, exclusions=(), loops=(), sensors=(), gap_band=1.0, filtering=False
+            )
             model, _ = compile_scene(scene, dtype=self._model.mass.dtype, overlaps="ignore")
             mine = model.topology.shape_links.count(model.topology.n_links - 1)  # a mesh may have several
             others = len(model.topology.shape_kinds) - mine

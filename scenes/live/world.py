@@ -14,22 +14,22 @@ import numpy as np
 from ...collision.plain import Numbers
 from ...collision.poses import Array
 from ...collision.queries.rays import RayHits
-from ...collision.shapes import Shape
+from ...collision.shapes import ALL_LAYERS, Shape
 from ...engine import results
-from ...engine.model import Model
+from ...engine.closures.reactions import loop_wrenches
 from ...engine.state import State
 from ...integrators.options import OptionKeywords, Options
 from ...integrators.rules import Rules
 from ...integrators.snapshots import model_hash, state_hash
 from ..chains.spec import ChainSpec, refuse_chain
 from ..compile import compile_scene
-from ..compiling.pairs import CHECKS
 from ..sources import load
-from ..spec import SceneSpec
+from ..spec import SceneSpec, StaticSpec
 from . import arguments, saves
 from .asking import Hit, Questions, placed_shape
 from .asleep import Asleep
 from .between import between
+from .changes import Changes, joined_velocities
 from .pool import Pool, Spares, with_spares
 from .standing import Standing
 from .stepping import Stepper
@@ -95,7 +95,8 @@ class Live:
         statics = (static.name for static in spec.statics if static.name)
         self._named = tuple(dict.fromkeys([*self.model.topology.names, *self._touchable, *statics]))
         self._questions = Questions(spec, self.model, self._bodies)
-        self._mark, self._as_compiled = model_hash(self.model), self.model
+        self._mark, self._changes = model_hash(self.model), Changes(spec, self.model, self._bodies)
+        self._origins = {x.name: x.position for x in spec.statics if isinstance(x, StaticSpec) and x.name}
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
         self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
@@ -151,8 +152,9 @@ class Live:
                         tell(body)
 
     def reset(self) -> None:
-        """Back to the scene's start; motors back to their targets, materials to the scene's."""
-        self._use(self._as_compiled)
+        """Back to the scene's start; motors back to their targets, materials, layers and joints to the scene's."""
+        self._changes.reset()
+        self._use()
         self._motors = np.array(self.model.motor_target, np.float64)
         self.behind = self.missed = 0.0
         self.windows = 0
@@ -218,23 +220,95 @@ class Live:
         input of the frames to come: a save does not hold it, and `reset` undoes it. Who loads a save of before it says
         it again, which wakes all that sleeps.
         """
-        arguments.one_of("body", body, self._touchable)
-        mine = np.array([owner == body for owner in self._bodies.owners])
         given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
-        changes = {
-            name: np.where(mine, CHECKS[name]("set_material", name, value), getattr(self.model, name))
-            for name, value in given.items() if value is not None
-        }  # fmt: skip
-        if changes:
-            model = self.model.replace(**changes)
-            self._stepper.check(model)
-            self._use(model)
-            self._stand(self._now.at(self.state, Asleep.nobody(self.model.topology)))
+        self._changes.material(arguments.one_of("body", body, self._touchable), given)
+        self._use()
 
-    def _use(self, model: Model) -> None:
+    def set_pair_material(
+        self,
+        a: str,
+        b: str,
+        *,
+        friction: float | None = None,
+        restitution: float | None = None,
+        tangential_restitution: float | None = None,
+    ) -> None:
+        """The same of two bodies, or a body and a static, where they touch each other, until `set_material` is told of
+        one of them."""
+        given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
+        self._changes.pair_material(*self._two(a, b), given)
+        self._use()
+
+    def set_surface_velocity(self, static: str, linear: Numbers = ORIGIN, angular: Numbers = ORIGIN) -> None:
+        """How the surface of a static goes, which stays where it is: a conveyor [m/s], a turntable [rad/s].
+
+        Of a static with a name, in a scene in which the surface of some static moves. An input, as `set_material`.
+        """
+        origin = np.asarray(self._origins[arguments.one_of("static", static, self._origins)], float)
+        velocity = arguments.numbers("linear", linear, 3), arguments.numbers("angular", angular, 3)
+        self._changes.surface(static, *velocity, origin)
+        self._use()
+
+    def set_layers(self, body: str, *, group: int | None = None, mask: int | None = None) -> None:
+        """The layers that a body, or a static, is in (group), and those that it touches (mask); None: as they are.
+
+        Two shapes touch where each is in a layer of the other's mask. In scenes with filtering=True. An input, as
+        `set_material`. What overlaps when it begins to touch comes out.
+        """
+        self._changes.layers(arguments.one_of("body", body, self._touchable), group, mask)
+        self._use()
+
+    def ignore_collision(self, a: str, b: str, ignore: bool = True) -> None:
+        """Two bodies go through each other, or no longer; in scenes with filtering=True, an input as `set_material`."""
+        if type(ignore) is not bool:
+            raise TypeError(f"ignore is {ignore!r}; it must be True or False")
+        self._changes.ignore(*self._two(a, b), ignore)
+        self._use()
+
+    def attach(self, joint: str, point: Numbers | None = None) -> None:
+        """Join the ends of a loop that can be cut (`SceneBuilder.add_loop(active=...)`) where they are now.
+
+        joint: the loop's name.  point: where in the world the joint is [m]; None: at the loop's frame on link_a. The
+        distance of a rod is what it is now. What moved apart is stopped by an impulse of the joint. An input, as
+        `set_material`.
+        """
+        where = None if point is None else arguments.numbers("point", point, 3)
+        loop = self.model.topology.loops[self._changes.number(joint)]
+        for link in (loop.a, loop.b):
+            if link >= 0:
+                self._now.link(self.model.topology.names[link])
+        self._changes.attach(joint, self._now.places.pose, where)
+        self._use()
+        q, v = joined_velocities(self.model, *(self.state.q, self.state.v, self.state.t))
+        self._stand(self._now.changed(q=np.asarray(q), v=np.asarray(v)))
+
+    def detach(self, joint: str) -> None:
+        """Cut a loop that can be cut."""
+        self._changes.detach(joint)
+        self._use()
+
+    @property
+    def attached(self) -> tuple[str, ...]:
+        """Names of the loops that can be cut, and hold now."""
+        return self._changes.attached
+
+    def joint_force(self, joint: str) -> Array:
+        """(3,) what a loop that can be cut puts on link_a now, world axes [N]: to keep its ends together as everything
+        moves and weighs. What contacts add to it acts by impulses, and is not felt."""
+        k = self._changes.number(joint)
+        return np.asarray(loop_wrenches(self.model, self.state), np.float64)[k, 3:]
+
+    def _two(self, a: str, b: str) -> tuple[str, str]:
+        return arguments.one_of("a", a, self._touchable), arguments.one_of("b", b, self._touchable)
+
+    def _use(self) -> None:
+        """The model that was told something new; who sleeps wakes, for it may be why."""
+        model = self._changes.model
         if model is not self.model:
+            self._stepper.check(model)
             self.model = model
             self._stepper.use(model)
+            self._stand(self._now.at(self.state, Asleep.nobody(self.model.topology)))
 
     # -- putting elsewhere -----------------------------------------------------------------------------------
 
@@ -310,30 +384,36 @@ class Live:
         self._callbacks.append((told, None if body is None else arguments.one_of("body", body, self._touchable)))
 
     def raycast(
-        self, origin: Numbers, direction: Numbers, max_distance: float = math.inf, *, ignore: Sequence[str] = ()
-    ) -> Hit | None:
-        """What a ray hits first, bodies named in `ignore` left out; see `carom.cast_rays`."""
+        self, origin: Numbers, direction: Numbers, max_distance: float = math.inf, *, ignore: Sequence[str] = (),
+        mask: int = ALL_LAYERS,
+    ) -> Hit | None:  # fmt: skip
+        """What a ray hits first; see `carom.cast_rays`.
+
+        ignore: names of bodies that are left out.  mask: only shapes in one of these layers are there for it."""
         one = arguments.numbers("origin", origin, 3), arguments.numbers("direction", direction, 3)
-        return self._questions.hit(self.raycasts(*one, max_distance, ignore=ignore), 0)
+        return self._questions.hit(self.raycasts(*one, max_distance, ignore=ignore, mask=mask), 0)
 
     def raycasts(
-        self, origins: Any, directions: Any, max_distance: float = math.inf, *, ignore: Sequence[str] = ()
-    ) -> RayHits:
+        self, origins: Any, directions: Any, max_distance: float = math.inf, *, ignore: Sequence[str] = (),
+        mask: int = ALL_LAYERS,
+    ) -> RayHits:  # fmt: skip
         """The same of many rays, (R, 3), as numpy arrays."""
         rays = arguments.vectors("origins", origins), arguments.vectors("directions", directions)
         hidden = arguments.names("ignore", ignore, self._named) | self._now.hidden
-        return self._questions.rays(self.state.q, *rays, arguments.metres("max_distance", max_distance), hidden)
+        among = self._changes.shapes_in(mask)
+        return self._questions.rays(self.state.q, *rays, arguments.metres("max_distance", max_distance), hidden, among)
 
     def overlap(
         self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = NO_TURN, *, within: float = 0.0,
-        ignore: Sequence[str] = (),
+        ignore: Sequence[str] = (), mask: int = ALL_LAYERS,
     ) -> list[str]:  # fmt: skip
-        """What a shape put there would overlap, or come within so many metres of: names, the nearest first, those in
-        `ignore` left out."""
+        """What a shape put there would overlap, or come within so many metres of: names, the nearest first.
+        ignore, mask: see `raycast`."""
         asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
         pose = placed_shape(asked, place, arguments.quaternion("quaternion", quaternion))
         hidden = self._now.hidden | arguments.names("ignore", ignore, self._named)
-        return self._questions.overlaps(self.state.q, asked, pose, arguments.metres("within", within), hidden)
+        among = self._changes.shapes_in(mask)
+        return self._questions.overlaps(self.state.q, asked, pose, arguments.metres("within", within), hidden, among)
 
     def add_trigger(
         self,
@@ -378,7 +458,8 @@ class Live:
             return ()
         where = (place[:3], place[3:]) if carrier is None else carried(place, self.pose(carrier))
         pose = placed_shape(trigger.shape, *where)
-        found = self._questions.overlaps(self.state.q, trigger.shape, pose, 0.0, self._now.hidden)
+        among = self._changes.shapes_in(ALL_LAYERS)
+        found = self._questions.overlaps(self.state.q, trigger.shape, pose, 0.0, self._now.hidden, among)
         return tuple(name for name in found if name != carrier and name in self.bodies)
 
     def _look_again(self) -> None:

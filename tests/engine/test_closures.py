@@ -63,6 +63,7 @@ def tied(kinds: tuple[str, ...], *, seed: int = 0, twice: bool = False) -> tuple
         loop_stiff=np.zeros((m, 2)),
         loop_damp=np.zeros((m, 2)),
         loop_limits=np.tile([-np.inf, np.inf], (m, 2, 1)),
+        loop_active=np.ones(m),
     )  # fmt: skip
     if twice:
         half = len(kinds)

@@ -42,6 +42,7 @@ def bodies(rng: np.random.Generator, n: int, loops: tuple[Loop, ...]) -> Model:
         loop_stiff=np.zeros((k, 2)),
         loop_damp=np.zeros((k, 2)),
         loop_limits=np.tile([-np.inf, np.inf], (k, 2, 1)),
+        loop_active=np.ones(k),
     )
 
 

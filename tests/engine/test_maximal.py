@@ -62,6 +62,7 @@ def tree(rng: np.random.Generator, joints: tuple[str, ...], parents: tuple[int, 
         loop_stiff=np.zeros((k, 2)),
         loop_damp=np.zeros((k, 2)),
         loop_limits=np.tile([-np.inf, np.inf], (k, 2, 1)),
+        loop_active=np.ones(k),
         **(passive | lanes),
     )
 

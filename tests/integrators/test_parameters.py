@@ -46,14 +46,23 @@ def joints() -> Any:
     return *carom.compile_scene(b), {"duration": 0.3, "max_dt": 0.02}
 
 
+@functools.cache
+def filtered() -> Any:
+    """A ball that falls onto the ground, and pairs that may be switched."""
+    b = carom.SceneBuilder(filtering=True)
+    b.add_plane(restitution=0.5)
+    b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(0, 0, 0.2))
+    return *carom.compile_scene(b), {"duration": 0.3}
+
+
 def loops(**how: Any) -> Any:
-    """Two pendulums with a rod between them and a spring, and a nut on a screw."""
+    """Two pendulums with a rod between them that may be cut, and a spring, and a nut on a screw."""
     b = carom.SceneBuilder(baumgarte=how.pop("baumgarte", None))
     own: dict[str, Any] = {"mass": 1.0, "com": (0, 0, -0.5), "inertia": (0.1, 0.1, 0.1)}
     hinge = carom.Revolute((0, 1, 0), limits=(-0.3, 0.3), stiffness=1.0) if how else carom.Revolute((0, 1, 0))
     b.add_link("a", joint=hinge, v0=1.0, **own)
     b.add_link("b", joint=hinge, position=(1, 0, 0), v0=1.0, **own)
-    b.add_loop("a", (0, 0, -1), "b", (0, 0, -1.2), joint=carom.Distance())
+    b.add_loop("a", (0, 0, -1), "b", (0, 0, -1.2), joint=carom.Distance(), active=True)
     b.add_loop("a", (0, 0.1, -0.5), "world", (0.3, 0, -1), joint=carom.Spring(20.0, 0.1, 0.5))
     b.add_body("nut", mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0, 2, 0))
     b.add_loop("nut", joint=carom.Screw((0, 0, 1), 0.2))
@@ -72,6 +81,7 @@ def sensed() -> Any:
 
 SCENES = {
     "bounces": bounces,
+    "filtered": filtered,
     "joints": joints,
     "baumgarte": functools.cache(lambda: loops(baumgarte=5.0)),
     "penalty": functools.cache(lambda: loops(coordinates="penalty")),
@@ -81,6 +91,7 @@ PLACE = (
     dict.fromkeys(AXES, "joints")
     | {name: "bounces" for name in AXES if name.startswith(("shape_", "pair_"))}
     | dict.fromkeys(("friction", "restitution", "tangential_restitution"), "bounces")
+    | {"pair_touches": "filtered"}
     | dict.fromkeys(("points", "gap_band", "rest_speed"), "bounces")
     | {name: "baumgarte" for name in AXES if name.startswith("loop_")}
     | {"baumgarte": "baumgarte"}
@@ -100,6 +111,8 @@ def other(name: str, x: Any) -> Any:
         return x + 10  # nothing bounces any more
     if name == "gap_band":
         return x * 1e3
+    if name in ("pair_touches", "loop_active"):
+        return 1 - x
     x = jnp.where(jnp.isfinite(x), 1.1 * x + 0.01, 0.3)
     return x / jnp.linalg.norm(x, axis=-1, keepdims=True) if name in UNIT else x
 
@@ -119,7 +132,7 @@ def test_a_parameter_that_is_changed_changes_a_run(name: str) -> None:
 def test_every_field_is_a_parameter() -> None:
     model, _, _ = bounces()
     assert list(model.parameters) == list(AXES)
-    lengths = {"nl": 2, "nv": 12, "ns": 4, "np": 2, "nk": 0, "m": 4, "nf": 0}
+    lengths = {"nl": 2, "nv": 12, "ns": 4, "np": 2, "filtered": 0, "nk": 0, "m": 4, "nf": 0}
     for name, x in model.parameters.items():
         assert x.shape == tuple(lengths.get(axis, axis) for axis in AXES[name])  # type: ignore[arg-type]
 
@@ -132,6 +145,8 @@ def test_every_field_is_a_parameter() -> None:
         ("baumgarte", "loop_stiff", "loops are held by baumgarte; compile the scene with coordinates='penalty'"),
         ("joints", "loop_damp", "loops are held by projection"),
         ("joints", "loop_limits", "no loop has a spring"),
+        ("joints", "loop_active", "no loop can be switched; give one active= in the scene"),
+        ("bounces", "pair_touches", "pairs are not filtered; give filtering=True in the scene"),
         ("bounces", "loop_spring", "no loop has a spring"),
     ],
 )

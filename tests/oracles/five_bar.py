@@ -50,6 +50,7 @@ def five_bar(seed: int = 0) -> Moving:
         loop_stiff=np.zeros((1, 2)),
         loop_damp=np.zeros((1, 2)),
         loop_limits=np.zeros((1, 2, 2)),
+        loop_active=np.ones(1),
     )
     model, q = jax.tree.map(jnp.asarray, (model, q))
     A = np.asarray(closed(model, q, 0 * q, 0.0).A)

@@ -1,0 +1,228 @@
+"""What a world is told while it runs: who touches whom, conveyors, pairs, and joints that are cut and joined."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import carom
+
+G = 9.81
+GHOSTS = 0b10
+
+
+@pytest.fixture(scope="module")
+def world() -> carom.Live:
+    """A ball above a block on the floor, a crate on a belt, a spare ball."""
+    b = carom.SceneBuilder(gravity=(0, 0, -G), filtering=True)
+    b.add_plane(name="floor", friction=0.5, restitution=0.0)
+    b.add_static("belt", [carom.Box((5, 0.5, 0.1))], position=(0, 3, 0.1), linear_velocity=(1, 0, 0), friction=0.36)
+    b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(0, 0, 0.6))
+    b.add_body("block", [carom.Box((0.1, 0.1, 0.1))], mass=3.0, position=(0, 0, 0.1))
+    b.add_body("crate", [carom.Box((0.1, 0.1, 0.1), friction=0.36)], mass=1.0, position=(-3, 3, 0.3))
+    b.add_loop("ball", (0, 0, -0.15), "block", joint=carom.Fixed(), name="grip", active=False)
+    b.add_loop("ball", (0, 0, 0), "world", (0, 0, 2), joint=carom.Distance(), name="rope", active=False)
+    b.add_loop("ball.1", (0, 0, 0), "world", (0, 0, 2), joint=carom.Distance(), name="spare", active=False)
+    b.add_body("ball.1", [carom.Sphere(0.1)], mass=1.0, position=(9, 0, 0.1))
+    return carom.Live(b)
+
+
+def play(world: carom.Live, frames: int) -> None:
+    for _ in range(frames):
+        world.step()
+
+
+def height(world: carom.Live, body: str) -> float:
+    return float(world.pose(body)[2])
+
+
+# -- who touches whom -------------------------------------------------------------------------------------
+
+
+def test_ignored_bodies_go_through_each_other_and_touch_again(world: carom.Live) -> None:
+    world.reset()
+    world.ignore_collision("ball", "block")
+    play(world, 15)
+    assert height(world, "ball") == pytest.approx(0.6 - G / 2 * 0.25**2, abs=1e-5)
+    play(world, 45)
+    assert height(world, "ball") == pytest.approx(0.1, abs=1e-4)  # the floor is still there
+    assert height(world, "block") == pytest.approx(0.1, abs=1e-4)
+    world.reset()
+    play(world, 60)
+    assert height(world, "ball") == pytest.approx(0.3, abs=1e-4)
+    world.ignore_collision("block", "ball")  # both sleep or rest by now
+    play(world, 60)
+    assert height(world, "ball") == pytest.approx(0.1, abs=1e-4)
+    world.teleport("ball", (0.19, 0, 0.1))
+    world.ignore_collision("ball", "block", False)
+    assert not world.contact_events()
+    play(world, 60)
+    assert np.abs(world.pose("ball")[:2] - world.pose("block")[:2]).max() > 0.1999  # what overlapped came out
+
+
+def test_layers_say_who_touches_whom(world: carom.Live) -> None:
+    world.reset()
+    world.set_layers("ball", group=GHOSTS)
+    world.set_layers("block", mask=0xFFFFFFFF & ~GHOSTS)
+    play(world, 60)
+    assert height(world, "ball") == pytest.approx(0.1, abs=1e-4)
+    world.set_layers("ball", mask=0)
+    play(world, 12)
+    assert height(world, "ball") == pytest.approx(0.1 - G / 2 * 0.2**2, abs=1e-4)
+
+
+def test_rays_and_overlaps_see_layers(world: carom.Live) -> None:
+    world.reset()
+    world.set_layers("ball", group=GHOSTS)
+    down: Any = ((0, 0, 5), (0, 0, -1))
+    hits = [world.raycast(*down, mask=mask) for mask in (0xFFFFFFFF, GHOSTS, 1)]
+    assert [hit and hit.body for hit in hits] == ["ball", "ball", "block"]
+    assert world.raycast(*down, mask=0b100) is None
+    near = carom.Sphere(0.5)
+    assert world.overlap(near, (0, 0, 0.5), mask=GHOSTS) == ["ball"]
+    assert "ball" not in world.overlap(near, (0, 0, 0.5), mask=1)
+
+
+def test_a_scene_s_layers_are_where_it_starts() -> None:
+    """A filtering scene begins as the one that does not filter."""
+    runs = []
+    for filtering in (False, True):
+        b = carom.SceneBuilder(filtering=filtering)
+        b.add_plane(mask=1)
+        b.add_body("ghost", [carom.Sphere(0.1, group=GHOSTS)], mass=1.0, position=(0, 0, 0.2))
+        b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(1, 0, 0.2))
+        model, state = carom.compile_scene(b)
+        runs.append(np.asarray(carom.rollout(model, state, duration=0.5).state.q))
+        assert len(model.topology.pairs) == (3 if filtering else 2)
+    assert np.array_equal(*runs)
+    assert runs[0][2] < -0.5
+    assert runs[0][9] == pytest.approx(0.1, abs=1e-5)
+
+
+def test_fcl_leaves_them_out_too() -> None:
+    b = carom.SceneBuilder(filtering=True)
+    b.add_plane()
+    for k in range(2):
+        b.add_body(f"ball {k}", [carom.Sphere(0.1)], mass=1.0, position=(0.15 * k, 0, 0.2))
+    model, state = carom.compile_scene(b, overlaps="ignore")
+    model = model.replace(pair_touches=np.array([1.0, 0.0, 1.0]))
+    found = [carom.detect(model, state.q, backend=backend) for backend in ("device", "fcl")]
+    gaps = [{int(p): float(g) for p, g, on in zip(x.pair, x.gap, x.active, strict=True) if on} for x in found]
+    assert gaps[0].keys() == gaps[1].keys() == {0, 2}
+    assert gaps[0][2] == pytest.approx(gaps[1][2], abs=1e-4)
+
+
+# -- surfaces and pairs -----------------------------------------------------------------------------------
+
+
+def test_a_conveyor_changes_its_speed(world: carom.Live) -> None:
+    """Friction takes the crate along: v = mu g t until it goes as the belt does."""
+    world.reset()
+    play(world, 6)
+    assert world.velocity("crate")[3] == pytest.approx(0.36 * G * 0.1, rel=1e-3)
+    play(world, 54)
+    assert world.velocity("crate")[3] == pytest.approx(1.0, abs=1e-3)
+    world.set_surface_velocity("belt", (-1, 0, 0))
+    play(world, 6)
+    assert world.velocity("crate")[3] == pytest.approx(1.0 - 0.36 * G * 0.1, rel=1e-3)
+    world.set_surface_velocity("belt")
+    play(world, 60)
+    assert np.abs(world.velocity("crate")).max() < 1e-4
+
+
+def test_a_pair_has_its_own_friction(world: carom.Live) -> None:
+    world.reset()
+    world.set_pair_material("belt", "crate", friction=0.1)
+    play(world, 6)
+    assert world.velocity("crate")[3] == pytest.approx(0.1 * G * 0.1, rel=1e-3)
+    world.set_material("crate", friction=0.36)  # the geometric mean again
+    play(world, 6)
+    assert world.velocity("crate")[3] == pytest.approx(0.46 * G * 0.1, rel=1e-3)
+
+
+# -- joints -----------------------------------------------------------------------------------------------
+
+
+def test_a_rope_carries_and_is_cut(world: carom.Live) -> None:
+    world.reset()
+    world.attach("rope")
+    assert world.attached == ("rope",)
+    play(world, 30)
+    assert height(world, "ball") == pytest.approx(0.6, abs=1e-5)
+    assert world.joint_force("rope") == pytest.approx((0, 0, G), abs=1e-4)
+    world.detach("rope")
+    assert world.attached == ()
+    play(world, 6)
+    assert height(world, "ball") == pytest.approx(0.6 - G / 2 * 0.1**2, abs=1e-5)
+
+
+def test_what_is_joined_in_flight_goes_on_together(world: carom.Live) -> None:
+    """Momentum is kept, and the two move as one body."""
+    world.reset()
+    world.teleport("block", (0, 0, 5.0), linear_velocity=(1, 0, 0), angular_velocity=(0, 0, 0))
+    world.teleport("ball", (0, 0, 5.25), linear_velocity=(-1, 0, 2), angular_velocity=(0, 3, 0))
+    masses = {"ball": 1.0, "block": 3.0}
+    before = sum(m * world.velocity(name)[3:] for name, m in masses.items())
+    world.attach("grip", (0, 0, 5.1))
+    after = sum(m * world.velocity(name)[3:] for name, m in masses.items())
+    assert after == pytest.approx(before, abs=1e-5)
+    w, w_block = world.velocity("ball")[:3], world.velocity("block")[:3]
+    assert w == pytest.approx(w_block, abs=1e-5)
+    assert abs(w[1]) > 0.1
+    arm = world.pose("ball")[:3] - world.pose("block")[:3]
+    apart = world.velocity("ball")[3:] - world.velocity("block")[3:]
+    assert apart == pytest.approx(np.cross(w, arm), abs=1e-5)
+    play(world, 30)
+    assert np.linalg.norm(world.pose("ball")[:3] - world.pose("block")[:3]) == pytest.approx(0.25, abs=1e-4)
+    assert not any({c.a, c.b} == {"ball", "block"} for c in world.contact_events())  # what is joined does not touch
+
+
+def test_joints_are_inputs(world: carom.Live) -> None:
+    """Played again with the same calls, the same bits come."""
+    world.reset()
+    play(world, 3)
+    saved, ends = world.save_state(), []
+    for _ in range(2):
+        world.load_state(saved)
+        world.detach("rope")
+        play(world, 2)
+        world.attach("rope")
+        play(world, 5)
+        ends.append(world.hash())
+    assert ends[0] == ends[1]
+    world.reset()
+    assert world.attached == ()
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "why"),
+    [
+        ("attach", ("hook",), "joint is 'hook'; it must be one of 'grip', 'rope', 'spare'"),
+        ("set_layers", ("nobody",), "body is 'nobody'"),
+        ("ignore_collision", ("ball", "nobody"), "b is 'nobody'"),
+        ("set_pair_material", ("floor", "belt"), "no shape of 'floor' can touch one of 'belt'"),
+        ("set_surface_velocity", ("floor",), "static is 'floor'; it must be one of 'belt'"),
+        ("set_surface_velocity", ("belt", (np.nan, 0, 0)), "linear is"),
+    ],
+)
+def test_what_cannot_be_is_refused(world: carom.Live, call: str, arguments: tuple[Any, ...], why: str) -> None:
+    before = world.hash()
+    with pytest.raises(ValueError, match=why):
+        getattr(world, call)(*arguments)
+    assert world.hash() == before
+
+
+def test_worlds_without_them_say_what_they_need() -> None:
+    b = carom.SceneBuilder()
+    b.add_plane(name="floor")
+    b.add_static("box", [carom.Box((1, 1, 1))], position=(5, 0, 0))
+    b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(0, 0, 0.6))
+    world = carom.Live(b, warm=False)
+    for call, arguments, why in (
+        ("set_layers", ("ball",), "filtering=True"),
+        ("ignore_collision", ("ball", "floor"), "filtering=True"),
+        ("attach", ("rope",), r"add_loop\(active=True\)"),
+        ("set_surface_velocity", ("box",), "no surface of this scene moves"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            getattr(world, call)(*arguments)

@@ -53,6 +53,12 @@ def is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple))
 
 
+def truth(key: str, value: Any, place: Place) -> bool:
+    if not isinstance(value, bool):
+        place.reject(key, value, "it must be true or false, without quotes")
+    return value
+
+
 def number(key: str, value: Any, place: Place) -> float:
     if not _is_number(value):
         place.reject(key, value, "it must be one number")

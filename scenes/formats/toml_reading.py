@@ -135,6 +135,7 @@ _TYPES = {
     "float": _Type(plain.number, "one number"),
     "Numbers": _Type(plain.numbers, "a number or a list of numbers"),
     "int": _Type(plain.whole, "a whole number"),
+    "bool": _Type(plain.truth, "true or false"),
     "str": _Type(plain.text, "a text in quotes"),
     "Limits": _Type(plain.limits, "[lower, upper]"),
     "Any": _Type(plain.mesh_source, "the path of a mesh file, or a table of vertices and faces"),

@@ -78,6 +78,8 @@ OF = {
     "Numbers": numbers,
     "Numbers | None": numbers,
     "int": st.integers(),
+    "bool": st.booleans(),
+    "bool | None": st.none() | st.booleans(),
     "str": name,
     "str | None": name,
     "Limits": pair | st.lists(pair | st.none(), max_size=3).map(tuple),

@@ -91,6 +91,7 @@ WRONG = {
     "part of a layer": ("radius = 0.1", "radius = 0.1\nmask = 1.5", "line 20: body \"ball\", shape 0 (sphere): mask is 1.5; it must be a whole number, such as 1 or 0b101"),
     "joint as text": ('[body.joint]\nkind = "revolute"\naxis = [0, 1, 0]\nlimits = [-1, 1]\nmotor =', 'joint = "revolute"\n#', 'line 27: link "arm": joint is "revolute"; it must be a table: e.g. joint = { kind ='),
     "motor as text": ('{ kind = "position", kp = 10.0 }', '"position"', 'line 31: link "arm", joint (revolute): motor is "position"; it must be a table, or a list of one a dof, "none" for'),
+    "text for a truth": ("exclude = [", 'filtering = "yes"\nexclude = [', 'line 2: scene: filtering is "yes"; it must be true or false, without quotes'),
     "one limit": ("limits = [-1, 1]", "limits = 1", 'line 30: link "arm", joint (revolute): limits is 1; it must be [lower, upper]'),
     "limits as text": ("limits = [-1, 1]", 'limits = [-1, "free"]', 'line 30: link "arm", joint (revolute): limits is [-1, "free"]; it must be [lower, upper]'),
     "one table for many": ("[[static]]", "[static]", "line 7: scene: static is { name = \"floor\", normal = [0, 0, 1] }; it must be a list of tables: write [[static]] above each"),

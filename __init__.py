@@ -68,6 +68,7 @@ _HOME = {
     "model_hash": "integrators.snapshots",
     "Live": "scenes.live.world",
     "Trigger": "scenes.live.triggers",
+    "Character": "scenes.live.character",
     # ship it without Python
     "export_library": "scenes.export.library",
     "export_page": "scenes.export.page",
@@ -232,6 +233,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.joint_specs import Screw as Screw
     from .scenes.joint_specs import Spherical as Spherical
     from .scenes.joint_specs import Universal as Universal
+    from .scenes.live.character import Character as Character
     from .scenes.live.triggers import Trigger as Trigger
     from .scenes.live.world import Live as Live
     from .scenes.loop_specs import Distance as Distance

@@ -6,7 +6,9 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from concurrent.futures import Future, ThreadPoolExecutor
+from time import perf_counter
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import numpy as np
@@ -18,6 +20,7 @@ from ...collision.shapes import ALL_LAYERS, Shape
 from ...engine import results
 from ...engine.closures.reactions import loop_wrenches
 from ...engine.state import State
+from ...integrators.frame import Frame
 from ...integrators.options import OptionKeywords, Options
 from ...integrators.rules import Rules
 from ...integrators.snapshots import model_hash, state_hash
@@ -31,7 +34,7 @@ from .asleep import Asleep
 from .between import between
 from .changes import Changes, joined_velocities
 from .pool import Pool, Spares, with_spares
-from .standing import Standing
+from .standing import Places, Standing
 from .stepping import Stepper
 from .touching import Bodies, Contact, contacts_of
 from .triggers import Told, Trigger, carried
@@ -43,6 +46,17 @@ RENAMED = {
     "save": "save_state", "load": "load_state",
 }  # fmt: skip
 ORIGIN, NO_TURN, NOTHING = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), np.zeros(3)
+
+
+class Passed(NamedTuple):
+    """A frame that was worked out: from which state, who slept, what motors were told.  took: how long that was [s]."""
+
+    before: State
+    asleep: Asleep
+    motors: Array
+    frame: Frame
+    places: Places
+    took: float
 
 
 class Live:
@@ -100,6 +114,8 @@ class Live:
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
         self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
+        self._coming: Future[Passed] | None = None
+        self._took = 0.0
         self._told: Any = None  # of the frame that `_contacts` are of
         self._contacts: Callable[[], list[Contact]] | None
         self.reset()
@@ -117,12 +133,51 @@ class Live:
 
     def step(self, dt: float | None = None) -> None:
         """One frame of dt seconds (None: the world's own), with the forces applied since the last one."""
+        self._idle()
+        self._done(self._begun(dt)())
+
+    def begin_step(self, dt: float | None = None) -> None:
+        """`step` on another thread, while this one draws: `end_step` waits for it, and calls back.
+
+        Until then the world answers as it stood before the frame. Forces that are applied meanwhile are the next
+        frame's; all else that would change it is a RuntimeError.
+        """
+        self._idle()
+        self._coming = _another_thread().submit(self._begun(dt))
+
+    def end_step(self) -> None:
+        """Wait for the frame that `begin_step` began; without one, nothing."""
+        if self._coming is not None:
+            coming, self._coming = self._coming, None
+            self._done(coming.result())
+
+    def _idle(self) -> None:
+        if self._coming is not None:
+            raise RuntimeError("a frame is on its way, of begin_step(): call end_step() first")
+
+    @property
+    def _changing(self) -> Changes:
+        self._idle()
+        return self._changes
+
+    def _begun(self, dt: float | None) -> Callable[[], Passed]:
+        """What works a frame out, and touches nothing of the world."""
         real = self.model.mass.dtype.type
         asked = real(arguments.seconds("dt", self.dt if dt is None else dt)) + real(self.behind)
         motors, pushes = self._motors.astype(self.state.q.dtype), self._pushes.copy()
         self._pushes[:] = 0  # also where the frame fails: they may be why, and the next one would fail as well
         asleep, before = self._now.asleep.pushed(pushes, motors), self.state
-        frame, places = self._stepper.step(before, asleep.island, pushes, motors, asked)
+
+        def passed() -> Passed:
+            began = perf_counter()
+            frame, places = self._stepper.step(before, asleep.island, pushes, motors, asked)
+            return Passed(before, asleep, motors, frame, places, perf_counter() - began)
+
+        return passed
+
+    def _done(self, passed: Passed) -> None:
+        """The world after a frame, and who asked is told."""
+        before, asleep, motors, frame, places, self._took = passed
         code = results.Code(int(frame.code))
         if code.grave:
             results.raise_for(frame.code, self.state.t)
@@ -153,6 +208,7 @@ class Live:
 
     def reset(self) -> None:
         """Back to the scene's start; motors back to their targets, materials, layers and joints to the scene's."""
+        self._idle()
         self._changes.reset()
         self._use()
         self._motors = np.array(self.model.motor_target, np.float64)
@@ -221,7 +277,7 @@ class Live:
         it again, which wakes all that sleeps.
         """
         given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
-        self._changes.material(arguments.one_of("body", body, self._touchable), given)
+        self._changing.material(arguments.one_of("body", body, self._touchable), given)
         self._use()
 
     def set_pair_material(
@@ -236,7 +292,7 @@ class Live:
         """The same of two bodies, or a body and a static, where they touch each other, until `set_material` is told of
         one of them."""
         given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
-        self._changes.pair_material(*self._two(a, b), given)
+        self._changing.pair_material(*self._two(a, b), given)
         self._use()
 
     def set_surface_velocity(self, static: str, linear: Numbers = ORIGIN, angular: Numbers = ORIGIN) -> None:
@@ -246,7 +302,7 @@ class Live:
         """
         origin = np.asarray(self._origins[arguments.one_of("static", static, self._origins)], float)
         velocity = arguments.numbers("linear", linear, 3), arguments.numbers("angular", angular, 3)
-        self._changes.surface(static, *velocity, origin)
+        self._changing.surface(static, *velocity, origin)
         self._use()
 
     def set_layers(self, body: str, *, group: int | None = None, mask: int | None = None) -> None:
@@ -255,14 +311,14 @@ class Live:
         Two shapes touch where each is in a layer of the other's mask. In scenes with filtering=True. An input, as
         `set_material`. What overlaps when it begins to touch comes out.
         """
-        self._changes.layers(arguments.one_of("body", body, self._touchable), group, mask)
+        self._changing.layers(arguments.one_of("body", body, self._touchable), group, mask)
         self._use()
 
     def ignore_collision(self, a: str, b: str, ignore: bool = True) -> None:
         """Two bodies go through each other, or no longer; in scenes with filtering=True, an input as `set_material`."""
         if type(ignore) is not bool:
             raise TypeError(f"ignore is {ignore!r}; it must be True or False")
-        self._changes.ignore(*self._two(a, b), ignore)
+        self._changing.ignore(*self._two(a, b), ignore)
         self._use()
 
     def attach(self, joint: str, point: Numbers | None = None) -> None:
@@ -277,14 +333,14 @@ class Live:
         for link in (loop.a, loop.b):
             if link >= 0:
                 self._now.link(self.model.topology.names[link])
-        self._changes.attach(joint, self._now.places.pose, where)
+        self._changing.attach(joint, self._now.places.pose, where)
         self._use()
         q, v = joined_velocities(self.model, *(self.state.q, self.state.v, self.state.t))
         self._stand(self._now.changed(q=np.asarray(q), v=np.asarray(v)))
 
     def detach(self, joint: str) -> None:
         """Cut a loop that can be cut."""
-        self._changes.detach(joint)
+        self._changing.detach(joint)
         self._use()
 
     @property
@@ -403,6 +459,10 @@ class Live:
         among = self._changes.shapes_in(mask)
         return self._questions.rays(self.state.q, *rays, arguments.metres("max_distance", max_distance), hidden, among)
 
+    def owner(self, shape: int) -> str:
+        """Name of the body, link or static that carries a shape of the model, as `raycasts(...).shape` has them."""
+        return self._bodies.owners[arguments.count("shape", shape, 0)]
+
     def overlap(
         self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = NO_TURN, *, within: float = 0.0,
         ignore: Sequence[str] = (), mask: int = ALL_LAYERS,
@@ -492,6 +552,7 @@ class Live:
         return str(state_hash(self.state))
 
     def _stand(self, standing: Standing) -> None:
+        self._idle()
         self._now, self._contacts = standing, None
 
     def _put(self, standing: Standing) -> None:
@@ -516,6 +577,12 @@ class Live:
         self.raycasts(ORIGIN, (0.0, 0.0, 1.0))
         for shape in probes:
             self.overlap(shape)
+
+
+@functools.cache
+def _another_thread() -> ThreadPoolExecutor:
+    """Where frames of all worlds are worked out, one after another."""
+    return ThreadPoolExecutor(1, "carom.Live")
 
 
 def _of_frames(dt: float, options: Options | None, keywords: OptionKeywords) -> Options:

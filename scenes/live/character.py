@@ -1,0 +1,173 @@
+"""A character that walks: a capsule on legs that are not there. Made of public calls of `carom.Live` alone.
+
+Rays look down from the capsule for ground. The legs push it up to where it floats above that by `step`, so stairs that
+are lower, and slopes, are walked over without being touched. They push the ground down as hard, and what they stand on
+carries them along. Legs only push: who jumps leaves the ground. Nothing is remembered from frame to frame but what the
+character is told, so a world that goes back takes its characters along.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...collision.plain import Numbers
+from ...collision.poses import Array, rotation_matrix
+from ...collision.shapes import ALL_LAYERS
+from . import arguments
+from .world import Live
+
+STIFF = 12.0  # [1/s] rate at which legs bring the capsule to its height, critically damped; softer than what gravity stops
+LEAVES = 0.5  # [m/s] who rises faster, and does not press on the ground, has left it
+SPREAD = 0.7  # of the capsule's radius: how far from its axis the outer rays are
+FEET = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)], float) * SPREAD
+
+
+class Ground(NamedTuple):
+    """body: name of what is under the feet.  distance: below the capsule's centre [m].  point: (3,) [m]."""
+
+    body: str
+    distance: float
+    point: Array
+
+
+class Character:
+    """Walks, jumps, climbs stairs and slopes, stands on what moves and pushes what is in its way.
+
+    world: whose body it moves.  body: name of a free body with one capsule, upright along z when it is not turned.
+    step: how high a stair it climbs [m]; the capsule floats that far above the ground.
+    slope: the steepest ground that it stands on [rad].
+    acceleration, in_air: how fast its walk changes on the ground, and off it [m/s^2].
+    push: the most that its legs bear, of its weight.  mask: layers that are ground.
+
+    Call `update` once before each `world.step`.
+    """
+
+    def __init__(
+        self,
+        world: Live,
+        body: str,
+        *,
+        step: float = 0.3,
+        slope: float = 0.9,
+        acceleration: float = 20.0,
+        in_air: float = 5.0,
+        push: float = 10.0,
+        mask: int = ALL_LAYERS,
+    ) -> None:
+        topology = world.model.topology
+        link = topology.link(arguments.one_of("body", body, world.bodies))
+        shapes = [k for k, carrier in enumerate(topology.shape_links) if carrier == link]
+        if [topology.shape_kinds[k] for k in shapes] != ["capsule"]:
+            raise ValueError(f"Character: {body!r} must have one shape, a capsule: give it Capsule(radius, half_length)")
+        radius, half, _ = np.asarray(world.model.shape_size, float)[shapes[0]]
+        gravity = np.asarray(world.model.gravity, float)
+        if not gravity.any():
+            raise ValueError("Character: the scene has no gravity, and nowhere is down: give SceneBuilder(gravity=...)")
+        given = {"step": step, "slope": slope, "acceleration": acceleration, "in_air": in_air, "push": push}
+        for name, value in given.items():
+            if not arguments.numbers(name, value, 1)[0] >= 0:
+                raise ValueError(f"Character: {name} is {value!r}; it must not be negative")
+        self.world, self.body, self.mask = world, body, mask
+        self.step, self.slope, self.acceleration, self.in_air, self.push = (float(x) for x in given.values())
+        self.height = radius + half + self.step  # of the capsule's centre above the ground
+        self._mass, self._radius = float(np.asarray(world.model.mass)[link]), radius
+        self._inertia = np.asarray(world.model.inertia, float)[link]
+        self._gravity = float(np.linalg.norm(gravity))
+        self._up = -gravity / self._gravity
+        ahead = np.eye(3)[int(abs(self._up[0]) > 0.9)]
+        ahead = ahead - self._up * (ahead @ self._up)
+        ahead /= np.linalg.norm(ahead)
+        self._level = np.stack([ahead, np.cross(self._up, ahead)])
+        self._walk, self._facing, self._jump = np.zeros(3), 0.0, 0.0
+
+    def walk(self, velocity: Numbers, facing: float | None = None) -> None:
+        """Go like that, (3,) over the ground [m/s], from now on; what is along gravity does not count.
+
+        facing: turn to this angle about the vertical [rad]; None: as before.
+        """
+        v = arguments.numbers("velocity", velocity, 3)
+        self._walk = v - self._up * (v @ self._up)
+        if facing is not None:
+            self._facing = float(arguments.numbers("facing", facing, 1)[0])
+
+    def jump(self, speed: float) -> None:
+        """Leave the ground at this speed [m/s] in the next `update`, if it stands."""
+        self._jump = float(arguments.numbers("speed", speed, 1)[0])
+
+    @property
+    def ground(self) -> str | None:
+        """Name of what it stands on; None in the air, on slopes that are too steep, and where it rises from the ground."""
+        found = self._under()
+        return None if found is None else found.body
+
+    def update(self, dt: float | None = None) -> None:
+        """Push the body so that it walks as told through the next frame of dt [s], the world's own by default."""
+        world, up = self.world, self._up
+        dt = world.dt if dt is None else arguments.seconds("dt", dt)
+        v = np.asarray(world.velocity(self.body)[3:], float)
+        found = self._under()
+        jump, self._jump = self._jump, 0.0
+        most, carried = self.in_air, np.zeros(3)
+        legs = np.zeros(3)
+        if found is not None:
+            carried = self._ground_velocity(found)
+            rising = (v - carried) @ up
+            if jump:
+                world.apply_impulse(self.body, up * self._mass * (jump - rising))
+                self._react(found, -up * self._mass * (jump - rising), impulse=True)
+            else:
+                most = self.acceleration
+                # one step of implicit Euler of a'' = STIFF^2 (height - x) - 2 STIFF v
+                w = STIFF
+                rise = (w * w * (self.height - found.distance) - (2 * w + w * w * dt) * rising) / (1 + 2 * w * dt + (w * dt) ** 2)
+                bears = np.clip(self._mass * (rise + self._gravity), 0, self.push * self._mass * self._gravity)
+                legs = up * bears
+        wanted = (self._walk + carried - v) / dt
+        wanted -= up * (wanted @ up)
+        size = float(np.linalg.norm(wanted))
+        walk = wanted * (self._mass * min(1.0, most / size if size > 0 else 1.0))
+        world.apply_force(self.body, legs + walk)
+        if found is not None:
+            self._react(found, -legs - walk)
+        world.apply_torque(self.body, self._upright(dt))
+
+    def _under(self) -> Ground | None:
+        """None if it does not stand."""
+        world, up = self.world, self._up
+        at = np.asarray(world.pose(self.body)[:3], float)
+        feet = at + self._radius * FEET @ self._level
+        reach = self.height + self.step / 2
+        hits = world.raycasts(feet, -up, reach, ignore=[self.body], mask=self.mask)
+        firm = (hits.shape >= 0) & (hits.normal @ up >= np.cos(self.slope))
+        if not firm.any():
+            return None
+        k = int(np.where(firm, hits.distance, np.inf).argmin())
+        found = Ground(world.owner(int(hits.shape[k])), float(hits.distance[k]), np.asarray(hits.point[k], float))
+        rising = (np.asarray(world.velocity(self.body)[3:], float) - self._ground_velocity(found)) @ up
+        return None if found.distance > self.height and rising > LEAVES else found
+
+    def _ground_velocity(self, hit: Ground) -> Array:
+        """(3,) of the ground under it [m/s]."""
+        if hit.body not in self.world.bodies:
+            return np.zeros(3)
+        moving = np.asarray(self.world.velocity(hit.body), float)
+        link = self.world.model.topology.link(hit.body)
+        pose = np.asarray(self.world.pose(hit.body), float)
+        centre = pose[:3] + rotation_matrix(pose[3:]) @ np.asarray(self.world.model.com, float)[link]
+        return moving[3:] + np.cross(moving[:3], hit.point - centre)
+
+    def _react(self, hit: Ground, what: Array, impulse: bool = False) -> None:
+        """What the ground gets: a force [N], or an impulse [N s]."""
+        if hit.body in self.world.bodies:
+            (self.world.apply_impulse if impulse else self.world.apply_force)(hit.body, what, hit.point)
+
+    def _upright(self, dt: float) -> Array:
+        """(3,) what turns it upright, and to where it faces, by the end of the frame [N m]."""
+        pose = np.asarray(self.world.pose(self.body), float)
+        now, w = rotation_matrix(pose[3:]), np.asarray(self.world.velocity(self.body)[:3], float)
+        ahead = np.cos(self._facing) * self._level[0] + np.sin(self._facing) * self._level[1]
+        aim = np.stack([ahead, np.cross(self._up, ahead), self._up], 1)
+        off = np.cross(now, aim, axis=0).sum(1) / 2  # the sine of the angle, about its axis
+        return now @ self._inertia @ now.T @ (off / (2 * dt) - w) / dt

@@ -69,6 +69,7 @@ _HOME = {
     "Live": "scenes.live.world",
     "Trigger": "scenes.live.triggers",
     "Character": "scenes.live.character",
+    "DebugLines": "scenes.live.debug",
     # ship it without Python
     "export_library": "scenes.export.library",
     "export_page": "scenes.export.page",
@@ -234,6 +235,7 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.joint_specs import Spherical as Spherical
     from .scenes.joint_specs import Universal as Universal
     from .scenes.live.character import Character as Character
+    from .scenes.live.debug import DebugLines as DebugLines
     from .scenes.live.triggers import Trigger as Trigger
     from .scenes.live.world import Live as Live
     from .scenes.loop_specs import Distance as Distance

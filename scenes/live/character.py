@@ -18,7 +18,9 @@ from ...collision.shapes import ALL_LAYERS
 from . import arguments
 from .world import Live
 
-STIFF = 12.0  # [1/s] rate at which legs bring the capsule to its height, critically damped; softer than what gravity stops
+STIFF = (
+    12.0  # [1/s] rate at which legs bring the capsule to its height, critically damped; softer than what gravity stops
+)
 LEAVES = 0.5  # [m/s] who rises faster, and does not press on the ground, has left it
 SPREAD = 0.7  # of the capsule's radius: how far from its axis the outer rays are
 FEET = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)], float) * SPREAD
@@ -60,7 +62,9 @@ class Character:
         link = topology.link(arguments.one_of("body", body, world.bodies))
         shapes = [k for k, carrier in enumerate(topology.shape_links) if carrier == link]
         if [topology.shape_kinds[k] for k in shapes] != ["capsule"]:
-            raise ValueError(f"Character: {body!r} must have one shape, a capsule: give it Capsule(radius, half_length)")
+            raise ValueError(
+                f"Character: {body!r} must have one shape, a capsule: give it Capsule(radius, half_length)"
+            )
         radius, half, _ = np.asarray(world.model.shape_size, float)[shapes[0]]
         gravity = np.asarray(world.model.gravity, float)
         if not gravity.any():
@@ -98,7 +102,7 @@ class Character:
 
     @property
     def ground(self) -> str | None:
-        """Name of what it stands on; None in the air, on slopes that are too steep, and where it rises from the ground."""
+        """Name of what it stands on; None in the air, on too steep a slope, and where it rises from the ground."""
         found = self._under()
         return None if found is None else found.body
 
@@ -121,7 +125,9 @@ class Character:
                 most = self.acceleration
                 # one step of implicit Euler of a'' = STIFF^2 (height - x) - 2 STIFF v
                 w = STIFF
-                rise = (w * w * (self.height - found.distance) - (2 * w + w * w * dt) * rising) / (1 + 2 * w * dt + (w * dt) ** 2)
+                rise = (w * w * (self.height - found.distance) - (2 * w + w * w * dt) * rising) / (
+                    1 + 2 * w * dt + (w * dt) ** 2
+                )
                 bears = np.clip(self._mass * (rise + self._gravity), 0, self.push * self._mass * self._gravity)
                 legs = up * bears
         wanted = (self._walk + carried - v) / dt

@@ -19,6 +19,7 @@ from ...collision.queries.rays import RayHits
 from ...collision.shapes import ALL_LAYERS, Shape
 from ...engine import results
 from ...engine.closures.reactions import loop_wrenches
+from ...engine.dynamics.trees import trees_of
 from ...engine.state import State
 from ...integrators.frame import Frame
 from ...integrators.options import OptionKeywords, Options
@@ -33,6 +34,8 @@ from .asking import Hit, Questions, placed_shape
 from .asleep import Asleep
 from .between import between
 from .changes import Changes, joined_velocities
+from .debug import DebugLines, Wires, contact_lines, islands, joined_lines, trigger_lines
+from .explained import explained
 from .pool import Pool, Spares, with_spares
 from .standing import Places, Standing
 from .stepping import Stepper
@@ -49,13 +52,15 @@ ORIGIN, NO_TURN, NOTHING = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), np.zeros(3)
 
 
 class Passed(NamedTuple):
-    """A frame that was worked out: from which state, who slept, what motors were told.  took: how long that was [s]."""
+    """A frame that was worked out: from which state, who slept, what motors were told.
+    dt: its length, took: how long it was worked out [s]."""
 
     before: State
     asleep: Asleep
     motors: Array
     frame: Frame
     places: Places
+    dt: float
     took: float
 
 
@@ -115,7 +120,7 @@ class Live:
         self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
         self._coming: Future[Passed] | None = None
-        self._took = 0.0
+        self._took, self._last, self._wires = 0.0, None, None
         self._told: Any = None  # of the frame that `_contacts` are of
         self._contacts: Callable[[], list[Contact]] | None
         self.reset()
@@ -171,13 +176,13 @@ class Live:
         def passed() -> Passed:
             began = perf_counter()
             frame, places = self._stepper.step(before, asleep.island, pushes, motors, asked)
-            return Passed(before, asleep, motors, frame, places, perf_counter() - began)
+            return Passed(before, asleep, motors, frame, places, float(asked), perf_counter() - began)
 
         return passed
 
     def _done(self, passed: Passed) -> None:
         """The world after a frame, and who asked is told."""
-        before, asleep, motors, frame, places, self._took = passed
+        before, asleep, motors, frame, places, _, self._took = passed
         code = results.Code(int(frame.code))
         if code.grave:
             results.raise_for(frame.code, self.state.t)
@@ -191,7 +196,7 @@ class Live:
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
         self.missed += max(left - saves.LATEST, 0.0)
-        self._told = frame.carried
+        self._told, self._last = frame.carried, (frame, passed.dt)
         self._contacts = again or functools.cache(
             lambda: contacts_of(self._bodies, frame, self._stepper.held(before, asleep.island, motors, frame))
         )
@@ -526,6 +531,38 @@ class Live:
         """Who is in triggers, and nobody is told."""
         for trigger in self._triggers:
             trigger.found(self._within(trigger))
+
+    def explain(self) -> str:
+        """Where the time of the last frame went: ticks, impacts, contacts, and between whom. Print it."""
+        if self._last is None:
+            return "no frame has passed yet"
+        return explained(self._bodies, *self._last, self._took, len(self._now.hidden))
+
+    def debug_lines(
+        self, *, contacts: bool = True, triggers: bool = True, colour: str = "body", per_impulse: float | None = None
+    ) -> DebugLines:
+        """Straight lines that show what the world does, to be drawn over a game or in place of it.
+
+        Shapes are wireframes, those of bodies asleep grey; a contact is a cross, with a line along its impulse on the
+        first body, per_impulse [m / N s] long (None: a quarter of the largest body for the mean weight through a
+        frame); triggers are green, bright with somebody inside.
+        colour: "body": each its own; "island": one for all that touch each other.
+        """
+        chosen = arguments.one_of("colour", colour, ("body", "island"))
+        if self._wires is None:
+            self._wires = Wires(self._spec, self._changes.model)
+        events, poses, names = self.contact_events(), self._now.places.pose, self.model.topology.names
+        island = islands(events, names) if chosen == "island" else None
+        asleep = (self._now.asleep.island >= 0)[trees_of(self.model.topology).of_link[:-1]]
+        lines = self._wires.lines(poses, self._now.spares.links_waiting(self.state.q), asleep, island)
+        if contacts:
+            size = self._wires.size
+            weight = float(np.linalg.norm(np.asarray(self.model.gravity))) * float(np.mean(np.asarray(self.model.mass)))
+            usual = size / 4 / max(weight * self.dt, 1e-12)
+            lines += contact_lines(events, usual if per_impulse is None else per_impulse, size / 10)
+        if triggers:
+            lines += trigger_lines(self._triggers, {name: poses[names.index(name)] for name in self.bodies})
+        return joined_lines(lines)
 
     # -- taking back -----------------------------------------------------------------------------------------
 

@@ -14,7 +14,9 @@ def world() -> carom.Live:
     b = carom.SceneBuilder(filtering=True)
     b.add_plane(name="floor", restitution=0.5)
     for k in range(3):
-        b.add_body(f"box{k}", [carom.Box((0.1, 0.1, 0.1), restitution=0.5)], mass=1.0, position=(0.03 * k, 0, 0.3 + 0.3 * k))
+        b.add_body(
+            f"box{k}", [carom.Box((0.1, 0.1, 0.1), restitution=0.5)], mass=1.0, position=(0.03 * k, 0, 0.3 + 0.3 * k)
+        )
     return carom.Live(b)
 
 

@@ -1,0 +1,128 @@
+"""What a game draws to see what its world does: shapes as lines, contacts, triggers, who sleeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...collision.poses import Array, rotation_from_z, rotation_matrix
+from ...engine.model import Model
+from ..compiling.geometry import GEOMETRY
+from ..show.colours import link_colours
+from ..show.drawing import Plane, drawing_of
+from ..show.meshes import Mesh, mesh_of
+from ..spec import SceneSpec
+from .touching import Contact
+from .triggers import Trigger, carried
+
+Lines = list[tuple[Array, Array]]  # ends (n, 2, 3) and a colour (3,) or colours (n, 3)
+
+ASLEEP, STATIC, CONTACT = (0.45, 0.5, 0.6), (0.35, 0.35, 0.35), (0.95, 0.25, 0.2)
+EMPTY, ENTERED = (0.2, 0.5, 0.3), (0.3, 0.9, 0.4)  # triggers
+AROUND = 1.5  # of the extent of what moves: how far planes are drawn
+GRID = 11  # lines each way
+
+
+class DebugLines(NamedTuple):
+    """ends: (n, 2, 3) of straight lines in the world [m].  colours: (n, 3) red, green, blue from 0 to 1."""
+
+    ends: Array
+    colours: Array
+
+
+class Wires:
+    """The lines of a world's shapes, in the axes of what carries them."""
+
+    def __init__(self, scene: SceneSpec, model: Model) -> None:
+        drawing = drawing_of(scene, model)
+        topology = model.topology
+        self.colours = np.array(link_colours(topology.names, topology.parents), float).reshape(-1, 3)
+        wired = [shape for shape in drawing.shapes if shape.wire]
+        ends = [_placed(_edges(drawing.meshes[s.mesh]), s.position, s.quaternion) for s in wired]
+        self.ends = np.concatenate([np.zeros((0, 2, 3)), *ends])
+        self.link = np.repeat([s.link for s in wired], [len(x) for x in ends]).astype(int)
+        self.planes = drawing.planes
+        moving = self.ends[self.link >= 0]
+        self.size = float(np.abs(moving).max(initial=0.0)) or 1.0  # [m] how far the largest body reaches
+
+    def lines(self, poses: Array, hidden: Array, asleep: Array, island: Array | None) -> Lines:
+        """poses: (nl, 7) of all links.  hidden: links that are not there.  asleep: (nl,) bool.
+        island: (nl,) whose colour each link has; None: its own."""
+        moving = (self.link >= 0) & ~np.isin(self.link, hidden)
+        link, ends = self.link[moving], self.ends[moving]
+        turns = rotation_matrix(np.asarray(poses[:, 3:], float).T)
+        there = np.einsum("ijn,nkj->nki", turns[:, :, link], ends) + poses[link, None, :3]
+        own = self.colours if island is None else self.colours[island]
+        shown = np.where(asleep[:, None], ASLEEP, own)[link]
+        corners = there if len(there) else np.array([[-np.ones(3), np.ones(3)]])
+        low, high = corners.min((0, 1)), corners.max((0, 1))
+        grids = [_grid(plane, (low + high) / 2, AROUND * max((high - low).max() / 2, 1.0)) for plane in self.planes]
+        return [(there, shown), (np.concatenate([self.ends[self.link < 0], *grids]), np.array(STATIC))]
+
+
+def _grid(plane: Plane, middle: Array, half: float) -> Array:
+    """Lines on a plane, half [m] around the foot of a point."""
+    x, y, _ = rotation_matrix(rotation_from_z(plane.normal)).T
+    foot = middle - plane.normal * (plane.normal @ middle - plane.offset)
+    across = np.linspace(-half, half, GRID)[:, None]
+    sides = [[foot + across * a - half * b, foot + across * a + half * b] for a, b in ((x, y), (y, x))]
+    return np.concatenate([np.stack(side, 1) for side in sides])
+
+
+def contact_lines(contacts: Iterable[Contact], per_impulse: float, size: float) -> Lines:
+    """A cross where bodies touched, and a line along the impulse on the first one, per_impulse [m / N s] long."""
+    ends = []
+    for contact in contacts:
+        point, impulse = np.asarray(contact.point), np.asarray(contact.impulse)
+        ends += [(point - size * axis, point + size * axis) for axis in np.eye(3)]
+        ends += [(point, point + per_impulse * impulse)]
+    return [(np.array(ends, float).reshape(-1, 2, 3), np.array(CONTACT))]
+
+
+def trigger_lines(triggers: Iterable[Trigger], pose_of: dict[str, Array]) -> Lines:
+    """Regions, bright where somebody is inside; carried ones where their bodies are."""
+    lines: Lines = []
+    for trigger in triggers:
+        if trigger.body is not None and trigger.body not in pose_of:
+            continue
+        place = trigger.place
+        where = (place[:3], place[3:]) if trigger.body is None else carried(place, pose_of[trigger.body])
+        shape = trigger.shape
+        own = _placed(_edges(mesh_of(GEOMETRY[shape.kind]("trigger", shape))), shape.position, shape.quaternion)
+        lines.append((_placed(own, *where), np.array(ENTERED if trigger.inside else EMPTY)))
+    return lines
+
+
+def islands(contacts: Iterable[Contact], names: Sequence[str]) -> Array:
+    """(nl,) the lowest link of those that each one touches, directly or through others; statics join nobody."""
+    number = {name: k for k, name in enumerate(names)}
+    first = np.arange(len(names))
+    pairs = [(number[c.a], number[c.b]) for c in contacts if c.a in number and c.b in number and c.phase != "end"]
+    changed = True
+    while changed:
+        before = first.copy()
+        for a, b in pairs:
+            first[[a, b]] = min(first[a], first[b])
+        changed = bool((before != first).any())
+    return first
+
+
+def joined_lines(lines: Lines) -> DebugLines:
+    ends = np.concatenate([np.zeros((0, 2, 3)), *(x for x, _ in lines)])
+    colours = [np.broadcast_to(colour, (len(x), 3)) for x, colour in lines]
+    return DebugLines(ends, np.concatenate([np.zeros((0, 3)), *colours]))
+
+
+def _edges(mesh: Mesh) -> Array:
+    """(n, 2, 3) each edge once, though two faces share it."""
+    ends = mesh.edges
+    back = (ends[:, 0] != ends[:, 1]).argmax(1)
+    turn = np.take_along_axis(ends[:, 0] - ends[:, 1], back[:, None], 1) > 0
+    return np.unique(np.where(turn[..., None], ends[:, ::-1], ends), axis=0)
+
+
+def _placed(ends: Array, position: Any, quaternion: Any) -> Array:
+    """Lines (n, 2, 3) in the axes in which their own frame has this pose."""
+    return np.asarray(ends) @ rotation_matrix(np.asarray(quaternion, float)).T + np.asarray(position, float)

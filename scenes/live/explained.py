@@ -1,0 +1,56 @@
+"""Where the time of a frame went, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from ...engine.dynamics.trees import trees_of
+from .touching import Bodies
+
+MOST = 3  # pairs that are named
+SAME = 1e-9  # [s] impacts closer in time are one instant
+
+
+def explained(bodies: Bodies, frame: Any, dt: float, took: float, waiting: int) -> str:
+    """frame: the last one, whose arrays are numpy's.  dt: its length, took: its computation [s].  waiting: how many
+    spare bodies."""
+    hits, trees = frame.impacts, trees_of(bodies.topology)
+    n, ticks, windows = int(hits.count), int(frame.ticks), int(frame.windows)
+    asleep = int((np.asarray(frame.island) >= 0).sum())
+    lines = [
+        f"frame of {1e3 * dt:.4g} ms, worked out in {1e3 * took:.3g} ms: {ticks} tick{'s' * (ticks != 1)}"
+        + (f" of {1e3 * took / ticks:.3g} ms" if ticks else "")
+        + (f", {windows} of them windows" if windows else "")
+    ]
+    pairs = np.asarray(hits.pair)[:n]
+    pairs = pairs[pairs >= 0]
+    if n:
+        times = np.asarray(hits.t)[: len(pairs)]
+        instants = 1 + int((np.diff(np.sort(times)) > SAME).sum()) if len(times) else 0
+        lines.append(f"impacts: {n} at {instants} instant{'s' * (instants != 1)}: {_named(bodies, pairs)}")
+    touching = np.asarray(frame.after.pair)
+    touching = touching[touching >= 0]
+    lines.append(
+        f"contacts: at most {int(frame.contacts)} at a time"
+        + (f", {len(touching)} at its end: {_named(bodies, touching)}" if len(touching) else "")
+    )
+    awake, pool = trees.n - asleep - waiting, f", {waiting} waiting in the pool" if waiting else ""
+    lines.append(f"bodies: {awake} awake, {asleep} asleep{pool}")
+    if not awake:
+        lines.append("everything sleeps: the same frame comes again, and nothing is computed")
+    if float(frame.left) > 0:
+        lines.append(f"{1e3 * float(frame.left):.3g} ms were not reached: raise max_ticks, or give window=1e-3")
+    elif windows:
+        lines.append("ticks were used up, and what was left passed in windows: raise max_ticks for more exact impacts")
+    return "\n".join(lines)
+
+
+def _named(bodies: Bodies, pairs: Any) -> str:
+    """The bodies of most of the rows of `topology.pairs`."""
+    couples, couple_of, _ = bodies.couples
+    most = Counter(couple_of[pairs].tolist()).most_common()
+    shown = [f"{' and '.join(couples[k])} {count}" for k, count in most[:MOST]]
+    return ", ".join(shown) + (f", {len(most) - MOST} pairs more" if len(most) > MOST else "")

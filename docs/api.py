@@ -37,7 +37,13 @@ def entry(name: str) -> str:
         members = ", ".join(f"`{member.name}` {member.value}" for member in value)
         parts = [f"### `{name}`", f"```\ncarom.{name}(value)\n```", prose(value), members]
     if inspect.isclass(value):
-        for called, method in vars(value).items():
+        own = {
+            k: v
+            for base in reversed(value.__mro__)
+            if base.__module__.startswith("carom")
+            for k, v in vars(base).items()
+        }
+        for called, method in own.items():
             function = getattr(method, "__func__", method)
             if isinstance(method, property) and method.__doc__:
                 parts += [f"**`.{called}`** {one_line(method)}"]

@@ -1,0 +1,315 @@
+"""A world that is stepped frame by frame, looked at, saved and taken back: what `Live` stands on."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from time import perf_counter
+from typing import Any, NamedTuple, Unpack
+
+import jax
+import numpy as np
+
+from ...collision.poses import Array
+from ...collision.shapes import ALL_LAYERS, Shape
+from ...engine import results
+from ...engine.state import State
+from ...integrators.frame import Frame
+from ...integrators.options import OptionKeywords, Options
+from ...integrators.rules import Rules
+from ...integrators.snapshots import model_hash, state_hash
+from ..chains.spec import ChainSpec, refuse_chain
+from ..compile import compile_scene
+from ..sources import load
+from ..spec import SceneSpec, StaticSpec
+from . import arguments, saves
+from .asking import Questions, placed_shape
+from .asleep import Asleep
+from .between import between
+from .changes import Changes
+from .pool import Pool, Spares, with_spares
+from .standing import Places, Standing
+from .stepping import Stepper
+from .touching import Bodies, Contact, contacts_of
+from .triggers import Trigger, carried
+
+MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
+
+
+class Passed(NamedTuple):
+    """A frame that was worked out: from which state, who slept, what motors were told.
+    dt: its length, took: how long it was worked out [s]."""
+
+    before: State
+    asleep: Asleep
+    motors: Array
+    frame: Frame
+    places: Places
+    dt: float
+    took: float
+
+
+class Frames:
+    """See `carom.Live`."""
+
+    def __init__(
+        self,
+        scene: Any,
+        *,
+        dt: float = 1 / 60,
+        budget: float | None = None,
+        pool: Pool | None = None,
+        probes: Sequence[Shape] = (),
+        dtype: Any = None,
+        warm: bool = True,
+        options: Options | None = None,
+        **keywords: Unpack[OptionKeywords],
+    ) -> None:
+        made = isinstance(scene, (SceneSpec, ChainSpec))
+        spec: Any = scene if made else scene.build() if hasattr(scene, "build") else load(scene)
+        refuse_chain(spec, "Live")
+        spec, names = with_spares(spec, {} if pool is None else pool)
+        shapes = arguments.shapes("probes", probes)
+        self.dt = arguments.seconds("dt", dt)
+        self.model, start = compile_scene(spec, dtype=dtype)
+        spares, state = Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start)
+        self._start = Standing(self.model, spares, state, Asleep.nobody(self.model.topology))
+        options = _of_frames(self.dt, options, keywords)
+        limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
+        limits |= not self.model.topology.pairs  # where nothing can touch, a step looks at limits, be there none
+        rules = Rules.of(options, limits)
+        rules.check(self.model)
+        budget = None if budget is None else arguments.seconds("budget", budget)
+        self._stepper = Stepper(self.model, rules, self._start.spares, options, budget)
+        self._spec, self._bodies = spec, Bodies.of(spec, self.model.topology)
+        self._touchable = tuple(dict.fromkeys(self._bodies.owners))
+        statics = (static.name for static in spec.statics if static.name)
+        self._named = tuple(dict.fromkeys([*self.model.topology.names, *self._touchable, *statics]))
+        self._questions = Questions(spec, self.model, self._bodies)
+        self._mark, self._changes = model_hash(self.model), Changes(spec, self.model, self._bodies)
+        self._origins = {x.name: x.position for x in spec.statics if isinstance(x, StaticSpec) and x.name}
+        self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
+        self._triggers: list[Trigger] = []
+        self._warned: set[results.Code] = set()
+        self._coming: Future[Passed] | None = None
+        self._took, self._last, self._wires = 0.0, None, None
+        self._told: Any = None  # of the frame that `_contacts` are of
+        self._contacts: Callable[[], list[Contact]] | None
+        self.reset()
+        if warm:
+            self._warm(shapes)
+
+    # -- time ------------------------------------------------------------------------------------------------
+
+    def step(self, dt: float | None = None) -> None:
+        """One frame of dt seconds (None: the world's own), with the forces applied since the last one."""
+        self._idle()
+        self._done(self._begun(dt)())
+
+    def begin_step(self, dt: float | None = None) -> None:
+        """`step` on another thread, while this one draws: `end_step` waits for it, and calls back.
+
+        Until then the world answers as it stood before the frame. Forces that are applied meanwhile are the next
+        frame's; all else that would change it is a RuntimeError.
+        """
+        self._idle()
+        self._coming = _another_thread().submit(self._begun(dt))
+
+    def end_step(self) -> None:
+        """Wait for the frame that `begin_step` began; without one, nothing."""
+        if self._coming is not None:
+            coming, self._coming = self._coming, None
+            self._done(coming.result())
+
+    def _idle(self) -> None:
+        if self._coming is not None:
+            raise RuntimeError("a frame is on its way, of begin_step(): call end_step() first")
+
+    def _begun(self, dt: float | None) -> Callable[[], Passed]:
+        """What works a frame out, and touches nothing of the world."""
+        real = self.model.mass.dtype.type
+        asked = real(arguments.seconds("dt", self.dt if dt is None else dt)) + real(self.behind)
+        motors, pushes = self._motors.astype(self.state.q.dtype), self._pushes.copy()
+        self._pushes[:] = 0  # also where the frame fails: they may be why, and the next one would fail as well
+        asleep, before = self._now.asleep.pushed(pushes, motors), self.state
+
+        def passed() -> Passed:
+            began = perf_counter()
+            frame, places = self._stepper.step(before, asleep.island, pushes, motors, asked)
+            return Passed(before, asleep, motors, frame, places, float(asked), perf_counter() - began)
+
+        return passed
+
+    def _done(self, passed: Passed) -> None:
+        """The world after a frame, and who asked is told."""
+        before, asleep, motors, frame, places, _, self._took = passed
+        code = results.Code(int(frame.code))
+        if code.grave:
+            results.raise_for(frame.code, self.state.t)
+        if code != results.OK and code not in self._warned:
+            self._warned.add(code)
+            warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
+        again = self._contacts if frame.carried is self._told else None
+        earlier = self._now.places.pose
+        self._stand(self._now.at(frame.state, asleep.after(frame.island, motors), places))
+        self._earlier = earlier
+        left = float(np.float32(frame.left))
+        self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
+        self.missed += max(left - saves.LATEST, 0.0)
+        self._told, self._last = frame.carried, (frame, passed.dt)
+        self._contacts = again or functools.cache(
+            lambda: contacts_of(self._bodies, frame, self._stepper.held(before, asleep.island, motors, frame))
+        )
+        for contact in self.contact_events() if self._callbacks else ():
+            for callback, body in tuple(self._callbacks):  # who is called may add some
+                if body in (None, contact.a, contact.b):
+                    callback(contact)
+        for trigger in tuple(self._triggers):
+            came, went = trigger.found(self._within(trigger))
+            for tell, bodies in ((trigger.on_enter, came), (trigger.on_leave, went)):
+                if tell is not None:
+                    for body in bodies:
+                        tell(body)
+
+    def reset(self) -> None:
+        """Back to the scene's start; motors back to their targets, materials, layers and joints to the scene's."""
+        self._idle()
+        self._changes.reset()
+        self._use()
+        self._motors = np.array(self.model.motor_target, np.float64)
+        self.behind = self.missed = 0.0
+        self.windows = 0
+        self._pushes = np.zeros((self.model.topology.n_links, 6), self.model.mass.dtype)
+        self._stand(self._start)
+        self._earlier = self._now.places.pose
+        self._look_again()
+
+    @property
+    def time(self) -> float:
+        """The world's clock [s]; where frames had too few ticks for all that happened it lags by `behind` [s], and by
+        `missed` [s] that was given up."""
+        return float(self.state.t)
+
+    @property
+    def state(self) -> State:
+        """q, v, t as numpy arrays, spare bodies included; `model` is their model."""
+        return self._now.state
+
+    # -- what there is ----------------------------------------------------------------------------------------------
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """Bodies and links that are there, in the order of `poses`."""
+        return self._now.bodies
+
+    def poses(self, alpha: float = 1.0) -> Array:
+        """(n, 7) of `bodies`: x y z of the origin [m], w x y z.
+
+        alpha: from 0, before the last `step`, to 1, after it: for who draws between frames. What was put elsewhere
+        since is where it was put.
+        """
+        now = self._now.places.pose[self._now.links]
+        part = arguments.fraction("alpha", alpha)
+        return now if part == 1 else between(self._earlier[self._now.links], now, part)
+
+    def pose(self, body: str) -> Array:
+        """(7,) of a body: x y z of its origin [m], w x y z."""
+        return self._now.places.pose[self._now.link(body)]
+
+    def velocity(self, body: str) -> Array:
+        """(6,) of a body: angular velocity, and velocity of the centre of mass [rad/s, m/s]."""
+        return self._now.velocity(body)
+
+    def contact_events(self) -> list[Contact]:
+        """What touched in the last frame, one record a pair of bodies; nothing once the state was changed by hand."""
+        return [] if self._contacts is None else list(self._contacts())
+
+    def on_contact(self, callback: Callable[[Contact], Any], body: str | None = None) -> None:
+        """Call back for every contact of every frame from now on, or for those of one body, once `step` is done."""
+        told = arguments.function("callback", callback, "a Contact")
+        self._callbacks.append((told, None if body is None else arguments.one_of("body", body, self._touchable)))
+
+    def _within(self, trigger: Trigger) -> tuple[str, ...]:
+        """Who is in it now."""
+        carrier, place = trigger.body, trigger.place
+        if carrier in self._now.hidden:
+            return ()
+        where = (place[:3], place[3:]) if carrier is None else carried(place, self.pose(carrier))
+        pose = placed_shape(trigger.shape, *where)
+        among = self._changes.shapes_in(ALL_LAYERS)
+        found = self._questions.overlaps(self.state.q, trigger.shape, pose, 0.0, self._now.hidden, among)
+        return tuple(name for name in found if name != carrier and name in self.bodies)
+
+    def _look_again(self) -> None:
+        """Who is in triggers, and nobody is told."""
+        for trigger in self._triggers:
+            trigger.found(self._within(trigger))
+
+    # -- taking back -----------------------------------------------------------------------------------------
+
+    def save_state(self) -> bytes:
+        """All that decides what comes next, but for the forces and motors of frames to come: those are inputs."""
+        asleep = self._now.asleep
+        known = (asleep.island, asleep.motors) if asleep.some else (asleep.island[:0], asleep.motors[:0])
+        return saves.pack(saves.Saved(self.state.q, self.state.v, self.state.t, self.behind, *known), self._mark)
+
+    def load_state(self, data: bytes) -> None:
+        """Back to what `save_state` returned; raises SaveError where it is not of this world. Forces that wait are
+        dropped."""
+        nobody, state = self._start.asleep, self.state
+        saved = saves.unpack(data, self._mark, self.model.topology, state.q.dtype)
+        self._pushes[:] = 0
+        self.behind = saved.behind
+        asleep = nobody.after(saved.island, saved.motors) if len(saved.island) else nobody
+        self._stand(self._now.at(State(saved.q, saved.v, saved.t), asleep))
+        self._earlier = self._now.places.pose
+        self._look_again()
+
+    def hash(self) -> str:
+        """`carom.state_hash` of the state."""
+        return str(state_hash(self.state))
+
+    def _use(self) -> None:
+        """The model that was told something new; who sleeps wakes, for it may be why."""
+        model = self._changes.model
+        if model is not self.model:
+            self._stepper.check(model)
+            self.model = model
+            self._stepper.use(model)
+            self._stand(self._now.at(self.state, Asleep.nobody(self.model.topology)))
+
+    def _stand(self, standing: Standing) -> None:
+        self._idle()
+        self._now, self._contacts = standing, None
+
+    def _put(self, standing: Standing) -> None:
+        """Where something stands elsewhere, without having gone there."""
+        old, new = self._now.places.pose, standing.places.pose
+        self._earlier = np.where((old != new).any(-1, keepdims=True), new, self._earlier)
+        self._stand(standing)
+
+    def _warm(self, probes: Sequence[Shape]) -> None:
+        """Everything once, and the state as it was."""
+        raise NotImplementedError
+
+
+@functools.cache
+def _another_thread() -> ThreadPoolExecutor:
+    """Where frames of all worlds are worked out, one after another."""
+    return ThreadPoolExecutor(1, "carom.Live")
+
+
+def _of_frames(dt: float, options: Options | None, keywords: OptionKeywords) -> Options:
+    """The options of frames of dt [s]."""
+    if options is None:
+        window = None if keywords.get("time_control") == "fixed" else WINDOW
+        keywords = {"max_dt": dt, "window": window, **keywords}
+    options = Options.of(options, keywords)
+    if options.resting != "solve":
+        raise ValueError(f"Live: resting is {options.resting!r}; worlds know 'solve' alone")
+    ticks, events = options.max_ticks, options.max_events
+    return options.replace(
+        max_ticks=MAX_TICKS if ticks is None else ticks, max_events=MAX_EVENTS if events is None else events
+    )

@@ -1,0 +1,125 @@
+"""What a world is told that lasts: motors, materials, layers, joints that are cut and joined."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...collision.plain import Numbers
+from ...collision.poses import Array
+from ...engine.closures.reactions import loop_wrenches
+from . import arguments
+from .changes import Changes, joined_velocities
+from .frames import Frames
+
+
+class Inputs(Frames):
+    """See `carom.Live`."""
+
+    def set_motors(self, values: Numbers) -> None:
+        """What all motors are told from now on, (nv,); see `carom.Motor`."""
+        self._motors = arguments.numbers("values", values, self.model.topology.nv)
+
+    def motor(self, link: str, value: Numbers) -> None:
+        """What the motors of one joint are told from now on."""
+        _, dofs = self._now.joint(self._now.link(link, "link"))
+        self._motors[dofs] = arguments.numbers("value", value, dofs.stop - dofs.start)
+
+    def set_material(
+        self,
+        body: str,
+        *,
+        friction: float | None = None,
+        restitution: float | None = None,
+        tangential_restitution: float | None = None,
+    ) -> None:
+        """Change what all shapes of a body, or of a static, are made of from now on; what is None stays as it is.
+
+        Pairs follow as in a scene: the geometric mean of friction, the smaller restitution. Like motors this is an
+        input of the frames to come: a save does not hold it, and `reset` undoes it. Who loads a save of before it says
+        it again, which wakes all that sleeps.
+        """
+        given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
+        self._changing.material(arguments.one_of("body", body, self._touchable), given)
+        self._use()
+
+    def set_pair_material(
+        self,
+        a: str,
+        b: str,
+        *,
+        friction: float | None = None,
+        restitution: float | None = None,
+        tangential_restitution: float | None = None,
+    ) -> None:
+        """The same of two bodies, or a body and a static, where they touch each other, until `set_material` is told of
+        one of them."""
+        given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
+        self._changing.pair_material(*self._two(a, b), given)
+        self._use()
+
+    def set_surface_velocity(self, static: str, linear: Numbers = (0, 0, 0), angular: Numbers = (0, 0, 0)) -> None:
+        """How the surface of a static goes, which stays where it is: a conveyor [m/s], a turntable [rad/s].
+
+        Of a static with a name, in a scene in which the surface of some static moves. An input, as `set_material`.
+        """
+        origin = np.asarray(self._origins[arguments.one_of("static", static, self._origins)], float)
+        velocity = arguments.numbers("linear", linear, 3), arguments.numbers("angular", angular, 3)
+        self._changing.surface(static, *velocity, origin)
+        self._use()
+
+    def set_layers(self, body: str, *, group: int | None = None, mask: int | None = None) -> None:
+        """The layers that a body, or a static, is in (group), and those that it touches (mask); None: as they are.
+
+        Two shapes touch where each is in a layer of the other's mask. In scenes with filtering=True. An input, as
+        `set_material`. What overlaps when it begins to touch comes out.
+        """
+        self._changing.layers(arguments.one_of("body", body, self._touchable), group, mask)
+        self._use()
+
+    def ignore_collision(self, a: str, b: str, ignore: bool = True) -> None:
+        """Two bodies go through each other, or no longer; in scenes with filtering=True, an input as `set_material`."""
+        if type(ignore) is not bool:
+            raise TypeError(f"ignore is {ignore!r}; it must be True or False")
+        self._changing.ignore(*self._two(a, b), ignore)
+        self._use()
+
+    def attach(self, joint: str, point: Numbers | None = None) -> None:
+        """Join the ends of a loop that can be cut (`SceneBuilder.add_loop(active=...)`) where they are now.
+
+        joint: the loop's name.  point: where in the world the joint is [m]; None: at the loop's frame on link_a. The
+        distance of a rod is what it is now. What moved apart is stopped by an impulse of the joint. An input, as
+        `set_material`.
+        """
+        where = None if point is None else arguments.numbers("point", point, 3)
+        loop = self.model.topology.loops[self._changes.number(joint)]
+        for link in (loop.a, loop.b):
+            if link >= 0:
+                self._now.link(self.model.topology.names[link])
+        self._changing.attach(joint, self._now.places.pose, where)
+        self._use()
+        q, v = joined_velocities(self.model, *(self.state.q, self.state.v, self.state.t))
+        self._stand(self._now.changed(q=np.asarray(q), v=np.asarray(v)))
+
+    def detach(self, joint: str) -> None:
+        """Cut a loop that can be cut."""
+        self._changing.detach(joint)
+        self._use()
+
+    @property
+    def attached(self) -> tuple[str, ...]:
+        """Names of the loops that can be cut, and hold now."""
+        return self._changes.attached
+
+    def joint_force(self, joint: str) -> Array:
+        """(3,) what a loop that can be cut puts on link_a now, world axes [N]: to keep its ends together as everything
+        moves and weighs. What contacts add to it acts by impulses, and is not felt."""
+        k = self._changes.number(joint)
+        return np.asarray(loop_wrenches(self.model, self.state), np.float64)[k, 3:]
+
+    def _two(self, a: str, b: str) -> tuple[str, str]:
+        return arguments.one_of("a", a, self._touchable), arguments.one_of("b", b, self._touchable)
+
+    @property
+    def _changing(self) -> Changes:
+        self._idle()
+        return self._changes

@@ -70,6 +70,8 @@ _HOME = {
     "Trigger": "scenes.live.triggers",
     "Character": "scenes.live.character",
     "DebugLines": "scenes.live.debug",
+    "Contact": "scenes.live.touching",
+    "Hit": "scenes.live.asking",
     # ship it without Python
     "export_library": "scenes.export.library",
     "export_page": "scenes.export.page",
@@ -234,8 +236,10 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.joint_specs import Screw as Screw
     from .scenes.joint_specs import Spherical as Spherical
     from .scenes.joint_specs import Universal as Universal
+    from .scenes.live.asking import Hit as Hit
     from .scenes.live.character import Character as Character
     from .scenes.live.debug import DebugLines as DebugLines
+    from .scenes.live.touching import Contact as Contact
     from .scenes.live.triggers import Trigger as Trigger
     from .scenes.live.world import Live as Live
     from .scenes.loop_specs import Distance as Distance

@@ -33,15 +33,21 @@ class Code:
 
     def __post_init__(self) -> None:
         self._loaded: Loaded | None = None
+        self._registered = False
         self._name = f"carom_native_{next(_numbers)}"
 
     def register(self) -> str:
         """The name under which XLA finds it."""
+        if not self._registered:
+            jax.ffi.register_ffi_target(self._name, jax.ffi.pycapsule(self.address("called")), platform="cpu")
+            self._registered = True
+        return self._name
+
+    def address(self, function: str) -> int:
+        """Of a function of the code."""
         if self._loaded is None:
             self._loaded = Loaded(self.code)
-            capsule = jax.ffi.pycapsule(self._loaded.address("called"))
-            jax.ffi.register_ffi_target(self._name, capsule, platform="cpu")
-        return self._name
+        return self._loaded.address(function)
 
     def scratch(self, lanes: int) -> list[Any]:
         """More results, which nobody reads: threads have arenas of their own."""

@@ -15,7 +15,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import jax
 import jax.core
@@ -33,6 +33,7 @@ from .key import program_key
 from .open_arrays import open_leaves
 from .runner import of_gpu
 from .stages import stage
+from .straight import Straight
 from .types import Unsupported
 from .warp.code import Kernel
 from .warp.code import compiled as compiled_kernel
@@ -365,7 +366,26 @@ def _unmapped(program: Program, mapped: list[bool], out: list[Any]) -> tuple[lis
 batching.primitive_batchers[native_p] = _batch
 
 
-def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = False) -> Callable[..., Any]:
+def _as_array(x: Any, wide: bool) -> np.ndarray:
+    """As jax would take it, with 64 bits or without."""
+    array = np.asarray(x, order="C")
+    return array if wide or array.dtype.itemsize < 8 else array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+def _on_cpu() -> bool:
+    """Whether programs that are called outside of others run as machine code, and here."""
+    return jax.default_backend() == "cpu" and not (_within.get() or jax.config.jax_disable_jit)  # pyright: ignore
+
+
+class Native(Protocol):
+    """straight: the same without XLA, numpy's arrays in and out, where it is called outside of other programs."""
+
+    straight: Callable[..., Any]
+
+    def __call__(self, static: Any, *args: Any) -> Any: ...
+
+
+def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = False) -> Native:
     """function(static, *args), static hashable and args pytrees of arrays, compiled to machine code where that can be.
 
     Arrays in `Open` may be of any length: all lengths share one program.
@@ -375,11 +395,11 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
     alike: lanes, or such blocks of them, go the same way through it: on a GPU a thread runs each, not a warp.
     """
     programs: dict[Any, Program] = {}
+    straights: dict[Any, tuple[Straight, Any]] = {}
 
-    def part(static: Any, *args: Any) -> Any:
-        """As a part of a program that jax traces."""
-        leaves, tree = jax.tree.flatten(args)
-        leaves, opens = [jnp.asarray(x) for x in leaves], tuple(open_leaves(args))
+    def found(static: Any, args: Any, leaves: Sequence[Any], tree: Any) -> Program | None:
+        """The program for such arguments; None for a user's function that holds numbers of a program around it."""
+        opens = tuple(open_leaves(args))
         avals = tuple(
             jax.ShapeDtypeStruct((ROWS, *x.shape[1:]) if is_open else x.shape, x.dtype)
             for x, is_open in zip(leaves, opens, strict=True)
@@ -397,10 +417,18 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
             program = Program(function.__qualname__, flat, avals, opens, coded, blocks, alike)
             if not program.recall():
                 if any(isinstance(c, jax.core.Tracer) for c in program.closed.consts):
-                    return function(static, *args)  # a user's function holds numbers of the program around this one
+                    return None
                 program.tree = shape["tree"]
             programs[key] = program
-        program = programs[key]
+        return programs[key]
+
+    def part(static: Any, *args: Any) -> Any:
+        """As a part of a program that jax traces."""
+        leaves, tree = jax.tree.flatten(args)
+        leaves = [jnp.asarray(x) for x in leaves]
+        program = found(static, args, leaves, tree)
+        if program is None:
+            return function(static, *args)
         out = native_p.bind(*leaves, program=program, batched=(False,) * len(leaves))
         return jax.tree.unflatten(program.tree, out)
 
@@ -413,4 +441,20 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
         traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(args))
         return part(static, *args) if traced else alone(static, *args)
 
-    return call
+    def straight(static: Any, *args: Any) -> Any:
+        leaves, tree = jax.tree.flatten(args)
+        wide = jax.config.jax_enable_x64  # pyright: ignore
+        leaves = [_as_array(x, wide) for x in leaves]
+        key = static, tree, wide, tuple([(x.shape, x.dtype) for x in leaves])
+        if key not in straights:
+            program = None if open_leaves(args).count(0) < len(leaves) or blocks else found(static, args, leaves, tree)
+            code = None if program is None or not _on_cpu() else program.code
+            if program is None or code is None:
+                return jax.tree.map(np.asarray, call(static, *args))
+            straights[key] = Straight(code, len(leaves), program.results), program.tree
+        program, tree = straights[key]
+        return jax.tree.unflatten(tree, program(leaves))
+
+    made: Any = call
+    made.straight = straight
+    return made

@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.core
@@ -24,7 +24,16 @@ from .blocks import side_by_side
 from .primitive import native
 
 
-def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) -> Callable[..., Any]:
+class Compiled(Protocol):
+    """straight: called with arrays, as machine code without XLA: numpy's arrays in and out, for who calls it often."""
+
+    straight: Callable[..., Any]
+    lower: Callable[..., Any]
+
+    def __call__(self, *args: Any, **named: Any) -> Any: ...
+
+
+def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) -> Compiled:
     """As `jax.jit`, but machine code where it is called with arrays."""
     plain = jax.jit(function, static_argnames=tuple(static_argnames))
 
@@ -41,8 +50,12 @@ def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) 
         static = tuple((name, named.pop(name)) for name in static_argnames if name in named)
         return program(static, tuple(_handed(x) if isinstance(x, Model) else x for x in args), named)
 
-    call.lower = plain.lower  # type: ignore[attr-defined]
-    return call
+    def straight(*args: Any, **named: Any) -> Any:
+        return program.straight((), tuple(_handed(x) if isinstance(x, Model) else x for x in args), named)
+
+    made: Any = call
+    made.lower, made.straight = plain.lower, straight
+    return made
 
 
 def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,4 +121,5 @@ def _traced(arguments: Any) -> bool:
     """Whether it is called inside a program, or to be run operation by operation."""
     if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
         return True
-    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(arguments))
+    leaves = jax.tree.leaves(arguments, is_leaf=lambda x: isinstance(x, Model))
+    return any(traced(x) if isinstance(x, Model) else isinstance(x, jax.core.Tracer) for x in leaves)

@@ -6,7 +6,6 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,6 +14,7 @@ from ...collision.poses import Array, quaternion_product, rotation_matrix
 from ...collision.queries.rays import RayHits, cast_rays
 from ...collision.shapes import Shape
 from ...engine.model import Model
+from ...engine.native.surface import compiled
 from ..compile import compile_scene
 from ..compiling.geometry import GEOMETRY
 from ..spec import BodySpec, SceneSpec
@@ -43,24 +43,26 @@ class Questions:
     def __init__(self, scene: SceneSpec, model: Model, bodies: Bodies) -> None:
         self._scene, self._model, self._bodies = scene, model, bodies
         self._owners = np.array(bodies.owners, str)
-        self._programs: dict[Any, Any] = {}
+        self._probed: dict[Any, Model] = {}
 
     def rays(self, q: Any, origins: Array, directions: Array, most: float, hidden: Set[str], among: Array) -> RayHits:
         """Numpy arrays, (R, ...) as `cast_rays` has them, of origins and directions (R, 3) or (1, 3).
         hidden: names of what is not there.  among: (ns,) bool, shapes that are there for it."""
-        among = among & ~np.isin(self._owners, list(hidden))
+        if hidden:
+            among = among & ~np.isin(self._owners, list(hidden))
         if len(origins) != len(directions) and 1 not in (len(origins), len(directions)):
             raise ValueError(f"{len(origins)} origins have {len(directions)} directions: give as many, or one for all")
         o, d = np.broadcast_arrays(*(np.asarray(x, q.dtype) for x in (origins, directions)))
-        parts = []
+        parts: list[RayHits] = []
         for begin in range(0, max(1, len(o)), TOGETHER):
-            a, b = (np.resize(x[begin : begin + TOGETHER], (TOGETHER, 3)) for x in (o, d))
-            parts.append(jax.device_get(self._cast(q, a, b, most, among)))
-        joined = [np.concatenate(x)[: len(o)] for x in zip(*parts, strict=True)]
-        return RayHits(*joined)
+            a, b = np.zeros((2, TOGETHER, 3), q.dtype)  # those that are none have no direction, and hit nothing
+            for some, given in ((a, o), (b, d)):
+                some[: len(o) - begin] = given[begin : begin + TOGETHER]
+            parts.append(self._cast(q, a, b, most, among))
+        return RayHits._make(np.concatenate(x)[: len(o)] for x in zip(*parts, strict=True))
 
     def _cast(self, q: Any, o: Array, d: Array, most: float, among: Array) -> RayHits:
-        return cast_rays(self._model, q, o, d, max_distance=np.asarray(most, q.dtype), among=among)
+        return cast_rays.straight(self._model, q, o, d, max_distance=np.asarray(most, q.dtype), among=among)
 
     def hit(self, hits: RayHits, k: int) -> Hit | None:
         """One of them."""
@@ -72,22 +74,22 @@ class Questions:
     def overlaps(self, q: Any, shape: Shape, pose: Array, within: float, hidden: Set[str], among: Array) -> list[str]:
         """Names of those no farther than `within` [m] from the shape at pose (7,), the nearest first.
         hidden, among: as in `rays`."""
-        model, program = self._probing(shape)
-        near = jax.device_get(program(model, np.concatenate([q, pose.astype(q.dtype)])))
+        model = self._probing(shape)
+        near = _all_pairs.straight(model, np.concatenate([q, pose.astype(q.dtype)]))
+        active, gap, pair = near.active, near.gap, near.pair
         found: dict[str, float] = {}
-        for row in np.flatnonzero(near.active & (near.gap <= within)):
-            number = model.topology.pairs[near.pair[row]][0]
+        for row in np.flatnonzero(active & (gap <= within)):
+            number = model.topology.pairs[pair[row]][0]
             name = self._bodies.owners[number]
-            if not among[number]:
-                continue
-            found[name] = min(found.get(name, np.inf), float(near.gap[row]))
+            if among[number]:
+                found[name] = min(found.get(name, np.inf), float(gap[row]))
         return sorted((name for name in found if name not in hidden), key=found.__getitem__)
 
-    def _probing(self, shape: Shape) -> tuple[Model, Any]:
-        """The model with one more body, which alone is asked what it is near, and the program that asks."""
+    def _probing(self, shape: Shape) -> Model:
+        """The model with one more body, which alone is asked what it is near."""
         solid = shape.kind in _SOLIDS  # those that differ in size alone share all else
         key = shape.kind if solid else replace(shape, position=(0, 0, 0), quaternion=(1, 0, 0, 0))
-        if key not in self._programs:
+        if key not in self._probed:
             probe = replace(shape, position=(0, 0, 0), quaternion=(1, 0, 0, 0))
             taken, name = {x.name for x in (*self._scene.links, *self._scene.statics)}, PROBE
             while name in taken:
@@ -104,17 +106,18 @@ class Questions:
             topology = replace(model.topology, pairs=pairs)
             names = ("pair_friction", "pair_restitution", "pair_tangential_restitution")
             model = model.replace(topology=topology, **dict.fromkeys(names, numbers))
-            q = jnp.zeros(topology.nq, model.mass.dtype)
-            self._programs[key] = model, _all_pairs.lower(model, q).compile()
-        model, program = self._programs[key]
+            self._probed[key] = model
+        model = self._probed[key]
         if solid:
             size = np.array(model.shape_size)
             size[-1] = GEOMETRY[shape.kind](f"overlap, shape ({shape.kind})", shape).size
-            model = model.replace(shape_size=size)
-        return model, program
+            if (size != model.shape_size).any():
+                model = model.replace(shape_size=size)
+                self._probed[key] = model  # triggers ask with the same shape again and again
+        return model
 
 
-@jax.jit
+@compiled
 def _all_pairs(model: Model, q: Any) -> Any:
     return detect(model, q, margin=jnp.inf, max_pairs=len(model.topology.pairs))
 

@@ -97,8 +97,8 @@ class Inputs(Frames):
                 self._now.link(self.model.topology.names[link])
         self._changing.attach(joint, self._now.places.pose, where)
         self._use()
-        q, v = joined_velocities(self.model, *(self.state.q, self.state.v, self.state.t))
-        self._stand(self._now.changed(q=np.asarray(q), v=np.asarray(v)))
+        q, v = joined_velocities.straight(self.model, *(self.state.q, self.state.v, self.state.t))
+        self._stand(self._now.changed(q=q, v=v))
 
     def detach(self, joint: str) -> None:
         """Cut a loop that can be cut."""

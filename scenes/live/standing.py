@@ -103,7 +103,7 @@ class Standing:
     @cached_property
     def places(self) -> Places:
         """Of all links, spare ones too."""
-        return jax.device_get(places(self.model, self.state.q, self.state.v))
+        return places.straight(self.model, self.state.q, self.state.v)
 
     def link(self, body: str, called: str = "body") -> int:
         """The number of a link that is there.  called: the argument that names it."""
@@ -131,7 +131,7 @@ class Standing:
         dtype = self.state.q.dtype
         pose, given, f, m, p = (np.asarray(x, dtype) for x in (self.places.pose, wrenches, force, torque, where))
         which = np.int32(link), np.bool_(at_centre), np.bool_(own)
-        made = np.array(with_push(self.model, pose, given, which[0], f, m, p, *which[1:]))
+        made = np.array(with_push.straight(self.model, pose, given, which[0], f, m, p, *which[1:]))
         self._held(made)
         return made
 
@@ -146,8 +146,8 @@ class Standing:
         place, w = arguments.numbers("position", position, 3), arguments.numbers("angular_velocity", angular, 3)
         given = place, turn, arguments.numbers("linear_velocity", linear, 3), w
         dtype = self.state.q.dtype
-        made = put_there(self.model, np.int32(link), *(np.asarray(x, dtype) for x in given))
-        return self._moved(link, *map(np.asarray, made))
+        made = put_there.straight(self.model, np.int32(link), *(np.asarray(x, dtype) for x in given))
+        return self._moved(link, *made)
 
     def jointed(self, name: str, q: Numbers | None, v: Numbers | None) -> Standing:
         """With the coordinates and velocities of one link's joint changed; what is None stays."""

@@ -44,6 +44,9 @@ class Stepper:
         self._sleeps = may_sleep(model.topology, Drive())
         self._asleep: tuple[list[bytes], Frame, Places] | None = None
         self._held: dict[bytes, Any] = {}
+        trees = trees_of(model.topology)
+        self._tree_of_q = np.repeat(trees.of_link[:-1], np.diff(model.topology.q_start))
+        self._tree_of_v = trees.block // trees.w
 
     def check(self, model: Model) -> None:
         """Raise ValueError where it has numbers that the rules do not read."""
@@ -87,10 +90,8 @@ class Stepper:
 
     def _rows(self, state: State, island: Array, motors: Array, tree: int) -> tuple[Array, ...]:
         """Rows of contacts that hold an island: its tree, their pair, point, normal, and force on A [N]."""
-        trees = trees_of(self._model.topology)
         mine = np.append(island == tree, False)
-        coordinates = np.repeat(mine[trees.of_link[:-1]], np.diff(self._model.topology.q_start))
-        dofs = mine[trees.block // trees.w]
+        coordinates, dofs = mine[self._tree_of_q], mine[self._tree_of_v]
         key = b"".join(x.tobytes() for x in (mine, state.q[coordinates], motors[dofs]))
         if key not in self._held:
             if len(self._held) >= ISLANDS:
@@ -140,7 +141,7 @@ class Stepper:
 
     def _advanced(self, numbers: Any) -> tuple[Frame, Places]:
         static = self._rules, self._max_events, self._sleeps
-        return apart(_advance(static, *numbers))
+        return apart(_advance.straight(static, *numbers))
 
     @staticmethod
     def _ended(frame: Frame) -> tuple[int, int, int]:
@@ -148,7 +149,7 @@ class Stepper:
 
     def answer(self, q: Any, wrenches: Array) -> Array:
         """Change of the velocities (nv,) when links are struck by wrenches (nl, 6) [N m s, N s] at once."""
-        return np.asarray(velocity_changes(self._model, q, wrenches.astype(self._dtype)))
+        return velocity_changes.straight(self._model, q, wrenches.astype(self._dtype))
 
 
 @native

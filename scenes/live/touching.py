@@ -100,8 +100,11 @@ def contacts_of(bodies: Bodies, frame: Any, held: Held) -> list[Contact]:
     np.maximum.at(speed, first, -hits.u_before[struck, 2])
     np.add.at(count, first, 1)
     ends = ((frame.before.pair, held.pair), (frame.after.pair, held.pair[held.here]))
-    pairs = (np.concatenate(pair) for pair in ends)
-    before, after = (np.isin(touched, couple_of[pair[pair >= 0]]) for pair in pairs)
+    there = np.zeros((2, len(couples)), bool)
+    for mine, pairs in zip(there, ends, strict=True):
+        for pair in pairs:
+            mine[couple_of[pair[pair >= 0]]] = True
+    before, after = there[:, touched]
     return [
         Contact(a, b, _phase(*phase), x[:3], x[3:6], x[6:9], float(u), int(n))
         for (a, b), phase, x, u, n in zip(

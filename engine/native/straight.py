@@ -1,0 +1,57 @@
+"""A program called without XLA: one lane, numpy's arrays in and out. XLA's way to it takes longer than many run.
+
+The code is the same, and so are the bits: it is handed a call frame that looks like XLA's (`handler.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .code import Code
+from .handler import ARGS, DATA, HEAD, POISON, RESULTS
+
+WORD = 8
+FRAME, BUFFER = 16, 4  # words of a call frame, and of a buffer in it, that the code looks at
+
+
+class Straight:
+    """results: shape and dtype of each."""
+
+    def __init__(self, code: Code, n_args: int, results: Sequence[Any]) -> None:
+        self._results = [(x.shape, np.dtype(x.dtype)) for x in results]
+        sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in self._results]
+        flags = POISON if os.environ.get("CAROM_NATIVE_POISON") else 0
+        layout = [1, flags, code.grain, *[0] * n_args, *sizes, *[0] * n_args]
+        assert len(layout) == HEAD + 2 * n_args + len(sizes)
+        self._layout = np.array(layout, np.int64)
+        self._n_args = n_args
+        self._function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.address("called"))
+        self._free: list[tuple[np.ndarray, int]] = []  # frames that nobody uses now, and where they are
+
+    def __call__(self, args: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """args: contiguous, of the program's shapes and dtypes."""
+        frame, at = self._free.pop() if self._free else self._frame()
+        made = [np.empty(shape, dtype) for shape, dtype in self._results]
+        frame[self._pointers] = [x.__array_interface__["data"][0] for x in (*args, *made)]
+        wrong = self._function(at)
+        self._free.append((frame, at))
+        assert not wrong
+        return made
+
+    def _frame(self) -> tuple[np.ndarray, int]:
+        n_args, n = 1 + self._n_args, 1 + self._n_args + len(self._results)
+        words = np.zeros(FRAME + n + BUFFER * n, np.int64)
+        base = words.ctypes.data
+        buffers = FRAME + n + BUFFER * np.arange(n)
+        words[ARGS // WORD], words[RESULTS // WORD] = base + WORD * FRAME, base + WORD * (FRAME + n_args)
+        words[FRAME : FRAME + n] = base + WORD * buffers
+        data = buffers + DATA // WORD
+        words[data[0]] = self._layout.ctypes.data
+        self._pointers = data[1:]
+        return words, base

@@ -124,11 +124,7 @@ class Game:
             at, z = seen(self.world.pose(shot)[None, None, :3])
             pygame.draw.circle(screen, (250, 220, 120), at[0, 0], 110 / z[0])
         text = "   ".join(f"{name} {score}" for name, score in self.score.items())
-        screen.blit(
-            font.render(f"{text}   hits {self.hits}   {self.world.time:6.2f} s", True, (230, 230, 230)), (16, 12)
-        )
-        for k, line in enumerate(self.world.explain().splitlines() if debug else ()):
-            said = [f"{text}   hits {self.hits}   {self.world.time:6.2f} s"]
+        said = [f"{text}   hits {self.hits}   {self.world.time:6.2f} s"]
         said += self.world.explain().splitlines() if debug else []
         for k, line in enumerate(said):
             screen.blit(font.render(line, True, (230, 230, 230)), (16, 12 + 22 * k))

@@ -48,14 +48,19 @@ def places(model: Model, q: jax.Array, v: jax.Array) -> Places:
     return Places(*(jnp.stack(row, -1) for row in rows))
 
 
+def _read_only(arrays: Any) -> Any:
+    """Who reads them shall not write them."""
+    for array in arrays:
+        array.setflags(write=False)
+    return arrays
+
+
 class Standing:
     """A world at one instant; every change makes another."""
 
     def __init__(self, model: Model, spares: Spares, state: State, asleep: Asleep) -> None:
         self.model, self.spares, self.state, self.asleep = model, spares, state, asleep
-        arrays: Any = (state.q, state.v)
-        for array in arrays:  # who reads them shall not write them
-            array.setflags(write=False)
+        _read_only((state.q, state.v))
 
     def changed(self, q: Any = None, v: Any = None, t: Any = None) -> Standing:
         """With some of the state changed; whose changes wakes up."""
@@ -80,7 +85,7 @@ class Standing:
         if state.q is old.q and state.v is old.v:
             vars(new).update(vars(self), state=state, asleep=asleep)
         if places is not None:
-            vars(new)["places"] = places
+            vars(new)["places"] = _read_only(places)
         return new
 
     @cached_property
@@ -103,7 +108,7 @@ class Standing:
     @cached_property
     def places(self) -> Places:
         """Of all links, spare ones too."""
-        return places.straight(self.model, self.state.q, self.state.v)
+        return _read_only(places.straight(self.model, self.state.q, self.state.v))
 
     def link(self, body: str, called: str = "body") -> int:
         """The number of a link that is there.  called: the argument that names it."""

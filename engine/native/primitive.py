@@ -13,6 +13,7 @@ import functools
 import hashlib
 import logging
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
@@ -42,6 +43,7 @@ from .warp.driver import DriverError
 ROWS = 10007  # of an open array while a program is traced: so many as nothing else has
 NO_MESH = jax.sharding.AbstractMesh((), ())
 Made = TypeVar("Made", Code, Kernel)
+_making = threading.RLock()  # LLVM compiles for one thread at a time
 _derived: ContextVar[bool] = ContextVar("within the derivative of a native program", default=False)
 log = logging.getLogger("carom.native")
 _within: ContextVar[bool] = ContextVar("within a native program", default=False)
@@ -447,11 +449,13 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
         leaves = [_as_array(x, wide) for x in leaves]
         key = static, tree, wide, tuple([(x.shape, x.dtype) for x in leaves])
         if key not in straights:
-            program = None if open_leaves(args).count(0) < len(leaves) or blocks else found(static, args, leaves, tree)
-            code = None if program is None or not _on_cpu() else program.code
-            if program is None or code is None:
-                return jax.tree.map(np.asarray, call(static, *args))
-            straights[key] = Straight(code, len(leaves), program.results), program.tree
+            with _making:
+                program = (
+                    found(static, args, leaves, tree) if _on_cpu() and not (blocks or any(open_leaves(args))) else None
+                )
+                if program is None or program.code is None:
+                    return jax.tree.map(np.asarray, call(static, *args))
+                straights[key] = Straight(program.code, len(leaves), program.results), program.tree
         program, tree = straights[key]
         return jax.tree.unflatten(tree, program(leaves))
 

@@ -32,26 +32,29 @@ class Straight:
         self._layout = np.array(layout, np.int64)
         self._n_args = n_args
         self._function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.address("called"))
+        n = 1 + n_args + len(self._results)
+        self._buffers = FRAME + n + BUFFER * np.arange(n)  # words at which they begin: the layout, arguments, results
+        self._data = self._buffers + DATA // WORD
         self._free: list[tuple[np.ndarray, int]] = []  # frames that nobody uses now, and where they are
 
     def __call__(self, args: Sequence[np.ndarray]) -> list[np.ndarray]:
         """args: contiguous, of the program's shapes and dtypes."""
-        frame, at = self._free.pop() if self._free else self._frame()
+        try:
+            frame, at = self._free.pop()
+        except IndexError:
+            frame, at = self._frame()
         made = [np.empty(shape, dtype) for shape, dtype in self._results]
-        frame[self._pointers] = [x.__array_interface__["data"][0] for x in (*args, *made)]
+        frame[self._data[1:]] = [x.__array_interface__["data"][0] for x in (*args, *made)]
         wrong = self._function(at)
         self._free.append((frame, at))
         assert not wrong
         return made
 
     def _frame(self) -> tuple[np.ndarray, int]:
-        n_args, n = 1 + self._n_args, 1 + self._n_args + len(self._results)
+        n = len(self._buffers)
         words = np.zeros(FRAME + n + BUFFER * n, np.int64)
         base = words.ctypes.data
-        buffers = FRAME + n + BUFFER * np.arange(n)
-        words[ARGS // WORD], words[RESULTS // WORD] = base + WORD * FRAME, base + WORD * (FRAME + n_args)
-        words[FRAME : FRAME + n] = base + WORD * buffers
-        data = buffers + DATA // WORD
-        words[data[0]] = self._layout.ctypes.data
-        self._pointers = data[1:]
+        words[ARGS // WORD], words[RESULTS // WORD] = base + WORD * FRAME, base + WORD * (FRAME + 1 + self._n_args)
+        words[FRAME : FRAME + n] = base + WORD * self._buffers
+        words[self._data[0]] = self._layout.ctypes.data
         return words, base

@@ -47,3 +47,26 @@ def test_the_car_drives_by_itself_and_draws(tmp_path: Path) -> None:
     assert -2 < z < 3
     assert 1 < speed < 22 * 0.35
     assert picture.stat().st_size > 2000
+
+
+@pytest.mark.exhaustive
+def test_two_players_play_in_the_arena(tmp_path: Path) -> None:
+    pytest.importorskip("pygame")
+    picture = tmp_path / "arena.png"
+    said = run("arena.py", "--frames", "900", "--screenshot", str(picture))
+    scores = [int(x) for x in re.findall(r"'(?:red|blue)': (\d+)", said)]
+    assert sum(scores) >= 2, "both find their way through the door"
+    assert int(re.findall(r"(\d+) hits", said)[0]) > 0
+    assert picture.stat().st_size > 2000
+
+
+@pytest.mark.exhaustive
+def test_the_ragdoll_is_lifted_and_falls(tmp_path: Path) -> None:
+    pytest.importorskip("pygame")
+    picture = tmp_path / "ragdoll.png"
+    heights = []
+    for frames in ("150", "300"):
+        said = run("ragdoll.py", "--frames", frames, "--screenshot", str(picture))
+        heights.append(float(re.findall(r"([\d.]+) m high", said)[0]))
+    assert heights[0] > 1.0 > 0.5 > heights[1]
+    assert picture.stat().st_size > 2000

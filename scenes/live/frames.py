@@ -6,6 +6,7 @@ import functools
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple, Unpack
 
@@ -79,7 +80,7 @@ class Frames:
         options = _of_frames(self.dt, options, keywords)
         limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
         limits |= not self.model.topology.pairs  # where nothing can touch, a step looks at limits, be there none
-        rules = Rules.of(options, limits)
+        rules = replace(Rules.of(options, limits), max_logged=None)  # `contact_events` misses none
         rules.check(self.model)
         budget = None if budget is None else arguments.seconds("budget", budget)
         self._stepper = Stepper(self.model, rules, self._start.spares, options, budget)

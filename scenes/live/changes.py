@@ -126,6 +126,11 @@ class Changes:
         active = np.asarray(self.model.loop_active)
         return tuple(name for name, k in self._loops.items() if active[k])
 
+    def attached_to(self, link: int) -> list[str]:
+        """Of these, what holds a link."""
+        loops = self.model.topology.loops
+        return [name for name in self.attached if link in (loops[self._loops[name]].a, loops[self._loops[name]].b)]
+
     def number(self, joint: str) -> int:
         """Of a joint that can be cut."""
         if not self._loops:

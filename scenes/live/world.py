@@ -90,8 +90,11 @@ class Live(Inputs):
         return body
 
     def remove_body(self, body: str) -> None:
-        """Send a body that was added back to the pool."""
-        self._put(self._now.parked(body))
+        """Send a body that was added back to the pool; joints that hold it, and can be cut, are."""
+        parked = self._now.parked(body)
+        for joint in self._changes.attached_to(self.model.topology.link(body)):
+            self.detach(joint)
+        self._put(parked)
         self._pushes[self.model.topology.link(body)] = 0
 
     def teleport(

@@ -226,3 +226,22 @@ def test_worlds_without_them_say_what_they_need() -> None:
     ):
         with pytest.raises(ValueError, match=why):
             getattr(world, call)(*arguments)
+
+
+def test_a_body_that_goes_back_to_the_pool_lets_go() -> None:
+    b = carom.SceneBuilder(filtering=True)
+    b.add_plane(name="floor")
+    b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(0, 0, 0.1))
+    b.add_loop("ball.1", (0, 0, 0), "world", (0, 0, 3), joint=carom.Distance(), name="rope", active=False)
+    world = carom.Live(b, pool={"ball": 2})
+    with pytest.raises(ValueError, match="'ball.1' waits in the pool"):
+        world.attach("rope")
+    for _ in range(2):
+        assert world.add_body("ball", (1, 0, 2)) == "ball.1"
+        world.attach("rope")
+        play(world, 20)
+        assert np.linalg.norm(world.pose("ball.1")[:3] - (0, 0, 3)) == pytest.approx(2**0.5, abs=1e-4)
+        world.remove_body("ball.1")
+        assert world.attached == ()
+        play(world, 5)
+    assert world.pose("ball")[2] == pytest.approx(0.1, abs=1e-5)

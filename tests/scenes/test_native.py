@@ -23,8 +23,22 @@ NEAR = 1e-10
 ROUGH = {"dominoes": 1e-6}
 
 
+def switched() -> Any:
+    """What may be switched while a world runs, on and off: pairs, layers and loops."""
+    b = carom.SceneBuilder(filtering=True)
+    b.add_plane(name="floor", restitution=0.5, mask=1)
+    for k, (group, active) in enumerate(((1, True), (2, False), (1, None))):
+        shape = carom.Box((0.1, 0.1, 0.1), restitution=0.5, group=group)
+        b.add_body(f"box {k}", [shape], mass=1.0, position=(0.4 * k, 0, 0.12), angular_velocity=(0, 1, k))
+        b.add_loop(f"box {k}", (0, 0, 0.1), joint=carom.Spherical() if k else carom.Revolute((0, 1, 0)), active=active)
+    return b.build()
+
+
+OWN = {"switched": switched}
+
+
 def answered(name: str) -> dict[str, np.ndarray]:
-    model, state = compile_scene(library_scene(name))
+    model, state = compile_scene(OWN[name]() if name in OWN else library_scene(name))
     made = carom.rollout(model, state, **RUN)
     events, code = made.events, np.asarray(made.code)
     whole = {"code": code, "events": np.asarray(events.count), "bodies": np.asarray(events.bodies)}
@@ -39,7 +53,10 @@ def answered(name: str) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow if name in FEW else pytest.mark.exhaustive) for name in SCENES],
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in (*FEW, *OWN) else pytest.mark.exhaustive)
+        for name in (*SCENES, *OWN)
+    ],
 )
 def test_scene_runs_as_with_xla(name: str) -> None:
     """Events are the same ones, so that no run has become another before its end; then fields can be compared."""

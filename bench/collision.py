@@ -125,8 +125,8 @@ def _against(near: carom.Proximities, peer: FclPairs) -> Check:
     differ = np.abs(sample - theirs)[apart]
     wrong = int(np.sum(~(differ <= LARGE)) + np.sum(~(sample[~apart] <= LARGE)))
     median, largest = (float(f(differ)) if len(differ) else 0.0 for f in (np.median, np.max))
-    told = bool(np.asarray(near.active)[:, 0].all()) and bool((np.asarray(near.code) == OK).all())
-    fine = told and median <= MEDIAN and wrong <= SHARE * len(theirs)
+    complete = bool(np.asarray(near.active)[:, 0].all()) and bool((np.asarray(near.code) == OK).all())
+    fine = complete and median <= MEDIAN and wrong <= SHARE * len(theirs)
     return Check(float(np.mean(ours < 0)), median, largest, wrong, fine)
 
 

@@ -61,8 +61,8 @@ def _nothing(world: Live, frame: int) -> None:
     pass
 
 
-def _room(boxes: int, **told: Any) -> tuple[Any, dict[str, Any], Any]:
-    return functools.partial(room, boxes), {"pool": {"shot": (SHOT, 4)}, **told}, play_room
+def _room(boxes: int, **keywords: Any) -> tuple[Any, dict[str, Any], Any]:
+    return functools.partial(room, boxes), {"pool": {"shot": (SHOT, 4)}, **keywords}, play_room
 
 
 # what makes a scene, what else `Live` is told, and what is done before each frame
@@ -79,19 +79,19 @@ def suite(scenes: list[str], frames: int = FRAMES) -> int:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     compiled: list[str] = []
 
-    def told(event: str, duration_secs: float, **_: Any) -> None:
+    def heard(event: str, duration_secs: float, **_: Any) -> None:
         if "backend_compile" in event:
             compiled.append(event)
 
-    jax.monitoring.register_event_duration_secs_listener(told)
+    jax.monitoring.register_event_duration_secs_listener(heard)
     print(f"{frames} frames of 1/60 s, one core, f32; milliseconds")
     columns = ("start s", "p50", "p99", "most", "late %", "8 again", "behind", "compiled")
     print(f"{'scene':>12}", *(f"{x:>8}" for x in columns))
     quiet = True
     for name in scenes:
         begin = perf_counter()
-        make, told_too, play = SCENES[name]
-        world = Live(make(), dtype="float32", **told_too)
+        make, keywords, play = SCENES[name]
+        world = Live(make(), dtype="float32", **keywords)
         start, before = perf_counter() - begin, len(compiled)
         times, saves, behind = np.empty(frames), [], 0.0
         for k in range(frames):

@@ -225,14 +225,14 @@ class MujocoWorld:
         def run() -> np.ndarray:
             state: Any = first
             for begin in range(0, steps, PIECE):
-                told, piece = {}, min(steps - begin, PIECE)
+                commands, piece = {}, min(steps - begin, PIECE)
                 if self.torques is not None:
                     spec = int(self.mujoco.mjtState.mjSTATE_QFRC_APPLIED)
                     rows = np.broadcast_to(
                         self.torques[begin : begin + piece], (len(first), piece, self.torques.shape[1])
                     )
-                    told = {"control": rows, "control_spec": spec}
-                state = pool.rollout(self.model, data, state, nstep=piece, **told)[0][:, -1]
+                    commands = {"control": rows, "control_spec": spec}
+                state = pool.rollout(self.model, data, state, nstep=piece, **commands)[0][:, -1]
             return state
 
         return run

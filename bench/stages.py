@@ -41,7 +41,7 @@ PATIENCE = 4000  # ticks to get there
 FRAMES, EVENTS = 60, 64  # of the record that is written
 
 
-def _untold(*_: Any) -> Drive:
+def _no_drive(*_: Any) -> Drive:
     """What acts on the scene from outside: nothing."""
     return Drive()
 
@@ -81,7 +81,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
     ) -> Any:
         after = State(propose.state.q, respond.v, decide[2])
         near, bounds = detect
-        return prepared(rules, model, after, near, bounds, determine, rows, _untold(), max_dt)
+        return prepared(rules, model, after, near, bounds, determine, rows, _no_drive(), max_dt)
 
     def choose(lane: Any, decide: Any, prepare: Any) -> Any:
         verdict, clock, _ = decide
@@ -120,7 +120,7 @@ def _scene(name: str, case: Case, lanes: int, label: str, rounds: int) -> bool:
     model = rules.paced(model, max_dt)
     frames = Frames.of([FRAME] * (1 + round(case.duration / FRAME)), dtype)
     whole = functools.partial(_tick, rules)
-    lane = first_lane(rules, model, state, frames, _untold)
+    lane = first_lane(rules, model, state, frames, _no_drive)
     ticked, seconds = compile_seconds(whole, model, lane, frames, max_dt)
     turns = 0
     while float(jnp.mean(lane.ready.state.t)) < case.middle and turns < PATIENCE:
@@ -163,7 +163,7 @@ def _rules(case: Case, model: Model) -> Rules:
 
 
 def _tick(rules: Rules, model: Model, lane: Lane, frames: Any, max_dt: Any) -> Lane:
-    return tick(rules, model, lane, frames, max_dt, _untold).lane
+    return tick(rules, model, lane, frames, max_dt, _no_drive).lane
 
 
 def _each(run: Any, given: list[tuple[Any, ...]]) -> list[Any]:

@@ -169,6 +169,6 @@ class _Peers:
         q, v = self.worlds[name].trajectory(self.counts[name])
         run, every = measured(q[None], v[None]), max(1, round(self.case.frame / self.case.steps[name]))
         run = replace(run, kinetic=run.kinetic[:, ::every], potential=run.potential[:, ::every])
-        told = ", ".join(f"{QUALITIES[key][0]} {QUALITIES[key][1](run):.1e}" for key in self.case.quality)
+        shown = ", ".join(f"{QUALITIES[key][0]} {QUALITIES[key][1](run):.1e}" for key in self.case.quality)
         integrator = f", {self.case.integrator}" if name == "MuJoCo" else ""
-        return f"{name:>9}: steps of 1/{1 / self.case.steps[name]:g} s{integrator}: {told}"
+        return f"{name:>9}: steps of 1/{1 / self.case.steps[name]:g} s{integrator}: {shown}"

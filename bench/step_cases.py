@@ -91,12 +91,12 @@ class Case:
         """Of `carom.rollout`: as the scene is usually played, frames apart; nothing is logged, as by the peers."""
         known = not callable(self.scene) and Path(self.scene).suffix == ""
         usual = library_entry(str(self.scene)).play.keywords if known else {}
-        told: dict[str, Any] = {"time_control": self.time_control} if self.time_control else {}
+        more: dict[str, Any] = {"time_control": self.time_control} if self.time_control else {}
         if self.driven:
-            told["control"] = jnp.asarray(self.torques())
+            more["control"] = jnp.asarray(self.torques())
         if self.window:
-            told["window"] = self.window
-        return {**usual, **told, "duration": self.duration, "frame_dt": self.frame, "max_dt": self.max_dt,
+            more["window"] = self.window
+        return {**usual, **more, "duration": self.duration, "frame_dt": self.frame, "max_dt": self.max_dt,
                 "scheme": self.scheme, "max_events": 0}  # fmt: skip
 
     def torques(self) -> Numbers:

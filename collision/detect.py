@@ -153,8 +153,8 @@ def _looked(
     met = _surface(shapes, [part for part, _ in both], margin)
     bounds = [_Part(part.pair, part.rows[:1]) for part, _ in both] + [part for _, part in both if part is not None]
     least = _surface(shapes, bounds, None)
-    told = {"code": code, "needed": jnp.broadcast_to(needed, code.shape)}
-    return met._replace(**told), least._replace(**told)
+    status = {"code": code, "needed": jnp.broadcast_to(needed, code.shape)}
+    return met._replace(**status), least._replace(**status)
 
 
 def _finite(shapes: Shapes) -> Array:

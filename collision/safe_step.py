@@ -93,7 +93,7 @@ def safe_step(
     allowance: [m], a number or (...), added to every gap. A negative sum counts as 0: touching pairs that come
     nearer have 0, those that part the time until they may be as near again. 0 also where nothing is known: a state
     that is not finite, a massless link's unbounded speed.
-    control: (..., nv) what the motors are told meanwhile; None: their targets.  forces: (..., nv) that act meanwhile,
+    control: (..., nv) the command to the motors meanwhile; None: their targets.  forces: (..., nv) that act meanwhile,
     at most: of any sign [N m, N].
     """
     extra = jnp.asarray(allowance, near.gap.dtype)[..., None]

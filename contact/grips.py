@@ -57,7 +57,7 @@ class Grips(NamedTuple):
 
 def grips_of(
     model: Model,
-    told: Array | None,
+    target: Array | None,
     q: Array,
     v: Array,
     dv: Array,
@@ -68,14 +68,14 @@ def grips_of(
 ) -> Grips:
     """At q, v (*batch, nv), for a step of length h (*batch) [s].
 
-    told: (*batch, nv) what motors are told; None: their targets.
+    target: (*batch, nv) target velocities of the motors; None: their targets.
     dv: (*batch, nv) accelerations without contacts and grips.
     inverse: `inverse_at` the middle of the step.
     rests: (*batch) whether contacts rest: their impulses leave rates that are off by the square of the step.
     implicit: (*batch) whether the solver is asked for those that move, too: no event will say where they stop.
     """
     dofs, digits = dofs_of(model.topology), v.dtype.itemsize
-    force, wish = _bounds(model, told, h.shape)
+    force, wish = _bounds(model, target, h.shape)
     rows = joint_rows(model, inverse, dofs, -wish)
     rate, acts = _along(v, dofs) - wish, force > 0
     rounding = ROUNDING * float(jnp.finfo(v.dtype).eps) * STEP * jnp.abs(_along(dv, dofs))
@@ -90,14 +90,14 @@ def grips_of(
     return Grips(rows, first, most, push, force * jnp.maximum(h, STEP), asked, slow, slack, stops)
 
 
-def _bounds(model: Model, told: Array | None, batch: tuple[int, ...]) -> tuple[Array, Array]:
+def _bounds(model: Model, target: Array | None, batch: tuple[int, ...]) -> tuple[Array, Array]:
     """Efforts at most [N m, N] and wishes [rad/s, m/s], (G, *batch)."""
     losing, rigid = model.topology.gripped
     wide = lambda x: jnp.broadcast_to(x, (*batch, x.shape[-1]))  # noqa: E731
     of = lambda x, dofs: _along(wide(x), dofs)  # noqa: E731
-    friction, told = of(model.loss, losing), model.motor_target if told is None else told
+    friction, target = of(model.loss, losing), model.motor_target if target is None else target
     effort = of(jnp.where(jnp.isinf(model.motor_kd), model.motor_effort, 0), rigid)
-    return jnp.concatenate([friction, effort]), jnp.concatenate([jnp.zeros_like(friction), of(told, rigid)])
+    return jnp.concatenate([friction, effort]), jnp.concatenate([jnp.zeros_like(friction), of(target, rigid)])
 
 
 def dofs_of(topology: Topology) -> tuple[int, ...]:
@@ -152,10 +152,10 @@ def held(model: Model, grips: Grips, holds: Array, v: Array) -> tuple[Array, Arr
     return _of_dofs(model.topology, holds), jnp.stack(rates, -1)
 
 
-def at_wish(model: Model, told: Array | None, v: Array) -> Array:
+def at_wish(model: Model, target: Array | None, v: Array) -> Array:
     """Which degrees of freedom (*batch, nv) a grip has stopped."""
     dofs = dofs_of(model.topology)
-    return _of_dofs(model.topology, _along(v, dofs) == _bounds(model, told, v.shape[:-1])[1])
+    return _of_dofs(model.topology, _along(v, dofs) == _bounds(model, target, v.shape[:-1])[1])
 
 
 def locked(model: Model, dofs: Array) -> Model:

@@ -21,7 +21,7 @@ from ..engine.packed import Packed, lanes_of, packed, traced, unpacked
 from ..engine.state import State
 from .batch import some_lanes
 from .clock import Frames, number
-from .control import Control, Orders, held, told_by
+from .control import Control, Orders, controller_of, held
 from .free import flown, run_free
 from .lane_map import over_lanes
 from .motion.forces import Drive
@@ -118,16 +118,16 @@ def _advanced(
         return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs, report
 
     def native(model: Packed | Model, state: State, rows: Any, record: Record) -> Advanced:
-        told = jax.tree.map(Open, rows)
-        return ended(run_lane((rules, functions), model, state, told, opened(record), frames, *bounds))
+        inputs = jax.tree.map(Open, rows)
+        return ended(run_lane((rules, functions), model, state, inputs, opened(record), frames, *bounds))
 
     record = Record.new(state, 1, 0, width(rules.report, topology))
     if lane_programs():
         return over_lanes(native, model, state, rows, record)
     longest, most, *windows = bounds
     window = windows[0] if windows else None
-    told = told_by(rows, functions)
-    return ended(run(rules, unpacked(model), state, frames, longest, told, record, most, window=window))
+    controller = controller_of(rows, functions)
+    return ended(run(rules, unpacked(model), state, frames, longest, controller, record, most, window=window))
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -137,6 +137,6 @@ def _flown(static: Any, model: Packed | Model, state: State, frames: Frames, row
     if functions == Drive() and lane_programs():
         after, _ = flown((scheme, 1, substeps, alone), model, state, frames, rows)
     else:
-        after, _ = run_free(scheme, unpacked(model), state, frames, 1, told_by(rows, functions), substeps)
+        after, _ = run_free(scheme, unpacked(model), state, frames, 1, controller_of(rows, functions), substeps)
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
     return after, jnp.where(finite, results.OK, results.NOT_FINITE)

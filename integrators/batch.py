@@ -127,9 +127,9 @@ def some_lanes(numbers: Any, lanes: Any) -> Any:
 
 def _axes(model: Any, state: State, frames: Any, rows: Any, *bounds: Array) -> tuple[int, ...]:
     """For each leaf of the numbers, the axis its lanes are along; -1 for none."""
-    own, first, told = lane_axes(model, state, rows)
+    own, first, drive = lane_axes(model, state, rows)
     shared = jax.tree.map(lambda _: -1, (frames, bounds))
-    return tuple(jax.tree.leaves((own, first, shared[0], told, shared[1])))
+    return tuple(jax.tree.leaves((own, first, shared[0], drive, shared[1])))
 
 
 def _chosen(numbers: Any, axes: tuple[int, ...], lanes: Any) -> Any:

@@ -13,7 +13,7 @@ from jax import Array
 from ..engine.model import Model
 from ..engine.state import State
 from .motion.forces import Drive
-from .prepare import Told
+from .prepare import Controller
 
 Control = Callable[[Model, State, Array], Array]
 
@@ -85,10 +85,10 @@ def held(name: str, given: Any, nv: int, state: State) -> Any:
     return jnp.broadcast_to(rows, wide)[None]
 
 
-def told_by(rows: Drive, functions: Drive) -> Told:
+def controller_of(rows: Drive, functions: Drive) -> Controller:
     """(model, state, number of the next frame () or (*batch)) -> what acts until the next state."""
 
-    def told(model: Model, state: State, frame: Array) -> Drive:
+    def controller(model: Model, state: State, frame: Array) -> Drive:
         def one(rows: Array | None, function: Control | None) -> Array | None:
             batch, nv = state.t.shape, model.topology.nv
             if function is not None:
@@ -106,4 +106,4 @@ def told_by(rows: Drive, functions: Drive) -> Told:
 
         return Drive(*(one(x, f) for x, f in zip(rows, functions, strict=True)))
 
-    return told
+    return controller

@@ -61,28 +61,28 @@ def together(topology: Topology) -> IslandClocks:
 
 
 def parted(
-    model: Model, lane: Lane, h: Array, after: State, told: Drive, bounds: Proximities, seen: Array | None, left: Array
+    model: Model, lane: Lane, h: Array, after: State, drive: Drive, bounds: Proximities, seen: Array | None, left: Array
 ) -> Clocks:
     """Who goes by which clock after steps h (T,) that led to the state `after`: as before, until all clocks have met.
 
-    told, bounds, seen: as for `cut`.  left: (T,) until they meet again [s]."""
+    drive, bounds, seen: as for `cut`.  left: (T,) until they meet again [s]."""
     if not lane.clocks.each():
         return lane.clocks
     near, met = sight(after.q) * model.gap_band, lane.fresh | (h == lane.clock.left).all()
-    again = lambda: cut(model, after, told, bounds, seen, near, left.max())  # noqa: E731
+    again = lambda: cut(model, after, drive, bounds, seen, near, left.max())  # noqa: E731
     return jax.lax.cond(met, again, lambda: lane.clocks)
 
 
 def cut(
-    model: Model, state: State, told: Drive, bounds: Proximities, seen: Array | None, near: Array, time: Array
+    model: Model, state: State, drive: Drive, bounds: Proximities, seen: Array | None, near: Array, time: Array
 ) -> IslandClocks:
     """Which trees go by which clock for a time () [s], all of them being at `state` now.
 
     bounds: how far apart each pair is at least.  seen: (ns,) [m] how far each shape may go and meet nothing that has no
     row; None: all have.  near: () how near is in sight [m].
     """
-    model, state, told, bounds, seen = stop_gradient((model, state, told, bounds, seen))
-    topology, body = model.topology, _Bodies.of(model, state, told)
+    model, state, drive, bounds, seen = stop_gradient((model, state, drive, bounds, seen))
+    topology, body = model.topology, _Bodies.of(model, state, drive)
     tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]
     swing, full = _sizes(model)
     active, pair = bounds.active, jnp.maximum(bounds.pair, 0)
@@ -143,7 +143,7 @@ class _Bodies(NamedTuple):
     driven: Array
 
     @staticmethod
-    def of(model: Model, state: State, told: Drive) -> _Bodies:
+    def of(model: Model, state: State, drive: Drive) -> _Bodies:
         trees = trees_of(model.topology)
         link = np.argsort(trees.of_link[:-1], kind="stable")[: trees.n]  # of each tree
         dofs = trees.dofs
@@ -151,10 +151,10 @@ class _Bodies(NamedTuple):
         light = 1 / jnp.sqrt(mass)
         slender = root(inverse.xx + inverse.yy + inverse.zz)  # no less than 1/sqrt(I)
         r = norm(Vec3.of(model.gravity)) * jnp.sqrt(mass)
-        if told.forces is not None:
-            N, F = (norm(Vec3.of(told.forces[dofs[:, k : k + 3]])) for k in (0, 3))
+        if drive.forces is not None:
+            N, F = (norm(Vec3.of(drive.forces[dofs[:, k : k + 3]])) for k in (0, 3))
             r = r + F * light + (N + norm(Vec3.of(model.com[link])) * F) * slender
-        acts = model.motor_gain * (model.motor_target if told.motors is None else told.motors) != 0
+        acts = model.motor_gain * (model.motor_target if drive.motors is None else drive.motors) != 0
         for name in TURNING:
             acts = acts | (getattr(model, name) != 0)
         s = root(2 * kinetic_of_trees(model, state.q, state.v)[:-1])

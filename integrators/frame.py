@@ -87,8 +87,8 @@ def frame(
     """
     (rules, most_impacts, sleeps), (dt, max_dt, max_ticks, *windows) = static, bounds
     model, interval = rules.paced(model, max_dt), Frames(dt, dt, jnp.int32(1))
-    told = lambda *_: drive  # noqa: E731
-    start = first_lane(rules, model, state, interval, told, windows[0] if windows else None, island)
+    controller = lambda *_: drive  # noqa: E731
+    start = first_lane(rules, model, state, interval, controller, windows[0] if windows else None, island)
     most = sum((2 * dt / window for window in windows), start=0.0) + max_ticks * (1 + len(windows))
     nothing = _touching(start.ready.contacts, in_envelope(model, start.ready.contacts))
     kept = len(nothing.pair) * max(2, min(STEPS, ROWS // len(nothing.pair)))
@@ -103,7 +103,7 @@ def frame(
         turns, rows, before, lane, record, carried, slept = carry
         if windows:
             lane = lane.in_windows(turns >= max_ticks)
-        ticked = tick(rules, model, lane, interval, max_dt, told)
+        ticked = tick(rules, model, lane, interval, max_dt, controller)
         accepted = ticked.lane.counts.rollbacks == lane.counts.rollbacks
         rested = _touching(lane.ready.contacts, ticked.tried.resting, ticked.tried.impulse)
         carried, rows = _appended(carried, rows, rested, accepted & ~lane.fresh)

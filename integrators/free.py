@@ -18,14 +18,14 @@ from ..engine.native.primitive import native
 from ..engine.packed import Packed, unpacked
 from ..engine.state import State
 from .clock import Frames
-from .control import told_by
+from .control import controller_of
 from .motion.forces import Drive
-from .prepare import Told
+from .prepare import Controller
 from .schemes import scheme_named
 
 
 def run_free(
-    scheme: str, model: Model, state: State, frames: Frames, count: int, told: Told, substeps: int
+    scheme: str, model: Model, state: State, frames: Frames, count: int, controller: Controller, substeps: int
 ) -> tuple[State, tuple[Array, Array, Array]]:
     """The last state, and t (*batch, F), q (*batch, F, nq), v (*batch, F, nv) of all frames.
 
@@ -33,7 +33,7 @@ def run_free(
     """
 
     def frame(state: State, inputs: Any) -> tuple[State, State]:
-        state = _next(scheme, model, state, frames, inputs - 1, told, substeps)
+        state = _next(scheme, model, state, frames, inputs - 1, controller, substeps)
         return state, state
 
     final, later = jax.lax.scan(frame, state, jnp.arange(1, count + 1))
@@ -42,13 +42,15 @@ def run_free(
     return final, tuple(jnp.moveaxis(x, 0, lanes) for x in (recorded.t, recorded.q, recorded.v))  # type: ignore[return-value]
 
 
-def _next(scheme: str, model: Model, state: State, frames: Frames, k: Any, told: Told, substeps: Any) -> State:
+def _next(
+    scheme: str, model: Model, state: State, frames: Frames, k: Any, controller: Controller, substeps: Any
+) -> State:
     """The state at the frame after the k-th."""
     move, dt = scheme_named(scheme), frames.interval(k)
     h = dt / substeps
 
     def substep(_: Any, state: State) -> State:
-        drive = told(model, state, k + 1)
+        drive = controller(model, state, k + 1)
         return move(model, state, h, drive.motors, drive.impulses(h))
 
     moved = jax.lax.fori_loop(0, substeps, substep, state)
@@ -61,10 +63,10 @@ def _block(
 ) -> tuple[State, OpenRecord]:
     """The lanes of a block (W,), whatever the number of frames and steps.
 
-    rows: what is told from frame to frame, in `Open`.  log: (F, W, nq + nv + 1).
+    rows: the drive from frame to frame, in `Open`.  log: (F, W, nq + nv + 1).
     """
     model: Model = unpacked(given)
-    told = told_by(jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open)), Drive())
+    controller = controller_of(jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open)), Drive())
 
     def write(log: Array, k: Array, state: State) -> Array:
         row = jnp.concatenate([state.q, state.v, state.t[:, None]], -1)
@@ -72,7 +74,7 @@ def _block(
 
     def turn(carry: tuple[Array, State, Array]) -> tuple[Array, State, Array]:
         k, state, log = carry
-        state = _next(scheme, model, state, frames, k, told, substeps)
+        state = _next(scheme, model, state, frames, k, controller, substeps)
         return k + 1, state, write(log, k + 1, state)
 
     start = jnp.int32(0), state, write(log.array, jnp.int32(0), state)
@@ -107,10 +109,10 @@ def fly(
     log = jnp.zeros((blocks, count + 1, wide, width), state.q.dtype)
 
     def one(own: Any, state: State, varied: Drive, log: Array) -> tuple[State, Array]:
-        told = Drive(*(Open(a if b is None else b) if (a is not None or b is not None) else None
+        inputs = Drive(*(Open(a if b is None else b) if (a is not None or b is not None) else None
                        for a, b in zip(shared, varied, strict=True)))  # fmt: skip
         block = model if isinstance(model, Packed) else replace(model, **own)
-        final, kept = _block(scheme, block, state, told, OpenRecord(log), frames, jnp.int32(substeps))
+        final, kept = _block(scheme, block, state, inputs, OpenRecord(log), frames, jnp.int32(substeps))
         return final, kept.array
 
     final, log = jax.vmap(one)(own, states, varied, log)
@@ -133,7 +135,7 @@ def _lane(
     log: (W, F, nq + nv + 1).
     """
     scheme, count, substeps = static
-    told = told_by(jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), rows), Drive())
+    controller = controller_of(jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), rows), Drive())
 
     def write(log: Array, k: Array, state: State) -> Array:
         row = jnp.concatenate([state.q, state.v, state.t[:, None]], -1)
@@ -141,7 +143,7 @@ def _lane(
 
     def turn(k: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
         state, log = carry
-        state = _next(scheme, model, state, frames, k, told, substeps)
+        state = _next(scheme, model, state, frames, k, controller, substeps)
         return state, write(log, k + 1, state)
 
     return jax.lax.fori_loop(jnp.int32(0), jnp.int32(count), turn, (state, write(log, jnp.int32(0), state)))
@@ -170,6 +172,6 @@ def _(static: tuple[str, int, int, bool], primals: Any, tangents: Any) -> Any:
     scheme, count, substeps, _ = static
 
     def run(model: Packed | Model, state: State, frames: Frames, rows: Drive) -> Any:
-        return run_free(scheme, unpacked(model), state, frames, count, told_by(rows, Drive()), substeps)
+        return run_free(scheme, unpacked(model), state, frames, count, controller_of(rows, Drive()), substeps)
 
     return jax.jvp(run, primals, tangents)

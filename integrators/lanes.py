@@ -30,7 +30,7 @@ class Ready(NamedTuple):
     """An accepted state with all that is known of it.
 
     contacts, rows: of the state.  u: (C, *batch) how its contacts move, in their frames [m/s].  course: where they go.
-    told: what acts from outside until the next state.
+    drive: what acts from outside until the next state.
     dv: (*batch, nv) accelerations without contacts.
     longest: of each clock, (*batch) or (T,), the step that passes through nothing unseen [s].  touch: the same, when
     something is expected to touch [s].
@@ -42,7 +42,7 @@ class Ready(NamedTuple):
     rows: Rows
     u: Vec3
     course: Course
-    told: Drive
+    drive: Drive
     dv: Array
     longest: Array
     touch: Array
@@ -183,7 +183,7 @@ class Lane(NamedTuple):
     """code: (*batch) the first result code that is not OK.  done: (*batch) whether nothing is left to do.
     fresh: (*batch) whether nothing but its state is known yet.
     late: (T, *batch) zeros; their derivative is by how much each tree's time is behind the clock's [s].
-    asleep: (*batch) whether the last tick led to where it began, so that all others do until orders change.
+    asleep: (*batch) whether the last tick led to where it began, so that all others do until the drive changes.
     island: (T, *batch) which trees sleep, see `islands_asleep.py`; None where none ever do.
     clocks: which trees go by which clock.
     tried: the last proposal; None where it is of no further use."""
@@ -219,7 +219,7 @@ def select(yes: Array, new: Lane, old: Lane) -> Lane:
 
     def ready() -> Any:
         for name, a, b in zip(Ready._fields, new.ready, old.ready, strict=True):
-            yield jax.tree.map(first if name in ("state", "told", "dv", "rooms") else last, a, b)
+            yield jax.tree.map(first if name in ("state", "drive", "dv", "rooms") else last, a, b)
 
     rest = jax.tree.map(last, new._replace(ready=None), old._replace(ready=None))  # type: ignore[arg-type]
     return rest._replace(ready=Ready(*ready()))

@@ -36,7 +36,7 @@ from .schemes import bend
 # short a time counts as flat; with longer ones, what tumbles on its rim at 100 rad/s had no course, and no steps
 BRIEF = 1 / 2**14
 
-Told = Callable[[Model, State, Array], Drive]  # of (model, state, number of the next frame)
+Controller = Callable[[Model, State, Array], Drive]  # of (model, state, number of the next frame)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -48,7 +48,7 @@ def prepared(
     bounds: Proximities,
     contacts: Contacts,
     rows: Rows,
-    told: Drive,
+    drive: Drive,
     max_dt: Array,
     tried: Proposal | None = None,
     before: State | None = None,
@@ -62,13 +62,13 @@ def prepared(
     reach: (ns, *batch) [m] how far each shape may go and meet nothing that has no row; None: all have.
     clocks: who goes by which clock from here on."""
     trees = trees_of(model.topology)
-    dv = acceleration(model, state, 1.0, told.motors, told.impulses(1.0))
+    dv = acceleration(model, state, 1.0, drive.motors, drive.impulses(1.0))
     if island is not None:
         dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
     expected, goes_on = dv, None
     if tried is not None and before is not None:
         expected, goes_on = _expected(dv, tried, clocks, model.topology)
-    known = stop_gradient((model, state, near, bounds, told, expected))  # a choice has no derivative
+    known = stop_gradient((model, state, near, bounds, drive, expected))  # a choice has no derivative
     longest, touch, room = _how_far(rules, *known, max_dt, island, reach, clocks)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt * BRIEF)
     u = relative(rows, to_blocks(trees, state.v))
@@ -79,7 +79,7 @@ def prepared(
         touch = jnp.where(goes_on, jnp.minimum(touch, clocks.least(rows.tree, slides, jnp.inf)), touch)
         returns = stop_gradient(return_time(model, contacts, u.z, rate.z * bend(rules.scheme) + course.b.z))
         touch = jnp.minimum(touch, clocks.least(rows.tree, returns, jnp.inf))
-    return Ready(state, contacts, rows, u, course, told, dv, longest, touch, room)
+    return Ready(state, contacts, rows, u, course, drive, dv, longest, touch, room)
 
 
 def unprepared(
@@ -89,7 +89,7 @@ def unprepared(
     bounds: Proximities,
     contacts: Contacts,
     rows: Rows,
-    told: Drive,
+    drive: Drive,
     reach: Array | None,
     left: Array,
 ) -> Ready:
@@ -97,7 +97,7 @@ def unprepared(
     still, never = jax.tree.map(jnp.zeros_like, contacts.point), jnp.zeros_like(left)
     room = None if rules.time_control == "fixed" else _rooms(model, state.q, bounds, reach)
     none = jnp.zeros_like(state.v)
-    return Ready(state, contacts, rows, still, Course(still, still, still), told, none, never, never, room)
+    return Ready(state, contacts, rows, still, Course(still, still, still), drive, none, never, never, room)
 
 
 def _expected(dv: Array, tried: Proposal, clocks: Clocks, topology: Topology) -> tuple[Array, Array]:
@@ -114,7 +114,7 @@ def _how_far(
     state: State,
     near: Proximities,
     bounds: Proximities,
-    told: Drive,
+    drive: Drive,
     dv: Array,
     max_dt: Array,
     island: Array | None,
@@ -133,17 +133,19 @@ def _how_far(
     checked, room = checked_pairs(model.topology), _rooms(model, state.q, bounds, reach)
     if not checked.all():
         free = bounds._replace(active=bounds.active & ~jnp.asarray(checked)[jnp.maximum(bounds.pair, 0)])
-        drive = {"control": told.motors, "forces": told.forces}
-        longest = longest_step(model, state, free, **drive, still=still, within=soon, clock=of_shape)
+        acting = {"control": drive.motors, "forces": drive.forces}
+        longest = longest_step(model, state, free, **acting, still=still, within=soon, clock=of_shape)
     alone = tuple(k for k in free_shapes(model.topology) if k in sifted(rules, model))
     if reach is not None and alone:
-        drive = {"control": told.motors, "forces": told.forces}
-        unseen = unseen_step(model, state, jnp.moveaxis(reach, 0, -1), **drive, only=alone, still=still, clock=of_shape)
+        acting = {"control": drive.motors, "forces": drive.forces}
+        unseen = unseen_step(
+            model, state, jnp.moveaxis(reach, 0, -1), **acting, only=alone, still=still, clock=of_shape
+        )
         longest = jnp.minimum(longest, unseen)
     if has_joints(model.topology):
         longest = jnp.minimum(longest, resolved_step(model, state.q))
     if any(model.topology.gripped):  # what a joint holds is not about to move
-        dv = jnp.where(at_wish(model, told.motors, state.v), 0, dv)
+        dv = jnp.where(at_wish(model, drive.motors, state.v), 0, dv)
     touch = touch_time(model, state.q, state.v, dv * bend(rules.scheme), near, rules.limits, soon, of_shape)
     return clocks.shared(longest), clocks.shared(touch), room
 

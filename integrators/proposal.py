@@ -125,12 +125,12 @@ def _tried(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | Non
     carried = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * of_dofs, each, midway, grips, window)
     if window is not None:
         resting = jnp.where(window, contacts.active & (carried.impulse.z > 0), resting)
-    spread, start = ready.told.impulses(of_dofs, carried.spread), carried.v
+    spread, start = ready.drive.impulses(of_dofs, carried.spread), carried.v
     as_held, stuck, stops = model, None, None
     if grips is not None and carried.grip is not None:
         stuck, start = held(model, grips, holding(model, grips, carried.grip), start)
         as_held = locked(model, stuck)
-    begin, drive = State(state.q, start, state.t), (ready.told.motors, spread)
+    begin, drive = State(state.q, start, state.t), (ready.drive.motors, spread)
     if clocks.each():
         after = exact(as_held, begin, clocks.latest(h), *drive, each=h)
     else:
@@ -192,9 +192,9 @@ def _midway(
         inverse, rests = inverse_at(model, q), phases(model, contacts, u_n).resting.any(0)
         implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
         implicit = implicit | stopped(model, contacts, u_n).any(0)  # which changes how joints move
-        grips = grips_of(model, ready.told.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
-    told = point if rules.report else None
-    return Midway(rows_of(model, q, moved, inverse), course.b * half, frame, told), grips
+        grips = grips_of(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
+    reported = point if rules.report else None
+    return Midway(rows_of(model, q, moved, inverse), course.b * half, frame, reported), grips
 
 
 def _put_right(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:

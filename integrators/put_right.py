@@ -92,8 +92,8 @@ def corrected(
         # at the end of an edge there is no telling
         small = jnp.abs(bent) <= clocks.of_contacts(rows.tree, clocks.most(rows.tree, jnp.abs(x.off)))
         bent = jnp.where(x.normal & small, bent, 0)
-        told = missed.normal & ~missed.lifts & (jnp.abs(turned) <= missed.most)
-        u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(told, turned, 0))
+        turns_back = missed.normal & ~missed.lifts & (jnp.abs(turned) <= missed.most)
+        u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(turns_back, turned, 0))
         (more, _), (kick, p) = undone(Vec3(none, none, bent), u)
         # M kick = J^T p
         gains = clocks.total(rows.tree, p.dot(u + relative(rows, kick) * 0.5)) > 0

@@ -24,7 +24,7 @@ from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpa
 from ..engine.state import State
 from .batch import at_hand, refuse_explicit_sharding, run_batch, some_lanes
 from .clock import Frames, number
-from .control import Control, Orders, told_by
+from .control import Control, Orders, controller_of
 from .free import flown, run_free
 from .lane_map import one_by_one, over_lanes
 from .motion.forces import Drive
@@ -239,14 +239,14 @@ def _with_contacts(
     record = Record.new(state, slots, room, numbers)
 
     def native(model: Packed | Model, state: State, rows: Drive, record: Record) -> Ran:
-        told, log = jax.tree.map(Open, rows), opened(record)
-        ran = run_lane((rules, functions), model, state, told, log, frames, max_dt, max_ticks, window)
+        inputs, log = jax.tree.map(Open, rows), opened(record)
+        ran = run_lane((rules, functions), model, state, inputs, log, frames, max_dt, max_ticks, window)
         return ran._replace(record=closed(ran.record))
 
     def reversible(model: Model, state: State, rows: Drive) -> Ran:
         record, most = Record.new(state, slots, room, numbers), max_ticks if turns is None else turns
-        told, back = told_by(rows, functions), turns is not None
-        return run(rules, model, state, frames, max_dt, told, record, most, back, window=window)
+        controller, back = controller_of(rows, functions), turns is not None
+        return run(rules, model, state, frames, max_dt, controller, record, most, back, window=window)
 
     if turns is None and lane_programs():
         ran = over_lanes(native, model, state, rows, record)
@@ -273,8 +273,8 @@ def _without_contacts(
     if functions == Drive() and lane_programs():
         final, (t, q, v) = flown((rules.scheme, slots - 1, substeps, alone), model, state, frames, rows)
     else:
-        told = told_by(rows, functions)
-        final, (t, q, v) = run_free(rules.scheme, unpacked(model), state, frames, slots - 1, told, substeps)
+        controller = controller_of(rows, functions)
+        final, (t, q, v) = run_free(rules.scheme, unpacked(model), state, frames, slots - 1, controller, substeps)
     well = jnp.isfinite(q).all(-1) & jnp.isfinite(v).all(-1)
     code = jnp.where(well.all(-1), results.OK, results.NOT_FINITE).astype(jnp.int32)
     none = jnp.zeros(state.t.shape, jnp.int32)

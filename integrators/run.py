@@ -22,11 +22,11 @@ from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..engine.state import State
 from .clock import Frames
 from .clocks import ONE
-from .control import told_by
+from .control import controller_of
 from .cut import may_be_cut, together
 from .lanes import Counts, Lane
 from .motion.forces import Drive
-from .prepare import Told
+from .prepare import Controller
 from .readouts.report import readings
 from .recording import Record
 from .rules import Rules
@@ -54,7 +54,7 @@ def run(
     state: State,
     frames: Frames,
     max_dt: Array,
-    told: Told,
+    controller: Controller,
     record: Record,
     max_ticks: Array | int,
     reverse: bool = False,
@@ -71,7 +71,7 @@ def run(
     """
     model = rules.paced(model, max_dt)
     clocks = together(model.topology) if cuts else ONE
-    first = first_lane(rules, model, state, frames, told, window, clocks=clocks, max_dt=max_dt)
+    first = first_lane(rules, model, state, frames, controller, window, clocks=clocks, max_dt=max_dt)
     record = record.with_frame(jnp.zeros(state.t.shape, jnp.int32), state)
 
     def busy(carry: tuple[Array, Lane, Record]) -> Array:
@@ -81,7 +81,7 @@ def run(
     def one(_: Any, carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
         turns, lane, record = carry
         number = lane.clock.frame
-        ticked = tick(rules, model, lane, frames, max_dt, told)
+        ticked = tick(rules, model, lane, frames, max_dt, controller)
         after = ticked.lane.ready.state
         record = record.with_frame(number - lane.fresh, after)
         if reverse:
@@ -92,7 +92,7 @@ def run(
         if rules.report:
             more = readings(rules.report, model, lane, ticked)
             record = record.with_readings(number, more, ticked.lane.clock.frame > number, lane.done)
-        after = slept(model, ticked.lane, record, frames, told, max_dt) if sleeps else (ticked.lane, record)
+        after = slept(model, ticked.lane, record, frames, controller, max_dt) if sleeps else (ticked.lane, record)
         return turns + 1, *after
 
     def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
@@ -124,14 +124,14 @@ def run_lane(
 ) -> Ran:
     """`run` of one scene, as a program of its own, whatever the number of frames and the room for events.
 
-    static: rules, and what is told by functions.  rows: what is told from frame to frame.  These and record: as
+    static: rules, and the functions of the drive.  rows: its numbers from frame to frame.  These and record: as
     `opened` makes them, and so is the result's record."""
     rules, functions = static
     record, rows = closed(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
     sleeps = may_sleep(model.topology, functions) and not rules.report
     cuts = may_be_cut(rules, model.topology) and functions == Drive() and window is None and not differentiated()
     ran = run(
-        rules, unpacked(model), state, frames, max_dt, told_by(rows, functions), record, max_ticks, sleeps=sleeps,
+        rules, unpacked(model), state, frames, max_dt, controller_of(rows, functions), record, max_ticks, sleeps=sleeps,
         window=window, cuts=cuts,
     )  # fmt: skip
     return ran._replace(record=opened(ran.record))

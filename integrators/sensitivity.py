@@ -195,7 +195,7 @@ def _shifted(
     state, trees, rows = tried.state, trees_of(model.topology), there.rows
     ready, h = lane.ready, jnp.where(lane.fresh, 1, tried.h)
     moving = model if tried.held is None else locked(model, tried.held)
-    dv = acceleration(moving, state, h, ready.told.motors, tried.spread)
+    dv = acceleration(moving, state, h, ready.drive.motors, tried.spread)
     rates = coordinate_rates(model, state.q, state.v), dv
     u_n = relative(rows, to_blocks(trees, state.v)).z
     now = phases(model, there.contacts, u_n).impact & ~lane.fresh  # a run does not start before it does

@@ -48,7 +48,7 @@ def single_step(
 ) -> Stepped:
     """One step of length h [s] of one scene, or of lanes along one leading axis.
 
-    control: (*batch, nv) what the motors are told; None: their targets.  forces: (*batch, nv) from outside [N m, N].
+    control: (*batch, nv) the command to the motors; None: their targets.  forces: (*batch, nv) from outside [N m, N].
     keywords: see `carom.Options`.
     """
     rules = Rules.of(Options.of(None, keywords).replace(time_control="fixed"), True)

@@ -1,4 +1,4 @@
-"""Sleep: a lane that a tick leaves as it was is left alone, frame after frame, until it is given other orders.
+"""Sleep: a lane that a tick leaves as it was is left alone, frame after frame, until it is driven otherwise.
 
 What comes next follows from the state, from what acts from outside, and from what time control learned. If a tick
 leaves all three the same to the last bit, the next one will, too: the frames to come are known, and cost nothing.
@@ -21,12 +21,12 @@ from ..engine.topology import Topology
 from .clock import Clock, Frames, later
 from .lanes import Lane
 from .motion.forces import Drive
-from .prepare import Told
+from .prepare import Controller
 from .recording import Record
 
 
 def may_sleep(topology: Topology, functions: Drive) -> bool:
-    """Whether nothing that acts may be a function of time.  functions: what is told by functions."""
+    """Whether nothing that acts may be a function of time.  functions: the drive's functions."""
     return functions == Drive() and not any(follows(loop.kind) for loop in topology.loops)
 
 
@@ -35,8 +35,8 @@ def unchanged(before: Lane, after: Lane) -> Array:
     """(*batch) whether a tick led to where it began."""
 
     def numbers(lane: Lane) -> Any:
-        state, told = lane.ready.state, lane.ready.told
-        return (state.q, state.v, told), (lane.search, lane.ready.longest, lane.ready.touch)
+        state, drive = lane.ready.state, lane.ready.drive
+        return (state.q, state.v, drive), (lane.search, lane.ready.longest, lane.ready.touch)
 
     wide, rest = jax.tree.map(lambda x, y: x == y, numbers(before), numbers(after))
     each = [x.all(-1) for x in jax.tree.leaves(wide)]
@@ -50,10 +50,12 @@ def _never(primals: Any, tangents: Any) -> Any:
     return jnp.zeros_like(fresh), np.zeros(fresh.shape, jax.dtypes.float0)
 
 
-def slept(model: Model, lane: Lane, record: Record, frames: Frames, told: Told, max_dt: Array) -> tuple[Lane, Record]:
+def slept(
+    model: Model, lane: Lane, record: Record, frames: Frames, controller: Controller, max_dt: Array
+) -> tuple[Lane, Record]:
     """Lanes and their record after all frames that they sleep through."""
     apart = lane.clocks.apart(max_dt)
-    state, orders = lane.ready.state, lane.ready.told
+    state, drive = lane.ready.state, lane.ready.drive
 
     def some(carry: tuple[Clock, Array, Array, Record]) -> Array:
         return carry[2].any()
@@ -61,8 +63,8 @@ def slept(model: Model, lane: Lane, record: Record, frames: Frames, told: Told, 
     def frame(carry: tuple[Clock, Array, Array, Record]) -> tuple[Clock, Array, Array, Record]:
         clock, t, asleep, record = carry
         after, reached = later(clock, clock.left, frames, apart)
-        new = told(model, State(state.q, state.v, reached), after.frame)
-        same = jax.tree.map(lambda x, y: (x == y).all(-1), orders, new)
+        new = controller(model, State(state.q, state.v, reached), after.frame)
+        same = jax.tree.map(lambda x, y: (x == y).all(-1), drive, new)
         asleep = jnp.stack([asleep, *jax.tree.leaves(same)]).all(0)
         clock, t = jax.tree.map(lambda x, y: jnp.where(asleep, x, y), (after, reached), (clock, t))
         record = record.with_frame(clock.frame - asleep, State(state.q, state.v, t))

@@ -37,8 +37,8 @@ def model_hash(model: Model) -> str:
     unused |= set() if model.topology.filtered else {"filtered", "pair_touches"}
     unused |= set() if model.topology.sites else {"sites", "site_position", "site_quaternion"}
     unused |= set() if model.topology.sensors else {"sensors"}
-    told = {f.name: getattr(model.topology, f.name) for f in fields(model.topology) if f.name not in unused}
-    parts = [json.dumps(told, default=_told).encode()]  # Python's own hash() changes with the process
+    static = {f.name: getattr(model.topology, f.name) for f in fields(model.topology) if f.name not in unused}
+    parts = [json.dumps(static, default=_as_json).encode()]  # Python's own hash() changes with the process
     for name, x in sorted(vars(model).items()):
         if name not in {"topology", *unused}:
             x = np.asarray(x)
@@ -46,7 +46,7 @@ def model_hash(model: Model) -> str:
     return _digest(parts)
 
 
-def _told(x: Any) -> Any:
+def _as_json(x: Any) -> Any:
     """What JSON does not know: numbers of numpy's, loops, and functions of time by what they are made of."""
     if isinstance(x, Loop) and not x.switched:
         return {name: value for name, value in vars(x).items() if name != "switched"}

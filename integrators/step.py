@@ -29,7 +29,7 @@ from .clocks import ONE, Clocks
 from .cut import parted
 from .islands_asleep import woken
 from .lanes import Correction, Counts, Lane, Ready, Search, Window, select
-from .prepare import Told, prepared, unprepared
+from .prepare import Controller, prepared, unprepared
 from .proposal import Proposal, kept, proposal
 from .recording import Record
 from .rules import Rules
@@ -59,11 +59,11 @@ class Ticked(NamedTuple):
         return record.with_impacts(self.lane.ready.state.t if self.at is None else self.at, self.contacts, self.impacts)
 
 
-def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, told: Told) -> Ticked:
+def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, controller: Controller) -> Ticked:
     """One proposal of every lane, accepted or not.
 
     max_dt: () or (*batch), the longest step [s].
-    told: (model, state, number of the next frame) -> what acts from outside until the next tick.
+    controller: (model, state, number of the next frame) -> what acts from outside until the next tick.
     """
     with jax.named_scope("propose"):
         tried = led = proposal(rules, model, lane, *step_to_try(lane, max_dt))
@@ -89,12 +89,12 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         done = (clock.frame > frames.count) & ~wakes
         with jax.named_scope("prepare"):
             after = State(tried.state.q, struck.v, t)
-            orders = told(model, after, clock.frame)
-            who = parted(model, lane, tried.h, after, orders, bounds, reach, clock.left)
+            drive = controller(model, after, clock.frame)
+            who = parted(model, lane, tried.h, after, drive, bounds, reach, clock.left)
             found, led_by = (near, bounds, contacts, rows), (tried, lane.ready.state)
             stays = island if apart is None else still
-            goes_on = lambda: prepared(rules, model, after, *found, orders, max_dt, *led_by, stays, reach, who)  # noqa: E731
-            ends = lambda: unprepared(rules, model, after, *found[1:], orders, reach, clock.left)  # noqa: E731
+            goes_on = lambda: prepared(rules, model, after, *found, drive, max_dt, *led_by, stays, reach, who)  # noqa: E731
+            ends = lambda: unprepared(rules, model, after, *found[1:], drive, reach, clock.left)  # noqa: E731
             ready = goes_on() if done.ndim else jax.lax.cond(done, ends, goes_on)
         code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
         awake = jnp.zeros_like(lane.fresh)
@@ -129,7 +129,7 @@ def first_lane(
     model: Model,
     state: State,
     frames: Frames,
-    told: Told,
+    controller: Controller,
     window: Array | None = None,
     island: Array | None = None,
     clocks: Clocks = ONE,
@@ -148,8 +148,8 @@ def first_lane(
     def look() -> Ready:
         look = looks(model, state.q, state.v, state.t, jnp.zeros_like(state.t), apart)
         here = seen(rules, model, state, look, window, island)
-        found, orders = (here.bounds, here.contacts, here.rows), told(model, state, no)
-        return unprepared(rules, model, state, *found, orders, here.reach, clock.left)
+        found, drive = (here.bounds, here.contacts, here.rows), controller(model, state, no)
+        return unprepared(rules, model, state, *found, drive, here.reach, clock.left)
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)

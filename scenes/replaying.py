@@ -12,7 +12,7 @@ import numpy as np
 from ..integrators.recording import Events
 from .formats.recording import Recording
 from .formats.recording_parts import Part, joined
-from .running import DRIVES, Told, counted, pieces
+from .running import DRIVES, Reporter, counted, pieces
 from .variations import recompiled
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Replay:
         return not self.difference
 
 
-def replay(recording: Recording, progress: Told | None = None) -> Replay:
+def replay(recording: Recording, progress: Reporter | None = None) -> Replay:
     """Compiles the scene of a recording again, runs it from its first frame on in the same pieces, and compares.
 
     Raises ValueError where it cannot be run: control or forces that were a function, planar chains, of which there is

@@ -40,7 +40,7 @@ class Progress:
     events: int
 
 
-Told = Callable[[Progress], None]
+Reporter = Callable[[Progress], None]
 
 
 def record(
@@ -52,7 +52,7 @@ def record(
     variations: Mapping[str, Sequence[Any]] | None = None,
     dtype: Any = None,
     piece: int | None = None,
-    progress: Told | None = None,
+    progress: Reporter | None = None,
     **keywords: Any,
 ) -> Recording:
     """Run a scene and record it.  keywords: of `carom.rollout`; duration is required.
@@ -93,7 +93,7 @@ def record(
 
 
 def _record_chain(
-    spec: ChainSpec, path: Any, lanes: int | None, variations: Any, keywords: dict[str, Any], progress: Told | None
+    spec: ChainSpec, path: Any, lanes: int | None, variations: Any, keywords: dict[str, Any], progress: Reporter | None
 ) -> Recording:
     from .chains.running import record_chain
 
@@ -143,15 +143,15 @@ def _every_frame(name: str, rows: np.ndarray, intervals: int, state: State) -> n
     return np.broadcast_to(rows, (*lanes, intervals, nv))
 
 
-def counted(results: Iterator[Any], duration: float, told: Told | None) -> Iterator[Any]:
+def counted(results: Iterator[Any], duration: float, report: Reporter | None) -> Iterator[Any]:
     """The pieces of a run, with progress told when each is done."""
     events, t = 0, 0.0
     for result in results:
         yield result
-        if told is not None:
+        if report is not None:
             events += int(np.sum(result.stats.impacts))
             t = float(np.nanmax(np.asarray(result.t), initial=t))
-            told(Progress(t, duration, events))
+            report(Progress(t, duration, events))
 
 
 def _times(keywords: Mapping[str, Any]) -> np.ndarray:

@@ -87,8 +87,8 @@ def _told(imported: Imported) -> SceneSpec:
     scene, report = imported
     if report.of("approximated"):
         reader = "import_urdf" if report.source.lower().endswith((".urdf", ".xacro")) else "import_mjcf"
-        told = f"{report.source}: {report.summary}; carom.{reader}(path).report says what was approximated, and how"
-        warnings.warn(told, stacklevel=4)
+        text = f"{report.source}: {report.summary}; carom.{reader}(path).report says what was approximated, and how"
+        warnings.warn(text, stacklevel=4)
     return scene
 
 

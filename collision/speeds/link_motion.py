@@ -100,8 +100,8 @@ def trees(topology: Topology) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def link_motion(model: Model, state: State, control: Array | None = None, forces: Array | None = None) -> LinkMotion:
-    """control: (..., nv) what the motors are told while the bounds are to hold; None: their targets.  forces: (..., nv)
-    from outside, at most [N m, N]."""
+    """control: (..., nv) the command to the motors while the bounds are to hold; None: their targets.
+    forces: (..., nv) from outside, at most [N m, N]."""
     topology = model.topology
     forest = Forest.of(model, q=state.q, v=state.v)
     tree, roots = trees(topology)
@@ -166,17 +166,17 @@ def _joint_energy(model: Model, state: State, control: Array | None) -> tuple[Ar
     """(energy of springs and position motors, largest force of the other motors), each (..., nv) [J], [N m, N]."""
     stretch = displacement(model, state.q)
     springs = jnp.where(model.stiffness == 0, 0.0, model.stiffness * (stretch - model.rest) ** 2) / 2
-    told = model.motor_target if control is None else control
-    told = jnp.where(jnp.isinf(model.motor_gain) & (told == 0), 0.0, model.motor_gain * told)
+    command = model.motor_target if control is None else control
+    command = jnp.where(jnp.isinf(model.motor_gain) & (command == 0), 0.0, model.motor_gain * command)
     kp, effort = model.motor_kp, model.motor_effort
     held = kp > 0
     # clip(kp x, -effort, effort) is the slope of kp s (x - s/2) with s = min(x, effort/kp)
-    away = jnp.abs(stretch - told * inverse(kp, 0.0))
+    away = jnp.abs(stretch - command * inverse(kp, 0.0))
     s = jnp.minimum(away, times(effort, inverse(kp, 0.0)))
     motors = jnp.where(held, kp * s * (away - s / 2), 0.0)
-    force = jnp.minimum(jnp.abs(told), effort)
+    force = jnp.minimum(jnp.abs(command), effort)
     scalar = np.array([j not in _QUATERNIONS for j in model.topology.joints for _ in range(JOINTS[j].nv)], bool)
-    turned = jnp.minimum(jnp.abs(told) + kp * jnp.pi, effort)
+    turned = jnp.minimum(jnp.abs(command) + kp * jnp.pi, effort)
     return springs + jnp.where(scalar, motors, 0.0), jnp.where(held, jnp.where(scalar, 0.0, turned), force)
 
 

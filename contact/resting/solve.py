@@ -163,10 +163,10 @@ def solve(
         met = here._replace(drift=here.drift + doubled)
         asked: Any = met, start, target, contacts.friction, active, slides
         rough = None if ahead is None else ahead.rough
-        told = asked if grips is None else beside(grips, step, asked)
+        system = asked if grips is None else beside(grips, step, asked)
         wish = ASKED * jnp.maximum(jnp.where(active, jnp.abs(target), 0).max(0, initial=0), faint)
         wish = wish if ahead is None else jnp.where(ahead.here, 0, wish)
-        solved = solve_cone(*told, rough=rough, sticks=_padded(sticks & ~slides, told[2]), asked=wish)
+        solved = solve_cone(*system, rough=rough, sticks=_padded(sticks & ~slides, system[2]), asked=wish)
         if grips is not None:
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)

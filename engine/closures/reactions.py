@@ -27,7 +27,8 @@ def loop_wrenches(model: Model, state: State, control: Array | None = None) -> A
     """(..., loops, 6) moment about frame a's origin [N m] and force [N] of each loop on its link a, world axes.
 
     Link b gets the opposite at the same place. A gear or a drive turns, or pushes, link a along its joint.
-    control: (..., nv) what motors are told; None: their targets. Contacts are not felt: they act by impulses, in steps.
+    control: (..., nv) the command to the motors; None: their targets. Contacts are not felt: they act by
+    impulses, in steps.
     Where loops repeat each other their forces are not determined: of all that would do, these are the smallest.
     """
     q, v, topology = state.q, state.v, model.topology

@@ -19,7 +19,7 @@ Step = Array | float
 class Drive(NamedTuple):
     """What acts on a scene from outside, constant for a while; None where nothing does.
 
-    motors: (*batch, nv) what the motors are told; None: their targets.
+    motors: (*batch, nv) the command to the motors; None: their targets.
     forces: (*batch, nv) along the degrees of freedom [N m, N].
     """
 
@@ -44,7 +44,7 @@ def acceleration(
 ) -> Array:
     """dv/dt (..., nv).
 
-    control: (..., nv) what the motors are told, held over the step; None: their targets.
+    control: (..., nv) the command to the motors, held over the step; None: their targets.
     impulses: (..., nv) joint-space impulses of the step [N m s, N s], acting as the constant force impulses/h.
     """
     tau = joint_forces(model, state, control)

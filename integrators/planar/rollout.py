@@ -140,15 +140,15 @@ def _run(
     model: Chain,
     state: ChainState,
     frames: Frames,
-    told: ChainDrive,
+    drive: ChainDrive,
     bounds: Bounds,
     max_ticks: Array,
 ) -> ChainRollout:
     record = new_record(state, slots, max_events)
     if lane_programs():
-        ran = _over_lanes((rules, function), model, state, told, record, frames, bounds, max_ticks)
+        ran = _over_lanes((rules, function), model, state, drive, record, frames, bounds, max_ticks)
     else:
-        ran = run_chain(rules, function, model, state, told, record, frames, bounds, max_ticks)
+        ran = run_chain(rules, function, model, state, drive, record, frames, bounds, max_ticks)
     lane, record = ran
     code = gravest(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
     code = gravest(code, jnp.where(record.missed > 0, EVENTS_FULL, OK)) if max_events else code
@@ -170,7 +170,7 @@ def run_chain(
     function: Any,
     model: Chain,
     state: ChainState,
-    told: ChainDrive,
+    drive: ChainDrive,
     record: Record,
     frames: Frames,
     bounds: Bounds,
@@ -186,8 +186,8 @@ def run_chain(
 
     def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
         ticks, lane, record = carry
-        drive = driven(rows, model, lane, function, told)
-        after, struck = tick(rules, rows, lane, drive, bounds, frames)
+        acting = driven(rows, model, lane, function, drive)
+        after, struck = tick(rules, rows, lane, acting, bounds, frames)
         return ticks + 1, after, recorded(record, rows, lane, after, struck)
 
     _, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), start, begun(record, start)))
@@ -196,33 +196,33 @@ def run_chain(
 
 @functools.partial(native, alike=True)
 def _lanes(
-    static: tuple[ChainRules, Any], model: Chain, state: ChainState, told: ChainDrive, record: Record, *bounds: Any
+    static: tuple[ChainRules, Any], model: Chain, state: ChainState, drive: ChainDrive, record: Record, *bounds: Any
 ) -> tuple[Ended, Record]:
-    """`run_chain` of one chain or of a block of them, as a program of its own; told and record with arrays of any
+    """`run_chain` of one chain or of a block of them, as a program of its own; drive and record with arrays of any
     length, those of a block's record lane after lane."""
-    told, record = (jax.tree.map(_array, x, is_leaf=_is_open) for x in (told, record))
-    ended, record = run_chain(*static, model, state, told, record, *bounds)
+    drive, record = (jax.tree.map(_array, x, is_leaf=_is_open) for x in (drive, record))
+    ended, record = run_chain(*static, model, state, drive, record, *bounds)
     return ended, _opened(record)
 
 
 def _over_lanes(
-    static: Any, model: Chain, state: ChainState, told: ChainDrive, record: Record, *bounds: Any
+    static: Any, model: Chain, state: ChainState, drive: ChainDrive, record: Record, *bounds: Any
 ) -> tuple[Ended, Record]:
     """One chain; or lanes, in blocks of as many as a vector holds, or one by one for a control that is a function: it
     is of one chain."""
 
-    def run(model: Chain, state: ChainState, told: ChainDrive, record: Record) -> tuple[Ended, Record]:
-        ended, record = _lanes(static, model, state, jax.tree.map(Open, told), _opened(record), *bounds)
+    def run(model: Chain, state: ChainState, drive: ChainDrive, record: Record) -> tuple[Ended, Record]:
+        ended, record = _lanes(static, model, state, jax.tree.map(Open, drive), _opened(record), *bounds)
         return ended, jax.tree.map(_array, record, is_leaf=_is_open)
 
     if not state.t.ndim:
-        return run(model, state, told, record)
+        return run(model, state, drive, record)
     count, wide = len(state.t), 1 if static[1] is not None else side_by_side(state.x.dtype)
     blocks = -(-count // wide)
-    leaves, tree = jax.tree.flatten((model, state, told, record))
+    leaves, tree = jax.tree.flatten((model, state, drive, record))
     own = [0 if np.ndim(value) > axes else None for _, value, axes in model.axes()]
     own += [0] * len(jax.tree.leaves(state))
-    own += [1 if x.ndim == 2 + FIELDS[k] else None for k, x in vars(told).items() if x is not None]
+    own += [1 if x.ndim == 2 + FIELDS[k] else None for k, x in vars(drive).items() if x is not None]
     own += [0 if jnp.ndim(x) else None for x in jax.tree.leaves(record)]
 
     def cut(x: Array, axis: int | None) -> Array:
@@ -241,8 +241,8 @@ def _over_lanes(
         if wide == 1:
             leaves = [x if axis is None else jnp.squeeze(x, axis) for x, axis in zip(leaves, own, strict=True)]
             return jax.tree.map(lambda x: x[None], run(*jax.tree.unflatten(tree, leaves)))
-        model, state, told, record = jax.tree.unflatten(tree, leaves)
-        ended, after = run(model, state, told, laid(record))
+        model, state, drive, record = jax.tree.unflatten(tree, leaves)
+        ended, after = run(model, state, drive, laid(record))
         return ended, laid(after, wide)
 
     some = [cut(*x) for x in zip(leaves, own, strict=True)]
@@ -265,13 +265,13 @@ def _array(x: Any) -> Any:
     return x.array if isinstance(x, Open) else x
 
 
-def driven(rows: Rows, model: Chain, lane: Lane, function: Any, told: ChainDrive) -> DriveRows:
+def driven(rows: Rows, model: Chain, lane: Lane, function: Any, drive: ChainDrive) -> DriveRows:
     """What acts until the next state."""
     if function is not None:
         return drive_rows(rows, function(model, state_of(lane.now, lane.t), lane.t))
     picked = {}
     for name, axes in FIELDS.items():
-        x = getattr(told, name)
+        x = getattr(drive, name)
         if x is not None:
             frame = lane.clock.frame
             if not frame.ndim:

@@ -150,10 +150,10 @@ def counted(rows: Rows, lane: Lane, new: Lane, p: Proposal, letting: Letting, ve
         c.rough + rough,
         jnp.where(verdict.accepted, jnp.maximum(stretch, c.stretch), c.stretch),
     )
-    told = gravest(
+    code = gravest(
         lane.code,
         jnp.where(verdict.finite, OK, NOT_FINITE),
         jnp.where(kept > 0, CHAIN_HELD, OK),
         jnp.where(rough, CHAIN_ROUGH, OK),
     )
-    return new._replace(stats=stats, code=told)
+    return new._replace(stats=stats, code=code)

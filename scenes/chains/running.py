@@ -80,11 +80,11 @@ def recording_of_chain(spec: ChainSpec, result: ChainRollout, *, title: str, key
     q, rates = twin_coordinates(x, v)
     q[:, 2:] = np.unwrap(q[:, 2:], axis=0)
     model = compile_scene(twin, x.dtype, overlaps="ignore")[0]
-    told = {name: np.asarray(number) for name, number in result.stats._asdict().items()}
-    stats = {"rollbacks": told["halvings"], "resting": told["impacts"] * 0, "max_penetration": x[0, 0, 0] * 0}
+    counts = {name: np.asarray(number) for name, number in result.stats._asdict().items()}
+    stats = {"rollbacks": counts["halvings"], "resting": counts["impacts"] * 0, "max_penetration": x[0, 0, 0] * 0}
     return Recording(
         twin, title, np.asarray(result.t), q, rates, _events(spec, model, result), np.asarray(result.code),
-        told | stats | {"useful": np.ones_like(stats["max_penetration"])}, keywords, {}, model_hash(model),
+        counts | stats | {"useful": np.ones_like(stats["max_penetration"])}, keywords, {}, model_hash(model),
         provenance(x.dtype) | {"chain": f"planar chain of {n} joints"},
     )  # fmt: skip
 

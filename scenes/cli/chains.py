@@ -55,10 +55,10 @@ def chain_stats(stats: Mapping[str, Any]) -> dict[str, float]:
     return {name: stats[name].item() for name in STATS if name in stats}
 
 
-def print_chain_stats(told: Mapping[str, float]) -> None:
-    if told["releases"]:
+def print_chain_stats(stats: Mapping[str, float]) -> None:
+    if stats["releases"]:
         say(
-            f"{told['releases']} times something let go; kept though forces said otherwise: {told['scrapes']} times at "
-            f"one instant (scraping), {told['rattles']} times in quick succession (rattling)"
+            f"{stats['releases']} times something let go; kept though forces said otherwise: {stats['scrapes']} times "
+            f"at one instant (scraping), {stats['rattles']} times in quick succession (rattling)"
         )
-    say(f"links were off their lengths by at most {told['stretch']:.2g} of them")
+    say(f"links were off their lengths by at most {stats['stretch']:.2g} of them")

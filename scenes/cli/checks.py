@@ -34,7 +34,7 @@ def check(
     names = [name for name, entry in (SCENES | CHAINS).items() if entry.facts] if everything else list(scenes or ())
     entries = {name: library_entry(name) for name in names}
     held = total = 0
-    told: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for name, entry in entries.items():
         if not (entry.facts or as_json):
             say(f"{name} promises nothing", style="bold")
@@ -47,14 +47,14 @@ def check(
             total += len(found)
             if as_json:
                 facts = [_told(outcome) for outcome in found]
-                told.append({"scene": name, "play": way.title, "facts": facts, "failure": failure})
+                results.append({"scene": name, "play": way.title, "facts": facts, "failure": failure})
                 continue
             say(f"{name}{': ' * bool(way.title)}{way.title}", style="bold")
             table("", "fact", "expected", "found", "off by", "allowed", "by", rows=map(_row, found))
             if failure:
                 say(f"{name}: {failure}", style="red")
     if as_json:
-        emit({"held": held, "facts": total, "plays": told})
+        emit({"held": held, "facts": total, "plays": results})
     else:
         say(f"{held} of {total} facts hold in {len(entries)} scenes", style="bold" if held == total else "red")
     if held < total:

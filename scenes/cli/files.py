@@ -78,8 +78,8 @@ def replay(file: RecordingFile, as_json: Json = False) -> None:
     from ..replaying import replay as again
 
     recording = _read(file)
-    with shown(f"replaying {recording.title}", recording.lanes) as told:
-        found = again(recording, told)
+    with shown(f"replaying {recording.title}", recording.lanes) as progress:
+        found = again(recording, progress)
     if as_json:
         emit({"same": found.same, **vars(found)})
     else:
@@ -108,5 +108,5 @@ def _recorded(scene: str, robot: list[str] | None) -> Recording:
 
     precision("")
     found = opened(scene, robot)
-    with shown(found.name, None) as told:
-        return record(found.spec, title=found.name, progress=told, **found.keywords)
+    with shown(found.name, None) as progress:
+        return record(found.spec, title=found.name, progress=progress, **found.keywords)

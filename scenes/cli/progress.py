@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LONG = 0.5  # seconds: of shorter stages nothing is said where lines stay
 
 
-class Told:
+class Shown:
     """Called after each piece, from the first of which on Ctrl-C leaves what there is.
 
     pieces: so far.  first: seconds until the first was done, most of them of compiling;
@@ -52,7 +52,7 @@ class Told:
 
 
 @contextlib.contextmanager
-def shown(name: str, lanes: int | None) -> Iterator[Told]:
+def shown(name: str, lanes: int | None) -> Iterator[Shown]:
     """A bar that goes away at the end."""
     columns = (SpinnerColumn(), BarColumn(bar_width=30), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
@@ -66,4 +66,4 @@ def shown(name: str, lanes: int | None) -> Iterator[Told]:
                 err.print(f"{name}{many}: {stage} took {seconds:.1f} s, the first time only")
 
         with watched(compiling), gently() as interrupts:
-            yield Told(bar, task, interrupts)
+            yield Shown(bar, task, interrupts)

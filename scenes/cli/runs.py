@@ -88,16 +88,16 @@ def run(
     given |= {"impacts": impacts, "time_control": time_control, "window": window}
     keywords = found.keywords | {name: value for name, value in given.items() if value is not None}
     blame = blamed(scene) if not (changes or variations) else contextlib.nullcontext()
-    with shown(found.name, batch) as told, blame:
+    with shown(found.name, batch) as progress, blame:
         try:
             recording = record(
-                spec, file, title=found.name, lanes=batch, variations=variations, progress=told, **keywords
+                spec, file, title=found.name, lanes=batch, variations=variations, progress=progress, **keywords
             )
         except KeyboardInterrupt:
-            note(f"interrupted: {file} has what there was" if told.pieces else "interrupted: nothing was written")
+            note(f"interrupted: {file} has what there was" if progress.pieces else "interrupted: nothing was written")
             raise
-    with told.working("measuring and drawing"):
-        result = summary(found.name, recording, told, used)
+    with progress.working("measuring and drawing"):
+        result = summary(found.name, recording, progress, used)
         result["files"] = {"recording": str(file), **_pictures(recording, file, plot, page)}
     if as_json:
         emit(result)

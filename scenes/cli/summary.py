@@ -9,13 +9,13 @@ from .output import say, table
 
 if TYPE_CHECKING:
     from ..formats.recording import Recording
-    from .progress import Told
+    from .progress import Shown
 
 ROWS = 11  # times at which a single run's energy is printed
 TOTALS = ("ticks", "rollbacks", "impacts", "resting")
 
 
-def summary(name: str, recording: Recording, told: Told, dtype: str) -> dict[str, Any]:
+def summary(name: str, recording: Recording, progress: Shown, dtype: str) -> dict[str, Any]:
     """As plain data, numbers of all lanes added up; energies are of the first lane."""
     import numpy as np
 
@@ -41,7 +41,8 @@ def summary(name: str, recording: Recording, told: Told, dtype: str) -> dict[str
         ],
         "chain": chain_stats(recording.stats),
         "codes": np.atleast_1d(recording.code).tolist(), "model_hash": recording.model_hash,
-        "seconds_to_first_piece": round(told.first, 3), "seconds_after": round(told.seconds, 3), "rate": told.rate,
+        "seconds_to_first_piece": round(progress.first, 3), "seconds_after": round(progress.seconds, 3),
+        "rate": progress.rate,
     }  # fmt: skip
 
 

@@ -43,7 +43,7 @@ class CaromEnv(gymnasium.Env):
 
     engine, dtype, parameters: as `carom.make_env` takes them.  Observations are float32.
     A seed given to `reset` is all that this and later episodes depend on; modulo 2^32.
-    Episodes are truncated as the task says, or as gymnasium.make is told: what it makes has a TimeLimit.
+    Episodes are truncated as the task says, or as gymnasium.make is there: what it makes has a TimeLimit.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
@@ -151,10 +151,10 @@ class CaromVectorEnv(VectorEnv):
         """(H, W, 3) uint8 of each of the first lanes; None without render_mode="rgb_array"."""
         return None if self.render_mode is None else self._lanes.pictures(SHOWN)
 
-    def _infos(self, told: np.ndarray) -> dict[str, Any]:
+    def _infos(self, there: np.ndarray) -> dict[str, Any]:
         """As gymnasium has them: beside each value which lanes it is of."""
         found: dict[str, Any] = dict(self._lanes.info)
-        return found | {f"_{name}": told.copy() for name in found}
+        return found | {f"_{name}": there.copy() for name in found}
 
     def _mask(self, mask: Any) -> np.ndarray:
         """(num_envs,) bool of the lanes to reset."""

@@ -154,8 +154,8 @@ class _Programs:
     def _play(self, rows: Array, rest: dict[str, Any] | None, action: Array) -> tuple[Array, dict[str, Any] | None]:
         step = self.env.step_with_info(self._state(rows, rest), action)
         lanes = step.reward.shape
-        told = [step.info[name].reshape(*lanes, -1) for name in self.info]
-        outcome = jnp.concatenate([jnp.stack([step.reward, step.terminated], -1), *told], -1)
+        info = [step.info[name].reshape(*lanes, -1) for name in self.info]
+        outcome = jnp.concatenate([jnp.stack([step.reward, step.terminated], -1), *info], -1)
         return self._row(step.state, step.observation, outcome), None if rest is None else _rest(step.state)
 
     def _renew(self, rows: Array, rest: dict[str, Any], again: Array) -> tuple[Array, dict[str, Any]]:

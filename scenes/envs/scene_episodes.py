@@ -134,8 +134,8 @@ class SceneEpisodes:
 
     def _shapes(self) -> dict[str, Any]:
         """Of the report of one lane."""
-        told: Any = {"dt": self.task.dt, "report": self.task.report, "throw": False, "options": self.task.options}
-        return jax.eval_shape(functools.partial(step, self.model, **told), self.start)[1]  # type: ignore[index]
+        keywords: Any = {"dt": self.task.dt, "report": self.task.report, "throw": False, "options": self.task.options}
+        return jax.eval_shape(functools.partial(step, self.model, **keywords), self.start)[1]  # type: ignore[index]
 
 
 def _vmapped(function: Callable[..., Any], axes: int) -> Callable[..., Any]:

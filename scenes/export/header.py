@@ -38,8 +38,8 @@ def header_text(made: Exported) -> str:
     ]  # fmt: skip
     for one in made.functions:
         f = one.function
-        told = ", ".join([W.strip(), *(x for a in f.arguments for x in _declared(name, real, a))])
-        lines.append(f"{f.returns} {name}_{f.name}({told}); /* {f.says} */")
+        arguments = ", ".join([W.strip(), *(x for a in f.arguments for x in _declared(name, real, a))])
+        lines.append(f"{f.returns} {name}_{f.name}({arguments}); /* {f.says} */")
     lines.append(f"int {name}_save(const {W}, void *save); /* returns its bytes, at most {name}_save_most */")
     for p in made.pointers:
         constant = "const " * p.constant

@@ -59,8 +59,8 @@ class Play:
     @property
     def title(self) -> str:
         """What tells this play from the others of its scene: parameters, and keywords that are not the usual ones."""
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name in ("law", "impacts", "scheme")}
-        unusual = {name: value for name, value in told.items() if value != getattr(Play(), name)}
+        used = {f.name: getattr(self, f.name) for f in fields(self) if f.name in ("law", "impacts", "scheme")}
+        unusual = {name: value for name, value in used.items() if value != getattr(Play(), name)}
         return ", ".join(f"{name}={_short(value)}" for name, value in {**self.parameters, **unusual}.items())
 
 
@@ -79,8 +79,8 @@ class ChainPlay:
     @property
     def keywords(self) -> dict[str, Any]:
         """Those of `carom.chain_rollout`; a drive as plain data, see `chains.running`."""
-        told = {"duration": self.duration, "frame_dt": self.frame_dt, "max_dt": self.max_dt}
-        return told | ({"control": dict(self.drive)} if self.drive else {})
+        used = {"duration": self.duration, "frame_dt": self.frame_dt, "max_dt": self.max_dt}
+        return used | ({"control": dict(self.drive)} if self.drive else {})
 
     @property
     def title(self) -> str:

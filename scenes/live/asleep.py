@@ -19,7 +19,7 @@ from ...engine.topology import Topology
 @dataclass(frozen=True)
 class Asleep:
     """island: (T,) the lowest tree of those that each tree sleeps with, -1 where it is awake.
-    motors: (nv,) what the motors of those that sleep are told, 0 of others."""
+    motors: (nv,) the commands to the motors of those that sleep, 0 of others."""
 
     topology: Topology
     island: Array
@@ -40,10 +40,10 @@ class Asleep:
 
     def pushed(self, wrenches: Array, motors: Array) -> Asleep:
         """After pushes (nl, 6) and orders (nv,) to come."""
-        told = motors != self.motors
-        if not (told.any() or wrenches.any()) or not self.some:
+        changed = motors != self.motors
+        if not (changed.any() or wrenches.any()) or not self.some:
             return self
-        return self.without(pushed(self.topology, wrenches) | _any(self._tree_of_dofs, told, len(self.island)))
+        return self.without(pushed(self.topology, wrenches) | _any(self._tree_of_dofs, changed, len(self.island)))
 
     def moved(self, before: State, after: State) -> Asleep:
         """After the state was changed by hand."""
@@ -56,7 +56,7 @@ class Asleep:
         return self.without(_any(of_coordinates, q, n) | _any(self._tree_of_dofs, v, n))
 
     def after(self, island: Array, motors: Array) -> Asleep:
-        """At the end of a frame. motors: (nv,) what they are told."""
+        """At the end of a frame. motors: (nv,) the commands to them."""
         if island.tobytes() == self.island.tobytes():
             return self
         return Asleep(self.topology, island, motors)._with(island)

@@ -1,4 +1,4 @@
-"""What a world's model is told while it runs: materials, layers, who ignores whom, conveyors, joints cut and joined.
+"""What changes in the model of a world while it runs: materials, layers, conveyors, joints that are cut and joined.
 
 Numbers of the model change, never its topology, so nothing is compiled. All of it is input: a save holds none of it.
 """

@@ -107,7 +107,7 @@ class Character:
         return None if found is None else found.body
 
     def update(self, dt: float | None = None) -> None:
-        """Push the body so that it walks as told through the next frame of dt [s], the world's own by default."""
+        """Push the body so that it walks through the next frame of dt [s], the world's own by default."""
         world, up = self.world, self._up
         dt = world.dt if dt is None else arguments.seconds("dt", dt)
         v = np.asarray(world.velocity(self.body)[3:], float)

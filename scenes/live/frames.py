@@ -40,7 +40,7 @@ MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says 
 
 
 class Passed(NamedTuple):
-    """A frame that was worked out: from which state, who slept, what motors were told.
+    """A frame that was worked out: from which state, who slept, the commands to the motors.
     dt: its length, took: how long it was worked out [s]."""
 
     before: State
@@ -96,7 +96,7 @@ class Frames:
         self._warned: set[results.Code] = set()
         self._coming: Future[Passed] | None = None
         self._took, self._last, self._wires = 0.0, None, None
-        self._told: Any = None  # of the frame that `_contacts` are of
+        self._carried: Any = None  # of the frame that `_contacts` are of
         self._contacts: Callable[[], list[Contact]] | None
         self.reset()
         if warm:
@@ -144,7 +144,7 @@ class Frames:
         return passed
 
     def _done(self, passed: Passed) -> None:
-        """The world after a frame, and who asked is told."""
+        """The world after a frame, and callbacks are called."""
         before, asleep, motors, frame, places, _, self._took = passed
         code = results.Code(int(frame.code))
         if code.grave:
@@ -152,14 +152,14 @@ class Frames:
         if code != results.OK and code not in self._warned:
             self._warned.add(code)
             warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
-        again = self._contacts if frame.carried is self._told else None
+        again = self._contacts if frame.carried is self._carried else None
         earlier = self._now.places.pose
         self._stand(self._now.at(frame.state, asleep.after(frame.island, motors), places))
         self._earlier = earlier
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
         self.missed += max(left - saves.LATEST, 0.0)
-        self._told, self._last = frame.carried, (frame, passed.dt)
+        self._carried, self._last = frame.carried, (frame, passed.dt)
         self._contacts = again or functools.cache(
             lambda: contacts_of(self._bodies, frame, self._stepper.held(before, asleep.island, motors, frame))
         )
@@ -229,8 +229,8 @@ class Frames:
 
     def on_contact(self, callback: Callable[[Contact], Any], body: str | None = None) -> None:
         """Call back for every contact of every frame from now on, or for those of one body, once `step` is done."""
-        told = arguments.function("callback", callback, "a Contact")
-        self._callbacks.append((told, None if body is None else arguments.one_of("body", body, self._touchable)))
+        function = arguments.function("callback", callback, "a Contact")
+        self._callbacks.append((function, None if body is None else arguments.one_of("body", body, self._touchable)))
 
     def _within(self, trigger: Trigger) -> tuple[str, ...]:
         """Who is in it now."""
@@ -244,7 +244,7 @@ class Frames:
         return tuple(name for name in found if name != carrier and name in self.bodies)
 
     def _look_again(self) -> None:
-        """Who is in triggers, and nobody is told."""
+        """Who is in triggers, and nobody is called back."""
         for trigger in self._triggers:
             trigger.found(self._within(trigger))
 
@@ -273,7 +273,7 @@ class Frames:
         return str(state_hash(self.state))
 
     def _use(self) -> None:
-        """The model that was told something new; who sleeps wakes, for it may be why."""
+        """The model with other numbers. Whoever sleeps wakes: they may hold it no longer."""
         model = self._changes.model
         if model is not self.model:
             self._stepper.check(model)

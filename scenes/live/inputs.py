@@ -1,4 +1,4 @@
-"""What a world is told that lasts: motors, materials, layers, joints that are cut and joined."""
+"""Inputs that last: motors, materials, layers, joints that are cut and joined."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Inputs(Frames):
     """See `carom.Live`."""
 
     def set_motors(self, values: Numbers) -> None:
-        """What all motors are told from now on, (nv,); see `carom.Motor`."""
+        """The commands to all motors from now on, (nv,); see `carom.Motor`."""
         self._motors = arguments.numbers("values", values, self.model.topology.nv)
 
     def motor(self, link: str, value: Numbers) -> None:
-        """What the motors of one joint are told from now on."""
+        """The commands to the motors of one joint from now on."""
         _, dofs = self._now.joint(self._now.link(link, "link"))
         self._motors[dofs] = arguments.numbers("value", value, dofs.stop - dofs.start)
 
@@ -51,8 +51,8 @@ class Inputs(Frames):
         restitution: float | None = None,
         tangential_restitution: float | None = None,
     ) -> None:
-        """The same of two bodies, or a body and a static, where they touch each other, until `set_material` is told of
-        one of them."""
+        """The same of two bodies, or a body and a static, where they touch each other, until `set_material` changes one
+        of them."""
         given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
         self._changing.pair_material(*self._two(a, b), given)
         self._use()

@@ -1,5 +1,5 @@
 """A world's state as bytes: a header of 16 and the arrays q, v and t, little-endian; behind them, if anybody sleeps
-(`asleep.py`), 4 bytes a tree that say with whom, and what the motors of those that sleep are told.
+(`asleep.py`), 4 bytes a tree that say with whom, and the commands to the motors of those that sleep.
 
 2  b"Ca"
 1  version of this layout

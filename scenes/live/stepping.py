@@ -61,7 +61,7 @@ class Stepper:
         """A frame of dt [s], and where all links are at its end.
 
         island: (T,) who sleeps.  wrenches: (nl, 6) moment about each link's origin [N m] and force [N], world axes.
-        motors: (nv,) what they are told.
+        motors: (nv,) the commands to them.
 
         A world asleep, that is one that the last frame left as it was, is left alone: the same frame comes again.
         """

@@ -9,7 +9,7 @@ from typing import Any
 from ...collision.poses import Array, quaternion_product, rotation_matrix
 from ...collision.shapes import Shape
 
-Told = Callable[[str], Any]
+Callback = Callable[[str], Any]
 Inside = tuple[str, ...]
 
 
@@ -24,8 +24,8 @@ class Trigger:
     shape: Shape
     place: Array
     body: str | None
-    on_enter: Told | None
-    on_leave: Told | None
+    on_enter: Callback | None
+    on_leave: Callback | None
     _inside: Inside = field(default=(), init=False)
 
     @property

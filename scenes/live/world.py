@@ -18,7 +18,7 @@ from .asking import Hit, placed_shape
 from .debug import DebugLines, Wires, contact_lines, islands, joined_lines, trigger_lines
 from .explained import explained
 from .inputs import Inputs
-from .triggers import Told, Trigger
+from .triggers import Callback, Trigger
 
 FREE = "floating"
 RENAMED = {
@@ -159,8 +159,8 @@ class Live(Inputs):
         quaternion: Numbers = NO_TURN,
         *,
         body: str | None = None,
-        on_enter: Told | None = None,
-        on_leave: Told | None = None,
+        on_enter: Callback | None = None,
+        on_leave: Callback | None = None,
     ) -> Trigger:
         """A region that tells who comes in and who goes out; it stops and pushes nothing.
 
@@ -173,11 +173,11 @@ class Live(Inputs):
         asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
         turn = arguments.quaternion("quaternion", quaternion)
         carrier = None if body is None else arguments.one_of("body", body, self.model.topology.names)
-        told = [
+        callbacks = [
             None if x is None else arguments.function(name, x, "the name of a body")
             for name, x in (("on_enter", on_enter), ("on_leave", on_leave))
         ]
-        trigger = Trigger(asked, np.concatenate([place, turn]), carrier, *told)
+        trigger = Trigger(asked, np.concatenate([place, turn]), carrier, *callbacks)
         trigger.found(self._within(trigger))
         self._triggers.append(trigger)
         return trigger

@@ -16,6 +16,7 @@ KINDS = {
     "distance": carom.Distance(),
     "spring": carom.Spring(30.0, 0.2, 0.5),
 }
+FIRST = (("spherical", "reduced"), ("distance", "penalty"), ("spring", "reduced"))
 
 
 def compiled(joint: Any, active: bool | None, tied: bool = True, form: str = "reduced") -> Any:
@@ -32,8 +33,14 @@ def compiled(joint: Any, active: bool | None, tied: bool = True, form: str = "re
     return carom.compile_scene(b, coordinates=form)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("form", ["reduced", "maximal", "penalty"])
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        pytest.param(kind, form, marks=() if (kind, form) in FIRST else pytest.mark.slow)
+        for kind in KINDS
+        for form in ("reduced", "maximal", "penalty")
+    ],
+)
 def test_it_holds_as_others_do_or_is_not_there(kind: str, form: str) -> None:
     how: dict[str, Any] = {"duration": 0.2, "scheme": "semi_implicit", "max_dt": 1e-3}
     runs = {}

@@ -234,7 +234,7 @@ def test_a_body_that_goes_back_to_the_pool_lets_go() -> None:
     b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(0, 0, 0.1))
     b.add_loop("ball.1", (0, 0, 0), "world", (0, 0, 3), joint=carom.Distance(), name="rope", active=False)
     world = carom.Live(b, pool={"ball": 2})
-    with pytest.raises(ValueError, match="'ball.1' waits in the pool"):
+    with pytest.raises(ValueError, match=r"'ball.1' waits in the pool"):
         world.attach("rope")
     for _ in range(2):
         assert world.add_body("ball", (1, 0, 2)) == "ball.1"

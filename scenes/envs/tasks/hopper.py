@@ -61,7 +61,7 @@ def hopper(*, friction: float = 0.9, damping: float = 5.0) -> BatchTask:
 
 
 def with_events(spec: SceneSpec, dtype: Any) -> Advance:
-    """The scene's own step, impacts located in it; the push is what its motors are told.
+    """The scene's own step, impacts located in it; the push is what its motors are effort.
 
     Steps are semi-implicit: their end velocity is linear in the impulses of resting contacts, which is what these are
     solved for. After a step of higher order the light foot under the stiff spring leaves the ground by 0.1 m/s, falls
@@ -72,9 +72,9 @@ def with_events(spec: SceneSpec, dtype: Any) -> Advance:
     @jax.jit
     def advance(q: Array, v: Array, push: Array) -> tuple[Array, Array]:
         lanes = q.shape[:-1]
-        q, v, told = (x.reshape((-1, x.shape[-1]) if lanes else x.shape) for x in (q, v, push.astype(dtype)))
+        q, v, effort = (x.reshape((-1, x.shape[-1]) if lanes else x.shape) for x in (q, v, push.astype(dtype)))
         after = step(
-            model, State(q, v, jnp.zeros(q.shape[:-1], dtype)), dt=PERIOD, max_dt=PERIOD / 2, control=told,
+            model, State(q, v, jnp.zeros(q.shape[:-1], dtype)), dt=PERIOD, max_dt=PERIOD / 2, control=effort,
             scheme="semi_implicit", time_control="likely", max_contacts=5, throw=False,
         )  # fmt: skip
         return after.q.reshape(*lanes, -1), after.v.reshape(*lanes, -1)
@@ -83,8 +83,8 @@ def with_events(spec: SceneSpec, dtype: Any) -> Advance:
 
 
 def _push(action: Array) -> Array:
-    told = jnp.clip(action, -1, 1) * EFFORT.astype(action.dtype)
-    return jnp.concatenate([jnp.zeros((*told.shape[:-1], 3), told.dtype), told], -1)
+    effort = jnp.clip(action, -1, 1) * EFFORT.astype(action.dtype)
+    return jnp.concatenate([jnp.zeros((*effort.shape[:-1], 3), effort.dtype), effort], -1)
 
 
 def _reward(q: Array, v: Array, push: Array, q_next: Array, v_next: Array) -> Array:

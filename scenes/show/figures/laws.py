@@ -16,7 +16,7 @@ def draw(panels: tuple[Any, Any, Any], readings: Mapping[str, Reading]) -> None:
     """panels: axes for what impacts take, the energy, and the coordinate.  readings: law -> single run."""
     taken, energy, coordinate = panels
     first = next(iter(readings.values()))
-    told = most_telling(first)
+    telling = most_telling(first)
     start, end = float(first.t[0, 0]), float(np.nanmax(first.t))
     losses: list[float] = []
     for k, (law, reading) in enumerate(readings.items()):
@@ -26,14 +26,14 @@ def draw(panels: tuple[Any, Any, Any], readings: Mapping[str, Reading]) -> None:
         losses.append(float(lost[-1]) if len(lost) else 0.0)
         taken.step([start, *impacts.t, end], [0.0, *lost, losses[-1]], where="post", **how)
         energy.plot(reading.t[0], reading.ledger.total[0] - np.nanmin(first.ledger.potential), **how)
-        if told is not None:
-            coordinate.plot(reading.t[0], coordinates(reading)[told.name].q[0], **how)
+        if telling is not None:
+            coordinate.plot(reading.t[0], coordinates(reading)[telling.name].q[0], **how)
     dress(taken, f"Taken by impacts: {short(min(losses))} to {short(max(losses))} J", "", "energy [J]")
     dress(energy, "Energy left, above its lowest", "", "energy [J]")
-    name, unit = (told.name, told.unit) if told is not None else ("a coordinate", "m")
+    name, unit = (telling.name, telling.unit) if telling is not None else ("a coordinate", "m")
     dress(
         coordinate,
-        name if told is not None else "Nothing moves",
+        name if telling is not None else "Nothing moves",
         "time [s]",
         f"{name} [{unit}]",
     )

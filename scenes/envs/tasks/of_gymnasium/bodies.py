@@ -57,9 +57,9 @@ def run_terms(
     }  # fmt: skip
 
 
-def run_reward(told: dict[str, Array]) -> Array:
+def run_reward(parts: dict[str, Array]) -> Array:
     """Added up as gymnasium does."""
-    return told["reward_forward"] + told["reward_survive"] + (told["reward_ctrl"] + told["reward_contact"])
+    return parts["reward_forward"] + parts["reward_survive"] + (parts["reward_ctrl"] + parts["reward_contact"])
 
 
 def contact_wrenches(model: Model, q: Array, report: dict[str, Array], dt: float) -> Array:

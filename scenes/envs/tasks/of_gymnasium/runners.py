@@ -105,8 +105,8 @@ def _upright(
         }  # fmt: skip
 
     def reward(s: Period) -> Array:
-        told = info(s)
-        return told["reward_forward"] + told["reward_survive"] + told["reward_ctrl"]
+        parts = info(s)
+        return parts["reward_forward"] + parts["reward_survive"] + parts["reward_ctrl"]
 
     return Task(
         name=f"carom/{name}-v5",

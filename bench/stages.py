@@ -122,9 +122,9 @@ def _scene(name: str, case: Case, lanes: int, label: str, rounds: int) -> bool:
     whole = functools.partial(_tick, rules)
     lane = first_lane(rules, model, state, frames, _no_drive)
     ticked, seconds = compile_seconds(whole, model, lane, frames, max_dt)
-    turns = 0
-    while float(jnp.mean(lane.ready.state.t)) < case.middle and turns < PATIENCE:
-        lane, turns = ticked(model, lane, frames, max_dt), turns + 1
+    ticks = 0
+    while float(jnp.mean(lane.ready.state.t)) < case.middle and ticks < PATIENCE:
+        lane, ticks = ticked(model, lane, frames, max_dt), ticks + 1
     known: list[dict[str, Any]] = []
     for _ in range(TICKS):
         record = Record.new(lane.ready.state, FRAMES, EVENTS)
@@ -146,7 +146,7 @@ def _scene(name: str, case: Case, lanes: int, label: str, rounds: int) -> bool:
     us |= {stage: max(0.0, us[stage] - time) for stage, time in called.items()}
     total = sum(us[stage] for stage in called)
     t = float(jnp.mean(known[0]["lane"].ready.state.t))
-    print(f"\n{name}, {lanes} lanes, {label}: a tick at t = {t:.2f} s, after {turns} ticks: us, us a lane, part")
+    print(f"\n{name}, {lanes} lanes, {label}: a tick at t = {t:.2f} s, after {ticks} ticks: us, us a lane, part")
     for stage, time in us.items():
         part = f"{time / total:5.0%}" if stage in called else " " * 5
         print(f"  {stage:14} {time:10.1f} {time / lanes:9.2f} {part} compile {compiling[stage]:.1f} s")

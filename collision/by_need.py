@@ -89,8 +89,8 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Met:
         put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
         return k + 1, jax.tree.map(put, rows, searched(kinds, first, second))
 
-    turns = (count + each - 1) // each
-    _, rows = jax.lax.while_loop(lambda x: x[0] < turns, some, (jnp.int32(0), (blank,) * KERNELS[kinds].rows))
+    vectors = (count + each - 1) // each
+    _, rows = jax.lax.while_loop(lambda x: x[0] < vectors, some, (jnp.int32(0), (blank,) * KERNELS[kinds].rows))
     poses = (jax.tree.map(lambda x, k=k: _at(x, _at(k, order)), shapes.pose) for k in pairs[1:3])
     rows = mirrored(carried(kinds, tuple(only_where(real, row) for row in rows), *poses), _turned(pairs.swapped, order))
     apart = mirrored((apart,), pairs.swapped)[0]

@@ -79,8 +79,8 @@ MESSAGES = {
         "needed; a run whose max_contacts is None makes room by itself, but not inside jit"
     ),
     SOLVER_UNFINISHED: (
-        "the impulses of simultaneous contacts did not settle to their tolerance: raise max_turns; mass ratios above "
-        "1000 and contacts that jam by friction are the usual causes"
+        "the impulses of simultaneous contacts did not settle to their tolerance: mass ratios above 1000 and contacts "
+        "that jam by friction are the usual causes; bring masses nearer to each other, or lower friction"
     ),
     TOUCH_UNFINISHED: (
         "the time at which two bodies touch was not found to the gap band, and they struck each other deeper: their "

@@ -95,28 +95,28 @@ def frame(
     carried = jax.tree.map(lambda x: jnp.broadcast_to(x[:1], (kept, *x.shape[1:])), nothing)
 
     def busy(carry: Any) -> Array:
-        turns, _, _, lane, _, _, _ = carry
-        return (turns < most) & ~lane.done
+        ticks, _, _, lane, _, _, _ = carry
+        return (ticks < most) & ~lane.done
 
     def one(carry: tuple[Array, Array, Touching, Lane, Record, Touching, Array]) -> Any:
         """rows: () so many of `carried` are real."""
-        turns, rows, before, lane, record, carried, slept = carry
+        ticks, rows, before, lane, record, carried, slept = carry
         if windows:
-            lane = lane.in_windows(turns >= max_ticks)
+            lane = lane.in_windows(ticks >= max_ticks)
         ticked = tick(rules, model, lane, interval, max_dt, controller)
         accepted = ticked.lane.counts.rollbacks == lane.counts.rollbacks
         rested = _touching(lane.ready.contacts, ticked.tried.resting, ticked.tried.impulse)
         carried, rows = _appended(carried, rows, rested, accepted & ~lane.fresh)
         record = ticked.logged(record)
         there = _touching(ticked.contacts, in_envelope(model, ticked.contacts))
-        before = jax.tree.map(lambda new, old: jnp.where(turns == 0, new, old), there, before)
+        before = jax.tree.map(lambda new, old: jnp.where(ticks == 0, new, old), there, before)
         slept = slept + jnp.where(_asleep(lane), lane.clock.left - ticked.lane.clock.left, 0)
-        return turns + 1, rows, before, ticked.lane, record, carried, slept
+        return ticks + 1, rows, before, ticked.lane, record, carried, slept
 
     zero = jnp.int32(0)
     slept = jnp.zeros(island.shape, state.q.dtype)
     first = (zero, zero, nothing, start, Record.new(state, 0, most_impacts), carried, slept)
-    turns, _, before, lane, record, carried, slept = jax.lax.while_loop(busy, one, first)
+    ticks, _, before, lane, record, carried, slept = jax.lax.while_loop(busy, one, first)
     left = jnp.where(lane.done, 0, lane.clock.left)
     code = gravest(lane.code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
     room = lane.counts.contacts, lane.counts.pairs, lane.counts.windows
@@ -124,7 +124,7 @@ def frame(
     there, end, last = _touching(after, in_envelope(model, after)), lane.ready.state, lane.island
     if sleeps and last is not None:
         last = fallen_asleep(model, last, state, end, after, lane.ready.rows, quiet & lane.done)
-    return Frame(end, left, turns, before, there, impacts, carried, code, *room, last, slept)
+    return Frame(end, left, ticks, before, there, impacts, carried, code, *room, last, slept)
 
 
 def _asleep(lane: Lane) -> Array:

@@ -46,12 +46,12 @@ ENOUGH = 1e-4  # of what is wanted may be left
 class _Put(NamedTuple):
     """How the end of a step is put right.
 
-    turns: how many were tried.  normal: (C, *batch) contacts whose gaps it changes by as much as is wanted.
+    tries: how many there were.  normal: (C, *batch) contacts whose gaps it changes by as much as is wanted.
     off: (C, *batch) by how much their gaps are off [m].  goes_on: whether others were pushed in, and it is tried again.
     shift, kick: (T + 1, w, *batch).  p: (C, *batch) impulses of the kick [N s].
     """
 
-    turns: Array
+    tries: Array
     normal: Array
     off: Array
     goes_on: Array
@@ -99,7 +99,7 @@ def corrected(
         gains = clocks.total(rows.tree, p.dot(u + relative(rows, kick) * 0.5)) > 0
         kick = clocks.either(gains, jnp.zeros_like(kick), kick)
         p = jax.tree.map(lambda c: jnp.where(clocks.of_contacts(rows.tree, gains), 0, c), p)
-        return _Put(x.turns + 1, x.normal | new, off, new.any() & (x.turns < PUSHED), shift + more, kick, p)
+        return _Put(x.tries + 1, x.normal | new, off, new.any() & (x.tries < PUSHED), shift + more, kick, p)
 
     start = _Put(jnp.int32(0), missed.normal, missed.gap, jnp.bool_(True), still, still, Vec3(none, none, none))
     end = jax.lax.while_loop(lambda x: x.goes_on, put, start)

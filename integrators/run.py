@@ -33,7 +33,7 @@ from .rules import Rules
 from .sleep import may_sleep, slept
 from .step import first_lane, tick
 
-TICKS_A_TURN = 4  # away from the CPU: whether all lanes are done is asked, and waited for, once a turn
+TICKS_A_CHECK = 4  # away from the CPU: whether all lanes are done is asked, and waited for, once in so many
 
 
 class Ran(NamedTuple):
@@ -75,11 +75,11 @@ def run(
     record = record.with_frame(jnp.zeros(state.t.shape, jnp.int32), state)
 
     def busy(carry: tuple[Array, Lane, Record]) -> Array:
-        turns, lane, _ = carry
-        return (turns < max_ticks) & ~lane.done.all()
+        ticks, lane, _ = carry
+        return (ticks < max_ticks) & ~lane.done.all()
 
     def one(_: Any, carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
-        turns, lane, record = carry
+        ticks, lane, record = carry
         number = lane.clock.frame
         ticked = tick(rules, model, lane, frames, max_dt, controller)
         after = ticked.lane.ready.state
@@ -93,20 +93,20 @@ def run(
             more = readings(rules.report, model, lane, ticked)
             record = record.with_readings(number, more, ticked.lane.clock.frame > number, lane.done)
         after = slept(model, ticked.lane, record, frames, controller, max_dt) if sleeps else (ticked.lane, record)
-        return turns + 1, *after
+        return ticks + 1, *after
 
-    def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
-        return one(0, carry) if lane_programs() else jax.lax.fori_loop(0, TICKS_A_TURN, one, carry)
+    def some(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
+        return one(0, carry) if lane_programs() else jax.lax.fori_loop(0, TICKS_A_CHECK, one, carry)
 
     start = (jnp.int32(0), first, record)
     if reverse:
-        turns, lane, record = bounded.turns(busy, lambda x: one(0, x), start, int(max_ticks))
+        ticks, lane, record = bounded.iterate(busy, lambda x: one(0, x), start, int(max_ticks))
     else:
-        turns, lane, record = jax.lax.while_loop(busy, turn, start)
+        ticks, lane, record = jax.lax.while_loop(busy, some, start)
     code = gravest(lane.code, jnp.where(lane.done, OK, TICKS_CAPPED))
     if record.logs:
         code = gravest(code, jnp.where(record.missed > 0, EVENTS_FULL, OK))
-    useful = lane.counts.ticks / jnp.maximum(turns, 1)
+    useful = lane.counts.ticks / jnp.maximum(ticks, 1)
     return Ran(lane.ready.state, code, lane.counts, lane.clock.frame, record, useful)
 
 

@@ -22,7 +22,7 @@ SAMPLES = 400  # directions in which g is sampled before the best ones are refin
 TRIED, STARTS = 64, 3  # the best directions, and how many of them, well apart, are refined
 APART = 0.9  # cosine of the angle above which two directions are one start
 WAYS = 8  # directions tried for shapes that are not convex
-TURNS = 24  # measurements a start may take; the error falls at least fourfold with each
+ROUNDS = 24  # measurements a start may take; the error falls at least fourfold with each
 AGREE = 1e-12  # 1 - cosine between successive directions that ends the search: g is then exact to a part in 1e12
 
 
@@ -87,7 +87,7 @@ def _way_out(measure: Measure, m: Floats, apart: float, far: float) -> Hit | Non
         if s > far:
             return None
     # back towards the place where they part: a move by less than the distance cannot make them touch
-    for _ in range(TURNS):
+    for _ in range(ROUNDS):
         if hit.gap <= 2 * apart or s <= apart:
             break
         closer = measure((s - hit.gap + apart) * m)
@@ -95,7 +95,7 @@ def _way_out(measure: Measure, m: Floats, apart: float, far: float) -> Hit | Non
             return None  # over the edge of a heightfield, where its inside ends without a surface
         hit, s = closer, s - hit.gap + apart
     best = Hit(hit.gap - s, m, hit.a - s * m, hit.b)
-    for _ in range(TURNS):
+    for _ in range(ROUNDS):
         agreement = float(m @ hit.normal)
         if agreement <= 0:
             return best
@@ -122,7 +122,7 @@ def distinct(ways: Iterable[Floats]) -> list[Floats]:
 def _refined(measure: Measure, m: Floats, s: float, apart: float) -> Hit | None:
     """The largest g of convex shapes near the direction m (3,), from A moved by s along it, which parts them."""
     best = None
-    for _ in range(TURNS):
+    for _ in range(ROUNDS):
         hit = measure(s * m)
         if hit is None:
             return best

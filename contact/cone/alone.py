@@ -20,7 +20,7 @@ from ..rows import Rows
 from . import coulomb
 from .blocks import block, put
 
-TURNS = 12
+ITERATIONS = 12
 
 
 class Alone(NamedTuple):
@@ -116,13 +116,13 @@ def _seen(J: Vec3, v: Array, drift: Vec3, target: Array) -> tuple[Vec3, Array]:
 
 
 def _settle(contact: _Contact, start: Vec3, limit: Array) -> tuple[Vec3, Array]:
-    def turn(state: tuple[Array, Vec3, Array]) -> tuple[Array, Vec3, Array]:
+    def iteration(state: tuple[Array, Vec3, Array]) -> tuple[Array, Vec3, Array]:
         k, p, _ = state
         p, distance = _relaxed(contact, p)
         return k + 1, p, distance
 
     begin = (jnp.int32(0), start, jnp.full_like(limit, jnp.inf))
-    _, p, distance = jax.lax.while_loop(lambda s: (s[0] < TURNS) & (s[2] > limit).any(), turn, begin)
+    _, p, distance = jax.lax.while_loop(lambda s: (s[0] < ITERATIONS) & (s[2] > limit).any(), iteration, begin)
     return p, distance <= limit
 
 

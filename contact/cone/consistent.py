@@ -4,7 +4,7 @@ A figure that lies on its back touches the ground at a dozen places, and where m
 J depend on others: how these move is known from how those do. What they are to do in a step is worked out of each
 contact by itself, to order 2, so that it may differ from that by a micrometre a second. No law can obey both. It would
 let friction fight itself: some contacts slip by so little, others hang between slipping and sticking, and to find out
-which takes many turns.
+which takes many iterations.
 
 Gauss's elimination of W finds such rows: nothing is left of them but what they ask for in excess. That is dropped.
 """

@@ -2,29 +2,30 @@
 
     u = free + W p        0 <= p_n  _|_  u_n >= 0        |p_t| <= mu p_n, opposed to slip        u_n: less its target
 
-Every turn guesses from p and u how each contact behaves (`coulomb.py`), and makes its law linear, p' = q - D du; a
-`System` solves that together with du = W (p' - p) and knows how. W = J M^-1 J^T is singular where contacts are
+Every iteration guesses from p and u how each contact behaves (`coulomb.py`), and makes its law linear, p' = q - D du;
+a `System` solves that together with du = W (p' - p) and knows how. W = J M^-1 J^T is singular where contacts are
 redundant: four corners of a face share a load in many ways. D's compliance makes up for it. It is proportional to the
-distance from the law, and so vanishes as fast. It resists the change of p, so what is left after a turn is about
-soft K / (soft K + w), w being an eigenvalue of W. A light body under a heavy one makes w as small as the ratio of their
-masses: where the guess was right and yet much is left, the next turn has less compliance.
+distance from the law, and so vanishes as fast. It resists the change of p, so what is left after an iteration is
+about soft K / (soft K + w), w being an eigenvalue of W. A light body under a heavy one makes w as small as the ratio
+of their masses: where the guess was right and yet much is left, the next iteration has less compliance.
 
-The first guess is that all stick that do not fly apart: what rests usually does, and three to six turns are enough,
-whatever the height of a stack. (Sweeps over the contacts, Gauss and Seidel's method and its accelerations, have not
-settled ten boxes to 1e-10 after 300: each carries the load one box further.)
+The first guess is that all stick that do not fly apart: what rests usually does, and three to six iterations are
+enough, whatever the height of a stack. (Sweeps over the contacts, Gauss and Seidel's method and its accelerations,
+have not settled ten boxes to 1e-10 after 300: each carries the load one box further.)
 
-Where guesses run in circles, as they may where friction is large, every `CIRCLE`-th turn is some sweeps instead, which
-end that. (A line search on the distance, monotone or not, takes as many turns, and fails where one body is 1e5 times as
-heavy as another.)
+Where guesses run in circles, as they may where friction is large, every `CIRCLE`-th iteration is some sweeps instead,
+which end that. (A line search on the distance, monotone or not, takes as many iterations, and fails where one body is
+1e5 times as heavy as another.)
 
 Targets may contradict each other a little, as those of two corners of an edge that close different gaps, or which the
-turning of J moves by different amounts. Then a distance is left that no impulse changes (an interior-point method ends
-at the same one), and compliances that are smaller yet only let contacts press each other more. So the nearest turn is
-kept. Where it is within LOOSE, and none of PATIENCE turns has come half as near again, it is the answer.
+change of J moves by different amounts. Then a distance is left that no impulse changes (an interior-point method ends
+at the same one), and compliances that are smaller yet only let contacts press each other more. So the nearest
+iteration is kept. Where it is within LOOSE, and none of PATIENCE iterations has come half as near again, it is the
+answer.
 
-Where a rough one will do, within some speed, turns of a large system are sweeps as long as each leaves half of the
-distance at most: of a heap that hardly moves in a window they leave a hundredth, where the first guess, which takes all
-contacts to carry something, makes a hundred times as much of it.
+Where a rough one will do, within some speed, iterations of a large system are sweeps as long as each leaves half of
+the distance at most: of a heap that hardly moves in a window they leave a hundredth, where the first guess, which
+takes all contacts to carry something, makes a hundred times as much of it.
 """
 
 from __future__ import annotations
@@ -39,24 +40,26 @@ from jax.lax import stop_gradient
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 
-LOOSE = {4: 1e-3, 8: 1e-5}  # of the largest velocity may be left where turns gain no more
-ROUGHER = 30  # times what may be left, where turns gain no more and a rough answer will do
-PATIENCE, GAIN = 3, 0.5  # turns; part of the distance that one of them is to leave at most
+LOOSE = {4: 1e-3, 8: 1e-5}  # of the largest velocity may be left where iterations gain no more
+ROUGHER = 30  # times what may be left, where iterations gain no more and a rough answer will do
+PATIENCE, GAIN = 3, 0.5  # iterations; part of the distance that one of them is to leave at most
 APART = 0.3  # of the largest velocity: what opens faster is open at first
 SOFTNESS = 0.003  # compliance, in units of K, for each unit of distance from the law
-FIRST, SOFTEST = {4: 3e-4, 8: 1e-4}, 0.1  # of the first turn, and the most
+FIRST, SOFTEST = {4: 3e-4, 8: 1e-4}, 0.1  # of the first iteration, and the most
 STIFFEST = {4: 3e-4, 8: 1e-6}  # below, the rounding of the elimination is larger than what this changes
-EASE = 1e-2  # of the compliance is left from turn to turn where guesses are right and the distance falls slowly
-SLOWLY = 0.8  # of the distance, or more, is left after a turn that gains little
+EASE = (
+    1e-2  # of the compliance is left from iteration to iteration where guesses are right and the distance falls slowly
+)
+SLOWLY = 0.8  # of the distance, or more, is left after a iteration that gains little
 HARDEST = {4: 1e-6, 8: 1e-13}  # below, what the compliance tells apart is rounding
-ESCALATE = 10  # turns after which SOFTNESS grows tenfold, again and again
+ESCALATE = 10  # iterations after which SOFTNESS grows tenfold, again and again
 CIRCLE, SWEEPS = 9, 16
 
 
 class System(Protocol):
     """What joins the contacts. It also knows their K and mu (C), and `free`, u without impulses, less the targets.
 
-    large: whether a turn takes as long as some sweeps.
+    large: whether a iteration takes as long as some sweeps.
     """
 
     @property
@@ -83,12 +86,12 @@ class System(Protocol):
 
 
 class Nearest(NamedTuple):
-    """The turn that came nearest to the law.
+    """The iteration that came nearest to the law.
 
     p: its impulses.
     distance: () its distance [m/s].
     mark: () a distance of which GAIN counts as progress [m/s].
-    idle: () turns since then.
+    idle: () iterations since then.
     """
 
     p: Vec3
@@ -97,21 +100,21 @@ class Nearest(NamedTuple):
     idle: Array
 
     def seen(self, p: Vec3, distance: Array) -> Nearest:
-        """After a turn."""
+        """After a iteration."""
         nearer, gains = distance < self.distance, distance <= GAIN * self.mark
         best: Vec3 = jax.tree.map(lambda x, y: jnp.where(nearer, x, y), p, self.p)
         mark, idle = jnp.where(gains, distance, self.mark), jnp.where(gains, 0, self.idle + 1)
         return Nearest(best, jnp.where(nearer, distance, self.distance), mark, idle)
 
 
-class Turn(NamedTuple):
+class Iteration(NamedTuple):
     """A state of the search.
 
     u: less the targets.  distance: () from the law [m/s].
     busy: () bool: neither near enough, nor as near as it gets.
     guess: how each contact behaves (closed, sticking), (C,) bool.  torn: (C,) bool, contacts that opened when they
     were taken to stick.  ease: () a factor of the compliance.
-    nearest: the answer, when it ends.  sweeps: () bool, whether the next turn is some.
+    nearest: the answer, when it ends.  sweeps: () bool, whether the next iteration is some.
     """
 
     number: Array
@@ -127,8 +130,8 @@ class Turn(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """What may be left, of the largest velocity there is to change: everywhere, and where turns gain no more; rounding
-    () [m/s], what may be left anyway () [m/s], and where turns gain no more () [m/s]."""
+    """What may be left, of the largest velocity there is to change: everywhere, and where iterations gain no more;
+    rounding () [m/s], what may be left anyway () [m/s], and where iterations gain no more () [m/s]."""
 
     limit: float
     loose: float
@@ -143,7 +146,9 @@ def accuracy(tolerance: float, rounding: Array, rough: Array | None, asked: Arra
     return Accuracy(tolerance, LOOSE[rounding.dtype.itemsize], rounding, *left)
 
 
-def search(system: System, given: Vec3, slides: Array, near: Accuracy, max_turns: int) -> tuple[Vec3, Array, Array]:
+def search(
+    system: System, given: Vec3, slides: Array, near: Accuracy, max_iterations: int
+) -> tuple[Vec3, Array, Array]:
     """Impulses (C), whether they obey the law as near as is asked, and how far from it they are () [m/s].
 
     given: impulses (C) to begin with.  slides: (C,) bool, contacts that are known to slip.
@@ -153,12 +158,12 @@ def search(system: System, given: Vec3, slides: Array, near: Accuracy, max_turns
     loose = jnp.maximum(jnp.maximum(near.loose * scale, ROUGHER * near.rough), near.asked)
     start = _start(system, given, slides, scale, limit, jnp.asarray(system.large & (near.rough > 0)))
 
-    def turn(now: Turn) -> Turn:
+    def iteration(now: Iteration) -> Iteration:
         sweeps = now.sweeps | (now.number % CIRCLE == CIRCLE - 1)
         p = jax.lax.cond(sweeps, lambda: system.sweeps(now.p), lambda: _newton(system, now, scale))
         return _judged(system, p, now, limit, loose)
 
-    end = jax.lax.while_loop(lambda x: x.busy & (x.number < max_turns), turn, start)
+    end = jax.lax.while_loop(lambda x: x.busy & (x.number < max_iterations), iteration, start)
     return end.nearest.p, end.nearest.distance <= jnp.maximum(limit, loose), end.nearest.distance
 
 
@@ -166,22 +171,22 @@ def largest(u: Vec3) -> Array:
     return jnp.maximum(jnp.maximum(jnp.abs(u.x), jnp.abs(u.y)), jnp.abs(u.z)).max(0)
 
 
-def _start(system: System, p: Vec3, slides: Array, scale: Array, limit: Array, sweeps: Array) -> Turn:
+def _start(system: System, p: Vec3, slides: Array, scale: Array, limit: Array, sweeps: Array) -> Iteration:
     u = system.free + system.moved(p)
     distance = coulomb.distance(system.K, p, u, system.mu).max(0)
     closed, stick = coulomb.closed_and_sticking(u, system.mu, APART * scale)
     guess = closed, stick & ~slides
     nearest = Nearest(p, distance, distance, jnp.int32(0))
     torn, ease = jnp.zeros_like(closed), jnp.ones_like(distance)
-    return Turn(jnp.int32(0), p, u, distance, ~(distance <= limit), guess, torn, ease, nearest, sweeps)
+    return Iteration(jnp.int32(0), p, u, distance, ~(distance <= limit), guess, torn, ease, nearest, sweeps)
 
 
-def _newton(system: System, now: Turn, scale: Array) -> Vec3:
+def _newton(system: System, now: Iteration, scale: Array) -> Vec3:
     law = coulomb.linear(system.K, now.p, now.u, system.mu, now.guess, _softness(now, scale))
     return system.newton(law, now.p)
 
 
-def _softness(now: Turn, scale: Array) -> Array:
+def _softness(now: Iteration, scale: Array) -> Array:
     digits = scale.dtype.itemsize
     unit = jnp.where(scale > 0, scale, 1)
     factor = jnp.minimum(SOFTNESS * 10.0 ** (now.number // ESCALATE), 3.0).astype(scale.dtype)
@@ -190,7 +195,7 @@ def _softness(now: Turn, scale: Array) -> Array:
     return stop_gradient(jnp.where(now.number == 0, FIRST[digits], soft).astype(scale.dtype))
 
 
-def _judged(system: System, p: Vec3, before: Turn, limit: Array, loose: Array) -> Turn:
+def _judged(system: System, p: Vec3, before: Iteration, limit: Array, loose: Array) -> Iteration:
     u = system.free + system.moved(p)
     distance = coulomb.distance(system.K, p, u, system.mu).max(0)
     moving = coulomb.behaviour(system.K, p, u, system.mu)
@@ -205,4 +210,4 @@ def _judged(system: System, p: Vec3, before: Turn, limit: Array, loose: Array) -
     closed, stick = moving
     torn = (before.guess[1] | before.torn) & ~closed
     moving = closed, stick & ~before.torn
-    return Turn(before.number + 1, p, u, distance, ~ends, moving, torn, ease, nearest, sweeps)
+    return Iteration(before.number + 1, p, u, distance, ~ends, moving, torn, ease, nearest, sweeps)

@@ -7,7 +7,7 @@ few by their impulses (`few.py`), many by the velocities of the trees (`many.py`
 
 Nothing is remembered between calls. Where the law has no solution, because targets contradict each other by less than
 1e-5 of the largest velocity there is to change (1e-3 in float32), what is nearest to it is the answer. What is farther
-off after `max_turns` is put into the cones and scaled down to
+off after `max_iterations` is put into the cones and scaled down to
 gain no energy, and SOLVER_UNFINISHED is returned.
 """
 
@@ -67,7 +67,7 @@ def solve_cone(
     asked: Array | None = None,
     *,
     tolerance: float | None = None,
-    max_turns: int = MAX_TURNS,
+    max_iterations: int = MAX_TURNS,
 ) -> Solved:
     """Impulses of the active contacts that obey Coulomb's law together.
 
@@ -91,24 +91,24 @@ def solve_cone(
     arguments: Any = (rows, V, target, mu, active, jnp.zeros_like(active) if slides is None else slides)
     arguments += given, rough, sticks, asked
     if V.ndim == 2:
-        return _searched(tolerance, max_turns, *arguments)
+        return _searched(tolerance, max_iterations, *arguments)
     batch = V.shape[2:]
     first: Any = lambda x: jnp.moveaxis(x.reshape(*x.shape[: x.ndim - len(batch)], math.prod(batch)), -1, 0)  # noqa: E731
     lanes = jax.tree.map(first, arguments)
-    one = lambda lane: _searched(tolerance, max_turns, *lane)  # noqa: E731
+    one = lambda lane: _searched(tolerance, max_iterations, *lane)  # noqa: E731
     solved = jax.lax.map(one, lanes) if lane_programs() else jax.vmap(one)(lanes)
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1).reshape(*x.shape[1:], *batch), solved)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _searched(tolerance: float, max_turns: int, *arguments: Any) -> Solved:
+def _searched(tolerance: float, max_iterations: int, *arguments: Any) -> Solved:
     """One lane."""
-    return _solve(*arguments, tolerance=tolerance, max_turns=max_turns)
+    return _solve(*arguments, tolerance=tolerance, max_iterations=max_iterations)
 
 
-def _derivative(tolerance: float, max_turns: int, primals: Any, tangents: Any) -> tuple[Solved, Solved]:
+def _derivative(tolerance: float, max_iterations: int, primals: Any, tangents: Any) -> tuple[Solved, Solved]:
     """The law holds on, whatever changes (`implicit.py`)."""
-    solved = _searched(tolerance, max_turns, *primals)
+    solved = _searched(tolerance, max_iterations, *primals)
     rows, _, target, mu, active, *_ = primals
     d_rows, dV, d_target, d_mu, *_ = filled(tangents, primals)
     rows, target, mu, d_rows, d_target, d_mu = _clean((rows, target, mu, d_rows, d_target, d_mu), active)
@@ -121,7 +121,7 @@ def _derivative(tolerance: float, max_turns: int, primals: Any, tangents: Any) -
 _searched.defjvp(_derivative, symbolic_zeros=True)
 
 
-@functools.partial(jax.jit, static_argnames=("tolerance", "max_turns"))
+@functools.partial(jax.jit, static_argnames=("tolerance", "max_iterations"))
 def _solve(
     rows: Rows,
     V: Array,
@@ -135,13 +135,13 @@ def _solve(
     asked: Array | None,
     *,
     tolerance: float,
-    max_turns: int,
+    max_iterations: int,
 ) -> Solved:
     alone = solve_alone(rows, V, target, mu, active, tolerance, given)
     return jax.lax.cond(
         alone.settled,
         lambda: Solved(alone.p, alone.V, jnp.int32(OK), jnp.zeros((), V.dtype)),
-        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_turns, given, rough, sticks, asked),
+        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_iterations, given, rough, sticks, asked),
     )
 
 
@@ -176,7 +176,7 @@ def _together(
     active: Array,
     slides: Array,
     tolerance: float,
-    max_turns: int,
+    max_iterations: int,
     given: Array | None = None,
     rough: Array | None = None,
     sticks: Array | None = None,
@@ -186,7 +186,7 @@ def _together(
     problem = _problem(rows, V, target, mu, active, slides, given)
     problem = problem._replace(rough=rough, sticks=sticks, asked=asked)
     searched = functools.partial(_with_few, len(V) - 1), functools.partial(_with_many, V)
-    both = [functools.partial(f, problem, tolerance, max_turns) for f in searched]
+    both = [functools.partial(f, problem, tolerance, max_iterations) for f in searched]
     if len(active) <= FEW:
         p, code, left = both[0]()
     else:
@@ -208,7 +208,7 @@ def _problem(
     return _Problem(ends, K, mu, free, pressed, slides & active, rounding, None, None)
 
 
-def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -> tuple[Vec3, Array, Array]:
+def _with_few(trees: int, problem: _Problem, tolerance: float, max_iterations: int) -> tuple[Vec3, Array, Array]:
     """Impulses (C,), a code, and what is left."""
     ends = problem.ends
     which = first(ends.which)
@@ -221,7 +221,7 @@ def _with_few(trees: int, problem: _Problem, tolerance: float, max_turns: int) -
     if problem.sticks is not None:
         sticks = there & problem.sticks[which]
         system = system._replace(free=consistent(system.W, free, sticks, ends.count, largest(free)))
-    p, code, left = _ended(system, _search(system, pressed, slides > 0, problem, tolerance, max_turns))
+    p, code, left = _ended(system, _search(system, pressed, slides > 0, problem, tolerance, max_iterations))
     none = jnp.zeros_like(problem.mu)
     return put_back(Vec3(none, none, none), p, which, ends.count), code, left
 
@@ -242,22 +242,22 @@ def _consistent(trees: int, problem: _Problem) -> Vec3:
     return jax.lax.cond(ends.count <= len(which), agreed, lambda: problem.free)
 
 
-def _with_many(V: Array, problem: _Problem, tolerance: float, max_turns: int) -> tuple[Vec3, Array, Array]:
+def _with_many(V: Array, problem: _Problem, tolerance: float, max_iterations: int) -> tuple[Vec3, Array, Array]:
     """Impulses (C,), a code, and what is left."""
     ends = problem.ends
     order = plan(ends.tree, ends.which, ends.count, len(V) - 1)
     free = _consistent(len(V) - 1, problem)
     system = Many(problem.K, problem.mu, free, ends, order, jnp.zeros_like(V))
-    return _ended(system, _search(system, problem.pressed, problem.slides, problem, tolerance, max_turns))
+    return _ended(system, _search(system, problem.pressed, problem.slides, problem, tolerance, max_iterations))
 
 
 def _search(
-    system: System, pressed: Array, slides: Array, problem: _Problem, tolerance: float, max_turns: int
+    system: System, pressed: Array, slides: Array, problem: _Problem, tolerance: float, max_iterations: int
 ) -> tuple[Vec3, Array, Array]:
     none = jnp.zeros_like(pressed)
     asked = None if problem.asked is None else jnp.where(problem.ends.count > SEVERAL, problem.asked, 0)
     near = accuracy(tolerance, problem.rounding, problem.rough, asked)
-    return search(system, Vec3(none, none, pressed), slides, near, max_turns)
+    return search(system, Vec3(none, none, pressed), slides, near, max_iterations)
 
 
 def _ended(system: System, found: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:

@@ -1,8 +1,9 @@
 """Loops that end when they are done, with derivatives in both modes.
 
-JAX cannot go back through a `while_loop`: it would have to keep what every turn began with, and does not know how many
-there are. A loop with a bound is a scan that skips what is left. Two scans, one in the other, keep sqrt(most) states of
-each and compute the rest anew (Griewank and Walther 2008, chapter 12): the loop runs three times, and remembers little.
+JAX cannot go back through a `while_loop`: it would have to keep what every iteration began with, and does not know how
+many there are. A loop with a bound is a scan that skips what is left. Two scans, one in the other, keep sqrt(most)
+states of each and compute the rest anew (Griewank and Walther 2008, chapter 12): the loop runs three times, and
+remembers little.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from jax.custom_derivatives import SymbolicZero
 checkpoint = functools.partial(jax.checkpoint, prevent_cse=False)  # type: ignore[attr-defined]  # in scans it need not
 
 
-def turns(busy: Callable[[Any], Array], turn: Callable[[Any], Any], carry: Any, most: int) -> Any:
-    """carry = turn(carry) while busy(carry), a bool (), at most so many times."""
+def iterate(busy: Callable[[Any], Array], body: Callable[[Any], Any], carry: Any, most: int) -> Any:
+    """carry = body(carry) while busy(carry), a bool (), at most so many times."""
     few = math.isqrt(max(most - 1, 0)) + 1
 
     def one(carry: Any, k: Array) -> tuple[Any, None]:
-        return jax.lax.cond((k < most) & busy(carry), turn, lambda x: x, carry), None
+        return jax.lax.cond((k < most) & busy(carry), body, lambda x: x, carry), None
 
     def some(carry: Any, k: Array) -> tuple[Any, None]:
         inner = lambda x: jax.lax.scan(checkpoint(one), x, k + jnp.arange(few))[0]  # noqa: E731
@@ -36,17 +37,17 @@ def turns(busy: Callable[[Any], Array], turn: Callable[[Any], Any], carry: Any, 
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
-def loop(most: int, busy: Callable[[Any, Any], Array], turn: Callable[[Any, Any], Any], given: Any, carry: Any) -> Any:
-    """carry = turn(given, carry) while busy(given, carry), a bool (); it is known to end within `most` turns.
+def loop(most: int, busy: Callable[[Any, Any], Array], body: Callable[[Any, Any], Any], given: Any, carry: Any) -> Any:
+    """carry = body(given, carry) while busy(given, carry), a bool (); it ends within `most` iterations.
 
-    busy and turn may close over nothing that is differentiated. A `while_loop`, but for its derivatives.
+    busy and body may close over nothing that is differentiated. A `while_loop`, but for its derivatives.
     """
-    return jax.lax.while_loop(lambda x: busy(given, x), lambda x: turn(given, x), carry)
+    return jax.lax.while_loop(lambda x: busy(given, x), lambda x: body(given, x), carry)
 
 
-def _derivative(most: int, busy: Any, turn: Any, primals: Any, tangents: Any) -> Any:
+def _derivative(most: int, busy: Any, body: Any, primals: Any, tangents: Any) -> Any:
     def bounded(given: Any, carry: Any) -> Any:
-        return turns(lambda x: busy(given, x), lambda x: turn(given, x), carry, most)
+        return iterate(lambda x: busy(given, x), lambda x: body(given, x), carry, most)
 
     return partial_jvp(bounded, primals, tangents)
 
@@ -72,14 +73,14 @@ def of_the_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: A
     shapes = jax.eval_shape(lambda: f(given, jax.tree.map(lambda x: x[:each], rows)))
     none = jax.tree.map(lambda x: jnp.zeros((n, *x.shape[1:]), x.dtype), shapes)
 
-    def turn(carry: tuple[Array, Any]) -> tuple[Array, Any]:
+    def body(carry: tuple[Array, Any]) -> tuple[Array, Any]:
         k, results = carry
         new = f(given, jax.tree.map(functools.partial(some, k), rows))
         return k + 1, jax.tree.map(functools.partial(put, k), results, new)
 
-    # in steps of one: XLA takes a loop over 0, 8, ... below 1 for one without turns
-    turns = (count + each - 1) // each
-    return jax.lax.while_loop(lambda x: x[0] < turns, turn, (jnp.int32(0), none))[1]
+    # in steps of one: XLA takes a loop over 0, 8, ... below 1 for one of none
+    rounds = (count + each - 1) // each
+    return jax.lax.while_loop(lambda x: x[0] < rounds, body, (jnp.int32(0), none))[1]
 
 
 def _all_at_once(each: int, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:

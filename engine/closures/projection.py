@@ -18,7 +18,7 @@ from ..loops.measured import errors, rates, standing
 from ..model import Model
 from .forward import couple
 
-TURNS = 2  # of Newton's method; a step of order 4 leaves errors that one turn brings to rounding
+ITERATIONS = 2  # of Newton's method; a step of order 4 leaves errors that one iteration brings to rounding
 
 
 @jax.jit
@@ -27,12 +27,12 @@ def projected(model: Model, q: Array, v: Array, t: Array | float) -> tuple[Array
     batch = Forest.of(model, q=q, v=v).batch
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), batch)
 
-    def turn(_: int, now: tuple[Array, Array]) -> tuple[Array, Array]:
+    def iteration(_: int, now: tuple[Array, Array]) -> tuple[Array, Array]:
         q, v = now
         dq, dv = corrections(model, q, v, t)
         return integrate_q(model, q, dq, 1.0), v + dv
 
-    return jax.lax.fori_loop(0, TURNS, turn, (q, v))
+    return jax.lax.fori_loop(0, ITERATIONS, iteration, (q, v))
 
 
 def corrections(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array]:

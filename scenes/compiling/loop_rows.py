@@ -21,7 +21,7 @@ from . import check
 from .loop_frames import SHAPES
 from .loop_reader import LoopReader
 
-ASSEMBLY = 10  # rounds of projection, two of Newton's turns each
+ASSEMBLY = 10  # rounds of projection, two of Newton's iterations each
 CLOSED = {4: 1e-5, 8: 1e-11}  # [m, rad] by the bytes of a number
 
 

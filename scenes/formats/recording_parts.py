@@ -57,8 +57,8 @@ def _stats(stats: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
     columns = {name: np.stack([each[name] for each in stats]) for name in stats[0]}  # older files have fewer
     whole = {name: columns[name].sum(0, dtype=np.int64) for name in TOTALS if name in columns}
     useful = np.maximum(columns["useful"], np.finfo(np.float32).tiny)
-    turns = (columns["ticks"] / useful).sum(0)  # ticks that the program made, in this lane or others
-    share = np.where(turns > 0, whole["ticks"] / np.maximum(turns, 1), 1).astype(columns["useful"].dtype)
+    made = (columns["ticks"] / useful).sum(0)  # ticks that the program made, in this lane or others
+    share = np.where(made > 0, whole["ticks"] / np.maximum(made, 1), 1).astype(columns["useful"].dtype)
     most = {name: columns[name].max(0) for name in MOST if name in columns}
     return whole | most | {"useful": share}
 

@@ -54,9 +54,9 @@ def lanes(problems: list[tuple]) -> tuple:
     return jax.tree.map(lambda *x: np.stack(x, -1), *problems)
 
 
-@functools.partial(compiled, static_argnames=("max_turns",))
-def run(arguments, max_turns=60):
-    return solve_cone(*arguments, max_turns=max_turns)
+@functools.partial(compiled, static_argnames=("max_iterations",))
+def run(arguments, max_iterations=60):
+    return solve_cone(*arguments, max_iterations=max_iterations)
 
 
 def solved(s: oracle.Scene, dtype=jnp.float64):
@@ -128,8 +128,8 @@ def test_energy_never_grows(dtype, tolerance):
 def test_how_many_turns_it_takes():
     """At most 5 for a stack, whatever its height; at most 12 for nearly all of random heaps, 30 for all but a few."""
     s = oracle.stack(10, 0.5, 0.5, falling(10, np.random.default_rng(74), 1e-3 * G * H))
-    assert int(run(arrays(problem(s)), max_turns=5).code) == OK
-    settled = lambda turns: [int(run(arrays(problem(s, 8, 4)), max_turns=turns).code) == OK for s in heaps()[:300]]  # noqa: E731
+    assert int(run(arrays(problem(s)), max_iterations=5).code) == OK
+    settled = lambda turns: [int(run(arrays(problem(s, 8, 4)), max_iterations=turns).code) == OK for s in heaps()[:300]]  # noqa: E731
     assert np.mean(settled(12)) > 0.93
     assert np.mean(settled(30)) > 0.99
 
@@ -315,7 +315,7 @@ def test_what_is_no_number_stays_in_its_lane():
 @pytest.mark.slow
 def test_what_does_not_settle_is_flagged_and_gains_nothing():
     arguments = arrays(lanes([problem(s, 8, 4) for s in heaps()[:300]]))
-    p, _, code, _ = run(arguments, max_turns=1)
+    p, _, code, _ = run(arguments, max_iterations=1)
     assert (code == SOLVER_UNFINISHED).mean() > 0.3
     p = np.moveaxis(impulses(p), -1, 0)
     for k, s in enumerate(heaps()[:300]):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.engine.algebra.bounded import differentiated_once, loop, turns
+from carom.engine.algebra.bounded import differentiated_once, iterate, loop
 
 X = jnp.array([0.3, 2.0, 7.0])
 
@@ -32,7 +32,7 @@ def test_both_modes(most: int) -> None:
 
 @pytest.mark.parametrize("most", [1, 2, 5, 16, 17])
 def test_as_many_turns_as_asked(most: int) -> None:
-    assert int(turns(lambda k: k < 10, lambda k: k + 1, jnp.int32(0), most)) == min(most, 10)
+    assert int(iterate(lambda k: k < 10, lambda k: k + 1, jnp.int32(0), most)) == min(most, 10)
 
 
 # -- what has a first derivative only ---------------------------------------------------------------

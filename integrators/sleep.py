@@ -30,6 +30,13 @@ def may_sleep(topology: Topology, functions: Drive) -> bool:
     return functions == Drive() and not any(follows(loop.kind) for loop in topology.loops)
 
 
+def follows_time(model: Model) -> bool:
+    """Whether a loop keeps to something that changes with time; of a model whose numbers are known."""
+    functions = any(loop.course is not None for loop in model.topology.loops)
+    _, rate, size, *_ = np.moveaxis(np.asarray(model.loop_course), -1, 0)
+    return functions or bool(rate.any() or size.any())
+
+
 @jax.custom_jvp
 def unchanged(before: Lane, after: Lane) -> Array:
     """(*batch) whether a tick led to where it began."""

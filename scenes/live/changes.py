@@ -171,9 +171,13 @@ class Changes:
         self._replace(changes | {"loop_active": active})
 
     def _replace(self, changes: dict[str, Any]) -> None:
-        if changes:
-            kind = self.model.mass.dtype
-            self.model = self.model.replace(**{name: np.asarray(x, kind) for name, x in changes.items()})
+        """The same model where it has these numbers already: a game may say in every frame what is so, and who sleeps
+        sleeps on."""
+        old, kind = self.model, self.model.mass.dtype
+        new = old.replace(**{name: np.asarray(x, kind) for name, x in changes.items()}) if changes else old
+        pairs = ((x, getattr(old, name)) for name, x in new.parameters.items())
+        if any(x is not y and not np.array_equal(x, y) for x, y in pairs):
+            self.model = new
 
 
 @compiled

@@ -21,7 +21,7 @@ from ...integrators.motion.forces import Drive
 from ...integrators.options import Options
 from ...integrators.room import given_rooms, with_more
 from ...integrators.rules import Rules
-from ...integrators.sleep import may_sleep
+from ...integrators.sleep import follows_time
 from .asleep import pushed
 from .pace import Pace
 from .pool import Spares
@@ -41,7 +41,7 @@ class Stepper:
         self._max_dt = options.max_dt
         self._room: Any = options.max_ticks, options.window
         self._pace, self._compiled = None if budget is None else Pace(budget), set[Rules]()
-        self._sleeps = may_sleep(model.topology, Drive())
+        self._sleeps = not follows_time(model)
         self._asleep: tuple[list[bytes], Frame, Places] | None = None
         self._held: dict[bytes, Any] = {}
         trees = trees_of(model.topology)

@@ -245,3 +245,41 @@ def test_a_body_that_goes_back_to_the_pool_lets_go() -> None:
         assert world.attached == ()
         play(world, 5)
     assert world.pose("ball")[2] == pytest.approx(0.1, abs=1e-5)
+
+
+def test_what_is_so_already_wakes_nobody() -> None:
+    b = carom.SceneBuilder(filtering=True)
+    b.add_plane(name="floor")
+    for k in range(2):
+        b.add_body(f"box{k}", [carom.Box((0.1, 0.1, 0.1), friction=0.3)], mass=1.0, position=(k, 0, 0.1))
+    b.add_loop("box0", (0, 0, 0), "box1", (0, 0, 0), joint=carom.Distance(), name="rope", active=False)
+    world = carom.Live(b)
+    world.ignore_collision("box0", "box1")
+    play(world, 30)
+    model = world.model
+    assert world._now.asleep.some
+    for _ in range(2):
+        world.ignore_collision("box1", "box0")
+        world.set_layers("box0", group=1)
+        world.set_material("box0", friction=0.3)
+        world.detach("rope")
+        play(world, 1)
+    assert world.model is model
+    assert world._now.asleep.some
+    world.set_layers("box0", mask=0)
+    assert world.model is not model
+    assert not world._now.asleep.some
+
+
+def test_what_hangs_still_sleeps_until_it_is_cut() -> None:
+    """A rod keeps its length, and follows no time."""
+    b = carom.SceneBuilder(gravity=(0, 0, -G))
+    b.add_body("lamp", [carom.Sphere(0.1)], mass=1.0, position=(0, 0, 1))
+    b.add_loop("lamp", (0, 0, 0.1), "world", (0, 0, 2), joint=carom.Distance(), name="cord", active=True)
+    world = carom.Live(b)
+    play(world, 10)
+    assert world._now.asleep.some
+    assert height(world, "lamp") == pytest.approx(1, abs=1e-6)
+    world.detach("cord")
+    play(world, 6)
+    assert height(world, "lamp") == pytest.approx(1 - G / 2 * 0.1**2, abs=1e-5)

@@ -193,13 +193,17 @@ TOGETHER = ("test_gradients.py", "test_pool_break.py", "test_export.py", "test_e
 PAIR = re.compile(r".*/test_narrow_(?:gaps|laws)\.py::\w+\[([a-z]+-[a-z]+)\b.*\]")
 
 
+# what took more than 2.5 s on two busy cores (`pytest --durations=0`): slow, though nothing else says the same
+LONG = frozenset(Path(__file__).with_name("slow.txt").read_text().splitlines())
+
+
 @pytest.hookimpl(tryfirst=True)  # before marks are looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest tests first."""
     for item in items:
         if any(re.search(pattern, item.nodeid) for pattern in BY_HAND):
             item.add_marker(pytest.mark.exhaustive)
-        if any(re.search(pattern, item.nodeid) for pattern in SLOW):
+        if item.nodeid in LONG or any(re.search(pattern, item.nodeid) for pattern in SLOW):
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: LONGEST.index(item.name) if item.name in LONGEST else len(LONGEST))
 

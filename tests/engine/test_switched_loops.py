@@ -36,7 +36,7 @@ def compiled(joint: Any, active: bool | None, tied: bool = True, form: str = "re
 @pytest.mark.parametrize(
     ("kind", "form"),
     [
-        pytest.param(kind, form, marks=() if (kind, form) in FIRST else pytest.mark.slow)
+        pytest.param(kind, form, marks=() if (kind, form) in FIRST else pytest.mark.exhaustive)
         for kind in KINDS
         for form in ("reduced", "maximal", "penalty")
     ],

@@ -292,8 +292,11 @@ class Frames:
         self._stand(standing)
 
     def _warm(self, probes: Sequence[Shape]) -> None:
-        """Everything once, and the state as it was."""
-        raise NotImplementedError
+        """Everything once, and the state as it was. probes: shapes that will be asked about."""
+        nobody = self._now.asleep.island
+        self._stepper.step(self.state, nobody, self._pushes, self._motors.astype(self.state.q.dtype), self.dt)
+        self._stepper.answer(self.state.q, self._pushes)
+        self.poses()
 
 
 @functools.cache

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...collision.plain import Numbers
 from ...collision.poses import Array
+from ...collision.shapes import Shape
 from ...engine.closures.reactions import loop_wrenches
 from . import arguments
 from .changes import Changes, joined_velocities
@@ -97,7 +100,7 @@ class Inputs(Frames):
                 self._now.link(self.model.topology.names[link])
         self._changing.attach(joint, self._now.places.pose, where)
         self._use()
-        q, v = joined_velocities.straight(self.model, *(self.state.q, self.state.v, self.state.t))
+        q, v = joined_velocities.straight(self.model, self.state.q, self.state.v, self.state.t)
         self._stand(self._now.changed(q=q, v=v))
 
     def detach(self, joint: str) -> None:
@@ -115,6 +118,12 @@ class Inputs(Frames):
         moves and weighs. What contacts add to it acts by impulses, and is not felt."""
         k = self._changes.number(joint)
         return np.asarray(loop_wrenches(self.model, self.state), np.float64)[k, 3:]
+
+    def _warm(self, probes: Sequence[Shape]) -> None:
+        super()._warm(probes)
+        if self._changes.joints:
+            joined_velocities.straight(self.model, self.state.q, self.state.v, self.state.t)
+            loop_wrenches(self.model, self.state)
 
     def _two(self, a: str, b: str) -> tuple[str, str]:
         return arguments.one_of("a", a, self._touchable), arguments.one_of("b", b, self._touchable)

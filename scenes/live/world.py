@@ -221,11 +221,7 @@ class Live(Inputs):
         return joined_lines(lines)
 
     def _warm(self, probes: Sequence[Shape]) -> None:
-        """Everything once, and the state as it was."""
-        nobody = self._now.asleep.island
-        self._stepper.step(self.state, nobody, self._pushes, self._motors.astype(self.state.q.dtype), self.dt)
-        self._stepper.answer(self.state.q, self._pushes)
-        self.poses()
+        super()._warm(probes)
         for body in self.bodies[:1]:
             self._now.pushed(self._pushes, body, NOTHING, None, NOTHING, "world")
         free = (

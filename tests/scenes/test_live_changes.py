@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -283,3 +284,17 @@ def test_what_hangs_still_sleeps_until_it_is_cut() -> None:
     world.detach("cord")
     play(world, 6)
     assert height(world, "lamp") == pytest.approx(1 - G / 2 * 0.1**2, abs=1e-5)
+
+
+def test_nothing_is_compiled_when_a_joint_is_first_joined() -> None:
+    b = carom.SceneBuilder()
+    b.add_body("lamp", [carom.Sphere(0.1)], mass=1.0, position=(0, 0, 1))
+    b.add_loop("lamp", (0, 0, 0.1), "world", (0, 0, 2), joint=carom.Distance(), name="cord", active=False)
+    world = carom.Live(b)
+    compiled: list[str] = []
+    heard = lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None  # noqa: E731
+    jax.monitoring.register_event_duration_secs_listener(heard)
+    world.attach("cord")
+    world.joint_force("cord")
+    world.step()
+    assert not compiled

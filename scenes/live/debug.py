@@ -10,6 +10,7 @@ import numpy as np
 from ...collision.poses import Array, rotation_from_z, rotation_matrix
 from ...engine.model import Model
 from ..compiling.geometry import GEOMETRY
+from ..compiling.mesh_parts import mesh_parts
 from ..show.colours import link_colours
 from ..show.drawing import Plane, drawing_of
 from ..show.meshes import Mesh, mesh_of
@@ -90,8 +91,10 @@ def trigger_lines(triggers: Iterable[Trigger], pose_of: dict[str, Array]) -> Lin
         place = trigger.place
         where = (place[:3], place[3:]) if trigger.body is None else carried(place, pose_of[trigger.body])
         shape = trigger.shape
-        own = _placed(_edges(mesh_of(GEOMETRY[shape.kind]("trigger", shape))), shape.position, shape.quaternion)
-        lines.append((_placed(own, *where), np.array(ENTERED if trigger.inside else EMPTY)))
+        parts = mesh_parts("trigger", shape) if shape.kind == "mesh" else [GEOMETRY[shape.kind]("trigger", shape)]
+        for part in parts:
+            own = _placed(_edges(mesh_of(part)), shape.position, shape.quaternion)
+            lines.append((_placed(own, *where), np.array(ENTERED if trigger.inside else EMPTY)))
     return lines
 
 

@@ -81,6 +81,11 @@ def test_triggers_light_up(world: carom.Live) -> None:
         world.step()
     assert len(drawn(world.debug_lines(), ENTERED)) == 12
     assert not len(drawn(world.debug_lines(triggers=False), ENTERED))
+    corners = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], float)
+    faces = np.array([(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)])
+    before = len(drawn(world.debug_lines(), EMPTY))
+    world.add_trigger(carom.Mesh((corners, faces)), (9, 9, 9))
+    assert len(drawn(world.debug_lines(), EMPTY)) == before + 6
 
 
 def test_a_frame_is_explained(world: carom.Live) -> None:

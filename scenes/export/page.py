@@ -52,7 +52,7 @@ def game_text(live: Live, title: str) -> str:
     """The whole file."""
     made, block = Exported.of(live, NAME), Block()
     world, motion = module(made), _still(live)
-    drawing = drawing_of(live._spec, live.model)
+    drawing = drawing_of(live._parts.spec, live.model)
     fields, topology = made.fields, live.model.topology
     data = {
         "title": title, "subtitle": "", "notes": [],

@@ -14,6 +14,7 @@ from ...collision.poses import Array, quaternion_product, rotation_matrix
 from ...engine.closures.projection import projected
 from ...engine.model import Model
 from ...engine.native.surface import compiled
+from ...engine.parameters import AXES
 from ..compiling.check import bits
 from ..compiling.pairs import CHECKS, meet
 from ..formats.wording import shown
@@ -37,6 +38,18 @@ class Changes:
     def reset(self) -> None:
         """Back to the scene's."""
         self.model, self._layers, self._ignored = self._compiled, _layers(self._compiled), set()
+
+    def take_over(self, old: Changes) -> None:
+        """What was changed in a smaller world, of which this one has everything first."""
+        changes, pairs = {}, {tuple(pair): k for k, pair in enumerate(self._pairs)}
+        where = [pairs[tuple(pair)] for pair in old._pairs]
+        for name, x in old.model.parameters.items():
+            if x is not getattr(old._compiled, name):
+                changes[name] = np.array(getattr(self.model, name))
+                rows = where if AXES[name][0] in ("np", "filtered") else slice(len(x))
+                changes[name][rows] = x
+        self._layers[: len(old._layers)], self._ignored = old._layers, set(old._ignored)
+        self._replace(changes)
 
     # -- materials -------------------------------------------------------------------------------------------
 

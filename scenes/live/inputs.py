@@ -42,7 +42,7 @@ class Inputs(Frames):
         it again, which wakes all that sleeps.
         """
         given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
-        self._changing.material(arguments.one_of("body", body, self._touchable), given)
+        self._changing.material(arguments.one_of("body", body, self._parts.touchable), given)
         self._use()
 
     def set_pair_material(
@@ -65,7 +65,7 @@ class Inputs(Frames):
 
         Of a static with a name, in a scene in which the surface of some static moves. An input, as `set_material`.
         """
-        origin = np.asarray(self._origins[arguments.one_of("static", static, self._origins)], float)
+        origin = np.asarray(self._parts.origins[arguments.one_of("static", static, self._parts.origins)], float)
         velocity = arguments.numbers("linear", linear, 3), arguments.numbers("angular", angular, 3)
         self._changing.surface(static, *velocity, origin)
         self._use()
@@ -76,7 +76,7 @@ class Inputs(Frames):
         Two shapes touch where each is in a layer of the other's mask. In scenes with filtering=True. An input, as
         `set_material`. What overlaps when it begins to touch comes out.
         """
-        self._changing.layers(arguments.one_of("body", body, self._touchable), group, mask)
+        self._changing.layers(arguments.one_of("body", body, self._parts.touchable), group, mask)
         self._use()
 
     def ignore_collision(self, a: str, b: str, ignore: bool = True) -> None:
@@ -126,7 +126,7 @@ class Inputs(Frames):
             loop_wrenches(self.model, self.state)
 
     def _two(self, a: str, b: str) -> tuple[str, str]:
-        return arguments.one_of("a", a, self._touchable), arguments.one_of("b", b, self._touchable)
+        return arguments.one_of("a", a, self._parts.touchable), arguments.one_of("b", b, self._parts.touchable)
 
     @property
     def _changing(self) -> Changes:

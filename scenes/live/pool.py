@@ -6,7 +6,7 @@ is held there by a force equal to its weight, and set back after every frame to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, count, product
 from typing import Any
@@ -57,30 +57,35 @@ class Spares:
         return self.owned[self.waiting(q), 0]
 
 
-def with_spares(scene: SceneSpec, pool: Pool) -> tuple[SceneSpec, dict[str, tuple[str, ...]]]:
-    """The scene with its spare bodies, parked, and their names; `ball` has the spares ball.1, ball.2 and so on."""
-    if not isinstance(pool, Mapping):
-        raise PoolError(f'pool is {shown(pool)}; it must be a dict, such as {{"ball": 8}}')
-    bodies = {link.name: link for link in scene.links}
-    links, exclusions = list(scene.links), list(scene.exclusions)
-    names: dict[str, tuple[str, ...]] = {}
-    places = _places(scene) if pool else iter(())
-    for kind, given in pool.items():
-        body, number = given if isinstance(given, tuple) and len(given) == 2 else (bodies.get(kind), given)
-        if not (isinstance(kind, str) and isinstance(body, BodySpec)):
-            raise PoolError(
-                f"pool: {shown(kind)} is no free body of the scene: name one that add_body made, or give "
-                "(BodySpec, number)"
-            )
-        if not isinstance(number, int) or number < 1:
-            raise PoolError(f"pool: {kind!r} has {shown(number)} spare bodies; it must be a whole number of at least 1")
-        names[kind] = tuple(f"{kind}.{k}" for k in range(1, number + 1))
-        still = replace(body, linear_velocity=(0, 0, 0), angular_velocity=(0, 0, 0), quaternion=(1, 0, 0, 0))
-        for name in names[kind]:
-            links.append(replace(still, name=name, position=np.asarray(body.position, float) + next(places)))
-            for a, b in scene.exclusions:
-                exclusions += [(name, other) for mine, other in ((a, b), (b, a)) if mine == body.name]
-    return replace(scene, links=tuple(links), exclusions=tuple(exclusions)), names
+def with_spares(scene: SceneSpec, pools: Sequence[Pool]) -> tuple[SceneSpec, dict[str, tuple[str, ...]]]:
+    """The scene with its spare bodies, parked, and their names; `ball` has the spares ball.1, ball.2 and so on.
+
+    pools: one after another: what a later one adds comes behind all else, and what was there stays where it is."""
+    kinds = {link.name: link for link in scene.links if isinstance(link, BodySpec)}
+    links, names = list(scene.links), dict[str, tuple[str, ...]]()
+    places = _places(scene) if any(pools) else iter(())
+    for pool in pools:
+        if not isinstance(pool, Mapping):
+            raise PoolError(f'pool is {shown(pool)}; it must be a dict, such as {{"ball": 8}}')
+        for kind, given in pool.items():
+            body, number = given if isinstance(given, tuple) and len(given) == 2 else (kinds.get(kind), given)
+            if not (isinstance(kind, str) and isinstance(body, BodySpec)):
+                raise PoolError(
+                    f"pool: {shown(kind)} is no free body of the scene: name one that add_body made, or give "
+                    "(BodySpec, number)"
+                )
+            if not isinstance(number, int) or number < 1:
+                had = f"pool: {kind!r} has {shown(number)} spare bodies"
+                raise PoolError(f"{had}; it must be a whole number of at least 1")
+            kinds.setdefault(kind, body)
+            before = names.get(kind, ())
+            more = tuple(f"{kind}.{len(before) + k}" for k in range(1, number + 1))
+            still = replace(body, linear_velocity=(0, 0, 0), angular_velocity=(0, 0, 0), quaternion=(1, 0, 0, 0))
+            links += [replace(still, name=x, position=np.asarray(body.position, float) + next(places)) for x in more]
+            names[kind] = before + more
+    alike = lambda name: (name, *names.get(name, ()))  # noqa: E731
+    exclusions = tuple((x, y) for a, b in scene.exclusions for x in alike(a) for y in alike(b))
+    return replace(scene, links=tuple(links), exclusions=exclusions), names
 
 
 def _places(scene: SceneSpec) -> Iterator[Array]:

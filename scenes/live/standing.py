@@ -186,7 +186,7 @@ class Standing:
             )
         body = next((body for body in names[kind] if body in self.hidden), None)
         if body is None:
-            fix = "remove_body one, or make the pool larger"
+            fix = "remove_body one, or make the pool larger, by add_spares"
             raise PoolError(f"add_body: all {len(names[kind])} of {kind!r} are in use: {fix}")
         return body
 

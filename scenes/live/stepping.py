@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -19,7 +20,7 @@ from ...engine.state import State
 from ...integrators.frame import Frame, frame
 from ...integrators.motion.forces import Drive
 from ...integrators.options import Options
-from ...integrators.room import given_rooms, with_more
+from ...integrators.room import ROOMS, given_rooms, with_more
 from ...integrators.rules import Rules
 from ...integrators.sleep import follows_time
 from .asleep import pushed
@@ -51,6 +52,11 @@ class Stepper:
     def check(self, model: Model) -> None:
         """Raise ValueError where it has numbers that the rules do not read."""
         self._rules.check(model)
+
+    def expect(self, other: Stepper) -> None:
+        """Begin with room for as much as another one needed."""
+        needed = {name: getattr(other._rules, name) for name in ROOMS.values()}
+        self._rules = replace(self._rules, **{name: room for name, room in needed.items() if room is not None})
 
     def use(self, model: Model) -> None:
         """Another one, whose numbers alone are others."""

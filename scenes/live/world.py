@@ -70,7 +70,7 @@ class Live(Inputs):
         """Strike a body [N s] at once, at a point as in `apply_force`; a tree answers as a whole."""
         nothing, p = np.zeros_like(self._pushes), arguments.numbers("impulse", impulse, 3)
         struck = self._now.pushed(nothing, body, p, point, NOTHING, frame)
-        answer = self._stepper.answer(self.state.q, struck)
+        answer = self._parts.stepper.answer(self.state.q, struck)
         with np.errstate(over="ignore"):  # which is refused
             self._stand(self._now.changed(v=self.state.v + answer))
 
@@ -124,7 +124,7 @@ class Live(Inputs):
 
         ignore: names of bodies that are left out.  mask: only shapes in one of these layers are there for it."""
         one = arguments.numbers("origin", origin, 3), arguments.numbers("direction", direction, 3)
-        return self._questions.hit(self.raycasts(*one, max_distance, ignore=ignore, mask=mask), 0)
+        return self._parts.questions.hit(self.raycasts(*one, max_distance, ignore=ignore, mask=mask), 0)
 
     def raycasts(
         self, origins: Any, directions: Any, max_distance: float = math.inf, *, ignore: Sequence[str] = (),
@@ -132,13 +132,15 @@ class Live(Inputs):
     ) -> RayHits:  # fmt: skip
         """The same of many rays, (R, 3), as numpy arrays."""
         rays = arguments.vectors("origins", origins), arguments.vectors("directions", directions)
-        hidden = arguments.names("ignore", ignore, self._named) | self._now.hidden
+        hidden = arguments.names("ignore", ignore, self._parts.named) | self._now.hidden
         among = self._changes.shapes_in(mask)
-        return self._questions.rays(self.state.q, *rays, arguments.metres("max_distance", max_distance), hidden, among)
+        return self._parts.questions.rays(
+            self.state.q, *rays, arguments.metres("max_distance", max_distance), hidden, among
+        )
 
     def owner(self, shape: int) -> str:
         """Name of the body, link or static that carries a shape of the model, as `raycasts(...).shape` has them."""
-        return self._bodies.owners[arguments.count("shape", shape, 0)]
+        return self._parts.bodies.owners[arguments.count("shape", shape, 0)]
 
     def overlap(
         self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = NO_TURN, *, within: float = 0.0,
@@ -148,9 +150,11 @@ class Live(Inputs):
         ignore, mask: see `raycast`."""
         asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
         pose = placed_shape(asked, place, arguments.quaternion("quaternion", quaternion))
-        hidden = self._now.hidden | arguments.names("ignore", ignore, self._named)
+        hidden = self._now.hidden | arguments.names("ignore", ignore, self._parts.named)
         among = self._changes.shapes_in(mask)
-        return self._questions.overlaps(self.state.q, asked, pose, arguments.metres("within", within), hidden, among)
+        return self._parts.questions.overlaps(
+            self.state.q, asked, pose, arguments.metres("within", within), hidden, among
+        )
 
     def add_trigger(
         self,
@@ -192,7 +196,7 @@ class Live(Inputs):
         """Where the time of the last frame went: ticks, impacts, contacts, and between whom. Print it."""
         if self._last is None:
             return "no frame has passed yet"
-        return explained(self._bodies, *self._last, self._took, len(self._now.hidden))
+        return explained(self._parts.bodies, *self._last, self._took, len(self._now.hidden))
 
     def debug_lines(
         self, *, contacts: bool = True, triggers: bool = True, colour: str = "body", per_impulse: float | None = None
@@ -206,7 +210,7 @@ class Live(Inputs):
         """
         chosen = arguments.one_of("colour", colour, ("body", "island"))
         if self._wires is None:
-            self._wires = Wires(self._spec, self._changes.model)
+            self._wires = Wires(self._parts.spec, self._changes.model)
         events, poses, names = self.contact_events(), self._now.places.pose, self.model.topology.names
         island = islands(events, names) if chosen == "island" else None
         asleep = (self._now.asleep.island >= 0)[trees_of(self.model.topology).of_link[:-1]]

@@ -38,12 +38,13 @@ MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says 
 
 
 class Passed(NamedTuple):
-    """A frame that was worked out: from which state, who slept, the commands to the motors.
+    """A frame that was worked out: from which state, who slept, the commands to the motors, and what pushed.
     dt: its length, took: how long it was worked out [s]."""
 
     before: State
     asleep: Asleep
     motors: Array
+    pushes: Array
     frame: Frame
     places: Places
     dt: float
@@ -129,13 +130,13 @@ class Frames:
         def passed() -> Passed:
             began = perf_counter()
             frame, places = self._parts.stepper.step(before, asleep.island, pushes, motors, asked)
-            return Passed(before, asleep, motors, frame, places, float(asked), perf_counter() - began)
+            return Passed(before, asleep, motors, pushes, frame, places, float(asked), perf_counter() - began)
 
         return passed
 
     def _done(self, passed: Passed) -> None:
         """The world after a frame, and callbacks are called."""
-        before, asleep, motors, frame, places, _, self._took = passed
+        before, asleep, motors, pushes, frame, places, _, self._took = passed
         parts = self._parts
         code = results.Code(int(frame.code))
         if code.grave:
@@ -150,7 +151,7 @@ class Frames:
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
         self.missed += max(left - saves.LATEST, 0.0)
-        self._carried, self._last = frame.carried, (frame, passed.dt)
+        self._carried, self._last = frame.carried, (frame, passed.dt, pushes)
         self._contacts = again or functools.cache(
             lambda: contacts_of(parts.bodies, frame, parts.stepper.held(before, asleep.island, motors, frame))
         )

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...collision.plain import Numbers
-from ...collision.poses import Array
+from ...collision.poses import Array, cross
 from ...collision.shapes import Shape
 from ...engine.closures.reactions import loop_wrenches
+from ...engine.dynamics.wrenches import joint_forces
 from . import arguments
 from .changes import Changes, joined_velocities
 from .frames import Frames
@@ -114,16 +115,37 @@ class Inputs(Frames):
         return self._changes.attached
 
     def joint_force(self, joint: str) -> Array:
-        """(3,) what a loop that can be cut puts on link_a now, world axes [N]: to keep its ends together as everything
-        moves and weighs. What contacts add to it acts by impulses, and is not felt."""
+        """(3,) what a loop that can be cut puts on link_a, world axes [N]: to keep its ends together as everything
+        moves and weighs now, under what contacts and `apply_force` put on links in the last frame, on average over it.
+
+        To break a joint at a load, cut it after a frame in which it carried more.
+        """
         k = self._changes.number(joint)
-        return np.asarray(loop_wrenches(self.model, self.state), np.float64)[k, 3:]
+        q = self.state.q
+        forces = joint_forces.straight(self.model, q, self._felt().astype(q.dtype))
+        wrenches = loop_wrenches(self.model, self.state, self._motors.astype(q.dtype), forces)
+        return np.asarray(wrenches, np.float64)[k, 3:]
+
+    def _felt(self) -> Array:
+        """(nl, 6) moment about its origin and force on each link [N m, N] by contacts and pushes of the last frame."""
+        felt = np.zeros((self.model.topology.n_links, 6))
+        if self._last is None or self._contacts is None:
+            return felt
+        _, dt, pushes = self._last
+        felt += pushes
+        names, poses = self.model.topology.names, self._now.places.pose
+        for contact in self.contact_events():
+            for body, force in ((contact.a, contact.impulse / dt), (contact.b, -contact.impulse / dt)):
+                if body in names:
+                    link = names.index(body)
+                    felt[link] += (*cross(contact.point - poses[link, :3], force), *force)
+        return felt
 
     def _warm(self, probes: Sequence[Shape]) -> None:
         super()._warm(probes)
         if self._changes.joints:
             joined_velocities.straight(self.model, self.state.q, self.state.v, self.state.t)
-            loop_wrenches(self.model, self.state)
+            self.joint_force(self._changes.joints[0])
 
     def _two(self, a: str, b: str) -> tuple[str, str]:
         return arguments.one_of("a", a, self._parts.touchable), arguments.one_of("b", b, self._parts.touchable)

@@ -47,7 +47,7 @@ class Fields(NamedTuple):
 
 def fields_of(live: Live) -> Fields:
     """Of a world at its start; what touches in a frame comes in with the frame's program."""
-    standing, model = live._start, live.model
+    standing, model = live._parts.start, live.model
     state, nobody, places = standing.state, standing.asleep, standing.places
     real = state.q.dtype
     parameters: Any = packed(model)

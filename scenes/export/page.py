@@ -80,7 +80,7 @@ def game_text(live: Live, title: str) -> str:
 
 def _still(live: Live) -> Motion:
     """The world at its start, as a recording of one frame."""
-    pose = live._start.places.pose
+    pose = live._parts.start.places.pose
     links = len(pose)
     none, one = np.zeros((0, 3)), np.zeros((1, 1))
     hits = Hits(none[:, 0], np.zeros((0, 2)), none[:, 0], none[:, 0], none, none, none[:, 0], none[:, 0])

@@ -57,7 +57,7 @@ class Programs:
 
     def step(self, w: World, dt: Array) -> Change:
         """`Live.step`: a frame of dt [s]."""
-        stepper, topology, real = self.live._stepper, self.live.model.topology, w["q"].dtype
+        stepper, topology, real = self.live._parts.stepper, self.live.model.topology, w["q"].dtype
         asked = (dt >= SHORTEST) & (dt <= LONGEST)
         length = jnp.where(asked, dt, jnp.asarray(self.live.dt, real)) + w["behind"].astype(real)
         pushed = _of_trees(topology, w["pushes"] != 0)
@@ -168,10 +168,10 @@ class Programs:
 
     def _parked(self, q: Array) -> Array:
         """(T,) bool, trees of spare bodies that wait."""
-        spares, trees = self.live._start.spares, trees_of(self.live.model.topology)
+        spares, trees = self.live._parts.start.spares, trees_of(self.live.model.topology)
         waiting = jnp.zeros(trees.n, bool)
         if len(spares.owned):
-            index = spares.owned[:, 1, None] + np.arange(7)
+            index = spares.coordinates
             away = (q[index] == jnp.asarray(spares.parked[index], q.dtype)).all(1)
             waiting = waiting.at[trees.of_link[spares.owned[:, 0]]].set(away)
         return waiting
@@ -226,7 +226,7 @@ class Programs:
 def roomy(live: Live) -> Rules:
     """A world's rules, with twice the room for contacts that it has by default, or has needed so far: an exported
     world cannot make room."""
-    rules, given = live._stepper._rules, live._stepper._given
+    rules, given = live._parts.stepper._rules, live._parts.stepper._given
     if "max_contacts" in given:
         return rules
     return replace(rules, max_contacts=2 * max(default_capacity(live.model.topology), rules.max_contacts or 0))

@@ -24,7 +24,7 @@ from ...engine.state import State
 from ..formats.wording import shown
 from . import arguments
 from .asleep import Asleep
-from .by_hand import put_there, with_push
+from .by_hand import put_in_plane, put_there, with_push
 from .pool import PoolError, Spares
 from .saves import TURNING
 
@@ -144,15 +144,24 @@ class Standing:
         """With a free body there, its centre of mass moving like that [m/s, rad/s]; spare ones too."""
         topology = self.model.topology
         link = topology.link(body)
-        if topology.joints[link] != "floating":
+        flat = topology.joints[link] == "planar" and topology.parents[link] < 0
+        if topology.joints[link] != "floating" and not flat:
             raise ValueError(f"{body!r} is no free body: move it by set_joint, joint by joint")
         arguments.quaternion("quaternion", turn)
         turn = arguments.numbers("quaternion", turn, 4)  # of length 1 once it is in the world's own numbers
         place, w = arguments.numbers("position", position, 3), arguments.numbers("angular_velocity", angular, 3)
         given = place, turn, arguments.numbers("linear_velocity", linear, 3), w
         dtype = self.state.q.dtype
-        made = put_there.straight(self.model, np.int32(link), *(np.asarray(x, dtype) for x in given))
-        return self._moved(link, *made)
+        numbers = [np.asarray(x, dtype) for x in given]
+        if flat:
+            q, v, off = put_in_plane.straight(self.model, np.int32(link), *numbers)
+            if (off > np.finfo(dtype).eps ** 0.5).any():
+                raise ValueError(
+                    f"{body!r} stays in its plane: position, quaternion, linear_velocity, angular_velocity are "
+                    f"{', '.join(f'{x:.3g}' for x in off)} off it; give what lies in it"
+                )
+            return self._moved(link, q, v)
+        return self._moved(link, *put_there.straight(self.model, np.int32(link), *numbers))
 
     def jointed(self, name: str, q: Numbers | None, v: Numbers | None) -> Standing:
         """With the coordinates and velocities of one link's joint changed; what is None stays."""
@@ -196,5 +205,5 @@ class Standing:
             which = f"{shown(body)} is no body of the pool"
             raise PoolError(f"remove_body: {which}: only what add_body() returned goes back")
         link = self.link(body)
-        coordinates, _ = self.joint(link)
-        return self._moved(link, self.spares.parked[coordinates], np.zeros(6))
+        coordinates, dofs = self.joint(link)
+        return self._moved(link, self.spares.parked[coordinates], np.zeros(dofs.stop - dofs.start))

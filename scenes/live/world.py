@@ -20,7 +20,7 @@ from .explained import explained
 from .inputs import Inputs
 from .triggers import Callback, Trigger
 
-FREE = "floating"
+FREE = ("floating", "planar")
 RENAMED = {
     "spawn": "add_body", "despawn": "remove_body", "ray": "raycast", "rays": "raycasts", "contacts": "contact_events",
     "save": "save_state", "load": "load_state",
@@ -80,13 +80,17 @@ class Live(Inputs):
         self,
         name: str,
         position: Numbers,
-        quaternion: Numbers = NO_TURN,
+        quaternion: Numbers | None = None,
         linear_velocity: Numbers = ORIGIN,
         angular_velocity: Numbers = ORIGIN,
     ) -> str:
-        """Bring in a spare body of the pool's kind `name`, and say what it is called: the first that waits."""
+        """Bring in a spare body of the pool's kind `name`, and say what it is called: the first that waits.
+
+        quaternion: None: (1, 0, 0, 0), or of a body in a plane that of its kind in the scene."""
         body = self._now.spare(name)
-        self._put(self._now.put(body, position, quaternion, linear_velocity, angular_velocity))
+        parked = self._now.places.pose[self.model.topology.link(body), 3:]
+        turn = parked if quaternion is None else quaternion
+        self._put(self._now.put(body, position, turn, linear_velocity, angular_velocity))
         return body
 
     def remove_body(self, body: str) -> None:
@@ -105,7 +109,7 @@ class Live(Inputs):
         linear_velocity: Numbers | None = None,
         angular_velocity: Numbers | None = None,
     ) -> None:
-        """Put a free body, or the floating root of a tree, elsewhere; what is None stays as it is."""
+        """Put a free body, one in a plane, or the floating root of a tree elsewhere; what is None stays as it is."""
         pose, velocity = self.pose(body), self.velocity(body)
         given = (position, quaternion, linear_velocity, angular_velocity)
         now = (pose[:3], pose[3:], velocity[3:], velocity[:3])
@@ -228,11 +232,12 @@ class Live(Inputs):
         super()._warm(probes)
         for body in self.bodies[:1]:
             self._now.pushed(self._pushes, body, NOTHING, None, NOTHING, "world")
-        free = (
-            n for n, joint in zip(self.model.topology.names, self.model.topology.joints, strict=True) if joint == FREE
-        )
-        for body in list(free)[:1]:
-            self._now.put(body, ORIGIN, NO_TURN, ORIGIN, ORIGIN)
+        topology = self.model.topology
+        for joint in FREE:
+            roots = zip(topology.names, topology.joints, topology.parents, strict=True)
+            for body in [name for name, kind, parent in roots if kind == joint and parent < 0][:1]:
+                pose = self._now.places.pose[topology.link(body)]
+                self._now.put(body, pose[:3], pose[3:], ORIGIN, ORIGIN)
         self.raycasts(ORIGIN, (0.0, 0.0, 1.0))
         for shape in probes:
             self.overlap(shape)

@@ -251,6 +251,12 @@ class Frames:
         """Bodies and links that are there, in the order of `poses`."""
         return self._now.bodies
 
+    @property
+    def asleep(self) -> tuple[str, ...]:
+        """Of these, who sleep: they rest, and cost nothing until something comes near or pushes them."""
+        sleeps = self._now.sleeps[self._now.links]
+        return tuple(name for name, does in zip(self._now.bodies, sleeps, strict=True) if does)
+
     def poses(self, alpha: float = 1.0) -> Array:
         """(n, 7) of `bodies`: x y z of the origin [m], w x y z.
 

@@ -17,6 +17,7 @@ from ...collision.poses import Array, cross, rotation_matrix
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Mat3
 from ...engine.dynamics.kinematics import move, place
+from ...engine.dynamics.trees import trees_of
 from ...engine.forest import Forest
 from ...engine.model import Model
 from ...engine.native.surface import compiled
@@ -83,7 +84,8 @@ class Standing:
         places: of that state, where they are known."""
         new, old = Standing(self.model, self.spares, state, asleep), self.state
         if state.q is old.q and state.v is old.v:
-            vars(new).update(vars(self), state=state, asleep=asleep)
+            kept = {name: x for name, x in vars(self).items() if name != "sleeps"}
+            vars(new).update(kept, state=state, asleep=asleep)
         if places is not None:
             vars(new)["places"] = _read_only(places)
         return new
@@ -104,6 +106,11 @@ class Standing:
         there = np.ones(self.model.topology.n_links, bool)
         there[self.spares.links_waiting(self.state.q)] = False
         return np.flatnonzero(there)
+
+    @cached_property
+    def sleeps(self) -> Array:
+        """(nl,) bool, links whose tree sleeps."""
+        return (self.asleep.island >= 0)[trees_of(self.model.topology).of_link[:-1]]
 
     @cached_property
     def places(self) -> Places:

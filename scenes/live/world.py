@@ -12,7 +12,6 @@ import numpy as np
 from ...collision.plain import Numbers
 from ...collision.queries.rays import RayHits
 from ...collision.shapes import ALL_LAYERS, Shape
-from ...engine.dynamics.trees import trees_of
 from . import arguments
 from .asking import Hit, placed_shape
 from .debug import DebugLines, Wires, contact_lines, islands, joined_lines, trigger_lines
@@ -217,8 +216,7 @@ class Live(Inputs):
             self._wires = Wires(self._parts.spec, self._changes.model)
         events, poses, names = self.contact_events(), self._now.places.pose, self.model.topology.names
         island = islands(events, names) if chosen == "island" else None
-        asleep = (self._now.asleep.island >= 0)[trees_of(self.model.topology).of_link[:-1]]
-        lines = self._wires.lines(poses, self._now.spares.links_waiting(self.state.q), asleep, island)
+        lines = self._wires.lines(poses, self._now.spares.links_waiting(self.state.q), self._now.sleeps, island)
         if contacts:
             size = self._wires.size
             weight = float(np.linalg.norm(np.asarray(self.model.gravity))) * float(np.mean(np.asarray(self.model.mass)))

@@ -41,9 +41,10 @@ def world(made: carom.Live) -> carom.Live:
 
 
 def sleepers(world: carom.Live) -> list[str]:
-    return [
-        name for name, island in zip(world.model.topology.names, world._now.asleep.island, strict=True) if island >= 0
-    ]
+    islands = zip(world.model.topology.names, world._now.asleep.island, strict=True)  # each is a tree of its own
+    found = [name for name, island in islands if island >= 0]
+    assert world.asleep == tuple(name for name in found if name in world.bodies)
+    return found
 
 
 def shoot(world: carom.Live) -> None:

@@ -140,12 +140,15 @@ def test_those_that_sleep_sleep_on() -> None:
     w.remove_body(w.add_body("ball", (0, 1, 1)))
     for _ in range(600):
         w.step()
-    assert (w._now.asleep.island >= 0).any()
-    held, island = w.contact_events(), w._now.asleep.island
+    held, slept, island = w.contact_events(), w.asleep, w._now.asleep.island
+    assert "arm" in slept
     w.add_spares(MORE, wait=True)
     assert (w._now.asleep.island[: len(island)] == island).all()
+    assert w.asleep == slept
     w.step()
     assert {(c.a, c.b) for c in w.contact_events()} == {(c.a, c.b) for c in held}
+    w.set_joint("arm", q=0.1)
+    assert "arm" not in w.asleep
 
 
 def test_what_cannot_be_is_refused_at_the_call() -> None:

@@ -9,9 +9,8 @@ import numpy as np
 from ...collision.plain import Numbers
 from ...collision.poses import Array
 from ...collision.shapes import Shape
-from ...engine.closures.reactions import loop_wrenches
 from . import arguments
-from .changes import Changes, joined_velocities
+from .changes import Changes, joined_ends, joined_velocities, joint_forces
 from .frames import Frames
 
 
@@ -117,13 +116,17 @@ class Inputs(Frames):
         """(3,) what a loop that can be cut puts on link_a now, world axes [N]: to keep its ends together as everything
         moves and weighs. What contacts add to it acts by impulses, and is not felt."""
         k = self._changes.number(joint)
-        return np.asarray(loop_wrenches(self.model, self.state), np.float64)[k, 3:]
+        forces = joint_forces.straight(self.model, self.state.q, self.state.v, self.state.t)
+        return np.asarray(forces[k], np.float64)
 
     def _warm(self, probes: Sequence[Shape]) -> None:
         super()._warm(probes)
         if self._changes.joints:
-            joined_velocities.straight(self.model, self.state.q, self.state.v, self.state.t)
-            loop_wrenches(self.model, self.state)
+            state = self.model, self.state.q, self.state.v, self.state.t
+            joined_velocities.straight(*state)
+            joint_forces.straight(*state)
+            nowhere = np.int32(0), np.zeros(3, self.state.q.dtype), np.bool_(False)
+            joined_ends.straight(self.model, self._now.places.pose, *nowhere)
 
     def _two(self, a: str, b: str) -> tuple[str, str]:
         return arguments.one_of("a", a, self._touchable), arguments.one_of("b", b, self._touchable)

@@ -104,6 +104,14 @@ class Game {
     this.jumped();
   }
 
+  // From the start; restitution and friction stay what they were changed to.
+  restart() {
+    this.world.reset();
+    for (const [name, value] of Object.entries(this.materials)) this.world.material(name, value);
+    if (this.origin) this.world.begin(this.origin);
+    this.jumped();
+  }
+
   rewind(frame) {
     this.playing = false;
     this.world.rewind(frame);
@@ -165,7 +173,7 @@ class Game {
       back: () => this.rewind(this.world.frame - 1),
       forth: () => { this.playing = false; if (this.world.frame < this.world.history.length - 1) this.rewind(this.world.frame + 1); else this.step(); },
       first: () => this.rewind(0),
-      reset: () => { this.world.reset(); if (this.origin) this.world.begin(this.origin); this.jumped(); },
+      reset: () => this.restart(),
       shoot: () => { this.shoots = !this.shoots; },
       own: () => { for (const name of ["restitution", "friction"]) this.change(name, null); },
       view: () => this.refit(),

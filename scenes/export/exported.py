@@ -13,6 +13,7 @@ from ...engine.packed import Packed, packed
 from ...engine.topology import Topology
 from ..live.world import Live
 from .archive import archive
+from .asking import probes
 from .changes import kinds, things
 from .fields import Fields, fields_of
 from .functions import Compiled, compiled, functions_of
@@ -33,11 +34,13 @@ class Pointer(NamedTuple):
 
 class Numbered(NamedTuple):
     """What C calls by a number, beside bodies and degrees of freedom: name -> number.  static: behind bodies, in worlds
-    whose pairs are filtered.  joint: those that can be cut.  kind: of spare bodies."""
+    whose pairs are filtered, or that has probes.  joint: those that can be cut.  kind: of spare bodies.  probe: shapes
+    that `overlap` is asked with."""
 
     static: dict[str, int]
     joint: dict[str, int]
     kind: dict[str, int]
+    probe: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -90,10 +93,10 @@ class Exported:
 
 
 def _numbered(live: Live) -> Numbered:
-    topology = live.model.topology
-    statics = {name: k for k, name in enumerate(things(live)) if k >= topology.n_links and topology.filtered}
+    topology, called = live.model.topology, live.model.topology.filtered or live._probes
+    statics = {name: k for k, name in enumerate(things(live)) if k >= topology.n_links and called}
     joints = {name: live._changes.number(name) for name in live._changes.joints}
-    return Numbered(statics, joints, {name: k for k, name in enumerate(kinds(live))})
+    return Numbered(statics, joints, {name: k for k, name in enumerate(kinds(live))}, probes(live))
 
 
 def _pointers(live: Live, fields: Fields, layout: Layout) -> tuple[Pointer, ...]:

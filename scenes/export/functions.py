@@ -13,6 +13,7 @@ import numpy as np
 
 from ...engine.native.code import LaneText, lane_text
 from ...engine.native.primitive import Program
+from .asking import Questions
 from .changes import Changes
 from .contacts import REALS, WHOLES
 from .fields import Field, Fields
@@ -79,6 +80,12 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
         Function("set_layers", (body, *layers), "int", "of a body or a static; what is NULL stays", c.set_layers),
         Function("ignore_collision", (*two, ignore), "int", "1: a and b go through each other", c.ignore_collision),
     )
+    pose = (Argument("probe", "int"), three("position"), maybe("quaternion", 4), Argument("within", "real"))
+    found = (Argument("mask", "int", type="uint32_t"), Argument("found", "rows", 1, "int"))
+    says = "returns how many bodies and statics are found, the nearest first, or -1000"
+    asked = (
+        Function("overlap", (*pose, *found), "int", f"what a probe is within so far of; {says}", Questions(p).overlap),
+    )
     joints = (
         Function("attach", (joint, maybe("point")), "int", "where its ends are now", c.attach),
         Function("detach", (joint,), "int", "cut it", c.detach),
@@ -107,6 +114,7 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
             "1: it hits; moving: or 0, also statics; mask: layers that it sees, ~0u all",
             p.ray,
         ),
+        *(asked if programs.live._probes else ()),
         *(pool if programs.live._start.spares.names else ()),
         *(filters if topology.filtered else ()),
         *(joints if any(loop.switched for loop in topology.loops) else ()),

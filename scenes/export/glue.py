@@ -236,10 +236,11 @@ def _handed_out(arguments: Sequence[Argument], results: list[tuple[int, int]], r
             )
         if argument.kind == "rows":
             k, size = told.pop(0)
+            wide = 4 if argument.type == "int" else real
             lines += [
                 "  %some = call i32 @llvm.smin.i32(i32 %code, i32 %room)",
                 "  %fit = call i32 @llvm.smax.i32(i32 %some, i32 0)", "  %many = zext i32 %fit to i64",
-                f"  %row.bytes = mul i64 %many, {argument.size * real}",
+                f"  %row.bytes = mul i64 %many, {argument.size * wide}",
                 f"  call void @llvm.memcpy.p0.p0.i64(ptr %{argument.name}, ptr %out.m{k}, i64 %row.bytes, i1 false)",
             ]  # fmt: skip
     return [*lines, "  ret i32 %code" if returns == "int" else "  ret void"]

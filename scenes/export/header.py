@@ -65,7 +65,7 @@ def _declared(name: str, real: str, a: Argument) -> list[str]:
     if a.kind == "save":
         return [f"const void *{a.name}", "int size"]
     if a.kind == "rows":
-        return [f"{name}_{a.type} *{a.name}", "int room"]
+        return [f"{a.type if a.type == 'int' else f'{name}_{a.type}'} *{a.name}", "int room"]
     if a.type in ("char", "real"):
         return [f"{real if a.type == 'real' else a.type} {a.name}[{a.size}]"]
     return [f"{name}_{a.type} *{a.name}"]

@@ -112,7 +112,7 @@ class Programs:
         pose, velocity = w["pose"][link], w["velocity"][link]
         now = pose[:3], pose[3:], velocity[3:], velocity[:3]
         place, turn, v, omega = (jnp.where(yes != 0, x, y) for yes, x, y in zip(given, told[::2], now, strict=True))
-        asked &= jnp.asarray(free)[link] & _unit(turn[None])
+        asked &= jnp.asarray(free)[link] & unit(turn[None])
         coordinates, velocities = put_there(model, link, place, turn, v, omega)
         start = jnp.asarray(topology.q_start[:-1])[link], jnp.asarray(topology.v_start[:-1])[link]
         q, v = (
@@ -132,7 +132,7 @@ class Programs:
         named = island[jnp.clip(island, 0, max(n - 1, 0))] if n else island
         sound = ((island >= -1) & (island < n) & ((island < 0) | (named == island))).all()
         turns = quaternions(self.live.model.topology)
-        whole = finite & late & sound & _unit(q[turns])
+        whole = finite & late & sound & unit(q[turns])
         code = jnp.where(mine, jnp.where(whole, 0, DAMAGED_SAVE), OTHER_SAVE).astype(jnp.int32)
         new = {"q": q, "v": v, "t": t, "behind": behind, "island": island, "told": told}
         new |= {"pushes": jnp.zeros_like(w["pushes"]), "fresh": jnp.int32(0)}
@@ -244,7 +244,7 @@ def _of_trees(topology: Any, pushed: Array) -> Array:
     return any_of(trees.of_link[:-1], pushed.any(1), trees.n)
 
 
-def _unit(quaternions: Array) -> Array:
+def unit(quaternions: Array) -> Array:
     """Whether these (n, 4) are all of length 1."""
     return (abs(jnp.sqrt((quaternions * quaternions).sum(-1)) - 1) <= UNIT_TOLERANCE).all()
 

@@ -26,7 +26,7 @@ from ..compile import compile_scene
 from ..sources import load
 from ..spec import SceneSpec, StaticSpec
 from . import arguments, saves
-from .asking import Questions, placed_shape
+from .asking import Questions
 from .asleep import Asleep
 from .between import between
 from .changes import Changes
@@ -72,7 +72,7 @@ class Frames:
         spec: Any = scene if made else scene.build() if hasattr(scene, "build") else load(scene)
         refuse_chain(spec, "Live")
         spec, names = with_spares(spec, {} if pool is None else pool)
-        shapes = arguments.shapes("probes", probes)
+        self._probes = tuple(arguments.shapes("probes", probes))
         self.dt = arguments.seconds("dt", dt)
         self.model, start = compile_scene(spec, dtype=dtype)
         spares, state = Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start)
@@ -100,7 +100,7 @@ class Frames:
         self._contacts: Callable[[], list[Contact]] | None
         self.reset()
         if warm:
-            self._warm(shapes)
+            self._warm(self._probes)
 
     # -- time ------------------------------------------------------------------------------------------------
 
@@ -238,9 +238,8 @@ class Frames:
         if carrier in self._now.hidden:
             return ()
         where = (place[:3], place[3:]) if carrier is None else carried(place, self.pose(carrier))
-        pose = placed_shape(trigger.shape, *where)
         among = self._changes.shapes_in(ALL_LAYERS)
-        found = self._questions.overlaps(self.state.q, trigger.shape, pose, 0.0, self._now.hidden, among)
+        found = self._questions.overlaps(self.state.q, trigger.shape, *where, 0.0, self._now.hidden, among)
         return tuple(name for name in found if name != carrier and name in self.bodies)
 
     def _look_again(self) -> None:

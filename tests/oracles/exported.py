@@ -84,6 +84,16 @@ class World:
         count = self.function("contacts")(self.world, ctypes.c_void_p(rows.ctypes.data), room)
         return rows[:count]
 
+    def overlap(
+        self, probe: int, position: Any, quaternion: Any, within: float, mask: int = ALL_LAYERS, room: int = 64
+    ) -> tuple[int, np.ndarray]:
+        given = [None if x is None else np.asarray(x, self.dtype) for x in (position, quaternion)]
+        pointers = [None if x is None else ctypes.c_void_p(x.ctypes.data) for x in given]
+        real = ctypes.c_double if self.dtype.itemsize == 8 else ctypes.c_float
+        found = np.full(room, -1, np.int32)
+        more = real(within), ctypes.c_uint32(mask), ctypes.c_void_p(found.ctypes.data), room
+        return self.function("overlap")(self.world, probe, *pointers, *more), found
+
     def ray(
         self, origin: Any, direction: Any, most: float, moving: int = 0, mask: int = ALL_LAYERS
     ) -> tuple[int, np.ndarray]:

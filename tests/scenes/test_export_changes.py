@@ -16,6 +16,7 @@ from carom.tests.oracles.exported import COMPILER, World, missing
 
 DT, REFUSED, NONE_WAITS = 1 / 60, 1000, -1
 GHOSTS = 0b10
+PROBES = [carom.Sphere(0.3, position=(0.1, 0, 0)), carom.Box((0.6, 0.2, 0.3)), carom.Sphere(0.6)]
 PROGRAM = """
 #include "world.h"
 #include <stdio.h>
@@ -26,6 +27,7 @@ int main(void) {
     float at[3] = {0.3f, 0, 1.5f}, grip[3] = {0, 0, 0.5f}, force[3], down[3] = {0, 0, -1}, above[3] = {0, 0, 3};
     char digits[33];
     world_hit hit;
+    int found[4];
     int spare = world_add_body(w, world_kind_ball, at, NULL, NULL, NULL);
     printf("%d", spare == world_body_ball_1);
     printf("%d", !world_attach(w, world_joint_rope, NULL));
@@ -40,6 +42,9 @@ int main(void) {
     printf("%d", !world_set_layers(w, world_static_floor, NULL, &others) && !world_set_layers(w, spare, &ghosts, NULL));
     printf("%d", world_ray(w, above, down, 9, 1, ~2u, &hit) && hit.body == world_body_ball);
     play(w, 20);
+    at[0] = 2, at[2] = 0.7f;
+    printf("%d", world_overlap(w, world_probe_sphere_2, at, NULL, 0, ~0u, found, 4) == 2);
+    printf("%d", found[0] == world_body_far && found[1] == world_static_shelf);
     printf("%d\\n", !world_remove_body(w, spare));
     play(w, 5);
     world_hash(w, digits);
@@ -63,7 +68,7 @@ def made(**keywords: Any) -> Live:
     b.add_loop("ball", (0, 0, -0.15), "block", joint=carom.Fixed(), name="grip", active=False)
     b.add_loop("ball", (0, 0, 0), "world", (0, 0, 2), joint=carom.Distance(), name="rope", active=False)
     b.add_loop("ball.1", (0, 0, 0), "world", (0, 0, 3), joint=carom.Distance(), name="spare", active=False)
-    return Live(b, pool={"ball": 2}, dtype="float32", warm=False, max_events=64, **keywords)
+    return Live(b, pool={"ball": 2}, probes=PROBES, dtype="float32", warm=False, max_events=64, **keywords)
 
 
 @pytest.fixture(scope="module")
@@ -185,6 +190,36 @@ def test_spare_bodies_come_and_go(both: tuple[Live, World]) -> None:
     world.reset()
 
 
+def test_what_a_probe_would_overlap(both: tuple[Live, World]) -> None:
+    """In order, and in layers, of probes of two kinds, one of which is there in two sizes."""
+    live, world = both
+    names = (*live.model.topology.names, "floor", "shelf")
+    live.add_body("ball", (0.5, 0, 1))
+    world.call("add_body", 0, (0.5, 0, 1), None, None, None)
+    live.set_layers("ball", group=GHOSTS)
+    layers(world, names.index("ball"), group=GHOSTS)
+    play(live, world, 5)
+    rng, seen, most = np.random.default_rng(3), set[str](), 0
+    for k in range(60):
+        probe, place, turn = k % 3, rng.normal(size=3) * (1, 0.3, 0.5) + (0.5, 0, 0.5), rng.normal(size=4)
+        turn, within, mask = turn / np.linalg.norm(turn), (0.0, 0.2, np.inf)[k % 4 % 3], (1, GHOSTS, 3)[k // 3 % 3]
+        told = live.overlap(PROBES[probe], place, turn, within=within, mask=mask)
+        count, found = world.overlap(probe, place, turn, within, mask)
+        assert [names[x] for x in found[:count]] == told
+        assert (found[count:] == -1).all()
+        seen, most = seen | set(told), max(most, len(told))
+    assert seen == set(names) - {"ball.2"}
+    assert most == 6
+    assert (
+        world.overlap(0, (0, 0, 1), None, np.inf, room=2)[1].tolist()
+        == world.overlap(0, (0, 0, 1), None, np.inf)[1][:2].tolist()
+    )
+    assert world.overlap(3, (0, 0, 1), None, 0)[0] == world.overlap(0, (0, np.nan, 1), None, 0)[0] == -REFUSED
+    assert world.overlap(0, (0, 0, 1), (2, 0, 0, 0), 0)[0] == world.overlap(0, (0, 0, 1), None, np.nan)[0] == -REFUSED
+    live.reset()
+    world.reset()
+
+
 def test_what_cannot_be_is_refused_and_changes_nothing(both: tuple[Live, World]) -> None:
     live, world = both
     play(live, world, 3)
@@ -234,12 +269,21 @@ def test_a_program_in_c_prints_the_hash_of_python(both: tuple[Live, World], fold
     play(20)
     live.remove_body("ball.1")
     play(5)
-    assert said == ["1" * 10, live.hash()]
+    assert said == ["1" * 12, live.hash()]
     live.reset()
 
 
 def test_worlds_without_them_lack_their_functions(tmp_path: Path) -> None:
     export_library("bouncing_ball", tmp_path, name="bare")
     text = (tmp_path / "bare.h").read_text()
-    for name in ("set_layers", "ignore_collision", "attach", "detach", "joint_force", "add_body", "remove_body"):
+    for name in (
+        "set_layers",
+        "ignore_collision",
+        "attach",
+        "detach",
+        "joint_force",
+        "add_body",
+        "remove_body",
+        "overlap",
+    ):
         assert f"bare_{name}(" not in text

@@ -23,7 +23,6 @@ from ..chains.spec import ChainSpec, refuse_chain
 from ..sources import load
 from ..spec import SceneSpec
 from . import arguments, saves
-from .asking import placed_shape
 from .asleep import Asleep
 from .between import between
 from .changes import Changes
@@ -70,7 +69,7 @@ class Frames:
         made = isinstance(scene, (SceneSpec, ChainSpec))
         spec: Any = scene if made else scene.build() if hasattr(scene, "build") else load(scene)
         refuse_chain(spec, "Live")
-        self._probes = arguments.shapes("probes", probes)
+        self._probes = tuple(arguments.shapes("probes", probes))
         self.dt = arguments.seconds("dt", dt)
         budget = None if budget is None else arguments.seconds("budget", budget)
         self._made_with = dtype, _of_frames(self.dt, options, keywords), budget
@@ -292,9 +291,8 @@ class Frames:
         if carrier in self._now.hidden:
             return ()
         where = (place[:3], place[3:]) if carrier is None else carried(place, self.pose(carrier))
-        pose = placed_shape(trigger.shape, *where)
         among = self._changes.shapes_in(ALL_LAYERS)
-        found = self._parts.questions.overlaps(self.state.q, trigger.shape, pose, 0.0, self._now.hidden, among)
+        found = self._parts.questions.overlaps(self.state.q, trigger.shape, *where, 0.0, self._now.hidden, among)
         return tuple(name for name in found if name != carrier and name in self.bodies)
 
     def _look_again(self) -> None:

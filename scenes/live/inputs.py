@@ -9,10 +9,9 @@ import numpy as np
 from ...collision.plain import Numbers
 from ...collision.poses import Array, cross
 from ...collision.shapes import Shape
-from ...engine.closures.reactions import loop_wrenches
 from ...engine.dynamics.wrenches import joint_forces
 from . import arguments
-from .changes import Changes, joined_velocities
+from .changes import Changes, joined_ends, joined_velocities, loop_pulls
 from .frames import Frames
 
 
@@ -121,10 +120,9 @@ class Inputs(Frames):
         To break a joint at a load, cut it after a frame in which it carried more.
         """
         k = self._changes.number(joint)
-        q = self.state.q
+        q, v, t = self.state.q, self.state.v, self.state.t
         forces = joint_forces.straight(self.model, q, self._felt().astype(q.dtype))
-        wrenches = loop_wrenches(self.model, self.state, self._motors.astype(q.dtype), forces)
-        return np.asarray(wrenches, np.float64)[k, 3:]
+        return np.asarray(loop_pulls.straight(self.model, q, v, t, self._motors.astype(q.dtype), forces)[k], np.float64)
 
     def _felt(self) -> Array:
         """(nl, 6) moment about its origin and force on each link [N m, N] by contacts and pushes of the last frame."""
@@ -146,6 +144,8 @@ class Inputs(Frames):
         if self._changes.joints:
             joined_velocities.straight(self.model, self.state.q, self.state.v, self.state.t)
             self.joint_force(self._changes.joints[0])
+            nowhere = np.int32(0), np.zeros(3, self.state.q.dtype), np.bool_(False)
+            joined_ends.straight(self.model, self._now.places.pose, *nowhere)
 
     def _two(self, a: str, b: str) -> tuple[str, str]:
         return arguments.one_of("a", a, self._parts.touchable), arguments.one_of("b", b, self._parts.touchable)

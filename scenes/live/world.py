@@ -13,7 +13,7 @@ from ...collision.plain import Numbers
 from ...collision.queries.rays import RayHits
 from ...collision.shapes import ALL_LAYERS, Shape
 from . import arguments
-from .asking import Hit, placed_shape
+from .asking import Hit
 from .debug import DebugLines, Wires, contact_lines, islands, joined_lines, trigger_lines
 from .explained import explained
 from .inputs import Inputs
@@ -152,12 +152,10 @@ class Live(Inputs):
         """What a shape put there would overlap, or come within so many metres of: names, the nearest first.
         ignore, mask: see `raycast`."""
         asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
-        pose = placed_shape(asked, place, arguments.quaternion("quaternion", quaternion))
+        turn, near = arguments.quaternion("quaternion", quaternion), arguments.metres("within", within)
         hidden = self._now.hidden | arguments.names("ignore", ignore, self._parts.named)
         among = self._changes.shapes_in(mask)
-        return self._parts.questions.overlaps(
-            self.state.q, asked, pose, arguments.metres("within", within), hidden, among
-        )
+        return self._parts.questions.overlaps(self.state.q, asked, place, turn, near, hidden, among)
 
     def add_trigger(
         self,

@@ -221,6 +221,7 @@ def test_joints_are_inputs(world: carom.Live) -> None:
         ("set_layers", ("nobody",), "body is 'nobody'"),
         ("ignore_collision", ("ball", "nobody"), "b is 'nobody'"),
         ("set_pair_material", ("floor", "belt"), "no shape of 'floor' can touch one of 'belt'"),
+        ("ignore_collision", ("ball", "ball"), "a and b are both 'ball'"),
         ("set_surface_velocity", ("floor",), "static is 'floor'; it must be one of 'belt'"),
         ("set_surface_velocity", ("belt", (np.nan, 0, 0)), "linear is"),
     ],

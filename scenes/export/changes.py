@@ -25,7 +25,7 @@ NONE_WAITS = -1  # what `add_body` returns where all are in use
 
 def things(live: Live) -> tuple[str, ...]:
     """Names of what shapes belong to: links, and behind them statics."""
-    return tuple(dict.fromkeys((*live.model.topology.names, *live._touchable)))
+    return tuple(dict.fromkeys((*live.model.topology.names, *live._parts.touchable)))
 
 
 def kinds(live: Live) -> dict[str, list[int]]:

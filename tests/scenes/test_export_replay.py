@@ -89,7 +89,7 @@ def state(run: Recording, frame: int) -> State:
 def test_a_frame_of_the_page_is_a_save_of_the_world(run: Recording) -> None:
     live: Any = live_of_run(run, {})
     header = live.save_state()[:16]
-    assert (live.dt, live._stepper._max_dt, live._stepper._rules.law) == (1 / 60, 1 / 240, "newton")
+    assert (live.dt, live._parts.stepper._max_dt, live._parts.stepper._rules.law) == (1 / 60, 1 / 240, "newton")
     for frame in (0, FIRST, OTHER):
         live.load_state(header + states(run)[frame].tobytes())
         assert live.hash() == str(state_hash(state(run, frame)))

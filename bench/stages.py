@@ -13,8 +13,8 @@ import numpy as np
 
 from carom.collision.detect import look_around
 from carom.contact.determine import determine
+from carom.contact.jacobian import contact_jacobian
 from carom.contact.respond import respond
-from carom.contact.rows import rows_of
 from carom.engine.model import Model
 from carom.engine.state import State
 from carom.integrators.carried import known, off_at_most
@@ -66,7 +66,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
         return determine(model, q, detect[0], max_contacts=room, limits=rules.limits, reach=near)
 
     def rows(model: Any, propose: Any, determine: Any) -> Any:
-        return rows_of(model, propose.state.q, determine)
+        return contact_jacobian(model, propose.state.q, determine)
 
     def verdict(model: Any, lane: Any, frames: Any, propose: Any, determine: Any, rows: Any, max_dt: Any) -> Any:
         knew = known(model, lane, propose)

@@ -42,8 +42,8 @@ from ..engine.topology import Topology
 from .contacts import Contacts
 from .determine import ENVELOPE
 from .features import Feature, features, flat_angle
+from .jacobian import ContactJacobian, relative_velocity
 from .picking import picked
-from .rows import Rows, relative
 
 VECTOR = 64  # bytes
 
@@ -61,7 +61,7 @@ class Course(NamedTuple):
 
 
 def contact_course(
-    model: Model, q: Array, v: Array, contacts: Contacts, rows: Rows, *, h: Array | float = 0.0
+    model: Model, q: Array, v: Array, contacts: Contacts, rows: ContactJacobian, *, h: Array | float = 0.0
 ) -> Course:
     """How contacts move at q (*batch, nq) and v (*batch, nv).
 
@@ -73,7 +73,13 @@ def contact_course(
 
 
 def courses(
-    model: Model, q: Array, speeds: tuple[Array, ...], contacts: Contacts, rows: Rows, *, h: Array | float = 0.0
+    model: Model,
+    q: Array,
+    speeds: tuple[Array, ...],
+    contacts: Contacts,
+    rows: ContactJacobian,
+    *,
+    h: Array | float = 0.0,
 ) -> tuple[Course, ...]:
     """`contact_course` at several velocities, the first of which says what lies flat."""
     topology, touch = model.topology, contacts.active & ~contacts.is_limit
@@ -81,7 +87,7 @@ def courses(
         still = jax.tree.map(jnp.zeros_like, contacts.point)
         return (Course(still, still, still),) * len(speeds)
     # conveyors' surfaces move, their shapes do not
-    u = tuple(relative(rows, to_blocks(trees_of(topology), v)) - rows.drift for v in speeds)
+    u = tuple(relative_velocity(rows, to_blocks(trees_of(topology), v)) - rows.drift for v in speeds)
     last = jnp.where(touch, jnp.arange(1, len(touch) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (touch.ndim - 1)), 0)
     links = tuple(_link_motions(model, q, v, contacts) for v in speeds)
     given = model, shapes_at(model, q).pose, links, jnp.asarray(h)

@@ -20,7 +20,7 @@ from jax import Array
 from ..engine.joints import JOINTS
 from ..engine.model import Model
 from ..engine.topology import Topology
-from .rows import Rows, inverse_at, joint_rows
+from .jacobian import ContactJacobian, inverse_mass_matrix, joint_jacobian
 
 # by the bytes of a number
 SLOW = {4: 1e-6, 8: 1e-11}  # [s] what its grip would stop in less time is at its wish
@@ -44,8 +44,8 @@ class Grips(NamedTuple):
     stops: (*batch) bool, whether some are slow that are not quite at their wish.
     """
 
-    rows: Rows
-    first: Rows
+    rows: ContactJacobian
+    first: ContactJacobian
     most: Array
     push: Array
     at_once: Array
@@ -70,13 +70,13 @@ def grips_of(
 
     target: (*batch, nv) target velocities of the motors; None: their targets.
     dv: (*batch, nv) accelerations without contacts and grips.
-    inverse: `inverse_at` the middle of the step.
+    inverse: `inverse_mass_matrix` the middle of the step.
     rests: (*batch) whether contacts rest: their impulses leave rates that are off by the square of the step.
     implicit: (*batch) whether the solver is asked for those that move, too: no event will say where they stop.
     """
     dofs, digits = dofs_of(model.topology), v.dtype.itemsize
     force, wish = _bounds(model, target, h.shape)
-    rows = joint_rows(model, inverse, dofs, -wish)
+    rows = joint_jacobian(model, inverse, dofs, -wish)
     rate, acts = _along(v, dofs) - wish, force > 0
     rounding = ROUNDING * float(jnp.finfo(v.dtype).eps) * STEP * jnp.abs(_along(dv, dofs))
     slack = rows.K.xx * force * SLOW[digits] + rounding
@@ -86,7 +86,9 @@ def grips_of(
     most = force * h
     push = jnp.where(acts & ~asked, -jnp.sign(rate) * most, 0)
     stops = (slow & (rate != 0)).any(0)
-    first = jax.lax.cond(stops.any(), lambda: joint_rows(model, inverse_at(model, q), dofs, -wish), lambda: rows)
+    first = jax.lax.cond(
+        stops.any(), lambda: joint_jacobian(model, inverse_mass_matrix(model, q), dofs, -wish), lambda: rows
+    )
     return Grips(rows, first, most, push, force * jnp.maximum(h, STEP), asked, slow, slack, stops)
 
 
@@ -120,7 +122,7 @@ def beside(grips: Grips, step: Array, asked: tuple[Any, ...]) -> Any:
     step: () bool, whether for the whole step; else for the instant at which it starts.
     """
     rows, V, target, mu, active, slides = asked
-    own: Rows = jax.tree.map(lambda x, y: jnp.where(step, x, y), grips.rows, grips.first)
+    own: ContactJacobian = jax.tree.map(lambda x, y: jnp.where(step, x, y), grips.rows, grips.first)
     acting, most = jnp.where(step, grips.asked, grips.slow), jnp.where(step, grips.most, grips.at_once)
     none = jnp.zeros_like(most)
     contacts, behind = (rows, target, mu, active, slides), (own, none, most, acting, grips.slow & False)

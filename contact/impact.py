@@ -30,10 +30,10 @@ from .cone.solve import solve_cone
 from .contacts import Contacts
 from .determine import of_pairs, phases, would_bounce
 from .events import Impacts, Together
+from .jacobian import ContactJacobian, apply_impulses, relative_velocity
 from .laws.law import Law
 from .laws.table import reversible_impulse
 from .picking import picked
-from .rows import Rows, applied, relative
 
 UNIT = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
 
@@ -47,13 +47,20 @@ class Struck(NamedTuple):
 
 
 def sequential(
-    model: Model, law: Law, contacts: Contacts, rows: Rows, V: Array, energy: Array, max_impacts: int, max_logged: int
+    model: Model,
+    law: Law,
+    contacts: Contacts,
+    rows: ContactJacobian,
+    V: Array,
+    energy: Array,
+    max_impacts: int,
+    max_logged: int,
 ) -> Struck:
     """Impacts one at a time, the fastest first; energy (*batch): kinetic, before [J]."""
 
     def striking(given: Any, V: Array) -> tuple[Vec3, Array]:
         model, contacts, rows = given
-        u = relative(rows, V)
+        u = relative_velocity(rows, V)
         return u, phases(model, contacts, u.z).impact
 
     def resolve(given: Any, carry: Any) -> Any:
@@ -69,7 +76,7 @@ def sequential(
         after = before + K @ p
         u0, u1, p0, gained = jax.tree.map(lambda x: x[0], (before, after, p, _work(p, before, after)))
         log = log.with_row(k, hit, Impacts(worst, u0, u1, p0, energy, energy + gained, code[0], log.count))
-        V = applied(one, V, p)
+        V = apply_impulses(one, V, p)
         return k + 1, V, *striking(given, V), energy + gained, log
 
     def tangential(model: Model, contacts: Contacts, worst: Array) -> Any:
@@ -89,10 +96,17 @@ def sequential(
 
 
 def simultaneous(
-    model: Model, law: Law, contacts: Contacts, rows: Rows, V: Array, energy: Array, max_impacts: int, max_logged: int
+    model: Model,
+    law: Law,
+    contacts: Contacts,
+    rows: ContactJacobian,
+    V: Array,
+    energy: Array,
+    max_impacts: int,
+    max_logged: int,
 ) -> Struck:
     """Impacts all at once, by Moreau's law whatever the law; energy (*batch): kinetic, before [J]."""
-    u = relative(rows, V)
+    u = relative_velocity(rows, V)
     now = phases(model, contacts, u.z)
     struck = now.impact.any(0)
     touching = contacts.active & (contacts.gap <= model.gap_band) & struck
@@ -100,7 +114,7 @@ def simultaneous(
     elastic, _, code, _ = solve_cone(rows, V, bounce, contacts.friction, touching)
     plastic, _, other, _ = solve_cone(rows, V, jnp.zeros_like(bounce), contacts.friction, touching)
     p = _without_gain(rows, V, u, plastic, elastic, touching)
-    after = relative(rows, V_after := applied(rows, V, p))
+    after = relative_velocity(rows, V_after := apply_impulses(rows, V, p))
     log = logged(touching & (p.z > 0), Together(u, after, p), energy)
     return Struck(V_after, log, gravest(code, other))
 
@@ -121,14 +135,14 @@ def _work(p: Vec3, before: Vec3, after: Vec3) -> Array:
     return p.dot(before + after) * 0.5
 
 
-def _without_gain(rows: Rows, V: Array, u: Vec3, plastic: Vec3, elastic: Vec3, touching: Array) -> Vec3:
+def _without_gain(rows: ContactJacobian, V: Array, u: Vec3, plastic: Vec3, elastic: Vec3, touching: Array) -> Vec3:
     """The impulses farthest from the plastic towards the elastic ones that gain no energy.
 
     On that line all stay in their cones and close nowhere, both being convex; and the energy is a parabola.
     """
     only = lambda p: jax.tree.map(lambda x: jnp.where(touching, x, 0), p)  # noqa: E731
     plastic, step = only(plastic), only(elastic - plastic)
-    at, turn = (relative(rows, applied(rows, V, p)) - u for p in (plastic, step))
+    at, turn = (relative_velocity(rows, apply_impulses(rows, V, p)) - u for p in (plastic, step))
     total = lambda p, u: jnp.where(touching, p.dot(u), 0).sum(0)  # noqa: E731
     c = total(plastic, u + at * 0.5)
     b, a = total(step, u + at), total(step, turn) * 0.5

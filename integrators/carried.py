@@ -27,10 +27,10 @@ from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
+from ..contact.jacobian import ContactJacobian, gather_trees, relative_velocity
 from ..contact.picking import picked
 from ..contact.resting.goals import aimed_at
 from ..contact.resting.solve import FULL
-from ..contact.rows import Rows, of_its_trees, relative
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.energy import kinetic_of_trees
@@ -99,7 +99,14 @@ class Known(NamedTuple):
 
 
 def missed(
-    rules: Rules, model: Model, lane: Lane, tried: Proposal, knew: Known, contacts: Contacts, rows: Rows, u: Vec3
+    rules: Rules,
+    model: Model,
+    lane: Lane,
+    tried: Proposal,
+    knew: Known,
+    contacts: Contacts,
+    rows: ContactJacobian,
+    u: Vec3,
 ) -> Missed:
     """contacts, rows: of the step's end.  u: (C, *batch) how the contacts move there, in their frames [m/s]."""
     may = ROUGHER if rules.scheme in FIRST_ORDER else ROUGH
@@ -139,8 +146,8 @@ def known(model: Model, lane: Lane, tried: Proposal) -> Known:
     before, rows, V = ready.contacts, ready.rows, to_blocks(trees_of(model.topology), tried.state.v)
     h, b_n = lane.clocks.of_contacts(rows.tree, tried.h), ready.course.b.z
     goal = aimed_at(model, before.gap, h)
-    strayed = jnp.abs(relative(rows, V).z + b_n * h - goal)
-    meet = relative(rows._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
+    strayed = jnp.abs(relative_velocity(rows, V).z + b_n * h - goal)
+    meet = relative_velocity(rows._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
     speed = jnp.maximum(jnp.maximum(meet.x, meet.y), meet.z)
     slack = jnp.minimum(strayed, CHANGED * p.z * rows.K.zz)
     most = model.rest_speed + jnp.maximum(jnp.abs(b_n) * h, SAME * speed) + slack
@@ -158,7 +165,7 @@ def off_at_most(model: Model, lane: Lane, h: Array, knew: Known) -> Array:
     return SURELY * jnp.where(knew.carried, off, 0).max(0, initial=0)
 
 
-def _cost(model: Model, end: State, rows: Rows, u: Vec3, fast: Array, may: float) -> Array:
+def _cost(model: Model, end: State, rows: ContactJacobian, u: Vec3, fast: Array, may: float) -> Array:
     """(C, *batch) the energy that contacts take which are off by as much as u, of what they may.
 
     fast: (C, *batch) those of which that is asked; 0 of others.  may: squared, of the energy of their trees.
@@ -166,7 +173,7 @@ def _cost(model: Model, end: State, rows: Rows, u: Vec3, fast: Array, may: float
 
     def look(given: Any) -> Array:
         model, q, v, rows, u, fast = given
-        own = of_its_trees(rows, kinetic_of_trees(model, q, v)).sum(1)
+        own = gather_trees(rows, kinetic_of_trees(model, q, v)).sum(1)
         # along what cannot move, K is 0
         parts = zip(u.xyz, (rows.K.xx, rows.K.yy, rows.K.zz), strict=True)
         lost = sum(jnp.where(k > 0, x * x / jnp.where(k > 0, k, 1), 0) for x, k in parts) * 0.5
@@ -240,7 +247,7 @@ def _least_of(index: Array, x: Array, n: int, none: int) -> Array:
 
 
 def since_return(
-    model: Model, lane: Lane, h: Array, contacts: Contacts, rows: Rows, u_n: Array, deep: Array, since: Array
+    model: Model, lane: Lane, h: Array, contacts: Contacts, rows: ContactJacobian, u_n: Array, deep: Array, since: Array
 ) -> Array:
     """How long ago (C, *batch) [s] contacts that are deep at the end of a step h [s] of each clock, and touched and
     parted at its start, came back: by how they began, and how deep they are. Of others what is told, and of those that

@@ -32,7 +32,7 @@ class OneClock(NamedTuple):
     """All trees go by the lane's."""
 
     def any(self, tree: Array, x: Array) -> Array:
-        """Whether any contact x (C, *batch) is true.  tree: of `Rows`."""
+        """Whether any contact x (C, *batch) is true.  tree: of `ContactJacobian`."""
         return x.any(0)
 
     def most(self, tree: Array, x: Array) -> Array:

@@ -21,7 +21,7 @@ from jax import Array
 
 from ..contact.contacts import Contacts
 from ..contact.determine import in_envelope
-from ..contact.rows import Rows
+from ..contact.jacobian import ContactJacobian
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.state import State
@@ -51,7 +51,7 @@ def where_they_were(topology: Topology, island: Array, before: State, q: Array, 
     return ends[0], ends[1]
 
 
-def woken(island: Array, contacts: Contacts, rows: Rows) -> tuple[Array, Array]:
+def woken(island: Array, contacts: Contacts, rows: ContactJacobian) -> tuple[Array, Array]:
     """Who sleeps (T, *batch) with these contacts, and whether (*batch) that wakes anybody."""
     padded = jnp.concatenate([island, jnp.full_like(island[:1], -1)])
     seen = jnp.where(contacts.active[:, None], jnp.take_along_axis(padded[None], rows.tree, 1), -1)  # (C, 2, *batch)
@@ -67,7 +67,7 @@ def woken(island: Array, contacts: Contacts, rows: Rows) -> tuple[Array, Array]:
 
 
 def fallen_asleep(
-    model: Model, island: Array, before: State, after: State, contacts: Contacts, rows: Rows, quiet: Array
+    model: Model, island: Array, before: State, after: State, contacts: Contacts, rows: ContactJacobian, quiet: Array
 ) -> Array:
     """Who sleeps (T, *batch) after a frame that began and ended in these states.
 

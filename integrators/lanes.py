@@ -15,8 +15,8 @@ from jax import Array
 from ..collision.passage import Rooms
 from ..contact.contacts import Contacts
 from ..contact.curvature import Course
+from ..contact.jacobian import ContactJacobian
 from ..contact.readout import Pushed
-from ..contact.rows import Rows
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
@@ -39,7 +39,7 @@ class Ready(NamedTuple):
 
     state: State
     contacts: Contacts
-    rows: Rows
+    rows: ContactJacobian
     u: Vec3
     course: Course
     drive: Drive

@@ -18,7 +18,7 @@ from ..contact.approach import return_time, slide_time, touch_time
 from ..contact.contacts import Contacts
 from ..contact.curvature import Course, contact_course, shared
 from ..contact.grips import at_wish
-from ..contact.rows import Rows, relative
+from ..contact.jacobian import ContactJacobian, relative_velocity
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
@@ -47,7 +47,7 @@ def prepared(
     near: Proximities,
     bounds: Proximities,
     contacts: Contacts,
-    rows: Rows,
+    rows: ContactJacobian,
     drive: Drive,
     max_dt: Array,
     tried: Proposal | None = None,
@@ -71,10 +71,10 @@ def prepared(
     known = stop_gradient((model, state, near, bounds, drive, expected))  # a choice has no derivative
     longest, touch, room = _how_far(rules, *known, max_dt, island, reach, clocks)
     course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt * BRIEF)
-    u = relative(rows, to_blocks(trees, state.v))
+    u = relative_velocity(rows, to_blocks(trees, state.v))
     course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
     if goes_on is not None and rules.time_control != "fixed":
-        rate = relative(rows.still, to_blocks(trees, expected))
+        rate = relative_velocity(rows.still, to_blocks(trees, expected))
         slides = stop_gradient(slide_time(model, contacts, u, rate + course.b))
         touch = jnp.where(goes_on, jnp.minimum(touch, clocks.least(rows.tree, slides, jnp.inf)), touch)
         returns = stop_gradient(return_time(model, contacts, u.z, rate.z * bend(rules.scheme) + course.b.z))
@@ -88,7 +88,7 @@ def unprepared(
     state: State,
     bounds: Proximities,
     contacts: Contacts,
-    rows: Rows,
+    rows: ContactJacobian,
     drive: Drive,
     reach: Array | None,
     left: Array,

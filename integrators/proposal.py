@@ -14,10 +14,10 @@ from ..contact.contacts import Contacts, tangents
 from ..contact.determine import phases, surface_velocity
 from ..contact.events import Together
 from ..contact.grips import Grips, grips_of, held, holding, locked, part_until_stop
+from ..contact.jacobian import ContactJacobian, apply_impulses, contact_jacobian, inverse_mass_matrix, relative_velocity
 from ..contact.readout import Pushed
 from ..contact.resting.models import resting_named
 from ..contact.resting.solve import Midway, Rest, stopped
-from ..contact.rows import Rows, applied, inverse_at, relative, rows_of
 from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import integrate_q
@@ -189,12 +189,12 @@ def _midway(
     moved = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
     q, inverse, grips = half_there, None, None
     if any(model.topology.gripped):
-        inverse, rests = inverse_at(model, q), phases(model, contacts, u_n).resting.any(0)
+        inverse, rests = inverse_mass_matrix(model, q), phases(model, contacts, u_n).resting.any(0)
         implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
         implicit = implicit | stopped(model, contacts, u_n).any(0)  # which changes how joints move
         grips = grips_of(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
-    return Midway(rows_of(model, q, moved, inverse), course.b * half, frame, reported), grips
+    return Midway(contact_jacobian(model, q, moved, inverse), course.b * half, frame, reported), grips
 
 
 def _put_right(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:
@@ -205,7 +205,7 @@ def _put_right(model: Model, clocks: Clocks, end: State, by: Correction) -> tupl
     return q, jnp.where(clocks.of_dofs(topology, some), end.v + kick, end.v)
 
 
-def _slide_ends(model: Model, resting: Array, rows: Rows, mu: Array, u: Vec3, p: Vec3, v: Array) -> Array:
+def _slide_ends(model: Model, resting: Array, rows: ContactJacobian, mu: Array, u: Vec3, p: Vec3, v: Array) -> Array:
     """The part of the step after which each sliding contact sticks (C, *batch), 1 if it does not.
 
     u, p, v: velocities of the contacts at its start, their impulses, velocities (*batch, nv) at its end.
@@ -219,7 +219,7 @@ def _slide_ends(model: Model, resting: Array, rows: Rows, mu: Array, u: Vec3, p:
     stops = slides & (used < most * (1 - LEAST))
     more_x, more_y = (jnp.where(slides, -most * c - own, 0) for c, own in ((x, p.x), (y, p.y)))
     more = Vec3(more_x, more_y, jnp.zeros_like(p.z))
-    end = relative(rows, applied(rows, to_blocks(trees_of(model.topology), v), more))
+    end = relative_velocity(rows, apply_impulses(rows, to_blocks(trees_of(model.topology), v), more))
     back = -(x * end.x + y * end.y)  # how fast it would slide back at the end
     stops = stops & (back > slip * LEAST) & (slip > (slip + back) * LEAST)
     return jnp.where(stops, slip / jnp.where(stops, slip + back, 1), 1)

@@ -25,8 +25,8 @@ from ..contact.cone.least import least as least_of_few
 from ..contact.contacts import Contacts
 from ..contact.curvature import courses
 from ..contact.grips import locked
+from ..contact.jacobian import ContactJacobian, apply_impulses, contact_jacobian, relative_velocity
 from ..contact.readout import Pushed
-from ..contact.rows import Rows, applied, relative, rows_of
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import bracket
@@ -66,7 +66,7 @@ def corrected(
     before: Correction,
     tried: Proposal,
     contacts: Contacts,
-    rows: Rows,
+    rows: ContactJacobian,
     missed: Missed,
     again: Array,
 ) -> Correction:
@@ -77,7 +77,7 @@ def corrected(
     again: of each clock, whether there is anything to do.
     """
     if tried.held is not None:  # these joints stay where they are
-        rows = rows_of(locked(model, tried.held), tried.state.q, contacts)
+        rows = contact_jacobian(locked(model, tried.held), tried.state.q, contacts)
     none, rows = jnp.zeros_like(missed.gap), rows.still
     concerned, still = clocks.of_contacts(rows.tree, again), jnp.zeros_like(before.shift)
 
@@ -85,7 +85,7 @@ def corrected(
         ways = jax.tree.map(lambda x: x & concerned, Vec3(missed.tangent, missed.tangent, x.normal))
         undone = _undone(clocks, rows, ways, still)
         (shift, _), (kick, _) = undone(Vec3(none, none, x.off), missed.u)
-        there = contacts.gap + relative(rows, shift).z
+        there = contacts.gap + relative_velocity(rows, shift).z
         new = concerned & contacts.active & ~x.normal & (there < jnp.minimum(contacts.gap, 0) - model.gap_band)
         off = jnp.where(new, jnp.maximum(contacts.gap, 0), x.off)
         bent, turned = _curved(model, tried.state, contacts, rows, shift, kick)
@@ -96,7 +96,7 @@ def corrected(
         u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(turns_back, turned, 0))
         (more, _), (kick, p) = undone(Vec3(none, none, bent), u)
         # M kick = J^T p
-        gains = clocks.total(rows.tree, p.dot(u + relative(rows, kick) * 0.5)) > 0
+        gains = clocks.total(rows.tree, p.dot(u + relative_velocity(rows, kick) * 0.5)) > 0
         kick = clocks.either(gains, jnp.zeros_like(kick), kick)
         p = jax.tree.map(lambda c: jnp.where(clocks.of_contacts(rows.tree, gains), 0, c), p)
         return _Put(x.tries + 1, x.normal | new, off, new.any() & (x.tries < PUSHED), shift + more, kick, p)
@@ -109,7 +109,9 @@ def corrected(
     return Correction(before.shift + end.shift, before.kick + end.kick, before.times + 1, pushed)
 
 
-def _curved(model: Model, end: State, contacts: Contacts, rows: Rows, shift: Array, kick: Array) -> tuple[Array, Array]:
+def _curved(
+    model: Model, end: State, contacts: Contacts, rows: ContactJacobian, shift: Array, kick: Array
+) -> tuple[Array, Array]:
     """By how much a shift s (T + 1, w, *batch) of a step's end, with a kick, changes gaps [m] and normal velocities
     [m/s] of its contacts (C, *batch) because it turns their normals.
 
@@ -118,11 +120,13 @@ def _curved(model: Model, end: State, contacts: Contacts, rows: Rows, shift: Arr
     trees = trees_of(model.topology)
     v, s = end.v + from_blocks(trees, kick), from_blocks(trees, shift)
     ahead, back, alone = (x.b.z for x in courses(model, end.q, (v + s, v - s, s), contacts, rows))
-    crossed = relative(rows, to_blocks(trees, bracket(model, s, v))).z
+    crossed = relative_velocity(rows, to_blocks(trees, bracket(model, s, v))).z
     return alone * 0.5, (ahead - back) * 0.25 + crossed * 0.5
 
 
-def _undone(clocks: Clocks, rows: Rows, ways: Vec3, still: Array) -> Callable[..., Sequence[tuple[Array, Vec3]]]:
+def _undone(
+    clocks: Clocks, rows: ContactJacobian, ways: Vec3, still: Array
+) -> Callable[..., Sequence[tuple[Array, Vec3]]]:
     """A function of what contacts have along `ways` and should not, (C, *batch): of each the least change
     (T + 1, w, *batch), in tree blocks, that takes it from them, and its impulses.
 
@@ -150,7 +154,7 @@ class _Gradients(NamedTuple):
     p: Vec3
 
 
-def _least(clocks: Clocks, rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> tuple[Array, Vec3]:
+def _least(clocks: Clocks, rows: ContactJacobian, wanted: Vec3, ways: Vec3, like: Array) -> tuple[Array, Vec3]:
     """The least change (T + 1, w, *batch), in tree blocks, that gives contacts what is wanted, and its impulses.
 
     rows: without drift.
@@ -159,21 +163,21 @@ def _least(clocks: Clocks, rows: Rows, wanted: Vec3, ways: Vec3, like: Array) ->
     J Y may be singular (four corners on a floor): DAMPING K is added to it. What that leaves is asked for once more.
     """
     first = _damped(clocks, rows, wanted, ways, like)
-    left = jax.tree.map(lambda way, x, u: jnp.where(way, x - u, 0), ways, wanted, relative(rows, first.change))
+    left = jax.tree.map(lambda way, x, u: jnp.where(way, x - u, 0), ways, wanted, relative_velocity(rows, first.change))
     second = _damped(clocks, rows, left, ways, like)
     return first.change + second.change, first.p + second.p
 
 
-def _damped(clocks: Clocks, rows: Rows, wanted: Vec3, ways: Vec3, like: Array) -> _Gradients:
+def _damped(clocks: Clocks, rows: ContactJacobian, wanted: Vec3, ways: Vec3, like: Array) -> _Gradients:
     """`_least`, damped: by conjugate gradients on J Y + DAMPING K, whose scales are few."""
     none = jnp.zeros_like(wanted.z)
 
     def sweep(given: Any, x: _Gradients) -> _Gradients:
         clocks, rows, ways, enough = given
         total, each = (functools.partial(f, rows.tree) for f in (clocks.total, clocks.of_contacts))
-        change, K = applied(rows, jnp.zeros_like(x.change), x.along), rows.K
+        change, K = apply_impulses(rows, jnp.zeros_like(x.change), x.along), rows.K
         soft = Vec3(K.xx * x.along.x, K.yy * x.along.y, K.zz * x.along.z) * DAMPING
-        gives = jax.tree.map(lambda way, u: jnp.where(way, u, 0), ways, relative(rows, change) + soft)
+        gives = jax.tree.map(lambda way, u: jnp.where(way, u, 0), ways, relative_velocity(rows, change) + soft)
         old, curve = total(x.left.dot(x.left)), total(x.along.dot(gives))
         go = (old > enough) & (curve > 0)
         part = jnp.where(go, old, 0) / jnp.where(go, curve, 1)

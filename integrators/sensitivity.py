@@ -45,8 +45,8 @@ from ..contact.approach import near_enough
 from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, determine, phases
 from ..contact.grips import locked
+from ..contact.jacobian import ContactJacobian, contact_jacobian, drop_immovable, relative_velocity
 from ..contact.picking import picked
-from ..contact.rows import Rows, movable, relative, rows_of
 from ..engine.algebra.bounded import differentiated_once, filled, is_zero
 from ..engine.dynamics.kinematics import coordinate_rates
 from ..engine.dynamics.trees import to_blocks, trees_of
@@ -79,7 +79,7 @@ class Seen(NamedTuple):
     near: Proximities
     bounds: Proximities
     contacts: Contacts
-    rows: Rows
+    rows: ContactJacobian
     reach: Array | None
 
 
@@ -144,8 +144,8 @@ def seen(
         contacts = determine(
             model, q, near, max_contacts=rules.max_contacts, limits=rules.limits, reach=soon, still=dofs
         )
-        rows = rows_of(model, q, contacts)
-        return Seen(near, bounds, movable(contacts, rows), rows, look.reach)
+        rows = contact_jacobian(model, q, contacts)
+        return Seen(near, bounds, drop_immovable(contacts, rows), rows, look.reach)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -197,14 +197,14 @@ def _shifted(
     moving = model if tried.held is None else locked(model, tried.held)
     dv = acceleration(moving, state, h, ready.drive.motors, tried.spread)
     rates = coordinate_rates(model, state.q, state.v), dv
-    u_n = relative(rows, to_blocks(trees, state.v)).z
+    u_n = relative_velocity(rows, to_blocks(trees, state.v)).z
     now = phases(model, there.contacts, u_n).impact & ~lane.fresh  # a run does not start before it does
 
     # what is late catches up
     change = _along(model, d.state, rates, late)
     # the time of each contact that strikes
     still = rows.still
-    opens = relative(still, to_blocks(trees, _displacement(model, state.q, change.q))).z
+    opens = relative_velocity(still, to_blocks(trees, _displacement(model, state.q, change.q))).z
     opens = opens if gap is None else opens + gap
     each = jnp.where(now, opens, 0) / jnp.where(now, -u_n, 1)
     # of each island the fastest one's, and of the clock the fastest one's of all

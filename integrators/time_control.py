@@ -28,7 +28,7 @@ from jax.lax import stop_gradient
 from ..collision.passage import share_of_room
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
-from ..contact.rows import Rows, relative
+from ..contact.jacobian import ContactJacobian, relative_velocity
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
@@ -90,7 +90,7 @@ def decide(
     tried: Proposal,
     knew: Known,
     contacts: Contacts,
-    rows: Rows,
+    rows: ContactJacobian,
     max_dt: Array,
 ) -> Verdict:
     """Whether a proposal is accepted.
@@ -106,12 +106,12 @@ def decide(
     code = jnp.where(finite, OK, NOT_FINITE).astype(jnp.int32)
     none = Search.new(h, search.correction, search.window)
     trees = trees_of(model.topology)
-    u = relative(rows, to_blocks(trees, after.v))
+    u = relative_velocity(rows, to_blocks(trees, after.v))
     if rules.time_control == "fixed":
         return Verdict(finite, none, code, u.z)
     u_n = u.z
     on_the_way = (after.v - lane.ready.state.v) / clocks.of_dofs(model.topology, h)
-    a_n = relative(rows.still, to_blocks(trees, on_the_way)).z
+    a_n = relative_velocity(rows.still, to_blocks(trees, on_the_way)).z
     off = missed(rules, model, lane, tried, knew, contacts, rows, u)
     carries = finite & ~lane.fresh & (search.correction.times < CORRECTIONS) & (rules.resting == "solve")
     closes = contacts.active & (u_n < -model.rest_speed)

@@ -15,8 +15,8 @@ from jax.lax import fori_loop
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.vec3 import Sym3, Vec3
+from ..jacobian import ContactJacobian
 from ..picking import picked
-from ..rows import Rows
 from . import coulomb
 from .blocks import block, put
 
@@ -41,7 +41,13 @@ class _Contact(NamedTuple):
 
 
 def solve_alone(
-    rows: Rows, V: Array, target: Array, mu: Array, active: Array, tolerance: float, given: Array | None = None
+    rows: ContactJacobian,
+    V: Array,
+    target: Array,
+    mu: Array,
+    active: Array,
+    tolerance: float,
+    given: Array | None = None,
 ) -> Alone:
     """The impulses of `solve_cone` where no two active contacts of any lane share a tree."""
     number = jnp.arange(1, len(active) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (active.ndim - 1))
@@ -64,7 +70,7 @@ def _apart(tree: Array, active: Array, count: Array, n: int) -> Array:
 
 
 def _solved(
-    rows: Rows,
+    rows: ContactJacobian,
     V: Array,
     target: Array,
     mu: Array,

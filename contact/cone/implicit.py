@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.vec3 import Sym3, Vec3
-from ..rows import Rows, applied, relative
+from ..jacobian import ContactJacobian, apply_impulses, relative_velocity
 from . import coulomb
 from .elimination import plan, solve, transposed
 from .many import Ends, coupled
@@ -33,21 +33,21 @@ SOFT = {4: 3e-4, 8: 1e-6}  # by the bytes of a number
 class Given(NamedTuple):
     """Changes of the rows, of V before the impulses, of the targets and of friction."""
 
-    rows: Rows
+    rows: ContactJacobian
     V: Array
     target: Array
     mu: Array
 
 
 def changes(
-    rows: Rows, target: Array, mu: Array, d: Given, p: Vec3, V: Array, which: Array, count: Array
+    rows: ContactJacobian, target: Array, mu: Array, d: Given, p: Vec3, V: Array, which: Array, count: Array
 ) -> tuple[Vec3, Array]:
     """Of the impulses p (C,), and of the velocities V (T + 1, w) after them.
 
     rows, target, mu, p: of the contacts, zeros where they are not active.  d: what changes.  which: (C,) the active
     ones, the first `count`.
     """
-    u = relative(rows, V)
+    u = relative_velocity(rows, V)
     u = Vec3(u.x, u.y, u.z - target)
     real = rows.K.zz > 0
     K = jax.tree.map(lambda k, unit: jnp.where(real, k, unit), rows.K, Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
@@ -65,7 +65,7 @@ def changes(
     bare = rows.still
     still = jnp.zeros_like(V)
     # linear in what changes: they may be transposed
-    move, push = functools.partial(relative, every=True), functools.partial(applied, every=True)
+    move, push = functools.partial(relative_velocity, every=True), functools.partial(apply_impulses, every=True)
 
     def answers(r: Array) -> Array:
         """x of (1 + Y D J) x = r, (T + 1, w), with a transpose."""

@@ -18,7 +18,7 @@ from jax import Array
 from jax.lax import dynamic_update_slice, empty, fori_loop
 
 from ...engine.algebra.vec3 import Vec3
-from ..rows import Rows
+from ..jacobian import ContactJacobian
 from .blocks import block, listed, put
 
 DAMPING = 1e-3  # of K: contacts that all but depend on each other must not be set against each other
@@ -29,8 +29,10 @@ class Asked(NamedTuple):
     """Directions in which something is asked of contacts, ROOM at most.  fits: () whether these are all.
 
     which: (3 C,) their numbers among t1 of all contacts, then t2, then n; the first `count` ().
-    tree: (ROOM, sides), Y: (ROOM, sides, w) of these, as in `Rows`.  inverse: (ROOM, ROOM) of W + d K.  soft: (ROOM,)
-    d K.  Behind the last they may hold anything.
+    tree: (ROOM, sides), Y: (ROOM, sides, w) of these, as in `ContactJacobian`.
+    inverse: (ROOM, ROOM) of W + d K.
+    soft: (ROOM,) d K.
+    Entries after the last one may hold anything.
     """
 
     fits: Array
@@ -42,7 +44,7 @@ class Asked(NamedTuple):
     soft: Array
 
 
-def asked(rows: Rows, ways: Any, trees: int) -> Asked:
+def asked(rows: ContactJacobian, ways: Any, trees: int) -> Asked:
     """ways: components (C,) bool, the directions that are asked.  trees: how many there are."""
     K = jnp.concatenate([rows.K.xx, rows.K.yy, rows.K.zz])
     which, count = listed(jnp.concatenate(ways.xyz) & (K > 0))  # what cannot move is not asked to
@@ -75,7 +77,9 @@ def _damped(asked: Asked, right: Array) -> Array:
     return fori_loop(0, asked.count, add, jnp.zeros_like(right))
 
 
-def _system(rows: Rows, K: Array, which: Array, count: Array, trees: int) -> tuple[Array, Array, Array, Array]:
+def _system(
+    rows: ContactJacobian, K: Array, which: Array, count: Array, trees: int
+) -> tuple[Array, Array, Array, Array]:
     """tree, Y, inverse, soft, as in `Asked`."""
     (C, sides, w), dtype, zero = rows.J.x.shape, K.dtype, jnp.int32(0)
     place = jnp.arange(ROOM, dtype=jnp.int32)

@@ -27,7 +27,7 @@ from .search import SWEEPS
 class Ends(NamedTuple):
     """What contacts push, and how.
 
-    tree: (C, 2), J, Y: (C, 2, w), as in `Rows`; 1 in place of 2 where there is but one tree.
+    tree: (C, 2), J, Y: (C, 2, w), as in `ContactJacobian`; 1 in place of 2 where there is but one tree.
     which: (C,) the contacts that are active, the first `count` (). Of others nothing is read.
     """
 

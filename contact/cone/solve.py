@@ -27,7 +27,7 @@ from ...engine.algebra.bounded import filled
 from ...engine.algebra.fence import lane_programs
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import OK, SOLVER_UNFINISHED
-from ..rows import Rows
+from ..jacobian import ContactJacobian
 from . import coulomb
 from .alone import solve_alone
 from .blocks import listed, put_back
@@ -55,7 +55,7 @@ class Solved(NamedTuple):
 
 
 def solve_cone(
-    rows: Rows,
+    rows: ContactJacobian,
     V: Array,
     target: Array,
     mu: Array,
@@ -123,7 +123,7 @@ _searched.defjvp(_derivative, symbolic_zeros=True)
 
 @functools.partial(jax.jit, static_argnames=("tolerance", "max_iterations"))
 def _solve(
-    rows: Rows,
+    rows: ContactJacobian,
     V: Array,
     target: Array,
     mu: Array,
@@ -169,7 +169,7 @@ class _Problem(NamedTuple):
 
 
 def _together(
-    rows: Rows,
+    rows: ContactJacobian,
     V: Array,
     target: Array,
     mu: Array,
@@ -195,7 +195,7 @@ def _together(
 
 
 def _problem(
-    rows: Rows, V: Array, target: Array, mu: Array, active: Array, slides: Array, given: Array | None
+    rows: ContactJacobian, V: Array, target: Array, mu: Array, active: Array, slides: Array, given: Array | None
 ) -> _Problem:
     ends = Ends(rows.tree, rows.J, rows.Y, *listed(active))
     K, drift, target, mu = _clean((rows.K, rows.drift, target, mu), active)

@@ -40,7 +40,7 @@ from ..contacts import Contacts
 from ..determine import SLOW, phases
 from ..events import Together
 from ..grips import Grips, beside
-from ..rows import Rows, applied, joint_impulses, relative
+from ..jacobian import ContactJacobian, apply_impulses, joint_impulses, relative_velocity
 from .ahead import Ahead, Early
 from .goals import STEP, aimed_at, to_close
 
@@ -59,7 +59,7 @@ class Midway(NamedTuple):
     point: (C, *batch) where they are [m]; None where nobody asks what is pushed where.
     """
 
-    rows: Rows
+    rows: ContactJacobian
     left: Vec3
     frame: Mat3
     point: Vec3 | None = None
@@ -112,7 +112,7 @@ class _Found(NamedTuple):
 def solve(
     model: Model,
     contacts: Contacts,
-    rows: Rows,
+    rows: ContactJacobian,
     v: Array,
     v_free: Array,
     h: Array | float,
@@ -127,7 +127,7 @@ def solve(
     """
     trees = trees_of(model.topology)
     V, change = to_blocks(trees, v), to_blocks(trees, v_free - v)
-    u_n = relative(rows, V).z
+    u_n = relative_velocity(rows, V).z
     now = phases(model, contacts, u_n)
     goal = aimed_at(model, to_close(model, contacts.gap, now.resting), h)
     faint = jnp.broadcast_to(model.gap_band, contacts.code.shape) / STEP
@@ -143,7 +143,7 @@ def solve(
         touching = jnp.where(window, ahead.takes_part, touching)
     if grips is not None:
         stops, grip = stops | grips.stops, grips.push
-        change = change + applied(grips.rows, jnp.zeros_like(V), Vec3(grip, grip * 0, grip * 0))
+        change = change + apply_impulses(grips.rows, jnp.zeros_like(V), Vec3(grip, grip * 0, grip * 0))
         # within the band nothing is pushed out: what a joint holds there would be, with all that the joint can hold
         goal = jnp.where(contacts.gap < -model.gap_band, goal, jnp.minimum(goal, 0))
 
@@ -151,8 +151,8 @@ def solve(
         model, contacts, rows, midway, grips, change, goal, faint, resting, touching, ahead = given
         stage, V, _, grip, slides, code, _, early, first = so_far
         step = stage > 0  # else the instant at which it starts
-        u = midway.frame @ (contacts.frame.T @ relative(rows, V))
-        here: Rows = up_to_the_last(_either, contacts.active, step, (midway.rows, rows), AT_ONCE)
+        u = midway.frame @ (contacts.frame.T @ relative_velocity(rows, V))
+        here: ContactJacobian = up_to_the_last(_either, contacts.active, step, (midway.rows, rows), AT_ONCE)
         here = here._replace(drift=here.drift + midway.left * jnp.where(step, 1, 0))
         active = jnp.where(step, resting, touching)
         start = V + jnp.where(step, change, 0)
@@ -170,7 +170,7 @@ def solve(
         if grips is not None:
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)
-        after = relative(here, solved.V)
+        after = relative_velocity(here, solved.V)
         slides = (stage == 1) & resting & _slides_through(model, contacts.friction, u, after, p)
         code, left = gravest(code, solved.code), solved.left
         if first is not None:
@@ -199,7 +199,7 @@ def solve(
     return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip, struck, left, first)
 
 
-def _either(step: Array, both: tuple[Rows, Rows]) -> Rows:
+def _either(step: Array, both: tuple[ContactJacobian, ContactJacobian]) -> ContactJacobian:
     """The first rows where step (*batch), else the second."""
     return jax.tree.map(lambda x, y: jnp.where(step, x, y), *both)
 

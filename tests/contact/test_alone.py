@@ -10,7 +10,7 @@ import pytest
 
 from carom.contact.cone.alone import solve_alone
 from carom.contact.cone.solve import _together, solve_cone
-from carom.contact.rows import Rows
+from carom.contact.jacobian import ContactJacobian
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.results import OK
 from carom.tests.oracles import cone_oracle as oracle
@@ -39,7 +39,7 @@ def problem(s: oracle.Scene) -> Problem:
     drift = Vec3(*(each(np.zeros(s.C)) for _ in range(3)))
     V = np.zeros((BODIES + 1, w))
     V[:n] = s.V
-    rows = Rows(jnp.asarray(tree), three(J), three(Y), Sym3.of(jnp.asarray(K)), drift)
+    rows = ContactJacobian(jnp.asarray(tree), three(J), three(Y), Sym3.of(jnp.asarray(K)), drift)
     return rows, jnp.asarray(V), each(s.target), each(s.mu), jnp.arange(CONTACTS) < s.C
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from carom.contact.cone.elimination import FILL, pairs_room, plan
 from carom.contact.cone.solve import solve_cone
-from carom.contact.rows import Rows
+from carom.contact.jacobian import ContactJacobian
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.native.surface import compiled
 from carom.engine.results import OK, SOLVER_UNFINISHED
@@ -51,7 +51,7 @@ def wall(wide: int, high: int) -> tuple[Any, ...]:
     V[:n, :5], V[:n, 5] = 1e-3 * FALL * np.random.default_rng(5).normal(size=(n, 5)), -FALL
     three = lambda x: Vec3(*(jnp.asarray(x[:, k]) for k in range(3)))  # noqa: E731
     none = jnp.zeros(len(tree))
-    rows = Rows(jnp.asarray(tree), three(J), three(Y), Sym3.of(jnp.asarray(K)), Vec3(none, none, none))
+    rows = ContactJacobian(jnp.asarray(tree), three(J), three(Y), Sym3.of(jnp.asarray(K)), Vec3(none, none, none))
     return rows, jnp.asarray(V), none, none + MU, none == 0
 
 

@@ -15,7 +15,7 @@ import pytest
 import carom
 from carom.contact.cone.least import asked, least
 from carom.contact.determine import determine
-from carom.contact.rows import Rows, relative, rows_of
+from carom.contact.jacobian import ContactJacobian, contact_jacobian, relative_velocity
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.dynamics.kinematics import integrate_q
 from carom.engine.dynamics.trees import from_blocks, to_blocks, trees_of
@@ -99,7 +99,7 @@ def rows(rng, contacts, w, n, trees):
     entries = [jnp.asarray(K[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     three = lambda x: Vec3(*map(jnp.asarray, x))  # noqa: E731
     tree = jnp.asarray(tree, jnp.int32)
-    return Rows(tree, three(J), three(Y), Sym3(*entries), Vec3(*[jnp.zeros(contacts)] * 3))
+    return ContactJacobian(tree, three(J), three(Y), Sym3(*entries), Vec3(*[jnp.zeros(contacts)] * 3))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_least_change_of_a_few_is_that_of_conjugate_gradients(contacts, w, n
     assert float(jnp.abs(change - other).max()) < 3e-4 * size
     assert all(float(jnp.abs(x - y).max()) < 1e-3 for x, y in zip(p.xyz, q.xyz, strict=True))
     if trees == 1 and 3 * n < w:  # it can be had
-        got = relative(here, change)
+        got = relative_velocity(here, change)
         assert all(
             float(jnp.abs(jnp.where(a, x - y, 0)).max()) < 1e-3
             for a, x, y in zip(ways.xyz, got.xyz, wanted.xyz, strict=True)
@@ -169,7 +169,7 @@ def arm(root):
 def look(model, q):
     """What is near, however far it is."""
     contacts = determine(model, q, carom.detect(model, q, margin=np.inf), envelope=np.inf)
-    return contacts, rows_of(model, q, contacts)
+    return contacts, contact_jacobian(model, q, contacts)
 
 
 @pytest.mark.parametrize("root", ["floating", "spherical"])
@@ -182,8 +182,8 @@ def test_what_a_shift_does_to_gaps_and_their_rates_is_known(root):
     V, S, kick = (to_blocks(trees, x) for x in (v + kick, shift, kick))
     (here, before), (there, after) = look(model, q), look(model, integrate_q(model, q, shift, 1.0))
     bent, turned = put_right._curved(model, carom.State(q, v, state.t), here, before.still, S, kick)
-    gained = there.gap - here.gap - relative(before, S).z
-    rate = relative(after, V).z - relative(before, V).z
+    gained = there.gap - here.gap - relative_velocity(before, S).z
+    rate = relative_velocity(after, V).z - relative_velocity(before, V).z
     which = int(jnp.argmax(here.active))
     assert abs(float(rate[which])) > 1e-6
     assert float(turned[which]) == pytest.approx(float(rate[which]), rel=1e-2)
@@ -213,7 +213,7 @@ def test_a_step_put_right_misses_next_to_nothing(root):
     V, new = (to_blocks(trees, x) for x in (v, v + kick))
     which = int(jnp.argmax(here.active))
     assert abs(float((there.gap - here.gap)[which]) + off) < off / 1e4
-    assert abs(float((relative(after, new).z - relative(before, V).z)[which]) + fast) < fast / 1e3
+    assert abs(float((relative_velocity(after, new).z - relative_velocity(before, V).z)[which]) + fast) < fast / 1e3
     assert all(float(jnp.abs(y - 2 * x).max()) < 1e-6 for x, y in zip(found[:2], later[:2], strict=True))
 
 

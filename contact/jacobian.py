@@ -1,8 +1,8 @@
-"""Rows: contacts as rows of the joint velocities. u = J v is how they move, dv = Y p what their impulses do.
+"""The contact Jacobian J, and what follows from it: u = J v, the velocities of contacts, and dv = Y p, their response.
 
-A contact touches two trees at most (`engine/dynamics/trees.py`), so its rows are as wide as two trees. K = J Y is
-Holck's collision matrix (2.16): free bodies, trees, statics, the same tree twice (K11 - K12 - K21 + K22, Mirtich 1996,
-section 4.4) and limits (Holck, chapter 4) differ in nothing but which entries of J vanish.
+A contact touches at most two trees (`engine/dynamics/trees.py`), so J stores only the columns of these. K = J Y is
+Holck's collision matrix (2.16). Free bodies, trees, statics, the same tree twice (K11 - K12 - K21 + K22, Mirtich 1996,
+section 4.4) and joint limits (Holck, chapter 4) differ only in which entries of J vanish.
 """
 
 from __future__ import annotations
@@ -29,21 +29,20 @@ from ..engine.model import Model
 from .contacts import Contacts
 from .picking import picked, summed
 
-VECTOR = 64  # bytes: so many contacts at a time are looked at
-UNMOVED = 1e4  # times eps squared: what rounding leaves of K_nn, by what moves across
-NUMBERS = 768  # of J in one direction: XLA's programs do not count rows that have so few in all
+VECTOR = 64  # bytes of one SIMD vector: contacts are computed in groups that fill it
+UNMOVED = 1e4  # times eps squared: K_nn / (K_xx + K_yy) that is rounding error only
+NUMBERS = 768  # entries of J in one direction: XLA's programs compute all rows when J has no more
 
 
-class Rows(NamedTuple):
-    """C contacts against T trees of at most w degrees of freedom each.
+class ContactJacobian(NamedTuple):
+    """The Jacobian of C contacts in T trees, each of at most w degrees of freedom.
 
-    tree: (C, 2, *batch) trees that carry A and B; T where there is none: the world, or the same tree as A's. Where
-        there is but one tree, (C, 1, *batch), and all of a contact is its.
-    J: components (C, 2 or 1, w, *batch), one a direction t1, t2, n: the contact's velocity u by those trees'
-        velocities.
-    Y: the same: M^-1 J^T, what unit impulses along t1, t2, n change in them.
-    K: (C, *batch), J Y. A limit has one row, n; its K.xx and K.yy are 1.
-    drift: (C, *batch) the part of u that is no joint's: surfaces of statics that move as conveyors do [m/s].
+    tree: (C, 2, *batch) the trees that carry A and B. T means none: the world, or the tree of A once more. A scene of
+        one tree has (C, 1, *batch).
+    J: components (C, 2 or 1, w, *batch), one for each direction t1, t2, n: u = J v.
+    Y: components (C, 2 or 1, w, *batch), M^-1 J^T: the response of v to unit impulses along t1, t2, n.
+    K: (C, *batch) the collision matrix J Y [1/kg]. A limit has only the row n; its K.xx and K.yy are 1.
+    drift: (C, *batch) velocity of conveyor surfaces, the part of u that no joint makes [m/s].
     """
 
     tree: Array
@@ -53,15 +52,15 @@ class Rows(NamedTuple):
     drift: Vec3
 
     @property
-    def still(self) -> Rows:
-        """Without drift: what changes of the joint velocities do."""
+    def still(self) -> ContactJacobian:
+        """The same without drift, to map changes of the joint velocities."""
         return self._replace(drift=jax.tree.map(jnp.zeros_like, self.drift))
 
 
-def rows_of(model: Model, q: Array, contacts: Contacts, inverse: Array | None = None) -> Rows:
-    """The rows of contacts at the coordinates q (*batch, nq).
+def contact_jacobian(model: Model, q: Array, contacts: Contacts, inverse: Array | None = None) -> ContactJacobian:
+    """The Jacobian of contacts at the coordinates q (*batch, nq).
 
-    inverse: `inverse_at` q, where it is known.
+    inverse: `inverse_mass_matrix` at q, if it is known.
     """
     trees = trees_of(model.topology)
     forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
@@ -71,11 +70,11 @@ def rows_of(model: Model, q: Array, contacts: Contacts, inverse: Array | None = 
     asked = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
     number = jnp.arange(1, len(contacts.active) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (contacts.active.ndim - 1))
     last = jnp.where(contacts.active, number, 0).max()
-    return of_the_first(VECTOR // q.dtype.itemsize, _of_contacts, last, (model, motions, inverse), asked)
+    return of_the_first(VECTOR // q.dtype.itemsize, _jacobian_of_contacts, last, (model, motions, inverse), asked)
 
 
-def _of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], contacts: Contacts) -> Rows:
-    """given: the model, what each degree of freedom of each tree moves and where (T, w, *batch), M^-1 of the trees."""
+def _jacobian_of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], contacts: Contacts) -> ContactJacobian:
+    """given: the model, the motion axis and origin of each degree of freedom (T, w, *batch), and M^-1 of the trees."""
     model, motions, inverse = given
     trees, limit = trees_of(model.topology), contacts.is_limit
     tree_a, tree_b = settled(tuple(jnp.asarray(trees.of_link)[link] for link in (contacts.link_a, contacts.link_b)))
@@ -92,137 +91,142 @@ def _of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], contacts: Cont
         tree = jnp.stack([tree_a, jnp.where(same | limit, trees.n, tree_b)], 1)
         M = picked(inverse, jnp.minimum(tree, trees.n - 1), 2)
         Y = jax.tree.map(lambda x: (M * x[:, :, None]).sum(3), J)
-    return Rows(tree, J, Y, _collision_matrix(J, Y, limit), contacts.frame @ contacts.surface)
+    return ContactJacobian(tree, J, Y, _collision_matrix(J, Y, limit), contacts.frame @ contacts.surface)
 
 
-def movable(contacts: Contacts, rows: Rows) -> Contacts:
-    """Without contacts that no impulse moves along the normal, to rounding: of two links of a tree whose joints keep
-    them where they are (a wheel that reaches into the chassis that steers it)."""
+def drop_immovable(contacts: Contacts, rows: ContactJacobian) -> Contacts:
+    """Deactivates contacts that no impulse can move along the normal, up to rounding: two links of one tree whose
+    joints fix the gap between them (a wheel that overlaps the chassis that steers it)."""
     K, eps = rows.K, jnp.finfo(rows.K.zz.dtype).eps
     least = UNMOVED * eps**2 * (K.xx + K.yy)
-    held = ~contacts.is_limit & (K.zz <= least) & jnp.isfinite(least)  # a K that is no number is not hidden
-    return contacts._replace(active=contacts.active & ~held)
+    immovable = ~contacts.is_limit & (K.zz <= least) & jnp.isfinite(least)  # NaN in K must stay visible
+    return contacts._replace(active=contacts.active & ~immovable)
 
 
-def inverse_at(model: Model, q: Array) -> Array:
+def inverse_mass_matrix(model: Model, q: Array) -> Array:
     """M^-1 of all trees at q (*batch, nq), (T, w, w, *batch)."""
     forest = Forest(model.topology, q.shape[:-1], q.dtype)
     return settled(inverse_inertias(forest, model, place(forest, model, q)))
 
 
-def joint_rows(model: Model, inverse: Array, dofs: Sequence[int], drift: Array) -> Rows:
-    """Rows of single degrees of freedom (G,): their velocities along t1, and nothing else.
+def joint_jacobian(model: Model, inverse: Array, dofs: Sequence[int], drift: Array) -> ContactJacobian:
+    """The Jacobian of single degrees of freedom (G,): u.x is the joint's velocity, the other directions are 0.
 
-    inverse: `inverse_at` the coordinates.  drift: (G, *batch) along t1.
+    inverse: `inverse_mass_matrix` at the coordinates.
+    drift: (G, *batch) along t1 [rad/s, m/s].
     """
     trees = trees_of(model.topology)
-    tree, place = np.divmod(trees.block[np.asarray(dofs)], trees.w)
+    tree, column = np.divmod(trees.block[np.asarray(dofs)], trees.w)
     lanes = (1,) * (drift.ndim - 1)
     sides = min(trees.n, 2)
-    own = np.zeros((len(place), sides, trees.w, *lanes))
-    own[np.arange(len(place)), 0, place] = 1
+    own = np.zeros((len(column), sides, trees.w, *lanes))
+    own[np.arange(len(column)), 0, column] = 1
     J = jnp.broadcast_to(jnp.asarray(own, drift.dtype), (*own.shape[:3], *drift.shape[1:]))
-    answer = jnp.stack([jnp.broadcast_to(inverse[t, :, k], J.shape[2:]) for t, k in zip(tree, place, strict=True)])
-    Y = jnp.stack([answer, jnp.zeros_like(answer)][:sides], 1)
+    response = jnp.stack([jnp.broadcast_to(inverse[t, :, k], J.shape[2:]) for t, k in zip(tree, column, strict=True)])
+    Y = jnp.stack([response, jnp.zeros_like(response)][:sides], 1)
     still, none, unit = jnp.zeros_like(J), jnp.zeros_like(drift), jnp.ones_like(drift)
     k = (J * Y).sum((1, 2))
     ends = np.stack([tree, np.full_like(tree, trees.n)][:sides], 1).reshape(-1, sides, *lanes)
-    return Rows(
+    return ContactJacobian(
         jnp.broadcast_to(jnp.asarray(ends, jnp.int32), (len(ends), sides, *drift.shape[1:])),
         Vec3(J, still, still), Vec3(Y, still, still), Sym3(k, k, unit, none, none, none), Vec3(drift, none, none),
     )  # fmt: skip
 
 
-def relative(rows: Rows, V: Array, every: bool = False) -> Vec3:
+def relative_velocity(rows: ContactJacobian, V: Array, every: bool = False) -> Vec3:
     """u (C, *batch): velocity of A's point less B's in the contact frames [m/s], from V (T + 1, w, *batch).
-    every: all rows are computed, not up to the last: what has a transpose may not count."""
-    few = len(rows.tree) if every else _few(rows.J.x)
-    return up_to_the_last(_relative, _real(rows), V, rows._replace(Y=None, K=None), few)  # type: ignore[arg-type]
+
+    every: compute all rows, not only up to the last active one. Functions that are transposed need this.
+    """
+    few = len(rows.tree) if every else _uncounted(rows.J.x)
+    return up_to_the_last(_relative, _has_motion(rows), V, rows._replace(Y=None, K=None), few)  # type: ignore[arg-type]
 
 
-def _relative(V: Array, rows: Rows) -> Vec3:
-    v = of_its_trees(rows, V)
+def _relative(V: Array, rows: ContactJacobian) -> Vec3:
+    v = gather_trees(rows, V)
     return jax.tree.map(lambda row, drift: (row * v).sum((1, 2)) + drift, rows.J, rows.drift)
 
 
-def _real(rows: Rows) -> Array:
-    """(C, *batch) contacts that move anything: those that are not there are zeros."""
+def _has_motion(rows: ContactJacobian) -> Array:
+    """(C, *batch) whether a contact moves anything; inactive rows are zeros."""
     if rows.tree.shape[1] == 1:
         return (rows.K.xx != 0) | (rows.K.yy != 0) | (rows.K.zz != 0)
     return rows.tree[:, 0] != rows.tree[:, 1]
 
 
-def _few(J: Array) -> int:
-    """So many rows like these are not counted first."""
+def _uncounted(J: Array) -> int:
+    """How many rows are computed without counting the active ones first."""
     return VECTOR // J.dtype.itemsize if lane_programs() else NUMBERS // math.prod(J.shape[1:3])
 
 
-def of_its_trees(rows: Rows, x: Array) -> Array:
-    """What of x (T, ..., *batch) belongs to each contact's trees: (C, 2, ..., *batch), or (1, 1, ..., *batch) where
-    there is but one tree."""
+def gather_trees(rows: ContactJacobian, x: Array) -> Array:
+    """x (T, ..., *batch) at the trees of each contact: (C, 2, ..., *batch), or (1, 1, ..., *batch) in a scene of one
+    tree."""
     if rows.tree.shape[1] == 1:
         return x[None, :1]
     return picked(x, rows.tree, x.ndim - rows.tree.ndim + 1)
 
 
-def applied(rows: Rows, V: Array, p: Vec3, every: bool = False) -> Array:
-    """V (T + 1, w, *batch) after impulses p (C, *batch) in the contact frames [N s], all at once.  every: as in
-    `relative`."""
-    return V + _together(rows, rows.Y, p, len(V), every)
+def apply_impulses(rows: ContactJacobian, V: Array, p: Vec3, every: bool = False) -> Array:
+    """V (T + 1, w, *batch) after all impulses p (C, *batch) in the contact frames [N s].
+
+    every: as in `relative_velocity`.
+    """
+    return V + _sum_over_contacts(rows, rows.Y, p, len(V), every)
 
 
-def joint_impulses(rows: Rows, p: Vec3, n: int) -> Array:
-    """J^T p in tree blocks (n, w, *batch): what impulses p (C, *batch) are along the joints [N m s, N s]."""
-    return _together(rows, rows.J, p, n)
+def joint_impulses(rows: ContactJacobian, p: Vec3, n: int) -> Array:
+    """J^T p in tree blocks (n, w, *batch): impulses p (C, *batch) as joint impulses [N m s, N s]."""
+    return _sum_over_contacts(rows, rows.J, p, n)
 
 
-def _together(rows: Rows, columns: Vec3, p: Vec3, n: int, every: bool = False) -> Array:
-    real, few = _real(rows), len(rows.tree) if every else _few(columns.x)
-    each = up_to_the_last(_pushed, real, None, (columns, p), few)
+def _sum_over_contacts(rows: ContactJacobian, columns: Vec3, p: Vec3, n: int, every: bool = False) -> Array:
+    real, few = _has_motion(rows), len(rows.tree) if every else _uncounted(columns.x)
+    each = up_to_the_last(_times_impulses, real, None, (columns, p), few)
     if rows.tree.shape[1] == 1:
         return jnp.concatenate([each.sum(0), jnp.zeros_like(each, shape=(n - 1, *each.shape[2:]))])
     real, own = jnp.repeat(real, 2, 0), rows.tree.reshape(-1, *rows.tree.shape[2:])
     return summed(each.reshape(-1, *each.shape[2:]), own, n, real if len(own) > 2 * few else None)
 
 
-def _pushed(_: None, rows: tuple[Vec3, Vec3]) -> Array:
+def _times_impulses(_: None, rows: tuple[Vec3, Vec3]) -> Array:
     columns, p = rows
     x, y, z = (impulse[:, None, None] for impulse in p.xyz)
     return columns.x * x + columns.y * y + columns.z * z
 
 
 def _columns(model: Model, motions: tuple[Motion, Vec3], trees: Trees, contacts: Contacts) -> tuple[Vec3, Vec3]:
-    """What each degree of freedom of a contact's trees gives A's point and B's, (C, w, *batch) in the contact frame."""
+    """Velocity of A's point and of B's for unit velocity of each degree of freedom, (C, w, *batch), contact frame."""
     s, origin = motions
     free = set(model.topology.joints) == {"floating"} and trees.w == 6  # loops may tie bodies to one tree
 
     def column(link: Array) -> Vec3:
         tree = jnp.minimum(jnp.asarray(trees.of_link)[link], trees.n - 1)
-        if free:  # turning about the axes of the world, and moving along them: nothing to look up but where it is
+        if free:  # rotation about the world's axes and translation along them: only the origin is looked up
             o = jax.tree.map(lambda x: picked(x[:, 0], tree, 0), origin)
-            velocity = settled(_by_free_body(contacts.frame, settled(contacts.point - o)))
+            velocity = settled(_free_body_columns(contacts.frame, settled(contacts.point - o)))
         else:
             frame, point = jax.tree.map(lambda x: x[:, None], (contacts.frame, contacts.point))
             own, o = jax.tree.map(lambda x: picked(x, tree, 1), (s, origin))
             velocity = frame @ own.at(point - o).v
-        moved = jnp.moveaxis(jnp.asarray(trees.moves)[link], -1, 1)
-        return jax.tree.map(lambda x: jnp.where(moved, x, 0), velocity)
+        moves = jnp.moveaxis(jnp.asarray(trees.moves)[link], -1, 1)
+        return jax.tree.map(lambda x: jnp.where(moves, x, 0), velocity)
 
     return column(contacts.link_a), column(contacts.link_b)
 
 
-def _by_free_body(frame: Mat3, r: Vec3) -> Vec3:
-    """What (w, v) of a floating joint give a point r from its origin, v + w x r, along the rows of the frame."""
+def _free_body_columns(frame: Mat3, r: Vec3) -> Vec3:
+    """Columns of a floating joint's (w, v) for a point at r from its origin: v + w x r along the frame's rows."""
     return Vec3(*(jnp.stack([*r.cross(row).xyz, *row.xyz], 1) for row in frame.rows))
 
 
 def _with_limits(trees: Trees, contacts: Contacts, J: Vec3) -> Vec3:
-    """J with limits' rows: the joint's own velocity along n, nothing along t1 and t2."""
+    """J with the rows of joint limits: the joint's velocity along n, 0 along t1 and t2."""
     limit = contacts.is_limit[:, None, None]
     lanes = (1,) * (contacts.gap.ndim - 1)
-    place = jnp.asarray(trees.block % trees.w)[contacts.dof][:, None, None]
+    column = jnp.asarray(trees.block % trees.w)[contacts.dof][:, None, None]
     first = jnp.arange(J.x.shape[1]).reshape(1, -1, 1, *lanes) == 0
-    own = first & (jnp.arange(trees.w).reshape(1, 1, -1, *lanes) == place)
+    own = first & (jnp.arange(trees.w).reshape(1, 1, -1, *lanes) == column)
     back = jnp.where(own, contacts.frame.zz[:, None, None], 0)
     return Vec3(jnp.where(limit, 0, J.x), jnp.where(limit, 0, J.y), jnp.where(limit, back, J.z))
 

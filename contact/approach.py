@@ -27,7 +27,7 @@ from ..engine.model import Model
 from ..engine.rows import take
 from .contacts import Contacts
 from .determine import limited, phases, rests, way_to_touch
-from .picking import picked
+from .indexing import gather
 
 
 def touch_time(
@@ -107,7 +107,7 @@ def _pairs(
         real = active
     else:
         way = _ways(model, first, within)
-        ways = sum(picked(way, jnp.asarray(shapes)[pair, k], 0) for k in (0, 1))
+        ways = sum(gather(way, jnp.asarray(shapes)[pair, k], 0) for k in (0, 1))
         order, real = in_front(active & ~(gap > ways), len(active))
     vectors = tuple(Vec3.of(jnp.moveaxis(x, -2, 0)) for x in (near.normal, near.point_a, near.point_b))
 
@@ -117,14 +117,14 @@ def _pairs(
         for k, point in enumerate(points):
             link = jnp.asarray(links)[pair, k]
             moves = (link >= 0) & there
-            p, twists = jax.tree.map(lambda x, link=link: picked(x, jnp.maximum(link, 0), 0), given)
+            p, twists = jax.tree.map(lambda x, link=link: gather(x, jnp.maximum(link, 0), 0), given)
             at = (twist.at(point - p).v for twist in twists)
             sides.append([Vec3(*(jnp.where(moves, c, 0) for c in x.xyz)) for x in at])
         (u_a, a_a), (u_b, a_b) = sides
         return _along(n, u_a - u_b, a_a - a_b)
 
     rates = of_the_chosen(rates_of, order, real, (origin, first), (pair, vectors))
-    return jnp.where(real, picked(gap, order, 0), jnp.inf), *rates, order
+    return jnp.where(real, gather(gap, order, 0), jnp.inf), *rates, order
 
 
 def _ways(model: Model, rates: Sequence[Motion], time: Array) -> Array:

@@ -42,8 +42,8 @@ from ..engine.topology import Topology
 from .contacts import Contacts
 from .determine import ENVELOPE
 from .features import Feature, features, flat_angle
+from .indexing import gather
 from .jacobian import ContactJacobian, relative_velocity
-from .picking import picked
 
 VECTOR = 64  # bytes
 
@@ -226,7 +226,7 @@ def _link_motions(model: Model, q: Array, v: Array, contacts: Contacts) -> _Link
 
 def _of(links: _LinkMotion, link: Array) -> _LinkMotion:
     """The contacts' links (C, *batch); the world stands still."""
-    pick = lambda x: jnp.where(link < 0, 0, picked(x, jnp.maximum(link, 0), 0))  # noqa: E731
+    pick = lambda x: jnp.where(link < 0, 0, gather(x, jnp.maximum(link, 0), 0))  # noqa: E731
     return jax.tree.map(pick, links)
 
 
@@ -246,7 +246,7 @@ def _spins(model: Model, contacts: Contacts, numbers: list[Array]) -> tuple[Any,
         return 0.0, 0.0
     twist = jnp.moveaxis(model.shape_twist, -2, 0)
     n = contacts.frame.rows[2]
-    a, b = (n.dot(Vec3(*(picked(twist[..., k], shape, 0) for k in range(3)))) for shape in numbers)
+    a, b = (n.dot(Vec3(*(gather(twist[..., k], shape, 0) for k in range(3)))) for shape in numbers)
     return a, b
 
 

@@ -24,7 +24,7 @@ from ..engine.model import Model
 from ..engine.results import CONTACTS_FULL, OK, gravest
 from ..engine.topology import Topology
 from .contacts import Contacts, tangents
-from .picking import picked
+from .indexing import gather
 
 ENVELOPE = 10  # gap bands within which a contact may rest
 SIGHT = {4: 1e2, 8: 1e5}  # gap bands within which a step looks for the contacts that it carried
@@ -158,7 +158,7 @@ def of_pairs(numbers: Array, pair: Array) -> Array:
     """(C, *batch) those of numbers (..., np) that belong to the pairs (C, *batch); 0 where there is none."""
     if not pair.size:
         return jnp.zeros(pair.shape, numbers.dtype)
-    return jnp.where(pair < 0, 0, picked(jnp.moveaxis(numbers, -1, 0), jnp.maximum(pair, 0), 0))
+    return jnp.where(pair < 0, 0, gather(jnp.moveaxis(numbers, -1, 0), jnp.maximum(pair, 0), 0))
 
 
 def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:
@@ -170,7 +170,7 @@ def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:
     twist, origin = (jnp.moveaxis(x, -2, 0) for x in (model.shape_twist, model.shape_position))
 
     def at(shape: Array) -> Vec3:
-        columns = [picked(x[..., k], shape, 0) for x, n in ((twist, 6), (origin, 3)) for k in range(n)]
+        columns = [gather(x[..., k], shape, 0) for x, n in ((twist, 6), (origin, 3)) for k in range(n)]
         w, v, o = (Vec3(*columns[k : k + 3]) for k in (0, 3, 6))
         return v + w.cross(point - o)
 
@@ -268,7 +268,7 @@ def _packed(contacts: Contacts, room: int, missing: Array, in_order: bool) -> Co
     count = active.sum(0, dtype=jnp.int32) + missing
     if room < len(active) or (len(active) > IN_PLACE and not in_order):
         order, real = in_front(active, room)
-        front = jax.tree.map(lambda x: picked(x, order, 0), _rows_only(contacts))
+        front = jax.tree.map(lambda x: gather(x, order, 0), _rows_only(contacts))
         contacts = front._replace(active=real, code=contacts.code)
     full = jnp.where(count > room, CONTACTS_FULL, OK)
     return contacts._replace(code=gravest(contacts.code, full), needed=jnp.where(count > room, count, 0))

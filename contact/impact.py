@@ -30,10 +30,10 @@ from .cone.solve import solve_cone
 from .contacts import Contacts
 from .determine import of_pairs, phases, would_bounce
 from .events import Impacts, Together
+from .indexing import gather
 from .jacobian import ContactJacobian, apply_impulses, relative_velocity
 from .laws.law import Law
 from .laws.table import reversible_impulse
-from .picking import picked
 
 UNIT = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
 
@@ -68,7 +68,7 @@ def sequential(
         k, V, u, now, energy, log = carry
         hit, worst = now.any(0), jnp.argmin(jnp.where(now, u.z, jnp.inf), 0).astype(jnp.int32)
         one, before, mu, e = jax.tree.map(
-            lambda x: picked(x, worst[None], x.ndim - V.ndim + 1), (rows, u, contacts.friction, contacts.restitution)
+            lambda x: gather(x, worst[None], x.ndim - V.ndim + 1), (rows, u, contacts.friction, contacts.restitution)
         )
         before = jax.tree.map(lambda x: jnp.where(hit, x, 0), before)  # no NaN from lanes at peace
         K = jax.tree.map(lambda x, unit: jnp.where(hit, x, unit), one.K, UNIT)
@@ -83,7 +83,7 @@ def sequential(
         """Tangential restitution of that contact, (1, *batch)."""
         if not law.tangential:
             return 0.0
-        return of_pairs(model.pair_tangential_restitution, picked(contacts.pair, worst[None], 0))
+        return of_pairs(model.pair_tangential_restitution, gather(contacts.pair, worst[None], 0))
 
     def busy(_: Any, carry: Any) -> Array:
         return (carry[0] < max_impacts) & carry[3].any()
@@ -124,7 +124,7 @@ def logged(felt: Array, struck: Together, energy: Array) -> Impacts:
     u, after, p = struck
     work = jnp.where(felt, _work(p, u, after), 0)
     order, real = in_front(felt, len(felt))
-    u0, u1, p1, gained = jax.tree.map(lambda x: jnp.where(real, picked(x, order, 0), 0), (u, after, p, work))
+    u0, u1, p1, gained = jax.tree.map(lambda x: jnp.where(real, gather(x, order, 0), 0), (u, after, p, work))
     sums = energy + jnp.cumsum(gained, 0)
     number, none = felt.sum(0, dtype=jnp.int32), jnp.zeros_like(order)
     return Impacts(jnp.where(real, order, -1), u0, u1, p1, sums - gained, sums, none, number)

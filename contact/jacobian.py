@@ -27,7 +27,7 @@ from ..engine.dynamics.trees import Trees, dof_motions, trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model
 from .contacts import Contacts
-from .picking import picked, summed
+from .indexing import gather, segment_sum
 
 VECTOR = 64  # bytes of one SIMD vector: contacts are computed in groups that fill it
 UNMOVED = 1e4  # times eps squared: K_nn / (K_xx + K_yy) that is rounding error only
@@ -89,7 +89,7 @@ def _jacobian_of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], conta
         second = jax.tree.map(lambda b: jnp.where((same | limit)[:, None], 0, -b), by_b)
         J = settled(_with_limits(trees, contacts, jax.tree.map(lambda *x: jnp.stack(x, 1), first, second)))
         tree = jnp.stack([tree_a, jnp.where(same | limit, trees.n, tree_b)], 1)
-        M = picked(inverse, jnp.minimum(tree, trees.n - 1), 2)
+        M = gather(inverse, jnp.minimum(tree, trees.n - 1), 2)
         Y = jax.tree.map(lambda x: (M * x[:, :, None]).sum(3), J)
     return ContactJacobian(tree, J, Y, _collision_matrix(J, Y, limit), contacts.frame @ contacts.surface)
 
@@ -164,7 +164,7 @@ def gather_trees(rows: ContactJacobian, x: Array) -> Array:
     tree."""
     if rows.tree.shape[1] == 1:
         return x[None, :1]
-    return picked(x, rows.tree, x.ndim - rows.tree.ndim + 1)
+    return gather(x, rows.tree, x.ndim - rows.tree.ndim + 1)
 
 
 def apply_impulses(rows: ContactJacobian, V: Array, p: Vec3, every: bool = False) -> Array:
@@ -186,7 +186,7 @@ def _sum_over_contacts(rows: ContactJacobian, columns: Vec3, p: Vec3, n: int, ev
     if rows.tree.shape[1] == 1:
         return jnp.concatenate([each.sum(0), jnp.zeros_like(each, shape=(n - 1, *each.shape[2:]))])
     real, own = jnp.repeat(real, 2, 0), rows.tree.reshape(-1, *rows.tree.shape[2:])
-    return summed(each.reshape(-1, *each.shape[2:]), own, n, real if len(own) > 2 * few else None)
+    return segment_sum(each.reshape(-1, *each.shape[2:]), own, n, real if len(own) > 2 * few else None)
 
 
 def _times_impulses(_: None, rows: tuple[Vec3, Vec3]) -> Array:
@@ -203,11 +203,11 @@ def _columns(model: Model, motions: tuple[Motion, Vec3], trees: Trees, contacts:
     def column(link: Array) -> Vec3:
         tree = jnp.minimum(jnp.asarray(trees.of_link)[link], trees.n - 1)
         if free:  # rotation about the world's axes and translation along them: only the origin is looked up
-            o = jax.tree.map(lambda x: picked(x[:, 0], tree, 0), origin)
+            o = jax.tree.map(lambda x: gather(x[:, 0], tree, 0), origin)
             velocity = settled(_free_body_columns(contacts.frame, settled(contacts.point - o)))
         else:
             frame, point = jax.tree.map(lambda x: x[:, None], (contacts.frame, contacts.point))
-            own, o = jax.tree.map(lambda x: picked(x, tree, 1), (s, origin))
+            own, o = jax.tree.map(lambda x: gather(x, tree, 1), (s, origin))
             velocity = frame @ own.at(point - o).v
         moves = jnp.moveaxis(jnp.asarray(trees.moves)[link], -1, 1)
         return jax.tree.map(lambda x: jnp.where(moves, x, 0), velocity)

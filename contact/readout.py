@@ -11,7 +11,7 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import fk
 from ..engine.model import Model
 from .contacts import Contacts
-from .picking import picked, summed
+from .indexing import gather, segment_sum
 
 
 class Pushed(NamedTuple):
@@ -40,7 +40,7 @@ class Pushed(NamedTuple):
         n_pairs, touch = len(model.topology.pairs), contacts.active & ~contacts.is_limit
         world, pair = contacts.frame.T @ p, jnp.where(contacts.pair >= 0, contacts.pair, n_pairs)
         columns = jnp.stack([jnp.where(touch, x, 0) for x in (*world.xyz, p.z)], 1)
-        sums = summed(columns, pair, n_pairs + 1)[:-1]
+        sums = segment_sum(columns, pair, n_pairs + 1)[:-1]
         return Pushed(_link_impulses(model, q, contacts, world, touch), sums[:, :3], sums[:, 3])
 
     def __add__(self, other: Pushed) -> Pushed:  # type: ignore[override]
@@ -54,8 +54,8 @@ def _link_impulses(model: Model, q: Array, contacts: Contacts, on_a: Vec3, touch
     sums = jnp.zeros((n, 6, *contacts.pair.shape[1:]), q.dtype)
     for link, on in ((contacts.link_a, on_a), (contacts.link_b, -on_a)):
         row, real = jnp.maximum(link, 0), touch & (link >= 0)
-        origin = picked(origins, row, 1)
+        origin = gather(origins, row, 1)
         moment = (contacts.point - Vec3(*(origin[:, k] for k in range(3)))).cross(on)
         wrench = jnp.stack([jnp.where(real, x, 0) for x in (*moment.xyz, *on.xyz)], 1)
-        sums = sums + summed(wrench, row, n, real)
+        sums = sums + segment_sum(wrench, row, n, real)
     return sums

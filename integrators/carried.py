@@ -27,8 +27,8 @@ from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
+from ..contact.indexing import gather
 from ..contact.jacobian import ContactJacobian, gather_trees, relative_velocity
-from ..contact.picking import picked
 from ..contact.resting.goals import aimed_at
 from ..contact.resting.solve import FULL
 from ..engine.algebra.bounded import loop
@@ -117,7 +117,7 @@ def missed(
     touched = carried | (knew.freed & inside.any(0))
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
     there, was, held = _partners(model, before, contacts, before.point + path, near, touched, carried)
-    knew = jax.tree.map(lambda x: picked(x, was, 0), knew)
+    knew = jax.tree.map(lambda x: gather(x, was, 0), knew)
     # what has sunk in comes out as was aimed at; else the surfaces are to meet
     sunk = knew.gap < -ENVELOPE * model.gap_band
     gap = contacts.gap - jnp.where(sunk, knew.gap + (knew.u_n + knew.goal) * (h_there * 0.5), 0)
@@ -212,12 +212,12 @@ def _nearest(
     A pair's contacts are one after another: where they begin is written down by the pair's number, and read there."""
     c, rows = len(before.gap), jnp.broadcast_to(_numbers(before.gap), before.gap.shape)
     begins = _least_of(jnp.where(contacts.active, _name(names, contacts), names), rows, names + 1, c)
-    start = picked(begins, _name(names, before), 0)
+    start = gather(begins, _name(names, before), 0)
     nearest, which = jnp.full_like(before.gap, jnp.inf), rows
     for k in range(A_PAIR):
         row = jnp.minimum(start + k, c - 1)
         point, active, pair, dof = jax.tree.map(
-            lambda x, row=row: picked(x, row, 0), (contacts.point, contacts.active, contacts.pair, contacts.dof)
+            lambda x, row=row: gather(x, row, 0), (contacts.point, contacts.active, contacts.pair, contacts.dof)
         )
         apart, same = point - at, active & (pair == before.pair) & (dof == before.dof)
         far = jnp.where(held & same, apart.dot(apart), jnp.inf)
@@ -259,7 +259,7 @@ def since_return(
     def look(given: Any) -> Array:
         before, contacts, at, u, touched, h, u_n, deep, since = given
         _, was, found = _nearest(_names(model), before, contacts, at, touched, touched)
-        gap, u = (picked(x, was, 0) for x in (before.gap, u))
+        gap, u = (gather(x, was, 0) for x in (before.gap, u))
         bent = (contacts.gap - gap - u * h) / (h * h)  # gap + u t + bent t^2
         alike = jnp.abs(u + 2 * bent * h - u_n) <= ALIKE * jnp.abs(u_n)
         back = found & deep & (h > 0) & (bent < 0) & alike

@@ -45,8 +45,8 @@ from ..contact.approach import near_enough
 from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, determine, phases
 from ..contact.grips import locked
+from ..contact.indexing import gather
 from ..contact.jacobian import ContactJacobian, contact_jacobian, drop_immovable, relative_velocity
-from ..contact.picking import picked
 from ..engine.algebra.bounded import differentiated_once, filled, is_zero
 from ..engine.dynamics.kinematics import coordinate_rates
 from ..engine.dynamics.trees import to_blocks, trees_of
@@ -256,7 +256,7 @@ def _first(now: Array, each: Array) -> Array:
 def _island_of(island: Array, tree: Array) -> Array:
     """(C, *batch) the island of each contact, by one of its trees that is not the world."""
     one = tree.min(1)  # the world is the last
-    return picked(jnp.concatenate([island, jnp.full_like(island[:1], -1)]), one, 0)
+    return gather(jnp.concatenate([island, jnp.full_like(island[:1], -1)]), one, 0)
 
 
 def _displacement(model: Model, q: Array, dq: Array) -> Array:

@@ -15,8 +15,8 @@ from jax.lax import fori_loop
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.vec3 import Sym3, Vec3
+from ..indexing import gather
 from ..jacobian import ContactJacobian
-from ..picking import picked
 from . import coulomb
 from .blocks import block, put
 
@@ -87,7 +87,7 @@ def _solved(
     def look(c: Array, carry: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:
         u, scale, size = carry
         J, drift = jax.tree.map(lambda x: clean(c, x), (rows.J, rows.drift))
-        own, most = _seen(J, picked(V, block(rows.tree, c), 1), drift, clean(c, target))
+        own, most = _seen(J, gather(V, block(rows.tree, c), 1), drift, clean(c, target))
         largest = jnp.maximum(jnp.maximum(jnp.abs(own.x), jnp.abs(own.y)), jnp.abs(own.z))
         return jax.tree.map(lambda x, y: put(x, y, c), u, own), jnp.maximum(scale, largest), jnp.maximum(size, most)
 

@@ -17,9 +17,9 @@ from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ..contacts import Contacts
 from ..determine import phases
+from ..indexing import gather
 from ..jacobian import ContactJacobian, apply_impulses, relative_velocity
 from ..laws.table import impulse, law_named
-from ..picking import picked
 from .solve import Midway, Rest
 
 ROUNDS = 4  # times each contact is asked, one contact after another
@@ -47,7 +47,7 @@ def microcollisions(
     def collide(i, carry):
         V, total = carry
         c = jnp.broadcast_to(jnp.int32(i % last), contacts.code.shape)[None]
-        one, mu, rests = jax.tree.map(lambda x: picked(x, c, x.ndim - V.ndim + 1), (rows, contacts.friction, resting))
+        one, mu, rests = jax.tree.map(lambda x: gather(x, c, x.ndim - V.ndim + 1), (rows, contacts.friction, resting))
         u = relative_velocity(one, V)
         turned = one.K.inverse() @ u * -2.0
         sideways = turned.x * turned.x + turned.y * turned.y

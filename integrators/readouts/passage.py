@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ...contact.picking import summed
+from ...contact.indexing import segment_sum
 from ...contact.readout import Pushed
 from ...engine.algebra.vec3 import Vec3
 from ...engine.dynamics.kinematics import integrate_q
@@ -73,7 +73,7 @@ def _struck(accepted: Array, ticked: Ticked) -> Vec3:
     impacts, contacts = ticked.impacts, ticked.contacts
     real = (impacts.contact >= 0) & accepted
     row = jnp.maximum(impacts.contact, 0)
-    return jax.tree.map(lambda x: summed(jnp.where(real, x, 0), row, len(contacts.pair)), impacts.impulse)
+    return jax.tree.map(lambda x: segment_sum(jnp.where(real, x, 0), row, len(contacts.pair)), impacts.impulse)
 
 
 def _only(yes: Array, new: Array, old: Array) -> Array:

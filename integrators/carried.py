@@ -112,7 +112,7 @@ def missed(
     may = ROUGHER if rules.scheme in FIRST_ORDER else ROUGH
     ready, clocks, before = lane.ready, lane.clocks, lane.ready.contacts
     h, h_there = clocks.of_contacts(ready.rows.tree, tried.h), clocks.of_contacts(rows.tree, tried.h)
-    path, carried = ready.course.point * h, knew.carried
+    path, carried = ready.kinematics.point * h, knew.carried
     inside = contacts.active & (contacts.gap < -NEAR * model.gap_band)
     touched = carried | (knew.freed & inside.any(0))
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
@@ -144,7 +144,7 @@ def known(model: Model, lane: Lane, tried: Proposal) -> Known:
     model, lane, tried = stop_gradient((model, lane, tried))
     ready, p = lane.ready, tried.impulse
     before, rows, V = ready.contacts, ready.rows, to_blocks(trees_of(model.topology), tried.state.v)
-    h, b_n = lane.clocks.of_contacts(rows.tree, tried.h), ready.course.b.z
+    h, b_n = lane.clocks.of_contacts(rows.tree, tried.h), ready.kinematics.b.z
     goal = aimed_at(model, before.gap, h)
     strayed = jnp.abs(relative_velocity(rows, V).z + b_n * h - goal)
     meet = relative_velocity(rows._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
@@ -267,7 +267,7 @@ def since_return(
         t = (u + jnp.sqrt(jnp.where(square > 0, square, 0))) / jnp.where(back, -2 * bent, 1)
         return jnp.where(back, jnp.clip(h - t, 0), since)
 
-    at = ready.contacts.point + ready.course.point * here
+    at = ready.contacts.point + ready.kinematics.point * here
     given = ready.contacts, contacts, at, ready.u.z, touched, there, u_n, deep, since
     start = deep.any() & touched.any(), since
     return loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(given)), given, start)[1]

@@ -14,7 +14,7 @@ from jax import Array
 
 from ..collision.passage import Rooms
 from ..contact.contacts import Contacts
-from ..contact.curvature import Course
+from ..contact.curvature import ContactKinematics
 from ..contact.jacobian import ContactJacobian
 from ..contact.readout import Pushed
 from ..engine.algebra.vec3 import Vec3
@@ -41,7 +41,7 @@ class Ready(NamedTuple):
     contacts: Contacts
     rows: ContactJacobian
     u: Vec3
-    course: Course
+    kinematics: ContactKinematics
     drive: Drive
     dv: Array
     longest: Array

@@ -16,7 +16,7 @@ from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, unseen_step
 from ..contact.approach import return_time, slide_time, touch_time
 from ..contact.contacts import Contacts
-from ..contact.curvature import Course, contact_course, shared
+from ..contact.curvature import ContactKinematics, contact_kinematics, share_among_sticking
 from ..contact.grips import at_wish
 from ..contact.jacobian import ContactJacobian, relative_velocity
 from ..engine.dynamics.trees import to_blocks, trees_of
@@ -32,8 +32,8 @@ from .resolved import has_joints, resolved_step
 from .rules import Rules
 from .schemes import bend
 
-# of a step: the least time for which it must be known where a contact goes. A rim that leans less than it turns in so
-# short a time counts as flat; with longer ones, what tumbles on its rim at 100 rad/s had no course, and no steps
+# of a step: the time for which contact kinematics must hold. A rim that leans less than it turns in that time counts
+# as flat. With longer times, a body that tumbles on its rim at 100 rad/s counted as flat and could not step
 BRIEF = 1 / 2**14
 
 Controller = Callable[[Model, State, Array], Drive]  # of (model, state, number of the next frame)
@@ -70,16 +70,16 @@ def prepared(
         expected, goes_on = _expected(dv, tried, clocks, model.topology)
     known = stop_gradient((model, state, near, bounds, drive, expected))  # a choice has no derivative
     longest, touch, room = _how_far(rules, *known, max_dt, island, reach, clocks)
-    course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt * BRIEF)
+    kinematics = contact_kinematics(model, state.q, state.v, contacts, rows, h=max_dt * BRIEF)
     u = relative_velocity(rows, to_blocks(trees, state.v))
-    course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
+    kinematics = kinematics._replace(b=share_among_sticking(model, contacts, kinematics.b, u, max_dt))
     if goes_on is not None and rules.time_control != "fixed":
         rate = relative_velocity(rows.still, to_blocks(trees, expected))
-        slides = stop_gradient(slide_time(model, contacts, u, rate + course.b))
+        slides = stop_gradient(slide_time(model, contacts, u, rate + kinematics.b))
         touch = jnp.where(goes_on, jnp.minimum(touch, clocks.least(rows.tree, slides, jnp.inf)), touch)
-        returns = stop_gradient(return_time(model, contacts, u.z, rate.z * bend(rules.scheme) + course.b.z))
+        returns = stop_gradient(return_time(model, contacts, u.z, rate.z * bend(rules.scheme) + kinematics.b.z))
         touch = jnp.minimum(touch, clocks.least(rows.tree, returns, jnp.inf))
-    return Ready(state, contacts, rows, u, course, drive, dv, longest, touch, room)
+    return Ready(state, contacts, rows, u, kinematics, drive, dv, longest, touch, room)
 
 
 def unprepared(
@@ -97,7 +97,7 @@ def unprepared(
     still, never = jax.tree.map(jnp.zeros_like, contacts.point), jnp.zeros_like(left)
     room = None if rules.time_control == "fixed" else _rooms(model, state.q, bounds, reach)
     none = jnp.zeros_like(state.v)
-    return Ready(state, contacts, rows, still, Course(still, still, still), drive, none, never, never, room)
+    return Ready(state, contacts, rows, still, ContactKinematics(still, still, still), drive, none, never, never, room)
 
 
 def _expected(dv: Array, tried: Proposal, clocks: Clocks, topology: Topology) -> tuple[Array, Array]:

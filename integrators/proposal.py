@@ -177,15 +177,15 @@ def _midway(
     """The contacts in the middle of the step, where impulses that act all through it are to be taken, in a window where
     they were; and what may hold joints.  u_n: (C, *batch) normal velocities at its start."""
     ready = lane.ready
-    state, contacts, course, half = ready.state, ready.contacts, ready.course, h * 0.5
+    state, contacts, kinematics, half = ready.state, ready.contacts, ready.kinematics, h * 0.5
     if window is not None:  # a body that moves on below a point that stays would turn about it
         half = jnp.where(window, 0, half)
     half_there = lane.clocks.along(model, state.q, state.v, half)
     half = lane.clocks.of_contacts(ready.rows.tree, half)
-    n = contacts.frame.rows[2] + course.normal * half
+    n = contacts.frame.rows[2] + kinematics.normal * half
     frame = tangents(n * (1 / jnp.sqrt(jnp.where(contacts.active, n.dot(n), 1))))
     frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)
-    point = contacts.point + course.point * half
+    point = contacts.point + kinematics.point * half
     moved = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
     q, inverse, grips = half_there, None, None
     if any(model.topology.gripped):
@@ -194,7 +194,7 @@ def _midway(
         implicit = implicit | stopped(model, contacts, u_n).any(0)  # which changes how joints move
         grips = grips_of(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
-    return Midway(contact_jacobian(model, q, moved, inverse), course.b * half, frame, reported), grips
+    return Midway(contact_jacobian(model, q, moved, inverse), kinematics.b * half, frame, reported), grips
 
 
 def _put_right(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:

@@ -23,7 +23,7 @@ from jax import Array
 from ..contact.cone.least import DAMPING, asked
 from ..contact.cone.least import least as least_of_few
 from ..contact.contacts import Contacts
-from ..contact.curvature import courses
+from ..contact.curvature import contact_kinematics_at
 from ..contact.grips import locked
 from ..contact.jacobian import ContactJacobian, apply_impulses, contact_jacobian, relative_velocity
 from ..contact.readout import Pushed
@@ -119,7 +119,7 @@ def _curved(
     the velocity v, (b(v + s) - b(v - s)) / 4, and half of what [s, v] changes the gap by.  rows: without drift."""
     trees = trees_of(model.topology)
     v, s = end.v + from_blocks(trees, kick), from_blocks(trees, shift)
-    ahead, back, alone = (x.b.z for x in courses(model, end.q, (v + s, v - s, s), contacts, rows))
+    ahead, back, alone = (x.b.z for x in contact_kinematics_at(model, end.q, (v + s, v - s, s), contacts, rows))
     crossed = relative_velocity(rows, to_blocks(trees, bracket(model, s, v))).z
     return alone * 0.5, (ahead - back) * 0.25 + crossed * 0.5
 

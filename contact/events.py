@@ -52,7 +52,7 @@ class Impacts(NamedTuple):
         return rows._replace(count=self.count + hit)
 
 
-class Together(NamedTuple):
+class SimultaneousImpacts(NamedTuple):
     """What strikes at once, (C, *batch) in the contact frames: u before and after [m/s], impulses [N s]."""
 
     u: Vec3

@@ -29,7 +29,7 @@ from ..engine.results import IMPACTS_CAPPED, OK, gravest
 from .cone.solve import solve_cone
 from .contacts import Contacts
 from .determine import of_pairs, phases, would_bounce
-from .events import Impacts, Together
+from .events import Impacts, SimultaneousImpacts
 from .indexing import gather
 from .jacobian import ContactJacobian, apply_impulses, relative_velocity
 from .laws.law import Law
@@ -115,11 +115,11 @@ def simultaneous(
     plastic, _, other, _ = solve_cone(rows, V, jnp.zeros_like(bounce), contacts.friction, touching)
     p = _without_gain(rows, V, u, plastic, elastic, touching)
     after = relative_velocity(rows, V_after := apply_impulses(rows, V, p))
-    log = logged(touching & (p.z > 0), Together(u, after, p), energy)
+    log = logged(touching & (p.z > 0), SimultaneousImpacts(u, after, p), energy)
     return Struck(V_after, log, gravest(code, other))
 
 
-def logged(felt: Array, struck: Together, energy: Array) -> Impacts:
+def logged(felt: Array, struck: SimultaneousImpacts, energy: Array) -> Impacts:
     """The log of contacts (C, *batch) that felt something, all at once; energy (*batch): kinetic, before [J]."""
     u, after, p = struck
     work = jnp.where(felt, _work(p, u, after), 0)

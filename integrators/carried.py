@@ -29,8 +29,8 @@ from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
 from ..contact.indexing import gather
 from ..contact.jacobian import ContactJacobian, gather_trees, relative_velocity
-from ..contact.resting.goals import aimed_at
 from ..contact.resting.solve import FULL
+from ..contact.resting.targets import target_velocity
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.energy import kinetic_of_trees
@@ -145,7 +145,7 @@ def known(model: Model, lane: Lane, tried: Proposal) -> Known:
     ready, p = lane.ready, tried.impulse
     before, rows, V = ready.contacts, ready.rows, to_blocks(trees_of(model.topology), tried.state.v)
     h, b_n = lane.clocks.of_contacts(rows.tree, tried.h), ready.kinematics.b.z
-    goal = aimed_at(model, before.gap, h)
+    goal = target_velocity(model, before.gap, h)
     strayed = jnp.abs(relative_velocity(rows, V).z + b_n * h - goal)
     meet = relative_velocity(rows._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
     speed = jnp.maximum(jnp.maximum(meet.x, meet.y), meet.z)

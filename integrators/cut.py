@@ -28,7 +28,7 @@ from jax.lax import stop_gradient
 from ..collision.bounds import norm, reach, root
 from ..collision.proximities import Proximities
 from ..collision.safe_step import shapes_of
-from ..contact.resting.goals import PUSH
+from ..contact.resting.targets import PUSH
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.dynamics.trees import trees_of

@@ -12,12 +12,12 @@ from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts, tangents
 from ..contact.determine import phases, surface_velocity
-from ..contact.events import Together
+from ..contact.events import SimultaneousImpacts
 from ..contact.grips import Grips, grips_of, held, holding, locked, part_until_stop
 from ..contact.jacobian import ContactJacobian, apply_impulses, contact_jacobian, inverse_mass_matrix, relative_velocity
 from ..contact.readout import Pushed
 from ..contact.resting.models import resting_named
-from ..contact.resting.solve import Midway, Rest, stopped
+from ..contact.resting.solve import Midway, Rest, stopped_at_start
 from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import integrate_q
@@ -69,7 +69,7 @@ class Proposal(NamedTuple):
     plain: Any = None
     carried: Any = None
     window: Array | None = None
-    struck: Together | None = None
+    struck: SimultaneousImpacts | None = None
     left: Any = None
     start: Any = None
     pushed: Pushed | None = None
@@ -91,7 +91,7 @@ def proposal(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | N
         known = (same | (lane.counts.ticks == 0)).all()
         tried = jax.lax.cond(known, lambda: lane.tried, led)
     q, v = _put_right(model, clocks, tried.plain, search.correction)
-    q, v = stilled(model, lane.ready.state, clocks.of_trees(h), q, v, tried.carried, tried.left)
+    q, v = stilled(model, lane.ready.state, clocks.of_trees(h), q, v, tried.carried, tried.residual)
     if lane.island is not None:
         q, v = where_they_were(topology, lane.island, lane.ready.state, q, v)
     stays = (lane.fresh | (h == 0)) if clocks.each() else lane.fresh
@@ -142,7 +142,7 @@ def _tried(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | Non
         slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
         part = jnp.minimum(part, slid)
     seen = carried.impulse, resting, clocks.any(rows.tree, resting), part, carried.code, stuck, stops
-    left = jnp.broadcast_to(carried.left, carried.code.shape).astype(h.dtype)
+    left = jnp.broadcast_to(carried.residual, carried.code.shape).astype(h.dtype)
     pushed, first = (None, None) if midway.point is None else _pushed(model, lane, h, contacts, midway, carried)
     last = window, carried.struck, left, start, pushed, first
     return Proposal(h, after, spread, *seen, after, carried.spread, *last)
@@ -191,7 +191,7 @@ def _midway(
     if any(model.topology.gripped):
         inverse, rests = inverse_mass_matrix(model, q), phases(model, contacts, u_n).resting.any(0)
         implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
-        implicit = implicit | stopped(model, contacts, u_n).any(0)  # which changes how joints move
+        implicit = implicit | stopped_at_start(model, contacts, u_n).any(0)  # which changes how joints move
         grips = grips_of(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
     return Midway(contact_jacobian(model, q, moved, inverse), kinematics.b * half, frame, reported), grips

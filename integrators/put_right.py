@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..contact.cone.least import DAMPING, asked
-from ..contact.cone.least import least as least_of_few
+from ..contact.cone.least import DAMPING, select_directions
+from ..contact.cone.least import least_change as least_change_of_few
 from ..contact.contacts import Contacts
 from ..contact.curvature import contact_kinematics_at
 from ..contact.grips import locked
@@ -140,8 +140,8 @@ def _undone(
 
     if still.ndim > 2:
         return many
-    few = asked(rows, ways, len(still) - 1)
-    direct = lambda *offs: [least_of_few(few, wanted(off), still) for off in offs]  # noqa: E731
+    few = select_directions(rows, ways, len(still) - 1)
+    direct = lambda *offs: [least_change_of_few(few, wanted(off), still) for off in offs]  # noqa: E731
     return lambda *offs: jax.lax.cond(few.fits, direct, many, *offs)
 
 

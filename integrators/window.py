@@ -1,9 +1,9 @@
 """Windows: steps in which what touches is not looked for in time, but resolved together.
 
 Events may be too many to be followed one by one, as where a heap comes down. A run that is given a window, of 1 ms say,
-takes steps as ever where they may be that long. Where something touches earlier, the step is a window: what may touch
-before its end takes part in it from its start, and no end of it is looked for (`contact/resting/ahead.py`). So a second
-takes no more than 1/window windows, each of order 1; in between all is as exact as without.
+takes ordinary steps if they may be that long. If something touches earlier, the step is a window: contacts that may
+touch before its end act from its start, and no time of impact is searched for (`contact/resting/window_targets.py`). So
+a second takes at most 1/window windows, each of order 1; all other steps are as exact as without windows.
 
 Nothing passes through anything: no window is longer than `safe_step.py` and `passage.py` allow any step to be. What
 turns may overlap at its end, by terms of order 2. What is deep, or closes there still, is for the next window, not for

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.contact.cone.elimination import FILL, pairs_room, plan
+from carom.contact.cone.elimination import FILL, elimination_order, pairs_room
 from carom.contact.cone.solve import solve_cone
 from carom.contact.jacobian import ContactJacobian
 from carom.engine.algebra.vec3 import Sym3, Vec3
@@ -87,7 +87,7 @@ def test_room_grows_with_the_bodies(wide: int, high: int) -> None:
     """Blocks that elimination fills in fit, and what there is room for grows no faster than the bodies."""
     tree = wall(wide, high)[0].tree
     n, C = wide * high, len(tree)
-    order = jax.jit(plan, static_argnums=3)(tree, jnp.arange(C, dtype=jnp.int32), jnp.int32(C), n)
+    order = jax.jit(elimination_order, static_argnums=3)(tree, jnp.arange(C, dtype=jnp.int32), jnp.int32(C), n)
     assert bool(order.fits)
     assert sorted(np.asarray(order.order)) == list(range(n))
     assert int(order.first[order.count]) <= 12 * n
@@ -99,7 +99,7 @@ def test_where_there_is_no_room_sweeps_do(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("carom.contact.cone.elimination.FILL", 1)
     arguments = wall(5, 3)
     C = len(arguments[-1])
-    assert not bool(plan(arguments[0].tree, jnp.arange(C, dtype=jnp.int32), jnp.int32(C), 15).fits)
+    assert not bool(elimination_order(arguments[0].tree, jnp.arange(C, dtype=jnp.int32), jnp.int32(C), 15).fits)
     p, V, code, _ = solve_cone(*arguments)
     p, V = np.stack([np.asarray(x) for x in p.xyz], 1), np.asarray(V)
     assert int(code) == OK

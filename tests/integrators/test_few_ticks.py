@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.contact.cone.least import asked, least
+from carom.contact.cone.least import least_change, select_directions
 from carom.contact.determine import determine
 from carom.contact.jacobian import ContactJacobian, contact_jacobian, relative_velocity
 from carom.engine.algebra.vec3 import Sym3, Vec3
@@ -115,8 +115,8 @@ def test_the_least_change_of_a_few_is_that_of_conjugate_gradients(contacts, w, n
     still = jnp.zeros((trees + 1, w))
 
     def both(here, ways, wanted):
-        few = asked(here, ways, trees)
-        return least(few, wanted, still), _least(ONE, here, wanted, ways, still)
+        few = select_directions(here, ways, trees)
+        return least_change(few, wanted, still), _least(ONE, here, wanted, ways, still)
 
     (change, p), (other, q) = jax.jit(both)(here, ways, wanted)
     size = float(jnp.abs(other).max())

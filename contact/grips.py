@@ -55,7 +55,7 @@ class Grips(NamedTuple):
     stops: Array
 
 
-def grips_of(
+def joint_grips(
     model: Model,
     target: Array | None,
     q: Array,
@@ -116,7 +116,7 @@ def _along(v: Array, dofs: tuple[int, ...]) -> Array:
 # -- beside contacts ------------------------------------------------------------------------------------
 
 
-def beside(grips: Grips, step: Array, asked: tuple[Any, ...]) -> Any:
+def append_grips(grips: Grips, step: Array, asked: tuple[Any, ...]) -> Any:
     """What `solve_cone` is asked for: contacts, (rows, V, target, mu, active, slides), and behind them grips.
 
     step: () bool, whether for the whole step; else for the instant at which it starts.
@@ -135,7 +135,7 @@ def beside(grips: Grips, step: Array, asked: tuple[Any, ...]) -> Any:
 # -- what is held, and what comes to rest -----------------------------------------------------------------
 
 
-def holding(model: Model, grips: Grips, p: Array) -> Array:
+def grips_that_hold(model: Model, grips: Grips, p: Array) -> Array:
     """Which grips (G, *batch) keep their joints at their wish all through the step, by their impulses p.
 
     Not those of floating joints, which have no rotors (`locked`): what holds them is spread over the step as it is.
@@ -146,7 +146,7 @@ def holding(model: Model, grips: Grips, p: Array) -> Array:
     return holds & rotor[np.array(dofs_of(model.topology))].reshape(-1, *(1,) * (p.ndim - 1))
 
 
-def held(model: Model, grips: Grips, holds: Array, v: Array) -> tuple[Array, Array]:
+def stop_held_joints(model: Model, grips: Grips, holds: Array, v: Array) -> tuple[Array, Array]:
     """Which degrees of freedom (*batch, nv) grips hold, and v (*batch, nv) with these quite at their wish."""
     rates = [v[..., k] for k in range(model.topology.nv)]
     for k, holds_it, drift in reversed(list(zip(dofs_of(model.topology), holds, grips.rows.drift.x, strict=True))):
@@ -160,7 +160,7 @@ def at_wish(model: Model, target: Array | None, v: Array) -> Array:
     return _of_dofs(model.topology, _along(v, dofs) == _bounds(model, target, v.shape[:-1])[1])
 
 
-def locked(model: Model, dofs: Array) -> Model:
+def lock_dofs(model: Model, dofs: Array) -> Model:
     """The model with these degrees of freedom (*batch, nv) at the rate that they have: their rotors are infinite."""
     return model.replace(armature=jnp.where(dofs, jnp.inf, model.armature))
 

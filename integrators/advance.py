@@ -20,7 +20,7 @@ from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, packed, traced, unpacked
 from ..engine.state import State
 from .batch import some_lanes
-from .clock import Frames, number
+from .clock import Frames, as_array
 from .control import Control, Orders, controller_of, held
 from .free import flown, run_free
 from .lane_map import over_lanes
@@ -75,8 +75,8 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
     motors, pushes = held("control", control, nv, state), held("forces", forces, nv, state)
     rows, functions = Orders.of(motors, pushes, 1, nv, state)
     dtype = state.q.dtype
-    interval, longest = number(dt, dtype), number(max_dt, dtype)
-    frames = Frames(interval, interval, number(1, jnp.int32))
+    interval, longest = as_array(dt, dtype), as_array(max_dt, dtype)
+    frames = Frames(interval, interval, as_array(1, jnp.int32))
     given = isinstance(dt, (int, float)) and isinstance(max_dt, (int, float))
     if given and not model.topology.pairs and not rules.limits and not rules.report:
         alone = not (traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, rows))))
@@ -86,7 +86,7 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
         after, code = _flown((rules.scheme, functions, steps, alone), handed, state, frames, rows)
     else:
         most = max(TICKS, math.ceil(TICKS * 60 * dt)) if given and max_ticks is None else max_ticks or 100 * TICKS
-        bounds = longest, number(most, np.int32), *(() if window is None else (number(window, dtype),))
+        bounds = longest, as_array(most, np.int32), *(() if window is None else (as_array(window, dtype),))
         numbers = packed(model) if lane_programs() else model, state, frames, rows, *bounds
 
         def some(rules: Rules, _: int, lanes: Any) -> Advanced:

@@ -23,21 +23,21 @@ class Frames(NamedTuple):
     @staticmethod
     def of(intervals: Sequence[float] | np.ndarray, dtype: Any) -> Frames:
         """From the times between frames, which are equal, but the last may be shorter."""
-        dt, last = (number(float(intervals[k]), dtype) for k in (0, -1))
-        return Frames(dt, last, number(len(intervals), np.int32))
+        dt, last = (as_array(float(intervals[k]), dtype) for k in (0, -1))
+        return Frames(dt, last, as_array(len(intervals), np.int32))
 
     def interval(self, k: Array | int) -> Array:
         """From frame k to the next [s]."""
         return jnp.where(k >= self.count - 1, self.last, self.dt)
 
 
-def number(x: Any, dtype: Any) -> Array:
+def as_array(x: Any, dtype: Any) -> Array:
     """x () of this type. Numbers of Python's are kept: to make an array of one takes longer than a short step."""
-    return _known(x, dtype) if type(x) in (float, int) else jnp.asarray(x, dtype)
+    return _constant(x, dtype) if type(x) in (float, int) else jnp.asarray(x, dtype)
 
 
 @functools.lru_cache(256)
-def _known(x: float, dtype: Any) -> Array:
+def _constant(x: float, dtype: Any) -> Array:
     with jax.ensure_compile_time_eval():
         return jnp.asarray(x, dtype)
 
@@ -56,19 +56,19 @@ class Clock(NamedTuple):
     rest: Any = None
 
 
-def started(t: Array, frames: Frames) -> Clock:
+def start_clock(t: Array, frames: Frames) -> Clock:
     """At the time t (*batch), before the first of the frames."""
     first = jnp.broadcast_to(frames.interval(0), t.shape).astype(t.dtype)
     return Clock(first, t + first, jnp.ones(t.shape, jnp.int32))
 
 
-def started_together(clock: Clock, trees: int, apart: Array) -> Clock:
+def start_island_clocks(clock: Clock, trees: int, apart: Array) -> Clock:
     """A clock for each tree in place of one, which meet after `apart` () [s] at most."""
     piece = _piece(clock.left, apart)
     return clock._replace(left=jnp.full(trees, piece), rest=clock.left - piece)
 
 
-def later(clock: Clock, h: Array, frames: Frames, apart: Array | None = None) -> tuple[Clock, Array]:
+def advance_clock(clock: Clock, h: Array, frames: Frames, apart: Array | None = None) -> tuple[Clock, Array]:
     """After a step h (*batch), or (T,): the clock, and the time, which of clocks that differ is that of the last.
     Behind the last frame nothing is left.  apart: () how long, at most, until such clocks meet again [s]."""
     left, rest = clock.left - h, clock.rest
@@ -93,7 +93,7 @@ def _next(clock: Clock, reached: Array, frames: Frames) -> tuple[Array, Array, A
     return next_one, jnp.where(reached, due, clock.due), jnp.where(reached, frame, clock.frame)
 
 
-def times(clock: Clock, h: Array) -> Array:
+def clock_times(clock: Clock, h: Array) -> Array:
     """When each of clocks that differ (T,) is after a step h (T,) [s]."""
     return clock.due - ((clock.left - h) + clock.rest)
 

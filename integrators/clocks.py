@@ -4,8 +4,8 @@ Bodies that cannot meet for a while need not wait for each other: each island tr
 own, and ends its step where it strikes (after Mirtich's Timewarp, 2000). A tick is over when every island has a step
 that it accepts; then all are taken. So a while takes as many ticks as its busiest island needs.
 
-`cut.py` says who goes by whose clock, and for how long. All trees of an island have the same numbers, whatever they
-are of. Islands are of one lane: T trees, no batch.
+`clock_assignment.py` decides which trees share a clock, and for how long. All trees of an island have the same values.
+Islands belong to one lane: T trees, no batch.
 """
 
 from __future__ import annotations

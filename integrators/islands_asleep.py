@@ -41,7 +41,7 @@ def shapes_still(topology: Topology, island: Array) -> Array:
     return jnp.concatenate([island >= 0, jnp.ones_like(island[:1], bool)])[tree]
 
 
-def where_they_were(topology: Topology, island: Array, before: State, q: Array, v: Array) -> tuple[Array, Array]:
+def restore_sleeping(topology: Topology, island: Array, before: State, q: Array, v: Array) -> tuple[Array, Array]:
     """q (*batch, nq), v (*batch, nv) of a step's end, and of what sleeps as they were before the step."""
     tree = trees_of(topology).of_link[:-1]
     ends = []
@@ -51,7 +51,7 @@ def where_they_were(topology: Topology, island: Array, before: State, q: Array, 
     return ends[0], ends[1]
 
 
-def woken(island: Array, contacts: Contacts, rows: ContactJacobian) -> tuple[Array, Array]:
+def wake_islands(island: Array, contacts: Contacts, rows: ContactJacobian) -> tuple[Array, Array]:
     """Who sleeps (T, *batch) with these contacts, and whether (*batch) that wakes anybody."""
     padded = jnp.concatenate([island, jnp.full_like(island[:1], -1)])
     seen = jnp.where(contacts.active[:, None], jnp.take_along_axis(padded[None], rows.tree, 1), -1)  # (C, 2, *batch)
@@ -66,7 +66,7 @@ def woken(island: Array, contacts: Contacts, rows: ContactJacobian) -> tuple[Arr
     return jax.lax.cond(some.any(), wake, lambda: island), some
 
 
-def fallen_asleep(
+def put_to_sleep(
     model: Model, island: Array, before: State, after: State, contacts: Contacts, rows: ContactJacobian, quiet: Array
 ) -> Array:
     """Who sleeps (T, *batch) after a frame that began and ended in these states.

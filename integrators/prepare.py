@@ -11,7 +11,7 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from ..collision.broad import plan
-from ..collision.passage import Rooms, checked_pairs, free_shapes, rooms
+from ..collision.passage import Clearances, checked_pairs, clearances, free_shapes
 from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, unseen_step
 from ..contact.approach import return_time, slide_time, touch_time
@@ -40,7 +40,7 @@ Controller = Callable[[Model, State, Array], Drive]  # of (model, state, number 
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def prepared(
+def prepare_step(
     rules: Rules,
     model: Model,
     state: State,
@@ -67,9 +67,9 @@ def prepared(
         dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
     expected, goes_on = dv, None
     if tried is not None and before is not None:
-        expected, goes_on = _expected(dv, tried, clocks, model.topology)
+        expected, goes_on = _expected_acceleration(dv, tried, clocks, model.topology)
     known = stop_gradient((model, state, near, bounds, drive, expected))  # a choice has no derivative
-    longest, touch, room = _how_far(rules, *known, max_dt, island, reach, clocks)
+    longest, touch, room = _step_limits(rules, *known, max_dt, island, reach, clocks)
     kinematics = contact_kinematics(model, state.q, state.v, contacts, rows, h=max_dt * BRIEF)
     u = relative_velocity(rows, to_blocks(trees, state.v))
     kinematics = kinematics._replace(b=share_among_sticking(model, contacts, kinematics.b, u, max_dt))
@@ -82,7 +82,7 @@ def prepared(
     return Ready(state, contacts, rows, u, kinematics, drive, dv, longest, touch, room)
 
 
-def unprepared(
+def skip_preparation(
     rules: Rules,
     model: Model,
     state: State,
@@ -95,20 +95,20 @@ def unprepared(
 ) -> Ready:
     """Like `prepared`, with nothing worked out yet.  left: of each clock."""
     still, never = jax.tree.map(jnp.zeros_like, contacts.point), jnp.zeros_like(left)
-    room = None if rules.time_control == "fixed" else _rooms(model, state.q, bounds, reach)
+    room = None if rules.time_control == "fixed" else _clearances(model, state.q, bounds, reach)
     none = jnp.zeros_like(state.v)
     return Ready(state, contacts, rows, still, ContactKinematics(still, still, still), drive, none, never, never, room)
 
 
-def _expected(dv: Array, tried: Proposal, clocks: Clocks, topology: Topology) -> tuple[Array, Array]:
+def _expected_acceleration(dv: Array, tried: Proposal, clocks: Clocks, topology: Topology) -> tuple[Array, Array]:
     """Accelerations (*batch, nv) to expect, and of each clock whether they are those of the step before: where contacts
     carried something in it, they go on to."""
-    lately = (tried.state.v - tried.start) / clocks.of_dofs(topology, jnp.where(tried.h > 0, tried.h, 1))
+    lately = (tried.state.v - tried.start_v) / clocks.of_dofs(topology, jnp.where(tried.h > 0, tried.h, 1))
     goes_on = tried.rests & (tried.h > 0)
     return jnp.where(clocks.of_dofs(topology, goes_on), lately, dv), goes_on
 
 
-def _how_far(
+def _step_limits(
     rules: Rules,
     model: Model,
     state: State,
@@ -120,7 +120,7 @@ def _how_far(
     island: Array | None,
     reach: Array | None,
     clocks: Clocks,
-) -> tuple[Array, Array, Rooms | None]:
+) -> tuple[Array, Array, Clearances | None]:
     """Of each clock the longest step in which free bodies pass through nothing unseen and joints are resolved [s], and
     when something is expected to touch [s]; and what links of trees may do before that. What may happen later than the
     longest step ends is not looked at."""
@@ -130,12 +130,12 @@ def _how_far(
         return longest, touch, None
     soon = jnp.broadcast_to((1 + 1e-6) * max_dt, state.t.shape).astype(state.q.dtype)
     still = None if island is None else jnp.moveaxis(shapes_still(model.topology, island), 0, -1)
-    checked, room = checked_pairs(model.topology), _rooms(model, state.q, bounds, reach)
+    checked, room = checked_pairs(model.topology), _clearances(model, state.q, bounds, reach)
     if not checked.all():
         free = bounds._replace(active=bounds.active & ~jnp.asarray(checked)[jnp.maximum(bounds.pair, 0)])
         acting = {"control": drive.motors, "forces": drive.forces}
         longest = longest_step(model, state, free, **acting, still=still, within=soon, clock=of_shape)
-    alone = tuple(k for k in free_shapes(model.topology) if k in sifted(rules, model))
+    alone = tuple(k for k in free_shapes(model.topology) if k in sparse_shapes(rules, model))
     if reach is not None and alone:
         acting = {"control": drive.motors, "forces": drive.forces}
         unseen = unseen_step(
@@ -150,13 +150,13 @@ def _how_far(
     return clocks.shared(longest), clocks.shared(touch), room
 
 
-def _rooms(model: Model, q: Array, bounds: Proximities, reach: Array | None) -> Rooms | None:
+def _clearances(model: Model, q: Array, bounds: Proximities, reach: Array | None) -> Clearances | None:
     """What links of trees may do before they are looked at again; None where there are none to check."""
     if not checked_pairs(model.topology).any():
         return None
-    return rooms(model, q, bounds)._replace(reach=None if reach is None else jnp.moveaxis(reach, 0, -1))
+    return clearances(model, q, bounds)._replace(reach=None if reach is None else jnp.moveaxis(reach, 0, -1))
 
 
-def sifted(rules: Rules, model: Model) -> tuple[int, ...]:
+def sparse_shapes(rules: Rules, model: Model) -> tuple[int, ...]:
     """Shapes of which a pair that is far apart may have no row. Rows of all their pairs bound the others."""
     return plan(model.topology, rules.max_pairs).sifted

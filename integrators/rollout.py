@@ -23,7 +23,7 @@ from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpacked
 from ..engine.state import State
 from .batch import at_hand, refuse_explicit_sharding, run_batch, some_lanes
-from .clock import Frames, number
+from .clock import Frames, as_array
 from .control import Control, Orders, controller_of
 from .free import flown, run_free
 from .lane_map import one_by_one, over_lanes
@@ -174,8 +174,8 @@ def rollout(
     if model.topology.pairs or rules.limits or rules.report:
         ticks = min(1000 * len(times), WHOLE) if max_ticks is None else max_ticks
         program, static = _with_contacts, (orders.functions, len(times), max_ticks if reverse else None)
-        windows = () if window is None else (number(window, state.q.dtype),)
-        bounds = (number(max_dt, state.q.dtype), number(ticks, np.int32), *windows)
+        windows = () if window is None else (as_array(window, state.q.dtype),)
+        bounds = (as_array(max_dt, state.q.dtype), as_array(ticks, np.int32), *windows)
     else:
         substeps = max(1, math.ceil(frame_dt / max_dt - 1e-9))
         alone = not (

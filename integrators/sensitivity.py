@@ -44,7 +44,7 @@ from ..collision.speeds.shape_speeds import shape_speeds
 from ..contact.approach import near_enough
 from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, determine, phases
-from ..contact.grips import locked
+from ..contact.grips import lock_dofs
 from ..contact.indexing import gather
 from ..contact.jacobian import ContactJacobian, contact_jacobian, drop_immovable, relative_velocity
 from ..engine.algebra.bounded import differentiated_once, filled, is_zero
@@ -64,12 +64,12 @@ BEYOND = 1.25  # longest steps at the present speed that it may go unseen; and h
 THIN = 1 / 8  # bounding radii: what is thinner is taken for as thick
 
 
-def sight(q: Array) -> float:
+def search_range(q: Array) -> float:
     """Gap bands within which a step looks for the contacts that it carried."""
     return SIGHT[q.dtype.itemsize]
 
 
-class Seen(NamedTuple):
+class Detection(NamedTuple):
     """What there is at some coordinates.
 
     near: pairs that are near.  bounds: how far apart each pair is at least.  contacts: what touches.  rows: of these.
@@ -83,7 +83,7 @@ class Seen(NamedTuple):
     reach: Array | None
 
 
-class Looks(NamedTuple):
+class DetectionRanges(NamedTuple):
     """How far shapes look about, (ns, *batch) [m].
 
     close: how near another must be to be looked at closely: what is farther must not shorten the next step, and what
@@ -97,7 +97,9 @@ class Looks(NamedTuple):
     off: Array
 
 
-def looks(model: Model, q: Array, v: Array, max_dt: Array, off: Array, apart: Array | None = None) -> Looks:
+def detection_ranges(
+    model: Model, q: Array, v: Array, max_dt: Array, off: Array, apart: Array | None = None
+) -> DetectionRanges:
     """At the coordinates q (*batch, nq) and the velocities v (*batch, nv).  off: see `Looks`.  apart: () for how long
     clocks of islands run apart [s]; None: there are none."""
     topology = model.topology
@@ -108,32 +110,32 @@ def looks(model: Model, q: Array, v: Array, max_dt: Array, off: Array, apart: Ar
     size = column(bounding_spheres(model).radius)
     size, speed = jnp.where(jnp.isfinite(size), size, 0), shape_speeds(model, q, v)
     ahead = speed * max_dt
-    close = stop_gradient(ahead * AHEAD + ASIDE * size + sight(q) * model.gap_band)
+    close = stop_gradient(ahead * AHEAD + ASIDE * size + search_range(q) * model.gap_band)
     moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
     if len(topology.pairs) <= ALL_PAIRS or not moving:
-        return Looks(close, None, off)
+        return DetectionRanges(close, None, off)
     # the least of all inscribed balls, or a share of the size where that is thin; farther for what is fast
     own = jnp.maximum(column(inradius(model)), THIN * size)
     least = own[np.array(moving)].min(0) / 2
     reach = jnp.maximum(least, jnp.minimum(BEYOND * ahead, size / 2))
-    if apart is not None:  # what does not come so far, falling, may go by a clock of its own (`cut.py`)
+    if apart is not None:  # what does not come so far, falling, may go by a clock of its own (`clock_assignment.py`)
         reach = jnp.maximum(reach, BEYOND * (speed + jnp.linalg.norm(model.gravity) * apart) * apart)
     mobile = np.isin(np.arange(len(size)), moving).reshape(-1, *(1,) * (reach.ndim - 1))
-    return Looks(close, stop_gradient(jnp.where(mobile, reach, 0)), off)
+    return DetectionRanges(close, stop_gradient(jnp.where(mobile, reach, 0)), off)
 
 
 @functools.partial(jax.jit, static_argnums=0)  # traced once, however often it is asked for
-def seen(
+def detect_and_determine(
     rules: Rules,
     model: Model,
     state: State,
-    look: Looks,
+    look: DetectionRanges,
     window: Array | None = None,
     island: Array | None = None,
-) -> Seen:
+) -> Detection:
     """At a state.  window: (*batch) what may touch within it is a contact [s].
     island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody."""
-    q, soon = state.q, jnp.minimum(look.off, sight(state.q) * model.gap_band)
+    q, soon = state.q, jnp.minimum(look.off, search_range(state.q) * model.gap_band)
     shapes = None if island is None else shapes_still(model.topology, island)
     dofs = None if island is None else dofs_asleep(model.topology, island)
     with jax.named_scope("detect"):
@@ -145,23 +147,23 @@ def seen(
             model, q, near, max_contacts=rules.max_contacts, limits=rules.limits, reach=soon, still=dofs
         )
         rows = contact_jacobian(model, q, contacts)
-        return Seen(near, bounds, drop_immovable(contacts, rows), rows, look.reach)
+        return Detection(near, bounds, drop_immovable(contacts, rows), rows, look.reach)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def seen_in_time(
-    rules: Rules, model: Model, lane: Lane, tried: Proposal, look: Looks, still: Array | None = None
-) -> tuple[Proposal, Seen, Array]:
+def detect_at_impact_time(
+    rules: Rules, model: Model, lane: Lane, tried: Proposal, look: DetectionRanges, still: Array | None = None
+) -> tuple[Proposal, Detection, Array]:
     """The end of a proposal, what is seen there, and `Lane.late` there. Where something strikes, the end is when it
     does.  still: (T, *batch) -1 of trees that are looked at; None: all are."""
-    return tried, seen(rules, model, tried.state, look, _length(lane), still), lane.late
+    return tried, detect_and_determine(rules, model, tried.state, look, _window_length(lane), still), lane.late
 
 
-def _length(lane: Lane) -> Array | None:
+def _window_length(lane: Lane) -> Array | None:
     return None if lane.search.window is None else lane.search.window.length
 
 
-def _moved(rules: Rules, primals: Any, tangents: Any) -> Any:
+def _derivative(rules: Rules, primals: Any, tangents: Any) -> Any:
     model, lane, tried, look_within, still = differentiated_once(primals)
     if tried.window is not None:
         raise TypeError("a run in windows has no derivatives, since what strikes in one has no time: leave out window=")
@@ -169,10 +171,10 @@ def _moved(rules: Rules, primals: Any, tangents: Any) -> Any:
     slopes = jax.tree.leaves(tangents[0], is_leaf=is_zero)
     varied = [k for k, d in enumerate(slopes) if not is_zero(d)]
 
-    def look(q: Array, *own: Array) -> Seen:
+    def look(q: Array, *own: Array) -> Detection:
         new = dict(zip(varied, own, strict=True))
         changed = jax.tree.unflatten(tree, [new.get(k, x) for k, x in enumerate(fields)])
-        return seen(rules, changed, replace(tried.state, q=q), look_within, _length(lane), still)
+        return detect_and_determine(rules, changed, replace(tried.state, q=q), look_within, _window_length(lane), still)
 
     d: Proposal = filled(tangents[2], tried)
     late = filled(tangents[1].late, lane.late)
@@ -180,12 +182,12 @@ def _moved(rules: Rules, primals: Any, tangents: Any) -> Any:
     there, linear = jax.linearize(look, tried.state.q, *numbers)
     if rules.time_control != "fixed":  # there, steps end where they end
         gap = linear(jnp.zeros_like(d.state.q), *changes).contacts.gap if varied else None
-        d, late = _shifted(model, lane, tried, there, d, gap, late)
+        d, late = _shift_end(model, lane, tried, there, d, gap, late)
     return (tried, there, lane.late), (d, linear(d.state.q, *changes), late)
 
 
-def _shifted(
-    model: Model, lane: Lane, tried: Proposal, there: Seen, d: Proposal, gap: Any, late: Array
+def _shift_end(
+    model: Model, lane: Lane, tried: Proposal, there: Detection, d: Proposal, gap: Any, late: Array
 ) -> tuple[Proposal, Array]:
     """The changes d of a proposal, with its end moved on to where what strikes there touches; and `Lane.late`'s.
 
@@ -194,14 +196,14 @@ def _shifted(
     """
     state, trees, rows = tried.state, trees_of(model.topology), there.rows
     ready, h = lane.ready, jnp.where(lane.fresh, 1, tried.h)
-    moving = model if tried.held is None else locked(model, tried.held)
+    moving = model if tried.locked_dofs is None else lock_dofs(model, tried.locked_dofs)
     dv = acceleration(moving, state, h, ready.drive.motors, tried.spread)
     rates = coordinate_rates(model, state.q, state.v), dv
     u_n = relative_velocity(rows, to_blocks(trees, state.v)).z
     now = phases(model, there.contacts, u_n).impact & ~lane.fresh  # a run does not start before it does
 
     # what is late catches up
-    change = _along(model, d.state, rates, late)
+    change = _advance_trees(model, d.state, rates, late)
     # the time of each contact that strikes
     still = rows.still
     opens = relative_velocity(still, to_blocks(trees, _displacement(model, state.q, change.q))).z
@@ -219,15 +221,15 @@ def _shifted(
         stops = jnp.moveaxis(tried.stops & ~lane.fresh[..., None], -1, 0)
         slopes, a = jnp.moveaxis(change.v, -1, 0), jnp.moveaxis(dv, -1, 0)
         each = jnp.where(stops, -slopes, 0) / jnp.where(stops, a, 1)
-        dh = jnp.where(some, dh, _first(stops, each))
+        dh = jnp.where(some, dh, _first_of(stops, each))
         theirs = stops[:, None] & (island[trees.block // trees.w][:, None] == island)  # (nv, T, *batch)
-        held = jnp.where(theirs.any(0), _first(theirs, each[:, None]), dh)
+        held = jnp.where(theirs.any(0), _first_of(theirs, each[:, None]), dh)
         own, some = jnp.where(mine.any(0), own, held), some | stops.any(0)
-    change = _along(model, change, rates, jnp.where(some, own, 0))
+    change = _advance_trees(model, change, rates, jnp.where(some, own, 0))
     return d._replace(state=State(change.q, change.v, d.state.t + dh), h=d.h + dh), dh - own
 
 
-def _along(model: Model, d: State, rates: tuple[Array, Array], dt: Array) -> State:
+def _advance_trees(model: Model, d: State, rates: tuple[Array, Array], dt: Array) -> State:
     """Changes d of a state, each tree moved on by dt (T, *batch) along the flow."""
     topology, trees = model.topology, trees_of(model.topology)
     padded = jnp.concatenate([dt, jnp.zeros_like(dt, shape=(1, *dt.shape[1:]))])
@@ -248,7 +250,7 @@ def _fastest(now: Array, u_n: Array, each: Array) -> Array:
     return jnp.where(here, each, 0).sum(0)
 
 
-def _first(now: Array, each: Array) -> Array:
+def _first_of(now: Array, each: Array) -> Array:
     """The first entry in `each` of those that are now (n, ...); 0 if there is none."""
     return jnp.where(now & (jnp.cumsum(now, 0) == 1), each, 0).sum(0)
 
@@ -266,4 +268,4 @@ def _displacement(model: Model, q: Array, dq: Array) -> Array:
     return back(dq)[0] / back(rates)[0]
 
 
-seen_in_time.defjvp(_moved, symbolic_zeros=True)
+detect_at_impact_time.defjvp(_derivative, symbolic_zeros=True)

@@ -18,7 +18,7 @@ from ..engine.loops.measured import follows
 from ..engine.model import Model
 from ..engine.state import State
 from ..engine.topology import Topology
-from .clock import Clock, Frames, later
+from .clock import Clock, Frames, advance_clock
 from .lanes import Lane
 from .motion.forces import Drive
 from .prepare import Controller
@@ -57,7 +57,7 @@ def _never(primals: Any, tangents: Any) -> Any:
     return jnp.zeros_like(fresh), np.zeros(fresh.shape, jax.dtypes.float0)
 
 
-def slept(
+def skip_sleeping_frames(
     model: Model, lane: Lane, record: Record, frames: Frames, controller: Controller, max_dt: Array
 ) -> tuple[Lane, Record]:
     """Lanes and their record after all frames that they sleep through."""
@@ -69,7 +69,7 @@ def slept(
 
     def frame(carry: tuple[Clock, Array, Array, Record]) -> tuple[Clock, Array, Array, Record]:
         clock, t, asleep, record = carry
-        after, reached = later(clock, clock.left, frames, apart)
+        after, reached = advance_clock(clock, clock.left, frames, apart)
         new = controller(model, State(state.q, state.v, reached), after.frame)
         same = jax.tree.map(lambda x, y: (x == y).all(-1), drive, new)
         asleep = jnp.stack([asleep, *jax.tree.leaves(same)]).all(0)

@@ -24,7 +24,7 @@ FAINT = {4: 1e-4, 8: 1e-8}  # by the bytes of a number: part of what gravity doe
 ERRORS = 3.0  # of a contact, a body's velocity may be off by
 
 
-def stilled(
+def zero_faint_velocities(
     model: Model, before: State, h: Array, q: Array, v: Array, spread: Array, left: Array
 ) -> tuple[Array, Array]:
     """q (*batch, nq), v (*batch, nv) at the end of a step, of what stands still as they should be.

@@ -23,7 +23,7 @@ from .proposal import Proposal
 from .rules import Rules
 
 
-class Early(NamedTuple):
+class TimedImpacts(NamedTuple):
     """t: (*batch) when a window began [s], with its contacts and impacts."""
 
     t: Array
@@ -32,7 +32,7 @@ class Early(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def struck_at(
+def resolve_impacts(
     rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, u_n: Array, now: Array, ended: Array
 ) -> Response:
     """Impacts at the end of a step.
@@ -52,9 +52,9 @@ def struck_at(
         return struck._replace(code=gravest(struck.code, capped))
 
 
-def struck_early(model: Model, lane: Lane, tried: Proposal, accepted: Array) -> Impacts | None:
+def impacts_at_window_start(model: Model, lane: Lane, tried: Proposal, accepted: Array) -> Impacts | None:
     """What a window began with."""
-    if tried.struck is None or tried.window is None:
+    if tried.window_impacts is None or tried.window is None:
         return None
     energy = jnp.broadcast_to(energy_of(model, lane.ready.state).kinetic, accepted.shape)
-    return logged((tried.struck.p.z > 0) & (accepted & tried.window), tried.struck, energy)
+    return logged((tried.window_impacts.p.z > 0) & (accepted & tried.window), tried.window_impacts, energy)

@@ -6,7 +6,7 @@ from how fast they close there and how fast that changed on the way. Every rejec
 looked for; where the guess is of no use, the step is halved. Once the gap is within the band, the state is accepted.
 
 Steps also end where a slide stops, because friction is not smooth there. A step whose resting contacts do not touch
-at its end is taken again and put right there, and a shorter one is taken if they are far off (`put_right.py`).
+at its end is taken again and put right there, and a shorter one is taken if they are far off (`correction.py`).
 
 Events may pile up: impacts whose intervals shrink towards nothing, or predictions that lead nowhere. After `STALLED`
 accepted steps in a row that are too short to be useful, whatever still closes is stopped together without bounce, as
@@ -25,18 +25,18 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..collision.passage import share_of_room
+from ..collision.passage import clearance_used
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
 from ..contact.jacobian import ContactJacobian, relative_velocity
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
-from .carried import Known, missed, since_return
+from .contact_error import ExpectedContacts, contact_errors, since_return
+from .correction import correct_step_end
 from .lanes import Lane, Search
-from .prepare import sifted
+from .prepare import sparse_shapes
 from .proposal import SLIDES, Proposal
-from .put_right import corrected
 from .rules import Rules
 from .schemes import bend
 from .window import after_window, in_window
@@ -88,7 +88,7 @@ def decide(
     model: Model,
     lane: Lane,
     tried: Proposal,
-    knew: Known,
+    expected: ExpectedContacts,
     contacts: Contacts,
     rows: ContactJacobian,
     max_dt: Array,
@@ -112,10 +112,10 @@ def decide(
     u_n = u.z
     on_the_way = (after.v - lane.ready.state.v) / clocks.of_dofs(model.topology, h)
     a_n = relative_velocity(rows.still, to_blocks(trees, on_the_way)).z
-    off = missed(rules, model, lane, tried, knew, contacts, rows, u)
+    errors = contact_errors(rules, model, lane, tried, expected, contacts, rows, u)
     carries = finite & ~lane.fresh & (search.correction.times < CORRECTIONS) & (rules.resting == "solve")
     closes = contacts.active & (u_n < -model.rest_speed)
-    deep = closes & (contacts.gap < -model.gap_band) & ~(off.normal & each(carries))
+    deep = closes & (contacts.gap < -model.gap_band) & ~(errors.normal & each(carries))
     bent = bend(rules.scheme)
     rate = u_n + (bent - 1) * each(h) * a_n  # of the gap at the end, if the step is made longer
     since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -rate, 1), jnp.where(deep, bent * a_n, 0))
@@ -125,7 +125,7 @@ def decide(
     as_deep = (sunk > model.gap_band) & (-contacts.gap <= sunk + ENVELOPE * model.gap_band)
     deep = deep & ~(as_deep & (since >= each(h)))  # what was too deep before the step is not to be looked for in it
     # a corner that came in and is on its way out again; what the step carried goes where it was held
-    put = off.normal & (each(carries) | ~off.lifts)
+    put = errors.normal & (each(carries) | ~errors.lifts)
     out = contacts.active & ~closes & (-contacts.gap > sunk + ENVELOPE * model.gap_band) & ~put
     deep, since = deep | out, jnp.where(out, jnp.inf, since)
     strikes = clocks.any(rows.tree, closes & (contacts.gap <= model.gap_band))
@@ -136,13 +136,13 @@ def decide(
         carries, too_deep, slid = (x & ~tried.window for x in (carries, too_deep, slid))
     carries = carries & ~too_deep & ~slid
     first = carries & (search.correction.times == 0)
-    rough = first & (off.rough > 1) & (h > SHORTEST * max_dt)
-    change = jnp.clip(SAFE / jnp.sqrt(jnp.sqrt(jnp.where(first, off.rough, 0))), SHORTER, LONGER)  # order 4
+    rough = first & (errors.rough > 1) & (h > SHORTEST * max_dt)
+    change = jnp.clip(SAFE / jnp.sqrt(jnp.sqrt(jnp.where(first, errors.rough, 0))), SHORTER, LONGER)  # order 4
     # what was fine enough may do for the next step, too, which may have been short for another reason
     fine = jnp.where(change < 1, change * h, jnp.maximum(search.fine, change * h))
     fine = jnp.maximum(fine, SHORTEST * max_dt)
     fine = jnp.where(search.correction.times == 0, fine, search.fine)
-    again = carries & off.much & ~rough
+    again = carries & errors.much & ~rough
     passed, sure = _passed(rules, model, lane, tried, max_dt, again)
     last = (h <= 2 * _least(lane, max_dt)) | (search.rejected >= MOST)
     own = finite & ~again & (last | ~(too_deep | slid | rough | passed))
@@ -164,7 +164,7 @@ def decide(
     )
     correction = jax.lax.cond(
         again.any(),
-        lambda: corrected(model, clocks, search.correction, tried, contacts, rows, off, again),
+        lambda: correct_step_end(model, clocks, search.correction, tried, contacts, rows, errors, again),
         lambda: search.correction,
     )
     repeated = search._replace(aim=h, correction=correction, fine=fine)
@@ -186,15 +186,15 @@ def _passed(
 ) -> tuple[Array, Array]:
     """Whether links of trees may have passed through something in the step (*batch), and the step to try instead [s],
     inf where they did not. Of steps that are taken again to be put right, that is asked then."""
-    h, rooms = tried.h, lane.ready.rooms
+    h, clearances = tried.h, lane.ready.clearances
     no = jnp.zeros(h.shape, bool), jnp.full_like(h, jnp.inf)
-    if rooms is None:
+    if clearances is None:
         return no
 
     def look() -> tuple[Array, Array]:
-        share = share_of_room(model, lane.ready.state, tried.state, h, rooms, sifted(rules, model))
-        passed = (share > 1) & (h > USEFUL * max_dt) & ~again
-        return passed, jnp.where(passed, jnp.maximum(SURE * h / jnp.where(passed, share, 1), USEFUL * max_dt), jnp.inf)
+        used = clearance_used(model, lane.ready.state, tried.state, h, clearances, sparse_shapes(rules, model))
+        passed = (used > 1) & (h > USEFUL * max_dt) & ~again
+        return passed, jnp.where(passed, jnp.maximum(SURE * h / jnp.where(passed, used, 1), USEFUL * max_dt), jnp.inf)
 
     return jax.lax.cond(again.all(), lambda: no, look)
 

@@ -39,7 +39,7 @@ from ..cone.solve import solve_cone
 from ..contacts import Contacts
 from ..determine import SLOW, phases
 from ..events import SimultaneousImpacts
-from ..grips import Grips, beside
+from ..grips import Grips, append_grips
 from ..jacobian import ContactJacobian, apply_impulses, joint_impulses, relative_velocity
 from .targets import STEP, gap_to_close, target_velocity
 from .window_targets import WindowStart, WindowTargets
@@ -73,9 +73,9 @@ class Rest(NamedTuple):
     impulse: (C, *batch) impulse of each contact on A, spread evenly over the step, in its frame midway [N s].
     code: (*batch) result code.
     grip: (G, *batch) impulses of joint friction and motors [N m s, N s]; None if there are none.
-    struck: impacts at the start of a window; None in runs without windows.
+    window_impacts: impacts at the start of a window; None in runs without windows.
     residual: (*batch) violation of the law by the velocities at the end [m/s].
-    first: (C, *batch) impulses at the start of the step, in the contact frames [N s]; None if nobody asks.
+    start_impulses: (C, *batch) impulses at the start of the step, in the contact frames [N s]; None if nobody asks.
     """
 
     v: Array
@@ -83,9 +83,9 @@ class Rest(NamedTuple):
     impulse: Vec3
     code: Array
     grip: Array | None = None
-    struck: SimultaneousImpacts | None = None
+    window_impacts: SimultaneousImpacts | None = None
     residual: Array | float = 0.0
-    first: Vec3 | None = None
+    start_impulses: Vec3 | None = None
 
 
 class _StageResult(NamedTuple):
@@ -171,7 +171,7 @@ def solve(
         doubled_rows = here._replace(drift=here.drift + doubled)
         problem: Any = doubled_rows, start, target, contacts.friction, active, slides
         tolerance = None if targets is None else targets.tolerance
-        system = problem if grips is None else beside(grips, step, problem)
+        system = problem if grips is None else append_grips(grips, step, problem)
         conflict = CONFLICT * jnp.maximum(jnp.where(active, jnp.abs(target), 0).max(0, initial=0), least_speed)
         conflict = conflict if targets is None else jnp.where(targets.is_window, 0, conflict)
         solved = solve_cone(

@@ -12,7 +12,7 @@ from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Posture, posture_of
 from ...engine.planar.links import Rows
 from ...engine.planar.model import ChainState
-from ..clock import Clock, Frames, started
+from ..clock import Clock, Frames, start_clock
 
 
 class Holds(NamedTuple):
@@ -108,7 +108,7 @@ def first_lane(rows: Rows, state: ChainState, frames: Frames, max_dt: Array) -> 
         Holds(nowhere > 0, nowhere > 0),
         Holds(nowhere, nowhere),
         zero,
-        started(state.t, frames),
+        start_clock(state.t, frames),
         state.t,
         none > 0,
         ChainStats(none, none, none, none, none, none, none, zero),

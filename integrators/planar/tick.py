@@ -19,7 +19,7 @@ from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Posture, joint_rates
 from ...engine.planar.links import DriveRows, Rows
 from ...engine.results import CHAIN_HELD, CHAIN_ROUGH, NOT_FINITE, OK, gravest
-from ..clock import Frames, later
+from ..clock import Frames, advance_clock
 from .holding import Letting, changed, letting_go
 from .lane import ChainStats, Holds, Lane, select
 from .proposal import Bounds, Proposal, proposal
@@ -100,7 +100,7 @@ def kept_time(
     lane: Lane, p: Proposal, letting: Letting, verdict: Verdict, after: Posture, bounds: Bounds, frames: Frames
 ) -> Lane:
     """The lane that stands there."""
-    clock, t = select(p.stepping, later(lane.clock, p.h, frames), (lane.clock, lane.t))
+    clock, t = select(p.stepping, advance_clock(lane.clock, p.h, frames), (lane.clock, lane.t))
     framed = clock.frame > lane.clock.frame
     at_frame = framed | (lane.at_frame & p.stopping)
     eventful = p.catching.any()

@@ -1,4 +1,4 @@
-"""How the end of a step is put right, where contacts that it carried missed what they were to do (`carried.py`).
+"""How the end of a step is put right, where contacts that it carried missed what they were to do (`contact_error.py`).
 
 The end is moved along what impulses of these contacts do,
 
@@ -24,17 +24,17 @@ from ..contact.cone.least import DAMPING, select_directions
 from ..contact.cone.least import least_change as least_change_of_few
 from ..contact.contacts import Contacts
 from ..contact.curvature import contact_kinematics_at
-from ..contact.grips import locked
+from ..contact.grips import lock_dofs
+from ..contact.impulses import ContactImpulses
 from ..contact.jacobian import ContactJacobian, apply_impulses, contact_jacobian, relative_velocity
-from ..contact.readout import Pushed
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import bracket
 from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
-from .carried import Missed
 from .clocks import Clocks
+from .contact_error import ContactErrors
 from .lanes import Correction
 from .proposal import Proposal
 
@@ -43,7 +43,7 @@ SWEEPS = 40  # of conjugate gradients
 ENOUGH = 1e-4  # of what is wanted may be left
 
 
-class _Put(NamedTuple):
+class _CorrectionState(NamedTuple):
     """How the end of a step is put right.
 
     tries: how many there were.  normal: (C, *batch) contacts whose gaps it changes by as much as is wanted.
@@ -60,14 +60,14 @@ class _Put(NamedTuple):
     p: Vec3
 
 
-def corrected(
+def correct_step_end(
     model: Model,
     clocks: Clocks,
     before: Correction,
     tried: Proposal,
     contacts: Contacts,
     rows: ContactJacobian,
-    missed: Missed,
+    errors: ContactErrors,
     again: Array,
 ) -> Correction:
     """How the end of the step is to be put right. What that would push other contacts into is kept out, too.
@@ -76,40 +76,42 @@ def corrected(
     contacts, rows: of its end.
     again: of each clock, whether there is anything to do.
     """
-    if tried.held is not None:  # these joints stay where they are
-        rows = contact_jacobian(locked(model, tried.held), tried.state.q, contacts)
-    none, rows = jnp.zeros_like(missed.gap), rows.still
+    if tried.locked_dofs is not None:  # these joints stay where they are
+        rows = contact_jacobian(lock_dofs(model, tried.locked_dofs), tried.state.q, contacts)
+    none, rows = jnp.zeros_like(errors.gap), rows.still
     concerned, still = clocks.of_contacts(rows.tree, again), jnp.zeros_like(before.shift)
 
-    def put(x: _Put) -> _Put:
-        ways = jax.tree.map(lambda x: x & concerned, Vec3(missed.tangent, missed.tangent, x.normal))
-        undone = _undone(clocks, rows, ways, still)
-        (shift, _), (kick, _) = undone(Vec3(none, none, x.off), missed.u)
+    def iterate(x: _CorrectionState) -> _CorrectionState:
+        directions = jax.tree.map(lambda x: x & concerned, Vec3(errors.tangent, errors.tangent, x.normal))
+        change_for = _change_solver(clocks, rows, directions, still)
+        (shift, _), (kick, _) = change_for(Vec3(none, none, x.off), errors.u)
         there = contacts.gap + relative_velocity(rows, shift).z
         new = concerned & contacts.active & ~x.normal & (there < jnp.minimum(contacts.gap, 0) - model.gap_band)
         off = jnp.where(new, jnp.maximum(contacts.gap, 0), x.off)
-        bent, turned = _curved(model, tried.state, contacts, rows, shift, kick)
+        gap_change, rate_change = _effect_of_turning_normals(model, tried.state, contacts, rows, shift, kick)
         # at the end of an edge there is no telling
-        small = jnp.abs(bent) <= clocks.of_contacts(rows.tree, clocks.most(rows.tree, jnp.abs(x.off)))
-        bent = jnp.where(x.normal & small, bent, 0)
-        turns_back = missed.normal & ~missed.lifts & (jnp.abs(turned) <= missed.most)
-        u = Vec3(missed.u.x, missed.u.y, missed.u.z + jnp.where(turns_back, turned, 0))
-        (more, _), (kick, p) = undone(Vec3(none, none, bent), u)
+        small = jnp.abs(gap_change) <= clocks.of_contacts(rows.tree, clocks.most(rows.tree, jnp.abs(x.off)))
+        gap_change = jnp.where(x.normal & small, gap_change, 0)
+        turns_back = errors.normal & ~errors.lifts & (jnp.abs(rate_change) <= errors.most)
+        u = Vec3(errors.u.x, errors.u.y, errors.u.z + jnp.where(turns_back, rate_change, 0))
+        (more, _), (kick, p) = change_for(Vec3(none, none, gap_change), u)
         # M kick = J^T p
         gains = clocks.total(rows.tree, p.dot(u + relative_velocity(rows, kick) * 0.5)) > 0
         kick = clocks.either(gains, jnp.zeros_like(kick), kick)
         p = jax.tree.map(lambda c: jnp.where(clocks.of_contacts(rows.tree, gains), 0, c), p)
-        return _Put(x.tries + 1, x.normal | new, off, new.any() & (x.tries < PUSHED), shift + more, kick, p)
+        return _CorrectionState(x.tries + 1, x.normal | new, off, new.any() & (x.tries < PUSHED), shift + more, kick, p)
 
-    start = _Put(jnp.int32(0), missed.normal, missed.gap, jnp.bool_(True), still, still, Vec3(none, none, none))
-    end = jax.lax.while_loop(lambda x: x.goes_on, put, start)
-    pushed = before.pushed
-    if pushed is not None:
-        pushed = pushed + Pushed.by(model, tried.state.q, contacts, end.p)
-    return Correction(before.shift + end.shift, before.kick + end.kick, before.times + 1, pushed)
+    start = _CorrectionState(
+        jnp.int32(0), errors.normal, errors.gap, jnp.bool_(True), still, still, Vec3(none, none, none)
+    )
+    end = jax.lax.while_loop(lambda x: x.goes_on, iterate, start)
+    impulses = before.impulses
+    if impulses is not None:
+        impulses = impulses + ContactImpulses.by(model, tried.state.q, contacts, end.p)
+    return Correction(before.shift + end.shift, before.kick + end.kick, before.times + 1, impulses)
 
 
-def _curved(
+def _effect_of_turning_normals(
     model: Model, end: State, contacts: Contacts, rows: ContactJacobian, shift: Array, kick: Array
 ) -> tuple[Array, Array]:
     """By how much a shift s (T + 1, w, *batch) of a step's end, with a kick, changes gaps [m] and normal velocities
@@ -124,28 +126,28 @@ def _curved(
     return alone * 0.5, (ahead - back) * 0.25 + crossed * 0.5
 
 
-def _undone(
-    clocks: Clocks, rows: ContactJacobian, ways: Vec3, still: Array
+def _change_solver(
+    clocks: Clocks, rows: ContactJacobian, directions: Vec3, still: Array
 ) -> Callable[..., Sequence[tuple[Array, Vec3]]]:
     """A function of what contacts have along `ways` and should not, (C, *batch): of each the least change
     (T + 1, w, *batch), in tree blocks, that takes it from them, and its impulses.
 
     still: (T + 1, w, *batch) zeros."""
-    wanted = functools.partial(jax.tree.map, lambda way, x: jnp.where(way, -x, 0), ways)
+    wanted = functools.partial(jax.tree.map, lambda way, x: jnp.where(way, -x, 0), directions)
 
     def many(*offs: Vec3) -> Sequence[tuple[Array, Vec3]]:
         each = jax.tree.map(lambda *x: jnp.stack(x), *offs)
-        found = jax.lax.map(lambda off: _least(clocks, rows, wanted(off), ways, still), each)
+        found = jax.lax.map(lambda off: _least_change(clocks, rows, wanted(off), directions, still), each)
         return [jax.tree.map(lambda x, k=k: x[k], found) for k in range(len(offs))]
 
     if still.ndim > 2:
         return many
-    few = select_directions(rows, ways, len(still) - 1)
+    few = select_directions(rows, directions, len(still) - 1)
     direct = lambda *offs: [least_change_of_few(few, wanted(off), still) for off in offs]  # noqa: E731
     return lambda *offs: jax.lax.cond(few.fits, direct, many, *offs)
 
 
-class _Gradients(NamedTuple):
+class _ConjugateGradient(NamedTuple):
     """Of conjugate gradients: what is left, the direction, the change that was found, and its impulses."""
 
     left: Vec3
@@ -154,7 +156,9 @@ class _Gradients(NamedTuple):
     p: Vec3
 
 
-def _least(clocks: Clocks, rows: ContactJacobian, wanted: Vec3, ways: Vec3, like: Array) -> tuple[Array, Vec3]:
+def _least_change(
+    clocks: Clocks, rows: ContactJacobian, wanted: Vec3, directions: Vec3, like: Array
+) -> tuple[Array, Vec3]:
     """The least change (T + 1, w, *batch), in tree blocks, that gives contacts what is wanted, and its impulses.
 
     rows: without drift.
@@ -162,34 +166,36 @@ def _least(clocks: Clocks, rows: ContactJacobian, wanted: Vec3, ways: Vec3, like
 
     J Y may be singular (four corners on a floor): DAMPING K is added to it. What that leaves is asked for once more.
     """
-    first = _damped(clocks, rows, wanted, ways, like)
-    left = jax.tree.map(lambda way, x, u: jnp.where(way, x - u, 0), ways, wanted, relative_velocity(rows, first.change))
-    second = _damped(clocks, rows, left, ways, like)
+    first = _damped(clocks, rows, wanted, directions, like)
+    left = jax.tree.map(
+        lambda way, x, u: jnp.where(way, x - u, 0), directions, wanted, relative_velocity(rows, first.change)
+    )
+    second = _damped(clocks, rows, left, directions, like)
     return first.change + second.change, first.p + second.p
 
 
-def _damped(clocks: Clocks, rows: ContactJacobian, wanted: Vec3, ways: Vec3, like: Array) -> _Gradients:
+def _damped(clocks: Clocks, rows: ContactJacobian, wanted: Vec3, directions: Vec3, like: Array) -> _ConjugateGradient:
     """`_least`, damped: by conjugate gradients on J Y + DAMPING K, whose scales are few."""
     none = jnp.zeros_like(wanted.z)
 
-    def sweep(given: Any, x: _Gradients) -> _Gradients:
-        clocks, rows, ways, enough = given
+    def sweep(given: Any, x: _ConjugateGradient) -> _ConjugateGradient:
+        clocks, rows, directions, enough = given
         total, each = (functools.partial(f, rows.tree) for f in (clocks.total, clocks.of_contacts))
         change, K = apply_impulses(rows, jnp.zeros_like(x.change), x.along), rows.K
         soft = Vec3(K.xx * x.along.x, K.yy * x.along.y, K.zz * x.along.z) * DAMPING
-        gives = jax.tree.map(lambda way, u: jnp.where(way, u, 0), ways, relative_velocity(rows, change) + soft)
+        gives = jax.tree.map(lambda way, u: jnp.where(way, u, 0), directions, relative_velocity(rows, change) + soft)
         old, curve = total(x.left.dot(x.left)), total(x.along.dot(gives))
         go = (old > enough) & (curve > 0)
         part = jnp.where(go, old, 0) / jnp.where(go, curve, 1)
         left = x.left - gives * each(part)
         more = total(left.dot(left)) / jnp.where(go, old, 1)
         along = jax.tree.map(lambda y, z: jnp.where(each(go), y + z * each(more), z), left, x.along)
-        return _Gradients(left, along, x.change + change * clocks.of_blocks(part), x.p + x.along * each(part))
+        return _ConjugateGradient(left, along, x.change + change * clocks.of_blocks(part), x.p + x.along * each(part))
 
-    def busy(given: Any, x: tuple[Array, _Gradients]) -> Array:
+    def busy(given: Any, x: tuple[Array, _ConjugateGradient]) -> Array:
         left = x[1].left
         return (x[0] < SWEEPS) & (clocks.total(given[1].tree, left.dot(left)) > given[3]).any()
 
-    given = clocks, rows, ways, clocks.total(rows.tree, wanted.dot(wanted)) * ENOUGH**2
-    start = jnp.zeros((), jnp.int32), _Gradients(wanted, wanted, jnp.zeros_like(like), Vec3(none, none, none))
+    given = clocks, rows, directions, clocks.total(rows.tree, wanted.dot(wanted)) * ENOUGH**2
+    start = jnp.zeros((), jnp.int32), _ConjugateGradient(wanted, wanted, jnp.zeros_like(like), Vec3(none, none, none))
     return loop(SWEEPS, busy, lambda given, x: (x[0] + 1, sweep(given, x[1])), given, start)[1]

@@ -3,7 +3,7 @@
 A contact that has an impulse all through a step moves at its end as `contact/resting/solve.py` aimed at, up to how well
 that knew where the contact goes and how its normal turns: to order 2 in the step. A wheel of any shape that rolls would
 so strike the ground, or leave it, at a speed and over a gap that no law of motion knows. Both are measured where the
-step ends. Then the step is taken again, and its end put right (`put_right.py`). The kick takes p.u/2 of the energy, of
+step ends. Then the step is taken again, and its end put right (`correction.py`). The kick takes p.u/2 of the energy, of
 order 4 in the step; a step of which that is more than `ROUGH` squared of the kinetic energy of the trees that touch is
 taken shorter, and how much of it tells how long the next may be.
 
@@ -56,7 +56,7 @@ CHANGED = 0.5  # of what carries a contact, at most, is for forces that change w
 ALIKE = 0.5  # of the speed at which a contact closes: what came back is not farther from that
 
 
-class Missed(NamedTuple):
+class ContactErrors(NamedTuple):
     """What the contacts have at the end of a step that they should not; 0 of those which it did not carry.
 
     u: (C, *batch) velocities [m/s].
@@ -78,7 +78,7 @@ class Missed(NamedTuple):
     rough: Array
 
 
-class Known(NamedTuple):
+class ExpectedContacts(NamedTuple):
     """What a step knew of the contacts it began with, (C, *batch).
 
     carried: whether it had an impulse all through the step.  freed: whether it touched, and had none.
@@ -98,16 +98,16 @@ class Known(NamedTuple):
     most: Array
 
 
-def missed(
+def contact_errors(
     rules: Rules,
     model: Model,
     lane: Lane,
     tried: Proposal,
-    knew: Known,
+    knew: ExpectedContacts,
     contacts: Contacts,
     rows: ContactJacobian,
     u: Vec3,
-) -> Missed:
+) -> ContactErrors:
     """contacts, rows: of the step's end.  u: (C, *batch) how the contacts move there, in their frames [m/s]."""
     may = ROUGHER if rules.scheme in FIRST_ORDER else ROUGH
     ready, clocks, before = lane.ready, lane.clocks, lane.ready.contacts
@@ -116,7 +116,7 @@ def missed(
     inside = contacts.active & (contacts.gap < -NEAR * model.gap_band)
     touched = carried | (knew.freed & inside.any(0))
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
-    there, was, held = _partners(model, before, contacts, before.point + path, near, touched, carried)
+    there, was, held = _match_contacts(model, before, contacts, before.point + path, near, touched, carried)
     knew = jax.tree.map(lambda x: gather(x, was, 0), knew)
     # what has sunk in comes out as was aimed at; else the surfaces are to meet
     sunk = knew.gap < -ENVELOPE * model.gap_band
@@ -132,14 +132,14 @@ def missed(
     much = held & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
     least = QUIET * model.rest_speed
     large, fast = (u.dot(u) > jnp.maximum(part * may * knew.speed, least) ** 2 for part in (KNOWN, 1))
-    cost = _cost(model, tried.state, rows, u, large, may)
+    cost = _energy_error(model, tried.state, rows, u, large, may)
     rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
     rough = jnp.maximum(rough, clocks.most(ready.rows.tree, jnp.where(carried & ~there, LOST, 0.0).astype(cost.dtype)))
     gap, most = jnp.where(held | lifts, gap, 0), jnp.where(held, knew.most, 0)
-    return Missed(u, gap, held | lifts, sticks, lifts, most, clocks.any(rows.tree, much | lifts), rough)
+    return ContactErrors(u, gap, held | lifts, sticks, lifts, most, clocks.any(rows.tree, much | lifts), rough)
 
 
-def known(model: Model, lane: Lane, tried: Proposal) -> Known:
+def expect_contacts(model: Model, lane: Lane, tried: Proposal) -> ExpectedContacts:
     """Of a step that was tried."""
     model, lane, tried = stop_gradient((model, lane, tried))
     ready, p = lane.ready, tried.impulse
@@ -154,10 +154,10 @@ def known(model: Model, lane: Lane, tried: Proposal) -> Known:
     sticks = ~before.is_limit & (jnp.sqrt(p.x * p.x + p.y * p.y) < before.friction * p.z * FULL)
     presses = p.z > 0
     at = tried.resting & presses, tried.resting & ~presses
-    return Known(*at, before.gap, ready.u.z, goal, sticks, speed, most)
+    return ExpectedContacts(*at, before.gap, ready.u.z, goal, sticks, speed, most)
 
 
-def off_at_most(model: Model, lane: Lane, h: Array, knew: Known) -> Array:
+def max_gap_error(model: Model, lane: Lane, h: Array, knew: ExpectedContacts) -> Array:
     """How far off (*batch) [m] the gaps of contacts that a step carried may be at its end, before it is put right: so
     near they are looked for.  h: of each clock [s]."""
     each = stop_gradient(lane.clocks.of_contacts(lane.ready.rows.tree, h))
@@ -165,7 +165,7 @@ def off_at_most(model: Model, lane: Lane, h: Array, knew: Known) -> Array:
     return SURELY * jnp.where(knew.carried, off, 0).max(0, initial=0)
 
 
-def _cost(model: Model, end: State, rows: ContactJacobian, u: Vec3, fast: Array, may: float) -> Array:
+def _energy_error(model: Model, end: State, rows: ContactJacobian, u: Vec3, fast: Array, may: float) -> Array:
     """(C, *batch) the energy that contacts take which are off by as much as u, of what they may.
 
     fast: (C, *batch) those of which that is asked; 0 of others.  may: squared, of the energy of their trees.
@@ -185,7 +185,7 @@ def _cost(model: Model, end: State, rows: ContactJacobian, u: Vec3, fast: Array,
     return loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(given)), given, start)[1]
 
 
-def _partners(
+def _match_contacts(
     model: Model, before: Contacts, contacts: Contacts, at: Vec3, near: Array, held: Array, first: Array
 ) -> tuple[Array, Array, Array]:
     """Of the contacts that are held, which are still there; of those of the end, which each was, and whether it was.
@@ -193,25 +193,25 @@ def _partners(
     at: (C, *batch) where the first should have gone.  near: (C, *batch) how far, squared, they may be from there, and
     need not be looked for elsewhere [m^2].  first: (C, *batch) those that are taken where two may have become one.
     """
-    rows = _numbers(before.gap)
+    rows = _row_numbers(before.gap)
     apart = contacts.point - at
     same = contacts.active & (contacts.pair == before.pair) & (contacts.dof == before.dof) & (apart.dot(apart) <= near)
     stay = held, jnp.broadcast_to(rows, before.gap.shape), held
     given = before, contacts, at, held, first
     moved = (held & ~same).any()
-    look = functools.partial(_nearest, _names(model))
+    look = functools.partial(_match_by_distance, _number_of_names(model))
     _, found = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(*given)), given, (moved, stay))
     return found
 
 
-def _nearest(
+def _match_by_distance(
     names: int, before: Contacts, contacts: Contacts, at: Vec3, held: Array, first: Array
 ) -> tuple[Array, Array, Array]:
     """As `_partners`.  names: how many pairs and joints' limits there are.
 
     A pair's contacts are one after another: where they begin is written down by the pair's number, and read there."""
-    c, rows = len(before.gap), jnp.broadcast_to(_numbers(before.gap), before.gap.shape)
-    begins = _least_of(jnp.where(contacts.active, _name(names, contacts), names), rows, names + 1, c)
+    c, rows = len(before.gap), jnp.broadcast_to(_row_numbers(before.gap), before.gap.shape)
+    begins = _scatter_min(jnp.where(contacts.active, _name(names, contacts), names), rows, names + 1, c)
     start = gather(begins, _name(names, before), 0)
     nearest, which = jnp.full_like(before.gap, jnp.inf), rows
     for k in range(A_PAIR):
@@ -224,11 +224,11 @@ def _nearest(
         which = jnp.where(far < nearest, row, which)
         nearest = jnp.minimum(nearest, far)
     there = nearest < jnp.inf
-    was = _least_of(jnp.where(there, which, c), jnp.where(first, rows, rows + c), c + 1, 2 * c)[:c]
+    was = _scatter_min(jnp.where(there, which, c), jnp.where(first, rows, rows + c), c + 1, 2 * c)[:c]
     return there, jnp.where(was < 2 * c, was % c, rows), was < 2 * c
 
 
-def _names(model: Model) -> int:
+def _number_of_names(model: Model) -> int:
     return len(model.topology.pairs) + model.topology.nv
 
 
@@ -238,7 +238,7 @@ def _name(names: int, contacts: Contacts) -> Array:
     return jnp.where(contacts.is_limit, names - 1 - contacts.dof, pairs)
 
 
-def _least_of(index: Array, x: Array, n: int, none: int) -> Array:
+def _scatter_min(index: Array, x: Array, n: int, none: int) -> Array:
     """(n, *batch) the least of the entries of x (C, *batch) with each index (C, *batch); `none` where there is none."""
     lanes = math.prod(x.shape[1:])
     at = index.reshape(len(x), lanes) * lanes + jnp.arange(lanes, dtype=index.dtype)
@@ -258,7 +258,7 @@ def since_return(
 
     def look(given: Any) -> Array:
         before, contacts, at, u, touched, h, u_n, deep, since = given
-        _, was, found = _nearest(_names(model), before, contacts, at, touched, touched)
+        _, was, found = _match_by_distance(_number_of_names(model), before, contacts, at, touched, touched)
         gap, u = (gather(x, was, 0) for x in (before.gap, u))
         bent = (contacts.gap - gap - u * h) / (h * h)  # gap + u t + bent t^2
         alike = jnp.abs(u + 2 * bent * h - u_n) <= ALIKE * jnp.abs(u_n)
@@ -273,5 +273,5 @@ def since_return(
     return loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(given)), given, start)[1]
 
 
-def _numbers(like: Array) -> Array:
+def _row_numbers(like: Array) -> Array:
     return jnp.arange(len(like), dtype=jnp.int32).reshape(-1, *(1,) * (like.ndim - 1))

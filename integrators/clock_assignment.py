@@ -40,14 +40,14 @@ from .lanes import Lane
 from .motion.exact import TURNING, free_bodies
 from .motion.forces import Drive
 from .rules import Rules
-from .sensitivity import sight
+from .sensitivity import search_range
 
 MANY = 32  # trees: of fewer, whose ticks are cheap, clocks of their own cost more than they save
 SURE = 1.01  # times as far, for rounding
 GAINING = ("newton",)  # laws under which an impact may gain energy
 
 
-def may_be_cut(rules: Rules, topology: Topology) -> bool:
+def clocks_may_differ(rules: Rules, topology: Topology) -> bool:
     """Whether trees may go by clocks of their own: several free bodies, and nothing else that moves."""
     wanted = rules.clocks == "islands" or (rules.clocks == "auto" and trees_of(topology).n >= MANY)
     plain = rules.scheme == "exact" and rules.resting == "solve" and rules.time_control != "fixed" and not rules.limits
@@ -55,12 +55,12 @@ def may_be_cut(rules: Rules, topology: Topology) -> bool:
     return wanted and plain and rules.law not in GAINING and bool(topology.pairs) and bool(bodies)
 
 
-def together(topology: Topology) -> IslandClocks:
+def one_island(topology: Topology) -> IslandClocks:
     """All by one clock."""
     return IslandClocks(jnp.zeros(trees_of(topology).n, jnp.int32))
 
 
-def parted(
+def assign_clocks(
     model: Model, lane: Lane, h: Array, after: State, drive: Drive, bounds: Proximities, seen: Array | None, left: Array
 ) -> Clocks:
     """Who goes by which clock after steps h (T,) that led to the state `after`: as before, until all clocks have met.
@@ -68,12 +68,12 @@ def parted(
     drive, bounds, seen: as for `cut`.  left: (T,) until they meet again [s]."""
     if not lane.clocks.each():
         return lane.clocks
-    near, met = sight(after.q) * model.gap_band, lane.fresh | (h == lane.clock.left).all()
-    again = lambda: cut(model, after, drive, bounds, seen, near, left.max())  # noqa: E731
+    near, met = search_range(after.q) * model.gap_band, lane.fresh | (h == lane.clock.left).all()
+    again = lambda: separate_islands(model, after, drive, bounds, seen, near, left.max())  # noqa: E731
     return jax.lax.cond(met, again, lambda: lane.clocks)
 
 
-def cut(
+def separate_islands(
     model: Model, state: State, drive: Drive, bounds: Proximities, seen: Array | None, near: Array, time: Array
 ) -> IslandClocks:
     """Which trees go by which clock for a time () [s], all of them being at `state` now.

@@ -1,17 +1,17 @@
-"""What a step missed of the contacts that it carried.
+"""Errors of the contacts that a step carried, at the end of the step.
 
-A contact that has an impulse all through a step moves at its end as `contact/resting/solve.py` aimed at, up to how well
-that knew where the contact goes and how its normal turns: to order 2 in the step. A wheel of any shape that rolls would
-so strike the ground, or leave it, at a speed and over a gap that no law of motion knows. Both are measured where the
-step ends. Then the step is taken again, and its end put right (`correction.py`). The kick takes p.u/2 of the energy, of
-order 4 in the step; a step of which that is more than `ROUGH` squared of the kinetic energy of the trees that touch is
-taken shorter, and how much of it tells how long the next may be.
+A contact that has an impulse over a whole step ends it with the target velocity of `contact/resting/solve.py`, up to
+the error of the predicted contact kinematics, which is of order 2 in the step. A rolling wheel would therefore strike
+the ground, or leave it, with a speed and a gap that are pure discretization error. Both are measured at the end of the
+step, and the end is corrected (`correction.py`). The correction takes the energy p.u/2, of order 4 in the step. If this
+exceeds `ROUGH` squared of the kinetic energy of the touching trees, a shorter step is taken. The ratio also sets the
+length of the next step.
 
-Contacts at both ends of the step are the same if they are of one pair of shapes or one joint's limit, and the nearest
-ones to where the first should have gone. What is off by more than a step can explain is something else, and is left to
-time control. A step can explain what the contact's own velocity, or how its normal turns, may be wrong by, and that the
-scheme led elsewhere than the impulse was for: forces change within a step, those of stiff springs by much, while
-impulses are found for the forces of its start.
+Contacts at both ends of a step are the same if they belong to the same pair of shapes, or the same joint limit, and are
+nearest to each other after the predicted migration. An error that is larger than a step can explain means a new
+contact, which is left to time control. A step can explain errors of the contact's velocity and of the turn of its
+normal, and errors because forces change within the step (stiff springs), while impulses are computed for the forces at
+its start.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ from .proposal import Proposal
 from .rules import Rules
 from .schemes import FIRST_ORDER
 
-A_PAIR = 4  # contacts has a pair of shapes at most
-NEAR = 5.0  # of the gap band: so much may a gap be off
-STILL = 0.05  # of the rest speed: so much may a velocity be off
-ROUGH = 0.001  # squared, of the energy: more, and a shorter step is taken
-ROUGHER = 0.01  # the same, where the scheme is of order 1 and takes more than that by itself
-QUIET = 0.2  # of the rest speed: no step is too rough that leaves no more
-KNOWN = 1 / 4  # of that, as a velocity: so much, and it is asked how much energy it takes
-LOST = 16.0  # times as much as allowed, a contact counts for that is not where it should be
-SURELY = 10.0  # times as far off as a contact may be that is the same, it is looked for
-SAME = 0.05  # of the velocities that meet: more, and it is another contact
-CHANGED = 0.5  # of what carries a contact, at most, is for forces that change within the step
-ALIKE = 0.5  # of the speed at which a contact closes: what came back is not farther from that
+A_PAIR = 4  # most contacts of a pair of shapes
+NEAR = 5.0  # gap bands: error of a gap that needs no correction
+STILL = 0.05  # of the rest speed: error of a velocity that needs no correction
+ROUGH = 0.001  # squared: relative energy error above which a shorter step is taken
+ROUGHER = 0.01  # the same for schemes of order 1, whose own error is larger
+QUIET = 0.2  # of the rest speed: a smaller velocity error never shortens a step
+KNOWN = 1 / 4  # of ROUGH, as a velocity: with a smaller error the energy is not computed
+LOST = 16.0  # times ROUGH squared: the energy error that a missing contact counts as
+SURELY = 10.0  # times the largest expected gap error: the distance within which contacts are detected
+SAME = 0.05  # of the velocities that meet: with a larger error it is another contact
+CHANGED = 0.5  # of a contact's impulse: largest part that is explained by forces that change within the step
+ALIKE = 0.5  # of the speed at which a contact closes: largest difference for a contact that has returned
 
 
 class ContactErrors(NamedTuple):
-    """What the contacts have at the end of a step that they should not; 0 of those which it did not carry.
+    """Errors of the contacts at the end of a step; 0 for contacts that it did not carry.
 
-    u: (C, *batch) velocities [m/s].
-    gap: (C, *batch) [m].
-    normal, tangent: (C, *batch) whether the step held them in these directions.
-    lifts: (C, *batch) whether they touched, opened without an impulse, and sank in: only a gap is missed.
-    most: (C, *batch) what u.z may be at most [m/s].
-    much: of each clock, whether that is to be put right.
-    rough: of each clock, how much energy its step took, of what it may: more than 1, and a shorter one should be taken.
+    u: (C, *batch) error of the velocity [m/s].
+    gap: (C, *batch) error of the gap [m].
+    normal, tangent: (C, *batch) whether the step constrained the contact in these directions.
+    lifts: (C, *batch) contacts that touched, opened without an impulse, and sank in: only their gap has an error.
+    most: (C, *batch) largest error of u.z that the step can explain [m/s].
+    much: of each clock, whether the errors need a correction.
+    rough: of each clock, energy error relative to the allowed one; above 1 a shorter step should be taken.
     """
 
     u: Vec3
@@ -79,20 +79,23 @@ class ContactErrors(NamedTuple):
 
 
 class ExpectedContacts(NamedTuple):
-    """What a step knew of the contacts it began with, (C, *batch).
+    """What a step expects of the contacts it began with, (C, *batch).
 
-    carried: whether it had an impulse all through the step.  freed: whether it touched, and had none.
-    gap: [m].  u_n: normal velocity [m/s].  goal: what that is to be at the end [m/s].
-    sticks: whether it does.
-    speed: of the velocities that meet there [m/s].
-    most: what its own may be off by at the end [m/s].
+    carried: whether the contact had an impulse over the whole step.
+    freed: whether it touched and had no impulse.
+    gap: at the start [m].
+    u_n: normal velocity at the start [m/s].
+    target: normal velocity at the end [m/s].
+    sticks: whether it sticks.
+    speed: scale of the velocities that meet there, sum of |J| |v| [m/s].
+    most: largest error of its velocity at the end that the step can explain [m/s].
     """
 
     carried: Array
     freed: Array
     gap: Array
     u_n: Array
-    goal: Array
+    target: Array
     sticks: Array
     speed: Array
     most: Array
@@ -103,50 +106,55 @@ def contact_errors(
     model: Model,
     lane: Lane,
     tried: Proposal,
-    knew: ExpectedContacts,
+    expected: ExpectedContacts,
     contacts: Contacts,
     rows: ContactJacobian,
     u: Vec3,
 ) -> ContactErrors:
-    """contacts, rows: of the step's end.  u: (C, *batch) how the contacts move there, in their frames [m/s]."""
+    """Errors of the contacts at the end of a step.
+
+    expected: what the step expects of its contacts.
+    contacts, rows: at its end, and their Jacobian.
+    u: (C, *batch) relative velocities there, in their frames [m/s].
+    """
     may = ROUGHER if rules.scheme in FIRST_ORDER else ROUGH
     ready, clocks, before = lane.ready, lane.clocks, lane.ready.contacts
     h, h_there = clocks.of_contacts(ready.rows.tree, tried.h), clocks.of_contacts(rows.tree, tried.h)
-    path, carried = ready.kinematics.point * h, knew.carried
+    path, carried = ready.kinematics.point * h, expected.carried
     inside = contacts.active & (contacts.gap < -NEAR * model.gap_band)
-    touched = carried | (knew.freed & inside.any(0))
+    touched = carried | (expected.freed & inside.any(0))
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
     there, was, held = _match_contacts(model, before, contacts, before.point + path, near, touched, carried)
-    knew = jax.tree.map(lambda x: gather(x, was, 0), knew)
-    # what has sunk in comes out as was aimed at; else the surfaces are to meet
-    sunk = knew.gap < -ENVELOPE * model.gap_band
-    gap = contacts.gap - jnp.where(sunk, knew.gap + (knew.u_n + knew.goal) * (h_there * 0.5), 0)
-    u_n = u.z - knew.goal
-    held = held & (jnp.abs(gap) <= knew.most * h_there + NEAR * model.gap_band)
-    # a scheme of order 1 takes what leaves along a curve into the ground first
-    lifts = held & ~knew.carried & inside & (gap < -NEAR * model.gap_band) & (u.z > 0)
-    held = held & knew.carried & (jnp.abs(u_n) <= knew.most)
-    sticks = held & knew.sticks
+    expected = jax.tree.map(lambda x: gather(x, was, 0), expected)
+    # a contact that has sunk in moves out at its target velocity; otherwise the gap should be 0
+    sunk = expected.gap < -ENVELOPE * model.gap_band
+    gap = contacts.gap - jnp.where(sunk, expected.gap + (expected.u_n + expected.target) * (h_there * 0.5), 0)
+    u_n = u.z - expected.target
+    held = held & (jnp.abs(gap) <= expected.most * h_there + NEAR * model.gap_band)
+    # schemes of order 1 move a contact that leaves along a curve into the ground first
+    lifts = held & ~expected.carried & inside & (gap < -NEAR * model.gap_band) & (u.z > 0)
+    held = held & expected.carried & (jnp.abs(u_n) <= expected.most)
+    sticks = held & expected.sticks
     u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(held, u_n, 0))
-    apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(knew.gap)))
+    apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(expected.gap)))
     much = held & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
     least = QUIET * model.rest_speed
-    large, fast = (u.dot(u) > jnp.maximum(part * may * knew.speed, least) ** 2 for part in (KNOWN, 1))
+    large, fast = (u.dot(u) > jnp.maximum(part * may * expected.speed, least) ** 2 for part in (KNOWN, 1))
     cost = _energy_error(model, tried.state, rows, u, large, may)
     rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
     rough = jnp.maximum(rough, clocks.most(ready.rows.tree, jnp.where(carried & ~there, LOST, 0.0).astype(cost.dtype)))
-    gap, most = jnp.where(held | lifts, gap, 0), jnp.where(held, knew.most, 0)
+    gap, most = jnp.where(held | lifts, gap, 0), jnp.where(held, expected.most, 0)
     return ContactErrors(u, gap, held | lifts, sticks, lifts, most, clocks.any(rows.tree, much | lifts), rough)
 
 
 def expect_contacts(model: Model, lane: Lane, tried: Proposal) -> ExpectedContacts:
-    """Of a step that was tried."""
+    """What a step that was tried expects of its contacts."""
     model, lane, tried = stop_gradient((model, lane, tried))
     ready, p = lane.ready, tried.impulse
     before, rows, V = ready.contacts, ready.rows, to_blocks(trees_of(model.topology), tried.state.v)
     h, b_n = lane.clocks.of_contacts(rows.tree, tried.h), ready.kinematics.b.z
-    goal = target_velocity(model, before.gap, h)
-    strayed = jnp.abs(relative_velocity(rows, V).z + b_n * h - goal)
+    target = target_velocity(model, before.gap, h)
+    strayed = jnp.abs(relative_velocity(rows, V).z + b_n * h - target)
     meet = relative_velocity(rows._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
     speed = jnp.maximum(jnp.maximum(meet.x, meet.y), meet.z)
     slack = jnp.minimum(strayed, CHANGED * p.z * rows.K.zz)
@@ -154,27 +162,28 @@ def expect_contacts(model: Model, lane: Lane, tried: Proposal) -> ExpectedContac
     sticks = ~before.is_limit & (jnp.sqrt(p.x * p.x + p.y * p.y) < before.friction * p.z * FULL)
     presses = p.z > 0
     at = tried.resting & presses, tried.resting & ~presses
-    return ExpectedContacts(*at, before.gap, ready.u.z, goal, sticks, speed, most)
+    return ExpectedContacts(*at, before.gap, ready.u.z, target, sticks, speed, most)
 
 
-def max_gap_error(model: Model, lane: Lane, h: Array, knew: ExpectedContacts) -> Array:
-    """How far off (*batch) [m] the gaps of contacts that a step carried may be at its end, before it is put right: so
-    near they are looked for.  h: of each clock [s]."""
+def max_gap_error(model: Model, lane: Lane, h: Array, expected: ExpectedContacts) -> Array:
+    """Largest error (*batch) [m] of the gaps of contacts that a step carried, before correction: the distance within
+    which contacts are detected.  h: of each clock [s]."""
     each = stop_gradient(lane.clocks.of_contacts(lane.ready.rows.tree, h))
-    off = jnp.abs(knew.gap) + knew.most * each + NEAR * model.gap_band
-    return SURELY * jnp.where(knew.carried, off, 0).max(0, initial=0)
+    off = jnp.abs(expected.gap) + expected.most * each + NEAR * model.gap_band
+    return SURELY * jnp.where(expected.carried, off, 0).max(0, initial=0)
 
 
 def _energy_error(model: Model, end: State, rows: ContactJacobian, u: Vec3, fast: Array, may: float) -> Array:
-    """(C, *batch) the energy that contacts take which are off by as much as u, of what they may.
+    """Energy error of contacts (C, *batch) with velocity errors u, relative to the allowed one.
 
-    fast: (C, *batch) those of which that is asked; 0 of others.  may: squared, of the energy of their trees.
+    fast: (C, *batch) bool, contacts for which it is computed; it is 0 for the others.
+    may: its square is the allowed part of the kinetic energy of their trees.
     """
 
     def look(given: Any) -> Array:
         model, q, v, rows, u, fast = given
         own = gather_trees(rows, kinetic_of_trees(model, q, v)).sum(1)
-        # along what cannot move, K is 0
+        # K is 0 along directions that cannot move
         parts = zip(u.xyz, (rows.K.xx, rows.K.yy, rows.K.zz), strict=True)
         lost = sum(jnp.where(k > 0, x * x / jnp.where(k > 0, k, 1), 0) for x, k in parts) * 0.5
         most = may**2 * own
@@ -188,10 +197,13 @@ def _energy_error(model: Model, end: State, rows: ContactJacobian, u: Vec3, fast
 def _match_contacts(
     model: Model, before: Contacts, contacts: Contacts, at: Vec3, near: Array, held: Array, first: Array
 ) -> tuple[Array, Array, Array]:
-    """Of the contacts that are held, which are still there; of those of the end, which each was, and whether it was.
+    """Matches contacts at both ends of a step: which carried ones are still there; for each contact of the end, the row
+    of its partner at the start, and whether it has one.
 
-    at: (C, *batch) where the first should have gone.  near: (C, *batch) how far, squared, they may be from there, and
-    need not be looked for elsewhere [m^2].  first: (C, *batch) those that are taken where two may have become one.
+    at: (C, *batch) predicted points of the contacts of the start [m].
+    near: (C, *batch) squared distance within which the contact in the same row is the partner [m^2].
+    held: (C, *batch) contacts of the start that are matched.
+    first: (C, *batch) contacts that are preferred if two have merged into one.
     """
     rows = _row_numbers(before.gap)
     apart = contacts.point - at
@@ -207,9 +219,10 @@ def _match_contacts(
 def _match_by_distance(
     names: int, before: Contacts, contacts: Contacts, at: Vec3, held: Array, first: Array
 ) -> tuple[Array, Array, Array]:
-    """As `_partners`.  names: how many pairs and joints' limits there are.
+    """`_match_contacts` by search.  names: the number of pairs and joint limits.
 
-    A pair's contacts are one after another: where they begin is written down by the pair's number, and read there."""
+    The contacts of a pair are adjacent rows; a table holds the first row of each pair.
+    """
     c, rows = len(before.gap), jnp.broadcast_to(_row_numbers(before.gap), before.gap.shape)
     begins = _scatter_min(jnp.where(contacts.active, _name(names, contacts), names), rows, names + 1, c)
     start = gather(begins, _name(names, before), 0)
@@ -233,13 +246,13 @@ def _number_of_names(model: Model) -> int:
 
 
 def _name(names: int, contacts: Contacts) -> Array:
-    """(C, *batch) the number of each contact's pair, or behind all pairs of its joint's limit."""
+    """(C, *batch) the index of each contact's pair; joint limits are numbered after all pairs."""
     pairs = jnp.maximum(contacts.pair, 0)
     return jnp.where(contacts.is_limit, names - 1 - contacts.dof, pairs)
 
 
 def _scatter_min(index: Array, x: Array, n: int, none: int) -> Array:
-    """(n, *batch) the least of the entries of x (C, *batch) with each index (C, *batch); `none` where there is none."""
+    """(n, *batch) the least entry of x (C, *batch) with each index (C, *batch), `none` if there is no entry."""
     lanes = math.prod(x.shape[1:])
     at = index.reshape(len(x), lanes) * lanes + jnp.arange(lanes, dtype=index.dtype)
     table = jnp.full(n * lanes, none, x.dtype).at[at.reshape(-1)].min(x.reshape(-1))
@@ -249,9 +262,16 @@ def _scatter_min(index: Array, x: Array, n: int, none: int) -> Array:
 def since_return(
     model: Model, lane: Lane, h: Array, contacts: Contacts, rows: ContactJacobian, u_n: Array, deep: Array, since: Array
 ) -> Array:
-    """How long ago (C, *batch) [s] contacts that are deep at the end of a step h [s] of each clock, and touched and
-    parted at its start, came back: by how they began, and how deep they are. Of others what is told, and of those that
-    close at another speed, u_n (C, *batch) [m/s], than they would have come back with."""
+    """Time (C, *batch) [s] since contacts that opened at the start of a step closed again.
+
+    It follows from their gap and velocity at the start and their depth at the end, for a constant acceleration. Other
+    contacts keep `since`, and so do contacts whose velocity u_n does not fit.
+
+    h: length of the step, of each clock [s].
+    u_n: (C, *batch) normal velocities at the end [m/s].
+    deep: (C, *batch) bool, contacts that are too deep at the end.
+    since: (C, *batch) estimate for the other contacts [s].
+    """
     ready, clocks = lane.ready, lane.clocks
     here, there = (clocks.of_contacts(x.tree, h) for x in (ready.rows, rows))
     touched = ready.contacts.active & (ready.contacts.gap <= ENVELOPE * model.gap_band) & (ready.u.z > 0)

@@ -1,13 +1,13 @@
-"""How the end of a step is put right, where contacts that it carried missed what they were to do (`contact_error.py`).
+"""Correction of the end of a step whose carried contacts have errors in gap or velocity (`contact_error.py`).
 
-The end is moved along what impulses of these contacts do,
+The end is changed by impulses of these contacts,
 
     shift = Y l,  J shift = -gap;   kick = Y p,  J kick = -u,   with J, Y of the end
 
-which is the least such change that kinetic energy knows. Directions are the normals, and of what sticks all three.
-J turns with the shift, and so both are found twice: the second time, with what gaps and normal velocities gain by that
-as the second derivatives of the gaps have it (`contact/curvature.py`). The gap that is left is of order 3 in the shift.
-What the shift would push into something is kept out of it: its gap, too, is asked for.
+which is the change with the least kinetic energy. It acts along the normals, and in all three directions of contacts
+that stick. J turns with the shift, so both are computed twice, the second time with the changes of gaps and normal
+velocities by the second derivatives of the gaps (`contact/curvature.py`). The remaining gap is of order 3 in the shift.
+Contacts that the shift would push into each other get a wanted gap as well.
 """
 
 from __future__ import annotations
@@ -38,17 +38,21 @@ from .contact_error import ContactErrors
 from .lanes import Correction
 from .proposal import Proposal
 
-PUSHED = 2  # times, more contacts are kept out of what a shift would push them into
-SWEEPS = 40  # of conjugate gradients
-ENOUGH = 1e-4  # of what is wanted may be left
+PUSHED = 2  # repetitions with more contacts, because a shift would push them into each other
+SWEEPS = 40  # iterations of conjugate gradients
+ENOUGH = 1e-4  # relative residual at which they stop
 
 
 class _CorrectionState(NamedTuple):
-    """How the end of a step is put right.
+    """The correction so far.
 
-    tries: how many there were.  normal: (C, *batch) contacts whose gaps it changes by as much as is wanted.
-    off: (C, *batch) by how much their gaps are off [m].  goes_on: whether others were pushed in, and it is tried again.
-    shift, kick: (T + 1, w, *batch).  p: (C, *batch) impulses of the kick [N s].
+    tries: repetitions.
+    normal: (C, *batch) contacts whose gaps it sets.
+    off: (C, *batch) errors of their gaps [m].
+    goes_on: whether other contacts were pushed in, so that it is repeated.
+    shift: (T + 1, w, *batch) displacement [rad, m].
+    kick: (T + 1, w, *batch) change of velocity [rad/s, m/s].
+    p: (C, *batch) impulses of the kick [N s].
     """
 
     tries: Array
@@ -70,13 +74,14 @@ def correct_step_end(
     errors: ContactErrors,
     again: Array,
 ) -> Correction:
-    """How the end of the step is to be put right. What that would push other contacts into is kept out, too.
+    """The correction of the end of a step, which also keeps it from pushing other contacts into each other.
 
-    before: how it was.
-    contacts, rows: of its end.
-    again: of each clock, whether there is anything to do.
+    before: the correction so far.
+    contacts, rows: contacts at its end, and their Jacobian.
+    errors: their errors.
+    again: of each clock, whether to correct.
     """
-    if tried.locked_dofs is not None:  # these joints stay where they are
+    if tried.locked_dofs is not None:  # joints that are held do not move
         rows = contact_jacobian(lock_dofs(model, tried.locked_dofs), tried.state.q, contacts)
     none, rows = jnp.zeros_like(errors.gap), rows.still
     concerned, still = clocks.of_contacts(rows.tree, again), jnp.zeros_like(before.shift)
@@ -89,7 +94,7 @@ def correct_step_end(
         new = concerned & contacts.active & ~x.normal & (there < jnp.minimum(contacts.gap, 0) - model.gap_band)
         off = jnp.where(new, jnp.maximum(contacts.gap, 0), x.off)
         gap_change, rate_change = _effect_of_turning_normals(model, tried.state, contacts, rows, shift, kick)
-        # at the end of an edge there is no telling
+        # at the end of an edge the second derivative is meaningless
         small = jnp.abs(gap_change) <= clocks.of_contacts(rows.tree, clocks.most(rows.tree, jnp.abs(x.off)))
         gap_change = jnp.where(x.normal & small, gap_change, 0)
         turns_back = errors.normal & ~errors.lifts & (jnp.abs(rate_change) <= errors.most)
@@ -114,11 +119,11 @@ def correct_step_end(
 def _effect_of_turning_normals(
     model: Model, end: State, contacts: Contacts, rows: ContactJacobian, shift: Array, kick: Array
 ) -> tuple[Array, Array]:
-    """By how much a shift s (T + 1, w, *batch) of a step's end, with a kick, changes gaps [m] and normal velocities
-    [m/s] of its contacts (C, *batch) because it turns their normals.
+    """Changes of gaps [m] and normal velocities [m/s] (C, *batch) because a shift s (T + 1, w, *batch) turns normals.
 
     The second derivative b of a gap is quadratic in the velocities: along s the gap gains b(s) / 2, and its rate, at
-    the velocity v, (b(v + s) - b(v - s)) / 4, and half of what [s, v] changes the gap by.  rows: without drift."""
+    the velocity v, (b(v + s) - b(v - s)) / 4 plus half the rate along the bracket [s, v].  rows: without drift.
+    """
     trees = trees_of(model.topology)
     v, s = end.v + from_blocks(trees, kick), from_blocks(trees, shift)
     ahead, back, alone = (x.b.z for x in contact_kinematics_at(model, end.q, (v + s, v - s, s), contacts, rows))
@@ -129,10 +134,11 @@ def _effect_of_turning_normals(
 def _change_solver(
     clocks: Clocks, rows: ContactJacobian, directions: Vec3, still: Array
 ) -> Callable[..., Sequence[tuple[Array, Vec3]]]:
-    """A function of what contacts have along `ways` and should not, (C, *batch): of each the least change
-    (T + 1, w, *batch), in tree blocks, that takes it from them, and its impulses.
+    """A function that maps errors of contacts (C, *batch) to the least change (T + 1, w, *batch), in tree blocks, that
+    removes them along `directions`, and its impulses.
 
-    still: (T + 1, w, *batch) zeros."""
+    still: (T + 1, w, *batch) zeros.
+    """
     wanted = functools.partial(jax.tree.map, lambda way, x: jnp.where(way, -x, 0), directions)
 
     def many(*offs: Vec3) -> Sequence[tuple[Array, Vec3]]:
@@ -148,7 +154,13 @@ def _change_solver(
 
 
 class _ConjugateGradient(NamedTuple):
-    """Of conjugate gradients: what is left, the direction, the change that was found, and its impulses."""
+    """State of conjugate gradients.
+
+    left: residual.
+    along: search direction.
+    change: (T + 1, w, *batch) solution, in tree blocks.
+    p: impulses of the solution.
+    """
 
     left: Vec3
     along: Vec3
@@ -159,12 +171,13 @@ class _ConjugateGradient(NamedTuple):
 def _least_change(
     clocks: Clocks, rows: ContactJacobian, wanted: Vec3, directions: Vec3, like: Array
 ) -> tuple[Array, Vec3]:
-    """The least change (T + 1, w, *batch), in tree blocks, that gives contacts what is wanted, and its impulses.
+    """The least change (T + 1, w, *batch), in tree blocks, with a wanted change of u, and its impulses.
 
     rows: without drift.
-    ways: (C, *batch) bool, the directions that count.
+    wanted: (C, *batch) change of u [m/s].
+    directions: (C, *batch) bool, the directions that count.
 
-    J Y may be singular (four corners on a floor): DAMPING K is added to it. What that leaves is asked for once more.
+    J Y may be singular (four corners on a floor), so DAMPING K is added to it. One step of refinement follows.
     """
     first = _damped(clocks, rows, wanted, directions, like)
     left = jax.tree.map(
@@ -175,7 +188,7 @@ def _least_change(
 
 
 def _damped(clocks: Clocks, rows: ContactJacobian, wanted: Vec3, directions: Vec3, like: Array) -> _ConjugateGradient:
-    """`_least`, damped: by conjugate gradients on J Y + DAMPING K, whose scales are few."""
+    """`_least_change` without refinement: conjugate gradients on J Y + DAMPING K."""
     none = jnp.zeros_like(wanted.z)
 
     def sweep(given: Any, x: _ConjugateGradient) -> _ConjugateGradient:

@@ -1,4 +1,4 @@
-"""What is worked out of an accepted state before the next step is proposed."""
+"""Preparation: what follows from an accepted state, before the next step is proposed."""
 
 from __future__ import annotations
 
@@ -56,11 +56,18 @@ def prepare_step(
     reach: Array | None = None,
     clocks: Clocks = ONE,
 ) -> Ready:
-    """near, bounds, contacts, rows: what was found at `state`, whose velocities have been through their impacts.
+    """Prepares the step from a state.
+
+    state: with the velocities after the impacts.
+    near, bounds, contacts, rows: as detected at `state`.
+    drive: controls and forces until the next state.
+    max_dt: the longest step [s].
     tried, before: the step that led here, and the state it began with; None at the start.
-    island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody.
-    reach: (ns, *batch) [m] how far each shape may go and meet nothing that has no row; None: all have.
-    clocks: who goes by which clock from here on."""
+    island: (T, *batch) trees that sleep, see `islands_asleep.py`; None: no tree sleeps.
+    reach: (ns, *batch) distance that each shape may move before it can touch a pair without a row [m]; None: all pairs
+        have rows.
+    clocks: the clock of each tree from here on.
+    """
     trees = trees_of(model.topology)
     dv = acceleration(model, state, 1.0, drive.motors, drive.impulses(1.0))
     if island is not None:
@@ -93,7 +100,7 @@ def skip_preparation(
     reach: Array | None,
     left: Array,
 ) -> Ready:
-    """Like `prepared`, with nothing worked out yet.  left: of each clock."""
+    """`prepare_step` with empty results, for a lane that ends here or has just begun.  left: of each clock."""
     still, never = jax.tree.map(jnp.zeros_like, contacts.point), jnp.zeros_like(left)
     room = None if rules.time_control == "fixed" else _clearances(model, state.q, bounds, reach)
     none = jnp.zeros_like(state.v)
@@ -101,8 +108,10 @@ def skip_preparation(
 
 
 def _expected_acceleration(dv: Array, tried: Proposal, clocks: Clocks, topology: Topology) -> tuple[Array, Array]:
-    """Accelerations (*batch, nv) to expect, and of each clock whether they are those of the step before: where contacts
-    carried something in it, they go on to."""
+    """Expected accelerations (*batch, nv), and for each clock whether they are those of the step before.
+
+    They are if contacts carried a load in it.
+    """
     lately = (tried.state.v - tried.start_v) / clocks.of_dofs(topology, jnp.where(tried.h > 0, tried.h, 1))
     goes_on = tried.rests & (tried.h > 0)
     return jnp.where(clocks.of_dofs(topology, goes_on), lately, dv), goes_on
@@ -121,9 +130,11 @@ def _step_limits(
     reach: Array | None,
     clocks: Clocks,
 ) -> tuple[Array, Array, Clearances | None]:
-    """Of each clock the longest step in which free bodies pass through nothing unseen and joints are resolved [s], and
-    when something is expected to touch [s]; and what links of trees may do before that. What may happen later than the
-    longest step ends is not looked at."""
+    """Limits of the next step, for each clock.
+
+    The longest step in which free bodies pass through nothing unseen and joints are resolved [s]; the time until a
+    touch is expected [s]; and the clearances of links of trees. Events after the longest step are not searched for.
+    """
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
     of_shape = clocks.of_shapes(model.topology)
     if rules.time_control == "fixed":
@@ -144,19 +155,19 @@ def _step_limits(
         longest = jnp.minimum(longest, unseen)
     if has_joints(model.topology):
         longest = jnp.minimum(longest, resolved_step(model, state.q))
-    if any(model.topology.gripped):  # what a joint holds is not about to move
+    if any(model.topology.gripped):  # a held joint does not move
         dv = jnp.where(at_wish(model, drive.motors, state.v), 0, dv)
     touch = touch_time(model, state.q, state.v, dv * bend(rules.scheme), near, rules.limits, soon, of_shape)
     return clocks.shared(longest), clocks.shared(touch), room
 
 
 def _clearances(model: Model, q: Array, bounds: Proximities, reach: Array | None) -> Clearances | None:
-    """What links of trees may do before they are looked at again; None where there are none to check."""
+    """How far links of trees may move before the next check; None if no link needs one."""
     if not checked_pairs(model.topology).any():
         return None
     return clearances(model, q, bounds)._replace(reach=None if reach is None else jnp.moveaxis(reach, 0, -1))
 
 
 def sparse_shapes(rules: Rules, model: Model) -> tuple[int, ...]:
-    """Shapes of which a pair that is far apart may have no row. Rows of all their pairs bound the others."""
+    """Shapes whose distant pairs may have no row in `bounds`. All pairs of other shapes have rows."""
     return plan(model.topology, rules.max_pairs).sifted

@@ -1,4 +1,4 @@
-"""respond: what strikes at the end of a tick's step, and what struck at its start, if it was a window."""
+"""respond: the impacts at the end of a tick's step, and those at its start if it was a window."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ from .rules import Rules
 
 
 class TimedImpacts(NamedTuple):
-    """t: (*batch) when a window began [s], with its contacts and impacts."""
+    """Impacts at the start of a window.
+
+    t: (*batch) when it began [s].
+    contacts: the contacts there.
+    impacts: their impacts.
+    """
 
     t: Array
     contacts: Contacts
@@ -35,12 +40,13 @@ class TimedImpacts(NamedTuple):
 def resolve_impacts(
     rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, u_n: Array, now: Array, ended: Array
 ) -> Response:
-    """Impacts at the end of a step.
+    """Resolves the impacts at the end of a step.
 
     u_n: (C, *batch) normal velocities of the contacts before them [m/s].
-    now: (*batch) whether anything is to strike at all.
-    ended: (*batch) or (C, *batch) whether what still closes is left to the next step, which stops it
-        (`contact/resting/`)."""
+    now: (*batch) whether impacts are resolved at all.
+    ended: (*batch) or (C, *batch) whether contacts that close are left to the next step, which stops them
+        (`contact/resting/`).
+    """
     with jax.named_scope("respond"):
         here = contacts._replace(active=contacts.active & now & ~ended)
         struck = respond(
@@ -53,7 +59,7 @@ def resolve_impacts(
 
 
 def impacts_at_window_start(model: Model, lane: Lane, tried: Proposal, accepted: Array) -> Impacts | None:
-    """What a window began with."""
+    """Impacts at the start of a window; None in runs without windows."""
     if tried.window_impacts is None or tried.window is None:
         return None
     energy = jnp.broadcast_to(energy_of(model, lane.ready.state).kinetic, accepted.shape)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from carom.collision.detect import look_around
+from carom.collision.detect import detect_with_bounds
 from carom.contact.determine import determine
 from carom.contact.jacobian import contact_jacobian
 from carom.contact.respond import respond
@@ -58,7 +58,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
     def find(model: Any, lane: Any, propose: Any, max_dt: Any) -> Any:
         state = propose.state
         look = detection_ranges(model, state.q, state.v, max_dt, off(model, lane, propose))
-        return look_around(model, state.q, look.close, reach=look.reach, max_pairs=rules.max_pairs)
+        return detect_with_bounds(model, state.q, look.close, reach=look.reach, max_pairs=rules.max_pairs)
 
     def touching(model: Any, lane: Any, propose: Any, detect: Any) -> Any:
         q, room = propose.state.q, rules.max_contacts

@@ -38,7 +38,7 @@ class Pairs(NamedTuple):
     there: Any
 
 
-class Met(NamedTuple):
+class NearRows(NamedTuple):
     """order: (m, *batch) which pairs were looked at, in front, and -1.  rows: theirs, components (m, *batch).
     apart: (n, *batch) of each pair that was not, a bound of its gap and the direction it holds for; gap inf of others.
     """
@@ -58,7 +58,7 @@ def volumes(shapes: Shapes) -> Volume:
     return Volume(pose.R @ p + pose.p, column(ball.radius[..., None])[..., 0], h, pose.R)
 
 
-def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Met:
+def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> NearRows:
     """look: (ns, *batch) [m]: a pair is looked at where the gap of its volumes is no larger than the sum of its two."""
     batch, n = shapes.batch, len(pairs.first)
 
@@ -92,9 +92,11 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Met:
     vectors = (count + each - 1) // each
     _, rows = jax.lax.while_loop(lambda x: x[0] < vectors, some, (jnp.int32(0), (blank,) * KERNELS[kinds].rows))
     poses = (jax.tree.map(lambda x, k=k: _at(x, _at(k, order)), shapes.pose) for k in pairs[1:3])
-    rows = mirrored(carried(kinds, tuple(only_where(real, row) for row in rows), *poses), _turned(pairs.swapped, order))
+    rows = mirrored(
+        carried(kinds, tuple(only_where(real, row) for row in rows), *poses), _gather_swapped(pairs.swapped, order)
+    )
     apart = mirrored((apart,), pairs.swapped)[0]
-    return Met(jnp.where(real, order, -1), rows, apart)
+    return NearRows(jnp.where(real, order, -1), rows, apart)
 
 
 def _of(x: Any, index: Any, batch: tuple[int, ...]) -> Any:
@@ -109,5 +111,5 @@ def _at(x: Any, index: Array) -> Array:
     return jnp.asarray(x)[index] if np.ndim(x) == 1 else jnp.take_along_axis(x, index, 0)
 
 
-def _turned(swapped: Any, order: Array) -> Any:
+def _gather_swapped(swapped: Any, order: Array) -> Any:
     return swapped if swapped is None or np.ndim(swapped) == 0 else _at(np.asarray(swapped).reshape(-1), order)

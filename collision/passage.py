@@ -50,7 +50,7 @@ from ..engine.topology import Group, Topology
 from .bounds import norm, reach, root
 from .narrow import KERNELS
 from .proximities import Proximities, rows_at
-from .safe_step import CONCAVE, ENDLESS, middles, of_rows, shapes_of, unseen_depths
+from .safe_step import CONCAVE, ENDLESS, gather_shapes, interior_points, shapes_of, undetected_depths
 from .speeds.link_motion import BODY, body_motion, trees
 from .speeds.tree_speeds import times
 
@@ -108,14 +108,14 @@ def clearances(model: Model, q: Array, near: Proximities) -> Clearances:
 
     def unseen(given: tuple[Model, Vec3], rows: Any) -> Array:
         (model, inside), (pair, normal, gap) = given, jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
-        (a, b), (ball, glance) = shapes_of(topology, pair), unseen_depths(model, pair)
-        between = jax.tree.map(lambda x: of_rows(x, a) - of_rows(x, b), inside)
+        (a, b), (ball, glance) = shapes_of(topology, pair), undetected_depths(model, pair)
+        between = jax.tree.map(lambda x: gather_shapes(x, a) - gather_shapes(x, b), inside)
         half = jnp.maximum(gap + Vec3.of(normal).dot(between), 0.0) / 2
         glancing = jnp.where(jnp.asarray(ends)[pair], gap + glance, jnp.minimum(gap + glance, half))
         return jnp.moveaxis(jnp.maximum(gap + ball, glancing), -1, 0)
 
     rows = tuple(jnp.moveaxis(x, lead, 0) for x in (pair, normal, gap))
-    room = up_to_the_last(unseen, jnp.moveaxis(here, -1, 0), (model, middles(model, q)), rows)
+    room = up_to_the_last(unseen, jnp.moveaxis(here, -1, 0), (model, interior_points(model, q)), rows)
     return Clearances(pair, Vec3.of(normal), jnp.where(here, jnp.moveaxis(room, 0, -1), jnp.inf))
 
 

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..collision.broad import plan
+from ..collision.broad import pair_plan
 from ..collision.passage import Clearances, checked_pairs, clearances, free_shapes
 from ..collision.proximities import Proximities
-from ..collision.safe_step import longest_step, unseen_step
+from ..collision.safe_step import longest_step, undetected_step
 from ..contact.approach import return_time, slide_time, touch_time
 from ..contact.contacts import Contacts
 from ..contact.curvature import ContactKinematics, contact_kinematics, share_among_sticking
@@ -149,7 +149,7 @@ def _step_limits(
     alone = tuple(k for k in free_shapes(model.topology) if k in sparse_shapes(rules, model))
     if reach is not None and alone:
         acting = {"control": drive.motors, "forces": drive.forces}
-        unseen = unseen_step(
+        unseen = undetected_step(
             model, state, jnp.moveaxis(reach, 0, -1), **acting, only=alone, still=still, clock=of_shape
         )
         longest = jnp.minimum(longest, unseen)
@@ -170,4 +170,4 @@ def _clearances(model: Model, q: Array, bounds: Proximities, reach: Array | None
 
 def sparse_shapes(rules: Rules, model: Model) -> tuple[int, ...]:
     """Shapes whose distant pairs may have no row in `bounds`. All pairs of other shapes have rows."""
-    return plan(model.topology, rules.max_pairs).sifted
+    return pair_plan(model.topology, rules.max_pairs).sifted

@@ -38,7 +38,7 @@ from jax.lax import stop_gradient
 
 from ..collision.bounds import bounding_spheres, inradius
 from ..collision.broad import ALL_PAIRS
-from ..collision.detect import look_around
+from ..collision.detect import detect_with_bounds
 from ..collision.proximities import Proximities
 from ..collision.speeds.shape_speeds import shape_speeds
 from ..contact.approach import near_enough
@@ -149,7 +149,9 @@ def detect_and_determine(
     shapes = None if island is None else shapes_still(model.topology, island)
     dofs = None if island is None else dofs_asleep(model.topology, island)
     with jax.named_scope("detect"):
-        near, bounds = look_around(model, q, look.close, reach=look.reach, max_pairs=rules.max_pairs, still=shapes)
+        near, bounds = detect_with_bounds(
+            model, q, look.close, reach=look.reach, max_pairs=rules.max_pairs, still=shapes
+        )
     with jax.named_scope("determine"):
         if window is not None:
             soon = jnp.maximum(soon, near_enough(*stop_gradient((model, q, state.v, near, window)), rules.limits))

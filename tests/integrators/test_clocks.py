@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.collision.detect import look_around
+from carom.collision.detect import detect_with_bounds
 from carom.contact.determine import SIGHT
 from carom.integrators.clock_assignment import clocks_may_differ, separate_islands
 from carom.integrators.clocks import STEPS
@@ -146,7 +146,7 @@ def test_islands_are_cut_at_all():
 @jax.jit
 def _cut(model, state, push, time):
     look = detection_ranges(model, state.q, state.v, jnp.asarray(MAX_DT), time)
-    _, bounds = look_around(model, state.q, look.close, reach=look.reach)
+    _, bounds = detect_with_bounds(model, state.q, look.close, reach=look.reach)
     sight = SIGHT[state.q.dtype.itemsize] * model.gap_band
     return separate_islands(model, state, Drive(forces=push), bounds, look.reach, sight, jnp.asarray(time)).island
 

@@ -28,7 +28,7 @@ from ..engine.rows import take
 from ..engine.topology import Topology
 from .culling.bitset import count_below, first_set
 from .culling.cells import near_in_cells
-from .culling.pair_matrix import Ball, near_matrix
+from .culling.pair_matrix import CullingSphere, near_matrix
 
 Ints = NDArray[np.int32]
 
@@ -194,16 +194,16 @@ def candidates(
         x = jax.lax.stop_gradient(jnp.asarray(x, dtype))  # which pairs are near has no derivative
         return jnp.broadcast_to(x.reshape(x.shape + (1,) * (1 + len(batch) - x.ndim)), (len(x), *batch))
 
-    balls = jax.tree.map(full, Ball(center, radius, up))
+    balls = jax.tree.map(full, CullingSphere(center, radius, up))
     return [_WAYS[group.way](group, balls, margin, still) for group in plan.groups]
 
 
-def _every(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -> Candidates:
+def _every(group: PairGroup, balls: CullingSphere, margin: Array, still: Array | None) -> Candidates:
     row = jnp.arange(group.n, dtype=jnp.int32).reshape(-1, *(1,) * margin.ndim)
     return Candidates(jnp.broadcast_to(row, (group.n, *margin.shape)), jnp.full(margin.shape, group.n, jnp.int32))
 
 
-def _matrix(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -> Candidates:
+def _matrix(group: PairGroup, balls: CullingSphere, margin: Array, still: Array | None) -> Candidates:
     table = _table(group)
     a, b = (jax.tree.map(lambda x, s=s: take(x, s.tolist()), balls) for s in (table.shapes_a, table.shapes_b))
     allowed = jnp.asarray(table.allowed).reshape(-1)
@@ -222,7 +222,7 @@ def _matrix(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -
     return _per_lane(first, margin.ndim)(words.reshape(-1, *margin.shape), *_own(still, margin))
 
 
-def _cells(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -> Candidates:
+def _cells(group: PairGroup, balls: CullingSphere, margin: Array, still: Array | None) -> Candidates:
     table, room = _table(group), group.capacity
     n = len(table.shapes)
     entries = max(PER_SPHERE, -(-room // n))  # so that a capacity of n times what the fullest cell holds is enough

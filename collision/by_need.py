@@ -18,7 +18,7 @@ from ..engine.rows import take
 from .bounds import bounding_halves, bounding_spheres
 from .culling.volumes import Volume, from_plane, separation
 from .geometry.near import Near, only_where
-from .narrow import KERNELS, carried, mirrored, searched
+from .narrow import KERNELS, attach_to_poses, search, swap_sides
 from .posed import Shapes, found, rows_first
 
 VECTOR = 64  # bytes
@@ -87,15 +87,16 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Near
         index = jax.lax.dynamic_slice_in_dim(order, k * each, each)
         first, second = (found(fixed, kind, _at(x, index)) for kind, x in zip(kinds, pairs[1:3], strict=True))
         put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
-        return k + 1, jax.tree.map(put, rows, searched(kinds, first, second))
+        return k + 1, jax.tree.map(put, rows, search(kinds, first, second))
 
     vectors = (count + each - 1) // each
     _, rows = jax.lax.while_loop(lambda x: x[0] < vectors, some, (jnp.int32(0), (blank,) * KERNELS[kinds].rows))
     poses = (jax.tree.map(lambda x, k=k: _at(x, _at(k, order)), shapes.pose) for k in pairs[1:3])
-    rows = mirrored(
-        carried(kinds, tuple(only_where(real, row) for row in rows), *poses), _gather_swapped(pairs.swapped, order)
+    rows = swap_sides(
+        attach_to_poses(kinds, tuple(only_where(real, row) for row in rows), *poses),
+        _gather_swapped(pairs.swapped, order),
     )
-    apart = mirrored((apart,), pairs.swapped)[0]
+    apart = swap_sides((apart,), pairs.swapped)[0]
     return NearRows(jnp.where(real, order, -1), rows, apart)
 
 

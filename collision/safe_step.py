@@ -373,15 +373,15 @@ def _shape_bounds(model: Model, state: State, *drive: Array | None) -> _ShapeBou
 
 def interior_points(model: Model, q: Array) -> Vec3:
     """A point inside each shape, components (..., ns), in the world [m]."""
-    held, forest = np.array(model.topology.shape_links, int) >= 0, Forest.of(model, q=q)
+    on_link, forest = np.array(model.topology.shape_links, int) >= 0, Forest.of(model, q=q)
     inside = Quat.of_array(model.shape_quaternion).rotate(Vec3.of(insides(model))) + Vec3.of(model.shape_position)
-    if not held.any():
+    if not on_link.any():
         return inside
     poses = [placed.pose for placed in place(forest, model, q)]
     links = jax.tree.map(lambda *x: forest.join_links(x), *poses)
-    link = np.where(held, model.topology.shape_links, 0).tolist()
+    link = np.where(on_link, model.topology.shape_links, 0).tolist()
     pose = jax.tree.map(lambda x: take(x, link, -1), links)
-    return jax.tree.map(lambda x, y: jnp.where(held, x, y), pose.R @ inside + pose.p, inside)
+    return jax.tree.map(lambda x, y: jnp.where(on_link, x, y), pose.R @ inside + pose.p, inside)
 
 
 def _safe_time(

@@ -28,7 +28,7 @@ from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, OK, gravest
 from .cone.solve import solve_cone
 from .contacts import Contacts
-from .determine import of_pairs, phases, would_bounce
+from .determine import gather_pairs, phases, would_bounce
 from .events import Impacts, SimultaneousImpacts
 from .indexing import gather
 from .jacobian import ContactJacobian, apply_impulses, relative_velocity
@@ -38,7 +38,7 @@ from .laws.table import reversible_impulse
 UNIT = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
 
 
-class Struck(NamedTuple):
+class ResolvedImpacts(NamedTuple):
     """After the impacts of an instant: velocities V (T + 1, w, *batch), their log, and a code (*batch)."""
 
     V: Array
@@ -55,7 +55,7 @@ def sequential(
     energy: Array,
     max_impacts: int,
     max_logged: int,
-) -> Struck:
+) -> ResolvedImpacts:
     """Impacts one at a time, the fastest first; energy (*batch): kinetic, before [J]."""
 
     def striking(given: Any, V: Array) -> tuple[Vec3, Array]:
@@ -83,7 +83,7 @@ def sequential(
         """Tangential restitution of that contact, (1, *batch)."""
         if not law.tangential:
             return 0.0
-        return of_pairs(model.pair_tangential_restitution, gather(contacts.pair, worst[None], 0))
+        return gather_pairs(model.pair_tangential_restitution, gather(contacts.pair, worst[None], 0))
 
     def busy(_: Any, carry: Any) -> Array:
         return (carry[0] < max_impacts) & carry[3].any()
@@ -92,7 +92,7 @@ def sequential(
     start = (jnp.int32(0), V, *striking(given, V), energy, Impacts.none(min(max_impacts, max_logged), energy[None]))
     _, V, u, unfinished, _, log = loop(max_impacts, busy, resolve, given, start)
     bounces = unfinished & would_bounce(model, contacts, u.z)
-    return Struck(V, log, jnp.where(bounces.any(0), IMPACTS_CAPPED, OK).astype(jnp.int32))
+    return ResolvedImpacts(V, log, jnp.where(bounces.any(0), IMPACTS_CAPPED, OK).astype(jnp.int32))
 
 
 def simultaneous(
@@ -104,7 +104,7 @@ def simultaneous(
     energy: Array,
     max_impacts: int,
     max_logged: int,
-) -> Struck:
+) -> ResolvedImpacts:
     """Impacts all at once, by Moreau's law whatever the law; energy (*batch): kinetic, before [J]."""
     u = relative_velocity(rows, V)
     now = phases(model, contacts, u.z)
@@ -116,7 +116,7 @@ def simultaneous(
     p = _without_gain(rows, V, u, plastic, elastic, touching)
     after = relative_velocity(rows, V_after := apply_impulses(rows, V, p))
     log = logged(touching & (p.z > 0), SimultaneousImpacts(u, after, p), energy)
-    return Struck(V_after, log, gravest(code, other))
+    return ResolvedImpacts(V_after, log, gravest(code, other))
 
 
 def logged(felt: Array, struck: SimultaneousImpacts, energy: Array) -> Impacts:
@@ -152,4 +152,4 @@ def _without_gain(rows: ContactJacobian, V: Array, u: Vec3, plastic: Vec3, elast
     return plastic + step * jnp.clip(far, 0, 1)
 
 
-IMPACTS: dict[str, Callable[..., Struck]] = {"sequential": sequential, "simultaneous": simultaneous}
+IMPACTS: dict[str, Callable[..., ResolvedImpacts]] = {"sequential": sequential, "simultaneous": simultaneous}

@@ -67,10 +67,10 @@ def contact_jacobian(model: Model, q: Array, contacts: Contacts, inverse: Array 
     placed = place(forest, model, q)
     motions = jax.tree.map(lambda x: x[jnp.minimum(trees.dofs, len(x) - 1)], dof_motions(forest, placed))
     inverse = settled(inverse_inertias(forest, model, placed)) if inverse is None else inverse
-    asked = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
+    numbers = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
     number = jnp.arange(1, len(contacts.active) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (contacts.active.ndim - 1))
     last = jnp.where(contacts.active, number, 0).max()
-    return of_the_first(VECTOR // q.dtype.itemsize, _jacobian_of_contacts, last, (model, motions, inverse), asked)
+    return of_the_first(VECTOR // q.dtype.itemsize, _jacobian_of_contacts, last, (model, motions, inverse), numbers)
 
 
 def _jacobian_of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], contacts: Contacts) -> ContactJacobian:

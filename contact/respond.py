@@ -22,7 +22,7 @@ from ..engine.topology import Topology
 from .contacts import Contacts
 from .determine import default_capacity, phases
 from .events import Impacts
-from .impact import IMPACTS, Struck
+from .impact import IMPACTS, ResolvedImpacts
 from .jacobian import ContactJacobian, contact_jacobian, drop_immovable, relative_velocity
 from .laws.table import law_named
 
@@ -74,7 +74,7 @@ def respond(
 
     def skip(V: Array):
         room = len(jax.eval_shape(strike, V).log.contact)
-        return Struck(V, Impacts.none(room, energy[None]), jnp.zeros_like(contacts.code))
+        return ResolvedImpacts(V, Impacts.none(room, energy[None]), jnp.zeros_like(contacts.code))
 
     struck = jax.lax.cond(striking, strike, skip, V)
     return Response(from_blocks(trees, struck.V), struck.log, struck.code)

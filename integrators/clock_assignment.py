@@ -61,7 +61,14 @@ def one_island(topology: Topology) -> IslandClocks:
 
 
 def assign_clocks(
-    model: Model, lane: Lane, h: Array, after: State, drive: Drive, bounds: Proximities, seen: Array | None, left: Array
+    model: Model,
+    lane: Lane,
+    h: Array,
+    after: State,
+    drive: Drive,
+    bounds: Proximities,
+    reach_seen: Array | None,
+    left: Array,
 ) -> Clocks:
     """The clock of each tree after steps h (T,) that led to the state `after`; it changes only at synchronizations.
 
@@ -71,12 +78,12 @@ def assign_clocks(
     if not lane.clocks.each():
         return lane.clocks
     near, met = search_range(after.q) * model.gap_band, lane.fresh | (h == lane.clock.left).all()
-    again = lambda: separate_islands(model, after, drive, bounds, seen, near, left.max())  # noqa: E731
+    again = lambda: separate_islands(model, after, drive, bounds, reach_seen, near, left.max())  # noqa: E731
     return jax.lax.cond(met, again, lambda: lane.clocks)
 
 
 def separate_islands(
-    model: Model, state: State, drive: Drive, bounds: Proximities, seen: Array | None, near: Array, time: Array
+    model: Model, state: State, drive: Drive, bounds: Proximities, reach_seen: Array | None, near: Array, time: Array
 ) -> IslandClocks:
     """The clock of each tree for a time () [s], starting at `state`.
 
@@ -84,7 +91,7 @@ def separate_islands(
     seen: (ns,) distance that each shape may move before it can touch a pair without a row [m]; None: all have rows.
     near: () distance within which contacts are detected [m].
     """
-    model, state, drive, bounds, seen = stop_gradient((model, state, drive, bounds, seen))
+    model, state, drive, bounds, reach_seen = stop_gradient((model, state, drive, bounds, reach_seen))
     topology, body = model.topology, _Bodies.of(model, state, drive)
     tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]
     swing, full = _sizes(model)
@@ -120,7 +127,7 @@ def separate_islands(
             return new, (new != own).any()
 
         found = jax.lax.while_loop(lambda carry: carry[1], spread, (island, jnp.array(True)))[0]
-        return found, jnp.zeros((), bool) if seen is None else (way > seen).any()
+        return found, jnp.zeros((), bool) if reach_seen is None else (way > reach_seen).any()
 
     def more(carry: tuple[Array, Array, Array]) -> Array:
         return carry[1] & ~carry[2]

@@ -124,27 +124,27 @@ def contact_errors(
     inside = contacts.active & (contacts.gap < -NEAR * model.gap_band)
     touched = carried | (expected.freed & inside.any(0))
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
-    there, was, held = _match_contacts(model, before, contacts, before.point + path, near, touched, carried)
+    there, was, matched = _match_contacts(model, before, contacts, before.point + path, near, touched, carried)
     expected = jax.tree.map(lambda x: gather(x, was, 0), expected)
     # a contact that has sunk in moves out at its target velocity; otherwise the gap should be 0
     sunk = expected.gap < -ENVELOPE * model.gap_band
     gap = contacts.gap - jnp.where(sunk, expected.gap + (expected.u_n + expected.target) * (h_there * 0.5), 0)
     u_n = u.z - expected.target
-    held = held & (jnp.abs(gap) <= expected.most * h_there + NEAR * model.gap_band)
+    matched = matched & (jnp.abs(gap) <= expected.most * h_there + NEAR * model.gap_band)
     # schemes of order 1 move a contact that leaves along a curve into the ground first
-    lifts = held & ~expected.carried & inside & (gap < -NEAR * model.gap_band) & (u.z > 0)
-    held = held & expected.carried & (jnp.abs(u_n) <= expected.most)
-    sticks = held & expected.sticks
-    u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(held, u_n, 0))
+    lifts = matched & ~expected.carried & inside & (gap < -NEAR * model.gap_band) & (u.z > 0)
+    matched = matched & expected.carried & (jnp.abs(u_n) <= expected.most)
+    sticks = matched & expected.sticks
+    u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(matched, u_n, 0))
     apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(expected.gap)))
-    much = held & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
+    much = matched & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
     least = QUIET * model.rest_speed
     large, fast = (u.dot(u) > jnp.maximum(part * may * expected.speed, least) ** 2 for part in (KNOWN, 1))
     cost = _energy_error(model, tried.state, rows, u, large, may)
     rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
     rough = jnp.maximum(rough, clocks.most(ready.rows.tree, jnp.where(carried & ~there, LOST, 0.0).astype(cost.dtype)))
-    gap, most = jnp.where(held | lifts, gap, 0), jnp.where(held, expected.most, 0)
-    return ContactErrors(u, gap, held | lifts, sticks, lifts, most, clocks.any(rows.tree, much | lifts), rough)
+    gap, most = jnp.where(matched | lifts, gap, 0), jnp.where(matched, expected.most, 0)
+    return ContactErrors(u, gap, matched | lifts, sticks, lifts, most, clocks.any(rows.tree, much | lifts), rough)
 
 
 def expect_contacts(model: Model, lane: Lane, tried: Proposal) -> ExpectedContacts:
@@ -195,7 +195,7 @@ def _energy_error(model: Model, end: State, rows: ContactJacobian, u: Vec3, fast
 
 
 def _match_contacts(
-    model: Model, before: Contacts, contacts: Contacts, at: Vec3, near: Array, held: Array, first: Array
+    model: Model, before: Contacts, contacts: Contacts, at: Vec3, near: Array, matched: Array, first: Array
 ) -> tuple[Array, Array, Array]:
     """Matches contacts at both ends of a step: which carried ones are still there; for each contact of the end, the row
     of its partner at the start, and whether it has one.
@@ -208,16 +208,16 @@ def _match_contacts(
     rows = _row_numbers(before.gap)
     apart = contacts.point - at
     same = contacts.active & (contacts.pair == before.pair) & (contacts.dof == before.dof) & (apart.dot(apart) <= near)
-    stay = held, jnp.broadcast_to(rows, before.gap.shape), held
-    given = before, contacts, at, held, first
-    moved = (held & ~same).any()
+    stay = matched, jnp.broadcast_to(rows, before.gap.shape), matched
+    given = before, contacts, at, matched, first
+    moved = (matched & ~same).any()
     look = functools.partial(_match_by_distance, _number_of_names(model))
     _, found = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(*given)), given, (moved, stay))
     return found
 
 
 def _match_by_distance(
-    names: int, before: Contacts, contacts: Contacts, at: Vec3, held: Array, first: Array
+    names: int, before: Contacts, contacts: Contacts, at: Vec3, matched: Array, first: Array
 ) -> tuple[Array, Array, Array]:
     """`_match_contacts` by search.  names: the number of pairs and joint limits.
 
@@ -233,7 +233,7 @@ def _match_by_distance(
             lambda x, row=row: gather(x, row, 0), (contacts.point, contacts.active, contacts.pair, contacts.dof)
         )
         apart, same = point - at, active & (pair == before.pair) & (dof == before.dof)
-        far = jnp.where(held & same, apart.dot(apart), jnp.inf)
+        far = jnp.where(matched & same, apart.dot(apart), jnp.inf)
         which = jnp.where(far < nearest, row, which)
         nearest = jnp.minimum(nearest, far)
     there = nearest < jnp.inf

@@ -54,15 +54,15 @@ def restore_sleeping(topology: Topology, island: Array, before: State, q: Array,
 def wake_islands(island: Array, contacts: Contacts, rows: ContactJacobian) -> tuple[Array, Array]:
     """The islands that still sleep (T, *batch) with these contacts, and whether (*batch) one wakes."""
     padded = jnp.concatenate([island, jnp.full_like(island[:1], -1)])
-    seen = jnp.where(contacts.active[:, None], jnp.take_along_axis(padded[None], rows.tree, 1), -1)  # (C, 2, *batch)
+    touched = jnp.where(contacts.active[:, None], jnp.take_along_axis(padded[None], rows.tree, 1), -1)  # (C, 2, *batch)
     names = jnp.arange(len(island), dtype=jnp.int32).reshape(-1, 1, 1, *(1,) * (island.ndim - 1))
 
     def wake() -> Array:
-        called = (seen[None] == names).any((1, 2))  # (T, *batch)
+        called = (touched[None] == names).any((1, 2))  # (T, *batch)
         mine = jnp.take_along_axis(called, jnp.maximum(island, 0), 0)
         return jnp.where(mine, -1, island)
 
-    some = (seen >= 0).any((0, 1))
+    some = (touched >= 0).any((0, 1))
     return jax.lax.cond(some.any(), wake, lambda: island), some
 
 

@@ -171,7 +171,7 @@ class Counts(NamedTuple):
         contacts: at the end of the tick.
         pairs: (*batch) near pairs, if their capacity was exceeded.
         """
-        seen = accepted | full
+        counted = accepted | full
         there = jnp.maximum(contacts.active.sum(0, dtype=jnp.int32), contacts.needed)
         return Counts(
             self.ticks + busy,
@@ -179,8 +179,8 @@ class Counts(NamedTuple):
             self.impacts + jnp.where(accepted, impacts, 0),
             self.resting + jnp.where(accepted, resting.sum(0, dtype=jnp.int32), 0),
             jnp.where(accepted, self.deepest(contacts), self.depth),
-            jnp.where(seen, jnp.maximum(self.contacts, there), self.contacts),
-            jnp.where(seen, jnp.maximum(self.pairs, pairs), self.pairs),
+            jnp.where(counted, jnp.maximum(self.contacts, there), self.contacts),
+            jnp.where(counted, jnp.maximum(self.pairs, pairs), self.pairs),
             self.windows if window is None else self.windows + (accepted & window),
         )
 

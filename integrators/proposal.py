@@ -147,13 +147,13 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
         _, v = _apply_correction(model, clocks, after, lane.search.correction)
         slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
         part = jnp.minimum(part, slid)
-    seen = carried.impulse, resting, clocks.any(rows.tree, resting), part, carried.code, stuck, stops
+    contacts_found = carried.impulse, resting, clocks.any(rows.tree, resting), part, carried.code, stuck, stops
     residual = jnp.broadcast_to(carried.residual, carried.code.shape).astype(h.dtype)
     contact_impulses, first = (
         (None, None) if midway.point is None else _contact_impulses(model, lane, h, contacts, midway, carried)
     )
     last = window, carried.window_impacts, residual, start, contact_impulses, first
-    return Proposal(h, after, spread, *seen, after, carried.spread, *last)
+    return Proposal(h, after, spread, *contacts_found, after, carried.spread, *last)
 
 
 def _contact_impulses(
@@ -196,7 +196,7 @@ def _midway(
     frame = tangents(n * (1 / jnp.sqrt(jnp.where(contacts.active, n.dot(n), 1))))
     frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)
     point = contacts.point + kinematics.point * half
-    moved = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
+    there = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
     q, inverse, grips = half_there, None, None
     if any(model.topology.gripped):
         inverse, rests = inverse_mass_matrix(model, q), phases(model, contacts, u_n).resting.any(0)
@@ -204,7 +204,7 @@ def _midway(
         implicit = implicit | stopped_at_start(model, contacts, u_n).any(0)  # which changes how joints move
         grips = joint_grips(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
-    return Midway(contact_jacobian(model, q, moved, inverse), kinematics.b * half, frame, reported), grips
+    return Midway(contact_jacobian(model, q, there, inverse), kinematics.b * half, frame, reported), grips
 
 
 def _apply_correction(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:

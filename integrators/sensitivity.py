@@ -41,7 +41,7 @@ from ..collision.broad import ALL_PAIRS
 from ..collision.detect import detect_with_bounds
 from ..collision.proximities import Proximities
 from ..collision.speeds.shape_speeds import shape_speeds
-from ..contact.approach import near_enough
+from ..contact.approach import touch_distances
 from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, determine, phases
 from ..contact.grips import lock_dofs
@@ -154,7 +154,7 @@ def detect_and_determine(
         )
     with jax.named_scope("determine"):
         if window is not None:
-            soon = jnp.maximum(soon, near_enough(*stop_gradient((model, q, state.v, near, window)), rules.limits))
+            soon = jnp.maximum(soon, touch_distances(*stop_gradient((model, q, state.v, near, window)), rules.limits))
         contacts = determine(
             model, q, near, max_contacts=rules.max_contacts, limits=rules.limits, reach=soon, still=dofs
         )
@@ -237,8 +237,8 @@ def _shift_end(
         each = jnp.where(stops, -slopes, 0) / jnp.where(stops, a, 1)
         dh = jnp.where(some, dh, _first_of(stops, each))
         theirs = stops[:, None] & (island[trees.block // trees.w][:, None] == island)  # (nv, T, *batch)
-        held = jnp.where(theirs.any(0), _first_of(theirs, each[:, None]), dh)
-        own, some = jnp.where(mine.any(0), own, held), some | stops.any(0)
+        of_stop = jnp.where(theirs.any(0), _first_of(theirs, each[:, None]), dh)
+        own, some = jnp.where(mine.any(0), own, of_stop), some | stops.any(0)
     change = _advance_trees(model, change, rates, jnp.where(some, own, 0))
     return d._replace(state=State(change.q, change.v, d.state.t + dh), h=d.h + dh), dh - own
 
@@ -248,12 +248,12 @@ def _advance_trees(model: Model, d: State, rates: tuple[Array, Array], dt: Array
     topology, trees = model.topology, trees_of(model.topology)
     padded = jnp.concatenate([dt, jnp.zeros_like(dt, shape=(1, *dt.shape[1:]))])
 
-    def moved(x: Array, rate: Array, start: tuple[int, ...]) -> Array:
+    def advance(x: Array, rate: Array, start: tuple[int, ...]) -> Array:
         tree = np.repeat(trees.of_link[:-1], np.diff(start))
         each = jnp.moveaxis(padded[tree], 0, -1)
         return x + jnp.where(jnp.isfinite(rate), rate, 0) * each  # rates of a rejected step may be anything
 
-    return State(moved(d.q, rates[0], topology.q_start), moved(d.v, rates[1], topology.v_start), d.t)
+    return State(advance(d.q, rates[0], topology.q_start), advance(d.v, rates[1], topology.v_start), d.t)
 
 
 def _fastest(now: Array, u_n: Array, each: Array) -> Array:

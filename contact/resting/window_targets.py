@@ -20,7 +20,7 @@ from jax import Array
 from ...engine.algebra.vec3 import Vec3
 from ...engine.model import Model
 from ..contacts import Contacts
-from ..determine import ENVELOPE, SLOW, way_to_touch, would_bounce
+from ..determine import ENVELOPE, SLOW, touch_distance, would_bounce
 from ..events import SimultaneousImpacts
 from .targets import gap_to_close
 
@@ -59,7 +59,7 @@ class WindowTargets(NamedTuple):
         speed = gap_to_close(model, contacts.gap, near, ENVELOPE) / jnp.where(window, h, 1)
         plastic = -jnp.maximum(speed, 0)
         end = jnp.where(speed > 0, plastic, jnp.minimum(-OUT * speed, OUT_FASTEST))
-        way = way_to_touch(model, contacts.gap, jnp.where(contacts.active, jnp.maximum(-u_n, 0), 0), h)
+        way = touch_distance(model, contacts.gap, jnp.where(contacts.active, jnp.maximum(-u_n, 0), 0), h)
         may_touch = contacts.active & window & (contacts.gap <= jnp.maximum(way, ENVELOPE * model.gap_band))
         closes = may_touch & (u_n < plastic - SLOW * model.rest_speed)
         bounces = closes & would_bounce(model, contacts, u_n)

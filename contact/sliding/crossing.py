@@ -21,11 +21,11 @@ def upward_root(polynomial: list[Scalar], h: Scalar) -> tuple[Scalar, Scalar]:
     Newton's method, started from the parabola through both ends with the slope at 0. Only the last step, which does
     not change the value any more, is differentiated.
     """
-    held = jax.lax.stop_gradient(polynomial)
-    s = _parabola(held, h)
+    constant = jax.lax.stop_gradient(polynomial)
+    s = _parabola(constant, h)
     before = s
     for _ in range(ROOT_STEPS):
-        before, s = s, _newton(held, s, h)
+        before, s = s, _newton(constant, s, h)
     found = jnp.abs(s - before) <= 1e-2 * jnp.sqrt(jnp.finfo(h.dtype).eps) * h
     return _differentiable_newton(polynomial, s, h), found
 

@@ -11,23 +11,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from carom.collision.detect import look_around
+from carom.collision.detect import detect_with_bounds
 from carom.contact.determine import determine
+from carom.contact.jacobian import contact_jacobian
 from carom.contact.respond import respond
-from carom.contact.rows import rows_of
 from carom.engine.model import Model
 from carom.engine.state import State
-from carom.integrators.carried import known, off_at_most
-from carom.integrators.clock import Frames, later
+from carom.integrators.clock import Frames, advance_clock
+from carom.integrators.contact_error import expect_contacts, max_gap_error
 from carom.integrators.lanes import Lane, select
 from carom.integrators.motion.forces import Drive
 from carom.integrators.options import Options
-from carom.integrators.prepare import prepared
-from carom.integrators.proposal import proposal
+from carom.integrators.prepare import prepare_step
+from carom.integrators.proposal import propose
 from carom.integrators.recording import Record
 from carom.integrators.rollout import has_limits
 from carom.integrators.rules import Rules
-from carom.integrators.sensitivity import looks, sight
+from carom.integrators.sensitivity import detection_ranges, search_range
 from carom.integrators.step import first_lane, tick
 from carom.integrators.time_control import decide, step_to_try
 
@@ -49,28 +49,30 @@ def _no_drive(*_: Any) -> Drive:
 def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
     """Each from what its arguments name: a result of a stage before it, or what there is at first."""
 
-    def propose(model: Any, lane: Any, max_dt: Any) -> Any:
-        return proposal(rules, model, lane, *step_to_try(lane, max_dt))
+    def try_step(model: Any, lane: Any, max_dt: Any) -> Any:
+        return propose(rules, model, lane, *step_to_try(lane, max_dt))
 
     def off(model: Any, lane: Any, propose: Any) -> Any:
-        return off_at_most(model, lane, propose.h, known(model, lane, propose))
+        return max_gap_error(model, lane, propose.h, expect_contacts(model, lane, propose))
 
     def find(model: Any, lane: Any, propose: Any, max_dt: Any) -> Any:
         state = propose.state
-        look = looks(model, state.q, state.v, max_dt, off(model, lane, propose))
-        return look_around(model, state.q, look.close, reach=look.reach, max_pairs=rules.max_pairs)
+        look = detection_ranges(model, state.q, state.v, max_dt, off(model, lane, propose))
+        return detect_with_bounds(model, state.q, look.close, reach=look.reach, max_pairs=rules.max_pairs)
 
     def touching(model: Any, lane: Any, propose: Any, detect: Any) -> Any:
         q, room = propose.state.q, rules.max_contacts
-        near = jnp.minimum(off(model, lane, propose), sight(q) * model.gap_band)
+        near = jnp.minimum(off(model, lane, propose), search_range(q) * model.gap_band)
         return determine(model, q, detect[0], max_contacts=room, limits=rules.limits, reach=near)
 
     def rows(model: Any, propose: Any, determine: Any) -> Any:
-        return rows_of(model, propose.state.q, determine)
+        return contact_jacobian(model, propose.state.q, determine)
 
     def verdict(model: Any, lane: Any, frames: Any, propose: Any, determine: Any, rows: Any, max_dt: Any) -> Any:
-        knew = known(model, lane, propose)
-        return decide(rules, model, lane, propose, knew, determine, rows, max_dt), *later(lane.clock, propose.h, frames)
+        knew = expect_contacts(model, lane, propose)
+        return decide(rules, model, lane, propose, knew, determine, rows, max_dt), *advance_clock(
+            lane.clock, propose.h, frames
+        )
 
     def strike(model: Any, lane: Any, propose: Any, determine: Any, rows: Any, decide: Any) -> Any:
         here = determine._replace(active=determine.active & decide[0].accepted & ~lane.done)
@@ -81,7 +83,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
     ) -> Any:
         after = State(propose.state.q, respond.v, decide[2])
         near, bounds = detect
-        return prepared(rules, model, after, near, bounds, determine, rows, _no_drive(), max_dt)
+        return prepare_step(rules, model, after, near, bounds, determine, rows, _no_drive(), max_dt)
 
     def choose(lane: Any, decide: Any, prepare: Any) -> Any:
         verdict, clock, _ = decide
@@ -93,7 +95,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
         return record.with_frame(lane.clock.frame, state).with_impacts(state.t, determine, respond.impacts)
 
     return {
-        "propose": propose, "detect": find, "determine": touching, "rows": rows, "decide": verdict,
+        "propose": try_step, "detect": find, "determine": touching, "rows": rows, "decide": verdict,
         "respond": strike, "prepare": prepare, "select": choose, "write": record,
     }  # fmt: skip
 
@@ -125,27 +127,27 @@ def _scene(name: str, case: Case, lanes: int, label: str, rounds: int) -> bool:
     ticks = 0
     while float(jnp.mean(lane.ready.state.t)) < case.middle and ticks < PATIENCE:
         lane, ticks = ticked(model, lane, frames, max_dt), ticks + 1
-    known: list[dict[str, Any]] = []
+    samples: list[dict[str, Any]] = []
     for _ in range(TICKS):
         record = Record.new(lane.ready.state, FRAMES, EVENTS)
-        known.append({"model": model, "lane": lane, "frames": frames, "max_dt": max_dt, "record": record})
+        samples.append({"model": model, "lane": lane, "frames": frames, "max_dt": max_dt, "record": record})
         lane = ticked(model, lane, frames, max_dt)
     compiling, calls, idle = {"all: the tick": seconds}, {}, {}
     for stage, function in stages(rules).items():
-        given = [tuple(x[name] for name in signature(function).parameters) for x in known]
+        given = [tuple(x[name] for name in signature(function).parameters) for x in samples]
         run, compiling[stage] = compile_seconds(function, *given[0])
         calls[stage] = functools.partial(_each, run, given)
         idle[stage] = functools.partial(_each, jax.jit(lambda *_: 0).lower(*given[0]).compile(), given)
-        for x, arguments in zip(known, given, strict=True):
+        for x, arguments in zip(samples, given, strict=True):
             x[stage] = run(*arguments)
-    everything = [(model, x["lane"], frames, max_dt) for x in known]
+    everything = [(model, x["lane"], frames, max_dt) for x in samples]
     calls["all: the tick"] = functools.partial(_each, ticked, everything)
-    agree = _agree(calls["all: the tick"](), known)
+    agree = _agree(calls["all: the tick"](), samples)
     us = {stage: t.median * 1e6 / TICKS for stage, t in in_turn(calls, rounds).items()}
     called = {stage: t.median * 1e6 / TICKS for stage, t in in_turn(idle, rounds).items()}
     us |= {stage: max(0.0, us[stage] - time) for stage, time in called.items()}
     total = sum(us[stage] for stage in called)
-    t = float(jnp.mean(known[0]["lane"].ready.state.t))
+    t = float(jnp.mean(samples[0]["lane"].ready.state.t))
     print(f"\n{name}, {lanes} lanes, {label}: a tick at t = {t:.2f} s, after {ticks} ticks: us, us a lane, part")
     for stage, time in us.items():
         part = f"{time / total:5.0%}" if stage in called else " " * 5
@@ -170,10 +172,10 @@ def _each(run: Any, given: list[tuple[Any, ...]]) -> list[Any]:
     return [run(*arguments) for arguments in given]
 
 
-def _agree(lanes: list[Lane], known: list[dict[str, Any]]) -> bool:
+def _agree(lanes: list[Lane], samples: list[dict[str, Any]]) -> bool:
     """To the rounding of programs that are cut differently."""
     close = {"float32": 1e-3, "float64": 1e-7}
     return all(
         np.allclose(lane.ready.state.v, x["select"].ready.state.v, rtol=0, atol=close[lane.ready.state.v.dtype.name])
-        for lane, x in zip(lanes, known, strict=True)
+        for lane, x in zip(lanes, samples, strict=True)
     )

@@ -66,8 +66,8 @@ def bounding_spheres(model: Model) -> Ball:
         else:
             center, radius = of_points(_points(model, shapes))
             parts.append((shapes, jnp.stack([center.x, center.y, center.z, radius], -1)))
-    joined = _in_order(parts, model, 4)
-    return Ball(joined[..., :3], joined[..., 3])
+    columns = _in_order(parts, model, 4)
+    return Ball(columns[..., :3], columns[..., 3])
 
 
 def bounding_halves(model: Model) -> Array:
@@ -177,8 +177,8 @@ def reach(model: Model, about: Array) -> Reach:
         else:  # planes and heightfields have no end
             full = swing = jnp.full_like(x.x, jnp.inf)
         parts.append((shapes, jnp.stack(jnp.broadcast_arrays(full, swing), -1)))
-    joined = _in_order(parts, model, 2)
-    return Reach(joined[..., 0], joined[..., 1])
+    columns = _in_order(parts, model, 2)
+    return Reach(columns[..., 0], columns[..., 1])
 
 
 def _sphere_reach(x: Vec3, s: Array) -> tuple[Array, Array]:
@@ -248,8 +248,8 @@ def bounding_boxes(model: Model, positions: Array, rotations: Array) -> tuple[Ar
             if kind == "heightfield":
                 lo, hi = jnp.where(row.z > 0, -jnp.inf, lo), jnp.where(row.z < 0, jnp.inf, hi)
         parts.append((shapes, jnp.concatenate(jnp.broadcast_arrays(lo, hi), -1)))
-    joined = _in_order(parts, model, 6)
-    return joined[..., :3], joined[..., 3:]
+    columns = _in_order(parts, model, 6)
+    return columns[..., :3], columns[..., 3:]
 
 
 # half the extent of a centred shape along a unit direction d, given in the shape's axes: its support function
@@ -305,6 +305,6 @@ def _in_order(parts: list[tuple[list[int], Array]], model: Model, width: int) ->
     if not parts:
         return jnp.zeros((0, width), model.shape_size.dtype)
     batch = jnp.broadcast_shapes(*(x.shape[:-2] for _, x in parts))
-    joined = jnp.concatenate([jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for _, x in parts], -2)
+    columns = jnp.concatenate([jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for _, x in parts], -2)
     order = np.argsort([i for shapes, _ in parts for i in shapes]).tolist()
-    return take(joined, order, -2)
+    return take(columns, order, -2)

@@ -28,7 +28,7 @@ from ..engine.rows import take
 from ..engine.topology import Topology
 from .culling.bitset import count_below, first_set
 from .culling.cells import near_in_cells
-from .culling.pair_matrix import Ball, near_matrix
+from .culling.pair_matrix import CullingSphere, near_matrix
 
 Ints = NDArray[np.int32]
 
@@ -94,7 +94,7 @@ class PairTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PairPlan:
     """The groups of a topology. Static: one object per topology and `max_pairs`, equal to itself only."""
 
     groups: tuple[PairGroup, ...]
@@ -115,7 +115,7 @@ class Candidates(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def plan(topology: Topology, max_pairs: int | None = None) -> Plan:
+def pair_plan(topology: Topology, max_pairs: int | None = None) -> PairPlan:
     """How candidates are found. max_pairs: capacity of every group; None: see `default_capacity`."""
     pairs = np.fromiter(chain.from_iterable(topology.pairs), np.int32, 2 * len(topology.pairs)).reshape(-1, 2)
     return plan_pairs(topology.shape_kinds, topology.shape_links, pairs, max_pairs)
@@ -123,7 +123,7 @@ def plan(topology: Topology, max_pairs: int | None = None) -> Plan:
 
 def plan_pairs(
     kinds: tuple[str, ...], links: tuple[int, ...], pairs: Ints, max_pairs: int | None = None, way: str | None = None
-) -> Plan:
+) -> PairPlan:
     """A plan from a table of pairs (np, 2), smaller shape first; way: for every group, whatever its size."""
     if max_pairs is not None and max_pairs < 1:
         raise ValueError(f"max_pairs is {max_pairs}; it must be positive: leave it out for the default")
@@ -146,7 +146,7 @@ def plan_pairs(
         else:
             parts = [(rows, way or "matrix")]
         groups += [_group(both, pairs, rows, capacity, way, len(kinds)) for rows, way in parts if len(rows)]
-    return Plan(tuple(groups))
+    return PairPlan(tuple(groups))
 
 
 def default_capacity(kinds: tuple[str, str], pairs: Ints, in_all: int) -> int:
@@ -174,7 +174,7 @@ def _group(kinds: tuple[str, str], pairs: Ints, rows: Ints, capacity: int, way: 
 
 
 def candidates(
-    plan: Plan, center: Vec3, radius: Array, up: Vec3, margin: Any, still: Array | None = None
+    plan: PairPlan, center: Vec3, radius: Array, up: Vec3, margin: Any, still: Array | None = None
 ) -> list[Candidates]:
     """One entry a group: the pairs whose bounding spheres' gap is at most the margin, ascending.
 
@@ -194,16 +194,16 @@ def candidates(
         x = jax.lax.stop_gradient(jnp.asarray(x, dtype))  # which pairs are near has no derivative
         return jnp.broadcast_to(x.reshape(x.shape + (1,) * (1 + len(batch) - x.ndim)), (len(x), *batch))
 
-    balls = jax.tree.map(full, Ball(center, radius, up))
+    balls = jax.tree.map(full, CullingSphere(center, radius, up))
     return [_WAYS[group.way](group, balls, margin, still) for group in plan.groups]
 
 
-def _every(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -> Candidates:
+def _every(group: PairGroup, balls: CullingSphere, margin: Array, still: Array | None) -> Candidates:
     row = jnp.arange(group.n, dtype=jnp.int32).reshape(-1, *(1,) * margin.ndim)
     return Candidates(jnp.broadcast_to(row, (group.n, *margin.shape)), jnp.full(margin.shape, group.n, jnp.int32))
 
 
-def _matrix(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -> Candidates:
+def _matrix(group: PairGroup, balls: CullingSphere, margin: Array, still: Array | None) -> Candidates:
     table = _table(group)
     a, b = (jax.tree.map(lambda x, s=s: take(x, s.tolist()), balls) for s in (table.shapes_a, table.shapes_b))
     allowed = jnp.asarray(table.allowed).reshape(-1)
@@ -222,7 +222,7 @@ def _matrix(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -
     return _per_lane(first, margin.ndim)(words.reshape(-1, *margin.shape), *_own(still, margin))
 
 
-def _cells(group: PairGroup, balls: Ball, margin: Array, still: Array | None) -> Candidates:
+def _cells(group: PairGroup, balls: CullingSphere, margin: Array, still: Array | None) -> Candidates:
     table, room = _table(group), group.capacity
     n = len(table.shapes)
     entries = max(PER_SPHERE, -(-room // n))  # so that a capacity of n times what the fullest cell holds is enough

@@ -18,7 +18,7 @@ from ..engine.rows import take
 from .bounds import bounding_halves, bounding_spheres
 from .culling.volumes import Volume, from_plane, separation
 from .geometry.near import Near, only_where
-from .narrow import KERNELS, carried, mirrored, searched
+from .narrow import KERNELS, attach_to_poses, search, swap_sides
 from .posed import Shapes, found, rows_first
 
 VECTOR = 64  # bytes
@@ -38,7 +38,7 @@ class Pairs(NamedTuple):
     there: Any
 
 
-class Met(NamedTuple):
+class NearRows(NamedTuple):
     """order: (m, *batch) which pairs were looked at, in front, and -1.  rows: theirs, components (m, *batch).
     apart: (n, *batch) of each pair that was not, a bound of its gap and the direction it holds for; gap inf of others.
     """
@@ -58,7 +58,7 @@ def volumes(shapes: Shapes) -> Volume:
     return Volume(pose.R @ p + pose.p, column(ball.radius[..., None])[..., 0], h, pose.R)
 
 
-def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Met:
+def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> NearRows:
     """look: (ns, *batch) [m]: a pair is looked at where the gap of its volumes is no larger than the sum of its two."""
     batch, n = shapes.batch, len(pairs.first)
 
@@ -87,14 +87,17 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Met:
         index = jax.lax.dynamic_slice_in_dim(order, k * each, each)
         first, second = (found(fixed, kind, _at(x, index)) for kind, x in zip(kinds, pairs[1:3], strict=True))
         put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
-        return k + 1, jax.tree.map(put, rows, searched(kinds, first, second))
+        return k + 1, jax.tree.map(put, rows, search(kinds, first, second))
 
     vectors = (count + each - 1) // each
     _, rows = jax.lax.while_loop(lambda x: x[0] < vectors, some, (jnp.int32(0), (blank,) * KERNELS[kinds].rows))
     poses = (jax.tree.map(lambda x, k=k: _at(x, _at(k, order)), shapes.pose) for k in pairs[1:3])
-    rows = mirrored(carried(kinds, tuple(only_where(real, row) for row in rows), *poses), _turned(pairs.swapped, order))
-    apart = mirrored((apart,), pairs.swapped)[0]
-    return Met(jnp.where(real, order, -1), rows, apart)
+    rows = swap_sides(
+        attach_to_poses(kinds, tuple(only_where(real, row) for row in rows), *poses),
+        _gather_swapped(pairs.swapped, order),
+    )
+    apart = swap_sides((apart,), pairs.swapped)[0]
+    return NearRows(jnp.where(real, order, -1), rows, apart)
 
 
 def _of(x: Any, index: Any, batch: tuple[int, ...]) -> Any:
@@ -109,5 +112,5 @@ def _at(x: Any, index: Array) -> Array:
     return jnp.asarray(x)[index] if np.ndim(x) == 1 else jnp.take_along_axis(x, index, 0)
 
 
-def _turned(swapped: Any, order: Array) -> Any:
+def _gather_swapped(swapped: Any, order: Array) -> Any:
     return swapped if swapped is None or np.ndim(swapped) == 0 else _at(np.asarray(swapped).reshape(-1), order)

@@ -25,7 +25,7 @@ from ..engine.results import NOT_FINITE, OK, PAIRS_FULL
 from ..engine.rows import take
 from ..engine.topology import Topology
 from .bounds import bounding_spheres
-from .broad import Candidates, PairGroup, Plan, candidates, plan
+from .broad import Candidates, PairGroup, PairPlan, candidates, pair_plan
 from .by_need import Pairs, meet_near, volumes
 from .culling.volumes import Volume
 from .fcl_backend import fcl_proximities
@@ -104,10 +104,10 @@ def _lane(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximi
 
 
 def _proximities(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximities:
-    return _looked(max_pairs, model, q, margin)[0]
+    return _detect(max_pairs, model, q, margin)[0]
 
 
-def look_around(
+def detect_with_bounds(
     model: Model,
     q: Array,
     look: Array,
@@ -126,10 +126,10 @@ def look_around(
     have no row at all; if its kernel does not search, it is near only within that. None: all pairs are looked at.
     still: (ns, *batch) bool, shapes that do not move; pairs of two of these have no rows. None: all pairs have.
     """
-    return _looked(max_pairs, model, q, None, look, reach, still)
+    return _detect(max_pairs, model, q, None, look, reach, still)
 
 
-def _looked(
+def _detect(
     max_pairs: int | None,
     model: Model,
     q: Array,
@@ -139,17 +139,17 @@ def _looked(
     still: Array | None = None,
 ) -> tuple[Proximities, Proximities]:
     shapes = shapes_at(model, q)
-    pairs = plan(model.topology, max_pairs)
+    pairs = pair_plan(model.topology, max_pairs)
     near = _candidates(shapes, pairs, 0.0 if margin is None else margin, reach, still)
     every = tuple(group for group, some in zip(pairs.groups, near, strict=True) if some is None)
-    around = None if look is None else Around(volumes(shapes), look, reach)
+    around = None if look is None else Surroundings(volumes(shapes), look, reach)
     both = [_rows_of(shapes, bucket, around, still) for bucket in _buckets(model.topology, every)]
     needed = jnp.int32(0)
     for group, some in zip(pairs.groups, near, strict=True):
         if some is not None:
-            both.append(_rows_of_found(shapes, group, some, around))
+            both.append(_rows_of_candidates(shapes, group, some, around))
             needed = jnp.maximum(needed, jnp.where(some.needed > group.capacity, some.needed, 0))
-    code = jnp.where(_finite(shapes), jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE).astype(jnp.int32)
+    code = jnp.where(_all_finite(shapes), jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE).astype(jnp.int32)
     met = _surface(shapes, [part for part, _ in both], margin)
     bounds = [_Part(part.pair, part.rows[:1]) for part, _ in both] + [part for _, part in both if part is not None]
     least = _surface(shapes, bounds, None)
@@ -157,7 +157,7 @@ def _looked(
     return met._replace(**status), least._replace(**status)
 
 
-def _finite(shapes: Shapes) -> Array:
+def _all_finite(shapes: Shapes) -> Array:
     """Of each lane, (*batch): whether all its shapes and their poses are finite."""
     sound = [jnp.isfinite(x).all(0) for x in jax.tree.leaves(shapes.pose)]
     sound += [jnp.isfinite(shapes.parameter(name)).all((0, -1)) for name in ("shape_size", "points")]
@@ -197,7 +197,7 @@ def _buckets(topology: Topology, groups: tuple[PairGroup, ...]) -> tuple[Bucket,
     return tuple(Bucket(kinds, *zip(*rows, strict=True)) for (kinds, _, _), rows in sorted_by.items())
 
 
-class Around(NamedTuple):
+class Surroundings(NamedTuple):
     """volumes: bounding volumes of all shapes.  look, reach: see `look_around`."""
 
     volumes: Volume
@@ -223,7 +223,7 @@ class _Part(NamedTuple):
 
 
 def _candidates(
-    shapes: Shapes, pairs: Plan, margin: Any, reach: Array | None, still: Array | None
+    shapes: Shapes, pairs: PairPlan, margin: Any, reach: Array | None, still: Array | None
 ) -> Sequence[Candidates | None]:
     """Of each group, or None where every pair is one."""
     every = [group.whole for group in pairs.groups]
@@ -236,7 +236,9 @@ def _candidates(
     return [None if all_of_it else found for all_of_it, found in zip(every, near, strict=True)]
 
 
-def _rows_of(shapes: Shapes, bucket: Bucket, around: Around | None, still: Array | None) -> tuple[_Part, _Part | None]:
+def _rows_of(
+    shapes: Shapes, bucket: Bucket, around: Surroundings | None, still: Array | None
+) -> tuple[_Part, _Part | None]:
     own = (-1, *(1,) * len(shapes.batch))
     swapped = None if not any(bucket.swapped) else np.asarray(bucket.swapped).reshape(own)
     pair, ends = np.asarray(bucket.pair, np.int32), [np.asarray(x, np.int32) for x in bucket[1:3]]
@@ -244,14 +246,14 @@ def _rows_of(shapes: Shapes, bucket: Bucket, around: Around | None, still: Array
     if shapes.model.topology.filtered:
         there = there & _touches(shapes, pair.reshape(own))
     if _by_need(bucket.kinds, around):
-        return _met(shapes, around, Pairs(bucket.kinds, ends[0], ends[1], swapped, there), pair)
+        return _meet_near(shapes, around, Pairs(bucket.kinds, ends[0], ends[1], swapped, there), pair)
     a, b = (chosen(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
     pair = jnp.where(there, jnp.asarray(pair).reshape(own), -1)
     return _Part(pair, meet(bucket.kinds, a, b, swapped), around and around.within(*ends)), None
 
 
-def _rows_of_found(
-    shapes: Shapes, group: PairGroup, near: Candidates, around: Around | None
+def _rows_of_candidates(
+    shapes: Shapes, group: PairGroup, near: Candidates, around: Surroundings | None
 ) -> tuple[_Part, _Part | None]:
     kinds, swap = ordered(*group.kinds)
     a, b, pair = group.shapes_of(near.row)
@@ -259,7 +261,7 @@ def _rows_of_found(
         pair = jnp.where((pair >= 0) & _touches(shapes, jnp.maximum(pair, 0)), pair, -1)
     a, b, swapped = (b, a, np.True_) if swap else (a, b, None)
     if _by_need(kinds, around):
-        return _met(shapes, around, Pairs(kinds, a, b, swapped, pair >= 0), pair)
+        return _meet_near(shapes, around, Pairs(kinds, a, b, swapped, pair >= 0), pair)
     first, second = (found(shapes, kind, index) for kind, index in zip(kinds, (a, b), strict=True))
     return _Part(pair, meet(kinds, first, second, swapped), around and around.within(a, b)), None
 
@@ -272,12 +274,12 @@ def _touches(shapes: Shapes, pair: Any) -> Array:
     return jnp.take_along_axis(table, rows, 0) > 0
 
 
-def _by_need(kinds: tuple[str, str], around: Around | None) -> bool:
+def _by_need(kinds: tuple[str, str], around: Surroundings | None) -> bool:
     """A heightfield is no volume: it looks for itself what is near."""
     return around is not None and KERNELS[kinds].searches and "heightfield" not in kinds
 
 
-def _met(shapes: Shapes, around: Around | None, pairs: Pairs, pair: Any) -> tuple[_Part, _Part]:
+def _meet_near(shapes: Shapes, around: Surroundings | None, pairs: Pairs, pair: Any) -> tuple[_Part, _Part]:
     """pair: (n,) or (n, *batch) rows of `topology.pairs`."""
     assert around is not None
     met = meet_near(shapes, around.volumes, around.look, pairs)

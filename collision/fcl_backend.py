@@ -36,8 +36,8 @@ import numpy as np
 from ..engine.model import Model
 from ..engine.topology import Topology
 from .host.kept import Kept
+from .host.pair_rows import HostRow, blank, fill, pair_table
 from .host.planes import Poses, few_of, plane_rows
-from .host.rows import Row, blank, fill, pair_table
 from .host.separation import Hit, convex_overlap, distinct, overlap
 from .host.shapes import Floats, HostShape, crossings
 from .proximities import Proximities
@@ -147,10 +147,10 @@ def _has_end(shape: HostShape) -> bool:
     return shape.finite and (shape.kind == "plane" or bool((np.abs(shape.bounds) < ENDLESS).all()))
 
 
-def _lane_rows(lane: _Lane) -> tuple[list[Row], bool]:
+def _lane_rows(lane: _Lane) -> tuple[list[HostRow], bool]:
     """All rows of a lane, and whether all that has pairs is finite."""
     fine, pairs, kinds = lane.finite(), lane.topology.pairs, lane.topology.shape_kinds
-    rows: list[Row] = []
+    rows: list[HostRow] = []
     for k in _near_pairs(lane, fine):
         i, j = pairs[k]
         a, b = lane.bodies[i], lane.bodies[j]
@@ -159,7 +159,7 @@ def _lane_rows(lane: _Lane) -> tuple[list[Row], bool]:
             found = plane_rows(a.shape, b.shape, poses, lane.unit, TILT)
         else:
             found = _pair_rows(a, b, poses, lane.unit)
-        rows += [Row(k, *hit) for hit in found if hit.gap <= lane.margin]
+        rows += [HostRow(k, *hit) for hit in found if hit.gap <= lane.margin]
     return rows, bool(fine.all()) or all(fine[i] and fine[j] for i, j in pairs)
 
 

@@ -41,7 +41,7 @@ KINDS = ("plane", "heightfield", "sphere", "capsule", "box", "cylinder", "ellips
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _carried(foot: bool, row: Near, a: Transform, b: Transform) -> Near:
+def _attached(foot: bool, row: Near, a: Transform, b: Transform) -> Near:
     """A row that was searched for, of shapes at the poses a and b. Its derivative is that of points fixed to them.
 
     The gap is the largest separation over all normals, and the smallest over all points, so its derivative is that
@@ -50,13 +50,13 @@ def _carried(foot: bool, row: Near, a: Transform, b: Transform) -> Near:
     return row
 
 
-@_carried.defjvp
-def _carried_on(foot: bool, primals: Any, tangents: Any) -> tuple[Near, Near]:
+@_attached.defjvp
+def _attached_derivative(foot: bool, primals: Any, tangents: Any) -> tuple[Near, Near]:
     row, a, b = primals
     _, da, db = tangents
     fixed = jax.lax.stop_gradient
     own = fixed(a.R.T @ row.normal), fixed(a.R.T @ (row.a - a.p)), fixed(b.R.T @ (row.b - b.p))
-    there = _carried(foot, *primals)
+    there = _attached(foot, *primals)
     turn, point_a, point_b = da.R @ own[0], da.R @ own[1] + da.p, db.R @ own[2] + db.p
     rate = turn.dot(there.a - there.b) + there.normal.dot(point_a - point_b)
     if foot:
@@ -119,21 +119,21 @@ def meet(kinds: tuple[str, str], a: Some, b: Some, swapped: Any = None) -> tuple
         fix = 'use backend="fcl", or Mesh(..., convex="hull" or "pieces")'
         raise ValueError(f"the device detector has no kernel for a {kinds[0]} and a {kinds[1]}: {fix}")
     if KERNELS[kinds].searches:
-        return mirrored(carried(kinds, searched(kinds, a, b), a.pose, b.pose), swapped)
-    return mirrored(_in_world(KERNELS[kinds].run, a, b), swapped)
+        return swap_sides(attach_to_poses(kinds, search(kinds, a, b), a.pose, b.pose), swapped)
+    return swap_sides(_in_world(KERNELS[kinds].run, a, b), swapped)
 
 
-def searched(kinds: tuple[str, str], a: Some, b: Some) -> tuple[Near, ...]:
+def search(kinds: tuple[str, str], a: Some, b: Some) -> tuple[Near, ...]:
     """Rows, in the world, of a kernel that searches: A is of the first kind. They have no derivative."""
     return _in_world(KERNELS[kinds].run, *jax.lax.stop_gradient((a, b)))
 
 
-def carried(kinds: tuple[str, str], rows: tuple[Near, ...], a: Transform, b: Transform) -> tuple[Near, ...]:
+def attach_to_poses(kinds: tuple[str, str], rows: tuple[Near, ...], a: Transform, b: Transform) -> tuple[Near, ...]:
     """The same rows with their derivative, from the poses of the shapes."""
-    return tuple(_carried(KERNELS[kinds].foot, row, a, b) for row in rows)
+    return tuple(_attached(KERNELS[kinds].foot, row, a, b) for row in rows)
 
 
-def mirrored(rows: tuple[Near, ...], swapped: Any) -> tuple[Near, ...]:
+def swap_sides(rows: tuple[Near, ...], swapped: Any) -> tuple[Near, ...]:
     """Rows of pairs whose shape A is the kernel's second where swapped (n, *batch or ones); None: nowhere."""
     return rows if swapped is None else tuple(select(swapped, row.mirrored(), row) for row in rows)
 
@@ -163,9 +163,9 @@ def _in_tiles(run: Run, a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
         mine = iter(tiles)
         return run(*jax.tree.unflatten(tree, [next(mine) if on else x for on, x in zip(of_lanes, leaves, strict=True)]))
 
-    def joined(x: Array) -> Array:
+    def concatenate(x: Array) -> Array:
         x = jnp.moveaxis(x, 0, -2)
         return x.reshape(*x.shape[:-2], count * tile)[..., :lanes]
 
     rows = jax.lax.map(one, [cut(x) for on, x in zip(of_lanes, leaves, strict=True) if on])
-    return jax.tree.map(joined, rows)
+    return jax.tree.map(concatenate, rows)

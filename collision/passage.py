@@ -50,14 +50,14 @@ from ..engine.topology import Group, Topology
 from .bounds import norm, reach, root
 from .narrow import KERNELS
 from .proximities import Proximities, rows_at
-from .safe_step import CONCAVE, ENDLESS, middles, of_rows, shapes_of, unseen_depths
+from .safe_step import CONCAVE, ENDLESS, gather_shapes, interior_points, shapes_of, undetected_depths
 from .speeds.link_motion import BODY, body_motion, trees
 from .speeds.tree_speeds import times
 
 ROWS = max(kernel.rows for kernel in KERNELS.values())  # of a pair, at most
 
 
-class Rooms(NamedTuple):
+class Clearances(NamedTuple):
     """How far the pairs near each other at a state may come nearer unseen, (..., N).
 
     pair: row of `topology.pairs`.  normal: components [-].  room: [m], inf where there is nothing to check.
@@ -94,7 +94,7 @@ def free_shapes(topology: Topology) -> tuple[int, ...]:
     return tuple(k for k, link in enumerate(topology.shape_links) if link >= 0 and free[link])
 
 
-def rooms(model: Model, q: Array, near: Proximities) -> Rooms:
+def clearances(model: Model, q: Array, near: Proximities) -> Clearances:
     """near: what was found at the coordinates q (..., nq)."""
     topology = model.topology
     ends = np.array([k in ENDLESS for k in topology.shape_kinds], bool)[np.array(topology.pairs)].any(-1)
@@ -108,23 +108,23 @@ def rooms(model: Model, q: Array, near: Proximities) -> Rooms:
 
     def unseen(given: tuple[Model, Vec3], rows: Any) -> Array:
         (model, inside), (pair, normal, gap) = given, jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
-        (a, b), (ball, glance) = shapes_of(topology, pair), unseen_depths(model, pair)
-        between = jax.tree.map(lambda x: of_rows(x, a) - of_rows(x, b), inside)
+        (a, b), (ball, glance) = shapes_of(topology, pair), undetected_depths(model, pair)
+        between = jax.tree.map(lambda x: gather_shapes(x, a) - gather_shapes(x, b), inside)
         half = jnp.maximum(gap + Vec3.of(normal).dot(between), 0.0) / 2
         glancing = jnp.where(jnp.asarray(ends)[pair], gap + glance, jnp.minimum(gap + glance, half))
         return jnp.moveaxis(jnp.maximum(gap + ball, glancing), -1, 0)
 
     rows = tuple(jnp.moveaxis(x, lead, 0) for x in (pair, normal, gap))
-    room = up_to_the_last(unseen, jnp.moveaxis(here, -1, 0), (model, middles(model, q)), rows)
-    return Rooms(pair, Vec3.of(normal), jnp.where(here, jnp.moveaxis(room, 0, -1), jnp.inf))
+    room = up_to_the_last(unseen, jnp.moveaxis(here, -1, 0), (model, interior_points(model, q)), rows)
+    return Clearances(pair, Vec3.of(normal), jnp.where(here, jnp.moveaxis(room, 0, -1), jnp.inf))
 
 
-def share_of_room(
+def clearance_used(
     model: Model,
     before: State,
     after: State,
     h: Array,
-    rooms: Rooms,
+    clearances: Clearances,
     sifted: tuple[int, ...] = (),
 ) -> Array:
     """The largest share (...) of its room that any pair may have used in the step h (...) [s]: above 1, too much.
@@ -134,7 +134,7 @@ def share_of_room(
     kinds = model.topology.shape_kinds
     convex = np.array([not CONCAVE & {kinds[i], kinds[j]} for i, j in model.topology.pairs], bool)
     table = _table(model, _ways(model, before, after, h))
-    batch = rooms.pair.shape[:-1]
+    batch = clearances.pair.shape[:-1]
     lead = len(batch)
 
     def used(table: Array, rows: Any) -> Array:
@@ -142,17 +142,19 @@ def share_of_room(
         a, b = (jnp.take_along_axis(table, k[..., None], -2) for k in shapes_of(model.topology, pair))
         return jnp.moveaxis(_used(a, b, normal, jnp.asarray(convex)[pair]), -1, 0)
 
-    rows = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), (rooms.pair, rooms.normal))
+    rows = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), (clearances.pair, clearances.normal))
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
-    checked = jnp.isfinite(jnp.moveaxis(rooms.room, -1, 0))
+    checked = jnp.isfinite(jnp.moveaxis(clearances.room, -1, 0))
     nearer = jnp.moveaxis(up_to_the_last(used, checked, table, rows), 0, -1)
-    share = jnp.where(nearer > 0, nearer, 0.0) / jnp.where(rooms.room > 0, rooms.room, jnp.finfo(nearer.dtype).tiny)
+    share = jnp.where(nearer > 0, nearer, 0.0) / jnp.where(
+        clearances.room > 0, clearances.room, jnp.finfo(nearer.dtype).tiny
+    )
     share = share.max(-1, initial=0.0)
     free, links = free_links(model.topology), model.topology.shape_links
     unseen = [k for k in sifted if links[k] >= 0 and not free[links[k]]]
-    if rooms.reach is None or not unseen:
+    if clearances.reach is None or not unseen:
         return share
-    return jnp.maximum(share, (take(_farthest(table), unseen, -1) / take(rooms.reach, unseen, -1)).max(-1))
+    return jnp.maximum(share, (take(_farthest(table), unseen, -1) / take(clearances.reach, unseen, -1)).max(-1))
 
 
 class _Ways(NamedTuple):

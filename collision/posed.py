@@ -24,7 +24,7 @@ from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.rows import take
 from ..engine.topology import Topology
-from .geometry.hull import Numbering, hull_of, joined, numbering
+from .geometry.hull import Numbering, concatenate_hulls, hull_of, numbering
 from .geometry.solid import Ground, Solid
 
 SHAPES = ("shape_size", "shape_position", "shape_quaternion", "points")
@@ -147,4 +147,4 @@ def _solids(shapes: Shapes, kind: str, index: tuple[int, ...]) -> Solid:
 def _hull_numbers(topology: Topology, index: tuple[int, ...]) -> tuple[NDArray[Any], Numbering]:
     """Vertex numbers in `Model.points` (vertices, n) and numbering of some hulls, padded to the largest."""
     numberings = [numbering(topology.shape_faces[k]) for k in index]
-    return joined(numberings, [topology.shape_points[k][0] for k in index])
+    return concatenate_hulls(numberings, [topology.shape_points[k][0] for k in index])

@@ -1,46 +1,51 @@
-"""How long pairs of shapes surely stay apart (`safe_step`, `unseen_step`), or not too deep (`longest_step`).
+"""Conservative advancement: how long pairs of shapes surely stay apart, or overlap at most so deep that it is noticed.
 
-Derivation. Let n be the normal of a pair, from B to A, and h(u) a shape's support function. Convex A and B overlap
-no deeper than the slab between their supporting planes says: for *any* unit n and any time
+`safe_step` and `undetected_step` bound the time until pairs touch, `longest_step` the time until one has passed through
+another undetected.
+
+Derivation. Let n be the normal of a pair, from B to A, and h(u) the support function of a shape. The overlap of convex
+A and B is at most the thickness of the slab between their supporting planes: for *any* unit n and any time
 
     gap(t) >= -h_A(-n) - h_B(n),   with equality now, when n is the direction of closest approach, apart or overlapping.
 
-So gap(t) >= gap - f(t) as soon as f bounds how far both supporting planes come towards each other along the fixed n.
-`link_motion` and `tree_speeds` bound that for each side, by terms c + b t + a t^2/2 that add up over the two sides:
+So gap(t) >= gap - f(t) if f bounds how far both supporting planes approach each other along the fixed n. `link_motion`
+and `tree_speeds` give such a bound for each side, as terms c + b t + a t^2/2 that add up over the two sides:
 
-- free body: b = v_com.n + swing w_max, a = g.n, where `swing` is what turning does to the support (`bounds.reach`; it
-  vanishes for centred spheres, for which the bound is the very time of impact). Or, since no point is farther than
-  `full` from the centre of mass: b = v_com.n, c = full - (the support now). The later of the two times holds.
+- free body: b = v_com.n + swing w_max, a = g.n, where `swing` bounds the change of the support by rotation
+  (`bounds.reach`; it is 0 for centred spheres, whose bound is the exact time of impact). Or, since no point is farther
+  than `full` from the centre of mass: b = v_com.n, c = full - (the support now). The later of the two times holds.
 - tree in free fall: b = v_com.n + C e, a = g.n + C growth, with C the speed of the link's points per root of energy e.
-- any other tree: b = C e, a = C growth, in every direction.  Static shapes: nothing.
+- any other tree: b = C e, a = C growth, in every direction.
+- static shapes: 0.
 
-Gravity enters by difference: two bodies in free fall come together on straight lines, a body and a fixed link do not.
+Gravity enters as a difference: two bodies in free fall approach on straight lines, a body and a fixed link do not.
 
-Heightfields and meshes are not convex: they may come near anywhere, not just along n. Their distance to a moving
-shape still changes no faster than that shape moves (Hausdorff distance), so |v| takes the place of v.n, |g| of g.n.
+Heightfields and meshes are not convex: they may approach anywhere, not only along n. Their distance to a moving shape
+still changes no faster than that shape moves (Hausdorff distance), so |v| replaces v.n, and |g| replaces g.n.
 
-The pair is safe until f(t) = d first. f is not monotone: for b < 0 the pair parts first, and a > 0 brings it back.
+The pair is safe until the first time with f(t) = d. f is not monotone: if b < 0 the pair separates first, and a > 0
+brings it back.
 
-The bound of a tree is dear where a light link hangs on a heavy one, which might give it all its energy: ten times its
-speed is nothing unusual. A run checks trees after a step, by where their links came to: `passage.py`.
+The bound of a tree is weak if a light link hangs on a heavy one, which might give it all its energy: ten times its
+actual speed is common. A run therefore checks trees after a step, by the poses that their links reached: `passage.py`.
 
-What may go unseen (`longest_step`). A step ends where nothing has passed through anything if, along n, the inside of
-A is still on A's side of the inside of B: then the deepest direction at its end is n, or one in which less overlaps,
-and time control sees it. Two ways say so; the later time holds.
+Undetected passage (`longest_step`). Nothing has passed through anything in a step if, along n, the interior of A is
+still on A's side of the interior of B. The direction of least overlap at its end is then n, or one with less overlap,
+and time control notices it. Two conditions are each sufficient; the later time holds.
 
-- the planes come nearer by the gap and the smaller of the two balls inside: nothing is ever deeper than that;
-- a point inside of A and one inside of B (`middle`), which are points of the links, have come half the way that is
-  between them and the planes, at most; and the planes come nearer by the gap and a share of the smaller body's size.
+- The planes approach by at most the gap plus the radius of the smaller of the two inscribed balls.
+- An interior point of A and one of B (`middle`), fixed to their links, have moved at most half the distance between
+  them and the planes; and the planes approach by at most the gap plus a part of the smaller body's size.
 
-Thinness shortens the first alone. The second is short where two plates lie face to face, whose middles are as near as
-they are thin; not where a card stands on another, or a coin rolls on its edge. Behind a plane or a heightfield there is
-nothing, so that only the size counts there. What is given away is a glance: two bodies that touch and part again within
-a step may have overlapped by that share of the smaller one's size, where they are thin, as they may by the radius of
-the ball inside, where they are thick. On a plane the share is larger, for only turning brings up again what went in: a
-free body that turns by an eighth of a radian dips in by about 1/300 of its size.
+Thin bodies shorten only the first time. The second is short if two plates lie face to face, since their interior points
+are as near as the plates are thin, but not if a card stands on another or a coin rolls on its edge. There is no far
+side of a plane or a heightfield, so only the size counts for them. The price is that a brief touch may be missed: two
+bodies that touch and separate within one step may have overlapped by that part of the smaller one's size if they are
+thin, and by the radius of the inscribed ball if they are thick. For planes the part is larger, since only rotation can
+bring a shape out again: a free body that turns by an eighth of a radian dips in by about 1/300 of its size.
 
-Contacts are outside: the bounds hold until an impulse acts, and resting contacts push all the time. Pairs that the
-detector left out, because they are far apart, are bounded by `unseen_step`.
+Contact impulses are not included: the bounds hold until an impulse acts, and resting contacts push all the time. Pairs
+that the detector left out, because they are far apart, are bounded by `undetected_step`.
 """
 
 from __future__ import annotations
@@ -72,10 +77,10 @@ from .speeds.link_motion import link_motion, trees
 from .speeds.tree_speeds import speed_at, times
 
 CONCAVE = frozenset({"heightfield", "mesh"})
-ENDLESS = frozenset({"plane", "heightfield"})  # solid below: nothing is behind them
-GLANCE = 1 / 64  # of the smaller bounding ball's radius: how deep a touch may be that comes and goes within a step
-FLAT = 1 / 8  # on a plane, where only turning brings up again what went in
-ASSUMED = 2.0  # times the speed that a link has now whose energy is not known
+ENDLESS = frozenset({"plane", "heightfield"})  # solid below, without a far side
+GLANCE = 1 / 64  # of the smaller bounding ball's radius: overlap of a touch that may be missed within a step
+FLAT = 1 / 8  # the same for planes, where only rotation brings a shape out again
+ASSUMED = 2.0  # times its present speed: bound for a link whose energy is unknown
 
 
 @jax.jit
@@ -88,16 +93,17 @@ def safe_step(
     control: Array | None = None,
     forces: Array | None = None,
 ) -> Array:
-    """Time (...) [s] for which no pair of `near` closes its gap and the allowance; inf if none ever can.
+    """Time (...) [s] for which no pair of `near` closes its gap plus the allowance; inf if none ever can.
 
-    allowance: [m], a number or (...), added to every gap. A negative sum counts as 0: touching pairs that come
-    nearer have 0, those that part the time until they may be as near again. 0 also where nothing is known: a state
-    that is not finite, a massless link's unbounded speed.
-    control: (..., nv) the command to the motors meanwhile; None: their targets.  forces: (..., nv) that act meanwhile,
-    at most: of any sign [N m, N].
+    The time is 0 for touching pairs that approach; for touching pairs that separate, the time until they may be as near
+    again. It is also 0 if nothing is known: the state is not finite, or a massless link has no speed bound.
+
+    allowance: number or (...), added to every gap; a negative sum counts as 0 [m].
+    control: (..., nv) command to the motors meanwhile; None: their targets.
+    forces: (..., nv) largest forces that act meanwhile, of either sign [N m, N].
     """
     extra = jnp.asarray(allowance, near.gap.dtype)[..., None]
-    return _first_time(model, state, near, jnp.maximum(near.gap + extra, 0.0), control, forces)
+    return _earliest_time(model, state, near, jnp.maximum(near.gap + extra, 0.0), control, forces)
 
 
 @jax.jit
@@ -112,20 +118,21 @@ def longest_step(
     within: Array | None = None,
     clock: Array | None = None,
 ) -> Array:
-    """Time (...) [s] after which no pair can have passed through another unseen; inf if none ever can.
+    """Longest step (...) [s] in which no pair can pass through another undetected; inf if none ever can.
 
-    The travel along n is at most the gap (0 when overlapping) and what may go unseen, see the module.
-    still: (..., ns) bool, shapes that do not move, whatever pulls at them.
-    within: (...) [s] more is not asked for: pairs that are too far apart to come so near by then are not looked at.
-    clock: (ns,) the number of each shape's clock, below T, or T if it is a static: a time (T,) for each clock is asked
-        for. No pair goes by two of them.
+    The planes of a pair approach by at most the gap (0 when overlapping) plus an undetected depth, see the module.
+
+    still: (..., ns) bool, shapes that do not move, whatever forces act on them.
+    within: (...) upper limit of the result; pairs that cannot come so near by then are skipped [s].
+    clock: (ns,) index of each shape's clock, below T, or T for statics; the result is then (T,), one time a clock. The
+        shapes of a pair never have two different clocks.
     """
     distance = jnp.maximum(near.gap, 0.0)
-    return _first_time(model, state, near, distance, control, forces, unseen_depths, still, within, clock)
+    return _earliest_time(model, state, near, distance, control, forces, undetected_depths, still, within, clock)
 
 
 @functools.partial(jax.jit, static_argnames="only")
-def unseen_step(
+def undetected_step(
     model: Model,
     state: State,
     reach: Array | float,
@@ -136,12 +143,15 @@ def unseen_step(
     still: Array | None = None,
     clock: Array | None = None,
 ) -> Array:
-    """Time (...) [s] for which no pair can touch that is farther apart than the sum of its reaches [m].
+    """Time (...) [s] for which no pair can touch that is farther apart than the sum of its reaches.
 
-    In so much time no shape moves further than its reach, (..., ns) or a number, whatever way.  only: the shapes that
-    are asked for.  still, clock: as for `longest_step`.
+    No shape moves farther than its reach in this time, in any direction.
+
+    reach: (..., ns) or a number [m].
+    only: the shapes that count; None: all.
+    still, clock: as for `longest_step`.
     """
-    side = _moving(_sides(model, state, control, forces), still)
+    side = _freeze(_shape_bounds(model, state, control, forces), still)
     g = norm(Vec3.of(model.gravity[..., None, :]))
     far = jnp.asarray(reach, side.slope.dtype)
     time = _first_root(*jnp.broadcast_arrays(far, norm(side.velocity) + side.slope, g * side.falls + side.growth))
@@ -150,28 +160,32 @@ def unseen_step(
 
 
 def clock_of_pairs(topology: Topology, clock: Array, pair: Array) -> Array:
-    """(N,) the clock of pairs (N,), T of those that go by none, or by two."""
+    """(N,) the clock of pairs (N,), T for pairs with no clock or with two."""
     a, b = (clock[shape] for shape in shapes_of(topology, pair))
     none = trees_of(topology).n
     return jnp.where((a == b) | (b == none), a, jnp.where(a == none, b, none))
 
 
 def least_of_clocks(time: Array, clock: Array | None, model: Model, axis: int) -> Array:
-    """The least time along the axis, (...), or the least of each clock (T,).  clock: (n,) of each entry; None: all go
-    by the same."""
+    """The least time along the axis, (...), or the least for each clock, (T,).
+
+    clock: (n,) clock of each entry; None: all have the same.
+    """
     if clock is None:
         return time.min(axis, initial=jnp.inf)
     clocks = trees_of(model.topology).n
     return combined(jnp.minimum, time, clock, clocks, jnp.inf)
 
 
-def unseen_depths(model: Model, pair: Array) -> tuple[Array, Array]:
-    """Of pairs, rows (..., N) of `topology.pairs`, [m]: the radius of the smaller of the two balls inside, and how deep
-    a glance may be."""
+def undetected_depths(model: Model, pair: Array) -> tuple[Array, Array]:
+    """Overlaps that may go undetected [m]: the radius of the smaller inscribed ball, and the depth of a brief touch.
+
+    pair: (..., N) rows of `topology.pairs`.
+    """
     a, b = shapes_of(model.topology, pair)
 
     def smaller(x: Array) -> Array:
-        least = jnp.minimum(of_rows(x, a), of_rows(x, b))
+        least = jnp.minimum(gather_shapes(x, a), gather_shapes(x, b))
         return jnp.where(jnp.isinf(least), 0.0, least)  # two static shapes
 
     kinds = model.topology.shape_kinds
@@ -186,18 +200,23 @@ def shapes_of(topology: Topology, pair: Array) -> tuple[Array, Array]:
     return jnp.asarray(a)[pair], jnp.asarray(b)[pair]
 
 
-def of_rows(x: Array, index: Array) -> Array:
-    """x (..., n) at index (..., N)."""
-    return jnp.take_along_axis(*_same_batch(x, index), axis=-1)
+def gather_shapes(x: Array, index: Array) -> Array:
+    """x (..., n) at the shapes index (..., N)."""
+    return jnp.take_along_axis(*_broadcast_batch(x, index), axis=-1)
 
 
-class _Side(NamedTuple):
-    """One shape's bounds, components (..., ns) or gathered (..., N).
+class _ShapeBounds(NamedTuple):
+    """Bounds of the motion of shapes, components (..., ns) or gathered (..., N).
 
-    velocity: common motion [m/s].  falls: 1 where gravity changes it.  slope [m/s], growth [m/s^2]: of the rest, in
-    any direction.  center [m] and full [m]: a ball that the shape never leaves, moving with `velocity`; full is inf
-    if there is none.  middle: a point inside the shape, in the world [m].  endless: 1 if it is a plane or a
-    heightfield.  concave: 1 if the shape is not convex.
+    velocity: of the common translation [m/s].
+    falls: 1 if gravity changes it, else 0.
+    slope: bound of the speed of the remaining motion, in any direction [m/s].
+    growth: bound of its rate [m/s^2].
+    center: centre of a ball that the shape never leaves and that moves with `velocity` [m].
+    full: radius of that ball, inf if there is none [m].
+    middle: an interior point of the shape, in the world [m].
+    endless: 1 for planes and heightfields, else 0.
+    concave: 1 if the shape is not convex, else 0.
     """
 
     velocity: Vec3
@@ -211,15 +230,15 @@ class _Side(NamedTuple):
     concave: Any
 
     @staticmethod
-    def of_columns(x: Array) -> _Side:
+    def of_columns(x: Array) -> _ShapeBounds:
         """From an array (..., 15)."""
-        return _Side(
+        return _ShapeBounds(
             Vec3.of(x[..., :3]), x[..., 3], x[..., 4], x[..., 5], Vec3.of(x[..., 6:9]), x[..., 9],
             Vec3.of(x[..., 10:13]), x[..., 13], x[..., 14],
         )  # fmt: skip
 
 
-def _first_time(
+def _earliest_time(
     model: Model,
     state: State,
     near: Proximities,
@@ -231,15 +250,15 @@ def _first_time(
     within: Array | None = None,
     clock: Array | None = None,
 ) -> Array:
-    """(...) least time until an active row's supporting planes may have come nearer by distance (..., N) [m]; `within`
-    (...) [s], if that is less.
+    """Least time (...) until the supporting planes of an active row may have approached by distance (..., N) [m].
 
-    depths: (model, pairs) -> by how much more they may, whatever happens, and while the middles of the two shapes do
-    not come half the way to each other.
+    within: (...) upper limit of the result [s].
+    depths: (model, pairs) -> two additional distances: one that always counts, and one that counts until the interior
+        points have moved half the way to each other [m].
     """
     if not model.topology.pairs or not near.gap.shape[-1]:
         return jnp.full(near.gap.shape[:-1], jnp.inf, near.gap.dtype)
-    sides = _moving(_sides(model, state, control, forces), still)
+    sides = _freeze(_shape_bounds(model, state, control, forces), still)
     table = _table(sides)
     batch = jnp.broadcast_shapes(table.shape[:-2], near.pair.shape[:-1])
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
@@ -251,14 +270,14 @@ def _first_time(
 
     active, pair = near.active, jnp.maximum(near.pair, 0)
     if within is not None:
-        way = _way(sides, norm(Vec3.of(model.gravity[..., None, :])), within[..., None])
-        ways = (of_rows(way, shape) for shape in shapes_of(model.topology, pair))
+        way = _travel_bound(sides, norm(Vec3.of(model.gravity[..., None, :])), within[..., None])
+        ways = (gather_shapes(way, shape) for shape in shapes_of(model.topology, pair))
         active = active & ~(distance > sum(ways))
     numbers, vectors = (pair, distance, near.gap), (near.normal, near.point_a, near.point_b)
     rows = *jax.tree.map(lambda x: first(x, 0), numbers), tuple(first(x, 1) for x in vectors)
     order, real = in_front(first(active, 0), near.pair.shape[-1])
 
-    def lasting(given: tuple[Model, Array], rows: Any, real: Array) -> Array:
+    def safe_times(given: tuple[Model, Array], rows: Any, real: Array) -> Array:
         model, table = given
         pair, far, gap, vectors = jax.tree.map(lambda x: jnp.moveaxis(x, 0, lead), rows)
         a, b = (jnp.take_along_axis(table, shape[..., None], -2) for shape in shapes_of(model.topology, pair))
@@ -267,44 +286,44 @@ def _first_time(
             ball, glance = depths(model, pair)
             far, farther = far + ball, far + glance
         there, g = jnp.moveaxis(real, 0, lead), Vec3.of(model.gravity[..., None, :])
-        return jnp.moveaxis(_lasting(a, b, g, there, vectors, (far, gap, farther)), -1, 0)
+        return jnp.moveaxis(_safe_times(a, b, g, there, vectors, (far, gap, farther)), -1, 0)
 
-    time = of_the_chosen(lasting, order, real, (model, table), rows)
+    time = of_the_chosen(safe_times, order, real, (model, table), rows)
     here = None if clock is None else clock_of_pairs(model.topology, clock, pair[order])
     time = least_of_clocks(jnp.where(real, time, jnp.inf), here, model, 0)
     return time if within is None else jnp.minimum(time, within)
 
 
-def _way(side: _Side, g: Array, time: Array) -> Array:
-    """How far (..., ns) any part of a shape goes in so much time, at most [m]; a little more, for rounding."""
+def _travel_bound(side: _ShapeBounds, g: Array, time: Array) -> Array:
+    """Bound (..., ns) of the distance that any part of a shape moves in a time, with a margin for rounding [m]."""
     return (1 + 1e-6) * time * (norm(side.velocity) + side.slope + (g * side.falls + side.growth) * (time * 0.5))
 
 
 @fence
-def _lasting(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: Any, distances: Any) -> Array:
-    """Of rows (..., N); sides (..., N, columns), gathered from the table."""
-    # what stands in rows that are not there stays out of derivatives too
+def _safe_times(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: Any, distances: Any) -> Array:
+    """Times (..., N) of rows.  side_a, side_b: (..., N, columns) bounds of their shapes, gathered from the table."""
+    # values of inactive rows must stay out of derivatives too
     normal, *points = (Vec3.of(jnp.where(active[..., None], x, 0.0)) for x in vectors)
     distance, gap, farther = jax.tree.map(lambda x: jnp.where(active, x, 0.0), distances)
-    a, b = (_Side.of_columns(x) for x in (side_a, side_b))
-    time = _row_time(a, b, normal, points, g, distance)
+    a, b = (_ShapeBounds.of_columns(x) for x in (side_a, side_b))
+    time = _safe_time(a, b, normal, points, g, distance)
     if farther is not None:
         ends = (a.endless > 0) | (b.endless > 0)
         half = jnp.where(ends, farther, (jnp.maximum(gap, 0.0) + normal.dot(a.middle - b.middle)) / 2)
-        apart = _row_time(a, b, normal, points, g, jnp.maximum(half, 0.0), balls=False)
-        time = jnp.maximum(time, jnp.minimum(_row_time(a, b, normal, points, g, farther), apart))
+        apart = _safe_time(a, b, normal, points, g, jnp.maximum(half, 0.0), balls=False)
+        time = jnp.maximum(time, jnp.minimum(_safe_time(a, b, normal, points, g, farther), apart))
     return time
 
 
-def _moving(side: _Side, still: Array | None) -> _Side:
-    """Bounds of shapes (..., ns), of which those that are still stay where they are."""
+def _freeze(side: _ShapeBounds, still: Array | None) -> _ShapeBounds:
+    """Bounds of shapes (..., ns), with no motion of those that are still."""
     if still is None:
         return side
     velocity, falls, slope, growth = jax.tree.map(lambda x: jnp.where(still, 0.0, x), side[:4])
     return side._replace(velocity=velocity, falls=falls, slope=slope, growth=growth)
 
 
-def _table(side: _Side) -> Array:
+def _table(side: _ShapeBounds) -> Array:
     """(..., ns, columns) the bounds of every shape, as `_Side.of_columns` reads them."""
     columns = [*(getattr(side.velocity, k) for k in "xyz"), side.falls, side.slope, side.growth]
     columns += [*(getattr(side.center, k) for k in "xyz"), side.full]
@@ -312,7 +331,7 @@ def _table(side: _Side) -> Array:
     return jnp.stack(jnp.broadcast_arrays(*columns), -1)
 
 
-def _sides(model: Model, state: State, *drive: Array | None) -> _Side:
+def _shape_bounds(model: Model, state: State, *drive: Array | None) -> _ShapeBounds:
     """Bounds of every shape, (..., ns)."""
     topology, motion = model.topology, link_motion(model, state, *drive)
     tree, _ = trees(topology)
@@ -322,7 +341,7 @@ def _sides(model: Model, state: State, *drive: Array | None) -> _Side:
     def of_link(x: Array) -> Array:
         return jnp.where(moves, take(x, link, -1), 0.0)
 
-    def reach_about(point: Array) -> Reach:  # of static shapes, which may be endless, nothing is asked
+    def reach_about(point: Array) -> Reach:  # static shapes, which may be endless, do not count
         found = reach(model, take(point, link, -2))
         return Reach(jnp.where(moves, found.full, 0.0), jnp.where(moves, found.swing, 0.0))
 
@@ -339,39 +358,42 @@ def _sides(model: Model, state: State, *drive: Array | None) -> _Side:
     falls = of_link(motion.falls)
     alone = motion.single[link] & (falls > 0)
     concave, endless = (np.array([k in kinds for k in topology.shape_kinds], bool) for kinds in (CONCAVE, ENDLESS))
-    return _Side(
+    return _ShapeBounds(
         velocity=jax.tree.map(of_link, motion.velocity),
         falls=falls,
         slope=jnp.where(alone, times(of_link(motion.spin), from_com.swing), slope),
         growth=growth,
         center=jax.tree.map(of_link, motion.center),
         full=jnp.where(alone & ~concave, from_com.full, jnp.inf),
-        middle=middles(model, state.q),
+        middle=interior_points(model, state.q),
         endless=jnp.where(endless, 1.0, 0.0),
         concave=jnp.where(concave, 1.0, 0.0),
     )
 
 
-def middles(model: Model, q: Array) -> Vec3:
+def interior_points(model: Model, q: Array) -> Vec3:
     """A point inside each shape, components (..., ns), in the world [m]."""
-    held, forest = np.array(model.topology.shape_links, int) >= 0, Forest.of(model, q=q)
+    on_link, forest = np.array(model.topology.shape_links, int) >= 0, Forest.of(model, q=q)
     inside = Quat.of_array(model.shape_quaternion).rotate(Vec3.of(insides(model))) + Vec3.of(model.shape_position)
-    if not held.any():
+    if not on_link.any():
         return inside
     poses = [placed.pose for placed in place(forest, model, q)]
     links = jax.tree.map(lambda *x: forest.join_links(x), *poses)
-    link = np.where(held, model.topology.shape_links, 0).tolist()
+    link = np.where(on_link, model.topology.shape_links, 0).tolist()
     pose = jax.tree.map(lambda x: take(x, link, -1), links)
-    return jax.tree.map(lambda x, y: jnp.where(held, x, y), pose.R @ inside + pose.p, inside)
+    return jax.tree.map(lambda x, y: jnp.where(on_link, x, y), pose.R @ inside + pose.p, inside)
 
 
-def _row_time(
-    a: _Side, b: _Side, n: Vec3, points: Sequence[Vec3], g: Vec3, distance: Array, balls: bool = True
+def _safe_time(
+    a: _ShapeBounds, b: _ShapeBounds, n: Vec3, points: Sequence[Vec3], g: Vec3, distance: Array, balls: bool = True
 ) -> Array:
-    """One row: the latest of the times that each side's two bounds allow, or the first of them without the balls."""
+    """Safe time of each row: the latest for all combinations of the two bounds of each side.
+
+    balls: whether the second bound, the ball of radius `full`, is used.
+    """
     convex = (a.concave == 0) & (b.concave == 0)
     v, fall = b.velocity - a.velocity, b.falls - a.falls
-    # n points from B to A, so B comes nearer along n and A against it
+    # n points from B to A: B approaches along n, A against it
     speed = jnp.where(convex, n.dot(v), norm(v))
     pull = jnp.where(convex, n.dot(g) * fall, norm(g) * jnp.abs(fall))
     room = (a.full - (a.center - points[0]).dot(n), b.full - (points[1] - b.center).dot(n))
@@ -388,10 +410,10 @@ def _row_time(
 
 
 def _first_root(d: Array, b: Array, a: Array) -> Array:
-    """Least t >= 0 after which b t + a t^2/2 exceeds d >= 0; inf if it never does, 0 if b, a or d is not a number.
+    """Least t >= 0 after which b t + a t^2/2 exceeds d >= 0; inf if it never does, 0 if b, a or d is NaN.
 
-    Stable roots: 2 d/(b + s) where b >= 0, (s - b)/a where b < 0, with s = sqrt(b^2 + 2 a d). A square that is
-    negative within its rounding error counts as zero, on the safe side.
+    Stable roots: 2 d/(b + s) for b >= 0, (s - b)/a for b < 0, with s = sqrt(b^2 + 2 a d). A discriminant that is
+    negative within its rounding error counts as 0, on the safe side.
     """
     known, far = jnp.isfinite(b) & jnp.isfinite(a) & ~jnp.isnan(d), jnp.isposinf(d)
     b, a, d = jnp.where(known, b, 0.0), jnp.where(known, a, 0.0), jnp.where(known & ~far, d, 0.0)
@@ -405,7 +427,7 @@ def _first_root(d: Array, b: Array, a: Array) -> Array:
     return jnp.where(known, jnp.where(far, jnp.inf, time), 0.0)
 
 
-def _same_batch(x: Array, y: Array) -> tuple[Array, Array]:
+def _broadcast_batch(x: Array, y: Array) -> tuple[Array, Array]:
     """(..., n) and (..., m) with equal leading axes."""
     batch = jnp.broadcast_shapes(x.shape[:-1], y.shape[:-1])
     return jnp.broadcast_to(x, (*batch, x.shape[-1])), jnp.broadcast_to(y, (*batch, y.shape[-1]))

@@ -1,7 +1,7 @@
-"""When something may touch next: a prediction to aim at, which may be wrong.
+"""Predictions of the next touch, for time control to aim at. They may be wrong: time control checks the end of a step.
 
-Every pair's gap is taken for a parabola, from how fast it closes now and how the accelerations of now change that.
-Exact for spheres that fly towards planes. Time control needs no more: it looks where it lands.
+The gap of every pair is extrapolated as a parabola, from its present rate and the present accelerations. This is exact
+for spheres that fly towards planes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.rows import take
 from .contacts import Contacts
-from .determine import limited, phases, rests, way_to_touch
-from .picking import picked
+from .determine import limited, phases, rests, touch_distance
+from .indexing import gather
 
 
 def touch_time(
@@ -42,10 +42,14 @@ def touch_time(
 ) -> Array:
     """Time (*batch) [s] until the first pair of `near`, or joint limit, is expected to touch; inf if none is.
 
-    q (*batch, nq), v and its rate dv (*batch, nv). What rests on each other is left out.
+    Contacts that rest do not count.
+
+    q: (*batch, nq) coordinates.
+    v: (*batch, nv) velocities.
+    dv: (*batch, nv) accelerations.
     limits: whether joints may have limits.
-    within: () or (*batch) [s] what pairs are expected to do later is not asked for.
-    clock: (ns,) of each shape, see `longest_step`: a time (T,) for each is asked for. Without limits.
+    within: () or (*batch) later touches of pairs need not be found [s].
+    clock: (ns,) clock of each shape, see `longest_step`; the result is then (T,), and limits do not count.
     """
     time = jnp.full(q.shape[:-1], jnp.inf, q.dtype)
     if near.pair.shape[-1]:
@@ -58,13 +62,15 @@ def touch_time(
     return time
 
 
-def near_enough(model: Model, q: Array, v: Array, near: Proximities, within: Array, limits: bool = True) -> Array:
-    """How near each row of `near`, and then each joint at its limits, must be to touch within so much time (*batch)
-    [s]: (N + n, *batch) [m, rad]."""
+def touch_distances(model: Model, q: Array, v: Array, near: Proximities, within: Array, limits: bool = True) -> Array:
+    """Gaps (N + n, *batch) [m, rad] within which rows of `near`, and then joint limits, may touch within a time.
+
+    within: (*batch) the time [s].
+    """
     ways = [jnp.zeros((0, *q.shape[:-1]), q.dtype)]
     if near.pair.shape[-1]:
         gap, rate, *_ = _pairs(model, q, v, jnp.zeros_like(v), near)
-        ways.append(way_to_touch(model, gap, jnp.where(jnp.isfinite(gap), jnp.maximum(-rate, 0), 0), within))
+        ways.append(touch_distance(model, gap, jnp.where(jnp.isfinite(gap), jnp.maximum(-rate, 0), 0), within))
     if limits:
         ways.append(jnp.abs(jnp.moveaxis(v, -1, 0)[limited(model.topology)[0]]) * (2 * within))
     return jnp.concatenate(ways)
@@ -73,7 +79,8 @@ def near_enough(model: Model, q: Array, v: Array, near: Proximities, within: Arr
 def slide_time(model: Model, contacts: Contacts, u: Vec3, rate: Vec3) -> Array:
     """Time (C, *batch) [s] until each contact that slides is expected to stick; inf if none is.
 
-    u, rate: how they move, and how that changes, in their frames [m/s, m/s^2]."""
+    u, rate: relative velocities and their rates, in the contact frames [m/s, m/s^2].
+    """
     slip = jnp.sqrt(u.x * u.x + u.y * u.y)
     slides = phases(model, contacts, u.z).resting & ~contacts.is_limit & (slip > model.rest_speed)
     slower = -(u.x * rate.x + u.y * rate.y)  # times the slip
@@ -82,10 +89,11 @@ def slide_time(model: Model, contacts: Contacts, u: Vec3, rate: Vec3) -> Array:
 
 
 def return_time(model: Model, contacts: Contacts, u_n: Array, rate: Array) -> Array:
-    """Time (C, *batch) [s] until each contact that opens is expected to touch again, as what turns past a flat side
-    does; inf if none is.
+    """Time (C, *batch) [s] until each contact that opens is expected to touch again, as a body that rolls over a flat
+    side does; inf if none is.
 
-    u_n, rate: how its gap grows, and how that changes, along the course of its point too [m/s, m/s^2]."""
+    u_n, rate: rate of its gap, and the rate of that, including the migration of its point [m/s, m/s^2].
+    """
     opens = contacts.active & ~phases(model, contacts, u_n).resting
     return jnp.where(opens & (u_n > 0), first_time(jnp.zeros_like(u_n), u_n, rate), jnp.inf)
 
@@ -93,8 +101,10 @@ def return_time(model: Model, contacts: Contacts, u_n: Array, rate: Array) -> Ar
 def _pairs(
     model: Model, q: Array, v: Array, dv: Array, near: Proximities, within: Array | None = None
 ) -> tuple[Array, Array, Array, Array]:
-    """Gap, its rate, the rate of that, and which row it is, (N, *batch). within: [s] the gap is inf of those that
-    cannot close it by then."""
+    """Gap, its first and second rate, and the index of the row, (N, *batch).
+
+    within: pairs that cannot close their gap by then have gap inf [s].
+    """
     topology, forest = model.topology, Forest.of(model, q=q, v=v)
     placed = place(forest, model, q)
     origin = forest.by_link([x.pose.p for x in placed])
@@ -106,8 +116,8 @@ def _pairs(
         order = jnp.broadcast_to(jnp.arange(len(active)).reshape(-1, *(1,) * (active.ndim - 1)), active.shape)
         real = active
     else:
-        way = _ways(model, first, within)
-        ways = sum(picked(way, jnp.asarray(shapes)[pair, k], 0) for k in (0, 1))
+        way = _travel_estimates(model, first, within)
+        ways = sum(gather(way, jnp.asarray(shapes)[pair, k], 0) for k in (0, 1))
         order, real = in_front(active & ~(gap > ways), len(active))
     vectors = tuple(Vec3.of(jnp.moveaxis(x, -2, 0)) for x in (near.normal, near.point_a, near.point_b))
 
@@ -117,20 +127,20 @@ def _pairs(
         for k, point in enumerate(points):
             link = jnp.asarray(links)[pair, k]
             moves = (link >= 0) & there
-            p, twists = jax.tree.map(lambda x, link=link: picked(x, jnp.maximum(link, 0), 0), given)
+            p, twists = jax.tree.map(lambda x, link=link: gather(x, jnp.maximum(link, 0), 0), given)
             at = (twist.at(point - p).v for twist in twists)
             sides.append([Vec3(*(jnp.where(moves, c, 0) for c in x.xyz)) for x in at])
         (u_a, a_a), (u_b, a_b) = sides
-        return _along(n, u_a - u_b, a_a - a_b)
+        return _project_on_normal(n, u_a - u_b, a_a - a_b)
 
     rates = of_the_chosen(rates_of, order, real, (origin, first), (pair, vectors))
-    return jnp.where(real, picked(gap, order, 0), jnp.inf), *rates, order
+    return jnp.where(real, gather(gap, order, 0), jnp.inf), *rates, order
 
 
-def _ways(model: Model, rates: Sequence[Motion], time: Array) -> Array:
-    """How far (ns, *batch) any part of a shape, or of a volume around it, may be expected to go in so much time [m].
+def _travel_estimates(model: Model, rates: Sequence[Motion], time: Array) -> Array:
+    """Distance (ns, *batch) that any part of a shape, or of a volume around it, is expected to move in a time [m].
 
-    rates: of the links (n, *batch), their velocities and the rates of these.
+    rates: velocities of the links (n, *batch), and the rates of these.
     """
     links = np.array(model.topology.shape_links, int)
     size = 2 * jnp.moveaxis(reach(model, jnp.zeros_like(model.shape_position)).full, -1, 0)
@@ -146,7 +156,7 @@ def _ways(model: Model, rates: Sequence[Motion], time: Array) -> Array:
 
 
 @fence
-def _along(n: Vec3, u: Vec3, a: Vec3) -> tuple[Array, Array]:
+def _project_on_normal(n: Vec3, u: Vec3, a: Vec3) -> tuple[Array, Array]:
     return n.dot(u), n.dot(a)
 
 
@@ -164,7 +174,7 @@ def _times(model: Model, g: Array, u: Array, a: Array) -> Array:
 
 
 def first_time(g: Array, u: Array, a: Array) -> Array:
-    """The least t > 0 with g + u t + a t^2/2 = 0, g taken as 0 where it is negative; inf if there is none."""
+    """The least t > 0 with g + u t + a t^2/2 = 0, inf if there is none; a negative g counts as 0."""
     far = ~jnp.isfinite(g)
     g = jnp.where(far, 0, jnp.maximum(g, 0))
     square = u * u - 2 * a * g

@@ -1,7 +1,7 @@
 """Contact determination: Proximities and joint limits -> Contacts. The first stage of this floor.
 
-Holck's module of that name (2.3.2; 4.3 for limits): what is nearer than the collision envelope is a contact, whether
-two bodies meet or a joint stands at the end of its range. What becomes of it depends on how fast it closes.
+Holck's module of that name (2.3.2; 4.3 for limits). A pair of shapes within the collision envelope is a contact, and so
+is a joint near the end of its range. Whether it is an impact or rests depends on its normal velocity.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from ..engine.model import Model
 from ..engine.results import CONTACTS_FULL, OK, gravest
 from ..engine.topology import Topology
 from .contacts import Contacts, tangents
-from .picking import picked
+from .indexing import gather
 
 ENVELOPE = 10  # gap bands within which a contact may rest
 SIGHT = {4: 1e2, 8: 1e5}  # gap bands within which a step looks for the contacts that it carried
-ON_A_FLOOR = {"sphere": 1, "ellipsoid": 1, "capsule": 2}  # contacts; 4 of other shapes
-SLOW = 0.05  # rest speeds: what parts faster than this flies, but what is deeper than the band is let out at rest
-IN_PLACE = 8  # contacts: so few are not brought to the front
+ON_A_FLOOR = {"sphere": 1, "ellipsoid": 1, "capsule": 2}  # contacts of a shape on a floor; 4 for other shapes
+SLOW = 0.05  # rest speeds: a contact that opens faster separates, unless it is deeper than the gap band
+IN_PLACE = 8  # contacts: up to this many are not compacted
 
 
 class Phases(NamedTuple):
-    """What each contact is about to do, bools (C, *batch); a contact is at most one of the three.
+    """The phase of each contact, bools (C, *batch); at most one of the three is true.
 
-    None of them: it closes fast, and is in the envelope but does not touch yet.
+    None is true for a contact in the envelope that closes fast but does not touch yet.
     """
 
     impact: Array
@@ -57,27 +57,27 @@ def determine(
 ) -> Contacts:
     """All contacts at the coordinates q (*batch, nq): gaps of at most `envelope` gap bands.
 
-    near: what `detect` found at q, with a margin no smaller than the envelope.
-    max_contacts: room for so many (None: for `default_capacity`); `.code` says whether it was enough.
+    near: result of `detect` at q, with a margin of at least the envelope.
+    max_contacts: capacity; None: `default_capacity`. `.code` tells whether it was enough.
     limits: whether joints may have limits.
-    reach: of each row of `near` and then of each joint, (N + n, *batch), gaps that count too [m, rad].
+    reach: (N + n, *batch) larger gaps that count too, for each row of `near` and then for each joint [m, rad].
     still: (nv, *batch) bool, degrees of freedom whose limits do not count.
     """
     room = default_capacity(model.topology) if max_contacts is None else max_contacts
     far = envelope * model.gap_band
     far = far if reach is None else jnp.maximum(reach, far)
     n = near.pair.shape[-1]
-    of_pairs, of_joints = (far, far) if jnp.ndim(far) <= near.pair.ndim - 1 else (far[:n], far[n:])
-    near, missing = _front(near, of_pairs, room)
+    gather_pairs, of_joints = (far, far) if jnp.ndim(far) <= near.pair.ndim - 1 else (far[:n], far[n:])
+    near, missing = _nearest_rows(near, gather_pairs, room)
     in_order = room < n and not limits
-    contacts = _touching(model, near)
+    contacts = _contacts_of_pairs(model, near)
     if limits:
-        stops = _limits(model, q)
+        stops = _contacts_of_limits(model, q)
         if still is not None:
             stops = stops._replace(active=stops.active & ~still[limited(model.topology)[0]])
-        contacts = _joined(contacts, stops._replace(active=stops.active & (stops.gap <= of_joints)))
-    contacts = contacts if len(contacts.gap) else _nowhere(contacts)
-    return _packed(contacts, min(room, len(contacts.gap)), missing, in_order)
+        contacts = _concatenate(contacts, stops._replace(active=stops.active & (stops.gap <= of_joints)))
+    contacts = contacts if len(contacts.gap) else _one_inactive_row(contacts)
+    return _compact(contacts, min(room, len(contacts.gap)), missing, in_order)
 
 
 def phases(model: Model, contacts: Contacts, u_n: Array) -> Phases:
@@ -88,36 +88,40 @@ def phases(model: Model, contacts: Contacts, u_n: Array) -> Phases:
 
 
 def in_envelope(model: Model, contacts: Contacts) -> Array:
-    """(C, *batch) which contacts are near enough to rest."""
+    """(C, *batch) contacts that are near enough to rest."""
     return contacts.active & (contacts.gap <= ENVELOPE * model.gap_band)
 
 
-def way_to_touch(model: Model, gap: Array, speed: Array, time: Array | float) -> Array:
-    """How near (N, *batch) [m] things must be to touch within a time (*batch) [s], which close with `speed` [m/s] now:
-    twice what they close, or fall that hung on something else, and what the fastest closes that may touch so soon,
-    since what that strikes may go on as fast."""
+def touch_distance(model: Model, gap: Array, speed: Array, time: Array | float) -> Array:
+    """Gap (N, *batch) [m] within which pairs that close with `speed` [m/s] may touch within a time (*batch) [s].
+
+    It is twice the distance that they close, including a fall under gravity; or the distance of the fastest pair that
+    may touch by then, since a body that it strikes may go on as fast.
+    """
     fall = jnp.linalg.norm(model.gravity, axis=-1) * time * (time * 0.5)
     way = speed * time + fall
     return jnp.maximum(2 * way, jnp.where(gap <= 2 * way, way, 0).max(0, initial=0))
 
 
 def rests(model: Model, gap: Array, u_n: Array) -> Array:
-    """Whether something rests, by its gap and how fast that changes, of any shape."""
+    """Whether a contact rests, by its gap and normal velocity, arrays of any shape."""
     near = gap <= ENVELOPE * model.gap_band
     leaves = jnp.where(gap < -model.gap_band, 1, SLOW) * model.rest_speed
     return near & (u_n >= -model.rest_speed) & (u_n <= leaves)
 
 
 def would_bounce(model: Model, contacts: Contacts, u_n: Array) -> Array:
-    """Whether contacts (C, *batch) that close with u_n would leave too fast to rest: what would not is stopped at the
-    start of the next step, together with others, and nothing is lost by that."""
+    """Whether contacts (C, *batch) that close with u_n would leave too fast to rest.
+
+    The others are stopped at the start of the next step, together, with the same result.
+    """
     return -contacts.restitution * u_n > model.rest_speed
 
 
 @functools.lru_cache(maxsize=256)
 def default_capacity(topology: Topology) -> int:
-    """Room for contacts where none is asked for: 8 for each free body, 4 for one of spheres alone; for links of trees
-    what their shapes have on a floor, and a quarter more. A multiple of 8, and 32 at least where bodies are free."""
+    """Default capacity for contacts: 8 for each free body, 4 if it has only spheres; for links of trees 1.25 times the
+    contacts of their shapes on a floor. A multiple of 8, at least 32 if there are free bodies."""
     kinds: list[list[str]] = [[] for _ in range(topology.n_links)]
     for kind, link in zip(topology.shape_kinds, topology.shape_links, strict=True):
         if link >= 0:
@@ -135,7 +139,7 @@ def default_capacity(topology: Topology) -> int:
 # -- shapes that touch ------------------------------------------------------------------------------
 
 
-def _touching(model: Model, near: Proximities) -> Contacts:
+def _contacts_of_pairs(model: Model, near: Proximities) -> Contacts:
     topology, first = model.topology, lambda x: jnp.moveaxis(x, -1, 0)
     vector = lambda x: Vec3.of(jnp.moveaxis(x, -2, 0))  # noqa: E731
     pair, active = first(near.pair), first(near.active)
@@ -143,10 +147,10 @@ def _touching(model: Model, near: Proximities) -> Contacts:
     shapes = jnp.asarray(np.array(topology.pairs, np.int32).reshape(-1, 2))
     links = jnp.asarray(np.array((*topology.shape_links, -1), np.int32))
     a, b = (shapes[pair, side] if len(shapes) else pair for side in (0, 1))
-    # what is not active may hold anything: from here on it is nowhere, and its normal is up
+    # inactive rows may hold anything: they get the origin and an upward normal
     point = only((vector(near.point_a) + vector(near.point_b)) * 0.5, Vec3(0.0, 0.0, 0.0))
     normal = only(vector(near.normal), Vec3(0.0, 0.0, 1.0))
-    friction, restitution = (of_pairs(x, pair) for x in (model.pair_friction, model.pair_restitution))
+    friction, restitution = (gather_pairs(x, pair) for x in (model.pair_friction, model.pair_restitution))
     return Contacts(
         pair, jnp.full_like(pair, -1), links[a], links[b], active, first(near.gap),
         tangents(normal), point, surface_velocity(model, pair, point), friction, restitution,
@@ -154,15 +158,15 @@ def _touching(model: Model, near: Proximities) -> Contacts:
     )  # fmt: skip
 
 
-def of_pairs(numbers: Array, pair: Array) -> Array:
-    """(C, *batch) those of numbers (..., np) that belong to the pairs (C, *batch); 0 where there is none."""
+def gather_pairs(numbers: Array, pair: Array) -> Array:
+    """Entries of numbers (..., np) at the pairs (C, *batch), 0 for rows without a pair."""
     if not pair.size:
         return jnp.zeros(pair.shape, numbers.dtype)
-    return jnp.where(pair < 0, 0, picked(jnp.moveaxis(numbers, -1, 0), jnp.maximum(pair, 0), 0))
+    return jnp.where(pair < 0, 0, gather(jnp.moveaxis(numbers, -1, 0), jnp.maximum(pair, 0), 0))
 
 
 def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:
-    """Velocity of A's surface less B's at the points (C, *batch), of statics that move in place; pair (C, *batch)."""
+    """Velocity of A's conveyor surface less B's at the points (C, *batch) [m/s].  pair: (C, *batch)."""
     still = jax.tree.map(jnp.zeros_like, point)
     if not model.topology.driven:
         return still
@@ -170,7 +174,7 @@ def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:
     twist, origin = (jnp.moveaxis(x, -2, 0) for x in (model.shape_twist, model.shape_position))
 
     def at(shape: Array) -> Vec3:
-        columns = [picked(x[..., k], shape, 0) for x, n in ((twist, 6), (origin, 3)) for k in range(n)]
+        columns = [gather(x[..., k], shape, 0) for x, n in ((twist, 6), (origin, 3)) for k in range(n)]
         w, v, o = (Vec3(*columns[k : k + 3]) for k in (0, 3, 6))
         return v + w.cross(point - o)
 
@@ -181,7 +185,7 @@ def surface_velocity(model: Model, pair: Array, point: Vec3) -> Vec3:
 # -- joints at their limits ---------------------------------------------------------------------------
 
 
-def _limits(model: Model, q: Array) -> Contacts:
+def _contacts_of_limits(model: Model, q: Array) -> Contacts:
     """One row for each degree of freedom that has a coordinate of its own: its nearer limit."""
     topology = model.topology
     dofs, coordinates, links = limited(topology)
@@ -229,7 +233,7 @@ def _widened(x: Array, like: Array) -> Array:
 # -- all in one table -----------------------------------------------------------------------------------
 
 
-def _joined(a: Contacts, b: Contacts) -> Contacts:
+def _concatenate(a: Contacts, b: Contacts) -> Contacts:
     batch = jnp.broadcast_shapes(a.gap.shape[1:], b.gap.shape[1:])
 
     def both(x: Array, y: Array) -> Array:
@@ -240,16 +244,16 @@ def _joined(a: Contacts, b: Contacts) -> Contacts:
     return jax.tree.map(both, _rows_only(a), _rows_only(b))._replace(code=code, needed=needed)
 
 
-def _nowhere(contacts: Contacts) -> Contacts:
-    """One row that is not active, where there can be no contact: nothing is to be sought among no rows."""
+def _one_inactive_row(contacts: Contacts) -> Contacts:
+    """One inactive row, for scenes without any: searches must not run over 0 rows."""
     one: Contacts = jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype), _rows_only(contacts))
     no = one.pair - 1
     return one._replace(pair=no, dof=no, link_a=no, link_b=no, code=contacts.code, needed=contacts.needed)
 
 
-def _front(near: Proximities, far: Array, room: int) -> tuple[Proximities, Array]:
-    """What is no farther than so (N or ones, *batch) [m]: `room` rows at most, these in front; and how many more
-    (*batch) there are."""
+def _nearest_rows(near: Proximities, far: Array, room: int) -> tuple[Proximities, Array]:
+    """Rows with a gap of at most `far` (N or 1, *batch) [m], the first `room` of them in front, and the number of the
+    others (*batch)."""
     active = jnp.moveaxis(near.active, -1, 0)
     active = active & (jnp.moveaxis(near.gap, -1, 0) <= far)
     if len(active) <= room:
@@ -259,16 +263,17 @@ def _front(near: Proximities, far: Array, room: int) -> tuple[Proximities, Array
     return rows_at(near, order, real), missing
 
 
-def _packed(contacts: Contacts, room: int, missing: Array, in_order: bool) -> Contacts:
-    """The active contacts in front, `room` rows in all. A few stay where they are.
+def _compact(contacts: Contacts, room: int, missing: Array, in_order: bool) -> Contacts:
+    """The active contacts in front, in at most `room` rows. Few contacts stay in place.
 
-    missing: (*batch) how many more there are.  in_order: whether they are in front already.
+    missing: (*batch) number of contacts that were left out already.
+    in_order: whether the active ones are in front already.
     """
     active = contacts.active
     count = active.sum(0, dtype=jnp.int32) + missing
     if room < len(active) or (len(active) > IN_PLACE and not in_order):
         order, real = in_front(active, room)
-        front = jax.tree.map(lambda x: picked(x, order, 0), _rows_only(contacts))
+        front = jax.tree.map(lambda x: gather(x, order, 0), _rows_only(contacts))
         contacts = front._replace(active=real, code=contacts.code)
     full = jnp.where(count > room, CONTACTS_FULL, OK)
     return contacts._replace(code=gravest(contacts.code, full), needed=jnp.where(count > room, count, 0))

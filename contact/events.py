@@ -10,7 +10,7 @@ from jax import Array
 
 from ..engine.algebra.vec3 import Vec3
 from .contacts import Contacts
-from .picking import picked
+from .indexing import gather
 
 
 class Impacts(NamedTuple):
@@ -52,7 +52,7 @@ class Impacts(NamedTuple):
         return rows._replace(count=self.count + hit)
 
 
-class Together(NamedTuple):
+class SimultaneousImpacts(NamedTuple):
     """What strikes at once, (C, *batch) in the contact frames: u before and after [m/s], impulses [N s]."""
 
     u: Vec3
@@ -92,7 +92,7 @@ def contact_events(contacts: Contacts, impacts: Impacts) -> ContactEvents:
     real = impacts.contact >= 0
 
     def of(x: Array) -> Array:
-        return _lanes_first(picked(x, row, 0))
+        return _lanes_first(gather(x, row, 0))
 
     def vectors(x: Vec3) -> Array:
         return jnp.stack([_lanes_first(c) for c in x.xyz], -1)
@@ -100,7 +100,7 @@ def contact_events(contacts: Contacts, impacts: Impacts) -> ContactEvents:
     def only(x: Array, else_: int) -> Array:
         return jnp.where(_lanes_first(real), x, else_)
 
-    touching = _lanes_first(real & ~picked(contacts.is_limit, row, 0))[..., None]
+    touching = _lanes_first(real & ~gather(contacts.is_limit, row, 0))[..., None]
     point, normal = (jnp.stack([of(c) for c in v.xyz], -1) for v in (contacts.point, contacts.frame.rows[2]))
     return ContactEvents(
         bodies=jnp.stack([only(of(x), -1) for x in (contacts.link_a, contacts.link_b)], -1),

@@ -23,7 +23,7 @@ from ..collision.posed import Shapes, found
 from ..engine.algebra.fence import fence
 from ..engine.algebra.vec3 import Mat3, Vec3
 from ..engine.algebra.zero import ZERO
-from .picking import picked
+from .indexing import gather
 
 POINTLESS = frozenset({"plane", "heightfield", "mesh", "sphere"})  # bend the same wherever they are touched
 
@@ -102,7 +102,7 @@ def features(
 
 def _picked(x: Array, index: Array) -> Array:
     missing = index.ndim - x.ndim
-    return picked(x.reshape(x.shape[0], *(1,) * missing, *x.shape[1:]) if x.ndim > 1 else x, index, 0)
+    return gather(x.reshape(x.shape[0], *(1,) * missing, *x.shape[1:]) if x.ndim > 1 else x, index, 0)
 
 
 @fence

@@ -1,11 +1,12 @@
-"""Grips: what holds a joint at a speed with a bounded effort. Dry friction holds it at 0, a rigid motor at its target.
+"""Grips: dry friction and rigid motors of joints. They hold a joint at a target velocity with a bounded effort.
 
-    rate = wish where |tau| < most;   else tau = +-most, towards the wish      (Coulomb's law in one dimension)
+    rate = wish if |tau| < most;   else tau = +-most, towards the wish      (Coulomb's law in one dimension)
 
-A joint that moves feels a constant force, most, until its rate comes to the wish; that is an event, found in time. One
-that is at its wish is asked for together with all contacts: a row of the cone solver whose normal impulse is given, 1,
-and whose friction is most h. What then holds is locked for the step: no scheme moves it, whatever else goes on. Impacts
-take no time, and a bounded effort has no impulse there.
+The wish is 0 for dry friction and the target velocity for a motor. A joint that moves feels the constant force `most`
+until its rate reaches the wish; that is an event, located in time. A joint at its wish is solved for together with all
+contacts: it is a row of the cone solver with the fixed normal impulse 1 and the friction coefficient most h. If the
+solution holds it, it is locked for the step, so that the scheme does not move it. Grips give no impulse in impacts,
+which take no time.
 """
 
 from __future__ import annotations
@@ -20,42 +21,42 @@ from jax import Array
 from ..engine.joints import JOINTS
 from ..engine.model import Model
 from ..engine.topology import Topology
-from .rows import Rows, inverse_at, joint_rows
+from .jacobian import ContactJacobian, inverse_mass_matrix, joint_jacobian
 
 # by the bytes of a number
-SLOW = {4: 1e-6, 8: 1e-11}  # [s] what its grip would stop in less time is at its wish
-HOLDS = {4: 1e-6, 8: 1e-12}  # of what a grip can give: where that much is left, it holds
-REST = 0.05  # rest speeds: slower than that what other contacts leave is noise
-ROUNDING = 8  # rounding errors of what changes a rate within STEP
+SLOW = {4: 1e-6, 8: 1e-11}  # [s] a joint that its grip would stop in less time counts as at its wish
+HOLDS = {4: 1e-6, 8: 1e-12}  # of the largest impulse: reserve with which a grip counts as holding
+REST = 0.05  # rest speeds: rates below this are errors of other contacts
+ROUNDING = 8  # times eps and the change of rate within STEP: its rounding error
 STEP = 1 / 240  # [s]
 
 
 class Grips(NamedTuple):
-    """What may hold joints through a step, G rows: `Topology.gripped`, dry friction first.
+    """The grips of a step, G rows in the order of `Topology.gripped`, dry friction first.
 
-    rows: in the middle of the step; their drift is minus the wish.
-    first: the same at its start, where something has to be stopped there.
-    most: (G, *batch) impulses at most [N m s, N s].
-    push: (G, *batch) impulses of those that slide all through the step, 0 of others [N m s, N s].
-    at_once: (G, *batch) the same at the instant at which the step starts, of those at their wish.
-    asked: (G, *batch) bool, those that the solver is asked for.
-    slow: (G, *batch) bool, those at their wish.
-    slack: (G, *batch) how far from the wish that still is [rad/s, m/s].
-    stops: (*batch) bool, whether some are slow that are not quite at their wish.
+    rows: Jacobian in the middle of the step; its drift is minus the wish.
+    first: Jacobian at the start, if a joint has to be stopped there.
+    most: (G, *batch) largest impulse over the step [N m s, N s].
+    push: (G, *batch) impulse of grips that slide all through the step, 0 for others [N m s, N s].
+    at_once: (G, *batch) largest impulse at the start of the step, for joints at their wish [N m s, N s].
+    in_solver: (G, *batch) bool, grips that are rows of the solver.
+    slow: (G, *batch) bool, joints at their wish.
+    slack: (G, *batch) largest distance from the wish that counts as at it [rad/s, m/s].
+    stops: (*batch) bool, whether a joint counts as at its wish but is not exactly there.
     """
 
-    rows: Rows
-    first: Rows
+    rows: ContactJacobian
+    first: ContactJacobian
     most: Array
     push: Array
     at_once: Array
-    asked: Array
+    in_solver: Array
     slow: Array
     slack: Array
     stops: Array
 
 
-def grips_of(
+def joint_grips(
     model: Model,
     target: Array | None,
     q: Array,
@@ -66,32 +67,34 @@ def grips_of(
     rests: Array,
     implicit: Array,
 ) -> Grips:
-    """At q, v (*batch, nv), for a step of length h (*batch) [s].
+    """The grips at q, v (*batch, nv), for a step of length h (*batch) [s].
 
     target: (*batch, nv) target velocities of the motors; None: their targets.
     dv: (*batch, nv) accelerations without contacts and grips.
-    inverse: `inverse_at` the middle of the step.
-    rests: (*batch) whether contacts rest: their impulses leave rates that are off by the square of the step.
-    implicit: (*batch) whether the solver is asked for those that move, too: no event will say where they stop.
+    inverse: `inverse_mass_matrix` in the middle of the step.
+    rests: (*batch) whether contacts rest: their impulses leave errors of rates of order 2 in the step.
+    implicit: (*batch) whether joints that move are in the solver too, because no event locates their stop.
     """
     dofs, digits = dofs_of(model.topology), v.dtype.itemsize
     force, wish = _bounds(model, target, h.shape)
-    rows = joint_rows(model, inverse, dofs, -wish)
+    rows = joint_jacobian(model, inverse, dofs, -wish)
     rate, acts = _along(v, dofs) - wish, force > 0
     rounding = ROUNDING * float(jnp.finfo(v.dtype).eps) * STEP * jnp.abs(_along(dv, dofs))
     slack = rows.K.xx * force * SLOW[digits] + rounding
     slack = jnp.where(rests, jnp.maximum(slack, REST * model.rest_speed), slack)
     slow = acts & (jnp.abs(rate) <= slack)
-    asked = acts & (slow | implicit)
+    in_solver = acts & (slow | implicit)
     most = force * h
-    push = jnp.where(acts & ~asked, -jnp.sign(rate) * most, 0)
+    push = jnp.where(acts & ~in_solver, -jnp.sign(rate) * most, 0)
     stops = (slow & (rate != 0)).any(0)
-    first = jax.lax.cond(stops.any(), lambda: joint_rows(model, inverse_at(model, q), dofs, -wish), lambda: rows)
-    return Grips(rows, first, most, push, force * jnp.maximum(h, STEP), asked, slow, slack, stops)
+    first = jax.lax.cond(
+        stops.any(), lambda: joint_jacobian(model, inverse_mass_matrix(model, q), dofs, -wish), lambda: rows
+    )
+    return Grips(rows, first, most, push, force * jnp.maximum(h, STEP), in_solver, slow, slack, stops)
 
 
 def _bounds(model: Model, target: Array | None, batch: tuple[int, ...]) -> tuple[Array, Array]:
-    """Efforts at most [N m, N] and wishes [rad/s, m/s], (G, *batch)."""
+    """Largest efforts [N m, N] and wishes [rad/s, m/s], (G, *batch)."""
     losing, rigid = model.topology.gripped
     wide = lambda x: jnp.broadcast_to(x, (*batch, x.shape[-1]))  # noqa: E731
     of = lambda x, dofs: _along(wide(x), dofs)  # noqa: E731
@@ -111,32 +114,32 @@ def _along(v: Array, dofs: tuple[int, ...]) -> Array:
     return jnp.moveaxis(v, -1, 0)[np.array(dofs, int)]
 
 
-# -- beside contacts ------------------------------------------------------------------------------------
+# -- in the system of contacts ----------------------------------------------------------------------------
 
 
-def beside(grips: Grips, step: Array, asked: tuple[Any, ...]) -> Any:
-    """What `solve_cone` is asked for: contacts, (rows, V, target, mu, active, slides), and behind them grips.
+def append_grips(grips: Grips, step: Array, in_solver: tuple[Any, ...]) -> Any:
+    """Arguments of `solve_cone` for contacts (rows, V, target, mu, active, slides), with the grips appended.
 
-    step: () bool, whether for the whole step; else for the instant at which it starts.
+    step: () bool, whether for the whole step; otherwise for its start.
     """
-    rows, V, target, mu, active, slides = asked
-    own: Rows = jax.tree.map(lambda x, y: jnp.where(step, x, y), grips.rows, grips.first)
-    acting, most = jnp.where(step, grips.asked, grips.slow), jnp.where(step, grips.most, grips.at_once)
+    rows, V, target, mu, active, slides = in_solver
+    own: ContactJacobian = jax.tree.map(lambda x, y: jnp.where(step, x, y), grips.rows, grips.first)
+    acting, most = jnp.where(step, grips.in_solver, grips.slow), jnp.where(step, grips.most, grips.at_once)
     none = jnp.zeros_like(most)
     contacts, behind = (rows, target, mu, active, slides), (own, none, most, acting, grips.slow & False)
     rows, target, mu, active, slides = jax.tree.map(lambda x, y: jnp.concatenate([x, y]), contacts, behind)
-    given = jnp.where(jnp.arange(len(target)) < len(asked[2]), 0, 1).astype(target.dtype)
+    given = jnp.where(jnp.arange(len(target)) < len(in_solver[2]), 0, 1).astype(target.dtype)
     given = jnp.broadcast_to(given.reshape(-1, *(1,) * (target.ndim - 1)), target.shape)
     return rows, V, target, mu, active, slides, given
 
 
-# -- what is held, and what comes to rest -----------------------------------------------------------------
+# -- joints that are held, and joints that come to rest ---------------------------------------------------
 
 
-def holding(model: Model, grips: Grips, p: Array) -> Array:
-    """Which grips (G, *batch) keep their joints at their wish all through the step, by their impulses p.
+def grips_that_hold(model: Model, grips: Grips, p: Array) -> Array:
+    """Grips (G, *batch) that keep their joints at their wish all through the step, by their impulses p.
 
-    Not those of floating joints, which have no rotors (`locked`): what holds them is spread over the step as it is.
+    Grips of floating joints, which have no rotors (`lock_dofs`), are left out: their impulses are spread over the step.
     """
     joints = model.topology.joints
     rotor = np.repeat([joint != "floating" for joint in joints], [JOINTS[joint].nv for joint in joints])
@@ -144,8 +147,8 @@ def holding(model: Model, grips: Grips, p: Array) -> Array:
     return holds & rotor[np.array(dofs_of(model.topology))].reshape(-1, *(1,) * (p.ndim - 1))
 
 
-def held(model: Model, grips: Grips, holds: Array, v: Array) -> tuple[Array, Array]:
-    """Which degrees of freedom (*batch, nv) grips hold, and v (*batch, nv) with these quite at their wish."""
+def stop_held_joints(model: Model, grips: Grips, holds: Array, v: Array) -> tuple[Array, Array]:
+    """Degrees of freedom (*batch, nv) that grips hold, and v (*batch, nv) with these exactly at their wish."""
     rates = [v[..., k] for k in range(model.topology.nv)]
     for k, holds_it, drift in reversed(list(zip(dofs_of(model.topology), holds, grips.rows.drift.x, strict=True))):
         rates[k] = jnp.where(holds_it, -drift, rates[k])
@@ -153,19 +156,19 @@ def held(model: Model, grips: Grips, holds: Array, v: Array) -> tuple[Array, Arr
 
 
 def at_wish(model: Model, target: Array | None, v: Array) -> Array:
-    """Which degrees of freedom (*batch, nv) a grip has stopped."""
+    """Degrees of freedom (*batch, nv) that a grip has stopped."""
     dofs = dofs_of(model.topology)
     return _of_dofs(model.topology, _along(v, dofs) == _bounds(model, target, v.shape[:-1])[1])
 
 
-def locked(model: Model, dofs: Array) -> Model:
-    """The model with these degrees of freedom (*batch, nv) at the rate that they have: their rotors are infinite."""
+def lock_dofs(model: Model, dofs: Array) -> Model:
+    """The model with infinite rotor inertia of these degrees of freedom (*batch, nv), so that they keep their rates."""
     return model.replace(armature=jnp.where(dofs, jnp.inf, model.armature))
 
 
 def part_until_stop(model: Model, grips: Grips, before: Array, after: Array) -> tuple[Array, Array]:
-    """The part of the step (*batch) after which the first grip that slides comes to its wish, 1 if none does; and which
-    degrees of freedom (*batch, nv) come to it at the step's end.
+    """The part of the step (*batch) after which the first sliding joint reaches its wish, 1 if none does; and the
+    degrees of freedom (*batch, nv) that reach it at the end of the step.
 
     before, after: velocities (*batch, nv) at both ends.
     """
@@ -178,7 +181,7 @@ def part_until_stop(model: Model, grips: Grips, before: Array, after: Array) -> 
 
 
 def _of_dofs(topology: Topology, some: Array) -> Array:
-    """(*batch, nv) whether any grip of a degree of freedom is among those (G, *batch)."""
+    """(*batch, nv) whether any grip of a degree of freedom is selected.  some: (G, *batch) bool."""
     own = {k: jnp.zeros(some.shape[1:], bool) for k in range(topology.nv)}
     for k, x in zip(dofs_of(topology), some, strict=True):
         own[k] = own[k] | x

@@ -28,17 +28,17 @@ from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, OK, gravest
 from .cone.solve import solve_cone
 from .contacts import Contacts
-from .determine import of_pairs, phases, would_bounce
-from .events import Impacts, Together
+from .determine import gather_pairs, phases, would_bounce
+from .events import Impacts, SimultaneousImpacts
+from .indexing import gather
+from .jacobian import ContactJacobian, apply_impulses, relative_velocity
 from .laws.law import Law
 from .laws.table import reversible_impulse
-from .picking import picked
-from .rows import Rows, applied, relative
 
 UNIT = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
 
 
-class Struck(NamedTuple):
+class ResolvedImpacts(NamedTuple):
     """After the impacts of an instant: velocities V (T + 1, w, *batch), their log, and a code (*batch)."""
 
     V: Array
@@ -47,13 +47,20 @@ class Struck(NamedTuple):
 
 
 def sequential(
-    model: Model, law: Law, contacts: Contacts, rows: Rows, V: Array, energy: Array, max_impacts: int, max_logged: int
-) -> Struck:
+    model: Model,
+    law: Law,
+    contacts: Contacts,
+    rows: ContactJacobian,
+    V: Array,
+    energy: Array,
+    max_impacts: int,
+    max_logged: int,
+) -> ResolvedImpacts:
     """Impacts one at a time, the fastest first; energy (*batch): kinetic, before [J]."""
 
     def striking(given: Any, V: Array) -> tuple[Vec3, Array]:
         model, contacts, rows = given
-        u = relative(rows, V)
+        u = relative_velocity(rows, V)
         return u, phases(model, contacts, u.z).impact
 
     def resolve(given: Any, carry: Any) -> Any:
@@ -61,7 +68,7 @@ def sequential(
         k, V, u, now, energy, log = carry
         hit, worst = now.any(0), jnp.argmin(jnp.where(now, u.z, jnp.inf), 0).astype(jnp.int32)
         one, before, mu, e = jax.tree.map(
-            lambda x: picked(x, worst[None], x.ndim - V.ndim + 1), (rows, u, contacts.friction, contacts.restitution)
+            lambda x: gather(x, worst[None], x.ndim - V.ndim + 1), (rows, u, contacts.friction, contacts.restitution)
         )
         before = jax.tree.map(lambda x: jnp.where(hit, x, 0), before)  # no NaN from lanes at peace
         K = jax.tree.map(lambda x, unit: jnp.where(hit, x, unit), one.K, UNIT)
@@ -69,14 +76,14 @@ def sequential(
         after = before + K @ p
         u0, u1, p0, gained = jax.tree.map(lambda x: x[0], (before, after, p, _work(p, before, after)))
         log = log.with_row(k, hit, Impacts(worst, u0, u1, p0, energy, energy + gained, code[0], log.count))
-        V = applied(one, V, p)
+        V = apply_impulses(one, V, p)
         return k + 1, V, *striking(given, V), energy + gained, log
 
     def tangential(model: Model, contacts: Contacts, worst: Array) -> Any:
         """Tangential restitution of that contact, (1, *batch)."""
         if not law.tangential:
             return 0.0
-        return of_pairs(model.pair_tangential_restitution, picked(contacts.pair, worst[None], 0))
+        return gather_pairs(model.pair_tangential_restitution, gather(contacts.pair, worst[None], 0))
 
     def busy(_: Any, carry: Any) -> Array:
         return (carry[0] < max_impacts) & carry[3].any()
@@ -85,14 +92,21 @@ def sequential(
     start = (jnp.int32(0), V, *striking(given, V), energy, Impacts.none(min(max_impacts, max_logged), energy[None]))
     _, V, u, unfinished, _, log = loop(max_impacts, busy, resolve, given, start)
     bounces = unfinished & would_bounce(model, contacts, u.z)
-    return Struck(V, log, jnp.where(bounces.any(0), IMPACTS_CAPPED, OK).astype(jnp.int32))
+    return ResolvedImpacts(V, log, jnp.where(bounces.any(0), IMPACTS_CAPPED, OK).astype(jnp.int32))
 
 
 def simultaneous(
-    model: Model, law: Law, contacts: Contacts, rows: Rows, V: Array, energy: Array, max_impacts: int, max_logged: int
-) -> Struck:
+    model: Model,
+    law: Law,
+    contacts: Contacts,
+    rows: ContactJacobian,
+    V: Array,
+    energy: Array,
+    max_impacts: int,
+    max_logged: int,
+) -> ResolvedImpacts:
     """Impacts all at once, by Moreau's law whatever the law; energy (*batch): kinetic, before [J]."""
-    u = relative(rows, V)
+    u = relative_velocity(rows, V)
     now = phases(model, contacts, u.z)
     struck = now.impact.any(0)
     touching = contacts.active & (contacts.gap <= model.gap_band) & struck
@@ -100,17 +114,17 @@ def simultaneous(
     elastic, _, code, _ = solve_cone(rows, V, bounce, contacts.friction, touching)
     plastic, _, other, _ = solve_cone(rows, V, jnp.zeros_like(bounce), contacts.friction, touching)
     p = _without_gain(rows, V, u, plastic, elastic, touching)
-    after = relative(rows, V_after := applied(rows, V, p))
-    log = logged(touching & (p.z > 0), Together(u, after, p), energy)
-    return Struck(V_after, log, gravest(code, other))
+    after = relative_velocity(rows, V_after := apply_impulses(rows, V, p))
+    log = logged(touching & (p.z > 0), SimultaneousImpacts(u, after, p), energy)
+    return ResolvedImpacts(V_after, log, gravest(code, other))
 
 
-def logged(felt: Array, struck: Together, energy: Array) -> Impacts:
+def logged(felt: Array, struck: SimultaneousImpacts, energy: Array) -> Impacts:
     """The log of contacts (C, *batch) that felt something, all at once; energy (*batch): kinetic, before [J]."""
     u, after, p = struck
     work = jnp.where(felt, _work(p, u, after), 0)
     order, real = in_front(felt, len(felt))
-    u0, u1, p1, gained = jax.tree.map(lambda x: jnp.where(real, picked(x, order, 0), 0), (u, after, p, work))
+    u0, u1, p1, gained = jax.tree.map(lambda x: jnp.where(real, gather(x, order, 0), 0), (u, after, p, work))
     sums = energy + jnp.cumsum(gained, 0)
     number, none = felt.sum(0, dtype=jnp.int32), jnp.zeros_like(order)
     return Impacts(jnp.where(real, order, -1), u0, u1, p1, sums - gained, sums, none, number)
@@ -121,14 +135,14 @@ def _work(p: Vec3, before: Vec3, after: Vec3) -> Array:
     return p.dot(before + after) * 0.5
 
 
-def _without_gain(rows: Rows, V: Array, u: Vec3, plastic: Vec3, elastic: Vec3, touching: Array) -> Vec3:
+def _without_gain(rows: ContactJacobian, V: Array, u: Vec3, plastic: Vec3, elastic: Vec3, touching: Array) -> Vec3:
     """The impulses farthest from the plastic towards the elastic ones that gain no energy.
 
     On that line all stay in their cones and close nowhere, both being convex; and the energy is a parabola.
     """
     only = lambda p: jax.tree.map(lambda x: jnp.where(touching, x, 0), p)  # noqa: E731
     plastic, step = only(plastic), only(elastic - plastic)
-    at, turn = (relative(rows, applied(rows, V, p)) - u for p in (plastic, step))
+    at, turn = (relative_velocity(rows, apply_impulses(rows, V, p)) - u for p in (plastic, step))
     total = lambda p, u: jnp.where(touching, p.dot(u), 0).sum(0)  # noqa: E731
     c = total(plastic, u + at * 0.5)
     b, a = total(step, u + at), total(step, turn) * 0.5
@@ -138,4 +152,4 @@ def _without_gain(rows: Rows, V: Array, u: Vec3, plastic: Vec3, elastic: Vec3, t
     return plastic + step * jnp.clip(far, 0, 1)
 
 
-IMPACTS: dict[str, Callable[..., Struck]] = {"sequential": sequential, "simultaneous": simultaneous}
+IMPACTS: dict[str, Callable[..., ResolvedImpacts]] = {"sequential": sequential, "simultaneous": simultaneous}

@@ -19,7 +19,7 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from .contacts import Contacts, tangents
-from .rows import Rows, rows_of
+from .jacobian import ContactJacobian, contact_jacobian
 
 
 def collision_matrix(
@@ -54,12 +54,12 @@ def _collision_matrix(model: Model, q: Array, links: Array, point: Array, normal
         one(-1), one(-1), one(links[0]), one(links[1]), none == 0, none, tangents(vector(normal)), vector(point),
         Vec3(none, none, none), none, none, one(0)[0], one(0)[0],
     )  # fmt: skip
-    K = rows_of(model, q, contact).K
+    K = contact_jacobian(model, q, contact).K
     full = jnp.stack([jnp.stack(row.xyz, -1) for row in K.full.rows], -2)
     return full[0]
 
 
-def contact_operator(model: Model, rows: Rows) -> Array:
+def contact_operator(model: Model, rows: ContactJacobian) -> Array:
     """W (*batch, C, 3, C, 3): how unit impulses at each contact change the relative velocities at all others."""
     trees = trees_of(model.topology)
     meet = rows.tree[:, :, None, None] == rows.tree[None, None]  # (C, 2, C, 2, *batch)

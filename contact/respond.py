@@ -22,9 +22,9 @@ from ..engine.topology import Topology
 from .contacts import Contacts
 from .determine import default_capacity, phases
 from .events import Impacts
-from .impact import IMPACTS, Struck
+from .impact import IMPACTS, ResolvedImpacts
+from .jacobian import ContactJacobian, contact_jacobian, drop_immovable, relative_velocity
 from .laws.table import law_named
-from .rows import Rows, movable, relative, rows_of
 
 LEAST_IMPACTS, IMPACTS_EACH = 256, 2  # of one instant, where nobody says: for each contact there is room for by default
 
@@ -42,7 +42,7 @@ def respond(
     q: Array,
     v: Array,
     contacts: Contacts,
-    rows: Rows | None = None,
+    rows: ContactJacobian | None = None,
     *,
     law: str = "stronge",
     impacts: str = "sequential",
@@ -60,11 +60,11 @@ def respond(
     """
     resolve, single = impacts_named(impacts), law_named(law)
     if rows is None:
-        rows = rows_of(model, q, contacts)
-        contacts = movable(contacts, rows)
+        rows = contact_jacobian(model, q, contacts)
+        contacts = drop_immovable(contacts, rows)
     trees = trees_of(model.topology)
     V = to_blocks(trees, v)
-    striking = phases(model, contacts, relative(rows, V).z if u_n is None else u_n).impact.any()
+    striking = phases(model, contacts, relative_velocity(rows, V).z if u_n is None else u_n).impact.any()
     most = most_impacts(model.topology) if max_impacts is None else max_impacts
     energy = jnp.broadcast_to(energy_of(model, State(q, v, jnp.zeros(()))).kinetic, contacts.code.shape)
 
@@ -74,7 +74,7 @@ def respond(
 
     def skip(V: Array):
         room = len(jax.eval_shape(strike, V).log.contact)
-        return Struck(V, Impacts.none(room, energy[None]), jnp.zeros_like(contacts.code))
+        return ResolvedImpacts(V, Impacts.none(room, energy[None]), jnp.zeros_like(contacts.code))
 
     struck = jax.lax.cond(striking, strike, skip, V)
     return Response(from_blocks(trees, struck.V), struck.log, struck.code)

@@ -20,8 +20,9 @@ from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, packed, traced, unpacked
 from ..engine.state import State
 from .batch import some_lanes
-from .clock import Frames, number
-from .control import Control, Orders, controller_of, held
+from .capacity import CapacityNeeds, with_enough_capacity
+from .clock import Frames, as_array
+from .control import Control, Orders, controller_of, hold_over_steps
 from .free import flown, run_free
 from .lane_map import over_lanes
 from .motion.forces import Drive
@@ -29,7 +30,6 @@ from .options import OptionKeywords, Options, check_seconds
 from .readouts.report import Report, reported, reporting, width, with_sensors
 from .recording import Record
 from .rollout import batched, has_limits
-from .room import Met, in_enough_room
 from .rules import Rules
 from .run import Ran, closed, opened, run, run_lane
 
@@ -72,40 +72,40 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
     rules.check(model)
     rules = reporting(rules, report or (), model.topology)
     nv = model.topology.nv
-    motors, pushes = held("control", control, nv, state), held("forces", forces, nv, state)
+    motors, pushes = hold_over_steps("control", control, nv, state), hold_over_steps("forces", forces, nv, state)
     rows, functions = Orders.of(motors, pushes, 1, nv, state)
     dtype = state.q.dtype
-    interval, longest = number(dt, dtype), number(max_dt, dtype)
-    frames = Frames(interval, interval, number(1, jnp.int32))
+    interval, longest = as_array(dt, dtype), as_array(max_dt, dtype)
+    frames = Frames(interval, interval, as_array(1, jnp.int32))
     given = isinstance(dt, (int, float)) and isinstance(max_dt, (int, float))
     if given and not model.topology.pairs and not rules.limits and not rules.report:
         alone = not (traced(model) or any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves((state, rows))))
         steps = max(1, math.ceil(dt / max_dt - 1e-9))
         handed = model if lanes_of(model) or not lane_programs() else packed(model)
-        room, seen = (), {}
+        room, readings = (), {}
         after, code = _flown((rules.scheme, functions, steps, alone), handed, state, frames, rows)
     else:
         most = max(TICKS, math.ceil(TICKS * 60 * dt)) if given and max_ticks is None else max_ticks or 100 * TICKS
-        bounds = longest, number(most, np.int32), *(() if window is None else (number(window, dtype),))
+        bounds = longest, as_array(most, np.int32), *(() if window is None else (as_array(window, dtype),))
         numbers = packed(model) if lane_programs() else model, state, frames, rows, *bounds
 
         def some(rules: Rules, _: int, lanes: Any) -> Advanced:
             return _advanced(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
 
-        after, code, *room, seen = in_enough_room(some, rules, lambda ran: Met(*ran[1:4]))
+        after, code, *room, readings = with_enough_capacity(some, rules, lambda ran: CapacityNeeds(*ran[1:4]))
     if throw and not isinstance(code, jax.core.Tracer) and not isinstance(after.t, jax.core.Tracer):
         results.raise_for(code, after.t, dict(zip((results.CONTACTS_FULL, results.PAIRS_FULL), room, strict=False)))
     if report is None:
         return after
     names = (report,) if isinstance(report, str) else report
-    return after, with_sensors(seen, names, model, after.q, after.v, False)
+    return after, with_sensors(readings, names, model, after.q, after.v, False)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _advanced(
     rules: Rules, functions: Drive, model: Packed | Model, state: State, frames: Frames, rows: Any, *bounds: Array
 ) -> Advanced:
-    """The state, the code, the contacts and near pairs met (`room.py`), and the report.
+    """The state, the code, the contacts and near pairs met (`capacity.py`), and the report.
 
     bounds: the longest step [s], the most ticks, how long windows are [s] if there are any."""
 

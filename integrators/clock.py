@@ -1,4 +1,4 @@
-"""The clock of a lane: frames are cut out of time by what is left to the next one, never by differences of times."""
+"""The clock of a lane. It counts down the time to the next frame, which avoids differences of large times."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from jax import Array
 
 
 class Frames(NamedTuple):
-    """When frames are recorded: `count` of them follow the first state, `dt` apart, the last one after `last`. All (),
-    in seconds, numbers that a program is given: it is the same program whatever they are."""
+    """When frames are recorded. All are arguments of the compiled program, which is the same for any values.
+
+    dt: () time between frames [s].
+    last: () time between the last two frames [s].
+    count: () number of frames after the first state.
+    """
 
     dt: Array
     last: Array
@@ -22,32 +26,34 @@ class Frames(NamedTuple):
 
     @staticmethod
     def of(intervals: Sequence[float] | np.ndarray, dtype: Any) -> Frames:
-        """From the times between frames, which are equal, but the last may be shorter."""
-        dt, last = (number(float(intervals[k]), dtype) for k in (0, -1))
-        return Frames(dt, last, number(len(intervals), np.int32))
+        """From the times between frames, which are equal except that the last may be shorter."""
+        dt, last = (as_array(float(intervals[k]), dtype) for k in (0, -1))
+        return Frames(dt, last, as_array(len(intervals), np.int32))
 
     def interval(self, k: Array | int) -> Array:
-        """From frame k to the next [s]."""
+        """Time from frame k to the next [s]."""
         return jnp.where(k >= self.count - 1, self.last, self.dt)
 
 
-def number(x: Any, dtype: Any) -> Array:
-    """x () of this type. Numbers of Python's are kept: to make an array of one takes longer than a short step."""
-    return _known(x, dtype) if type(x) in (float, int) else jnp.asarray(x, dtype)
+def as_array(x: Any, dtype: Any) -> Array:
+    """x () as an array of this type. Arrays of Python numbers are cached: making one takes longer than a short step."""
+    return _constant(x, dtype) if type(x) in (float, int) else jnp.asarray(x, dtype)
 
 
 @functools.lru_cache(256)
-def _known(x: float, dtype: Any) -> Array:
+def _constant(x: float, dtype: Any) -> Array:
     with jax.ensure_compile_time_eval():
         return jnp.asarray(x, dtype)
 
 
 class Clock(NamedTuple):
-    """left: (*batch) time to the next frame [s].  due: (*batch) when that is [s].  frame: (*batch) its number; the
-    state a run begins with is frame 0.
+    """Time to the next frame.
 
-    Of clocks that differ (`clocks.py`), left: (T,) time of each to where they meet next.  rest: () from there to the
-    next frame [s]; None of a lane with one clock, which meets nobody.
+    left: (*batch) time to the next frame [s]. With a clock for each island (`clocks.py`): (T,) time of each clock to
+        their next synchronization.
+    due: (*batch) time of the next frame [s].
+    frame: (*batch) its number; frame 0 is the first state of a run.
+    rest: () time from the next synchronization to the next frame [s]; None for a single clock.
     """
 
     left: Array
@@ -56,21 +62,24 @@ class Clock(NamedTuple):
     rest: Any = None
 
 
-def started(t: Array, frames: Frames) -> Clock:
-    """At the time t (*batch), before the first of the frames."""
+def start_clock(t: Array, frames: Frames) -> Clock:
+    """A clock at the time t (*batch), before the first frame."""
     first = jnp.broadcast_to(frames.interval(0), t.shape).astype(t.dtype)
     return Clock(first, t + first, jnp.ones(t.shape, jnp.int32))
 
 
-def started_together(clock: Clock, trees: int, apart: Array) -> Clock:
-    """A clock for each tree in place of one, which meet after `apart` () [s] at most."""
+def start_island_clocks(clock: Clock, trees: int, apart: Array) -> Clock:
+    """A clock for each tree, synchronized after at most `apart` () [s], in place of one clock."""
     piece = _piece(clock.left, apart)
     return clock._replace(left=jnp.full(trees, piece), rest=clock.left - piece)
 
 
-def later(clock: Clock, h: Array, frames: Frames, apart: Array | None = None) -> tuple[Clock, Array]:
-    """After a step h (*batch), or (T,): the clock, and the time, which of clocks that differ is that of the last.
-    Behind the last frame nothing is left.  apart: () how long, at most, until such clocks meet again [s]."""
+def advance_clock(clock: Clock, h: Array, frames: Frames, apart: Array | None = None) -> tuple[Clock, Array]:
+    """The clock and the time after a step h (*batch), or (T,) with several clocks [s].
+
+    With several clocks, the time is that of the last of them. After the last frame, the time left is 0.
+    apart: () longest time between synchronizations [s]; None: there is one clock.
+    """
     left, rest = clock.left - h, clock.rest
     if apart is None:
         reached = left <= 0
@@ -87,18 +96,18 @@ def later(clock: Clock, h: Array, frames: Frames, apart: Array | None = None) ->
 
 
 def _next(clock: Clock, reached: Array, frames: Frames) -> tuple[Array, Array, Array]:
-    """From the next frame to the one after it [s]; when the next one is due then, and its number."""
+    """The interval after the next frame [s], and the time and number of the next frame after it is reached."""
     next_one = jnp.where(clock.frame < frames.count, frames.interval(clock.frame), 0).astype(clock.left.dtype)
     due, frame = clock.due + next_one, clock.frame + 1
     return next_one, jnp.where(reached, due, clock.due), jnp.where(reached, frame, clock.frame)
 
 
-def times(clock: Clock, h: Array) -> Array:
-    """When each of clocks that differ (T,) is after a step h (T,) [s]."""
+def clock_times(clock: Clock, h: Array) -> Array:
+    """The time of each clock (T,) after a step h (T,) [s]."""
     return clock.due - ((clock.left - h) + clock.rest)
 
 
 def _piece(whole: Array, apart: Array) -> Array:
-    """The first of as many equal pieces as it takes."""
+    """The length of equal pieces of `whole`, none longer than `apart` [s]."""
     rounding = 1 - 16 * jnp.finfo(whole.dtype).eps
     return whole / jnp.maximum(jnp.ceil(whole * rounding / apart), 1)

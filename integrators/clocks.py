@@ -1,11 +1,11 @@
-"""Clocks: one for all trees, or one for each island. What belongs to a clock is (*batch), or (T,) of each tree.
+"""Clocks: one for all trees, or one for each island. A value of a clock is (*batch), or (T,), one for each tree.
 
-Bodies that cannot meet for a while need not wait for each other: each island tries steps of its own, goes back on its
-own, and ends its step where it strikes (after Mirtich's Timewarp, 2000). A tick is over when every island has a step
-that it accepts; then all are taken. So a while takes as many ticks as its busiest island needs.
+Bodies that cannot meet for some time need not wait for each other: each island tries its own steps, rolls back on its
+own, and ends its step at its own impact (after Mirtich's Timewarp, 2000). A tick is accepted when every island has an
+acceptable step. So an interval takes as many ticks as its busiest island needs.
 
-`cut.py` says who goes by whose clock, and for how long. All trees of an island have the same numbers, whatever they
-are of. Islands are of one lane: T trees, no batch.
+`clock_assignment.py` decides which trees share a clock, and for how long. All trees of an island have the same values.
+Islands belong to one lane: T trees, no batch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OneClock(NamedTuple):
     """All trees go by the lane's."""
 
     def any(self, tree: Array, x: Array) -> Array:
-        """Whether any contact x (C, *batch) is true.  tree: of `Rows`."""
+        """Whether any contact x (C, *batch) is true.  tree: of `ContactJacobian`."""
         return x.any(0)
 
     def most(self, tree: Array, x: Array) -> Array:

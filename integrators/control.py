@@ -74,7 +74,7 @@ def order_of(name: str, shape: tuple[int, ...], frames: int, nv: int, lanes: tup
     return fits[0]
 
 
-def held(name: str, given: Any, nv: int, state: State) -> Any:
+def hold_over_steps(name: str, given: Any, nv: int, state: State) -> Any:
     """What `step` is given for the whole of its time, as `Orders` takes it."""
     if given is None or callable(given):
         return given

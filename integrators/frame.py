@@ -20,7 +20,7 @@ from ..engine.model import Model
 from ..engine.results import EVENTS_FULL, OK, gravest
 from ..engine.state import State
 from .clock import Frames
-from .islands_asleep import fallen_asleep
+from .islands_asleep import put_to_sleep
 from .lanes import Lane
 from .motion.forces import Drive
 from .recording import Events, Record, events_of
@@ -105,9 +105,9 @@ def frame(
             lane = lane.in_windows(ticks >= max_ticks)
         ticked = tick(rules, model, lane, interval, max_dt, controller)
         accepted = ticked.lane.counts.rollbacks == lane.counts.rollbacks
-        rested = _touching(lane.ready.contacts, ticked.tried.resting, ticked.tried.impulse)
+        rested = _touching(lane.ready.contacts, ticked.step.resting, ticked.step.impulse)
         carried, rows = _appended(carried, rows, rested, accepted & ~lane.fresh)
-        record = ticked.logged(record)
+        record = ticked.log_impacts(record)
         there = _touching(ticked.contacts, in_envelope(model, ticked.contacts))
         before = jax.tree.map(lambda new, old: jnp.where(ticks == 0, new, old), there, before)
         slept = slept + jnp.where(_asleep(lane), lane.clock.left - ticked.lane.clock.left, 0)
@@ -123,7 +123,7 @@ def frame(
     after, impacts = lane.ready.contacts, _in_world(events_of(record, rules.law))
     there, end, last = _touching(after, in_envelope(model, after)), lane.ready.state, lane.island
     if sleeps and last is not None:
-        last = fallen_asleep(model, last, state, end, after, lane.ready.rows, quiet & lane.done)
+        last = put_to_sleep(model, last, state, end, after, lane.ready.rows, quiet & lane.done)
     return Frame(end, left, ticks, before, there, impacts, carried, code, *room, last, slept)
 
 

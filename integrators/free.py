@@ -53,8 +53,8 @@ def _next(
         drive = controller(model, state, k + 1)
         return move(model, state, h, drive.motors, drive.impulses(h))
 
-    moved = jax.lax.fori_loop(0, substeps, substep, state)
-    return State(moved.q, moved.v, state.t + dt)  # not the sum of many steps
+    end = jax.lax.fori_loop(0, substeps, substep, state)
+    return State(end.q, end.v, state.t + dt)  # not the sum of many steps
 
 
 @functools.partial(native, alike=True)
@@ -117,13 +117,13 @@ def fly(
 
     final, log = jax.vmap(one)(own, states, varied, log)
 
-    def joined(x: Array) -> Array:
+    def concatenate(x: Array) -> Array:
         x = x.reshape(blocks * wide, *x.shape[2:])[: math.prod(lanes)]
         return x.reshape(*lanes, *x.shape[1:])
 
-    log = joined(jnp.moveaxis(log, 2, 1))  # (*lanes, F, width)
+    log = concatenate(jnp.moveaxis(log, 2, 1))  # (*lanes, F, width)
     q, v, t = jnp.split(log, (state.q.shape[-1], width - 1), -1)
-    return jax.tree.map(joined, final), (t[..., 0], q, v)
+    return jax.tree.map(concatenate, final), (t[..., 0], q, v)
 
 
 @functools.partial(native, blocks=True)

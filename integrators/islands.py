@@ -17,7 +17,8 @@ from ..engine.topology import Topology
 def islands(topology: Topology, tree: Array, touching: Array) -> Array:
     """The lowest tree of each tree's island (T, *batch).
 
-    tree: (C, 2 or 1, *batch) the trees of each contact, as in `Rows`.  touching: (C, *batch) bool, which of them tie.
+    tree: (C, 2 or 1, *batch) the trees of each contact, as in `ContactJacobian`.
+    touching: (C, *batch) bool, contacts that connect their trees.
     """
     n, lanes = trees_of(topology).n, (1,) * (touching.ndim - 1)
     number = jnp.arange(n, dtype=jnp.int32).reshape(n, *lanes)

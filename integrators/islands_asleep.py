@@ -1,15 +1,15 @@
-"""Islands asleep: trees that touch each other and that a frame left as they were are left alone, until something comes.
+"""Sleeping islands: trees that touch each other and that a frame left unchanged are not computed until something comes.
 
-A frame that takes an island of bodies at rest to where it began, to the last bit, will do so again, as long as nothing
-else is near and nothing else acts. Such an island sleeps: it does not move, nothing is looked for within it, and its
-contacts are not solved for. It costs what a static costs.
+A frame that leaves an island of resting bodies unchanged, to the last bit, will do so again as long as nothing else is
+near and nothing else acts. Such an island sleeps: it does not move, no contacts are detected within it, and none are
+solved. It costs as much as a static shape.
 
-It wakes when something that is awake comes into the envelope of any of its bodies (`ENVELOPE` in
-`contact/determine.py`). The step that led there is accepted, what strikes at its end is left, and the lane looks once
-more where it stands, now with the whole island: its contacts are found again, and all that strikes is resolved with
-them. Who pushes a body, or puts it elsewhere, wakes its island (`scenes/live/asleep.py`).
+It wakes when a tree that is awake comes into the envelope of any of its bodies (`ENVELOPE` in `contact/determine.py`).
+The step that led there is accepted without resolving its impacts, and the lane detects contacts again at the same
+state, now with the whole island; then all impacts are resolved together. A force on a body of an island, or a new
+position of it, also wakes the island (`scenes/live/asleep.py`).
 
-An island is named by its lowest tree: `island` (T, *batch), the one each tree sleeps with, -1 where it is awake.
+An island is identified by its lowest tree: `island` (T, *batch) holds it for each tree that sleeps, -1 for others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jax import Array
 
 from ..contact.contacts import Contacts
 from ..contact.determine import in_envelope
-from ..contact.rows import Rows
+from ..contact.jacobian import ContactJacobian
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.state import State
@@ -30,19 +30,19 @@ from .islands import islands
 
 
 def dofs_asleep(topology: Topology, island: Array) -> Array:
-    """(nv, *batch) bool."""
+    """(nv, *batch) bool, degrees of freedom of trees that sleep."""
     trees = trees_of(topology)
     return island[trees.block // trees.w] >= 0
 
 
 def shapes_still(topology: Topology, island: Array) -> Array:
-    """(ns, *batch) bool: shapes of what sleeps, and static ones."""
-    tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]  # of link -1 it is the world, the last
+    """(ns, *batch) bool, static shapes and shapes of trees that sleep."""
+    tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]  # the world, which is last, for link -1
     return jnp.concatenate([island >= 0, jnp.ones_like(island[:1], bool)])[tree]
 
 
-def where_they_were(topology: Topology, island: Array, before: State, q: Array, v: Array) -> tuple[Array, Array]:
-    """q (*batch, nq), v (*batch, nv) of a step's end, and of what sleeps as they were before the step."""
+def restore_sleeping(topology: Topology, island: Array, before: State, q: Array, v: Array) -> tuple[Array, Array]:
+    """q (*batch, nq) and v (*batch, nv) at the end of a step, with the values before it for trees that sleep."""
     tree = trees_of(topology).of_link[:-1]
     ends = []
     for start, old, new in ((topology.q_start, before.q, q), (topology.v_start, before.v, v)):
@@ -51,34 +51,35 @@ def where_they_were(topology: Topology, island: Array, before: State, q: Array, 
     return ends[0], ends[1]
 
 
-def woken(island: Array, contacts: Contacts, rows: Rows) -> tuple[Array, Array]:
-    """Who sleeps (T, *batch) with these contacts, and whether (*batch) that wakes anybody."""
+def wake_islands(island: Array, contacts: Contacts, rows: ContactJacobian) -> tuple[Array, Array]:
+    """The islands that still sleep (T, *batch) with these contacts, and whether (*batch) one wakes."""
     padded = jnp.concatenate([island, jnp.full_like(island[:1], -1)])
-    seen = jnp.where(contacts.active[:, None], jnp.take_along_axis(padded[None], rows.tree, 1), -1)  # (C, 2, *batch)
+    touched = jnp.where(contacts.active[:, None], jnp.take_along_axis(padded[None], rows.tree, 1), -1)  # (C, 2, *batch)
     names = jnp.arange(len(island), dtype=jnp.int32).reshape(-1, 1, 1, *(1,) * (island.ndim - 1))
 
     def wake() -> Array:
-        called = (seen[None] == names).any((1, 2))  # (T, *batch)
+        called = (touched[None] == names).any((1, 2))  # (T, *batch)
         mine = jnp.take_along_axis(called, jnp.maximum(island, 0), 0)
         return jnp.where(mine, -1, island)
 
-    some = (seen >= 0).any((0, 1))
+    some = (touched >= 0).any((0, 1))
     return jax.lax.cond(some.any(), wake, lambda: island), some
 
 
-def fallen_asleep(
-    model: Model, island: Array, before: State, after: State, contacts: Contacts, rows: Rows, quiet: Array
+def put_to_sleep(
+    model: Model, island: Array, before: State, after: State, contacts: Contacts, rows: ContactJacobian, quiet: Array
 ) -> Array:
-    """Who sleeps (T, *batch) after a frame that began and ended in these states.
+    """The islands that sleep (T, *batch) after a frame that began and ended in these states.
 
-    island: who slept at its end.  contacts, rows: of its end.
-    quiet: (T, *batch) bool, of which trees nothing else may change.
+    island: islands that slept at its end.
+    contacts, rows: contacts at its end, and their Jacobian.
+    quiet: (T, *batch) bool, trees on which nothing else acts.
     """
     topology = model.topology
     tree = trees_of(topology).of_link[:-1]
 
     def all_of(same: Array, start: tuple[int, ...]) -> Array:
-        """(T, *batch) whether that holds for all of a tree's entries (*batch, n)."""
+        """(T, *batch) whether all entries (*batch, n) of a tree are true."""
         own = np.repeat(tree, np.diff(start))
         places = [np.flatnonzero(own == k) for k in range(len(island))]
         widest = max(len(x) for x in places)

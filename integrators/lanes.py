@@ -1,7 +1,7 @@
-"""Lanes: what a tick carries to the next, for one scene or for many side by side.
+"""Lanes: what a tick hands on to the next, for one scene or for many side by side.
 
-A lane stands at an accepted state, knows what touches there, and looks for the next state to accept. Only `State` is
-what a rollback restores: all else follows from it, and is kept so that it need not be found again.
+A lane is at an accepted state, knows the contacts there, and searches for the next state to accept. A rollback restores
+only `State`: everything else follows from it, and is stored only to save computing it again.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..collision.passage import Rooms
+from ..collision.passage import Clearances
 from ..contact.contacts import Contacts
-from ..contact.curvature import Course
-from ..contact.readout import Pushed
-from ..contact.rows import Rows
+from ..contact.curvature import ContactKinematics
+from ..contact.impulses import ContactImpulses
+from ..contact.jacobian import ContactJacobian
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
@@ -27,57 +27,66 @@ from .motion.forces import Drive
 
 
 class Ready(NamedTuple):
-    """An accepted state with all that is known of it.
+    """An accepted state, and what was prepared for the next step.
 
-    contacts, rows: of the state.  u: (C, *batch) how its contacts move, in their frames [m/s].  course: where they go.
-    drive: what acts from outside until the next state.
-    dv: (*batch, nv) accelerations without contacts.
-    longest: of each clock, (*batch) or (T,), the step that passes through nothing unseen [s].  touch: the same, when
-    something is expected to touch [s].
-    rooms: what a step from here may do unseen, of links of trees; None where there are none.
+    state: the accepted state.
+    contacts: its contacts.
+    rows: their Jacobian.
+    u: (C, *batch) their relative velocities, in their frames [m/s].
+    kinematics: how they migrate.
+    drive: controls and forces from outside until the next state.
+    dv: (*batch, nv) accelerations without contacts [rad/s^2, m/s^2].
+    longest: of each clock, (*batch) or (T,), the longest step in which nothing passes through anything unseen [s].
+    touch: of each clock, the time until the next touch is expected [s].
+    clearances: how far links of trees may move before they are checked; None if there are no such links.
     """
 
     state: State
     contacts: Contacts
-    rows: Rows
+    rows: ContactJacobian
     u: Vec3
-    course: Course
+    kinematics: ContactKinematics
     drive: Drive
     dv: Array
     longest: Array
     touch: Array
-    rooms: Rooms | None
+    clearances: Clearances | None
 
 
 class Correction(NamedTuple):
-    """What the end of a step is put right by, so that contacts that it carried touch there and go on (`put_right.py`).
+    """Correction of the end of a step: contacts that it carried touch there and move on as intended (`correction.py`).
 
-    shift, kick: (T + 1, w, *batch) displacement and change of velocity, in tree blocks.
-    times: of each clock how often that was looked for.
-    pushed: by which contacts the velocity changes; None where no run reports it.
+    shift: (T + 1, w, *batch) displacement, in tree blocks [rad, m].
+    kick: (T + 1, w, *batch) change of velocity, in tree blocks [rad/s, m/s].
+    times: of each clock, how many corrections were made.
+    impulses: impulses of the contacts that change the velocity; None if no run reports them.
     """
 
     shift: Array
     kick: Array
     times: Array
-    pushed: Pushed | None = None
+    impulses: ContactImpulses | None = None
 
     @staticmethod
     def none(model: Model, t: Array, left: Array, reports: bool) -> Correction:
-        """Of a lane at the time t (*batch), whose clocks have some time left.  reports: whether the run does."""
+        """No correction, for a lane at the time t (*batch).
+
+        left: of each clock.
+        reports: whether the run reports impulses.
+        """
         trees = trees_of(model.topology)
         still = jnp.zeros((trees.n + 1, trees.w, *t.shape), t.dtype)
-        none = Pushed.none(model, t.astype(still.dtype)) if reports else None
+        none = ContactImpulses.none(model, t.astype(still.dtype)) if reports else None
         return Correction(still, still, jnp.zeros(left.shape, jnp.int32), none)
 
 
 class Window(NamedTuple):
-    """Of windows (`window.py`), (*batch).
+    """The search's state for windows (`window.py`), (*batch).
 
-    length: no step is made shorter than this for what touches [s].
-    wanted: whether they may be taken.
+    length: no step becomes shorter than this because of a touch [s].
+    wanted: whether windows may be taken.
     sure: the longest step in which nothing passes through anything, as far as is known [s].
-    open: whether the last one left something that closes, or is deep.
+    open: whether the last window left a contact that closes or is deep.
     """
 
     length: Array
@@ -87,15 +96,15 @@ class Window(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What was learned from the steps tried so far, of each clock: (*batch), or (T,) where trees have their own.
+    """The search for the next step, of each clock: (*batch), or (T,) if trees have clocks of their own.
 
-    high: the shortest step from the accepted state that was too long, inf if none was [s].
+    high: the shortest step from the accepted state that was too long, inf if there was none [s].
     aim: the step to try next, inf for the longest allowed [s].
-    rejected: how many steps from the accepted state were rejected.
-    correction: of the step tried last.
-    fine: the longest step that is likely to be fine enough for rolling contacts, inf if any may be [s].
-    short: how many accepted steps in a row were too short to be useful (`time_control.py`).
-    window: of windows; None where there are none.
+    rejected: the number of rejected steps from the accepted state.
+    correction: correction of the step that was tried last.
+    fine: the longest step that is likely to be accurate for rolling contacts, inf if any step is [s].
+    short: the number of accepted steps in a row that were too short to make progress (`time_control.py`).
+    window: the state for windows; None in runs without windows.
     """
 
     high: Array
@@ -108,7 +117,7 @@ class Search(NamedTuple):
 
     @staticmethod
     def new(like: Array, correction: Correction, window: Window | None = None) -> Search:
-        """Nothing was tried yet."""
+        """The start of a search."""
         inf = jnp.full(like.shape, jnp.inf, like.dtype)
         none = jnp.zeros(like.shape, jnp.int32)
         window = None if window is None else window._replace(sure=inf, open=none > 0)
@@ -116,16 +125,16 @@ class Search(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What a lane has met so far.
+    """Statistics of a lane, (*batch).
 
-    ticks: (*batch) in which the lane was not done.
-    rollbacks: (*batch) of these, the ones that were taken back.
-    impacts: (*batch).
-    resting: (*batch) resting contacts, added up over accepted steps.
-    depth: (*batch) the deepest overlap of an accepted state [m, rad].
-    contacts: (*batch) the most contacts at one time.
-    pairs: (*batch) near pairs of the fullest group, where there was no room for all; 0 where there was.
-    windows: (*batch) accepted steps that were windows.
+    ticks: ticks in which the lane was not done.
+    rollbacks: ticks whose step was rejected.
+    impacts: impacts.
+    resting: resting contacts, summed over accepted steps.
+    depth: the deepest overlap of an accepted state [m, rad].
+    contacts: the most contacts at one time.
+    pairs: near pairs of the fullest group, if its capacity was exceeded; otherwise 0.
+    windows: accepted steps that were windows.
     """
 
     ticks: Array
@@ -156,13 +165,13 @@ class Counts(NamedTuple):
         """After a tick of the lanes that were busy.
 
         accepted, busy: (*batch) bool.
-        full: (*batch) whether there was no room for all contacts or near pairs, and the lane stops.
+        full: (*batch) whether the capacity for contacts or near pairs was exceeded, so that the lane stops.
         resting: (C, *batch) bool.
-        window: (*batch) whether the step was a window; None where there are none.
+        window: (*batch) whether the step was a window; None in runs without windows.
         contacts: at the end of the tick.
-        pairs: (*batch) near pairs, where there was no room for all.
+        pairs: (*batch) near pairs, if their capacity was exceeded.
         """
-        seen = accepted | full
+        counted = accepted | full
         there = jnp.maximum(contacts.active.sum(0, dtype=jnp.int32), contacts.needed)
         return Counts(
             self.ticks + busy,
@@ -170,8 +179,8 @@ class Counts(NamedTuple):
             self.impacts + jnp.where(accepted, impacts, 0),
             self.resting + jnp.where(accepted, resting.sum(0, dtype=jnp.int32), 0),
             jnp.where(accepted, self.deepest(contacts), self.depth),
-            jnp.where(seen, jnp.maximum(self.contacts, there), self.contacts),
-            jnp.where(seen, jnp.maximum(self.pairs, pairs), self.pairs),
+            jnp.where(counted, jnp.maximum(self.contacts, there), self.contacts),
+            jnp.where(counted, jnp.maximum(self.pairs, pairs), self.pairs),
             self.windows if window is None else self.windows + (accepted & window),
         )
 
@@ -180,13 +189,21 @@ class Counts(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """code: (*batch) the first result code that is not OK.  done: (*batch) whether nothing is left to do.
-    fresh: (*batch) whether nothing but its state is known yet.
-    late: (T, *batch) zeros; their derivative is by how much each tree's time is behind the clock's [s].
-    asleep: (*batch) whether the last tick led to where it began, so that all others do until the drive changes.
-    island: (T, *batch) which trees sleep, see `islands_asleep.py`; None where none ever do.
-    clocks: which trees go by which clock.
-    tried: the last proposal; None where it is of no further use."""
+    """The state of a run between two ticks.
+
+    ready: the accepted state.
+    search: the search for the next one.
+    clock: time to the next frame.
+    counts: statistics.
+    code: (*batch) result code, the gravest so far.
+    done: (*batch) whether the run has ended.
+    fresh: (*batch) whether contacts were not detected yet.
+    late: (T, *batch) zeros; their derivative is how far the time of each tree is behind the clock [s].
+    asleep: (*batch) whether the last tick changed nothing, so that no other will until the drive changes.
+    island: (T, *batch) trees that sleep, see `islands_asleep.py`; None if no tree ever sleeps.
+    clocks: the clock of each tree.
+    tried: the last proposal; None if it is not needed again.
+    """
 
     ready: Ready
     search: Search
@@ -202,7 +219,7 @@ class Lane(NamedTuple):
     tried: Any = None
 
     def in_windows(self, wanted: Array) -> Lane:
-        """Whether (*batch) windows may be taken from here on; of lanes that have them."""
+        """The lane with windows allowed or not (*batch) from here on.  Only for runs with windows."""
         window: Any = self.search.window
         return self._replace(search=self.search._replace(window=window._replace(wanted=wanted)))
 
@@ -219,7 +236,7 @@ def select(yes: Array, new: Lane, old: Lane) -> Lane:
 
     def ready() -> Any:
         for name, a, b in zip(Ready._fields, new.ready, old.ready, strict=True):
-            yield jax.tree.map(first if name in ("state", "drive", "dv", "rooms") else last, a, b)
+            yield jax.tree.map(first if name in ("state", "drive", "dv", "clearances") else last, a, b)
 
     rest = jax.tree.map(last, new._replace(ready=None), old._replace(ready=None))  # type: ignore[arg-type]
     return rest._replace(ready=Ready(*ready()))

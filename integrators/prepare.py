@@ -1,4 +1,4 @@
-"""What is worked out of an accepted state before the next step is proposed."""
+"""Preparation: what follows from an accepted state, before the next step is proposed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..collision.broad import plan
-from ..collision.passage import Rooms, checked_pairs, free_shapes, rooms
+from ..collision.broad import pair_plan
+from ..collision.passage import Clearances, checked_pairs, clearances, free_shapes
 from ..collision.proximities import Proximities
-from ..collision.safe_step import longest_step, unseen_step
+from ..collision.safe_step import longest_step, undetected_step
 from ..contact.approach import return_time, slide_time, touch_time
 from ..contact.contacts import Contacts
-from ..contact.curvature import Course, contact_course, shared
+from ..contact.curvature import ContactKinematics, contact_kinematics, share_among_sticking
 from ..contact.grips import at_wish
-from ..contact.rows import Rows, relative
+from ..contact.jacobian import ContactJacobian, relative_velocity
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
@@ -32,22 +32,22 @@ from .resolved import has_joints, resolved_step
 from .rules import Rules
 from .schemes import bend
 
-# of a step: the least time for which it must be known where a contact goes. A rim that leans less than it turns in so
-# short a time counts as flat; with longer ones, what tumbles on its rim at 100 rad/s had no course, and no steps
+# of a step: the time for which contact kinematics must hold. A rim that leans less than it turns in that time counts
+# as flat. With longer times, a body that tumbles on its rim at 100 rad/s counted as flat and could not step
 BRIEF = 1 / 2**14
 
 Controller = Callable[[Model, State, Array], Drive]  # of (model, state, number of the next frame)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def prepared(
+def prepare_step(
     rules: Rules,
     model: Model,
     state: State,
     near: Proximities,
     bounds: Proximities,
     contacts: Contacts,
-    rows: Rows,
+    rows: ContactJacobian,
     drive: Drive,
     max_dt: Array,
     tried: Proposal | None = None,
@@ -56,59 +56,68 @@ def prepared(
     reach: Array | None = None,
     clocks: Clocks = ONE,
 ) -> Ready:
-    """near, bounds, contacts, rows: what was found at `state`, whose velocities have been through their impacts.
+    """Prepares the step from a state.
+
+    state: with the velocities after the impacts.
+    near, bounds, contacts, rows: as detected at `state`.
+    drive: controls and forces until the next state.
+    max_dt: the longest step [s].
     tried, before: the step that led here, and the state it began with; None at the start.
-    island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody.
-    reach: (ns, *batch) [m] how far each shape may go and meet nothing that has no row; None: all have.
-    clocks: who goes by which clock from here on."""
+    island: (T, *batch) trees that sleep, see `islands_asleep.py`; None: no tree sleeps.
+    reach: (ns, *batch) distance that each shape may move before it can touch a pair without a row [m]; None: all pairs
+        have rows.
+    clocks: the clock of each tree from here on.
+    """
     trees = trees_of(model.topology)
     dv = acceleration(model, state, 1.0, drive.motors, drive.impulses(1.0))
     if island is not None:
         dv = jnp.where(jnp.moveaxis(dofs_asleep(model.topology, island), 0, -1), 0, dv)
     expected, goes_on = dv, None
     if tried is not None and before is not None:
-        expected, goes_on = _expected(dv, tried, clocks, model.topology)
+        expected, goes_on = _expected_acceleration(dv, tried, clocks, model.topology)
     known = stop_gradient((model, state, near, bounds, drive, expected))  # a choice has no derivative
-    longest, touch, room = _how_far(rules, *known, max_dt, island, reach, clocks)
-    course = contact_course(model, state.q, state.v, contacts, rows, h=max_dt * BRIEF)
-    u = relative(rows, to_blocks(trees, state.v))
-    course = course._replace(b=shared(model, contacts, course.b, u, max_dt))
+    longest, touch, room = _step_limits(rules, *known, max_dt, island, reach, clocks)
+    kinematics = contact_kinematics(model, state.q, state.v, contacts, rows, h=max_dt * BRIEF)
+    u = relative_velocity(rows, to_blocks(trees, state.v))
+    kinematics = kinematics._replace(b=share_among_sticking(model, contacts, kinematics.b, u, max_dt))
     if goes_on is not None and rules.time_control != "fixed":
-        rate = relative(rows.still, to_blocks(trees, expected))
-        slides = stop_gradient(slide_time(model, contacts, u, rate + course.b))
+        rate = relative_velocity(rows.still, to_blocks(trees, expected))
+        slides = stop_gradient(slide_time(model, contacts, u, rate + kinematics.b))
         touch = jnp.where(goes_on, jnp.minimum(touch, clocks.least(rows.tree, slides, jnp.inf)), touch)
-        returns = stop_gradient(return_time(model, contacts, u.z, rate.z * bend(rules.scheme) + course.b.z))
+        returns = stop_gradient(return_time(model, contacts, u.z, rate.z * bend(rules.scheme) + kinematics.b.z))
         touch = jnp.minimum(touch, clocks.least(rows.tree, returns, jnp.inf))
-    return Ready(state, contacts, rows, u, course, drive, dv, longest, touch, room)
+    return Ready(state, contacts, rows, u, kinematics, drive, dv, longest, touch, room)
 
 
-def unprepared(
+def skip_preparation(
     rules: Rules,
     model: Model,
     state: State,
     bounds: Proximities,
     contacts: Contacts,
-    rows: Rows,
+    rows: ContactJacobian,
     drive: Drive,
     reach: Array | None,
     left: Array,
 ) -> Ready:
-    """Like `prepared`, with nothing worked out yet.  left: of each clock."""
+    """`prepare_step` with empty results, for a lane that ends here or has just begun.  left: of each clock."""
     still, never = jax.tree.map(jnp.zeros_like, contacts.point), jnp.zeros_like(left)
-    room = None if rules.time_control == "fixed" else _rooms(model, state.q, bounds, reach)
+    room = None if rules.time_control == "fixed" else _clearances(model, state.q, bounds, reach)
     none = jnp.zeros_like(state.v)
-    return Ready(state, contacts, rows, still, Course(still, still, still), drive, none, never, never, room)
+    return Ready(state, contacts, rows, still, ContactKinematics(still, still, still), drive, none, never, never, room)
 
 
-def _expected(dv: Array, tried: Proposal, clocks: Clocks, topology: Topology) -> tuple[Array, Array]:
-    """Accelerations (*batch, nv) to expect, and of each clock whether they are those of the step before: where contacts
-    carried something in it, they go on to."""
-    lately = (tried.state.v - tried.start) / clocks.of_dofs(topology, jnp.where(tried.h > 0, tried.h, 1))
+def _expected_acceleration(dv: Array, tried: Proposal, clocks: Clocks, topology: Topology) -> tuple[Array, Array]:
+    """Expected accelerations (*batch, nv), and for each clock whether they are those of the step before.
+
+    They are if contacts carried a load in it.
+    """
+    lately = (tried.state.v - tried.start_v) / clocks.of_dofs(topology, jnp.where(tried.h > 0, tried.h, 1))
     goes_on = tried.rests & (tried.h > 0)
     return jnp.where(clocks.of_dofs(topology, goes_on), lately, dv), goes_on
 
 
-def _how_far(
+def _step_limits(
     rules: Rules,
     model: Model,
     state: State,
@@ -120,43 +129,45 @@ def _how_far(
     island: Array | None,
     reach: Array | None,
     clocks: Clocks,
-) -> tuple[Array, Array, Rooms | None]:
-    """Of each clock the longest step in which free bodies pass through nothing unseen and joints are resolved [s], and
-    when something is expected to touch [s]; and what links of trees may do before that. What may happen later than the
-    longest step ends is not looked at."""
+) -> tuple[Array, Array, Clearances | None]:
+    """Limits of the next step, for each clock.
+
+    The longest step in which free bodies pass through nothing unseen and joints are resolved [s]; the time until a
+    touch is expected [s]; and the clearances of links of trees. Events after the longest step are not searched for.
+    """
     longest = touch = jnp.full(state.t.shape, jnp.inf, state.q.dtype)
     of_shape = clocks.of_shapes(model.topology)
     if rules.time_control == "fixed":
         return longest, touch, None
     soon = jnp.broadcast_to((1 + 1e-6) * max_dt, state.t.shape).astype(state.q.dtype)
     still = None if island is None else jnp.moveaxis(shapes_still(model.topology, island), 0, -1)
-    checked, room = checked_pairs(model.topology), _rooms(model, state.q, bounds, reach)
+    checked, room = checked_pairs(model.topology), _clearances(model, state.q, bounds, reach)
     if not checked.all():
         free = bounds._replace(active=bounds.active & ~jnp.asarray(checked)[jnp.maximum(bounds.pair, 0)])
         acting = {"control": drive.motors, "forces": drive.forces}
         longest = longest_step(model, state, free, **acting, still=still, within=soon, clock=of_shape)
-    alone = tuple(k for k in free_shapes(model.topology) if k in sifted(rules, model))
+    alone = tuple(k for k in free_shapes(model.topology) if k in sparse_shapes(rules, model))
     if reach is not None and alone:
         acting = {"control": drive.motors, "forces": drive.forces}
-        unseen = unseen_step(
+        unseen = undetected_step(
             model, state, jnp.moveaxis(reach, 0, -1), **acting, only=alone, still=still, clock=of_shape
         )
         longest = jnp.minimum(longest, unseen)
     if has_joints(model.topology):
         longest = jnp.minimum(longest, resolved_step(model, state.q))
-    if any(model.topology.gripped):  # what a joint holds is not about to move
+    if any(model.topology.gripped):  # a held joint does not move
         dv = jnp.where(at_wish(model, drive.motors, state.v), 0, dv)
     touch = touch_time(model, state.q, state.v, dv * bend(rules.scheme), near, rules.limits, soon, of_shape)
     return clocks.shared(longest), clocks.shared(touch), room
 
 
-def _rooms(model: Model, q: Array, bounds: Proximities, reach: Array | None) -> Rooms | None:
-    """What links of trees may do before they are looked at again; None where there are none to check."""
+def _clearances(model: Model, q: Array, bounds: Proximities, reach: Array | None) -> Clearances | None:
+    """How far links of trees may move before the next check; None if no link needs one."""
     if not checked_pairs(model.topology).any():
         return None
-    return rooms(model, q, bounds)._replace(reach=None if reach is None else jnp.moveaxis(reach, 0, -1))
+    return clearances(model, q, bounds)._replace(reach=None if reach is None else jnp.moveaxis(reach, 0, -1))
 
 
-def sifted(rules: Rules, model: Model) -> tuple[int, ...]:
-    """Shapes of which a pair that is far apart may have no row. Rows of all their pairs bound the others."""
-    return plan(model.topology, rules.max_pairs).sifted
+def sparse_shapes(rules: Rules, model: Model) -> tuple[int, ...]:
+    """Shapes whose distant pairs may have no row in `bounds`. All pairs of other shapes have rows."""
+    return pair_plan(model.topology, rules.max_pairs).sifted

@@ -12,12 +12,12 @@ from jax.lax import stop_gradient
 
 from ..contact.contacts import Contacts, tangents
 from ..contact.determine import phases, surface_velocity
-from ..contact.events import Together
-from ..contact.grips import Grips, grips_of, held, holding, locked, part_until_stop
-from ..contact.readout import Pushed
+from ..contact.events import SimultaneousImpacts
+from ..contact.grips import Grips, grips_that_hold, joint_grips, lock_dofs, part_until_stop, stop_held_joints
+from ..contact.impulses import ContactImpulses
+from ..contact.jacobian import ContactJacobian, apply_impulses, contact_jacobian, inverse_mass_matrix, relative_velocity
 from ..contact.resting.models import resting_named
-from ..contact.resting.solve import Midway, Rest, stopped
-from ..contact.rows import Rows, applied, inverse_at, relative, rows_of
+from ..contact.resting.solve import Midway, Rest, stopped_at_start
 from ..engine.algebra.bounded import partial_jvp
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import integrate_q
@@ -25,35 +25,39 @@ from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from .clocks import Clocks
-from .islands_asleep import where_they_were
+from .islands_asleep import restore_sleeping
 from .lanes import Correction, Lane
 from .motion.exact import exact
 from .rules import Rules
 from .schemes import scheme_named
-from .standstill import stilled
+from .standstill import zero_faint_velocities
 
 LEAST = 1e-5  # of a step
 SLIDES = 3  # rejected steps, at most, that may end a slide
 
 
 class Proposal(NamedTuple):
-    """h: of each clock, (*batch) or (T,) [s].
-    state: at its end.
-    spread: (*batch, nv) the joint impulses spread over the step, of resting contacts, of joints that slide, and from
-    outside; None if there are none [N m s, N s].
-    impulse: (C, *batch) of the resting contacts the step began with, in their frames midway [N s].
-    resting: (C, *batch) which those are.  rests: of each clock, whether any is.
-    part: of each clock, of the step, after which the first slide stops; 1 if none does.
-    code: (*batch).
-    held: (*batch, nv) which joints do not move, or as their motors want; None where none can be held.
-    stops: (*batch, nv) which joints come to that at the step's end; None where none can be held.
-    plain: its end before it was put right (`put_right.py`).
-    carried: (*batch, nv) of spread, what contacts do.
-    window: (*batch) whether it is a window.  struck: what that began with.  None where there are no windows.
-    left: (*batch) by how much contacts' velocities are off the law [m/s].
-    start: (*batch, nv) velocities it began with, after what was stopped or struck at its start.
-    pushed: by which contacts all through the step, before it was put right.  first: by which ones at its start.  None
-    where no run reports it.
+    """The end of a step, and what the step found on the way.
+
+    h: length of the step, of each clock, (*batch) or (T,) [s].
+    state: the state at its end.
+    spread: (*batch, nv) joint impulses spread over the step: by resting contacts, by joints that slide and by forces
+        from outside; None if there are none [N m s, N s].
+    impulse: (C, *batch) impulses of the contacts at the start, in their frames midway [N s].
+    resting: (C, *batch) whether each of these rests.
+    rests: of each clock, whether any contact rests.
+    part: of each clock, the part of the step after which the first slide stops, 1 if none does.
+    code: (*batch) result code.
+    locked_dofs: (*batch, nv) joints that friction or a motor holds through the step; None if the model has none.
+    stops: (*batch, nv) joints that come to be held at its end; None if the model has none.
+    uncorrected: the state at its end before corrections (`correction.py`).
+    carried: (*batch, nv) the part of `spread` that comes from contacts [N m s, N s].
+    window: (*batch) whether the step is a window; None in runs without windows.
+    window_impacts: impacts at the start of a window; None in runs without windows.
+    residual: (*batch) violation of the contact law by the velocities at its end [m/s].
+    start_v: (*batch, nv) velocities at its start, after the impulses there.
+    contact_impulses: impulses of contacts over the step, before corrections; None if no run reports them.
+    start_impulses: impulses of contacts at its start; None if no run reports them.
     """
 
     h: Array
@@ -64,56 +68,56 @@ class Proposal(NamedTuple):
     rests: Array
     part: Array
     code: Array
-    held: Array | None = None
+    locked_dofs: Array | None = None
     stops: Array | None = None
-    plain: Any = None
+    uncorrected: Any = None
     carried: Any = None
     window: Array | None = None
-    struck: Together | None = None
-    left: Any = None
-    start: Any = None
-    pushed: Pushed | None = None
-    first: Pushed | None = None
+    window_impacts: SimultaneousImpacts | None = None
+    residual: Any = None
+    start_v: Any = None
+    contact_impulses: ContactImpulses | None = None
+    start_impulses: ContactImpulses | None = None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def proposal(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None = None) -> Proposal:
+def propose(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None = None) -> Proposal:
     """The step h [s] from an accepted state, of each clock; fresh lanes stay where they are. A step that is taken again
     to be put right leads where it led.  window: (*batch) whether it is a window."""
     search, clocks, topology = lane.search, lane.clocks, model.topology
-    led = lambda: _tried(rules, model, lane._replace(tried=None), h, window)  # noqa: E731
+    take_step = lambda: _take_step(rules, model, lane._replace(tried=None), h, window)  # noqa: E731
     if lane.tried is None:
-        tried = led()
+        tried = take_step()
     else:
         same = search.correction.times > 0
         if clocks.each():  # who waits for others tries again what it tried
             same = same | (jnp.isfinite(search.aim) & (h == lane.tried.h)) | (h == 0)
         known = (same | (lane.counts.ticks == 0)).all()
-        tried = jax.lax.cond(known, lambda: lane.tried, led)
-    q, v = _put_right(model, clocks, tried.plain, search.correction)
-    q, v = stilled(model, lane.ready.state, clocks.of_trees(h), q, v, tried.carried, tried.left)
+        tried = jax.lax.cond(known, lambda: lane.tried, take_step)
+    q, v = _apply_correction(model, clocks, tried.uncorrected, search.correction)
+    q, v = zero_faint_velocities(model, lane.ready.state, clocks.of_trees(h), q, v, tried.carried, tried.residual)
     if lane.island is not None:
-        q, v = where_they_were(topology, lane.island, lane.ready.state, q, v)
+        q, v = restore_sleeping(topology, lane.island, lane.ready.state, q, v)
     stays = (lane.fresh | (h == 0)) if clocks.each() else lane.fresh
     q = jnp.where(clocks.of_coordinates(topology, stays), lane.ready.state.q, q)
     v = jnp.where(clocks.of_dofs(topology, stays), lane.ready.state.v, v)
-    return tried._replace(state=State(q, v, tried.plain.t))
+    return tried._replace(state=State(q, v, tried.uncorrected.t))
 
 
-def kept(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
+def initial_proposal(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
     """What a fresh lane is taken to have tried last: to stay where it is. None where it does not help to know: the
     times at which joints come to be held hang on how the step was put right."""
     if rules.resting != "solve" or rules.time_control == "fixed" or any(model.topology.gripped):
         return None
     window = None if lane.search.window is None else lane.fresh
-    shapes = jax.eval_shape(lambda: proposal(rules, model, lane, lane.clock.left, window))
+    shapes = jax.eval_shape(lambda: propose(rules, model, lane, lane.clock.left, window))
     nothing: Proposal = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     here = lane.ready.state
-    return nothing._replace(state=here, plain=here, part=jnp.ones_like(nothing.part))
+    return nothing._replace(state=here, uncorrected=here, part=jnp.ones_like(nothing.part))
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _tried(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None) -> Proposal:
+def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None) -> Proposal:
     """As it is before it is put right."""
     ready, clocks = lane.ready, lane.clocks
     state, rows, u = ready.state, ready.rows, ready.u
@@ -128,33 +132,39 @@ def _tried(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | Non
     spread, start = ready.drive.impulses(of_dofs, carried.spread), carried.v
     as_held, stuck, stops = model, None, None
     if grips is not None and carried.grip is not None:
-        stuck, start = held(model, grips, holding(model, grips, carried.grip), start)
-        as_held = locked(model, stuck)
+        stuck, start = stop_held_joints(model, grips, grips_that_hold(model, grips, carried.grip), start)
+        as_held = lock_dofs(model, stuck)
     begin, drive = State(state.q, start, state.t), (ready.drive.motors, spread)
     if clocks.each():
         after = exact(as_held, begin, clocks.latest(h), *drive, each=h)
     else:
         after = scheme_named(rules.scheme)(as_held, begin, h, *drive)
     after = State(after.q, after.v, state.t + clocks.latest(h))
-    part = clocks.least(rows.tree, _slide_ends(model, resting, rows, contacts.friction, u, carried.impulse, after.v), 1)
+    part = clocks.least(
+        rows.tree, _part_until_stick(model, resting, rows, contacts.friction, u, carried.impulse, after.v), 1
+    )
     if grips is not None:
-        _, v = _put_right(model, clocks, after, lane.search.correction)
+        _, v = _apply_correction(model, clocks, after, lane.search.correction)
         slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
         part = jnp.minimum(part, slid)
-    seen = carried.impulse, resting, clocks.any(rows.tree, resting), part, carried.code, stuck, stops
-    left = jnp.broadcast_to(carried.left, carried.code.shape).astype(h.dtype)
-    pushed, first = (None, None) if midway.point is None else _pushed(model, lane, h, contacts, midway, carried)
-    last = window, carried.struck, left, start, pushed, first
-    return Proposal(h, after, spread, *seen, after, carried.spread, *last)
+    contacts_found = carried.impulse, resting, clocks.any(rows.tree, resting), part, carried.code, stuck, stops
+    residual = jnp.broadcast_to(carried.residual, carried.code.shape).astype(h.dtype)
+    contact_impulses, first = (
+        (None, None) if midway.point is None else _contact_impulses(model, lane, h, contacts, midway, carried)
+    )
+    last = window, carried.window_impacts, residual, start, contact_impulses, first
+    return Proposal(h, after, spread, *contacts_found, after, carried.spread, *last)
 
 
-def _pushed(
+def _contact_impulses(
     model: Model, lane: Lane, h: Array, contacts: Contacts, midway: Midway, carried: Rest
-) -> tuple[Pushed, Pushed]:
+) -> tuple[ContactImpulses, ContactImpulses]:
     """Of a step: by which contacts all through it, and at its start."""
     q, v = lane.ready.state.q, lane.ready.state.v
     half, there = lane.clocks.along(model, q, v, h * 0.5), contacts._replace(frame=midway.frame, point=midway.point)
-    return Pushed.by(model, half, there, carried.impulse), Pushed.by(model, q, contacts, carried.first)
+    return ContactImpulses.by(model, half, there, carried.impulse), ContactImpulses.by(
+        model, q, contacts, carried.start_impulses
+    )
 
 
 def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Proposal]:
@@ -162,13 +172,13 @@ def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Pr
 
     def away(model: Model, lane: Lane, h: Array, *window: Array | None) -> Proposal:
         step = jnp.where(lane.fresh, 1, h)
-        end = proposal.fun(rules, model, lane, step, *window)
+        end = propose.fun(rules, model, lane, step, *window)
         return end._replace(h=h, state=State(end.state.q, end.state.v, end.state.t - (step - h)))
 
     return partial_jvp(away, primals, tangents)
 
 
-proposal.defjvp(_derivative, symbolic_zeros=True)
+propose.defjvp(_derivative, symbolic_zeros=True)
 
 
 def _midway(
@@ -177,27 +187,27 @@ def _midway(
     """The contacts in the middle of the step, where impulses that act all through it are to be taken, in a window where
     they were; and what may hold joints.  u_n: (C, *batch) normal velocities at its start."""
     ready = lane.ready
-    state, contacts, course, half = ready.state, ready.contacts, ready.course, h * 0.5
+    state, contacts, kinematics, half = ready.state, ready.contacts, ready.kinematics, h * 0.5
     if window is not None:  # a body that moves on below a point that stays would turn about it
         half = jnp.where(window, 0, half)
     half_there = lane.clocks.along(model, state.q, state.v, half)
     half = lane.clocks.of_contacts(ready.rows.tree, half)
-    n = contacts.frame.rows[2] + course.normal * half
+    n = contacts.frame.rows[2] + kinematics.normal * half
     frame = tangents(n * (1 / jnp.sqrt(jnp.where(contacts.active, n.dot(n), 1))))
     frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)
-    point = contacts.point + course.point * half
-    moved = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
+    point = contacts.point + kinematics.point * half
+    there = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
     q, inverse, grips = half_there, None, None
     if any(model.topology.gripped):
-        inverse, rests = inverse_at(model, q), phases(model, contacts, u_n).resting.any(0)
+        inverse, rests = inverse_mass_matrix(model, q), phases(model, contacts, u_n).resting.any(0)
         implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
-        implicit = implicit | stopped(model, contacts, u_n).any(0)  # which changes how joints move
-        grips = grips_of(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
+        implicit = implicit | stopped_at_start(model, contacts, u_n).any(0)  # which changes how joints move
+        grips = joint_grips(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
-    return Midway(rows_of(model, q, moved, inverse), course.b * half, frame, reported), grips
+    return Midway(contact_jacobian(model, q, there, inverse), kinematics.b * half, frame, reported), grips
 
 
-def _put_right(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:
+def _apply_correction(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:
     """q, v at the end of a step, with what it is known to have missed."""
     some, topology = by.times > 0, model.topology
     shift, kick = (from_blocks(trees_of(topology), x) for x in (by.shift, by.kick))
@@ -205,7 +215,9 @@ def _put_right(model: Model, clocks: Clocks, end: State, by: Correction) -> tupl
     return q, jnp.where(clocks.of_dofs(topology, some), end.v + kick, end.v)
 
 
-def _slide_ends(model: Model, resting: Array, rows: Rows, mu: Array, u: Vec3, p: Vec3, v: Array) -> Array:
+def _part_until_stick(
+    model: Model, resting: Array, rows: ContactJacobian, mu: Array, u: Vec3, p: Vec3, v: Array
+) -> Array:
     """The part of the step after which each sliding contact sticks (C, *batch), 1 if it does not.
 
     u, p, v: velocities of the contacts at its start, their impulses, velocities (*batch, nv) at its end.
@@ -219,7 +231,7 @@ def _slide_ends(model: Model, resting: Array, rows: Rows, mu: Array, u: Vec3, p:
     stops = slides & (used < most * (1 - LEAST))
     more_x, more_y = (jnp.where(slides, -most * c - own, 0) for c, own in ((x, p.x), (y, p.y)))
     more = Vec3(more_x, more_y, jnp.zeros_like(p.z))
-    end = relative(rows, applied(rows, to_blocks(trees_of(model.topology), v), more))
+    end = relative_velocity(rows, apply_impulses(rows, to_blocks(trees_of(model.topology), v), more))
     back = -(x * end.x + y * end.y)  # how fast it would slide back at the end
     stops = stops & (back > slip * LEAST) & (slip > (slip + back) * LEAST)
     return jnp.where(stops, slip / jnp.where(stops, slip + back, 1), 1)

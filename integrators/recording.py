@@ -84,8 +84,8 @@ class Record(NamedTuple):
             x = jax.tree.map(lambda x: x.squeeze(logged.ndim), x)
             vectors = (x.point, x.normal, x.u_before, x.u_after, x.impulse)
             when = t[jnp.maximum(row.contact[0], 0)] if many else t
-            floats = _joined((when, *vectors, x.energy_before, x.energy_after), when)
-            wholes = _joined((x.bodies, x.pair, x.dof, x.code), when)
+            floats = _concatenate_events((when, *vectors, x.energy_before, x.energy_after), when)
+            wholes = _concatenate_events((x.bodies, x.pair, x.dof, x.code), when)
             real = k < logged
             if many:
                 return jax.lax.cond(real, lambda: record._inserted(floats, wholes), lambda: record)
@@ -172,7 +172,7 @@ def _frame(state: State) -> Array:
     return jnp.concatenate([state.q, state.v, state.t[..., None]], -1)
 
 
-def _joined(columns: Any, t: Array) -> Array:
+def _concatenate_events(columns: Any, t: Array) -> Array:
     return jnp.concatenate([x[..., None] if x.ndim == t.ndim else x for x in columns], -1)
 
 

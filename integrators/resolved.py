@@ -11,7 +11,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-from ..contact.rows import inverse_at
+from ..contact.jacobian import inverse_mass_matrix
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.topology import Topology
@@ -27,7 +27,7 @@ def has_joints(topology: Topology) -> bool:
 
 def resolved_step(model: Model, q: Array) -> Array:
     """(*batch) [s] at the coordinates q (*batch, nq); inf where no joint has a spring, a position motor or damping."""
-    inverse = jnp.abs(inverse_at(model, q))
+    inverse = jnp.abs(inverse_mass_matrix(model, q))
 
     def largest(x: Array) -> Array:
         x = jnp.broadcast_to(x, (*q.shape[:-1], x.shape[-1]))

@@ -23,7 +23,8 @@ from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpacked
 from ..engine.state import State
 from .batch import at_hand, refuse_explicit_sharding, run_batch, some_lanes
-from .clock import Frames, number
+from .capacity import NO_LOG, CapacityNeeds, LogCapacity, with_enough_capacity
+from .clock import Frames, as_array
 from .control import Control, Orders, controller_of
 from .free import flown, run_free
 from .lane_map import one_by_one, over_lanes
@@ -31,7 +32,6 @@ from .motion.forces import Drive
 from .options import WHOLE, OptionKeywords, Options
 from .readouts.report import Report, reported, reporting, width, with_sensors
 from .recording import Events, Record, events_of, frames_of
-from .room import NO_LOG, Log, Met, in_enough_room
 from .rules import Rules
 from .run import Ran, closed, opened, run, run_lane
 
@@ -174,8 +174,8 @@ def rollout(
     if model.topology.pairs or rules.limits or rules.report:
         ticks = min(1000 * len(times), WHOLE) if max_ticks is None else max_ticks
         program, static = _with_contacts, (orders.functions, len(times), max_ticks if reverse else None)
-        windows = () if window is None else (number(window, state.q.dtype),)
-        bounds = (number(max_dt, state.q.dtype), number(ticks, np.int32), *windows)
+        windows = () if window is None else (as_array(window, state.q.dtype),)
+        bounds = (as_array(max_dt, state.q.dtype), as_array(ticks, np.int32), *windows)
     else:
         substeps = max(1, math.ceil(frame_dt / max_dt - 1e-9))
         alone = not (
@@ -200,9 +200,9 @@ def rollout(
         return run_batch(program, chosen, devices, chunk, *mine)
 
     known = inside_jit or getattr(state.t, "is_fully_addressable", True)  # else other processes hold lanes too
-    log = Log.of(state.t.size, options.max_events) if contacts else NO_LOG
+    log = LogCapacity.of(state.t.size, options.max_events) if contacts else NO_LOG
     scene = None if inside_jit else model.topology
-    result = in_enough_room(some, rules, _met, log, scene) if known else some(rules, log.rows, None)
+    result = with_enough_capacity(some, rules, _met, log, scene) if known else some(rules, log.rows, None)
     if report:
         names = (report,) if isinstance(report, str) else report
         result = replace(result, report=with_sensors(result.report, names, model, result.q, result.v, True))
@@ -218,8 +218,8 @@ def _nothing() -> Array:
     return jnp.zeros(())
 
 
-def _met(run: Rollout) -> Met:
-    return Met(run.code, run.stats.contacts, run.stats.pairs, run.events.count, run.events.missed)
+def _met(run: Rollout) -> CapacityNeeds:
+    return CapacityNeeds(run.code, run.stats.contacts, run.stats.pairs, run.events.count, run.events.missed)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -21,16 +21,16 @@ from ..engine.packed import Packed, unpacked
 from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..engine.state import State
 from .clock import Frames
+from .clock_assignment import clocks_may_differ, one_island
 from .clocks import ONE
 from .control import controller_of
-from .cut import may_be_cut, together
 from .lanes import Counts, Lane
 from .motion.forces import Drive
 from .prepare import Controller
 from .readouts.report import readings
 from .recording import Record
 from .rules import Rules
-from .sleep import may_sleep, slept
+from .sleep import may_sleep, skip_sleeping_frames
 from .step import first_lane, tick
 
 TICKS_A_CHECK = 4  # away from the CPU: whether all lanes are done is asked, and waited for, once in so many
@@ -70,7 +70,7 @@ def run(
     cuts: whether islands go by clocks of their own, of one scene.
     """
     model = rules.paced(model, max_dt)
-    clocks = together(model.topology) if cuts else ONE
+    clocks = one_island(model.topology) if cuts else ONE
     first = first_lane(rules, model, state, frames, controller, window, clocks=clocks, max_dt=max_dt)
     record = record.with_frame(jnp.zeros(state.t.shape, jnp.int32), state)
 
@@ -86,13 +86,17 @@ def run(
         record = record.with_frame(number - lane.fresh, after)
         if reverse:
             kept = record.frames
-            record = stop_gradient(ticked).logged(stop_gradient(record))._replace(frames=kept)
+            record = stop_gradient(ticked).log_impacts(stop_gradient(record))._replace(frames=kept)
         else:
-            record = ticked.logged(record)
+            record = ticked.log_impacts(record)
         if rules.report:
             more = readings(rules.report, model, lane, ticked)
             record = record.with_readings(number, more, ticked.lane.clock.frame > number, lane.done)
-        after = slept(model, ticked.lane, record, frames, controller, max_dt) if sleeps else (ticked.lane, record)
+        after = (
+            skip_sleeping_frames(model, ticked.lane, record, frames, controller, max_dt)
+            if sleeps
+            else (ticked.lane, record)
+        )
         return ticks + 1, *after
 
     def some(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
@@ -129,7 +133,7 @@ def run_lane(
     rules, functions = static
     record, rows = closed(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
     sleeps = may_sleep(model.topology, functions) and not rules.report
-    cuts = may_be_cut(rules, model.topology) and functions == Drive() and window is None and not differentiated()
+    cuts = clocks_may_differ(rules, model.topology) and functions == Drive() and window is None and not differentiated()
     ran = run(
         rules, unpacked(model), state, frames, max_dt, controller_of(rows, functions), record, max_ticks, sleeps=sleeps,
         window=window, cuts=cuts,

@@ -21,7 +21,7 @@ from ..engine.state import State
 from .clock import Frames
 from .motion.forces import Drive, Step
 from .options import OptionKeywords, Options
-from .proposal import proposal
+from .proposal import propose
 from .rules import Rules
 from .step import first_lane, tick
 
@@ -59,6 +59,6 @@ def single_step(
     frames = Frames(h, h, jnp.int32(1))
     lane = first_lane(rules, model, state, frames, lambda *_: drive)
     looked = tick(rules, model, lane, frames, h, lambda *_: drive)
-    tried = proposal(rules, model, looked.lane, h)
+    tried = propose(rules, model, looked.lane, h)
     code = gravest(looked.lane.code, tried.code)
     return Stepped(tried.state, looked.contacts, looked.impacts, tried.impulse, code)

@@ -1,8 +1,8 @@
-"""Sleep: a lane that a tick leaves as it was is left alone, frame after frame, until it is driven otherwise.
+"""Sleep: a lane that a tick leaves unchanged is not computed, frame after frame, until its drive changes.
 
-What comes next follows from the state, from what acts from outside, and from what time control learned. If a tick
-leaves all three the same to the last bit, the next one will, too: the frames to come are known, and cost nothing.
-Derivatives are no part of the state and may go on changing, so a lane that is differentiated does not sleep.
+The next tick follows from the state, the drive and the state of time control. If a tick leaves all three unchanged to
+the last bit, so will the next: the frames to come are known, and cost nothing. Derivatives are not part of the state
+and may still change, so a lane that is differentiated does not sleep.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..engine.loops.measured import follows
 from ..engine.model import Model
 from ..engine.state import State
 from ..engine.topology import Topology
-from .clock import Clock, Frames, later
+from .clock import Clock, Frames, advance_clock
 from .lanes import Lane
 from .motion.forces import Drive
 from .prepare import Controller
@@ -26,12 +26,12 @@ from .recording import Record
 
 
 def may_sleep(topology: Topology, functions: Drive) -> bool:
-    """Whether nothing that acts may be a function of time.  functions: the drive's functions."""
+    """Whether no force can be a function of time.  functions: the functions of the drive."""
     return functions == Drive() and not any(follows(loop.kind) for loop in topology.loops)
 
 
 def follows_time(model: Model) -> bool:
-    """Whether a loop keeps to something that changes with time; of a model whose numbers are known."""
+    """Whether the target of a loop changes with time, for a model with concrete values."""
     functions = any(loop.course is not None for loop in model.topology.loops)
     _, rate, size, *_ = np.moveaxis(np.asarray(model.loop_course), -1, 0)
     return functions or bool(rate.any() or size.any())
@@ -39,7 +39,7 @@ def follows_time(model: Model) -> bool:
 
 @jax.custom_jvp
 def unchanged(before: Lane, after: Lane) -> Array:
-    """(*batch) whether a tick led to where it began."""
+    """Whether (*batch) a tick changed nothing."""
 
     def numbers(lane: Lane) -> Any:
         state, drive = lane.ready.state, lane.ready.drive
@@ -57,10 +57,10 @@ def _never(primals: Any, tangents: Any) -> Any:
     return jnp.zeros_like(fresh), np.zeros(fresh.shape, jax.dtypes.float0)
 
 
-def slept(
+def skip_sleeping_frames(
     model: Model, lane: Lane, record: Record, frames: Frames, controller: Controller, max_dt: Array
 ) -> tuple[Lane, Record]:
-    """Lanes and their record after all frames that they sleep through."""
+    """Lanes and their record after all frames during which they sleep."""
     apart = lane.clocks.apart(max_dt)
     state, drive = lane.ready.state, lane.ready.drive
 
@@ -69,7 +69,7 @@ def slept(
 
     def frame(carry: tuple[Clock, Array, Array, Record]) -> tuple[Clock, Array, Array, Record]:
         clock, t, asleep, record = carry
-        after, reached = later(clock, clock.left, frames, apart)
+        after, reached = advance_clock(clock, clock.left, frames, apart)
         new = controller(model, State(state.q, state.v, reached), after.frame)
         same = jax.tree.map(lambda x, y: (x == y).all(-1), drive, new)
         asleep = jnp.stack([asleep, *jax.tree.leaves(same)]).all(0)

@@ -1,12 +1,12 @@
-"""What stands still: velocities that are nothing but rounding are none.
+"""Standstill: velocities that are only rounding error are set to 0.
 
-The impulses of resting contacts stop a body up to the accuracy of their solver. What is left is some units in the last
-places of g h, or what the solver says where it did not come nearer to the law, as in a heap of hundreds of contacts; it
-leads nowhere, and it keeps a state from being the same twice. So a tree that contacts carry and whose velocities are
-faint at a step's end, below FAINT g h or ERRORS times what the solver left, has none there; if they were as faint at
-the start, it stays where it was. A body that starts from rest is not held, unless it is pushed by less than that.
+The impulses of resting contacts stop a body up to the accuracy of their solver. The remaining velocity is some units in
+the last place of g h, or the residual of the solver, as in a heap of hundreds of contacts. It has no physical meaning,
+and it keeps a state from repeating itself. So the velocities of a tree that contacts carry become 0 if they are below
+FAINT g h or ERRORS times the residual at the end of a step. If they were as small at its start, the tree also keeps its
+position. A body that starts to move is not held, unless it is pushed by less than that.
 
-The derivatives are those of the step as it was.
+Derivatives are those of the step without this.
 """
 
 from __future__ import annotations
@@ -20,17 +20,19 @@ from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 
-FAINT = {4: 1e-4, 8: 1e-8}  # by the bytes of a number: part of what gravity does in a step
-ERRORS = 3.0  # of a contact, a body's velocity may be off by
+FAINT = {4: 1e-4, 8: 1e-8}  # by the bytes of a number: part of g h, the velocity that gravity adds in a step
+ERRORS = 3.0  # residuals of the contact solver: error of a body's velocity
 
 
-def stilled(
+def zero_faint_velocities(
     model: Model, before: State, h: Array, q: Array, v: Array, spread: Array, left: Array
 ) -> tuple[Array, Array]:
-    """q (*batch, nq), v (*batch, nv) at the end of a step, of what stands still as they should be.
+    """q (*batch, nq) and v (*batch, nv) at the end of a step, without motion of trees that stand still.
 
-    before: the step's start.  h: how long it is [s], as it goes with numbers of trees (*batch, T + 1).
-    spread: (*batch, nv) what contacts did in it [N m s, N s].  left: (*batch) what their solver left [m/s].
+    before: the state at its start.
+    h: (*batch, T + 1) length of the step of each tree and the world, or (*batch, 1) [s].
+    spread: (*batch, nv) joint impulses of contacts in it [N m s, N s].
+    left: (*batch) residual of the contact solver [m/s].
     """
     topology, trees = model.topology, trees_of(model.topology)
     tree = trees.of_link[:-1]
@@ -39,7 +41,7 @@ def stilled(
     limit = jnp.maximum(limit, ERRORS * left[..., None])
 
     def largest(x: Array) -> Array:
-        """(*batch, T + 1) of each tree."""
+        """The largest entry of each tree and of the world, (*batch, T + 1)."""
         return jnp.moveaxis(to_blocks(trees, jnp.abs(x)).max(1, initial=0), 0, -1)
 
     ends = (largest(spread) > 0) & (largest(v) < limit)

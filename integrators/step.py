@@ -3,7 +3,7 @@
 propose     integrators   motion over h, with the impulses of resting contacts
 detect      collision     what is near what there
 determine   contact       what touches, and which joints stand at their limits
-decide      integrators   too deep: roll back, take a shorter h; off its contacts: again, put right; else accept
+decide      integrators   too deep: roll back and take a shorter h; contacts missed: correct the end; else accept
 respond     contact       impacts: new velocities
 prepare     integrators   what the next tick starts from
 """
@@ -23,105 +23,113 @@ from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, gravest, no_room
 from ..engine.state import State
-from .carried import known, off_at_most
-from .clock import Frames, later, started, started_together, times
+from .clock import Frames, advance_clock, clock_times, start_clock, start_island_clocks
+from .clock_assignment import assign_clocks
 from .clocks import ONE, Clocks
-from .cut import parted
-from .islands_asleep import woken
+from .contact_error import expect_contacts, max_gap_error
+from .islands_asleep import wake_islands
 from .lanes import Correction, Counts, Lane, Ready, Search, Window, select
-from .prepare import Controller, prepared, unprepared
-from .proposal import Proposal, kept, proposal
+from .prepare import Controller, prepare_step, skip_preparation
+from .proposal import Proposal, initial_proposal, propose
 from .recording import Record
 from .rules import Rules
-from .sensitivity import looks, seen, seen_in_time
+from .sensitivity import detect_and_determine, detect_at_impact_time, detection_ranges
 from .sleep import unchanged
-from .striking import Early, struck_at, struck_early
+from .striking import TimedImpacts, impacts_at_window_start, resolve_impacts
 from .time_control import decide, stalled, step_to_try
 from .window import left_to_window
 
 
-class Ticked(NamedTuple):
-    """The lane after a tick.  contacts, impacts: of the state it looked at; no impacts where it was not accepted.
-    tried: the proposal that led there.  early: what that began with, if it is a window; None where there are none.
-    at: (C,) when the contacts are [s]; None: at the state's time."""
+class TickResult(NamedTuple):
+    """The lane after a tick, and what the tick found.
+
+    lane: after the tick.
+    contacts: at the end of the step that was tried.
+    impacts: there; none if the step was not accepted.
+    step: the step that was tried.
+    window_impacts: impacts at the start of a window; None in runs without windows.
+    at: (C,) time of each contact [s]; None: the time of the state.
+    """
 
     lane: Lane
     contacts: Contacts
     impacts: Impacts
-    tried: Proposal
-    early: Early | None = None
+    step: Proposal
+    window_impacts: TimedImpacts | None = None
     at: Array | None = None
 
-    def logged(self, record: Record) -> Record:
+    def log_impacts(self, record: Record) -> Record:
         """The record with the impacts of this tick."""
-        if self.early is not None:
-            record = record.with_impacts(*self.early)
+        if self.window_impacts is not None:
+            record = record.with_impacts(*self.window_impacts)
         return record.with_impacts(self.lane.ready.state.t if self.at is None else self.at, self.contacts, self.impacts)
 
 
-def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, controller: Controller) -> Ticked:
-    """One proposal of every lane, accepted or not.
+def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, controller: Controller) -> TickResult:
+    """Tries one step of every lane, and accepts or rejects it.
 
     max_dt: () or (*batch), the longest step [s].
-    controller: (model, state, number of the next frame) -> what acts from outside until the next tick.
+    controller: (model, state, number of the next frame) -> controls and forces until the next tick.
     """
     with jax.named_scope("propose"):
-        tried = led = proposal(rules, model, lane, *step_to_try(lane, max_dt))
-        knew = known(model, lane, tried)
+        step = first_try = propose(rules, model, lane, *step_to_try(lane, max_dt))
+        expected = expect_contacts(model, lane, step)
     clocks, apart = lane.clocks, lane.clocks.apart(max_dt)
-    look = looks(model, tried.state.q, tried.state.v, max_dt, off_at_most(model, lane, tried.h, knew), apart)
-    still = clocks.waiting(lane.island, tried.h, lane.clock.left, lane.fresh)
-    tried, (near, bounds, contacts, rows, reach), late = seen_in_time(rules, model, lane, tried, look, still)
+    ranges = detection_ranges(
+        model, step.state.q, step.state.v, max_dt, max_gap_error(model, lane, step.h, expected), apart
+    )
+    asleep = clocks.waiting(lane.island, step.h, lane.clock.left, lane.fresh)
+    step, (near, bounds, contacts, rows, reach), late = detect_at_impact_time(rules, model, lane, step, ranges, asleep)
     with jax.named_scope("decide"):
-        verdict = decide(rules, model, lane, tried, knew, contacts, rows, max_dt)
+        verdict = decide(rules, model, lane, step, expected, contacts, rows, max_dt)
         full = verdict.accepted & ~lane.done & no_room(contacts.code)
         accepted = verdict.accepted & ~lane.done & ~full
-        clock, t = later(lane.clock, tried.h, frames, apart)
-        island, wakes = (None, lane.done & False) if lane.island is None else woken(lane.island, contacts, rows)
+        clock, t = advance_clock(lane.clock, step.h, frames, apart)
+        island, wakes = (None, lane.done & False) if lane.island is None else wake_islands(lane.island, contacts, rows)
     stopped = full | (~lane.done & (verdict.code == NOT_FINITE))
 
-    def taken() -> tuple[Lane, Impacts, Impacts | None]:
-        early = struck_early(model, lane, tried, accepted)
-        now = accepted & ~left_to_window(lane, verdict.search, tried.window) & ~wakes
-        moving = clocks.under_way(rows.tree, contacts, tried.h, lane.fresh)
+    def accept() -> tuple[Lane, Impacts, Impacts | None]:
+        window_impacts = impacts_at_window_start(model, lane, step, accepted)
+        strikes = accepted & ~left_to_window(lane, verdict.search, step.window) & ~wakes
+        moving = clocks.under_way(rows.tree, contacts, step.h, lane.fresh)
         ended = clocks.of_contacts(rows.tree, stalled(lane))
-        struck = struck_at(rules, model, tried.state, moving, rows, verdict.u_n, now, ended)
+        response = resolve_impacts(rules, model, step.state, moving, rows, verdict.u_n, strikes, ended)
         done = (clock.frame > frames.count) & ~wakes
         with jax.named_scope("prepare"):
-            after = State(tried.state.q, struck.v, t)
+            after = State(step.state.q, response.v, t)
             drive = controller(model, after, clock.frame)
-            who = parted(model, lane, tried.h, after, drive, bounds, reach, clock.left)
-            found, led_by = (near, bounds, contacts, rows), (tried, lane.ready.state)
-            stays = island if apart is None else still
-            goes_on = lambda: prepared(rules, model, after, *found, drive, max_dt, *led_by, stays, reach, who)  # noqa: E731
-            ends = lambda: unprepared(rules, model, after, *found[1:], drive, reach, clock.left)  # noqa: E731
-            ready = goes_on() if done.ndim else jax.lax.cond(done, ends, goes_on)
-        code = gravest(lane.code, tried.code, contacts.code, struck.code, verdict.code)
+            new_clocks = assign_clocks(model, lane, step.h, after, drive, bounds, reach, clock.left)
+            found, led_by = (near, bounds, contacts, rows), (step, lane.ready.state)
+            stays = island if apart is None else asleep
+            go_on = lambda: prepare_step(rules, model, after, *found, drive, max_dt, *led_by, stays, reach, new_clocks)  # noqa: E731
+            end = lambda: skip_preparation(rules, model, after, *found[1:], drive, reach, clock.left)  # noqa: E731
+            ready = go_on() if done.ndim else jax.lax.cond(done, end, go_on)
+        code = gravest(lane.code, step.code, contacts.code, response.code, verdict.code)
         awake = jnp.zeros_like(lane.fresh)
-        count = struck.impacts.count if early is None else struck.impacts.count + early.count
-        new = Lane(ready, verdict.search, clock, counted(count), code, done, wakes, late, awake, island, who)
-        all_went = clocks.of_all(tried.h > 0)  # who waits for others does not rest
-        return new._replace(asleep=unchanged(lane, new) & all_went), struck.impacts, early
+        count = response.impacts.count if window_impacts is None else response.impacts.count + window_impacts.count
+        new = Lane(ready, verdict.search, clock, count_tick(count), code, done, wakes, late, awake, island, new_clocks)
+        all_went = clocks.of_all(step.h > 0)  # a tree that waits for others is not asleep
+        return new._replace(asleep=unchanged(lane, new) & all_went), response.impacts, window_impacts
 
-    def refused() -> tuple[Lane, Impacts, Impacts | None]:
-        code = jnp.where(stopped, gravest(lane.code, tried.code, contacts.code, verdict.code), lane.code)
-        counts, done = counted(jnp.zeros_like(lane.code)), lane.done | stopped
+    def reject() -> tuple[Lane, Impacts, Impacts | None]:
+        code = jnp.where(stopped, gravest(lane.code, step.code, contacts.code, verdict.code), lane.code)
+        counts, done = count_tick(jnp.zeros_like(lane.code)), lane.done | stopped
         same = lane._replace(tried=None, search=verdict.search, counts=counts, code=code, done=done)
-        return same, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(taken)[1:])
+        return same, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(accept)[1:])
 
-    def counted(impacts: Array) -> Counts:
-        seen = stop_gradient((contacts, near.needed))
-        return lane.counts.plus(accepted, ~lane.done, full, tried.resting, tried.window, impacts, *seen)
+    def count_tick(impacts: Array) -> Counts:
+        found = stop_gradient((contacts, near.needed))
+        return lane.counts.plus(accepted, ~lane.done, full, step.resting, step.window, impacts, *found)
 
-    if accepted.ndim:  # lanes of a batch do both
-        (new, impacts, early), (same, _, _) = taken(), refused()
+    if accepted.ndim:  # lanes of a batch compute both
+        (new, impacts, window_impacts), (same, _, _) = accept(), reject()
         new = select(accepted, new, same)
     else:
-        new, impacts, early = jax.lax.cond(accepted, taken, refused)
-    began = None if early is None else Early(lane.ready.state.t, lane.ready.contacts, early)
-    last = None if lane.tried is None else led
-    at = None if apart is None else clocks.of_contacts(rows.tree, times(lane.clock, tried.h))
-    return Ticked(new._replace(tried=last), contacts, impacts, tried, began, at)
+        new, impacts, window_impacts = jax.lax.cond(accepted, accept, reject)
+    began = None if window_impacts is None else TimedImpacts(lane.ready.state.t, lane.ready.contacts, window_impacts)
+    last = None if lane.tried is None else first_try
+    at = None if apart is None else clocks.of_contacts(rows.tree, clock_times(lane.clock, step.h))
+    return TickResult(new._replace(tried=last), contacts, impacts, step, began, at)
 
 
 def first_lane(
@@ -135,24 +143,25 @@ def first_lane(
     clocks: Clocks = ONE,
     max_dt: Array | float = 0.0,
 ) -> Lane:
-    """Lanes at their first states; their first tick goes nowhere and looks what is there.
+    """Lanes at their first states. Their first tick has length 0: it only detects contacts.
 
-    window: () or (*batch) how long windows are [s]; None: there are none.
-    island: (T, *batch) who sleeps, see `islands_asleep.py`; None: nobody ever does.
-    clocks: who goes by which clock.  max_dt: the longest step [s], where there are several.
+    window: () or (*batch) length of windows [s]; None: there are none.
+    island: (T, *batch) trees that sleep, see `islands_asleep.py`; None: no tree ever sleeps.
+    clocks: the clock of each tree.
+    max_dt: the longest step, needed if there are several clocks [s].
     """
-    clock, apart = started(state.t, frames), clocks.apart(max_dt)
+    clock, apart = start_clock(state.t, frames), clocks.apart(max_dt)
     if apart is not None:
-        clock = started_together(clock, trees_of(model.topology).n, apart)
+        clock = start_island_clocks(clock, trees_of(model.topology).n, apart)
 
-    def look() -> Ready:
-        look = looks(model, state.q, state.v, state.t, jnp.zeros_like(state.t), apart)
-        here = seen(rules, model, state, look, window, island)
+    def initial() -> Ready:
+        ranges = detection_ranges(model, state.q, state.v, state.t, jnp.zeros_like(state.t), apart)
+        here = detect_and_determine(rules, model, state, ranges, window, island)
         found, drive = (here.bounds, here.contacts, here.rows), controller(model, state, no)
-        return unprepared(rules, model, state, *found, drive, here.reach, clock.left)
+        return skip_preparation(rules, model, state, *found, drive, here.reach, clock.left)
 
     no = jnp.zeros(state.t.shape, jnp.int32)
-    ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(look))._replace(state=state)
+    ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(initial))._replace(state=state)
     counts = Counts.none(state.t)
     late = jnp.zeros((trees_of(model.topology).n, *state.t.shape), state.q.dtype)
     if window is not None:
@@ -160,4 +169,4 @@ def first_lane(
     windows = None if window is None else Window(window, no == 0, state.t, no > 0)
     search = Search.new(clock.left, Correction.none(model, state.t, clock.left, bool(rules.report)), windows)
     lane = Lane(ready, search, clock, counts, no, no > 0, no == 0, late, no > 0, island, clocks)
-    return lane._replace(tried=kept(rules, model, lane))
+    return lane._replace(tried=initial_proposal(rules, model, lane))

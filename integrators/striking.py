@@ -1,4 +1,4 @@
-"""respond: what strikes at the end of a tick's step, and what struck at its start, if it was a window."""
+"""respond: the impacts at the end of a tick's step, and those at its start if it was a window."""
 
 from __future__ import annotations
 
@@ -23,8 +23,13 @@ from .proposal import Proposal
 from .rules import Rules
 
 
-class Early(NamedTuple):
-    """t: (*batch) when a window began [s], with its contacts and impacts."""
+class TimedImpacts(NamedTuple):
+    """Impacts at the start of a window.
+
+    t: (*batch) when it began [s].
+    contacts: the contacts there.
+    impacts: their impacts.
+    """
 
     t: Array
     contacts: Contacts
@@ -32,15 +37,16 @@ class Early(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def struck_at(
+def resolve_impacts(
     rules: Rules, model: Model, state: State, contacts: Contacts, rows: Any, u_n: Array, now: Array, ended: Array
 ) -> Response:
-    """Impacts at the end of a step.
+    """Resolves the impacts at the end of a step.
 
     u_n: (C, *batch) normal velocities of the contacts before them [m/s].
-    now: (*batch) whether anything is to strike at all.
-    ended: (*batch) or (C, *batch) whether what still closes is left to the next step, which stops it
-        (`contact/resting/`)."""
+    now: (*batch) whether impacts are resolved at all.
+    ended: (*batch) or (C, *batch) whether contacts that close are left to the next step, which stops them
+        (`contact/resting/`).
+    """
     with jax.named_scope("respond"):
         here = contacts._replace(active=contacts.active & now & ~ended)
         struck = respond(
@@ -52,9 +58,9 @@ def struck_at(
         return struck._replace(code=gravest(struck.code, capped))
 
 
-def struck_early(model: Model, lane: Lane, tried: Proposal, accepted: Array) -> Impacts | None:
-    """What a window began with."""
-    if tried.struck is None or tried.window is None:
+def impacts_at_window_start(model: Model, lane: Lane, tried: Proposal, accepted: Array) -> Impacts | None:
+    """Impacts at the start of a window; None in runs without windows."""
+    if tried.window_impacts is None or tried.window is None:
         return None
     energy = jnp.broadcast_to(energy_of(model, lane.ready.state).kinetic, accepted.shape)
-    return logged((tried.struck.p.z > 0) & (accepted & tried.window), tried.struck, energy)
+    return logged((tried.window_impacts.p.z > 0) & (accepted & tried.window), tried.window_impacts, energy)

@@ -1,18 +1,19 @@
-"""Time control: how long a step to try, and what to make of where it led (Holck 2.3: the module that rolls back).
+"""Time control: which step to try, and whether to accept it (Holck 2.3: the module that rolls back).
 
-A step ends where something touches: deeper than the gap band, and still closing, is too far. Then the whole lane goes
-back to its accepted state and tries the time at which the deepest pairs passed through touching, which is known well
-from how fast they close there and how fast that changed on the way. Every rejected step is longer than the time
-looked for; where the guess is of no use, the step is halved. Once the gap is within the band, the state is accepted.
+A step is to end when something touches. A contact that is deeper than the gap band and still closes shows that the step
+was too long. The lane then goes back to its accepted state and tries the time at which the deepest pairs began to
+touch, estimated from the speed at which they close and its change during the step. Every rejected step is longer than
+the time of impact; if the estimate is useless, the step is halved. Once the gap is within the band, the state is
+accepted.
 
-Steps also end where a slide stops, because friction is not smooth there. A step whose resting contacts do not touch
-at its end is taken again and put right there, and a shorter one is taken if they are far off (`put_right.py`).
+Steps also end when a slide stops, because friction is not smooth there. If resting contacts do not touch at the end of
+a step, the end is corrected, or a shorter step is taken if the error is large (`correction.py`).
 
-Events may pile up: impacts whose intervals shrink towards nothing, or predictions that lead nowhere. After `STALLED`
-accepted steps in a row that are too short to be useful, whatever still closes is stopped together without bounce, as
-simultaneous impacts are with a restitution of 0, and the code says so. If that does not help, as with a coin that
-rattles ever faster, steps are made that are at least so long, and longer and longer, and bodies may be found as deep in
-each other as these go, of which the code tells too: a run never stands still.
+Events may accumulate: impacts at shrinking intervals, or predictions that lead nowhere. After `STALLED` accepted steps
+in a row that are too short to make progress, all contacts that still close are stopped together without bounce, as
+simultaneous impacts with restitution 0, and the result code says so. If that does not help, as with a coin that rattles
+ever faster, a least step is enforced that grows and grows. Bodies may then overlap by as much as they move in such a
+step, which the code tells too. So a run always ends.
 """
 
 from __future__ import annotations
@@ -25,38 +26,43 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..collision.passage import share_of_room
+from ..collision.passage import clearance_used
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
-from ..contact.rows import Rows, relative
+from ..contact.jacobian import ContactJacobian, relative_velocity
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED
-from .carried import Known, missed, since_return
+from .contact_error import ExpectedContacts, contact_errors, since_return
+from .correction import correct_step_end
 from .lanes import Lane, Search
-from .prepare import sifted
+from .prepare import sparse_shapes
 from .proposal import SLIDES, Proposal
-from .put_right import corrected
 from .rules import Rules
 from .schemes import bend
 from .window import after_window, in_window
 
 GUESSES = 6  # rejected steps after which steps are halved
-MOST = 60  # rejected steps after which a step is taken whatever it meets
+MOST = 60  # rejected steps after which a step is accepted whatever it meets
 CORRECTIONS = 2  # of the end of one step, at most
-SAFE = 0.9  # of the step that would just be fine enough
-SHORTER, LONGER = 1 / 4, 2.0  # no step follows that is so much shorter or longer
-SHORTEST = 1 / 64  # of the longest step; no step is made shorter for what it missed
-USEFUL = 1e-6  # of the longest step: a shorter one is of no use
-STALLED = 100  # of these in a row
-ANYWAY = 10  # more, and each is at least twice as long as the one before, whatever it meets
-LEFT = 0.1  # [s] what rests is out after that, at the speed of rest, and needs no windows for it
-SURE = 0.9  # of the step that uses up the room of a pair
+SAFE = 0.9  # of the step that would just be accurate enough
+SHORTER, LONGER = 1 / 4, 2.0  # least and largest ratio of a step to the one before
+SHORTEST = 1 / 64  # of the longest step: contact errors make no step shorter
+USEFUL = 1e-6  # of the longest step: a shorter step makes no progress
+STALLED = 100  # steps without progress in a row, after which contacts that close are stopped without bounce
+ANYWAY = 10  # more such steps, each at least twice as long as the one before, whatever it meets
+LEFT = 0.1  # [s] a resting contact that leaves an overlap in this time at the rest speed needs no window
+SURE = 0.9  # of the step that uses up the clearance of a pair
 
 
 class Verdict(NamedTuple):
-    """accepted: (*batch), of all clocks.  search: from here on.  code: (*batch) what is wrong with the step.
-    u_n: (C, *batch) normal velocities of the contacts at its end [m/s]."""
+    """The decision about a step.
+
+    accepted: (*batch) whether it is accepted, for all clocks.
+    search: the search from here on.
+    code: (*batch) result code of the step.
+    u_n: (C, *batch) normal velocities of the contacts at its end [m/s].
+    """
 
     accepted: Array
     search: Search
@@ -65,21 +71,21 @@ class Verdict(NamedTuple):
 
 
 def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
-    """The next step of each clock [s], and whether it is a window; None where there are no windows."""
+    """The next step of each clock [s], and whether it is a window (None in runs without windows)."""
     left, rounding = lane.clock.left, 1 - 16 * jnp.finfo(lane.clock.left.dtype).eps
     longest, touch, high = stop_gradient((lane.ready.longest, lane.ready.touch, lane.search.high))
     aim, least = lane.search.aim, stop_gradient(_least(lane, max_dt))
-    even = left / jnp.maximum(jnp.ceil(left * rounding / max_dt), 1)  # as many equal steps as it takes
+    even = left / jnp.maximum(jnp.ceil(left * rounding / max_dt), 1)  # equal steps up to the next frame
     longest = jnp.maximum(longest, USEFUL * max_dt)
     free = jnp.minimum(jnp.minimum(even, longest), touch)
     free = jnp.minimum(free, lane.search.fine)
-    free = jnp.where(free >= high, high / 2, free)  # behind what is too deep there is nothing to see
+    free = jnp.where(free >= high, high / 2, free)  # no search beyond an overlap
     h = jnp.maximum(jnp.where(jnp.isfinite(aim), aim, free), least)
     return in_window(lane, jnp.where(lane.fresh, 0, jnp.where(h >= left * rounding, left, h)), longest)
 
 
 def stalled(lane: Lane) -> Array:
-    """Of each clock, whether it has not got anywhere for a while."""
+    """Whether a clock has made no progress for STALLED steps, for each clock."""
     return lane.search.short >= STALLED
 
 
@@ -88,14 +94,15 @@ def decide(
     model: Model,
     lane: Lane,
     tried: Proposal,
-    knew: Known,
+    expected: ExpectedContacts,
     contacts: Contacts,
-    rows: Rows,
+    rows: ContactJacobian,
     max_dt: Array,
 ) -> Verdict:
     """Whether a proposal is accepted.
 
-    knew: what it knew of its contacts.  contacts, rows: of its end.
+    expected: what the step expects of the contacts that it began with.
+    contacts, rows: contacts at its end, and their Jacobian.
     max_dt: () or (*batch), the longest step [s].
     """
     part, (model, lane, tried, contacts, rows) = tried.part, stop_gradient((model, lane, tried, contacts, rows))
@@ -106,16 +113,16 @@ def decide(
     code = jnp.where(finite, OK, NOT_FINITE).astype(jnp.int32)
     none = Search.new(h, search.correction, search.window)
     trees = trees_of(model.topology)
-    u = relative(rows, to_blocks(trees, after.v))
+    u = relative_velocity(rows, to_blocks(trees, after.v))
     if rules.time_control == "fixed":
         return Verdict(finite, none, code, u.z)
     u_n = u.z
     on_the_way = (after.v - lane.ready.state.v) / clocks.of_dofs(model.topology, h)
-    a_n = relative(rows.still, to_blocks(trees, on_the_way)).z
-    off = missed(rules, model, lane, tried, knew, contacts, rows, u)
+    a_n = relative_velocity(rows.still, to_blocks(trees, on_the_way)).z
+    errors = contact_errors(rules, model, lane, tried, expected, contacts, rows, u)
     carries = finite & ~lane.fresh & (search.correction.times < CORRECTIONS) & (rules.resting == "solve")
     closes = contacts.active & (u_n < -model.rest_speed)
-    deep = closes & (contacts.gap < -model.gap_band) & ~(off.normal & each(carries))
+    deep = closes & (contacts.gap < -model.gap_band) & ~(errors.normal & each(carries))
     bent = bend(rules.scheme)
     rate = u_n + (bent - 1) * each(h) * a_n  # of the gap at the end, if the step is made longer
     since = _since(jnp.where(deep, -contacts.gap, 0), jnp.where(deep, -rate, 1), jnp.where(deep, bent * a_n, 0))
@@ -123,9 +130,9 @@ def decide(
     before = lane.ready.contacts
     sunk = each(clocks.most(lane.ready.rows.tree, jnp.where(before.active, -before.gap, 0)))
     as_deep = (sunk > model.gap_band) & (-contacts.gap <= sunk + ENVELOPE * model.gap_band)
-    deep = deep & ~(as_deep & (since >= each(h)))  # what was too deep before the step is not to be looked for in it
-    # a corner that came in and is on its way out again; what the step carried goes where it was held
-    put = off.normal & (each(carries) | ~off.lifts)
+    deep = deep & ~(as_deep & (since >= each(h)))  # a contact that was too deep before the step gives no time of impact
+    # a corner that went in and is on its way out; contacts that the step carried are corrected instead
+    put = errors.normal & (each(carries) | ~errors.lifts)
     out = contacts.active & ~closes & (-contacts.gap > sunk + ENVELOPE * model.gap_band) & ~put
     deep, since = deep | out, jnp.where(out, jnp.inf, since)
     strikes = clocks.any(rows.tree, closes & (contacts.gap <= model.gap_band))
@@ -136,23 +143,23 @@ def decide(
         carries, too_deep, slid = (x & ~tried.window for x in (carries, too_deep, slid))
     carries = carries & ~too_deep & ~slid
     first = carries & (search.correction.times == 0)
-    rough = first & (off.rough > 1) & (h > SHORTEST * max_dt)
-    change = jnp.clip(SAFE / jnp.sqrt(jnp.sqrt(jnp.where(first, off.rough, 0))), SHORTER, LONGER)  # order 4
-    # what was fine enough may do for the next step, too, which may have been short for another reason
+    rough = first & (errors.rough > 1) & (h > SHORTEST * max_dt)
+    change = jnp.clip(SAFE / jnp.sqrt(jnp.sqrt(jnp.where(first, errors.rough, 0))), SHORTER, LONGER)  # order 4
+    # a step that was accurate enough may be so for the next one too; it may have been short for another reason
     fine = jnp.where(change < 1, change * h, jnp.maximum(search.fine, change * h))
     fine = jnp.maximum(fine, SHORTEST * max_dt)
     fine = jnp.where(search.correction.times == 0, fine, search.fine)
-    again = carries & off.much & ~rough
+    again = carries & errors.much & ~rough
     passed, sure = _passed(rules, model, lane, tried, max_dt, again)
     last = (h <= 2 * _least(lane, max_dt)) | (search.rejected >= MOST)
     own = finite & ~again & (last | ~(too_deep | slid | rough | passed))
     accepted = clocks.of_all(own)
     deeper = own & too_deep & (clocks.least(rows.tree, contacts.gap, 0) < -ENVELOPE * model.gap_band)
-    # half the way there, what was too deep is looked at again: another way led to it, and it may no longer be
+    # halfway there, an overlap is checked again: the motion has changed, and it may no longer occur
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
     short = jnp.where(h < jnp.where(stalled(lane), 2**ANYWAY, 1) * USEFUL * max_dt, search.short + 1, 0)
-    short = jnp.where(h == 0, search.short, short) if clocks.each() else short  # who waits is not stuck
-    # a frame starts as if nothing was known
+    short = jnp.where(h == 0, search.short, short) if clocks.each() else short  # a tree that waits is not stalled
+    # a frame starts without knowledge of earlier ones
     paced = (h < lane.clock.left) & (fine < max_dt)
     new = none._replace(high=ahead, short=short, fine=jnp.where(paced, fine, jnp.inf))
     rejected = none._replace(
@@ -164,19 +171,19 @@ def decide(
     )
     correction = jax.lax.cond(
         again.any(),
-        lambda: corrected(model, clocks, search.correction, tried, contacts, rows, off, again),
+        lambda: correct_step_end(model, clocks, search.correction, tried, contacts, rows, errors, again),
         lambda: search.correction,
     )
     repeated = search._replace(aim=h, correction=correction, fine=fine)
     refused = jax.tree.map(functools.partial(clocks.either, again), repeated, rejected)
-    if clocks.each():  # who has a step that will do waits for others with it
+    if clocks.each():  # a tree whose step is acceptable waits for the others with it
         refused = jax.tree.map(functools.partial(clocks.either, own), search._replace(aim=h), refused)
     search = jax.tree.map(lambda x, y: jnp.where(accepted, x, y), new, refused)
     sunk = contacts.active & (contacts.gap < -ENVELOPE * model.gap_band)
     deep = sunk & (closes | (contacts.gap < -LEFT * model.rest_speed))
     search = after_window(lane, search, tried.window, accepted, strikes, sunk.any(0), deep.any(0), sure)
     if search.window is not None:
-        deeper = deeper & ~search.window.open  # where a run begins
+        deeper = deeper & ~search.window.open  # at the start of a run
     deeper = accepted & (deeper.any() if clocks.each() else deeper)
     return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32), u_n)
 
@@ -185,16 +192,16 @@ def _passed(
     rules: Rules, model: Model, lane: Lane, tried: Proposal, max_dt: Array, again: Array
 ) -> tuple[Array, Array]:
     """Whether links of trees may have passed through something in the step (*batch), and the step to try instead [s],
-    inf where they did not. Of steps that are taken again to be put right, that is asked then."""
-    h, rooms = tried.h, lane.ready.rooms
+    inf if they did not. Steps whose end is to be corrected are checked after the correction."""
+    h, clearances = tried.h, lane.ready.clearances
     no = jnp.zeros(h.shape, bool), jnp.full_like(h, jnp.inf)
-    if rooms is None:
+    if clearances is None:
         return no
 
     def look() -> tuple[Array, Array]:
-        share = share_of_room(model, lane.ready.state, tried.state, h, rooms, sifted(rules, model))
-        passed = (share > 1) & (h > USEFUL * max_dt) & ~again
-        return passed, jnp.where(passed, jnp.maximum(SURE * h / jnp.where(passed, share, 1), USEFUL * max_dt), jnp.inf)
+        used = clearance_used(model, lane.ready.state, tried.state, h, clearances, sparse_shapes(rules, model))
+        passed = (used > 1) & (h > USEFUL * max_dt) & ~again
+        return passed, jnp.where(passed, jnp.maximum(SURE * h / jnp.where(passed, used, 1), USEFUL * max_dt), jnp.inf)
 
     return jax.lax.cond(again.all(), lambda: no, look)
 
@@ -208,7 +215,7 @@ def _least(lane: Lane, max_dt: Array) -> Array:
 
 
 def _since(depth: Array, speed: Array, a: Array) -> Array:
-    """How long ago the gap was 0: it is -depth, closes with speed > 0, and its rate changes with a."""
+    """Time since the gap was 0: it is -depth now, closes with speed > 0, and its rate changes with a."""
     square = speed * speed + 2 * a * depth
     divisor = speed + jnp.sqrt(jnp.where(square > 0, square, 0))
     return jnp.where(divisor > 0, 2 * depth / jnp.where(divisor > 0, divisor, 1), jnp.inf)

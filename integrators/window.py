@@ -1,15 +1,15 @@
-"""Windows: steps in which what touches is not looked for in time, but resolved together.
+"""Windows: steps whose contacts are resolved together, without a search for the times of impact.
 
-Events may be too many to be followed one by one, as where a heap comes down. A run that is given a window, of 1 ms say,
-takes steps as ever where they may be that long. Where something touches earlier, the step is a window: what may touch
-before its end takes part in it from its start, and no end of it is looked for (`contact/resting/ahead.py`). So a second
-takes no more than 1/window windows, each of order 1; in between all is as exact as without.
+Events may be too many to be followed one by one, as in a heap that collapses. A run with a window, of 1 ms say,
+takes ordinary steps if they may be that long. If something touches earlier, the step is a window: contacts that may
+touch before its end act from its start, and no time of impact is searched for (`contact/resting/window_targets.py`). So
+a second takes at most 1/window windows, each of order 1; all other steps are as exact as without windows.
 
-Nothing passes through anything: no window is longer than `safe_step.py` and `passage.py` allow any step to be. What
-turns may overlap at its end, by terms of order 2. What is deep, or closes there still, is for the next window, not for
-the law of single impacts: its time was not located. So it is where a run begins: one in parts is the same. Where
-windows are taken but for want of ticks, as in a frame of `carom.Live`, the next frame begins with steps as ever: what
-has sunk in by so little comes out in these.
+Nothing passes through anything: no window is longer than `safe_step.py` and `passage.py` allow any step to be. Bodies
+that rotate may overlap at its end, by terms of order 2. Contacts that are deep or still close there are left to the
+next window, not to the law of single impacts, because their time was not located. The same holds at the start of a run,
+so that a run in parts gives the same result. If windows are only used because ticks run out, as in a frame of
+`carom.Live`, the next frame starts with ordinary steps, in which such small overlaps disappear.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from .lanes import Lane, Search
 
 
 def in_window(lane: Lane, h: Array, longest: Array) -> tuple[Array, Array | None]:
-    """The step to try (*batch) [s], and whether it is a window; None where there are no windows.
+    """The step to try (*batch) [s], and whether it is a window (None in runs without windows).
 
-    h: (*batch) to try without them.  longest: (*batch) in which nothing passes through anything [s].
+    h: (*batch) the step to try without windows [s].
+    longest: (*batch) the longest step in which nothing passes through anything [s].
     """
     window, left = lane.search.window, lane.clock.left
     if window is None:
@@ -46,12 +47,14 @@ def after_window(
     deep: Array,
     sure: Array,
 ) -> Search:
-    """What is known after a step.
+    """The search after a step, with the state for windows updated.
 
-    search: what else is known.  window: (*batch) whether it was one.
-    closes, sunk: (*batch) whether something does, or has, at its end.
-    deep: (*batch) whether it has so far, or so fast, that steps of another kind would not do.
-    sure: (*batch) the longest step in which nothing passes, as this one tells; inf where nothing did [s].
+    search: the search after the step.
+    window: (*batch) whether the step was a window.
+    closes: (*batch) whether a contact closes at its end.
+    sunk: (*batch) whether a contact overlaps there.
+    deep: (*batch) whether it overlaps too deeply, or closes too fast, for ordinary steps.
+    sure: (*batch) the longest step in which nothing passes through anything, inf if nothing did in this one [s].
     """
     before = lane.search.window
     if window is None or before is None:
@@ -63,7 +66,10 @@ def after_window(
 
 
 def left_to_window(lane: Lane, search: Search, window: Array | None) -> Array:
-    """Whether (*batch) what closes at the end of a step is for the next window.  search: after the step."""
+    """Whether (*batch) contacts that close at the end of a step are left to the next window.
+
+    search: the search after the step.
+    """
     if window is None or search.window is None:
         return jnp.zeros_like(lane.done)
     return window | (lane.fresh & search.window.open)

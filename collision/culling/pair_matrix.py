@@ -18,7 +18,7 @@ from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.compaction import WORD
 
 
-class Ball(NamedTuple):
+class CullingSphere(NamedTuple):
     """Bounding spheres of shapes: centre in W [m], radius [m] and z axis in W, components (n, *batch)."""
 
     center: Vec3
@@ -26,7 +26,7 @@ class Ball(NamedTuple):
     up: Vec3
 
 
-def near_matrix(kinds: tuple[str, str], a: Ball, b: Ball, margin: Array) -> Array:
+def near_matrix(kinds: tuple[str, str], a: CullingSphere, b: CullingSphere, margin: Array) -> Array:
     """Bits (na, words, *batch) uint32: bit k of word w of row i says whether shapes i of A and 32 w + k of B are near.
 
     a, b: na and nb shapes of these kinds; margin (*batch) [m].
@@ -42,16 +42,16 @@ def within(distance2: Scalar, reach: Scalar) -> Scalar:
     return distance2 <= reach * jnp.abs(reach)
 
 
-def near_spheres(a: Ball, b: Ball, margin: Array) -> Array:
+def near_spheres(a: CullingSphere, b: CullingSphere, margin: Array) -> Array:
     d = b.center - a.center
     return within(d.dot(d), a.radius + b.radius + margin)
 
 
-def near_plane(plane: Ball, b: Ball, margin: Array) -> Array:
+def near_plane(plane: CullingSphere, b: CullingSphere, margin: Array) -> Array:
     return plane.up.dot(b.center - plane.center) <= b.radius + margin
 
 
-def near_heightfield(field: Ball, b: Ball, margin: Array) -> Array:
+def near_heightfield(field: CullingSphere, b: CullingSphere, margin: Array) -> Array:
     """It is solid below: its bounding sphere, drawn out downwards."""
     d = b.center - field.center
     beside = d - field.up * jnp.minimum(field.up.dot(d), 0)
@@ -65,7 +65,9 @@ def _by_word(x: Array) -> Array:
     return jnp.moveaxis(x.reshape(words, WORD, *x.shape[1:]), 1, 0)[:, :, None]
 
 
-def _packed(near: Callable[[Ball, Ball, Array], Array], swapped: bool = False) -> Callable[[Ball, Ball, Array], Array]:
+def _packed(
+    near: Callable[[CullingSphere, CullingSphere, Array], Array], swapped: bool = False
+) -> Callable[[CullingSphere, CullingSphere, Array], Array]:
     """The rule for rows A and columns B by word, 32 answers packed into one word.
 
     Written out bit by bit, so that every lane of the processor has a word of its own: a reduction over the 32 was
@@ -73,7 +75,7 @@ def _packed(near: Callable[[Ball, Ball, Array], Array], swapped: bool = False) -
     whatever makes the centres would be done once a pair instead of once a shape.
     """
 
-    def pack(rows: Ball, columns: Ball, margin: Array) -> Array:
+    def pack(rows: CullingSphere, columns: CullingSphere, margin: Array) -> Array:
         words: Any = 0
         for k in range(WORD):
             column = jax.tree.map(lambda x, k=k: x[k], columns)

@@ -40,7 +40,7 @@ def numbering(rings: Rings) -> Numbering:
     return Numbering(outlines.T, np.array(edges).T, np.array(sides).T)
 
 
-def joined(numberings: list[Numbering], starts: list[int]) -> tuple[NDArray[Any], Numbering]:
+def concatenate_hulls(numberings: list[Numbering], starts: list[int]) -> tuple[NDArray[Any], Numbering]:
     """The numberings of several hulls side by side, padded to the largest: vertex numbers (vertices, n) in
     `Model.points`, where hull k's begin at starts[k], and a Numbering of those columns with a last axis n."""
 
@@ -89,7 +89,7 @@ def _planes(ring: Vec3) -> tuple[Vec3, Any]:
 
 
 @fence
-def moved(hull: Hull, X: Transform) -> Hull:
+def transform_hull(hull: Hull, X: Transform) -> Hull:
     """The hull in the frame in which its own frame has the pose X; without its rings, which nobody asks for there."""
     R, p = X.R, X.p
     normal = R @ hull.normal

@@ -17,7 +17,7 @@ from .surfaces import Floats, Ints, Surface, directed_edges
 
 
 @dataclass(frozen=True, eq=False)
-class Solid:
+class ClosedMesh:
     """vertices (n, 3) [m]; edges (m, 2) directed, counter-clockwise about their face seen from outside; face (m,) of
     each edge; normals (f, 3) of the faces, unit, outwards (zero where a face has no area)."""
 
@@ -27,7 +27,7 @@ class Solid:
     normals: Floats
 
     @staticmethod
-    def of(surface: Surface, slack: float) -> Solid:
+    def of(surface: Surface, slack: float) -> ClosedMesh:
         """Of a closed surface; faces in one plane, up to slack times the size, are one."""
         vertices, faces = surface
         a, b, c = np.moveaxis(vertices[faces], 1, 0)
@@ -40,7 +40,7 @@ class Solid:
         first = np.zeros(plane.max() + 1, np.int64)
         first[plane[::-1]] = np.arange(len(faces))[::-1]
         edges = np.stack(directed_edges(faces), axis=1)
-        solid = Solid(vertices, *_net(edges, np.repeat(plane, 3)), normals[first])
+        solid = ClosedMesh(vertices, *_net(edges, np.repeat(plane, 3)), normals[first])
         return solid.part(np.arange(len(solid.edges)))
 
     def volume(self) -> float:
@@ -58,11 +58,11 @@ class Solid:
         heights = self.vertices @ normal - offset
         return np.where(np.abs(heights) <= slack, 0.0, heights)
 
-    def part(self, kept: Ints) -> Solid:
+    def part(self, kept: Ints) -> ClosedMesh:
         """Only some of the edges, by their numbers, and what they use."""
         used, edges = np.unique(self.edges[kept], return_inverse=True)
         faces, face = np.unique(self.face[kept], return_inverse=True)
-        return Solid(self.vertices[used], edges.reshape(-1, 2), face.ravel(), self.normals[faces])
+        return ClosedMesh(self.vertices[used], edges.reshape(-1, 2), face.ravel(), self.normals[faces])
 
     def connected(self) -> Ints:
         """Number of the connected part that each edge (m,) belongs to."""
@@ -74,14 +74,14 @@ class Solid:
         return connected_components(graph, directed=False)[1][self.edges[:, 0]]
 
 
-def cut(solid: Solid, normal: Floats, offset: float, slack: float) -> tuple[Solid, Solid]:
+def cut(solid: ClosedMesh, normal: Floats, offset: float, slack: float) -> tuple[ClosedMesh, ClosedMesh]:
     """The halves above and below the plane normal . x = offset; vertices within slack [m] count as on it."""
     heights = solid.heights(normal, offset, slack)
     solid, heights = _split_edges(solid, heights)
     return _above(solid, heights, normal), _above(solid, -heights, -normal)
 
 
-def crossings(solid: Solid, heights: Floats) -> tuple[Ints, Floats]:
+def crossings(solid: ClosedMesh, heights: Floats) -> tuple[Ints, Floats]:
     """Edges that the plane crosses, each once, (k, 2) from below to above, and the points (k, 3) where it does."""
     start, end = solid.edges.T
     rising = (heights[start] < 0) & (heights[end] > 0)
@@ -92,7 +92,7 @@ def crossings(solid: Solid, heights: Floats) -> tuple[Ints, Floats]:
     return edges, a + (b - a) * (low / (low - high))
 
 
-def _split_edges(solid: Solid, heights: Floats) -> tuple[Solid, Floats]:
+def _split_edges(solid: ClosedMesh, heights: Floats) -> tuple[ClosedMesh, Floats]:
     """The same solid with a vertex wherever an edge crosses the plane."""
     pairs, points = crossings(solid, heights)
     n = len(solid.vertices)
@@ -110,7 +110,7 @@ def _split_edges(solid: Solid, heights: Floats) -> tuple[Solid, Floats]:
     return replace(solid, vertices=vertices, edges=edges, face=face), np.concatenate([heights, np.zeros(len(points))])
 
 
-def _above(solid: Solid, heights: Floats, normal: Floats) -> Solid:
+def _above(solid: ClosedMesh, heights: Floats, normal: Floats) -> ClosedMesh:
     """The half whose vertices have heights >= 0, closed. No edge crosses the plane any more."""
     top, bottom = np.full(len(solid.normals), -np.inf), np.full(len(solid.normals), np.inf)
     np.maximum.at(top, solid.face, heights[solid.edges].max(axis=1))
@@ -124,7 +124,7 @@ def _above(solid: Solid, heights: Floats, normal: Floats) -> Solid:
     # the cap runs along all edges in the plane, but those that cancel, in the opposite direction
     rim = np.concatenate([lines, flat])
     cap, cap_face = _net(rim[:, ::-1], np.full(len(rim), len(solid.normals)))
-    half = Solid(
+    half = ClosedMesh(
         solid.vertices,
         np.concatenate([edges, lines, flat, cap]),
         np.concatenate([face, of, flat_face, cap_face]),
@@ -133,7 +133,7 @@ def _above(solid: Solid, heights: Floats, normal: Floats) -> Solid:
     return half.part(np.arange(len(half.edges)))
 
 
-def _close_faces(solid: Solid, edges: Ints, face: Ints, normal: Floats) -> tuple[Ints, Ints]:
+def _close_faces(solid: ClosedMesh, edges: Ints, face: Ints, normal: Floats) -> tuple[Ints, Ints]:
     """Edges (k, 2) in the plane that close clipped faces, and their faces (k,).
 
     Where more edges of a face end than begin, the outline goes on along the line of the cut. On that line the points

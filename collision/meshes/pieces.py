@@ -15,7 +15,7 @@ from itertools import combinations
 
 import numpy as np
 
-from .cutting import Solid, cut
+from .cutting import ClosedMesh, cut
 from .hulls import ENOUGH, Convex, above, convex_hull, hull_volume, reduced_hull
 from .repair import clustered
 from .surfaces import Floats, MeshError, Surface, is_closed, signed_volume
@@ -36,7 +36,7 @@ SLIVER = 1e-7  # of the volume: what planes that should be one leave between the
 class _Piece:
     """A solid, the volume of its hull, and what of it the hull has too much [m^3]."""
 
-    solid: Solid
+    solid: ClosedMesh
     hull: float
     excess: float
 
@@ -63,7 +63,7 @@ def as_pieces(surface: Surface, tolerance: float = TOLERANCE, max_pieces: int = 
     solids = [piece.solid for piece in [*pieces, *stuck]]
     if not solids:
         raise MeshError('it is too thin and too fine to be cut into pieces: coarsen it, or use convex="none"')
-    hulls = _joined([convex_hull(s.vertices)[0] for s in solids], volume, tolerance, max_pieces)
+    hulls = _merge_pieces([convex_hull(s.vertices)[0] for s in solids], volume, tolerance, max_pieces)
     parts = tuple(reduced_hull(points)[0] for points in hulls)
     some = surface[0][:: len(surface[0]) // MANY_VERTICES + 1]
     outside = np.min([above(some, part) for part in parts], axis=0)
@@ -71,19 +71,19 @@ def as_pieces(surface: Surface, tolerance: float = TOLERANCE, max_pieces: int = 
     return Convex(parts, excess, max(float(outside.max()), 0.0))
 
 
-def _coarse_solid(surface: Surface, size: float, volume: float) -> Solid:
+def _coarse_solid(surface: Surface, size: float, volume: float) -> ClosedMesh:
     """The mesh, coarsened where it has very many faces; the grid is refined while walls vanish between its points."""
-    solid, cells = Solid.of(surface, ENOUGH), GRID
+    solid, cells = ClosedMesh.of(surface, ENOUGH), GRID
     if len(solid.edges) <= MANY_EDGES:
         return solid
     while True:
-        solid = Solid.of(clustered(surface, size / cells), ENOUGH)
+        solid = ClosedMesh.of(clustered(surface, size / cells), ENOUGH)
         if cells >= MAX_GRID or abs(solid.volume() - volume) <= WALLS_LOST * volume:
             return solid
         cells *= 2
 
 
-def _pieces(solid: Solid, sliver: float) -> list[_Piece]:
+def _pieces(solid: ClosedMesh, sliver: float) -> list[_Piece]:
     """The connected parts of a solid that are no slivers."""
     pieces = []
     for part in _parts(solid):
@@ -93,7 +93,7 @@ def _pieces(solid: Solid, sliver: float) -> list[_Piece]:
     return pieces
 
 
-def _parts(solid: Solid) -> list[Solid]:
+def _parts(solid: ClosedMesh) -> list[ClosedMesh]:
     """Connected parts; inner surfaces of voids and bores, of negative volume, go with what they are in."""
     label = solid.connected()
     count = int(label.max(initial=-1)) + 1
@@ -151,7 +151,7 @@ def _cross_planes(points: Floats) -> list[tuple[Floats, float]]:
     return planes + [(axis, float(middle @ axis)) for axis in axes]
 
 
-def _reflex_planes(solid: Solid) -> list[tuple[Floats, float]]:
+def _reflex_planes(solid: ClosedMesh) -> list[tuple[Floats, float]]:
     """Planes of the faces at reflex edges, those with the longest and sharpest edges first."""
     start, end = solid.edges.T
     key = np.minimum(start, end) * len(solid.vertices) + np.maximum(start, end)
@@ -180,7 +180,7 @@ def _reflex_planes(solid: Solid) -> list[tuple[Floats, float]]:
     return [(normals[k], float(offsets[k])) for k in where[heaviest]]
 
 
-def _joined(hulls: list[Floats], volume: float, tolerance: float, limit: int) -> list[Floats]:
+def _merge_pieces(hulls: list[Floats], volume: float, tolerance: float, limit: int) -> list[Floats]:
     """Corners of the hulls, with neighbours joined while that costs less than the tolerance has left.
 
     Cuts go through a whole piece and part what was convex; and a mesh may have more bodies than there may be pieces.

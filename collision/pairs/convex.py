@@ -102,10 +102,10 @@ def _directions(a: Solid, b: Solid, X: Transform) -> Vec3:
         edges = direction(turned.cross(Z_AXIS), Z_AXIS)
         groups += [X.R @ b.hull.normal, edges * sign(edges.dot(centre))]
 
-    def joined(*xs: Any) -> Array:
+    def concatenate(*xs: Any) -> Array:
         return jnp.concatenate([jnp.broadcast_to(jnp.asarray(x, dtype), (len(x), *shape)) for x in xs])
 
-    return jax.tree.map(joined, *groups)
+    return jax.tree.map(concatenate, *groups)
 
 
 def _one(n: Vec3) -> Vec3:
@@ -137,11 +137,11 @@ def _climb(support: Support, start: Near, climbs: int, margin: tuple[float, floa
         gap = _separation(support, n).gap
         shift = n * jnp.maximum(jnp.clip(jnp.abs(gap), least, most) - gap, 0.0)
 
-        def moved(n: Vec3) -> tuple[Vec3, Vec3]:
+        def support_apart(n: Vec3) -> tuple[Vec3, Vec3]:
             a, b = support(n)
             return a + shift, b
 
-        found = gjk(moved, n, STEPS).row()
+        found = gjk(support_apart, n, STEPS).row()
         return Near(_separation(support, found.normal).gap, found.normal, found.a - shift, found.b)
 
     def step(k, carry):

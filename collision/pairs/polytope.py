@@ -18,7 +18,7 @@ from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import ZERO, is_zero
 from ..geometry.faces import meeting_faces, rounded
 from ..geometry.gjk import farther, gjk, if_clear, roughness
-from ..geometry.hull import cuboid, moved
+from ..geometry.hull import cuboid, transform_hull
 from ..geometry.manifold import manifold
 from ..geometry.near import X_AXIS, Near, at, direction, only_where, pick, select, sign, where
 from ..geometry.solid import Edges, Hull, Solid, supports
@@ -28,12 +28,12 @@ STEPS = 14  # of GJK: 10 were enough for the worst of 20 000 pairs
 
 def sphere_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     centre = jax.tree.map(lambda x: jnp.zeros_like(x)[None], X.p)
-    row = _exact("sphere", a, b, X, _best_face(centre, moved(b.hull, X)))
+    row = _exact("sphere", a, b, X, _best_face(centre, transform_hull(b.hull, X)))
     return (row.rounded(a.size.x, 0.0),)
 
 
 def capsule_hull(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
-    hull = moved(b.hull, X)
+    hull = transform_hull(b.hull, X)
     none = jnp.zeros_like(X.p.x)
     ends = Vec3(*(jnp.stack([x, y]) for x, y in ((none, none), (none, none), (none + a.size.y, none - a.size.y))))
     row = _with_edges(_best_face(ends, hull), _axis(a.size.y + none), hull.edges)
@@ -54,7 +54,7 @@ def _hulls(kind: str, a: Solid, mine: Hull, b: Solid, X: Transform) -> tuple[Nea
     far, clear = if_clear(supports(kind, a, "hull", b, X), between)
 
     def closely() -> tuple[Near, ...]:
-        other = moved(b.hull, X)
+        other = transform_hull(b.hull, X)
         face = _better(_best_face(mine.vertex, other), _best_face(other.vertex, mine).mirrored())
         row = _exact(kind, a, b, X, _with_edges(face, mine.edges, other.edges))
         return _on_faces(kind, a, b, X, row)

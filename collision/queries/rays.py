@@ -70,7 +70,7 @@ def cast_rays(
         for k, kind in enumerate(model.topology.shape_kinds)
         if kind in ("mesh", "heightfield")
     ]
-    number, t, normal = _joined(parts, length)
+    number, t, normal = _concatenate_hits(parts, length)
     allowed = jnp.ones(len(model.topology.shape_kinds), bool) if among is None else jnp.asarray(among)
     t = jnp.where(allowed[number].reshape(-1, *(1,) * (t.ndim - 1)), t, jnp.inf)
     return _nearest(model.topology, number, t, normal, o, d, jnp.where(length > 0, max_distance, -1.0))
@@ -123,7 +123,7 @@ def _own_axes(pose: Transform, o: Vec3, d: Vec3) -> tuple[Vec3, Vec3]:
     return pose.R.T @ (o - pose.p), pose.R.T @ d
 
 
-def _joined(parts: list[Part], like: Array) -> tuple[Any, Array, Vec3]:
+def _concatenate_hits(parts: list[Part], like: Array) -> tuple[Any, Array, Vec3]:
     """Of all parts: shapes (n,), t and normals (n, R, *batch)."""
     number = np.array([k for index, *_ in parts for k in index], np.int32)
     t, normals = [jnp.zeros((0, *like.shape), like.dtype)], []
@@ -131,8 +131,8 @@ def _joined(parts: list[Part], like: Array) -> tuple[Any, Array, Vec3]:
         shape = (len(index), *like.shape)
         t.append(jnp.broadcast_to(times, shape))
         normals.append(jax.tree.map(lambda x, shape=shape: jnp.broadcast_to(x, shape), normal))
-    joined = jax.tree.map(lambda *x: jnp.concatenate(x), Vec3(t[0], t[0], t[0]), *normals)
-    return number, jnp.concatenate(t), joined
+    concatenated = jax.tree.map(lambda *x: jnp.concatenate(x), Vec3(t[0], t[0], t[0]), *normals)
+    return number, jnp.concatenate(t), concatenated
 
 
 def _nearest(topology: Topology, number: Any, t: Array, normal: Vec3, o: Vec3, d: Vec3, most: Array) -> RayHits:

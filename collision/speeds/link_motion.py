@@ -169,15 +169,15 @@ def _joint_energy(model: Model, state: State, control: Array | None) -> tuple[Ar
     command = model.motor_target if control is None else control
     command = jnp.where(jnp.isinf(model.motor_gain) & (command == 0), 0.0, model.motor_gain * command)
     kp, effort = model.motor_kp, model.motor_effort
-    held = kp > 0
+    driven = kp > 0
     # clip(kp x, -effort, effort) is the slope of kp s (x - s/2) with s = min(x, effort/kp)
     away = jnp.abs(stretch - command * inverse(kp, 0.0))
     s = jnp.minimum(away, times(effort, inverse(kp, 0.0)))
-    motors = jnp.where(held, kp * s * (away - s / 2), 0.0)
+    motors = jnp.where(driven, kp * s * (away - s / 2), 0.0)
     force = jnp.minimum(jnp.abs(command), effort)
     scalar = np.array([j not in _QUATERNIONS for j in model.topology.joints for _ in range(JOINTS[j].nv)], bool)
     turned = jnp.minimum(jnp.abs(command) + kp * jnp.pi, effort)
-    return springs + jnp.where(scalar, motors, 0.0), jnp.where(held, jnp.where(scalar, 0.0, turned), force)
+    return springs + jnp.where(scalar, motors, 0.0), jnp.where(driven, jnp.where(scalar, 0.0, turned), force)
 
 
 _QUATERNIONS = frozenset({"spherical", "floating"})
@@ -192,9 +192,9 @@ def _falls_freely(topology: Topology, roots: tuple[int, ...], acted: Array) -> A
     """(..., trees) whether the root floats and none of its degrees of freedom is acted upon."""
     floating = np.array([topology.joints[i] == "floating" for i in roots], bool)
     dofs = [range(topology.v_start[i], topology.v_start[i] + 6) for i in np.array(roots, int)[floating]]
-    held = acted[..., np.array(dofs, int).reshape(-1)].reshape(*acted.shape[:-1], len(dofs), 6).any(-1)
+    driven = acted[..., np.array(dofs, int).reshape(-1)].reshape(*acted.shape[:-1], len(dofs), 6).any(-1)
     place = np.cumsum(floating) - 1
-    return ~held[..., place] & floating if floating.any() else jnp.zeros((*acted.shape[:-1], len(roots)), bool)
+    return ~driven[..., place] & floating if floating.any() else jnp.zeros((*acted.shape[:-1], len(roots)), bool)
 
 
 def _sum_by(x: Array, tree: tuple[int, ...], n: int) -> Array:

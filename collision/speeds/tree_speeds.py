@@ -84,14 +84,14 @@ def tree_speeds(forest: Forest, model: Model, in_fall: Array) -> TreeSpeeds:
         links.append(link)
         rates.append(rate)
 
-    def joined(pick) -> Array:
+    def concatenate(pick) -> Array:
         return forest.join_links([pick(link) for link in links])
 
     return TreeSpeeds(
-        mobility=joined(lambda link: link.mobility),
-        turning=joined(lambda link: link.turning),
-        origin=joined(lambda link: link.origin),
-        spin=joined(lambda link: link.spin),
+        mobility=concatenate(lambda link: link.mobility),
+        turning=concatenate(lambda link: link.turning),
+        origin=concatenate(lambda link: link.origin),
+        spin=concatenate(lambda link: link.spin),
         rates=forest.join_dofs(rates),
     )
 

@@ -1,12 +1,11 @@
-"""What contacts that hang together ask for, made to agree where they cannot move apart.
+"""Removes contradictions between the target velocities of contacts whose rows of J depend on each other.
 
-A figure that lies on its back touches the ground at a dozen places, and where most of them stick, some of their rows of
-J depend on others: how these move is known from how those do. What they are to do in a step is worked out of each
-contact by itself, to order 2, so that it may differ from that by a micrometre a second. No law can obey both. It would
-let friction fight itself: some contacts slip by so little, others hang between slipping and sticking, and to find out
-which takes many iterations.
+A figure that lies on its back touches the ground at a dozen points. If most of them stick, some of their rows of J are
+linear combinations of others, and so must their velocities be. The targets are computed for each contact by itself, to
+order 2, and may differ from these combinations by a micrometre per second. No impulses satisfy both. Friction impulses
+would oppose each other, contacts would alternate between slipping and sticking, and many iterations would be needed.
 
-Gauss's elimination of W finds such rows: nothing is left of them but what they ask for in excess. That is dropped.
+Gaussian elimination of W finds these rows: only the contradiction remains of their right sides. It is subtracted.
 """
 
 from __future__ import annotations
@@ -18,35 +17,37 @@ from jax.lax import empty, fori_loop
 from ...engine.algebra.vec3 import Vec3
 from .blocks import block, put
 
-DEPENDS = {4: 1e-4, 8: 1e-10}  # of a row's own entry of W, by the bytes of a number: if no more is left, it depends
-MOST = 0.01  # of the largest velocity there is to change: what is farther off is meant so
+DEPENDS = {4: 1e-4, 8: 1e-10}  # of the diagonal of W, by the bytes of a number: a smaller pivot means a dependent row
+MOST = 0.01  # of the largest velocity to change: a larger contradiction is intended, and stays
 
 
-def consistent(W: Array, free: Vec3, sticks: Array, count: Array, scale: Array) -> Vec3:
-    """free (C,) without contradictions.
+def remove_contradictions(W: Array, free: Vec3, sticks: Array, count: Array, scale: Array) -> Vec3:
+    """`free` (C,) without contradictions.
 
-    W: (3 C, 3 C) as in `few.py`.  sticks: (C,) bool, contacts that are not to slip; what they do along n counts of all.
-    count: () how many contacts there are.  scale: () the largest velocity there is to change.
+    W: (3 C, 3 C) Delassus matrix, as in `few.py`.
+    sticks: (C,) bool, contacts whose tangential rows take part; the normal rows of all contacts do.
+    count: () the number of contacts.
+    scale: () the largest velocity to change [m/s].
     """
     room, digits = len(sticks), W.dtype.itemsize
     flat = jnp.concatenate(free.xyz)
     order = (2, 0, 1)  # n first
 
-    def place(k: Array) -> tuple[Array, Array]:
-        """Of the k-th row that is looked at, its contact and its direction."""
+    def row_of(k: Array) -> tuple[Array, Array]:
+        """Contact and direction of the k-th row in the order of elimination."""
         return k % count, jnp.asarray(order, jnp.int32)[k // count]
 
     def row(k: Array, A: Array) -> Array:
-        c, way = place(k)
+        c, way = row_of(k)
         return put(A, jnp.append(block(W, 3 * c + way), block(flat, way * room + c)), k)
 
     def eliminate(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        (A, excess), (c, way) = carry, place(k)
-        at, asked = way * room + c, (way == 2) | block(sticks, c)
+        (A, excess), (c, way) = carry, row_of(k)
+        at, constrained = way * room + c, (way == 2) | block(sticks, c)
         own, least = block(A, k), DEPENDS[digits] * block(block(W, 3 * c + way), way * room + c)
         left = block(own, at)
-        leads = asked & (left > least)
-        over = jnp.where(asked & ~leads, own[-1], 0)
+        leads = constrained & (left > least)
+        over = jnp.where(constrained & ~leads, own[-1], 0)
         excess = put(excess, jnp.where(jnp.abs(over) <= MOST * scale, over, 0), at)
         own = own / jnp.where(leads, left, 1)
 

@@ -54,16 +54,16 @@ def scales(K: Sym3) -> tuple[Array, Array]:
     return jnp.where(across > 0, across, along), along
 
 
-def projected(p: Vec3, mu: Array) -> Vec3:
+def project(p: Vec3, mu: Array) -> Vec3:
     """p with p_n >= 0 and p_t shortened to mu p_n."""
-    return _on_disc(p, mu, jnp.maximum(p.z, 0))
+    return _shorten_to_disc(p, mu, jnp.maximum(p.z, 0))
 
 
 def distance(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Array:
     """How far p and u are from the law, (C, *batch) [m/s]."""
     kt, kn = scales(K)
     z = Vec3(p.x - u.x / kt, p.y - u.y / kt, p.z - u.z / kn)
-    wanted = _on_disc(z, mu, jnp.maximum(p.z, 0))
+    wanted = _shorten_to_disc(z, mu, jnp.maximum(p.z, 0))
     along = jnp.abs(p.z - jnp.maximum(z.z, 0)) * kn
     return jnp.maximum(along, jnp.maximum(jnp.abs(p.x - wanted.x), jnp.abs(p.y - wanted.y)) * kt)
 
@@ -87,12 +87,12 @@ class Relaxation(NamedTuple):
         k = mean + jnp.sqrt(half * half + K.xy * K.xy + jnp.finfo(mean.dtype).tiny)  # the larger eigenvalue across
         return Relaxation(1 / k, 1 / scales(K)[1], K.xz, K.yz, mu)
 
-    def relaxed(self, p: Vec3, u: Vec3) -> Vec3:
+    def relax(self, p: Vec3, u: Vec3) -> Vec3:
         """Impulses nearer to the law, of each contact by itself: first along n, then across."""
         p_n = jnp.maximum(p.z - u.z * self.along, 0)
-        turned = p_n - p.z
-        x, y = p.x - (u.x + self.x * turned) * self.across, p.y - (u.y + self.y * turned) * self.across
-        return _on_disc(Vec3(x, y, p_n), self.mu, p_n)
+        change = p_n - p.z
+        x, y = p.x - (u.x + self.x * change) * self.across, p.y - (u.y + self.y * change) * self.across
+        return _shorten_to_disc(Vec3(x, y, p_n), self.mu, p_n)
 
 
 def closed_and_sticking(u: Vec3, mu: Array, band: Array) -> tuple[Array, Array]:
@@ -139,7 +139,7 @@ def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], sof
     return Linear((tx, ty), p_n, (mu * dx, mu * dy), (xx, yy, -turning * dx * dy), nn)
 
 
-def _on_disc(z: Vec3, mu: Array, p_n: Array) -> Vec3:
+def _shorten_to_disc(z: Vec3, mu: Array, p_n: Array) -> Vec3:
     """z with z_t shortened to mu p_n, and p_n along n."""
     # no decision: fusion could compute it twice, round it differently, and shorten x but not y (`fence.settled`)
     length2 = jnp.maximum(z.x * z.x + z.y * z.y, jnp.finfo(p_n.dtype).tiny ** 0.5)

@@ -26,7 +26,7 @@ from .blocks import block, put
 FILL = 64  # pairs for each tree: 1000 balls, packed as densely as can be, have 56
 
 
-class Plan(NamedTuple):
+class EliminationOrder(NamedTuple):
     """An order of elimination of the trees that contacts join.
 
     order: (T,) these trees, the first `count` () of them.
@@ -61,23 +61,23 @@ class _Graph(NamedTuple):
     pairs: Array
     degree: Array
 
-    def joined(self, a: Array, b: Array) -> _Graph:
+    def add_edge(self, a: Array, b: Array) -> _Graph:
         """With a and b as neighbours."""
         T = len(self.degree)
 
         def new() -> _Graph:
             at = T + 2 * jnp.minimum(self.pairs, pairs_room(T) - 1)
             slot = put(put(self.slot, at, a, b), at + 1, b, a)
-            return _Graph(slot, self.pairs + 1, self.turned(a, 1).turned(b, 1).degree)
+            return _Graph(slot, self.pairs + 1, self.add_degree(a, 1).add_degree(b, 1).degree)
 
         return cond((a != b) & (block(self.slot, a, b) < 0), new, lambda: self)
 
-    def turned(self, i: Array, more: int) -> _Graph:
+    def add_degree(self, i: Array, more: int) -> _Graph:
         """With so many more neighbours of i that are left."""
         return self._replace(degree=put(self.degree, block(self.degree, i) + more, i))
 
 
-def plan(ends: Array, which: Array, count: Array, trees: int) -> Plan:
+def elimination_order(ends: Array, which: Array, count: Array, trees: int) -> EliminationOrder:
     """For the first `count` contacts of `which`; ends: (C, 2 or 1) trees of all contacts, T where there is none."""
     T, room = trees, pairs_room(trees)
     graph, left = _graph(ends, which, count, T)
@@ -90,23 +90,23 @@ def plan(ends: Array, which: Array, count: Array, trees: int) -> Plan:
         i = jnp.argmin(jnp.where(left, graph.degree, 2 * T)).astype(jnp.int32)
         left, begin = put(left, jnp.array(False), i), block(first, k)
 
-        def listed(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        def append_neighbour(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             todo, later, end = state
             j = jnp.argmax(todo).astype(jnp.int32)
             return put(todo, jnp.array(False), j), put(later, j, jnp.minimum(end, room - 1)), end + 1
 
         neighbours = left & (block(graph.slot, i)[:T] >= 0)
-        _, later, end = while_loop(lambda s: s[0].any(), listed, (neighbours, later, begin))
+        _, later, end = while_loop(lambda s: s[0].any(), append_neighbour, (neighbours, later, begin))
         end = jnp.minimum(end, room)
         m = end - begin
 
         def leave(n: Array, graph: _Graph) -> _Graph:
-            return graph.turned(block(later, begin + n), -1)
+            return graph.add_degree(block(later, begin + n), -1)
 
         def fill(n: Array, graph: _Graph) -> _Graph:
             """What i couples is coupled without it."""
             a, b = block(later, begin + n // m), block(later, begin + n % m)
-            return cond(n // m < n % m, lambda: graph.joined(a, b), lambda: graph)
+            return cond(n // m < n % m, lambda: graph.add_edge(a, b), lambda: graph)
 
         graph = fori_loop(0, m * m, fill, fori_loop(0, m, leave, graph))
         return graph, left, put(order, i, k), put(first, end, k + 1), later
@@ -114,7 +114,7 @@ def plan(ends: Array, which: Array, count: Array, trees: int) -> Plan:
     none = jnp.zeros(T, jnp.int32)
     start = (graph, left, none, jnp.zeros(T + 1, jnp.int32), jnp.zeros(room, jnp.int32))
     graph, _, order, first, later = fori_loop(0, nodes, eliminate, start)
-    return Plan(order, nodes, graph.slot, first, later, graph.pairs <= room)
+    return EliminationOrder(order, nodes, graph.slot, first, later, graph.pairs <= room)
 
 
 def _graph(ends: Array, which: Array, count: Array, T: int) -> tuple[_Graph, Array]:
@@ -127,7 +127,7 @@ def _graph(ends: Array, which: Array, count: Array, T: int) -> tuple[_Graph, Arr
         if len(own) == 1:
             return graph, put(touched, jnp.array(True), own[0])
         a, b = own
-        graph = cond((a < T) & (b < T), lambda: graph.joined(a, b), lambda: graph)
+        graph = cond((a < T) & (b < T), lambda: graph.add_edge(a, b), lambda: graph)
         return graph, put(put(touched, jnp.array(True), a), jnp.array(True), b)
 
     slot = jnp.where((place[:, None] == place) & (place < T), place, -1)
@@ -136,22 +136,26 @@ def _graph(ends: Array, which: Array, count: Array, T: int) -> tuple[_Graph, Arr
     return graph, touched[:T]
 
 
-def solve(plan: Plan, H: Array, r: Array) -> Array:
+def solve(elimination: EliminationOrder, H: Array, r: Array) -> Array:
     """x (T + 1, w), 0 where no contact is, of blocks H (., w, w) at their slots, each transposed, and r (T + 1, w)."""
-    if len(plan.order) == 1:
+    if len(elimination.order) == 1:
         x = gauss.solve(jnp.concatenate([H[0].T, r[0][:, None]], 1), jnp.int32(r.shape[1]))
-        return jnp.zeros_like(r).at[0].set(jnp.where(plan.count > 0, x, 0))
+        return jnp.zeros_like(r).at[0].set(jnp.where(elimination.count > 0, x, 0))
 
     def parts(k: Array) -> tuple[Array, Array, Array]:
         """The k-th tree, and where its later neighbours begin and end."""
-        return block(plan.order, k), block(plan.first, k), block(plan.first, k + 1)
+        return (
+            block(elimination.order, k),
+            block(elimination.first, k),
+            block(elimination.first, k + 1),
+        )
 
     def eliminate(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         i, begin, end = parts(k)
         inverse = _inverse(block(carry[0], i))
 
         def scale(a: Array, H: Array) -> Array:
-            at = block(plan.slot, i, block(plan.later, a))
+            at = block(elimination.slot, i, block(elimination.later, a))
             return put(H, block(H, at) @ inverse, at)
 
         H, r = carry
@@ -159,35 +163,35 @@ def solve(plan: Plan, H: Array, r: Array) -> Array:
 
         def clear(a: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             H, r = carry
-            other = block(plan.later, a)
-            factor = block(H, block(plan.slot, other, i))
+            other = block(elimination.later, a)
+            factor = block(H, block(elimination.slot, other, i))
 
             def one(b: Array, H: Array) -> Array:
-                j = block(plan.later, b)
-                at = block(plan.slot, other, j)
-                return put(H, block(H, at) - block(H, block(plan.slot, i, j)) @ factor, at)
+                j = block(elimination.later, b)
+                at = block(elimination.slot, other, j)
+                return put(H, block(H, at) - block(H, block(elimination.slot, i, j)) @ factor, at)
 
             return fori_loop(begin, end, one, H), put(r, block(r, other) - block(r, i) @ factor, other)
 
         return fori_loop(begin, end, clear, (H, r))
 
-    H, r = fori_loop(0, plan.count, eliminate, (H, r))
+    H, r = fori_loop(0, elimination.count, eliminate, (H, r))
 
     def substitute(back: Array, x: Array) -> Array:
-        i, begin, end = parts(plan.count - 1 - back)
+        i, begin, end = parts(elimination.count - 1 - back)
 
         def take(a: Array, own: Array) -> Array:
-            j = block(plan.later, a)
-            return own - block(x, j) @ block(H, block(plan.slot, i, j))
+            j = block(elimination.later, a)
+            return own - block(x, j) @ block(H, block(elimination.slot, i, j))
 
         return put(x, fori_loop(begin, end, take, block(r, i)), i)
 
-    return fori_loop(0, plan.count, substitute, jnp.zeros_like(r))
+    return fori_loop(0, elimination.count, substitute, jnp.zeros_like(r))
 
 
-def transposed(plan: Plan, H: Array) -> Array:
+def transpose(elimination: EliminationOrder, H: Array) -> Array:
     """The blocks of the transposed matrix."""
-    T, at = len(plan.order), np.arange(len(H))
+    T, at = len(elimination.order), np.arange(len(H))
     other = np.where(at < T, at, T + ((at - T) ^ 1))
     return jnp.swapaxes(H[other], 1, 2)
 

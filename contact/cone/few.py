@@ -2,8 +2,8 @@
 
     (1 + D W) (p' - p) = q - p        D: of the law around p, q: what it wants there
 
-What the contacts join does not matter then, nor how many degrees of freedom it has: a figure of 30 that stands on two
-feet is a matter of 6 to 24 unknowns. More contacts than `FEW` are better off with velocities (`many.py`).
+The number of unknowns then depends on the contacts only, not on the degrees of freedom of the trees: a figure with 30
+of them that stands on two feet has 6 to 24 unknowns. Systems of more than `FEW` contacts are solved by `many.py`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from jax.lax import empty, fori_loop
 
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb, gauss
-from .blocks import block, listed, put
-from .many import Ends
+from .blocks import block, indices_of, put
+from .many import ActiveRows
 from .search import SWEEPS
 
 FEW = 13  # contacts: 39 unknowns and a right side are five vectors of 64 bytes
 
 
-class Few(NamedTuple):
-    """A `search.System` of `count` () contacts, arrays with room for FEW; what is behind them is 0, and K is 1.
+class ImpulseSystem(NamedTuple):
+    """A `search.System` of `count` () contacts in arrays of length FEW, padded with K = 1 and zeros.
 
-    W: (3 FEW, 3 FEW); row 3 c + k: what a unit impulse at contact c along k does to u, t1 of all contacts first, then
-    t2, then n. Rows of what is behind them may hold anything.
+    W: (3 FEW, 3 FEW) Delassus matrix [1/kg]. Row 3 c + k is the change of u by a unit impulse at contact c along k,
+        t1 of all contacts first, then t2, then n. Rows of the padding may hold anything.
     """
 
     K: Sym3
@@ -42,15 +42,16 @@ class Few(NamedTuple):
     def large(self) -> bool:
         return False
 
-    def moved(self, p: Vec3) -> Vec3:
+    def velocity_change(self, p: Vec3) -> Vec3:
         flat = jnp.stack(p.xyz, 1).reshape(-1)
         push = lambda r, u: u + block(flat, r) * block(self.W, r)  # noqa: E731
         return _by_components(fori_loop(0, 3 * self.count, push, jnp.zeros_like(flat)))
 
     def newton(self, law: coulomb.Linear, p: Vec3) -> Vec3:
-        """Rows of t are of p_t' - slide p_n', for the difference of D's rows of t and n would be lost in rounding.
+        """The unknowns along t are p_t' - slide p_n': the difference of D's rows of t and n would be lost in rounding.
 
-        Where D has nothing, as of what is open and across limits, p' is what the law wants: it is not solved for."""
+        Where D is 0 (open contacts, the tangents of limits), p' = q is known and not solved for.
+        """
         N, room = len(self.W), len(law.n)
         place = jnp.arange(N + 1, dtype=jnp.int32)
         (xx, yy, xy), none = law.tt, jnp.zeros_like(law.n)
@@ -59,7 +60,7 @@ class Few(NamedTuple):
         tx, ty = (t + s * p.z for t, s in zip(law.t, law.slide, strict=True))
         right = jnp.stack([tx - p.x, ty - p.y, law.n - p.z], 1).reshape(-1)
         tied = ((D != 0).any(1) | (slide != 0)) & (place[:N] < 3 * self.count)
-        which, count = listed(tied)
+        which, count = indices_of(tied)
         columns = lambda x: x.reshape(-1, 3).T.reshape(-1)  # noqa: E731
         known = columns(jnp.where(tied | (place[:N] >= 3 * self.count), 0, right))
         unknown = jnp.append(columns(tied), True)
@@ -77,7 +78,7 @@ class Few(NamedTuple):
         return p + _by_components(gauss.solve(A, count) + known)
 
     def sweeps(self, p: Vec3) -> Vec3:
-        p = coulomb.projected(p, self.mu)
+        p = coulomb.project(p, self.mu)
 
         relaxations = coulomb.Relaxation.of(self.K, self.mu)
 
@@ -85,49 +86,51 @@ class Few(NamedTuple):
             p, u = carry
             c = n % self.count
             relaxation, own, here = jax.tree.map(lambda x: block(x, c), (relaxations, p, u))
-            new = relaxation.relaxed(own, here)
+            new = relaxation.relax(own, here)
             d = new - own
             for k, part in enumerate(d.xyz):
                 u = u + _by_components(part * block(self.W, 3 * c + k))
             return jax.tree.map(lambda x, y: put(x, y, c), p, new), u
 
-        return fori_loop(0, SWEEPS * self.count, relax, (p, self.free + self.moved(p)))[0]
+        return fori_loop(0, SWEEPS * self.count, relax, (p, self.free + self.velocity_change(p)))[0]
 
 
-def first(which: Array) -> Array:
-    """The first FEW of these numbers, 0 behind the last."""
+def first_few(which: Array) -> Array:
+    """The first FEW of these indices, padded with 0."""
     return which[:FEW] if len(which) >= FEW else jnp.append(which, jnp.zeros(FEW - len(which), jnp.int32))
 
 
-def few(ends: Ends, which: Array, K: Sym3, mu: Array, free: Vec3, n: int) -> Few:
-    """The system of the first contacts of `ends`.
+def impulse_system(contacts: ActiveRows, which: Array, K: Sym3, mu: Array, free: Vec3, n: int) -> ImpulseSystem:
+    """The system of the first contacts.
 
-    which: (FEW,) their numbers.  K, mu, free: (FEW,) of them.  n: how many trees there are.
+    which: (FEW,) their indices.
+    K, mu, free: (FEW,) as in `ImpulseSystem`.
+    n: the number of trees.
     """
-    return Few(K, mu, free, delassus(ends, which, n), ends.count)
+    return ImpulseSystem(K, mu, free, delassus(contacts, which, n), contacts.count)
 
 
-def delassus(ends: Ends, which: Array, n: int) -> Array:
-    """Delassus' matrix W of the first contacts of `ends`, as in `Few`, with room for all of `which`."""
-    (_, sides, w), room, dtype = ends.J.x.shape, len(which), ends.J.x.dtype
+def delassus(contacts: ActiveRows, which: Array, n: int) -> Array:
+    """The Delassus matrix W of the first contacts, as in `ImpulseSystem`, with room for all of `which`."""
+    (_, sides, w), room, dtype = contacts.J.x.shape, len(which), contacts.J.x.dtype
     tree = jnp.full((sides, 3 * room), n, jnp.int32)
     J = jnp.zeros((sides, w, 3 * room), dtype)
     zero = jnp.int32(0)
 
-    def turned(c: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def fill_column(c: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         J, tree = carry
         at = block(which, c)
-        for k, x in enumerate(ends.J.xyz):
+        for k, x in enumerate(contacts.J.xyz):
             J = jax.lax.dynamic_update_slice(J, block(x, at)[:, :, None], (zero, zero, k * room + c))
-            tree = jax.lax.dynamic_update_slice(tree, block(ends.tree, at)[:, None], (zero, k * room + c))
+            tree = jax.lax.dynamic_update_slice(tree, block(contacts.tree, at)[:, None], (zero, k * room + c))
         return J, tree
 
-    J, tree = fori_loop(0, ends.count, turned, (J, tree))
+    J, tree = fori_loop(0, contacts.count, fill_column, (J, tree))
 
-    def answer(c: Array, W: Array) -> Array:
+    def fill_row(c: Array, W: Array) -> Array:
         at = block(which, c)
-        own = block(ends.tree, at)
-        for k, x in enumerate(ends.Y.xyz):
+        own = block(contacts.tree, at)
+        for k, x in enumerate(contacts.Y.xyz):
             y = block(x, at)
             if sides == 1:
                 u = (J[0] * y[0][:, None]).sum(0)
@@ -139,7 +142,7 @@ def delassus(ends: Ends, which: Array, n: int) -> Array:
             W = put(W, u, 3 * c + k)
         return W
 
-    return fori_loop(0, ends.count, answer, empty((3 * room, 3 * room), dtype))
+    return fori_loop(0, contacts.count, fill_row, empty((3 * room, 3 * room), dtype))
 
 
 def _by_components(x: Array) -> Vec3:

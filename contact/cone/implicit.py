@@ -21,33 +21,34 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.vec3 import Sym3, Vec3
-from ..rows import Rows, applied, relative
+from ..jacobian import ContactJacobian, apply_impulses, relative_velocity
 from . import coulomb
-from .elimination import plan, solve, transposed
-from .many import Ends, coupled
+from .elimination import elimination_order, solve, transpose
+from .many import ActiveRows, system_matrix
 
 ROUNDS = 3
 SOFT = {4: 3e-4, 8: 1e-6}  # by the bytes of a number
 
 
-class Given(NamedTuple):
-    """Changes of the rows, of V before the impulses, of the targets and of friction."""
+class ParameterChanges(NamedTuple):
+    """Tangents of the parameters of `solve_cone`: the Jacobian, free velocities, targets and friction coefficients."""
 
-    rows: Rows
+    rows: ContactJacobian
     V: Array
     target: Array
     mu: Array
 
 
-def changes(
-    rows: Rows, target: Array, mu: Array, d: Given, p: Vec3, V: Array, which: Array, count: Array
+def solution_derivative(
+    rows: ContactJacobian, target: Array, mu: Array, d: ParameterChanges, p: Vec3, V: Array, which: Array, count: Array
 ) -> tuple[Vec3, Array]:
-    """Of the impulses p (C,), and of the velocities V (T + 1, w) after them.
+    """Tangents of the impulses p (C,) and of the velocities V (T + 1, w) after them.
 
-    rows, target, mu, p: of the contacts, zeros where they are not active.  d: what changes.  which: (C,) the active
-    ones, the first `count`.
+    rows, target, mu, p: of the contacts, zeros for inactive ones.
+    d: tangents of the parameters.
+    which: (C,) indices of the active contacts, the first `count`.
     """
-    u = relative(rows, V)
+    u = relative_velocity(rows, V)
     u = Vec3(u.x, u.y, u.z - target)
     real = rows.K.zz > 0
     K = jax.tree.map(lambda k, unit: jnp.where(real, k, unit), rows.K, Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
@@ -58,22 +59,22 @@ def changes(
     size = jnp.sqrt(jnp.where(slips, square, 1))
     x, y = (jnp.where(slips, s / size, 0) for s in (p.x, p.y))  # which way friction points
 
-    ends = Ends(rows.tree, rows.J, rows.Y, which, count)
-    order = plan(rows.tree, which, count, len(V) - 1)
-    H = coupled(ends, order, law)
-    turned = transposed(order, H)
+    contacts = ActiveRows(rows.tree, rows.J, rows.Y, which, count)
+    order = elimination_order(rows.tree, which, count, len(V) - 1)
+    H = system_matrix(contacts, order, law)
+    transposed = transpose(order, H)
     bare = rows.still
     still = jnp.zeros_like(V)
     # linear in what changes: they may be transposed
-    move, push = functools.partial(relative, every=True), functools.partial(applied, every=True)
+    move, push = functools.partial(relative_velocity, every=True), functools.partial(apply_impulses, every=True)
 
-    def answers(r: Array) -> Array:
+    def solve_response(r: Array) -> Array:
         """x of (1 + Y D J) x = r, (T + 1, w), with a transpose."""
         return jax.lax.custom_linear_solve(
             lambda x: push(rows, x, law.across(move(bare, x))),
             r,
             lambda _, r: solve(order, H, r),
-            lambda _, r: solve(order, turned, r),
+            lambda _, r: solve(order, transposed, r),
         )
 
     V_held = push(rows._replace(Y=d.rows.Y), d.V, p)  # what changes at fixed impulses
@@ -85,5 +86,5 @@ def changes(
         most = mu * dp.z + d.mu * p.z
         left = (jnp.where(stick, 0, most * x - dp.x), jnp.where(stick, 0, most * y - dp.y), jnp.where(closed, 0, -dp.z))
         f = Vec3(*left) - now
-        dp = dp + f - law.across(move(bare, answers(push(rows, still, f))))
+        dp = dp + f - law.across(move(bare, solve_response(push(rows, still, f))))
     return dp, push(rows, V_held, dp)

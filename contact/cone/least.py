@@ -1,10 +1,10 @@
-"""The least change of velocities, as kinetic energy knows them, that gives a few contacts what is wanted of them.
+"""The change of velocities with the least kinetic energy that gives a few contacts a wanted change of u.
 
-    change = Y p,   (W + d K) p = wanted,   W = J Y in the directions that are asked; p = 0 in the others
+    change = Y p,   (W + d K) p = wanted,   W = J Y in the selected directions; p = 0 in the others
 
-W may be singular (four corners on a floor): d K is added to it. What that leaves is asked for once more, so that of
-what can be had a part of d^2 is left, and nothing is set against each other by more than 1/sqrt(d). The inverse is made
-once, for whatever is wanted: Gauss and Jordan's, in place, which needs no pivots, for W is symmetric and d K makes it
+W may be singular (four corners on a floor), so d K is added to it. One step of iterative refinement reduces the error
+of d to d^2. Contacts that contradict each other push against each other by at most 1/sqrt(d). The inverse is computed
+once and used for several right sides: Gauss-Jordan elimination in place, without pivoting, since W + d K is symmetric
 positive definite.
 """
 
@@ -18,19 +18,23 @@ from jax import Array
 from jax.lax import dynamic_update_slice, empty, fori_loop
 
 from ...engine.algebra.vec3 import Vec3
-from ..rows import Rows
-from .blocks import block, listed, put
+from ..jacobian import ContactJacobian
+from .blocks import block, indices_of, put
 
-DAMPING = 1e-3  # of K: contacts that all but depend on each other must not be set against each other
-ROOM = 39  # directions that may be asked: five vectors of 64 bytes
+DAMPING = 1e-3  # of K: keeps contacts that nearly depend on each other from pushing against each other
+ROOM = 39  # directions: with the right side, five vectors of 64 bytes
 
 
-class Asked(NamedTuple):
-    """Directions in which something is asked of contacts, ROOM at most.  fits: () whether these are all.
+class Directions(NamedTuple):
+    """Directions of contacts with a wanted change of velocity, ROOM at most.
 
-    which: (3 C,) their numbers among t1 of all contacts, then t2, then n; the first `count` ().
-    tree: (ROOM, sides), Y: (ROOM, sides, w) of these, as in `Rows`.  inverse: (ROOM, ROOM) of W + d K.  soft: (ROOM,)
-    d K.  Behind the last they may hold anything.
+    fits: () whether there is room for all.
+    which: (3 C,) their indices among t1 of all contacts, then t2, then n; the first `count` ().
+    tree: (ROOM, sides) their trees, as in `ContactJacobian`.
+    Y: (ROOM, sides, w) their responses, as in `ContactJacobian`.
+    inverse: (ROOM, ROOM) of W + d K.
+    soft: (ROOM,) d K.
+    Entries after the last one may hold anything.
     """
 
     fits: Array
@@ -42,43 +46,49 @@ class Asked(NamedTuple):
     soft: Array
 
 
-def asked(rows: Rows, ways: Any, trees: int) -> Asked:
-    """ways: components (C,) bool, the directions that are asked.  trees: how many there are."""
+def select_directions(rows: ContactJacobian, selected: Any, trees: int) -> Directions:
+    """selected: components (C,) bool, the directions.
+    trees: the number of trees.
+    """
     K = jnp.concatenate([rows.K.xx, rows.K.yy, rows.K.zz])
-    which, count = listed(jnp.concatenate(ways.xyz) & (K > 0))  # what cannot move is not asked to
+    which, count = indices_of(jnp.concatenate(selected.xyz) & (K > 0))  # no impulse moves a direction with K = 0
     fits = count <= ROOM
-    return Asked(fits, which, count, *_system(rows, K, which, jnp.where(fits, count, 0), trees))
+    return Directions(fits, which, count, *_system(rows, K, which, jnp.where(fits, count, 0), trees))
 
 
-def least(asked: Asked, wanted: Vec3, still: Array) -> tuple[Array, Vec3]:
-    """The change (T + 1, w) in tree blocks, and impulses (C,).
+def least_change(directions: Directions, wanted: Vec3, still: Array) -> tuple[Array, Vec3]:
+    """The change (T + 1, w) in tree blocks, and its impulses (C,).
 
-    wanted: (C,), along what is asked.  still: (T + 1, w) zeros."""
+    wanted: (C,) change of u in the selected directions [m/s].
+    still: (T + 1, w) zeros.
+    """
     flat = jnp.concatenate(wanted.xyz)
-    take = lambda k, x: put(x, block(flat, block(asked.which, k)), k)  # noqa: E731
-    p = _damped(asked, fori_loop(0, asked.count, take, jnp.zeros_like(asked.soft)))
-    p = p + _damped(asked, asked.soft * p)  # what that leaves
+    take = lambda k, x: put(x, block(flat, block(directions.which, k)), k)  # noqa: E731
+    p = _damped(directions, fori_loop(0, directions.count, take, jnp.zeros_like(directions.soft)))
+    p = p + _damped(directions, directions.soft * p)  # refinement
 
     def push(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         V, impulses = carry
-        own, y, pushes = block(asked.tree, k), block(asked.Y, k), block(p, k)
+        own, y, pushes = block(directions.tree, k), block(directions.Y, k), block(p, k)
         for side in range(len(own)):
             V = put(V, block(V, own[side]) + y[side] * pushes, own[side])
-        return V, put(impulses, pushes, block(asked.which, k))
+        return V, put(impulses, pushes, block(directions.which, k))
 
-    change, impulses = fori_loop(0, asked.count, push, (still, jnp.zeros_like(flat)))
+    change, impulses = fori_loop(0, directions.count, push, (still, jnp.zeros_like(flat)))
     return change, Vec3(*impulses.reshape(3, -1))
 
 
-def _damped(asked: Asked, right: Array) -> Array:
-    add = lambda k, p: p + block(right, k) * block(asked.inverse, k)  # noqa: E731
-    return fori_loop(0, asked.count, add, jnp.zeros_like(right))
+def _damped(directions: Directions, right: Array) -> Array:
+    add = lambda k, p: p + block(right, k) * block(directions.inverse, k)  # noqa: E731
+    return fori_loop(0, directions.count, add, jnp.zeros_like(right))
 
 
-def _system(rows: Rows, K: Array, which: Array, count: Array, trees: int) -> tuple[Array, Array, Array, Array]:
-    """tree, Y, inverse, soft, as in `Asked`."""
+def _system(
+    rows: ContactJacobian, K: Array, which: Array, count: Array, trees: int
+) -> tuple[Array, Array, Array, Array]:
+    """tree, Y, inverse, soft, as in `Directions`."""
     (C, sides, w), dtype, zero = rows.J.x.shape, K.dtype, jnp.int32(0)
-    place = jnp.arange(ROOM, dtype=jnp.int32)
+    columns = jnp.arange(ROOM, dtype=jnp.int32)
 
     def take(k: Array, carry: Any) -> Any:
         J, tree, Y, soft = carry
@@ -98,7 +108,7 @@ def _system(rows: Rows, K: Array, which: Array, count: Array, trees: int) -> tup
 
     def row(k: Array, A: Array) -> Array:
         own, y = block(tree, k), block(Y, k)
-        u = jnp.where(place == k, soft, 0)
+        u = jnp.where(columns == k, soft, 0)
         for i, j in itertools.product(range(sides), repeat=2):
             meet = True if sides == 1 else (tree[:, i] == own[j]) & (own[j] < trees)
             u = u + jnp.where(meet, (J[i] * y[j][:, None]).sum(0), 0)
@@ -106,10 +116,10 @@ def _system(rows: Rows, K: Array, which: Array, count: Array, trees: int) -> tup
 
     def eliminate(k: Array, A: Array) -> Array:
         row = block(A, k)
-        row = jnp.where(place == k, 1, row) * (1 / row[k])
+        row = jnp.where(columns == k, 1, row) * (1 / row[k])
 
         def clear(i: Array, A: Array) -> Array:
-            left = jnp.where(place == k, 0, block(A, i)) - block(A, i, k) * row
+            left = jnp.where(columns == k, 0, block(A, i)) - block(A, i, k) * row
             return put(A, jnp.where(i == k, row, left), i)
 
         return fori_loop(0, count, clear, put(A, row, k))

@@ -20,15 +20,17 @@ from jax.lax import cond, fori_loop
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 from .blocks import block, put
-from .elimination import Plan, pairs_room, solve
+from .elimination import EliminationOrder, pairs_room, solve
 from .search import SWEEPS
 
 
-class Ends(NamedTuple):
-    """What contacts push, and how.
+class ActiveRows(NamedTuple):
+    """The Jacobian of the active contacts.
 
-    tree: (C, 2), J, Y: (C, 2, w), as in `Rows`; 1 in place of 2 where there is but one tree.
-    which: (C,) the contacts that are active, the first `count` (). Of others nothing is read.
+    tree: (C, 2) trees, as in `ContactJacobian`; (C, 1) in a scene of one tree.
+    J: (C, 2, w) as in `ContactJacobian`.
+    Y: (C, 2, w) as in `ContactJacobian`.
+    which: (C,) indices of the active contacts, the first `count` (). Other rows are not read.
     """
 
     tree: Array
@@ -38,75 +40,77 @@ class Ends(NamedTuple):
     count: Array
 
 
-class Many(NamedTuple):
-    """A `search.System` of all contacts, arrays (C); where they are not active free is 0, and K is 1.
+class VelocitySystem(NamedTuple):
+    """A `search.System` of all contacts, arrays (C); inactive ones have free = 0 and K = 1.
 
+    contacts: Jacobian of the active contacts.
+    plan: order of elimination of the trees.
     still: (T + 1, w) zeros.
     """
 
     K: Sym3
     mu: Array
     free: Vec3
-    ends: Ends
-    plan: Plan
+    contacts: ActiveRows
+    plan: EliminationOrder
     still: Array
 
     @property
     def large(self) -> bool:
         return True
 
-    def moved(self, p: Vec3) -> Vec3:
-        return velocities(self.ends, pushed(self.ends, self.still, p))
+    def velocity_change(self, p: Vec3) -> Vec3:
+        return contact_velocities(self.contacts, add_impulses(self.contacts, self.still, p))
 
     def newton(self, law: coulomb.Linear, p: Vec3) -> Vec3:
-        """Where there is no room for the plan: sweeps."""
+        """Falls back to sweeps if the elimination does not fit its memory."""
 
         def step() -> Vec3:
-            r = pushed(self.ends, self.still, law.p - p)
-            dV = solve(self.plan, coupled(self.ends, self.plan, law), r)
-            return law.p - law.across(velocities(self.ends, dV))
+            r = add_impulses(self.contacts, self.still, law.p - p)
+            dV = solve(self.plan, system_matrix(self.contacts, self.plan, law), r)
+            return law.p - law.across(contact_velocities(self.contacts, dV))
 
         return cond(self.plan.fits, step, lambda: self.sweeps(p))
 
     def sweeps(self, p: Vec3) -> Vec3:
-        p = coulomb.projected(p, self.mu)
-        ends, relaxations = self.ends, coulomb.Relaxation.of(self.K, self.mu)
+        p = coulomb.project(p, self.mu)
+        contacts, relaxations = self.contacts, coulomb.Relaxation.of(self.K, self.mu)
 
         def relax(n: Array, carry: tuple[Vec3, Array]) -> tuple[Vec3, Array]:
             p, V = carry
-            c = block(ends.which, n)
+            c = block(contacts.which, n)
             relaxation, old, free = jax.tree.map(lambda x: block(x, c), (relaxations, p, self.free))
-            new = relaxation.relaxed(old, _row(ends, c, V) + free)
-            return jax.tree.map(lambda x, y: put(x, y, c), p, new), _push(ends, c, V, new - old)
+            new = relaxation.relax(old, _velocity_of_contact(contacts, c, V) + free)
+            return jax.tree.map(lambda x, y: put(x, y, c), p, new), _add_impulse(contacts, c, V, new - old)
 
-        sweep = lambda _, carry: fori_loop(0, ends.count, relax, carry)  # noqa: E731
-        return fori_loop(0, SWEEPS, sweep, (p, pushed(ends, self.still, p)))[0]
+        sweep = lambda _, carry: fori_loop(0, contacts.count, relax, carry)  # noqa: E731
+        return fori_loop(0, SWEEPS, sweep, (p, add_impulses(contacts, self.still, p)))[0]
 
 
-def velocities(ends: Ends, V: Array) -> Vec3:
-    """J V, (C), of V (T + 1, w)."""
+def contact_velocities(contacts: ActiveRows, V: Array) -> Vec3:
+    """J V (C), from V (T + 1, w)."""
 
     def read(k: Array, u: Vec3) -> Vec3:
-        c = block(ends.which, k)
-        return jax.tree.map(lambda x, y: put(x, y, c), u, _row(ends, c, V))
+        c = block(contacts.which, k)
+        return jax.tree.map(lambda x, y: put(x, y, c), u, _velocity_of_contact(contacts, c, V))
 
-    none = jnp.zeros(len(ends.tree), V.dtype)
-    return fori_loop(0, ends.count, read, Vec3(none, none, none))
+    none = jnp.zeros(len(contacts.tree), V.dtype)
+    return fori_loop(0, contacts.count, read, Vec3(none, none, none))
 
 
-def pushed(ends: Ends, V: Array, p: Vec3) -> Array:
+def add_impulses(contacts: ActiveRows, V: Array, p: Vec3) -> Array:
     """V + Y p."""
 
     def push(k: Array, V: Array) -> Array:
-        c = block(ends.which, k)
-        return _push(ends, c, V, jax.tree.map(lambda x: block(x, c), p))
+        c = block(contacts.which, k)
+        return _add_impulse(contacts, c, V, jax.tree.map(lambda x: block(x, c), p))
 
-    return fori_loop(0, ends.count, push, V)
+    return fori_loop(0, contacts.count, push, V)
 
 
-def coupled(ends: Ends, plan: Plan, law: coulomb.Linear) -> Array:
-    """1 + Y D J: its blocks at their slots, each transposed."""
-    n, (_, sides, w) = len(plan.order), ends.J.x.shape
+def system_matrix(contacts: ActiveRows, plan: EliminationOrder, law: coulomb.Linear) -> Array:
+    """The blocks of 1 + Y D J at their slots, each transposed."""
+    n, (_, sides, w) = len(plan.order), contacts.J.x.shape
     unit = jnp.eye(w, dtype=law.nn.dtype)
 
     def clear(at: Array, H: Array) -> Array:
@@ -117,11 +121,11 @@ def coupled(ends: Ends, plan: Plan, law: coulomb.Linear) -> Array:
     D: Any = law.tt, law.slide, law.nn
 
     def add(part: Array, H: Array) -> Array:
-        c, i, j = block(ends.which, part // sides**2), part // sides % sides, part % sides
-        a, b = block(ends.tree, c, i), block(ends.tree, c, j)
+        c, i, j = block(contacts.which, part // sides**2), part // sides % sides, part % sides
+        a, b = block(contacts.tree, c, i), block(contacts.tree, c, j)
 
         def both_move(H: Array) -> Array:
-            Y, J = (jax.tree.map(lambda x, s=s: block(x, c, s), y) for y, s in ((ends.Y, i), (ends.J, j)))
+            Y, J = (jax.tree.map(lambda x, s=s: block(x, c, s), y) for y, s in ((contacts.Y, i), (contacts.J, j)))
             (xx, yy, xy), (xn, yn), nn = jax.tree.map(lambda x: block(x, c), D)
             z = nn * J.z
             x, y = xx * J.x + xy * J.y + xn * z, xy * J.x + yy * J.y + yn * z
@@ -130,21 +134,21 @@ def coupled(ends: Ends, plan: Plan, law: coulomb.Linear) -> Array:
 
         return cond((a < n) & (b < n), both_move, lambda H: H, H)
 
-    return fori_loop(0, sides**2 * ends.count, add, H)
+    return fori_loop(0, sides**2 * contacts.count, add, H)
 
 
-def _row(ends: Ends, c: Array, V: Array) -> Vec3:
+def _velocity_of_contact(contacts: ActiveRows, c: Array, V: Array) -> Vec3:
     """J V of one contact."""
-    own = jax.tree.map(lambda x: block(x, c), ends.J)
-    moves = [block(V, block(ends.tree, c, jnp.int32(i))) for i in range(ends.tree.shape[1])]
+    own = jax.tree.map(lambda x: block(x, c), contacts.J)
+    moves = [block(V, block(contacts.tree, c, jnp.int32(i))) for i in range(contacts.tree.shape[1])]
     return jax.tree.map(lambda x: functools.reduce(operator.add, map(operator.mul, x, moves)).sum(0), own)
 
 
-def _push(ends: Ends, c: Array, V: Array, p: Vec3) -> Array:
+def _add_impulse(contacts: ActiveRows, c: Array, V: Array, p: Vec3) -> Array:
     """V after an impulse p at one contact."""
-    Y = jax.tree.map(lambda x: block(x, c), ends.Y)
+    Y = jax.tree.map(lambda x: block(x, c), contacts.Y)
     change = Y.x * p.x + Y.y * p.y + Y.z * p.z
-    for i in range(ends.tree.shape[1]):
-        at = block(ends.tree, c, jnp.int32(i))
+    for i in range(contacts.tree.shape[1]):
+        at = block(contacts.tree, c, jnp.int32(i))
         V = put(V, block(V, at) + change[i], at)
     return V

@@ -2,30 +2,29 @@
 
     u = free + W p        0 <= p_n  _|_  u_n >= 0        |p_t| <= mu p_n, opposed to slip        u_n: less its target
 
-Every iteration guesses from p and u how each contact behaves (`coulomb.py`), and makes its law linear, p' = q - D du;
-a `System` solves that together with du = W (p' - p) and knows how. W = J M^-1 J^T is singular where contacts are
-redundant: four corners of a face share a load in many ways. D's compliance makes up for it. It is proportional to the
-distance from the law, and so vanishes as fast. It resists the change of p, so what is left after an iteration is
-about soft K / (soft K + w), w being an eigenvalue of W. A light body under a heavy one makes w as small as the ratio
-of their masses: where the guess was right and yet much is left, the next iteration has less compliance.
+Every iteration guesses from p and u how each contact behaves (`coulomb.py`) and linearizes its law, p' = q - D du;
+a `System` solves this together with du = W (p' - p). W = J M^-1 J^T is singular if contacts are redundant: four corners
+of a face can share a load in many ways. The compliance in D regularizes it. It is proportional to the distance from
+the law and vanishes with it. It resists the change of p, so that an iteration leaves about soft K / (soft K + w) of the
+distance, with w an eigenvalue of W. With a light body under a heavy one, w is as small as the ratio of their masses: if
+the guess was right but much of the distance remains, the next iteration has less compliance.
 
-The first guess is that all stick that do not fly apart: what rests usually does, and three to six iterations are
-enough, whatever the height of a stack. (Sweeps over the contacts, Gauss and Seidel's method and its accelerations,
-have not settled ten boxes to 1e-10 after 300: each carries the load one box further.)
+The first guess is that all contacts stick, except those that separate quickly. This is usually right for resting
+contacts, and three to six iterations are enough for a stack of any height. (Gauss-Seidel sweeps and their accelerations
+did not solve ten stacked boxes to 1e-10 in 300 sweeps: each sweep carries the load one box further.)
 
-Where guesses run in circles, as they may where friction is large, every `CIRCLE`-th iteration is some sweeps instead,
-which end that. (A line search on the distance, monotone or not, takes as many iterations, and fails where one body is
-1e5 times as heavy as another.)
+Guesses may cycle if friction is large. Every `CIRCLE`-th iteration therefore consists of Gauss-Seidel sweeps, which end
+the cycle. (A line search on the distance, monotone or not, takes as many iterations, and fails if one body is 1e5 times
+as heavy as another.)
 
-Targets may contradict each other a little, as those of two corners of an edge that close different gaps, or which the
-change of J moves by different amounts. Then a distance is left that no impulse changes (an interior-point method ends
-at the same one), and compliances that are smaller yet only let contacts press each other more. So the nearest
-iteration is kept. Where it is within LOOSE, and none of PATIENCE iterations has come half as near again, it is the
-answer.
+Targets may contradict each other slightly: two corners of one edge close different gaps, or the change of J moves them
+by different amounts. Then no impulse reduces the distance to 0 (an interior-point method ends at the same distance),
+and a smaller compliance only makes contacts press against each other. So the best iteration is kept. It is returned if
+its distance is within LOOSE and no iteration out of PATIENCE has halved it.
 
-Where a rough one will do, within some speed, iterations of a large system are sweeps as long as each leaves half of
-the distance at most: of a heap that hardly moves in a window they leave a hundredth, where the first guess, which
-takes all contacts to carry something, makes a hundred times as much of it.
+If a velocity tolerance is given, the iterations of a large system are sweeps as long as each at least halves the
+distance. In a heap that hardly moves in a window they leave a hundredth of it; the first guess, in which all contacts
+carry a load, would multiply it by a hundred.
 """
 
 from __future__ import annotations
@@ -40,26 +39,27 @@ from jax.lax import stop_gradient
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 
-LOOSE = {4: 1e-3, 8: 1e-5}  # of the largest velocity may be left where iterations gain no more
-ROUGHER = 30  # times what may be left, where iterations gain no more and a rough answer will do
-PATIENCE, GAIN = 3, 0.5  # iterations; part of the distance that one of them is to leave at most
-APART = 0.3  # of the largest velocity: what opens faster is open at first
+LOOSE = {4: 1e-3, 8: 1e-5}  # of the largest velocity: residual accepted when iterations make no more progress
+ROUGHER = 30  # times the velocity tolerance: residual accepted when iterations make no more progress
+PATIENCE, GAIN = 3, 0.5  # iterations without progress; progress is a distance of at most this part of the last mark
+APART = 0.3  # of the largest velocity: contacts that separate faster are open in the first guess
 SOFTNESS = 0.003  # compliance, in units of K, for each unit of distance from the law
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-4}, 0.1  # of the first iteration, and the most
 STIFFEST = {4: 3e-4, 8: 1e-6}  # below, the rounding of the elimination is larger than what this changes
-EASE = (
-    1e-2  # of the compliance is left from iteration to iteration where guesses are right and the distance falls slowly
-)
-SLOWLY = 0.8  # of the distance, or more, is left after a iteration that gains little
-HARDEST = {4: 1e-6, 8: 1e-13}  # below, what the compliance tells apart is rounding
+EASE = 1e-2  # factor of the compliance for each iteration with a right guess whose distance falls slowly
+SLOWLY = 0.8  # of the distance: an iteration that leaves more is slow
+HARDEST = {4: 1e-6, 8: 1e-13}  # least compliance; below it only rounding would tell redundant contacts apart
 ESCALATE = 10  # iterations after which SOFTNESS grows tenfold, again and again
 CIRCLE, SWEEPS = 9, 16
 
 
 class System(Protocol):
-    """What joins the contacts. It also knows their K and mu (C), and `free`, u without impulses, less the targets.
+    """The coupling of the contacts.
 
-    large: whether a iteration takes as long as some sweeps.
+    large: whether an iteration takes as long as several sweeps.
+    K: (C) collision matrices [1/kg].
+    mu: (C) friction coefficients.
+    free: (C) u without impulses, less the targets [m/s].
     """
 
     @property
@@ -72,8 +72,8 @@ class System(Protocol):
     @property
     def free(self) -> Vec3: ...
 
-    def moved(self, p: Vec3) -> Vec3:
-        """W p: what impulses (C) do to u."""
+    def velocity_change(self, p: Vec3) -> Vec3:
+        """W p: the change of u by impulses (C)."""
         ...
 
     def newton(self, law: coulomb.Linear, p: Vec3) -> Vec3:
@@ -81,16 +81,16 @@ class System(Protocol):
         ...
 
     def sweeps(self, p: Vec3) -> Vec3:
-        """p after SWEEPS sweeps of `coulomb.Relaxation`, one contact after the other."""
+        """p after SWEEPS Gauss-Seidel sweeps of `coulomb.Relaxation`."""
         ...
 
 
 class Nearest(NamedTuple):
-    """The iteration that came nearest to the law.
+    """The best iteration so far.
 
     p: its impulses.
-    distance: () its distance [m/s].
-    mark: () a distance of which GAIN counts as progress [m/s].
+    distance: () its distance from the law [m/s].
+    mark: () the distance at the last progress [m/s].
     idle: () iterations since then.
     """
 
@@ -99,8 +99,8 @@ class Nearest(NamedTuple):
     mark: Array
     idle: Array
 
-    def seen(self, p: Vec3, distance: Array) -> Nearest:
-        """After a iteration."""
+    def update(self, p: Vec3, distance: Array) -> Nearest:
+        """The best iteration after one more."""
         nearer, gains = distance < self.distance, distance <= GAIN * self.mark
         best: Vec3 = jax.tree.map(lambda x, y: jnp.where(nearer, x, y), p, self.p)
         mark, idle = jnp.where(gains, distance, self.mark), jnp.where(gains, 0, self.idle + 1)
@@ -110,11 +110,16 @@ class Nearest(NamedTuple):
 class Iteration(NamedTuple):
     """A state of the search.
 
-    u: less the targets.  distance: () from the law [m/s].
-    busy: () bool: neither near enough, nor as near as it gets.
-    guess: how each contact behaves (closed, sticking), (C,) bool.  torn: (C,) bool, contacts that opened when they
-    were taken to stick.  ease: () a factor of the compliance.
-    nearest: the answer, when it ends.  sweeps: () bool, whether the next iteration is some.
+    number: () iterations so far.
+    p: (C,) impulses [N s].
+    u: (C,) velocities, less the targets [m/s].
+    distance: () from the law [m/s].
+    busy: () bool, whether to go on.
+    guess: (C,) bool, whether each contact is closed, and whether it sticks.
+    torn: (C,) bool, contacts that opened although they were guessed to stick.
+    ease: () a factor of the compliance.
+    nearest: the best iteration, which is the result.
+    sweeps: () bool, whether the next iteration consists of sweeps.
     """
 
     number: Array
@@ -130,38 +135,50 @@ class Iteration(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """What may be left, of the largest velocity there is to change: everywhere, and where iterations gain no more;
-    rounding () [m/s], what may be left anyway () [m/s], and where iterations gain no more () [m/s]."""
+    """The distance from the law that is accepted.
+
+    limit: at once, as part of the largest velocity to change.
+    loose: without more progress, as part of the largest velocity to change.
+    rounding: () rounding error of u [m/s].
+    velocity_tolerance: () at once [m/s].
+    conflict_tolerance: () without more progress [m/s].
+    """
 
     limit: float
     loose: float
     rounding: Array
-    rough: Array | float
-    asked: Array | float
+    velocity_tolerance: Array | float
+    conflict_tolerance: Array | float
 
 
-def accuracy(tolerance: float, rounding: Array, rough: Array | None, asked: Array | None) -> Accuracy:
-    """rough, asked: () [m/s], None: 0."""
-    left = [0.0 if x is None else x for x in (rough, asked)]
-    return Accuracy(tolerance, LOOSE[rounding.dtype.itemsize], rounding, *left)
+def accuracy(
+    tolerance: float, rounding: Array, velocity_tolerance: Array | None, conflict_tolerance: Array | None
+) -> Accuracy:
+    """velocity_tolerance, conflict_tolerance: () [m/s], None: 0."""
+    absolute = [0.0 if x is None else x for x in (velocity_tolerance, conflict_tolerance)]
+    return Accuracy(tolerance, LOOSE[rounding.dtype.itemsize], rounding, *absolute)
 
 
 def search(
-    system: System, given: Vec3, slides: Array, near: Accuracy, max_iterations: int
+    system: System, start_p: Vec3, slides: Array, allowed: Accuracy, max_iterations: int
 ) -> tuple[Vec3, Array, Array]:
-    """Impulses (C), whether they obey the law as near as is asked, and how far from it they are () [m/s].
+    """Impulses (C), whether they obey the law within `allowed`, and their distance from it () [m/s].
 
-    given: impulses (C) to begin with.  slides: (C,) bool, contacts that are known to slip.
+    start_p: (C) impulses to start with [N s].
+    slides: (C,) bool, contacts that are known to slip.
+    allowed: the distance that is accepted.
     """
     scale = largest(system.free)
-    limit = jnp.maximum(near.limit * scale, near.rough) + near.rounding
-    loose = jnp.maximum(jnp.maximum(near.loose * scale, ROUGHER * near.rough), near.asked)
-    start = _start(system, given, slides, scale, limit, jnp.asarray(system.large & (near.rough > 0)))
+    limit = jnp.maximum(allowed.limit * scale, allowed.velocity_tolerance) + allowed.rounding
+    loose = jnp.maximum(
+        jnp.maximum(allowed.loose * scale, ROUGHER * allowed.velocity_tolerance), allowed.conflict_tolerance
+    )
+    start = _start(system, start_p, slides, scale, limit, jnp.asarray(system.large & (allowed.velocity_tolerance > 0)))
 
     def iteration(now: Iteration) -> Iteration:
         sweeps = now.sweeps | (now.number % CIRCLE == CIRCLE - 1)
         p = jax.lax.cond(sweeps, lambda: system.sweeps(now.p), lambda: _newton(system, now, scale))
-        return _judged(system, p, now, limit, loose)
+        return _judge(system, p, now, limit, loose)
 
     end = jax.lax.while_loop(lambda x: x.busy & (x.number < max_iterations), iteration, start)
     return end.nearest.p, end.nearest.distance <= jnp.maximum(limit, loose), end.nearest.distance
@@ -172,7 +189,7 @@ def largest(u: Vec3) -> Array:
 
 
 def _start(system: System, p: Vec3, slides: Array, scale: Array, limit: Array, sweeps: Array) -> Iteration:
-    u = system.free + system.moved(p)
+    u = system.free + system.velocity_change(p)
     distance = coulomb.distance(system.K, p, u, system.mu).max(0)
     closed, stick = coulomb.closed_and_sticking(u, system.mu, APART * scale)
     guess = closed, stick & ~slides
@@ -195,19 +212,19 @@ def _softness(now: Iteration, scale: Array) -> Array:
     return stop_gradient(jnp.where(now.number == 0, FIRST[digits], soft).astype(scale.dtype))
 
 
-def _judged(system: System, p: Vec3, before: Iteration, limit: Array, loose: Array) -> Iteration:
-    u = system.free + system.moved(p)
+def _judge(system: System, p: Vec3, before: Iteration, limit: Array, loose: Array) -> Iteration:
+    u = system.free + system.velocity_change(p)
     distance = coulomb.distance(system.K, p, u, system.mu).max(0)
     moving = coulomb.behaviour(system.K, p, u, system.mu)
-    nearest = before.nearest.seen(p, distance)
+    nearest = before.nearest.update(p, distance)
     sweeps = before.sweeps & (distance <= GAIN * before.distance)
     idle = (nearest.idle >= PATIENCE) | (before.sweeps & ~sweeps)
-    ends = (distance <= limit) | ((nearest.distance <= loose) & idle)
+    stops = (distance <= limit) | ((nearest.distance <= loose) & idle)
     same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
     slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)
     ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)
-    # where friction jams, sticking would pull and opening would sink in: what goes from one to the other slips
+    # if friction jams, sticking would pull and opening would overlap: a contact that alternates between them slips
     closed, stick = moving
     torn = (before.guess[1] | before.torn) & ~closed
     moving = closed, stick & ~before.torn
-    return Iteration(before.number + 1, p, u, distance, ~ends, moving, torn, ease, nearest, sweeps)
+    return Iteration(before.number + 1, p, u, distance, ~stops, moving, torn, ease, nearest, sweeps)

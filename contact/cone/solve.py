@@ -1,14 +1,13 @@
-"""All contacts of one instant together: normal impulses >= 0 and Coulomb's cone, by Newton's method.
+"""Impulses of all contacts of one instant: Coulomb's law as a cone complementarity problem, by Newton's method.
 
     u = J V + drift,  V = V_free + Y p      0 <= p_n  _|_  u_n - target >= 0      |p_t| <= mu p_n, opposed to slip
 
-Contacts that share no tree are solved one by one (`alone.py`). All others are searched for together (`search.py`): a
-few by their impulses (`few.py`), many by the velocities of the trees (`many.py`).
+Contacts that share no tree are solved one by one (`alone.py`). The others are solved together (`search.py`): for their
+impulses if they are few (`few.py`), for the velocities of the trees if they are many (`many.py`).
 
-Nothing is remembered between calls. Where the law has no solution, because targets contradict each other by less than
-1e-5 of the largest velocity there is to change (1e-3 in float32), what is nearest to it is the answer. What is farther
-off after `max_iterations` is put into the cones and scaled down to
-gain no energy, and SOLVER_UNFINISHED is returned.
+There is no warm start. The law has no solution if targets contradict each other; a residual below 1e-5 (float32: 1e-3)
+of the largest velocity to change is then accepted. With a larger residual after `max_iterations`, the impulses are
+projected on the cones, scaled down so that they gain no energy, and returned with the code SOLVER_UNFINISHED.
 """
 
 from __future__ import annotations
@@ -27,149 +26,165 @@ from ...engine.algebra.bounded import filled
 from ...engine.algebra.fence import lane_programs
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import OK, SOLVER_UNFINISHED
-from ..rows import Rows
+from ..jacobian import ContactJacobian
 from . import coulomb
 from .alone import solve_alone
-from .blocks import listed, put_back
-from .consistent import consistent
-from .elimination import plan
-from .few import FEW, delassus, few, first
-from .implicit import Given, changes
-from .many import Ends, Many, pushed, velocities
+from .blocks import indices_of, scatter
+from .consistent import remove_contradictions
+from .elimination import elimination_order
+from .few import FEW, delassus, first_few, impulse_system
+from .implicit import ParameterChanges, solution_derivative
+from .many import ActiveRows, VelocitySystem, add_impulses, contact_velocities
 from .search import System, accuracy, largest, search
 
-TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity that there is to change
-ROUNDING = 8  # rounding errors of the largest sum that makes a velocity
-SEVERAL = 32  # contacts: of more it would take too long to find out where they contradict each other
-MAX_TURNS = 120  # of 1000 random heaps of 1 to 4 bodies 2 take more than 60; 98 % take less than 15
+TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity to change
+ROUNDING = 8  # times eps and the largest sum that makes a velocity: its rounding error
+SEVERAL = 32  # contacts: with more, contradictions between targets are not removed, since that takes too long
+MAX_ITERATIONS = 120  # of 1000 random heaps of 1 to 4 bodies 2 take more than 60; 98 % take less than 15
 
 
-class Solved(NamedTuple):
-    """p: (C, *batch) impulses in the contact frames, 0 where not active [N s].  V: (T + 1, w, *batch) velocities after
-    them.  code: (*batch) OK or SOLVER_UNFINISHED.  left: (*batch) by how much velocities are off the law [m/s]."""
+class ConeSolution(NamedTuple):
+    """p: (C, *batch) impulses in the contact frames, 0 for inactive contacts [N s].
+    V: (T + 1, w, *batch) velocities of the trees after them.
+    code: (*batch) OK or SOLVER_UNFINISHED.
+    residual: (*batch) largest violation of the law, as a velocity [m/s].
+    """
 
     p: Vec3
     V: Array
     code: Array
-    left: Array
+    residual: Array
 
 
 def solve_cone(
-    rows: Rows,
+    rows: ContactJacobian,
     V: Array,
     target: Array,
     mu: Array,
     active: Array,
     slides: Array | None = None,
-    given: Array | None = None,
-    rough: Array | None = None,
+    fixed_p_n: Array | None = None,
+    velocity_tolerance: Array | None = None,
     sticks: Array | None = None,
-    asked: Array | None = None,
+    conflict_tolerance: Array | None = None,
     *,
     tolerance: float | None = None,
-    max_iterations: int = MAX_TURNS,
-) -> Solved:
+    max_iterations: int = MAX_ITERATIONS,
+) -> ConeSolution:
     """Impulses of the active contacts that obey Coulomb's law together.
 
-    V: (T + 1, w, *batch) free velocities of the trees, a row of zeros last.  target: (C, *batch) the least normal
-    velocity afterwards [m/s].  mu: (C, *batch).  active: (C, *batch) bool; what is not active may hold anything.
-    slides: (C, *batch) bool, contacts that are known to slip: where they are redundant, they then share the load in a
-    way that depends on nothing but where they are.
-    given: (C, *batch) normal impulses of rows that have J.z = Y.z = 0 and no target: what moves along n is 0 whatever
-    presses, so their p_n stays what is given, and bounds what acts across. 0 for contacts; None: there are no others.
-    rough: (*batch) [m/s] what any velocity may be off by; None: 0.
-    sticks: (C, *batch) bool, contacts that are not to slip unless they must: where a few of them depend on each other,
-    they are asked for what can be (`consistent.py`). None: all are asked for what is told.
-    asked: (*batch) [m/s] how far many contacts may stay from the law where their targets do not let them come nearer.
-    None: no farther than others.
-    tolerance: of the largest velocity that there is to change, 1e-10 (float64) or 3e-5 (float32) by default.
+    rows: the contact Jacobian.
+    V: (T + 1, w, *batch) free velocities of the trees, a row of zeros last.
+    target: (C, *batch) target velocity, the least normal velocity afterwards [m/s].
+    mu: (C, *batch) friction coefficients.
+    active: (C, *batch) bool; rows of inactive contacts may hold anything.
+    slides: (C, *batch) bool, contacts that are known to slip. If they are redundant, the way they share the load then
+        depends only on their positions.
+    fixed_p_n: (C, *batch) normal impulse of rows with J.z = Y.z = 0 and no target. u_n of such a row is 0 for any
+        impulse, so its p_n keeps this value and bounds its friction. 0 for contacts; None: all rows are contacts [N s].
+    velocity_tolerance: (*batch) absolute error allowed in any velocity; None: 0 [m/s].
+    sticks: (C, *batch) bool, contacts that stick if they can. If a few of them depend on each other, contradictions
+        between their targets are removed (`consistent.py`). None: targets are taken as they are.
+    conflict_tolerance: (*batch) residual allowed if targets of many contacts contradict each other; None: 0 [m/s].
+    tolerance: of the largest velocity to change; None: 1e-10 (float64) or 3e-5 (float32).
 
-    Lanes of a batch are solved one after another on a CPU, elsewhere side by side.
+    Lanes of a batch are solved one after another on a CPU, side by side on other devices.
     """
     if tolerance is None:
         tolerance = TOLERANCE[V.dtype.itemsize]
     arguments: Any = (rows, V, target, mu, active, jnp.zeros_like(active) if slides is None else slides)
-    arguments += given, rough, sticks, asked
+    arguments += fixed_p_n, velocity_tolerance, sticks, conflict_tolerance
     if V.ndim == 2:
-        return _searched(tolerance, max_iterations, *arguments)
+        return _solve_lane(tolerance, max_iterations, *arguments)
     batch = V.shape[2:]
-    first: Any = lambda x: jnp.moveaxis(x.reshape(*x.shape[: x.ndim - len(batch)], math.prod(batch)), -1, 0)  # noqa: E731
-    lanes = jax.tree.map(first, arguments)
-    one = lambda lane: _searched(tolerance, max_iterations, *lane)  # noqa: E731
+    lanes_first: Any = lambda x: jnp.moveaxis(x.reshape(*x.shape[: x.ndim - len(batch)], math.prod(batch)), -1, 0)  # noqa: E731
+    lanes = jax.tree.map(lanes_first, arguments)
+    one = lambda lane: _solve_lane(tolerance, max_iterations, *lane)  # noqa: E731
     solved = jax.lax.map(one, lanes) if lane_programs() else jax.vmap(one)(lanes)
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1).reshape(*x.shape[1:], *batch), solved)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _searched(tolerance: float, max_iterations: int, *arguments: Any) -> Solved:
-    """One lane."""
+def _solve_lane(tolerance: float, max_iterations: int, *arguments: Any) -> ConeSolution:
+    """`solve_cone` for one lane."""
     return _solve(*arguments, tolerance=tolerance, max_iterations=max_iterations)
 
 
-def _derivative(tolerance: float, max_iterations: int, primals: Any, tangents: Any) -> tuple[Solved, Solved]:
-    """The law holds on, whatever changes (`implicit.py`)."""
-    solved = _searched(tolerance, max_iterations, *primals)
+def _derivative(
+    tolerance: float, max_iterations: int, primals: Any, tangents: Any
+) -> tuple[ConeSolution, ConeSolution]:
+    """Derivative by the implicit function theorem (`implicit.py`)."""
+    solved = _solve_lane(tolerance, max_iterations, *primals)
     rows, _, target, mu, active, *_ = primals
     d_rows, dV, d_target, d_mu, *_ = filled(tangents, primals)
-    rows, target, mu, d_rows, d_target, d_mu = _clean((rows, target, mu, d_rows, d_target, d_mu), active)
-    which, count = listed(active)
-    dp, dV = changes(rows, target, mu, Given(d_rows, dV, d_target, d_mu), solved.p, solved.V, which, count)
+    rows, target, mu, d_rows, d_target, d_mu = _zero_inactive((rows, target, mu, d_rows, d_target, d_mu), active)
+    which, count = indices_of(active)
+    dp, dV = solution_derivative(
+        rows, target, mu, ParameterChanges(d_rows, dV, d_target, d_mu), solved.p, solved.V, which, count
+    )
     code = np.zeros(solved.code.shape, jax.dtypes.float0)
-    return solved, Solved(dp, dV, code, jnp.zeros_like(solved.left))  # type: ignore[arg-type]
+    return solved, ConeSolution(dp, dV, code, jnp.zeros_like(solved.residual))  # type: ignore[arg-type]
 
 
-_searched.defjvp(_derivative, symbolic_zeros=True)
+_solve_lane.defjvp(_derivative, symbolic_zeros=True)
 
 
 @functools.partial(jax.jit, static_argnames=("tolerance", "max_iterations"))
 def _solve(
-    rows: Rows,
+    rows: ContactJacobian,
     V: Array,
     target: Array,
     mu: Array,
     active: Array,
     slides: Array,
-    given: Array | None,
-    rough: Array | None,
+    fixed_p_n: Array | None,
+    velocity_tolerance: Array | None,
     sticks: Array | None,
-    asked: Array | None,
+    conflict_tolerance: Array | None,
     *,
     tolerance: float,
     max_iterations: int,
-) -> Solved:
-    alone = solve_alone(rows, V, target, mu, active, tolerance, given)
+) -> ConeSolution:
+    separate = solve_alone(rows, V, target, mu, active, tolerance, fixed_p_n)
     return jax.lax.cond(
-        alone.settled,
-        lambda: Solved(alone.p, alone.V, jnp.int32(OK), jnp.zeros((), V.dtype)),
-        lambda: _together(rows, V, target, mu, active, slides, tolerance, max_iterations, given, rough, sticks, asked),
-    )
+        separate.solved,
+        lambda: ConeSolution(separate.p, separate.V, jnp.int32(OK), jnp.zeros((), V.dtype)),
+        lambda: _solve_together(
+            rows, V, target, mu, active, slides, tolerance, max_iterations, fixed_p_n, velocity_tolerance, sticks,
+            conflict_tolerance,
+        ),
+    )  # fmt: skip
 
 
 class _Problem(NamedTuple):
-    """Of all contacts (C,), zeros where they are not active, K 1.
+    """The problem of all contacts (C,); inactive ones have K = 1 and zeros elsewhere.
 
-    ends: of all contacts.  free: u without impulses, less the targets.  pressed: normal impulses to begin with.
+    contacts: Jacobian of the active contacts.
+    K: collision matrices [1/kg].
+    mu: friction coefficients.
+    free: u without impulses, less the target [m/s].
+    start_p_n: normal impulses to start with [N s].
     slides: contacts known to slip.
-    rounding: () what u may be off by [m/s].
-    rough: () [m/s] what any velocity may be off by, or None.
-    sticks: contacts not to slip, or None.
-    asked: () [m/s] what may be left where many ask for what cannot be, or None.
+    rounding: () rounding error of u [m/s].
+    velocity_tolerance: () see `solve_cone` [m/s].
+    sticks: contacts that stick if they can, or None.
+    conflict_tolerance: () see `solve_cone` [m/s].
     """
 
-    ends: Ends
+    contacts: ActiveRows
     K: Sym3
     mu: Array
     free: Vec3
-    pressed: Array
+    start_p_n: Array
     slides: Array
     rounding: Array
-    rough: Array | None
+    velocity_tolerance: Array | None
     sticks: Array | None
-    asked: Array | None = None
+    conflict_tolerance: Array | None = None
 
 
-def _together(
-    rows: Rows,
+def _solve_together(
+    rows: ContactJacobian,
     V: Array,
     target: Array,
     mu: Array,
@@ -177,101 +192,110 @@ def _together(
     slides: Array,
     tolerance: float,
     max_iterations: int,
-    given: Array | None = None,
-    rough: Array | None = None,
+    fixed_p_n: Array | None = None,
+    velocity_tolerance: Array | None = None,
     sticks: Array | None = None,
-    asked: Array | None = None,
-) -> Solved:
+    conflict_tolerance: Array | None = None,
+) -> ConeSolution:
     sticks = None if sticks is None else sticks & active
-    problem = _problem(rows, V, target, mu, active, slides, given)
-    problem = problem._replace(rough=rough, sticks=sticks, asked=asked)
+    problem = _problem(rows, V, target, mu, active, slides, fixed_p_n)
+    problem = problem._replace(
+        velocity_tolerance=velocity_tolerance, sticks=sticks, conflict_tolerance=conflict_tolerance
+    )
     searched = functools.partial(_with_few, len(V) - 1), functools.partial(_with_many, V)
     both = [functools.partial(f, problem, tolerance, max_iterations) for f in searched]
     if len(active) <= FEW:
-        p, code, left = both[0]()
+        p, code, residual = both[0]()
     else:
-        p, code, left = jax.lax.cond(problem.ends.count <= FEW, *both)
-    return Solved(p, pushed(problem.ends, V, p), code, left)
+        p, code, residual = jax.lax.cond(problem.contacts.count <= FEW, *both)
+    return ConeSolution(p, add_impulses(problem.contacts, V, p), code, residual)
 
 
 def _problem(
-    rows: Rows, V: Array, target: Array, mu: Array, active: Array, slides: Array, given: Array | None
+    rows: ContactJacobian, V: Array, target: Array, mu: Array, active: Array, slides: Array, fixed_p_n: Array | None
 ) -> _Problem:
-    ends = Ends(rows.tree, rows.J, rows.Y, *listed(active))
-    K, drift, target, mu = _clean((rows.K, rows.drift, target, mu), active)
+    contacts = ActiveRows(rows.tree, rows.J, rows.Y, *indices_of(active))
+    K, drift, target, mu = _zero_inactive((rows.K, rows.drift, target, mu), active)
     K = K + Sym3.scalar(jnp.where(active, 0, jnp.ones_like(mu)))
-    own = velocities(ends, V)
-    size = velocities(ends._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
+    own = contact_velocities(contacts, V)
+    size = contact_velocities(contacts._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
     rounding = ROUNDING * jnp.finfo(V.dtype).eps * largest(size)
     free = own + Vec3(drift.x, drift.y, drift.z - target)
-    pressed = jnp.zeros_like(mu) if given is None else _clean(given, active)
-    return _Problem(ends, K, mu, free, pressed, slides & active, rounding, None, None)
+    start_p_n = jnp.zeros_like(mu) if fixed_p_n is None else _zero_inactive(fixed_p_n, active)
+    return _Problem(contacts, K, mu, free, start_p_n, slides & active, rounding, None, None)
 
 
 def _with_few(trees: int, problem: _Problem, tolerance: float, max_iterations: int) -> tuple[Vec3, Array, Array]:
-    """Impulses (C,), a code, and what is left."""
-    ends = problem.ends
-    which = first(ends.which)
-    there = jnp.arange(FEW) < ends.count
-    K, mu, free, pressed, slides = jax.tree.map(
-        lambda x: jnp.where(there, x[which], 0), (problem.K, problem.mu, problem.free, problem.pressed, problem.slides)
+    """Impulses (C,), a code, and the residual."""
+    contacts = problem.contacts
+    which = first_few(contacts.which)
+    there = jnp.arange(FEW) < contacts.count
+    K, mu, free, start_p_n, slides = jax.tree.map(
+        lambda x: jnp.where(there, x[which], 0),
+        (problem.K, problem.mu, problem.free, problem.start_p_n, problem.slides),
     )
     K = K + Sym3.scalar(jnp.where(there, 0, jnp.ones_like(mu)))
-    system = few(ends, which, K, mu, free, trees)
+    system = impulse_system(contacts, which, K, mu, free, trees)
     if problem.sticks is not None:
         sticks = there & problem.sticks[which]
-        system = system._replace(free=consistent(system.W, free, sticks, ends.count, largest(free)))
-    p, code, left = _ended(system, _search(system, pressed, slides > 0, problem, tolerance, max_iterations))
+        system = system._replace(free=remove_contradictions(system.W, free, sticks, contacts.count, largest(free)))
+    p, code, residual = _finish(system, _search(system, start_p_n, slides > 0, problem, tolerance, max_iterations))
     none = jnp.zeros_like(problem.mu)
-    return put_back(Vec3(none, none, none), p, which, ends.count), code, left
+    return scatter(Vec3(none, none, none), p, which, contacts.count), code, residual
 
 
-def _consistent(trees: int, problem: _Problem) -> Vec3:
-    """free (C,) without contradictions, if the contacts are no more than SEVERAL."""
-    ends, sticks = problem.ends, problem.sticks
+def _without_contradictions(trees: int, problem: _Problem) -> Vec3:
+    """`free` (C,) without contradictions, if there are at most SEVERAL contacts."""
+    contacts, sticks = problem.contacts, problem.sticks
     if sticks is None:
         return problem.free
-    which = ends.which[:SEVERAL]
-    there = jnp.arange(len(which)) < ends.count
+    which = contacts.which[:SEVERAL]
+    there = jnp.arange(len(which)) < contacts.count
 
-    def agreed() -> Vec3:
+    def solve_contradictions() -> Vec3:
         own: Vec3 = jax.tree.map(lambda x: jnp.where(there, x[which], 0), problem.free)
-        new = consistent(delassus(ends, which, trees), own, there & sticks[which], ends.count, largest(own))
-        return put_back(problem.free, new, which, ends.count)
+        new = remove_contradictions(
+            delassus(contacts, which, trees), own, there & sticks[which], contacts.count, largest(own)
+        )
+        return scatter(problem.free, new, which, contacts.count)
 
-    return jax.lax.cond(ends.count <= len(which), agreed, lambda: problem.free)
+    return jax.lax.cond(contacts.count <= len(which), solve_contradictions, lambda: problem.free)
 
 
 def _with_many(V: Array, problem: _Problem, tolerance: float, max_iterations: int) -> tuple[Vec3, Array, Array]:
-    """Impulses (C,), a code, and what is left."""
-    ends = problem.ends
-    order = plan(ends.tree, ends.which, ends.count, len(V) - 1)
-    free = _consistent(len(V) - 1, problem)
-    system = Many(problem.K, problem.mu, free, ends, order, jnp.zeros_like(V))
-    return _ended(system, _search(system, problem.pressed, problem.slides, problem, tolerance, max_iterations))
+    """Impulses (C,), a code, and the residual."""
+    contacts = problem.contacts
+    order = elimination_order(contacts.tree, contacts.which, contacts.count, len(V) - 1)
+    free = _without_contradictions(len(V) - 1, problem)
+    system = VelocitySystem(problem.K, problem.mu, free, contacts, order, jnp.zeros_like(V))
+    return _finish(system, _search(system, problem.start_p_n, problem.slides, problem, tolerance, max_iterations))
 
 
 def _search(
-    system: System, pressed: Array, slides: Array, problem: _Problem, tolerance: float, max_iterations: int
+    system: System, start_p_n: Array, slides: Array, problem: _Problem, tolerance: float, max_iterations: int
 ) -> tuple[Vec3, Array, Array]:
-    none = jnp.zeros_like(pressed)
-    asked = None if problem.asked is None else jnp.where(problem.ends.count > SEVERAL, problem.asked, 0)
-    near = accuracy(tolerance, problem.rounding, problem.rough, asked)
-    return search(system, Vec3(none, none, pressed), slides, near, max_iterations)
+    none = jnp.zeros_like(start_p_n)
+    conflict_tolerance = (
+        None
+        if problem.conflict_tolerance is None
+        else jnp.where(problem.contacts.count > SEVERAL, problem.conflict_tolerance, 0)
+    )
+    near = accuracy(tolerance, problem.rounding, problem.velocity_tolerance, conflict_tolerance)
+    return search(system, Vec3(none, none, start_p_n), slides, near, max_iterations)
 
 
-def _ended(system: System, found: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:
-    """Impulses in their cones, a code, and what is left.  found: as `search` does."""
-    (p, well, left) = found
-    p = coulomb.projected(p, system.mu)
-    gain, curve = p.dot(system.free).sum(0), p.dot(system.moved(p)).sum(0)
+def _finish(system: System, found: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:
+    """Impulses in their cones, a code, and the residual.  found: the result of `search`."""
+    (p, well, residual) = found
+    p = coulomb.project(p, system.mu)
+    gain, curve = p.dot(system.free).sum(0), p.dot(system.velocity_change(p)).sum(0)
     least = jnp.clip(-gain / jnp.where(curve > 0, curve, 1), 0, 1)  # of kinetic energy, p scaled by it
     code = jnp.where(well, OK, SOLVER_UNFINISHED).astype(jnp.int32)
-    return p * jnp.where(well, 1, stop_gradient(least)), code, stop_gradient(left)
+    return p * jnp.where(well, 1, stop_gradient(least)), code, stop_gradient(residual)
 
 
-def _clean(x: Any, active: Array) -> Any:
-    """x (C, ...), zero in contacts that are not active: they may hold NaN."""
+def _zero_inactive(x: Any, active: Array) -> Any:
+    """x (C, ...) with zeros in inactive contacts, which may hold NaN."""
 
     def only(x: Array) -> Array:
         if x.dtype == jax.dtypes.float0:

@@ -22,7 +22,7 @@ from .frictionless import normal_impulse
 ALLOWED, ALLOWED_F32 = 1e-10, 1e-4
 
 
-def taken_back(K: Sym3, u: Vec3, p: Vec3, mu: Any, loses: Any) -> tuple[Vec3, Any]:
+def limit_ill_conditioned(K: Sym3, u: Vec3, p: Vec3, mu: Any, loses: Any) -> tuple[Vec3, Any]:
     """p, or another in its place that ends the approach within the cone of mu; and whether it is another.
 
     loses: whether it must not gain energy either.

@@ -15,7 +15,7 @@ from ...engine.results import ENERGY_GAINED, IMPACT_UNFINISHED, NOT_FINITE, OK
 from .chatterjee_ruina import CHATTERJEE_RUINA
 from .cone_projection import CONE_PROJECTION
 from .frictionless import FRICTIONLESS
-from .ill_conditioned import taken_back
+from .ill_conditioned import limit_ill_conditioned
 from .law import Law
 from .newton import NEWTON
 from .poisson import POISSON
@@ -52,7 +52,9 @@ def impulse(law: Law, K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> t
     K, u, (mu, e, e_t) = Sym3(*numbers[:6]), Vec3(*numbers[6:9]), numbers[9:]
     finite = functools.reduce(jnp.logical_and, (jnp.isfinite(x) for x in numbers))
     p, code = law.impulse(K, u, mu, e, e_t)
-    p, changed = taken_back(K, u, p, mu, law.loses & (e <= 1) & (jnp.abs(e_t) <= 1))  # inside jit nobody checks e
+    p, changed = limit_ill_conditioned(
+        K, u, p, mu, law.loses & (e <= 1) & (jnp.abs(e_t) <= 1)
+    )  # inside jit nobody checks e
     code = jnp.where((code == OK) & changed, IMPACT_UNFINISHED, code)
     gained = p.dot(u + u + K @ p)  # twice the energy
     work = jnp.abs(p.x * u.x) + jnp.abs(p.y * u.y) + jnp.abs(p.z * u.z)

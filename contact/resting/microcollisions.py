@@ -17,9 +17,9 @@ from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ..contacts import Contacts
 from ..determine import phases
+from ..indexing import gather
+from ..jacobian import ContactJacobian, apply_impulses, relative_velocity
 from ..laws.table import impulse, law_named
-from ..picking import picked
-from ..rows import Rows, applied, relative
 from .solve import Midway, Rest
 
 ROUNDS = 4  # times each contact is asked, one contact after another
@@ -28,7 +28,7 @@ ROUNDS = 4  # times each contact is asked, one contact after another
 def microcollisions(
     model: Model,
     contacts: Contacts,
-    rows: Rows,
+    rows: ContactJacobian,
     v: Array,
     v_free: Array,
     h: Array | float,
@@ -40,22 +40,22 @@ def microcollisions(
     del v_free, h, midway, grips, window
     trees, law = trees_of(model.topology), law_named("stronge")
     V = to_blocks(trees, v)
-    resting = phases(model, contacts, relative(rows, V).z).resting
+    resting = phases(model, contacts, relative_velocity(rows, V).z).resting
     room = len(contacts.gap)
     last = jnp.max(jnp.where(resting, jnp.arange(room).reshape(-1, *(1,) * (V.ndim - 2)), -1)) + 1
 
     def collide(i, carry):
         V, total = carry
         c = jnp.broadcast_to(jnp.int32(i % last), contacts.code.shape)[None]
-        one, mu, rests = jax.tree.map(lambda x: picked(x, c, x.ndim - V.ndim + 1), (rows, contacts.friction, resting))
-        u = relative(one, V)
+        one, mu, rests = jax.tree.map(lambda x: gather(x, c, x.ndim - V.ndim + 1), (rows, contacts.friction, resting))
+        u = relative_velocity(one, V)
         turned = one.K.inverse() @ u * -2.0
         sideways = turned.x * turned.x + turned.y * turned.y
         fits = (turned.z >= 0) & (sideways <= (mu * turned.z) ** 2)
         bounced, _ = impulse(law, one.K, u, mu, 1.0, 0.0)
         p = jax.tree.map(lambda a, b: jnp.where(rests & (u.z < 0), jnp.where(fits, a, b), 0), turned, bounced)
         total = jax.tree.map(lambda t, x: t + jnp.where(_is(c, room), x, 0), total, p)
-        return applied(one, V, p), total
+        return apply_impulses(one, V, p), total
 
     none = jnp.zeros_like(contacts.gap)
     V, total = jax.lax.fori_loop(0, ROUNDS * last, collide, (V, Vec3(none, none, none)))

@@ -14,7 +14,7 @@ from ...engine.algebra.vec3 import Vec3
 from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ..contacts import Contacts
-from ..rows import Rows, joint_impulses, relative
+from ..jacobian import ContactJacobian, joint_impulses, relative_velocity
 from .solve import Midway, Rest
 
 SWIFT = 0.3  # a contact's frequency times the step: below 2 for stability, and less as four corners share a body
@@ -24,7 +24,7 @@ DAMPING = 1.0  # of critical
 def penalty(
     model: Model,
     contacts: Contacts,
-    rows: Rows,
+    rows: ContactJacobian,
     v: Array,
     v_free: Array,
     h: Array | float,
@@ -35,7 +35,7 @@ def penalty(
     """Springs and dampers of all contacts that overlap, as impulses over a step of length h [s]."""
     del v_free, midway, grips, window
     trees = trees_of(model.topology)
-    u = relative(rows, to_blocks(trees, v))
+    u = relative_velocity(rows, to_blocks(trees, v))
     overlaps = contacts.active & (contacts.gap < 0)
     mass = 1 / jnp.where(overlaps, rows.K.zz, 1)
     swift = SWIFT / h

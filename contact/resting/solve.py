@@ -1,24 +1,24 @@
 """Resting and sliding contacts: the impulses that carry them over a step, found together.
 
-A train of micro-collisions (Mirtich 1996, section 3.3; Holck 2.2.2) keeps a body on its support by impulses too small
-and too many to follow. Over a step of length h they add up to one impulse p a contact, which is what is solved for:
+A train of micro-collisions (Mirtich 1996, section 3.3; Holck 2.2.2) keeps a body on its support by impulses that are
+too small and too many to follow. Over a step of length h they add up to one impulse p for each contact:
 
     u(h) = J (v + h a) + W p + h/2 dJ/dt v,   with J, W = J M^-1 J^T of the middle of the step
-    0 <= p_n _|_ u_n(h) - goal >= 0,   Coulomb: |p_t| <= mu p_n, opposed to u_t(h)
+    0 <= p_n _|_ u_n(h) - target >= 0,   Coulomb: |p_t| <= mu p_n, opposed to u_t(h)
 
-J turns as bodies do: taken halfway, forces point where they point on average, and do no work on what does not slip.
-The step then takes p/h as constant forces, so that positions see half of what velocities see: a block slides on an
-exact parabola, a block that sticks stays. The goal closes the gap over some steps, -CLOSING gap/STEP, and no faster
-than half the rest speed: what is too deep comes out slowly, still resting, and does not jump.
+J turns with the bodies. J of the middle of the step gives forces their mean direction; they do no work on contacts that
+stick. The step then applies p/h as constant forces, so that a block slides on an exact parabola, and a block that
+sticks stays. The target velocity closes the gap over some steps, -CLOSING gap/STEP, and is at most half the rest
+speed: a contact that is too deep comes out slowly, still resting, and does not jump.
 
-Slip turns. What slides through the whole step is solved for once more, with friction against the slip halfway,
-(u(0) + u(h))/2: that is of order 2, where friction against the slip of the end is of order 1.
+The direction of slip changes during a step. A step with contacts that slide all through it is solved twice, the second
+time with friction opposed to the mean slip (u(0) + u(h))/2: this is of order 2, friction opposed to u(h) of order 1.
 
-What touches too slowly to bounce, and what impacts left closing, is stopped at the start of the step, at once.
+Contacts that close too slowly to bounce, and those that still close after impacts, are stopped when the step starts.
 
 Joints that dry friction or a motor holds (`grips.py`) are solved for in the same systems.
 
-Where the step is a window, what may touch before its end takes part from its start (`ahead.py`).
+In a window, contacts that may touch before its end act from its start (`window_targets.py`).
 """
 
 from __future__ import annotations
@@ -38,42 +38,44 @@ from ...engine.results import gravest
 from ..cone.solve import solve_cone
 from ..contacts import Contacts
 from ..determine import SLOW, phases
-from ..events import Together
-from ..grips import Grips, beside
-from ..rows import Rows, applied, joint_impulses, relative
-from .ahead import Ahead, Early
-from .goals import STEP, aimed_at, to_close
+from ..events import SimultaneousImpacts
+from ..grips import Grips, append_grips
+from ..jacobian import ContactJacobian, apply_impulses, joint_impulses, relative_velocity
+from .targets import STEP, gap_to_close, target_velocity
+from .window_targets import WindowStart, WindowTargets
 
-ASKED = 0.3  # of the fastest that a gap is to close, or of a gap band a step: so far many may stay from the law
-FULL = 1 - 1e-5  # of the friction there may be: what needs more slides all through the step
-AT_ONCE = 32  # contacts: of so few all rows are chosen, also those of no contact
-TURNED = 1e-9  # sine of the angle by which slip must turn for that to matter
+CONFLICT = 0.3  # of the fastest target velocity, or of one gap band a step: residual allowed with conflicting targets
+FULL = 1 - 1e-5  # of mu p_n: a contact with more friction slides all through the step
+AT_ONCE = 32  # contacts: up to this many, all rows are selected, also inactive ones
+TURNED = 1e-9  # sine of the angle by which slip must turn before a second solve
 
 
 class Midway(NamedTuple):
     """Contacts in the middle of a step.
 
-    rows: theirs.
-    left: (C, *batch) what u still gains from there on because J turns, half of h dJ/dt v, in these frames [m/s].
-    frame: (C, *batch) their frames there.
-    point: (C, *batch) where they are [m]; None where nobody asks what is pushed where.
+    rows: the contact Jacobian there.
+    bias: (C, *batch) h/2 dJ/dt v, the change of u in the second half of the step because J turns, these frames [m/s].
+    frame: (C, *batch) contact frames.
+    point: (C, *batch) contact points [m]; None if nobody asks for forces on links.
     """
 
-    rows: Rows
-    left: Vec3
+    rows: ContactJacobian
+    bias: Vec3
     frame: Mat3
     point: Vec3 | None = None
 
 
 class Rest(NamedTuple):
-    """What resting contacts do to a step.
+    """The effect of resting contacts on a step.
 
-    v: (*batch, nv) velocities to start the step with.  spread: (*batch, nv) joint impulses to spread over it
-    [N m s, N s].  impulse: (C, *batch) of each contact on A, spread over it, in its frame midway [N s].
-    code: (*batch).  grip: (G, *batch) impulses of what holds joints [N m s, N s]; None where nothing may.
-    struck: what was struck at the start of a window; None where there are no windows.
-    left: (*batch) by how much velocities at its end are off the law [m/s].
-    first: (C, *batch) what stopped at its start was stopped by, in the contacts' frames [N s]; None where nobody asks.
+    v: (*batch, nv) velocities at the start of the step.
+    spread: (*batch, nv) joint impulses, spread evenly over the step [N m s, N s].
+    impulse: (C, *batch) impulse of each contact on A, spread evenly over the step, in its frame midway [N s].
+    code: (*batch) result code.
+    grip: (G, *batch) impulses of joint friction and motors [N m s, N s]; None if there are none.
+    window_impacts: impacts at the start of a window; None in runs without windows.
+    residual: (*batch) violation of the law by the velocities at the end [m/s].
+    start_impulses: (C, *batch) impulses at the start of the step, in the contact frames [N s]; None if nobody asks.
     """
 
     v: Array
@@ -81,21 +83,23 @@ class Rest(NamedTuple):
     impulse: Vec3
     code: Array
     grip: Array | None = None
-    struck: Together | None = None
-    left: Array | float = 0.0
-    first: Vec3 | None = None
+    window_impacts: SimultaneousImpacts | None = None
+    residual: Array | float = 0.0
+    start_impulses: Vec3 | None = None
 
 
-class _Found(NamedTuple):
-    """What was found so far.
+class _StageResult(NamedTuple):
+    """The result of the stages so far.
 
-    stage: () 0 before the instant at which the step starts, 1 before the step, 2 before it is solved once more.
-    V: (T + 1, w, *batch) velocities to start the step with.
-    p: (C, *batch) impulses of the last stage.
-    grip: (G, *batch) the same of grips, None where there are none.
-    slides: (C, *batch) bool, contacts whose friction is to oppose their slip halfway.
-    code: (*batch).  left: (*batch) of the last stage [m/s].
-    early: of windows; None where there are none.  first: p of stage 0; None where nobody asks.
+    stage: () the next stage: 0 the start of the step, 1 the step, 2 the step once more.
+    V: (T + 1, w, *batch) velocities at the start of the step.
+    p: (C, *batch) impulses of the last stage [N s].
+    grip: (G, *batch) impulses of grips [N m s, N s]; None if there are none.
+    slides: (C, *batch) bool, contacts whose friction is to oppose their mean slip.
+    code: (*batch) result code.
+    residual: (*batch) of the last stage [m/s].
+    start_of_window: the start of a window; None in runs without windows.
+    first: p of stage 0; None if nobody asks.
     """
 
     stage: Array
@@ -104,15 +108,15 @@ class _Found(NamedTuple):
     grip: Array | None
     slides: Array
     code: Array
-    left: Array
-    early: Early | None = None
+    residual: Array
+    start_of_window: WindowStart | None = None
     first: Vec3 | None = None
 
 
 def solve(
     model: Model,
     contacts: Contacts,
-    rows: Rows,
+    rows: ContactJacobian,
     v: Array,
     v_free: Array,
     h: Array | float,
@@ -120,108 +124,118 @@ def solve(
     grips: Grips | None = None,
     window: Array | None = None,
 ) -> Rest:
-    """All resting contacts together, for a step of length h [s] whose velocities would end at v_free (*batch, nv).
+    """Solves for all resting contacts together.
 
-    midway: the contacts in the middle of the step.  grips: what may hold joints; None: nothing.
+    v: (*batch, nv) velocities at the start.
+    v_free: (*batch, nv) velocities that the step would end with if there were no contacts.
+    h: length of the step [s].
+    midway: the contacts in the middle of the step.
+    grips: joint friction and rigid motors; None: there are none.
     window: (*batch) whether the step is a window; None: no step is.
     """
     trees = trees_of(model.topology)
     V, change = to_blocks(trees, v), to_blocks(trees, v_free - v)
-    u_n = relative(rows, V).z
+    u_n = relative_velocity(rows, V).z
     now = phases(model, contacts, u_n)
-    goal = aimed_at(model, to_close(model, contacts.gap, now.resting), h)
-    faint = jnp.broadcast_to(model.gap_band, contacts.code.shape) / STEP
-    # first, where it must be, all that closes at this instant is stopped; then what rests is carried
-    stops = stopped(model, contacts, u_n).any(0)
+    end_target = target_velocity(model, gap_to_close(model, contacts.gap, now.resting), h)
+    least_speed = jnp.broadcast_to(model.gap_band, contacts.code.shape) / STEP
+    # stage 0, if needed: contacts that close are stopped; stage 1: resting contacts carry their load over the step
+    stops = stopped_at_start(model, contacts, u_n).any(0)
     touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
     none, grip = jnp.zeros_like(u_n), None
-    ahead, resting = None, now.resting
+    targets, resting = None, now.resting
     if window is not None:
-        ahead = Ahead.of(model, contacts, u_n, h, window)
-        goal, resting = jnp.where(window, ahead.goal, goal), resting | ahead.takes_part
-        stops = jnp.where(window, ahead.strikes.any(0), stops)
-        touching = jnp.where(window, ahead.takes_part, touching)
+        targets = WindowTargets.of(model, contacts, u_n, h, window)
+        end_target, resting = jnp.where(window, targets.end, end_target), resting | targets.may_touch
+        stops = jnp.where(window, targets.closes.any(0), stops)
+        touching = jnp.where(window, targets.may_touch, touching)
     if grips is not None:
         stops, grip = stops | grips.stops, grips.push
-        change = change + applied(grips.rows, jnp.zeros_like(V), Vec3(grip, grip * 0, grip * 0))
-        # within the band nothing is pushed out: what a joint holds there would be, with all that the joint can hold
-        goal = jnp.where(contacts.gap < -model.gap_band, goal, jnp.minimum(goal, 0))
+        change = change + apply_impulses(grips.rows, jnp.zeros_like(V), Vec3(grip, grip * 0, grip * 0))
+        # within the band no contact is pushed out: a held joint would push against it with its full effort
+        end_target = jnp.where(contacts.gap < -model.gap_band, end_target, jnp.minimum(end_target, 0))
 
-    def instant(given: Any, so_far: _Found) -> _Found:
-        model, contacts, rows, midway, grips, change, goal, faint, resting, touching, ahead = given
-        stage, V, _, grip, slides, code, _, early, first = so_far
-        step = stage > 0  # else the instant at which it starts
-        u = midway.frame @ (contacts.frame.T @ relative(rows, V))
-        here: Rows = up_to_the_last(_either, contacts.active, step, (midway.rows, rows), AT_ONCE)
-        here = here._replace(drift=here.drift + midway.left * jnp.where(step, 1, 0))
+    def solve_stage(given: Any, state_so_far: _StageResult) -> _StageResult:
+        model, contacts, rows, midway, grips, change, end_target, least_speed, resting, touching, targets = given
+        stage, V, _, grip, slides, code, _, start_of_window, first = state_so_far
+        step = stage > 0  # otherwise the start of the step
+        u = midway.frame @ (contacts.frame.T @ relative_velocity(rows, V))
+        here: ContactJacobian = up_to_the_last(_select_rows, contacts.active, step, (midway.rows, rows), AT_ONCE)
+        here = here._replace(drift=here.drift + midway.bias * jnp.where(step, 1, 0))
         active = jnp.where(step, resting, touching)
         start = V + jnp.where(step, change, 0)
-        target = jnp.where(step, goal, 0 if early is None else early.target(ahead))
-        slip, turn = (x.x * x.x + x.y * x.y for x in (u, midway.left * 2))
+        target = jnp.where(step, end_target, 0 if start_of_window is None else start_of_window.start_target(targets))
+        slip, turn = (x.x * x.x + x.y * x.y for x in (u, midway.bias * 2))
         sticks = slip <= jnp.maximum(turn, (SLOW * model.rest_speed) ** 2)  # no faster than the step makes it
         doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), jnp.zeros_like(u.z))  # u(h) + u(0)
-        met = here._replace(drift=here.drift + doubled)
-        asked: Any = met, start, target, contacts.friction, active, slides
-        rough = None if ahead is None else ahead.rough
-        system = asked if grips is None else beside(grips, step, asked)
-        wish = ASKED * jnp.maximum(jnp.where(active, jnp.abs(target), 0).max(0, initial=0), faint)
-        wish = wish if ahead is None else jnp.where(ahead.here, 0, wish)
-        solved = solve_cone(*system, rough=rough, sticks=_padded(sticks & ~slides, system[2]), asked=wish)
+        doubled_rows = here._replace(drift=here.drift + doubled)
+        problem: Any = doubled_rows, start, target, contacts.friction, active, slides
+        tolerance = None if targets is None else targets.tolerance
+        system = problem if grips is None else append_grips(grips, step, problem)
+        conflict = CONFLICT * jnp.maximum(jnp.where(active, jnp.abs(target), 0).max(0, initial=0), least_speed)
+        conflict = conflict if targets is None else jnp.where(targets.is_window, 0, conflict)
+        solved = solve_cone(
+            *system,
+            velocity_tolerance=tolerance,
+            sticks=_pad_with_false(sticks & ~slides, system[2]),
+            conflict_tolerance=conflict,
+        )
         if grips is not None:
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)
-        after = relative(here, solved.V)
-        slides = (stage == 1) & resting & _slides_through(model, contacts.friction, u, after, p)
-        code, left = gravest(code, solved.code), solved.left
+        after = relative_velocity(here, solved.V)
+        slides = (stage == 1) & resting & _slides_and_turns(model, contacts.friction, u, after, p)
+        code, residual = gravest(code, solved.code), solved.residual
         if first is not None:
             first = jax.tree.map(lambda old, new: jnp.where(step, old, new), first, p)
-        found = _Found(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, code, left, None, first)
-        if early is None or ahead is None:
+        found = _StageResult(stage + 1, jnp.where(step, V, solved.V), p, grip, slides, code, residual, None, first)
+        if start_of_window is None or targets is None:
             return found
-        early, again = early.after(step, ahead, Together(u, after, p))
+        start_of_window, again = start_of_window.after_solve(step, targets, SimultaneousImpacts(u, after, p))
         stage, V = jnp.where(again, stage, found.stage), jnp.where(again, V, found.V)
-        return found._replace(stage=stage, V=V, slides=slides & ~ahead.here, early=early)
+        return found._replace(stage=stage, V=V, slides=slides & ~targets.is_window, start_of_window=start_of_window)
 
-    begin = jnp.where(stops.any(), 0, 1)
-    early = None if window is None else Early.none(none)
-    code, left = jnp.zeros_like(contacts.code), jnp.zeros(contacts.code.shape, V.dtype)
+    first_stage = jnp.where(stops.any(), 0, 1)
+    start_of_window = None if window is None else WindowStart.none(none)
+    code, residual = jnp.zeros_like(contacts.code), jnp.zeros(contacts.code.shape, V.dtype)
     nothing = Vec3(none, none, none)
     first = None if midway.point is None else nothing
-    start = _Found(begin, V, nothing, grip, now.resting & False, code, left, early, first)
-    given = model, contacts, rows, midway, grips, change, goal, faint, resting, touching, ahead
+    start = _StageResult(first_stage, V, nothing, grip, now.resting & False, code, residual, start_of_window, first)
+    given = model, contacts, rows, midway, grips, change, end_target, least_speed, resting, touching, targets
     most = 3 if window is None else 4
-    end = loop(most, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), instant, given, start)
-    _, V, p, grip, _, code, left, early, first = end
+    end = loop(most, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), solve_stage, given, start)
+    _, V, p, grip, _, code, residual, start_of_window, first = end
     spread = joint_impulses(midway.rows, p, trees.n + 1)
     if grips is not None:
         spread = spread + joint_impulses(grips.rows, Vec3(grip, grip * 0, grip * 0), trees.n + 1)
-    struck = None if early is None else early.struck
-    return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip, struck, left, first)
+    struck = None if start_of_window is None else start_of_window.impacts
+    return Rest(from_blocks(trees, V), from_blocks(trees, spread), p, code, grip, struck, residual, first)
 
 
-def _either(step: Array, both: tuple[Rows, Rows]) -> Rows:
+def _select_rows(step: Array, both: tuple[ContactJacobian, ContactJacobian]) -> ContactJacobian:
     """The first rows where step (*batch), else the second."""
     return jax.tree.map(lambda x, y: jnp.where(step, x, y), *both)
 
 
-def _padded(x: Array, like: Array) -> Array:
-    """With False behind it."""
+def _pad_with_false(x: Array, like: Array) -> Array:
+    """x with False appended, as long as `like`."""
     return jnp.concatenate([x, jnp.zeros((len(like) - len(x), *x.shape[1:]), bool)])
 
 
-def stopped(model: Model, contacts: Contacts, u_n: Array) -> Array:
-    """Contacts (C, *batch) that close at the start of a step, and are stopped there at once.  u_n: (C, *batch)."""
+def stopped_at_start(model: Model, contacts: Contacts, u_n: Array) -> Array:
+    """Contacts (C, *batch) that close at the start of a step and are stopped there.  u_n: (C, *batch) [m/s]."""
     now = phases(model, contacts, u_n)
     return now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))
 
 
-def _slides_through(model: Model, mu: Array, before: Vec3, after: Vec3, p: Vec3) -> Array:
-    """Whether slip goes on all through the step and turns on the way, (C, *batch).
+def _slides_and_turns(model: Model, mu: Array, before: Vec3, after: Vec3, p: Vec3) -> Array:
+    """Whether a contact slides all through the step and its slip changes direction, (C, *batch).
 
-    before, after: slip at both ends.  p: impulses over the step.
+    before, after: slip at both ends [m/s].
+    p: impulses over the step [N s].
 
-    What still slips at the end as fast as it must at the start slides whatever p says: of a corner without load, whose
-    friction is 0 up to rounding, p says nothing. But it may be loaded when the step is solved once more.
+    A contact that slips at the end faster than the rest speed slides, whatever p is. The friction of a corner without
+    load is 0 up to rounding, so p does not tell. Such a corner may bear a load in the second solve.
     """
     most, used = mu * p.z, jnp.sqrt(p.x * p.x + p.y * p.y)
     first, last = before.x * before.x + before.y * before.y, after.x * after.x + after.y * after.y

@@ -1,4 +1,4 @@
-"""Where a polynomial, a Taylor series of a step of sliding, crosses zero upwards; s may be differentiated."""
+"""The upward zero crossing of a polynomial, the Taylor series of a sliding step; differentiable."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from .series import value, value_and_slope
 
 Scalar = Any  # an array of any shape
 
-ROOT_STEPS = 5  # Newton steps to an event; a step that has not found it is taken again, half as long
+ROOT_STEPS = 5  # Newton steps; a sliding step whose event is not found is repeated with half the length
 
 
 def upward_root(polynomial: list[Scalar], h: Scalar) -> tuple[Scalar, Scalar]:
     """The upward root in [0, h] of a polynomial that is monotone there, and whether it was found.
 
-    Newton, started from the parabola through both ends with the slope at 0. Only the last step, which is rounding, is
-    differentiated.
+    Newton's method, started from the parabola through both ends with the slope at 0. Only the last step, which does
+    not change the value any more, is differentiated.
     """
-    held = jax.lax.stop_gradient(polynomial)
-    s = _parabola(held, h)
+    constant = jax.lax.stop_gradient(polynomial)
+    s = _parabola(constant, h)
     before = s
     for _ in range(ROOT_STEPS):
-        before, s = s, _newton(held, s, h)
+        before, s = s, _newton(constant, s, h)
     found = jnp.abs(s - before) <= 1e-2 * jnp.sqrt(jnp.finfo(h.dtype).eps) * h
-    return _polished(polynomial, s, h), found
+    return _differentiable_newton(polynomial, s, h), found
 
 
 @fence
@@ -49,7 +49,7 @@ def _newton(polynomial, s, h):
 
 
 @fence
-def _polished(polynomial, s, h):
+def _differentiable_newton(polynomial, s, h):
     y, slope = value_and_slope(polynomial, s)
     slope = jax.lax.stop_gradient(slope)
     steep = slope > 0

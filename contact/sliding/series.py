@@ -4,7 +4,7 @@ With dp_z = r ds, r = |u_t|, theorem 3 of Holck (2005) for the tangential veloci
 
     u_t' = r b - mu A u_t,    A = K[:2, :2],  b = K[:2, 2],
 
-linear but for r, and r r = u_t . u_t. So r_k comes from the products of lower coefficients, u_t,k+1 from r_k and
+linear except for r, and r r = u_t . u_t. So r_k follows from products of lower coefficients, u_t,k+1 from r_k and
 u_t,k; impulse, normal velocity and work follow by integration. Nothing is singular: slip stops as s -> infinity.
 
 Letters: v = u_t / r(0), q = r / r(0): the step in units of its own slip speed, which may be tiny.
@@ -25,7 +25,10 @@ Scalar = Any  # an array of any shape
 class Series(NamedTuple):
     """Coefficients of s^0, s^1, ... over one step.
 
-    v: (vx, vy) and q, without unit.  u_z: normal velocity.  W: work of the normal impulse since the step's start.
+    vx, vy: slip velocity over the slip speed at the start, dimensionless.
+    q: slip speed over the slip speed at the start, dimensionless.
+    u_z: normal velocity.
+    W: work of the normal impulse since the start of the step.
     """
 
     vx: list[Scalar]
@@ -51,7 +54,7 @@ def sliding_series(
 
 @fence
 def _next(vx, vy, q, A, b):
-    """Coefficient k of v and q, from those below."""
+    """Coefficient k of v and q, from the lower ones."""
     k = len(q)
     x = (b[0] * q[-1] - (A[0] * vx[-1] + A[1] * vy[-1])) * (1 / k)
     y = (b[1] * q[-1] - (A[1] * vx[-1] + A[2] * vy[-1])) * (1 / k)
@@ -103,5 +106,5 @@ def integral(c: list[Scalar], s: Scalar) -> Scalar:
 
 @fence
 def integrals(series: Series, s: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """Of vx, vy, q, and the work, since the step's start."""
+    """Integrals of vx, vy, q, and the work, since the start of the step."""
     return integral(series.vx, s), integral(series.vy, s), integral(series.q, s), value(series.W, s)

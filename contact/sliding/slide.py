@@ -2,13 +2,14 @@
 
 Mirtich (1996, chapter 3) after Holck (2005, section 2.1.4): with the collision matrix K (eq. 2.16) the relative
 velocity of the contact points obeys u' = K p' (theorem 2), and sliding friction p' = (-mu cos th, -mu sin th, 1) in the
-parameter p_z (lemma 1, theorem 3). When slip stops it stays so, or goes on along the one diverging ray (theorem 4).
+parameter p_z (lemma 1, theorem 3). After slip stops, the contact sticks or slips along the diverging ray (theorem 4).
 
-Where this departs: p_z, u_z and W are all bad variables where slip stops, and u_z may turn more than once, so that an
-impact can have several compressions (references.md, Several compressions). Here dp_z = r ds with the slip speed r =
-|u_t|: smooth and autonomous, slip stops as s -> infinity, and Taylor series (series.py) give long steps and dense
-output at once. The direction of slip turns one way only (it climbs c . b - mu c . A c / 2), so u_z' = K_z . p' changes
-sign in at most two known directions; steps end there, u_z is monotone within each, and no crossing can be missed.
+Departure: p_z, u_z and W are all singular variables where slip stops, and u_z may change direction more than once, so
+that an impact can have several compressions (references.md, Several compressions). Here dp_z = r ds with the slip speed
+r = |u_t|. The equations are then smooth and autonomous, slip stops as s -> infinity, and Taylor series (series.py) give
+long steps with dense output. The direction of slip turns monotonically (it climbs c . b - mu c . A c / 2), so
+u_z' = K_z . p' changes sign in at most two known directions. Steps end there, so that u_z is monotone within each step
+and no zero crossing is missed.
 """
 
 from __future__ import annotations
@@ -29,16 +30,22 @@ from .straight import Progress, after_slip, follow
 
 Scalar = Any  # an array of any shape
 
-# Most steps of one impact. Of 200 000 random ones the longest took 43, one in a thousand more than 20. p_z has a bound
-# (references.md, End of compression), so only a K that is nearly singular, or friction far above 10, could make slip
-# last for more.
+# Largest number of steps of one impact. The longest of 200 000 random impacts took 43 steps, one in a thousand more
+# than 20. p_z is bounded (references.md, End of compression), so only a nearly singular K or friction far above 10
+# could need more.
 STEPS = 96
-ORDER, ORDER_F32 = 20, 10  # of the series; 14 to 24 and 8 to 12 cost the same time, and higher orders take fewer steps
-LONGEST = 64.0  # of s, in units of the fastest rate
+ORDER, ORDER_F32 = 20, 10  # of the series; 14 to 24 and 8 to 12 take the same time, and higher orders take fewer steps
+LONGEST = 64.0  # longest step in s, in units of 1 / (the fastest rate)
 
 
-class _Sliding(NamedTuple):
-    """What the loop carries. now: the impact so far; limit: of the next step, in s; slides: whether it needs one."""
+class _SlideState(NamedTuple):
+    """State of the loop over steps.
+
+    now: the impact so far.
+    limit: longest next step, in s.
+    slides: whether the contact still slips and needs another step.
+    steps: number of steps so far.
+    """
 
     now: Progress
     limit: Scalar
@@ -47,23 +54,27 @@ class _Sliding(NamedTuple):
 
 
 def slide(ending: Ending, K: Sym3, u: Vec3, mu: Scalar, e: Scalar) -> tuple[Vec3, Scalar]:
-    """The impulse of one impact and its result code.
+    """The impulse p [N s] of one impact, 0 if the bodies do not approach, and its result code.
 
-    K [1/kg], u [m/s], mu, e: components of any common shape, contact frame (t1, t2, n), u.z < 0 approaching.
-    Returns p [N s], zero where the bodies do not approach, and the code: OK, IMPACT_UNFINISHED or NOT_FINITE.
+    All arguments have components of a common shape, in the contact frame (t1, t2, n).
+
+    ending: when the law ends the impact.
+    K: collision matrix [1/kg].
+    u: relative velocity before, u.z < 0 if the bodies approach [m/s].
+    mu, e: friction and restitution coefficients.
     """
-    p, code, _ = counted_slide(ending, K, u, mu, e)
+    p, code, _ = slide_and_count(ending, K, u, mu, e)
     return p, code
 
 
-def counted_slide(ending: Ending, K: Sym3, u: Vec3, mu: Scalar, e: Scalar) -> tuple[Vec3, Scalar, Scalar]:
-    """`slide`, and how many steps each impact took."""
+def slide_and_count(ending: Ending, K: Sym3, u: Vec3, mu: Scalar, e: Scalar) -> tuple[Vec3, Scalar, Scalar]:
+    """`slide`, and the number of steps of each impact."""
     numbers = jnp.broadcast_arrays(*jax.tree.leaves((K, u, mu, e)))
     K, (u, mu, e) = Sym3(*numbers[:6]), (Vec3(*numbers[6:9]), numbers[9], numbers[10])
     finite = jnp.isfinite(sum(jnp.abs(x) for x in numbers))
     strikes = finite & (u.z < 0) & (K.zz > 0)
 
-    # units in which |u| = 1 and the largest entry of K is 1; a harmless impact where there is none
+    # units with |u| = 1 and the largest entry of K 1; lanes without an impact compute a harmless one
     speed = jnp.sqrt(jnp.where(strikes, u.dot(u), 1))
     mobility = jnp.where(strikes, jnp.maximum(K.zz, jnp.maximum(K.xx, K.yy)), 1)
     K = jax.tree.map(lambda k, other: jnp.where(strikes, k / mobility, other), K, Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
@@ -72,7 +83,7 @@ def counted_slide(ending: Ending, K: Sym3, u: Vec3, mu: Scalar, e: Scalar) -> tu
 
     zero = jnp.zeros_like(mu)
     now = Progress(Vec3(zero, zero, zero), zero, zero, zero, zero > 0, ~strikes)
-    start = _Sliding(now, jnp.full_like(mu, LONGEST), _needs_steps(now, K, u, mu), jnp.zeros(mu.shape, jnp.int32))
+    start = _SlideState(now, jnp.full_like(mu, LONGEST), _needs_steps(now, K, u, mu), jnp.zeros(mu.shape, jnp.int32))
     more = lambda c: jnp.any(c.slides & (c.steps < STEPS))  # noqa: E731
     end = jax.lax.while_loop(more, lambda c: _step(c, K, u, mu, e, ending), start)
 
@@ -90,23 +101,30 @@ def _needs_steps(now: Progress, K: Sym3, u_0: Vec3, mu: Scalar) -> Scalar:
     return ~now.ended & ~slip.stopped & ~is_straight(slip, mu)
 
 
-def _step(c: _Sliding, K: Sym3, u_0: Vec3, mu: Scalar, e: Scalar, ending: Ending) -> _Sliding:
-    """One step of every lane that slides: to the step's length, or to the event that comes first."""
+def _step(c: _SlideState, K: Sym3, u_0: Vec3, mu: Scalar, e: Scalar, ending: Ending) -> _SlideState:
+    """One step of every lane that slides, to its full length or to the first event."""
     eps = jnp.finfo(jnp.result_type(mu)).eps
     order = ORDER if eps < 1e-10 else ORDER_F32
     slides = c.slides & (c.steps < STEPS)
 
-    start = _start(c.now, slides, K, u_0, mu)
+    start = _start_of_step(c.now, slides, K, u_0, mu)
     series = sliding_series(K, mu, start.r / start.rate, start.c, start.u.z, start.rate, order)
-    h = jax.lax.stop_gradient(_length(series, start.r, c.limit, u_0.z, tolerance(eps)))
+    h = jax.lax.stop_gradient(_trusted_length(series, start.r, c.limit, u_0.z, tolerance(eps)))
     event = _event(integrals(series, h), c.now, start, K, u_0, mu, e, ending)
-    s, found = upward_root(_polynomial(series, event, c.now, start, ending), h)
+    s, found = upward_root(_crossing_polynomial(series, event, c.now, start, ending), h)
     s = jnp.where(event.any, s, h)
-    return _taken(integrals(series, s), s, found, h, event, c, slides, start, K, u_0, mu, e, ending)
+    return _accept_step(integrals(series, s), s, found, h, event, c, slides, start, K, u_0, mu, e, ending)
 
 
-class _Start(NamedTuple):
-    """Where a step starts. u: velocity; r, c: slip speed and direction; rate: 1 / (unit of s)."""
+class _StepStart(NamedTuple):
+    """The start of a step.
+
+    u: relative velocity.
+    r: slip speed.
+    c: direction of slip.
+    turning: sign of the rate of that direction.
+    rate: 1 / (unit of s).
+    """
 
     u: Vec3
     r: Scalar
@@ -116,16 +134,16 @@ class _Start(NamedTuple):
 
 
 @fence
-def _start(now: Progress, slides, K, u_0, mu) -> _Start:
+def _start_of_step(now: Progress, slides, K, u_0, mu) -> _StepStart:
     u = u_0 + K @ now.p
     slip = slip_of(u, K, mu)
-    keep = lambda a, b: jnp.where(slides, a, b)  # noqa: E731  # a harmless one in lanes that do not slide
-    return _Start(u, keep(slip.r, 1), (keep(slip.c[0], 1), keep(slip.c[1], 0)), jnp.sign(slip.g), slip.rate + K.zz)
+    keep = lambda a, b: jnp.where(slides, a, b)  # noqa: E731  # lanes that do not slide compute a harmless step
+    return _StepStart(u, keep(slip.r, 1), (keep(slip.c[0], 1), keep(slip.c[1], 0)), jnp.sign(slip.g), slip.rate + K.zz)
 
 
 @fence
-def _length(series: Series, r, limit, u_n, tolerance):
-    """How far the series can be trusted: its last two terms stay below the tolerance, in units of |u|."""
+def _trusted_length(series: Series, r, limit, u_n, tolerance):
+    """The step length at which the last two terms of the series reach the tolerance, in units of |u|."""
     n = len(series.q) - 1
     allowed = jnp.log(jnp.minimum(tolerance / r, 1e-3))
     h = limit
@@ -137,9 +155,16 @@ def _length(series: Series, r, limit, u_n, tolerance):
 
 
 class _Event(NamedTuple):
-    """What ends a step early. lifts: a compression ends; falls: another one begins; ends: the law is satisfied;
-    turns: u_z' changes sign (the step is cut so that u_z is monotone in it); any: one of them.
-    aim: direction of slip where it turns; target: of the law's quantity."""
+    """An event that ends a step early.
+
+    lifts: a compression ends.
+    falls: another compression begins.
+    ends: the impact ends, by the law.
+    turns: u_z' changes sign, so that u_z would not be monotone in a longer step.
+    any: one of these occurs.
+    aim: direction of slip at which u_z' changes sign.
+    target: value of the law's quantity at the end.
+    """
 
     lifts: Scalar
     falls: Scalar
@@ -150,35 +175,35 @@ class _Event(NamedTuple):
     target: Scalar
 
 
-def _moved(now: Progress, start: _Start, done, mu) -> Progress:
+def _advance(now: Progress, start: _StepStart, done, mu) -> Progress:
     x, y, z, W = done
     scale = start.r / start.rate
     return now._replace(p=now.p + Vec3(-mu * scale * x, -mu * scale * y, scale * z), W=now.W + W)
 
 
 @fence
-def _slack(u_0, p, mu):
-    """Rounding of u_z."""
+def _rounding_of_u_z(u_0, p, mu):
+    """Rounding error of u_z."""
     return 4 * jnp.finfo(jnp.result_type(mu)).eps * (jnp.abs(u_0.z) + (1 + mu) * p.z)
 
 
 def _event(done, now, start, K, u_0, mu, e, ending) -> _Event:
-    """The candidate that comes first."""
-    last = _moved(now, start, done, mu)
-    return _candidates(last, now, start, K, u_0, mu, ending.target(e, u_0.z, now.p_c, now.W_c), ending)
+    """The first event in a step."""
+    last = _advance(now, start, done, mu)
+    return _candidate_events(last, now, start, K, u_0, mu, ending.target(e, u_0.z, now.p_c, now.W_c), ending)
 
 
-def _candidates(last, now, start, K, u_0, mu, target, ending):
+def _candidate_events(last, now, start, K, u_0, mu, target, ending):
     end = u_0 + K @ last.p
     dtype = jnp.result_type(mu)
     eps, tiny = jnp.finfo(dtype).eps, jnp.finfo(dtype).tiny
     watched = ending.watched(end.z, last.p.z, last.W)
-    return _Event(*_which(end, last.p, watched, now.restoring, start, K, u_0, mu, target, eps, tiny), target)
+    return _Event(*_classify_event(end, last.p, watched, now.restoring, start, K, u_0, mu, target, eps, tiny), target)
 
 
 @fence
-def _which(end, p, watched, restoring, start, K, u_0, mu, target, eps, tiny):
-    # directions in which u_z' = 0, where friction can press the bodies together at all
+def _classify_event(end, p, watched, restoring, start, K, u_0, mu, target, eps, tiny):
+    # directions with u_z' = 0, if friction is large enough to press the bodies together
     size = jnp.sqrt(jnp.maximum(K.xz * K.xz + K.yz * K.yz, tiny))
     presses = mu * size > K.zz
     cosine = jnp.where(presses, K.zz / jnp.where(presses, mu * size, 1), 0)
@@ -199,24 +224,26 @@ def _which(end, p, watched, restoring, start, K, u_0, mu, target, eps, tiny):
     take_left = passes_left & (~passes_right | (a > b))
     aim = tuple(start.turning * jnp.where(take_left, a, b) for a, b in zip(left, right, strict=True))
     turns = passes_left | passes_right
-    falls = ~turns & restoring & (end.z < -_slack(u_0, p, mu))
+    falls = ~turns & restoring & (end.z < -_rounding_of_u_z(u_0, p, mu))
     ends = ~turns & restoring & ~falls & (watched >= target)
     lifts = ~turns & ~restoring & (end.z >= 0)
     return lifts, falls, ends, turns, lifts | falls | ends | turns, aim
 
 
-def _polynomial(series: Series, event: _Event, now: Progress, start: _Start, ending: Ending) -> list[Scalar]:
-    """In s, rising through zero where the event is."""
+def _crossing_polynomial(
+    series: Series, event: _Event, now: Progress, start: _StepStart, ending: Ending
+) -> list[Scalar]:
+    """A polynomial in s that crosses zero upwards at the event."""
     scale = start.r / start.rate
     p_z = [now.p.z] + [scale * q * (1 / (k + 1)) for k, q in enumerate(series.q[:-1])]
     W = [now.W, *series.W[1:]]
     law = [ending.watched(*x) for x in zip(series.u_z, p_z, W, strict=True)]
     law[0] = law[0] - event.target
-    return _picked(event, now.restoring, series.vx, series.vy, series.u_z, law)
+    return _event_polynomial(event, now.restoring, series.vx, series.vy, series.u_z, law)
 
 
 @fence
-def _picked(event, restoring, vx, vy, u_z, law):
+def _event_polynomial(event, restoring, vx, vy, u_z, law):
     return [
         jnp.where(
             event.turns,
@@ -227,13 +254,13 @@ def _picked(event, restoring, vx, vy, u_z, law):
     ]
 
 
-def _taken(done, s, found, h, event: _Event, c: _Sliding, slides, start, K, u_0, mu, e, ending) -> _Sliding:
-    """The step, unless its event was not found, or another came before it: then again, shorter."""
-    now, new = c.now, _moved(c.now, start, done, mu)
+def _accept_step(done, s, found, h, event: _Event, c: _SlideState, slides, start, K, u_0, mu, e, ending) -> _SlideState:
+    """The state after the step; unchanged, with a shorter limit, if its event was not found or another came first."""
+    now, new = c.now, _advance(c.now, start, done, mu)
     u = u_0 + K @ new.p
     over = ending.watched(u.z, new.p.z, new.W) > event.target
-    slack = _slack(u_0, new.p, mu)
-    before = (event.turns & jnp.where(now.restoring, over | (u.z < -slack), u.z > 0)) | (event.falls & over)
+    rounding = _rounding_of_u_z(u_0, new.p, mu)
+    before = (event.turns & jnp.where(now.restoring, over | (u.z < -rounding), u.z > 0)) | (event.falls & over)
     lost = event.any & ~found
     good = slides & ~before & ~lost
     lifts = good & event.lifts
@@ -247,4 +274,4 @@ def _taken(done, s, found, h, event: _Event, c: _Sliding, slides, start, K, u_0,
     )
     new = jax.tree.map(lambda a, b: jnp.where(good, a, b), new, now)
     limit = jnp.where(lost, 0.5 * h, jnp.where(before, s, LONGEST))
-    return _Sliding(new, limit, c.slides & _needs_steps(new, K, u_0, mu), c.steps + slides)
+    return _SlideState(new, limit, c.slides & _needs_steps(new, K, u_0, mu), c.steps + slides)

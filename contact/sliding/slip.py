@@ -1,4 +1,4 @@
-"""Slip at one moment of an impact: its speed and direction, how they change, and its last straight line.
+"""Slip at one moment of an impact: its speed and direction, their rates, and the straight line on which it ends.
 
 Letters: c = u_t / r, c_perp = c turned by 90 degrees, d = b - mu A c = u_t' in p_z (references.md, Sticking).
 """
@@ -16,8 +16,16 @@ Scalar = Any  # an array of any shape
 
 
 class Slip(NamedTuple):
-    """Slip now. r: speed; c: direction; stopped: r is nothing; f: r' in p_z; g: turning, r th' in p_z;
-    stiffness: of the direction, mu c_perp . A c_perp; rate: the fastest rate of the problem."""
+    """Slip at one moment; rates are in p_z.
+
+    r: speed.
+    c: direction.
+    stopped: whether r is 0 up to rounding.
+    f: rate of the speed, r'.
+    g: rate of the direction times the speed, r th'.
+    stiffness: of the direction, mu c_perp . A c_perp.
+    rate: the fastest rate of the problem.
+    """
 
     r: Scalar
     c: tuple[Scalar, Scalar]
@@ -42,7 +50,7 @@ def slip_of(u: Vec3, K: Sym3, mu: Scalar) -> Slip:
 
 
 def is_straight(slip: Slip, mu: Scalar) -> Scalar:
-    """Whether slip keeps its direction from here on: on a ray, or so near one that attracts that no more matters."""
+    """Whether slip keeps its direction: it is on a ray, or close enough to an attracting ray."""
     eps = jnp.finfo(jnp.result_type(mu)).eps
     g, pull = jnp.abs(slip.g), slip.f + slip.stiffness  # th' = g, and g' = -pull
     drawn = (slip.r * g <= tolerance(eps) * pull) & (g <= 1e-2 * pull)
@@ -50,11 +58,11 @@ def is_straight(slip: Slip, mu: Scalar) -> Scalar:
 
 
 def last_slip(now: Progress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
-    """The straight line to where slip stops, along the ray that is near.
+    """The straight line along the nearest ray to the point where slip stops.
 
     The angle to the ray, d, is Newton's on the turning g, and decays as exp(-pull s), while r' = f + f_1 d with
     f_1 = -mu c . A c_perp: slip stops at p_z = (r / |f|) (1 + f_1 d / (pull + |f|)), to first order.
-    Where every direction is a ray (K of a ball), g and pull are both rounding, and there is nowhere to turn to.
+    If every direction is a ray (K of a ball), g and pull are both rounding errors, and d is 0.
     """
     eps = jnp.finfo(jnp.result_type(mu)).eps
     u = u_0 + K @ now.p
@@ -78,5 +86,5 @@ def last_slip(now: Progress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
 
 
 def tolerance(eps: Any) -> Any:
-    """Of velocities, in units of |u|."""
+    """Error allowed in velocities, in units of |u|."""
     return 128 * eps if eps < 1e-10 else 2 * eps

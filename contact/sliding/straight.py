@@ -20,9 +20,15 @@ SECULAR_STEPS = 12  # Newton's steps for the diverging ray; 8 were enough for 10
 
 
 class Progress(NamedTuple):
-    """How far an impact has come. p: impulse so far (contact frame).  p_c: p.z at the last end of a compression.
-    W_c <= 0: least work of the normal impulse at any end of a compression, from the start of the impact.  W: its work
-    since then (apart, for e^2 W_c may be below the rounding of W_c).  restoring: u_z >= 0.  ended: it is over."""
+    """An impact so far.
+
+    p: impulse, contact frame [N s].
+    W: work of the normal impulse since W_c; stored separately because e^2 W_c may be below the rounding of W_c.
+    p_c: p.z at the last end of a compression.
+    W_c: least work of the normal impulse at the end of a compression, <= 0.
+    restoring: whether u_z >= 0.
+    ended: whether the impact is over.
+    """
 
     p: Vec3
     W: Scalar
@@ -33,7 +39,12 @@ class Progress(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A straight part. friction: p_t' (x, y) per unit of p_z; rate: u_z'; length: its p_z, -1 where it has no end."""
+    """A part of an impact that is a straight line in p_z.
+
+    friction: (x, y) p_t'.
+    rate: u_z'.
+    length: in p_z, -1 if it has no end.
+    """
 
     friction: tuple[Scalar, Scalar]
     rate: Scalar
@@ -41,16 +52,18 @@ class Line(NamedTuple):
 
 
 def follow(line: Line, now: Progress, K: Sym3, u_0: Vec3, e: Scalar, ending: Ending) -> Progress:
-    """The impact at the end of the line, or its own end if that comes first.
+    """The impact at the end of the line, or at its own end if that comes first.
 
-    u_z has one slope on a line, so it can change its sign once: first to the end of a compression, then on.
+    u_z has one slope on a line, so it changes sign at most once: first to the end of the compression, then beyond.
     """
     far = jnp.finfo(jnp.result_type(line.rate)).max ** 0.25
     length = jnp.where(line.length < 0, far, line.length)
     rising = line.rate > 0
-    now = now._replace(ended=now.ended | ((line.length < 0) & ~rising))  # K is singular: friction alone holds, a jam
+    now = now._replace(
+        ended=now.ended | ((line.length < 0) & ~rising)
+    )  # K is singular and friction alone holds: the contact jams
 
-    def moved(now: Progress, d: Scalar) -> Progress:
+    def advance(now: Progress, d: Scalar) -> Progress:
         u_z = (u_0 + K @ now.p).z
         p = now.p + Vec3(line.friction[0] * d, line.friction[1] * d, d)
         return now._replace(p=p, W=now.W + d * (u_z + 0.5 * line.rate * d))
@@ -61,7 +74,7 @@ def follow(line: Line, now: Progress, K: Sym3, u_0: Vec3, e: Scalar, ending: End
     d = jnp.where(rising, jnp.maximum(-u_z, 0) / jnp.where(rising, line.rate, 1), far)
     turns = compressing & rising & (d <= length)
     d = jnp.where(compressing, jnp.where(turns, d, length), 0)
-    now = moved(now, d)
+    now = advance(now, d)
     now = now._replace(
         p_c=jnp.where(turns, now.p.z, now.p_c),
         W=jnp.where(turns, jnp.maximum(now.W, 0), now.W),
@@ -70,7 +83,7 @@ def follow(line: Line, now: Progress, K: Sym3, u_0: Vec3, e: Scalar, ending: End
     )
     length = length - d
 
-    # restitution, to the law's end, the line's, or down into another compression
+    # restitution, to its end by the law, to the end of the line, or to another compression
     u_z = (u_0 + K @ now.p).z
     restoring = now.restoring & ~now.ended
     target = ending.target(e, u_0.z, now.p_c, now.W_c)
@@ -80,7 +93,7 @@ def follow(line: Line, now: Progress, K: Sym3, u_0: Vec3, e: Scalar, ending: End
     top = jnp.where(falling, jnp.maximum(u_z, 0) / jnp.where(falling, -line.rate, 1), far)
     ends = restoring & (d >= 0) & (d <= jnp.minimum(top, length))
     sinks = restoring & ~ends & (top < length)
-    now = moved(now, jnp.where(restoring, jnp.where(ends, d, length), 0))
+    now = advance(now, jnp.where(restoring, jnp.where(ends, d, length), 0))
     return now._replace(restoring=now.restoring & ~sinks, ended=now.ended | ends)
 
 
@@ -90,7 +103,7 @@ def slip_line(c: tuple[Scalar, Scalar], K: Sym3, mu: Scalar, length: Scalar) -> 
 
 
 def after_slip(K: Sym3, mu: Scalar) -> Line:
-    """What follows when slip has stopped: stick where |A^-1 b| <= mu (theorem 4), else slip on the diverging ray."""
+    """The line after slip has stopped: sticking if |A^-1 b| <= mu (theorem 4), else slip on the diverging ray."""
     a = stuck_friction(K)
     sticks = a[0] * a[0] + a[1] * a[1] <= mu * mu + jnp.finfo(jnp.result_type(mu)).tiny
     c = diverging_ray(K, mu, ~sticks)
@@ -106,12 +119,12 @@ def after_slip(K: Sym3, mu: Scalar) -> Line:
 
 
 def stuck_friction(K: Sym3) -> tuple[Scalar, Scalar]:
-    """A^-1 b; the least one where A is singular (b is then in its range, for K is positive semidefinite)."""
+    """A^-1 b, by the pseudo-inverse if A is singular; b is then in its range, since K is positive semidefinite."""
     return solve(K, (K.xz, K.yz))
 
 
 def solve(K: Sym3, y: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
-    """A^-1 y, and the least x with A x = y where A is of rank one: a mechanism may be rigid along a tangent."""
+    """A^-1 y, by the pseudo-inverse if A has rank one: a mechanism may be rigid along a tangent."""
     det, trace = K.xx * K.yy - K.xy * K.xy, K.xx + K.yy
     full = det > 16 * jnp.finfo(jnp.result_type(det)).eps * trace * trace
     some = trace > 0
@@ -123,12 +136,12 @@ def solve(K: Sym3, y: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
 
 
 def diverging_ray(K: Sym3, mu: Scalar, wanted: Scalar) -> tuple[Scalar, Scalar]:
-    """The direction c = (mu A + f I)^-1 b with |c| = 1, f > 0: there is one, and only one, where |A^-1 b| > mu.
+    """The direction c = (mu A + f I)^-1 b with |c| = 1, f > 0: there is exactly one if |A^-1 b| > mu.
 
     |c| falls with f, and 1/|c| is nearly linear: Newton from the left is monotone (references.md, Sticking; as
     the secular equation of trust regions, Moré and Sorensen 1983). The last step is the one that is differentiated.
     """
-    # where none is wanted: A = 1, b = 2 e_x
+    # lanes that do not need it: A = 1, b = 2 e_x
     A = [jnp.where(wanted, x, y) for x, y in zip((mu * K.xx, mu * K.xy, mu * K.yy), (1, 0, 1), strict=True)]
     b = [jnp.where(wanted, x, y) for x, y in zip((K.xz, K.yz), (2, 0), strict=True)]
     eps = jnp.finfo(jnp.result_type(mu)).eps

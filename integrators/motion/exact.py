@@ -172,11 +172,11 @@ def _recenter(q, impulse, arm):
 def _moved(model: Model, state: State, arm: Array) -> State:
     """The state with the origin of each floating link moved by `arm` (..., nl, 3), given in the link's frame."""
     forest = Forest.of(model, q=state.q, v=state.v)
-    moved = []
+    recentered = []
     for group in forest.groups:
         q, v = forest.coordinates(state.q, group), forest.per_dof(state.v, group)
-        moved.append(_move(q, v, forest.rows(arm, 2, group.links)) if group.joint == "floating" else (q, v))
-    q, v = zip(*moved, strict=True)
+        recentered.append(_move(q, v, forest.rows(arm, 2, group.links)) if group.joint == "floating" else (q, v))
+    q, v = zip(*recentered, strict=True)
     return State(forest.join_coordinates(q), forest.join_dofs(v), state.t)
 
 

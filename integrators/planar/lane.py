@@ -1,4 +1,4 @@
-"""What a tick of a planar chain carries to the next, of one chain or of many side by side; leaves (n, *batch)."""
+"""Lanes of planar chains: what a tick hands on to the next, for one chain or many side by side; leaves (n, *batch)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Posture, posture_of
 from ...engine.planar.links import Rows
 from ...engine.planar.model import ChainState
-from ..clock import Clock, Frames, started
+from ..clock import Clock, Frames, start_clock
 
 
 class Holds(NamedTuple):
-    """A flag or number (n, *batch) for the ground that each joint may stick in, and for the limits of its angle."""
+    """A flag or number for each hold of each joint, (n, *batch).
+
+    stuck: for the ground that the joint may stick in.
+    shut: for the limits of its angle.
+    """
 
     stuck: Array
     shut: Array
@@ -28,7 +32,7 @@ class Holds(NamedTuple):
         return jax.tree.map(lambda a, b: a | b, self, o)
 
     def only(self, yes: Any) -> Holds:
-        """Zero where not yes: (*batch), or one flag for each."""
+        """These values where yes, else 0.  yes: (*batch), or one flag for each hold."""
         yes = yes if isinstance(yes, Holds) else Holds(yes, yes)
         return jax.tree.map(lambda a, y: jnp.where(y, a, jnp.zeros_like(a)), self, yes)
 
@@ -36,7 +40,7 @@ class Holds(NamedTuple):
         return jax.tree.map(lambda a: a > x, self)
 
     def below(self, x: Any) -> Holds:
-        """Not above."""
+        """The opposite of `above`."""
         return jax.tree.map(lambda a: a <= x, self)
 
     def any(self) -> Array:
@@ -52,17 +56,21 @@ class Holds(NamedTuple):
         return jnp.maximum(self.stuck.max(0), self.shut.max(0))
 
     def number(self) -> Array:
-        """(*batch) of flags."""
+        """(*batch) number of flags that are set."""
         return self.stuck.sum(0, dtype=jnp.int32) + self.shut.sum(0, dtype=jnp.int32)
 
 
 class ChainStats(NamedTuple):
-    """Of every lane (*batch): what a run took.
+    """Statistics of a run, (*batch).
 
-    ticks: solves of the recursion.  halvings: steps tried again half as long.  impacts: stops.  releases: joints and
-    angles that let go.  scrapes, rattles: of what would let go without end, how often something was kept instead, at
-    one instant or faster and faster.  rough: shortest steps that were still too long.  stretch: the largest error of a
-    link's length, as a part of it.
+    ticks: solves of the recursion.
+    halvings: steps that were repeated with half the length.
+    impacts: stops.
+    releases: joints and angles that were released.
+    scrapes: holds that were kept because they would be released again and again at one instant.
+    rattles: holds that were kept because they would be released faster and faster.
+    rough: shortest steps that were still too long.
+    stretch: largest relative error of a link's length.
     """
 
     ticks: Array
@@ -75,11 +83,23 @@ class ChainStats(NamedTuple):
     stretch: Array
 
 
-class Lane(NamedTuple):
-    """now: the accepted state.  a: its accelerations, if `known`.  h: the longest step to try [s].
-    striking: holds that caught at this instant, the stop still to come.  let_go: how often each hold has let go since
-    the last quiet step, or frame.  moved: time since then [s].  at_frame: whether a frame was reached, and nothing
-    but stops has come since.  code: the first that is not OK.  done: whether nothing is left."""
+class ChainLane(NamedTuple):
+    """The state of a run of chains between two ticks.
+
+    now: the accepted state.
+    a: its accelerations, if `known` [m/s^2].
+    known: (*batch) whether `a` is known.
+    h: (*batch) the longest step to try [s].
+    striking: holds that caught at this instant and are not stopped yet.
+    let_go: number of releases of each hold since the last quiet step or frame.
+    since_quiet: (*batch) time since then [s].
+    clock: time to the next frame.
+    t: (*batch) time [s].
+    at_frame: (*batch) whether a frame was reached, with only stops after it.
+    stats: statistics.
+    code: (*batch) result code.
+    done: (*batch) whether the run has ended.
+    """
 
     now: Posture
     a: Vec2
@@ -87,7 +107,7 @@ class Lane(NamedTuple):
     h: Array
     striking: Holds
     let_go: Holds
-    moved: Array
+    since_quiet: Array
     clock: Clock
     t: Array
     at_frame: Array
@@ -96,11 +116,11 @@ class Lane(NamedTuple):
     done: Array
 
 
-def first_lane(rows: Rows, state: ChainState, frames: Frames, max_dt: Array) -> Lane:
+def first_lane(rows: Rows, state: ChainState, frames: Frames, max_dt: Array) -> ChainLane:
     now = posture_of(rows, state)
     none, zero = jnp.zeros(state.t.shape, jnp.int32), jnp.zeros_like(state.t)
     nothing, nowhere = jnp.zeros_like(rows.mass), jnp.zeros(rows.mass.shape, jnp.int32)
-    return Lane(
+    return ChainLane(
         now,
         Vec2(nothing, nothing),
         none > 0,
@@ -108,7 +128,7 @@ def first_lane(rows: Rows, state: ChainState, frames: Frames, max_dt: Array) -> 
         Holds(nowhere > 0, nowhere > 0),
         Holds(nowhere, nowhere),
         zero,
-        started(state.t, frames),
+        start_clock(state.t, frames),
         state.t,
         none > 0,
         ChainStats(none, none, none, none, none, none, none, zero),

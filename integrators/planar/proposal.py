@@ -1,9 +1,9 @@
-"""What a tick solves for, and where that takes the chain.
+"""One step of a planar chain: what a tick solves for, and the state it leads to.
 
-- Something has just run into what stops it: the stop, and what it does to all velocities (Z1 to Z3, section 7.1).
-- Nothing is known of the state's accelerations: these.
-- Else a step: to the frame, to the next event or as long as it may be, whichever is first, and the accelerations at
-  its end.
+- If a hold has just caught: the stop, and the change of all velocities (Z1 to Z3, section 7.1).
+- If the accelerations of the state are unknown: the accelerations.
+- Otherwise a step, to the next frame, to the next event or of the longest length, whichever is first, and the
+  accelerations at its end.
 """
 
 from __future__ import annotations
@@ -17,23 +17,36 @@ from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Demand, Posture, pull, solve, stop
 from ...engine.planar.chain import Motion
 from ...engine.planar.links import DriveRows, Links, Rows, links
-from .crossing import Crossings, crossings, later
-from .lane import Holds, Lane, select
+from .crossing import Crossings, crossings, state_after
+from .lane import ChainLane, Holds, select
 
 
-class Bounds(NamedTuple):
-    """Numbers of a run. max_dt: the longest step [s].  settle: time constant of (33) [s].  tolerance: of the change of
-    velocity that a change of acceleration within a step may make [m/s]."""
+class ChainBounds(NamedTuple):
+    """Numbers of a run.
+
+    max_dt: the longest step [s].
+    settle: time constant of (33) [s].
+    tolerance: largest error of velocity by a change of acceleration within a step [m/s].
+    """
 
     max_dt: Array
     settle: Array
     tolerance: Array
 
 
-class Proposal(NamedTuple):
-    """stopping, stepping: (*batch) what the solve is for; neither for accelerations.  h: (*batch) the step, else 0.
-    catching: holds that catch at its end.  meets: see `Crossings`.  tried, link: the state there.
-    asked, moved, reaction: what was asked of it, and the answer."""
+class ChainProposal(NamedTuple):
+    """A step of a chain.
+
+    stopping: (*batch) whether the solve is for a stop.
+    stepping: (*batch) whether it is for a step; if neither, for accelerations.
+    h: (*batch) length of the step, else 0 [s].
+    catching: holds that catch at its end.
+    meets: see `Crossings`.
+    tried, link: the state at its end.
+    demand: right side of the solve.
+    response: its solution.
+    reaction: forces of grounds, in a stop impulses [N, N s].
+    """
 
     stopping: Array
     stepping: Array
@@ -42,12 +55,14 @@ class Proposal(NamedTuple):
     meets: Crossings
     tried: Posture
     link: Links
-    asked: Demand
-    moved: Motion
+    demand: Demand
+    response: Motion
     reaction: Vec2
 
 
-def proposal(rows: Rows, lane: Lane, drive: DriveRows, bounds: Bounds, turning: bool) -> Proposal:
+def propose_chain_step(
+    rows: Rows, lane: ChainLane, drive: DriveRows, bounds: ChainBounds, turning: bool
+) -> ChainProposal:
     now = lane.now
     stopping = lane.striking.any()
     stepping = lane.known & ~stopping & ~lane.done
@@ -60,8 +75,8 @@ def proposal(rows: Rows, lane: Lane, drive: DriveRows, bounds: Bounds, turning: 
     h = jnp.where(stepping, jnp.where(eventful, first, wanted), 0)
     catching = meets.at.below(first * (1 + rounding)).only(eventful)
     # where to, and what happens there
-    tried = later(now, lane.a, h)
+    tried = state_after(now, lane.a, h)
     link = links(rows, tried.x, tried.v)
-    asked = select(stopping, stop(rows, link, tried), pull(rows, link, tried, drive, bounds.settle))
-    moved, reaction = solve(rows, link, tried, asked, turning)
-    return Proposal(stopping, stepping, h, catching, meets, tried, link, asked, moved, reaction)
+    demand = select(stopping, stop(rows, link, tried), pull(rows, link, tried, drive, bounds.settle))
+    response, reaction = solve(rows, link, tried, demand, turning)
+    return ChainProposal(stopping, stepping, h, catching, meets, tried, link, demand, response, reaction)

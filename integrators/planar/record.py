@@ -1,4 +1,4 @@
-"""What a run of chains leaves: the states at its frames, and a row for every stop, in buffers of fixed size."""
+"""The record of a run of chains: the states at its frames, and a row for every stop, in buffers of fixed size."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ...engine.planar.accelerations import joint_rates
 from ...engine.planar.links import Rows
 from ...engine.planar.model import ChainState
 from ..recording import put
-from .lane import Lane
-from .tick import Struck
+from .lane import ChainLane
+from .tick import ChainImpact
 
 COLUMNS = (1, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1)  # of `ChainEvents`, in its order
 
@@ -26,15 +26,19 @@ COLUMNS = (1, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1)  # of `ChainEvents`, in its order
 class ChainEvents:
     """The stops of a run in their order; arrays (..., E), of which the first `count` rows are real.
 
-    t: (..., E) [s].  joint: (..., E) that struck, the first if several did at once.  limit: (..., E) 0 where it struck
-    a ground, 1 where its angle struck the upper limit, -1 the lower.  ground: (..., E) its number, -1 at a limit.
-    struck: (..., E) how many did at once.  place: (..., E, 2) of the joint [m].
-    velocity: (..., E, 2) of the joint before [m/s]; at a limit the rate of its angle and 0 [rad/s].
-    push: (..., E, 2) of its ground on the joint [N s]; at a limit what turns its link, and 0 [N m s].
-    impulse: (..., E, 2) of all grounds, guides and lines together [N s]: what the chain's momentum changed by.
-    moment: (..., E) the same of the angular momentum about the origin [N m s].
+    t: (..., E) time [s].
+    joint: (..., E) the joint that struck, the first if several did at once.
+    limit: (..., E) 0 if it struck a ground, 1 if its angle struck the upper limit, -1 for the lower.
+    ground: (..., E) index of the ground, -1 at a limit.
+    struck: (..., E) number of joints that struck at once.
+    place: (..., E, 2) position of the joint [m].
+    velocity: (..., E, 2) velocity of the joint before [m/s]; at a limit the rate of its angle and 0 [rad/s].
+    push: (..., E, 2) impulse of the ground on the joint [N s]; at a limit angular impulse on its link and 0 [N m s].
+    impulse: (..., E, 2) impulse of all grounds, guides and lines, the change of the chain's momentum [N s].
+    moment: (..., E) change of its angular momentum about the origin [N m s].
     energy_before, energy_after: (..., E) kinetic energy [J].
-    count: (...) rows that are real.  missed: (...) stops for which there was no row.
+    count: (...) number of rows that are real.
+    missed: (...) number of stops without a row.
     """
 
     t: Array
@@ -53,9 +57,15 @@ class ChainEvents:
     missed: Array
 
 
-class Record(NamedTuple):
-    """frames: (*batch, F, 6 n + 1), x, v, stuck, shut and t of each.  rows: (*batch, E, 16) the stops.
-    written, missed: (*batch).  room: () F and E as numbers, see `integrators.recording`."""
+class ChainRecord(NamedTuple):
+    """Buffers of a run.
+
+    frames: (*batch, F, 6 n + 1) x, v, stuck, shut and t of each frame.
+    rows: (*batch, E, 16) the stops.
+    written: (*batch) number of rows written.
+    missed: (*batch) number of stops without a row.
+    room: () F and E as arrays, see `integrators.recording`.
+    """
 
     frames: Array
     rows: Array
@@ -65,44 +75,44 @@ class Record(NamedTuple):
 
     @property
     def logs(self) -> bool:
-        """Whether there is room for any stop."""
+        """Whether stops are recorded."""
         return self.rows.shape[-2] > 0
 
 
-def new_record(state: ChainState, frames: int, max_events: int) -> Record:
-    """Room for so many."""
+def new_record(state: ChainState, frames: int, max_events: int) -> ChainRecord:
+    """Empty buffers for `frames` frames and `max_events` stops."""
     batch, dtype = state.t.shape, state.x.dtype
     blank = jnp.full((*batch, frames, 6 * state.x.shape[-2] + 1), jnp.nan, dtype)
     none = jnp.zeros(batch, jnp.int32)
     room = jnp.int32(frames), jnp.int32(max_events)
-    return Record(blank, jnp.zeros((*batch, max_events, sum(COLUMNS)), dtype), none, none, room)
+    return ChainRecord(blank, jnp.zeros((*batch, max_events, sum(COLUMNS)), dtype), none, none, room)
 
 
-def begun(record: Record, lane: Lane) -> Record:
-    """With the lane's state as the first frame."""
+def record_first_frame(record: ChainRecord, lane: ChainLane) -> ChainRecord:
+    """The record with the lane's state as the first frame."""
     first = jnp.zeros(lane.t.shape, jnp.int32)
     return record._replace(frames=put(record.frames, first, frame_row(lane), record.room[0]))
 
 
-def frame_row(lane: Lane) -> Array:
+def frame_row(lane: ChainLane) -> Array:
     """(*batch, 6 n + 1)"""
     x, v, stuck, shut = lane.now
     columns = [x.x, x.y, v.x, v.y, stuck.astype(x.x.dtype), shut.astype(x.x.dtype), lane.t[None]]
     return jnp.moveaxis(jnp.concatenate(columns), 0, -1)
 
 
-def recorded(record: Record, rows: Rows, was: Lane, lane: Lane, struck: Struck) -> Record:
-    """After a tick. A frame is written when it is reached, and again when what struck at that very time has stopped."""
+def record_tick(record: ChainRecord, rows: Rows, was: ChainLane, lane: ChainLane, struck: ChainImpact) -> ChainRecord:
+    """The record after a tick. A frame is written when it is reached, and again after stops at that very time."""
     slots, room = record.room
     written = (lane.clock.frame > was.clock.frame) | lane.at_frame
     frames = put(record.frames, jnp.where(written, lane.clock.frame - 1, slots), frame_row(lane), slots)
     at = jnp.where(struck.yes, jnp.minimum(record.written, room), room)
     logged = struck.yes & (at < room)
     put_rows = put(record.rows, at, event_row(rows, lane, struck), room) if record.logs else record.rows
-    return Record(frames, put_rows, record.written + logged, record.missed + (struck.yes & ~logged), record.room)
+    return ChainRecord(frames, put_rows, record.written + logged, record.missed + (struck.yes & ~logged), record.room)
 
 
-def event_row(rows: Rows, lane: Lane, struck: Struck) -> Array:
+def event_row(rows: Rows, lane: ChainLane, struck: ChainImpact) -> Array:
     """(*batch, 16)"""
     which, p, n = struck.which, struck.p, len(rows.mass)
     number = jnp.arange(n).reshape(n, *(1 for _ in lane.t.shape))
@@ -117,7 +127,7 @@ def event_row(rows: Rows, lane: Lane, struck: Struck) -> Array:
     ground = jnp.where(at_ground, of(p.tried.stuck), -1)
     rate = of(joint_rates(p.link))
     before, place, push = (Vec2(of(a.x), of(a.y)) for a in (struck.before, p.tried.x, p.reaction))
-    by_world = p.moved.torque[0]  # a torque from outside, where joint 0 is held at a limit
+    by_world = p.response.torque[0]  # a torque from outside, where joint 0 is held at a limit
     columns = [
         lane.t,
         joint.astype(lane.t.dtype),
@@ -128,7 +138,7 @@ def event_row(rows: Rows, lane: Lane, struck: Struck) -> Array:
         place.y,
         jnp.where(at_ground, before.x, rate),
         jnp.where(at_ground, before.y, 0),
-        jnp.where(at_ground, push.x, of(p.moved.torque)),
+        jnp.where(at_ground, push.x, of(p.response.torque)),
         jnp.where(at_ground, push.y, 0),
         p.reaction.x.sum(0),
         p.reaction.y.sum(0),
@@ -143,7 +153,7 @@ def kinetic(rows: Rows, v: Vec2) -> Array:
     return 0.5 * (rows.mass * v.dot(v)).sum(0)
 
 
-def frames_of(record: Record, n: int) -> dict[str, Any]:
+def frames_of(record: ChainRecord, n: int) -> dict[str, Any]:
     """t, x, v, stuck, shut of the frames; NaN (and -1, 0) in those that a lane did not reach."""
     *numbers, t = (record.frames[..., k * n : (k + 1) * n] for k in range(7))
     x, y, u, w, stuck, shut = numbers
@@ -157,7 +167,7 @@ def frames_of(record: Record, n: int) -> dict[str, Any]:
     }
 
 
-def events_of(record: Record) -> ChainEvents:
+def events_of(record: ChainRecord) -> ChainEvents:
     columns = jnp.split(record.rows, np.cumsum(COLUMNS)[:-1], -1)
     t, *names, place, velocity, push, impulse, moment, before, after = (
         x[..., 0] if x.shape[-1] == 1 else x for x in columns

@@ -27,9 +27,9 @@ from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..clock import Frames
 from ..options import MOST_LOG, WHOLE, check_count
 from ..rollout import frame_times, intervals_of
-from .lane import ChainStats, Lane, first_lane
-from .proposal import Bounds
-from .record import ChainEvents, Record, begun, events_of, frames_of, new_record, recorded
+from .lane import ChainLane, ChainStats, first_lane
+from .proposal import ChainBounds
+from .record import ChainEvents, ChainRecord, events_of, frames_of, new_record, record_first_frame, record_tick
 from .tick import ChainRules, tick
 
 SCHEMES = ("average", "constant")
@@ -122,7 +122,7 @@ def chain_rollout(
     steps = math.ceil(frame_dt / max_dt)
     ticks = min((1000 + 20 * steps) * len(times), WHOLE) if max_ticks is None else max_ticks
     dtype = state.x.dtype
-    bounds = Bounds(*(jnp.asarray(b, dtype) for b in (max_dt, settle, tolerance)))
+    bounds = ChainBounds(*(jnp.asarray(b, dtype) for b in (max_dt, settle, tolerance)))
     rules = ChainRules(scheme, turns(model))
     frames = Frames.of(intervals_of(times, frame_dt), dtype)
     result = _run(rules, function, len(times), max_events, model, state, frames, rows, bounds, ticks)
@@ -141,7 +141,7 @@ def _run(
     state: ChainState,
     frames: Frames,
     drive: ChainDrive,
-    bounds: Bounds,
+    bounds: ChainBounds,
     max_ticks: Array,
 ) -> ChainRollout:
     record = new_record(state, slots, max_events)
@@ -171,33 +171,38 @@ def run_chain(
     model: Chain,
     state: ChainState,
     drive: ChainDrive,
-    record: Record,
+    record: ChainRecord,
     frames: Frames,
-    bounds: Bounds,
+    bounds: ChainBounds,
     max_ticks: Array,
-) -> tuple[Ended, Record]:
+) -> tuple[Ended, ChainRecord]:
     """One chain, or lanes along one axis, until all are done. record: a new one."""
     rows = rows_of(model, state.t.shape)
     start = first_lane(rows, state, frames, bounds.max_dt)
 
-    def busy(carry: tuple[Array, Lane, Record]) -> Array:
+    def busy(carry: tuple[Array, ChainLane, ChainRecord]) -> Array:
         ticks, lane, _ = carry
         return (ticks < max_ticks) & ~lane.done.all()
 
-    def turn(carry: tuple[Array, Lane, Record]) -> tuple[Array, Lane, Record]:
+    def turn(carry: tuple[Array, ChainLane, ChainRecord]) -> tuple[Array, ChainLane, ChainRecord]:
         ticks, lane, record = carry
         acting = driven(rows, model, lane, function, drive)
         after, struck = tick(rules, rows, lane, acting, bounds, frames)
-        return ticks + 1, after, recorded(record, rows, lane, after, struck)
+        return ticks + 1, after, record_tick(record, rows, lane, after, struck)
 
-    _, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), start, begun(record, start)))
+    _, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), start, record_first_frame(record, start)))
     return Ended(state_of(lane.now, lane.t), lane.stats, lane.code, lane.done), record
 
 
 @functools.partial(native, alike=True)
 def _lanes(
-    static: tuple[ChainRules, Any], model: Chain, state: ChainState, drive: ChainDrive, record: Record, *bounds: Any
-) -> tuple[Ended, Record]:
+    static: tuple[ChainRules, Any],
+    model: Chain,
+    state: ChainState,
+    drive: ChainDrive,
+    record: ChainRecord,
+    *bounds: Any,
+) -> tuple[Ended, ChainRecord]:
     """`run_chain` of one chain or of a block of them, as a program of its own; drive and record with arrays of any
     length, those of a block's record lane after lane."""
     drive, record = (jax.tree.map(_array, x, is_leaf=_is_open) for x in (drive, record))
@@ -206,12 +211,12 @@ def _lanes(
 
 
 def _over_lanes(
-    static: Any, model: Chain, state: ChainState, drive: ChainDrive, record: Record, *bounds: Any
-) -> tuple[Ended, Record]:
+    static: Any, model: Chain, state: ChainState, drive: ChainDrive, record: ChainRecord, *bounds: Any
+) -> tuple[Ended, ChainRecord]:
     """One chain; or lanes, in blocks of as many as a vector holds, or one by one for a control that is a function: it
     is of one chain."""
 
-    def run(model: Chain, state: ChainState, drive: ChainDrive, record: Record) -> tuple[Ended, Record]:
+    def run(model: Chain, state: ChainState, drive: ChainDrive, record: ChainRecord) -> tuple[Ended, ChainRecord]:
         ended, record = _lanes(static, model, state, jax.tree.map(Open, drive), _opened(record), *bounds)
         return ended, jax.tree.map(_array, record, is_leaf=_is_open)
 
@@ -233,11 +238,11 @@ def _over_lanes(
             x = jnp.take(x, np.minimum(np.arange(blocks * wide), count - 1), axis)
         return jnp.moveaxis(x.reshape(*x.shape[:axis], blocks, wide, *x.shape[axis + 1 :]), axis, 0)
 
-    def laid(record: Record, *lead: int) -> Record:
+    def laid(record: ChainRecord, *lead: int) -> ChainRecord:
         frames, rows = (x.reshape(*lead, -1, x.shape[-1]) for x in (record.frames, record.rows))
         return record._replace(frames=frames, rows=rows)
 
-    def block(leaves: list[Array]) -> tuple[Ended, Record]:
+    def block(leaves: list[Array]) -> tuple[Ended, ChainRecord]:
         if wide == 1:
             leaves = [x if axis is None else jnp.squeeze(x, axis) for x, axis in zip(leaves, own, strict=True)]
             return jax.tree.map(lambda x: x[None], run(*jax.tree.unflatten(tree, leaves)))
@@ -247,12 +252,12 @@ def _over_lanes(
 
     some = [cut(*x) for x in zip(leaves, own, strict=True)]
     ended, after = jax.vmap(block, in_axes=([None if axis is None else 0 for axis in own],))(some)
-    joined = lambda x: x.reshape(blocks * wide, *x.shape[2:])[:count]  # noqa: E731
-    after = jax.tree.map(joined, after._replace(room=()))
-    return jax.tree.map(joined, ended), after._replace(room=record.room)
+    unblock = lambda x: x.reshape(blocks * wide, *x.shape[2:])[:count]  # noqa: E731
+    after = jax.tree.map(unblock, after._replace(room=()))
+    return jax.tree.map(unblock, ended), after._replace(room=record.room)
 
 
-def _opened(record: Record) -> Record:
+def _opened(record: ChainRecord) -> ChainRecord:
     rows = OpenRecord(record.rows) if record.logs else record.rows
     return record._replace(frames=OpenRecord(record.frames), rows=rows)  # type: ignore[arg-type]
 
@@ -265,7 +270,7 @@ def _array(x: Any) -> Any:
     return x.array if isinstance(x, Open) else x
 
 
-def driven(rows: Rows, model: Chain, lane: Lane, function: Any, drive: ChainDrive) -> DriveRows:
+def driven(rows: Rows, model: Chain, lane: ChainLane, function: Any, drive: ChainDrive) -> DriveRows:
     """What acts until the next state."""
     if function is not None:
         return drive_rows(rows, function(model, state_of(lane.now, lane.t), lane.t))

@@ -19,10 +19,10 @@ from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import Posture, joint_rates
 from ...engine.planar.links import DriveRows, Rows
 from ...engine.results import CHAIN_HELD, CHAIN_ROUGH, NOT_FINITE, OK, gravest
-from ..clock import Frames, later
-from .holding import Letting, changed, letting_go
-from .lane import ChainStats, Holds, Lane, select
-from .proposal import Bounds, Proposal, proposal
+from ..clock import Frames, advance_clock
+from .holding import Releases, find_releases, release_holds
+from .lane import ChainLane, ChainStats, Holds, select
+from .proposal import ChainBounds, ChainProposal, propose_chain_step
 
 SHORTEST = 2.0**-20  # of the longest step
 QUIET = 0.25  # of the longest step
@@ -35,7 +35,7 @@ class ChainRules(NamedTuple):
     turning: bool
 
 
-class Verdict(NamedTuple):
+class ChainVerdict(NamedTuple):
     """All (*batch). accepted: whether the lane goes where it tried.  stopped: whether a stop was made.
     back: whether half the step is tried next.  rough: whether a step was too long for its accelerations.
     jump: the change of velocity that their change would have made [m/s].  finite: whether all numbers are."""
@@ -48,59 +48,73 @@ class Verdict(NamedTuple):
     finite: Array
 
 
-class Struck(NamedTuple):
-    """A stop that was felt, where yes (*batch). which: what struck.  before, after: velocities.  p: see `Proposal`."""
+class ChainImpact(NamedTuple):
+    """A stop that changed velocities.
+
+    yes: (*batch) whether there was one.
+    which: the holds that caught.
+    before, after: velocities [m/s].
+    p: the step, see `ChainProposal`.
+    """
 
     yes: Array
     which: Holds
     before: Vec2
     after: Vec2
-    p: Proposal
+    p: ChainProposal
 
 
 def tick(
-    rules: ChainRules, rows: Rows, lane: Lane, drive: DriveRows, bounds: Bounds, frames: Frames
-) -> tuple[Lane, Struck]:
+    rules: ChainRules, rows: Rows, lane: ChainLane, drive: DriveRows, bounds: ChainBounds, frames: Frames
+) -> tuple[ChainLane, ChainImpact]:
     """The lane a tick later, and the stop that was made."""
-    p = proposal(rows, lane, drive, bounds, rules.turning)
-    letting = letting_go(rows, lane, p)
+    p = propose_chain_step(rows, lane, drive, bounds, rules.turning)
+    letting = find_releases(rows, lane, p)
     verdict = decide(lane, p, letting, bounds)
-    after = moved(rules, lane, p, letting, verdict)
-    new = kept_time(lane, p, letting, verdict, after, bounds, frames)
+    after = advance_state(rules, lane, p, letting, verdict)
+    new = advance_chain(lane, p, letting, verdict, after, bounds, frames)
     new = select(verdict.accepted, new, lane._replace(h=jnp.where(verdict.back, shorter(p.h, bounds), lane.h)))
-    struck = Struck(verdict.stopped & felt(lane, p), lane.striking, lane.now.v, after.v, p)
-    new = counted(rows, lane, new, p, letting, verdict, struck)
+    struck = ChainImpact(verdict.stopped & is_felt(lane, p), lane.striking, lane.now.v, after.v, p)
+    new = update_stats(rows, lane, new, p, letting, verdict, struck)
     over = (new.clock.frame > frames.count) & ~new.striking.any()
     new = new._replace(done=lane.done | over | ~verdict.finite)
     return new, struck
 
 
-def decide(lane: Lane, p: Proposal, letting: Letting, bounds: Bounds) -> Verdict:
-    """Whether accelerations kept close enough to what the step took them for."""
-    change = p.moved.a - lane.a
+def decide(lane: ChainLane, p: ChainProposal, letting: Releases, bounds: ChainBounds) -> ChainVerdict:
+    """Whether accelerations stayed close enough to those that the step assumed."""
+    change = p.response.a - lane.a
     jump = jnp.sqrt(change.dot(change).max(0)) * p.h
     rough = p.stepping & ((jump > bounds.tolerance) | p.meets.lost)
     back = rough & (p.h > bounds.max_dt * SHORTEST)
-    finite = (jnp.isfinite(p.moved.a.x) & jnp.isfinite(p.moved.a.y)).all(0) | lane.done
+    finite = (jnp.isfinite(p.response.a.x) & jnp.isfinite(p.response.a.y)).all(0) | lane.done
     accepted = ~back & finite & ~lane.done
     stopped = accepted & p.stopping & ~letting.loose.any()
-    return Verdict(accepted, stopped, back, rough, jump, finite)
+    return ChainVerdict(accepted, stopped, back, rough, jump, finite)
 
 
-def moved(rules: ChainRules, lane: Lane, p: Proposal, letting: Letting, verdict: Verdict) -> Posture:
+def advance_state(
+    rules: ChainRules, lane: ChainLane, p: ChainProposal, letting: Releases, verdict: ChainVerdict
+) -> Posture:
     """The state at the end: after a step, or after a stop."""
     v = p.tried.v
     if rules.scheme == "average":
-        v = v + (p.moved.a - lane.a) * (0.5 * p.h)
-    v = select(verdict.stopped, v + p.moved.a, v)
-    return changed(p.tried._replace(v=v), letting.loose, p)
+        v = v + (p.response.a - lane.a) * (0.5 * p.h)
+    v = select(verdict.stopped, v + p.response.a, v)
+    return release_holds(p.tried._replace(v=v), letting.loose, p)
 
 
-def kept_time(
-    lane: Lane, p: Proposal, letting: Letting, verdict: Verdict, after: Posture, bounds: Bounds, frames: Frames
-) -> Lane:
-    """The lane that stands there."""
-    clock, t = select(p.stepping, later(lane.clock, p.h, frames), (lane.clock, lane.t))
+def advance_chain(
+    lane: ChainLane,
+    p: ChainProposal,
+    letting: Releases,
+    verdict: ChainVerdict,
+    after: Posture,
+    bounds: ChainBounds,
+    frames: Frames,
+) -> ChainLane:
+    """The lane at the end of the step."""
+    clock, t = select(p.stepping, advance_clock(lane.clock, p.h, frames), (lane.clock, lane.t))
     framed = clock.frame > lane.clock.frame
     at_frame = framed | (lane.at_frame & p.stopping)
     eventful = p.catching.any()
@@ -109,24 +123,24 @@ def kept_time(
     h = jnp.where(p.stepping & ~eventful, jnp.minimum(jnp.maximum(longer, lane.h), bounds.max_dt), lane.h)
     return lane._replace(
         now=after,
-        a=p.moved.a,
+        a=p.response.a,
         known=~(p.stopping | letting.loose.any() | eventful | framed),
         h=jnp.where(framed, bounds.max_dt, h),
         striking=lane.striking.only(~verdict.stopped) | p.catching,
         let_go=letting.let_go.only(~quiet),
-        moved=jnp.where(quiet, 0, lane.moved + p.h),
+        since_quiet=jnp.where(quiet, 0, lane.since_quiet + p.h),
         clock=clock,
         t=t,
         at_frame=at_frame,
     )
 
 
-def shorter(h: Array, bounds: Bounds) -> Array:
+def shorter(h: Array, bounds: ChainBounds) -> Array:
     return jnp.maximum(h / 2, bounds.max_dt * SHORTEST)
 
 
-def felt(lane: Lane, p: Proposal) -> Array:
-    """(*batch) whether what struck had moved, beyond rounding: what lies still may be caught again."""
+def is_felt(lane: ChainLane, p: ChainProposal) -> Array:
+    """(*batch) whether a hold that caught had moved, beyond rounding. A joint that lies still may be caught again."""
     v, least = p.tried.v, jnp.finfo(p.h.dtype).eps
     square = v.dot(v)
     turned = (joint_rates(p.link) * p.link.l) ** 2
@@ -134,8 +148,16 @@ def felt(lane: Lane, p: Proposal) -> Array:
     return struck.max(0) > least * square.max(0)
 
 
-def counted(rows: Rows, lane: Lane, new: Lane, p: Proposal, letting: Letting, verdict: Verdict, struck: Struck) -> Lane:
-    """With what the tick did added up."""
+def update_stats(
+    rows: Rows,
+    lane: ChainLane,
+    new: ChainLane,
+    p: ChainProposal,
+    letting: Releases,
+    verdict: ChainVerdict,
+    struck: ChainImpact,
+) -> ChainLane:
+    """The lane with the statistics and codes of the tick added."""
     busy, c = ~lane.done, lane.stats
     kept = jnp.where(verdict.accepted, letting.kept, 0)
     rough = verdict.rough & ~verdict.back
@@ -145,8 +167,8 @@ def counted(rows: Rows, lane: Lane, new: Lane, p: Proposal, letting: Letting, ve
         c.halvings + verdict.back,
         c.impacts + struck.yes,
         c.releases + jnp.where(verdict.accepted, letting.loose.number(), 0),
-        c.scrapes + jnp.where(lane.moved > 0, 0, kept),
-        c.rattles + jnp.where(lane.moved > 0, kept, 0),
+        c.scrapes + jnp.where(lane.since_quiet > 0, 0, kept),
+        c.rattles + jnp.where(lane.since_quiet > 0, kept, 0),
         c.rough + rough,
         jnp.where(verdict.accepted, jnp.maximum(stretch, c.stretch), c.stretch),
     )

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ...contact.readout import Pushed
+from ...contact.impulses import ContactImpulses
 from ...engine.dynamics.wrenches import joint_wrenches
 from ...engine.model import Model
 from ...engine.topology import Topology
-from .passage import Jump, Passage
+from .step_summary import StepSummary, VelocityJump
 
 
 class Quantity(NamedTuple):
@@ -25,7 +25,7 @@ class Quantity(NamedTuple):
     mean over time (a force), not as a sum (an impulse)."""
 
     shape: Callable[[Topology], tuple[int, ...]]
-    of: Callable[[Model, Passage], Array]
+    of: Callable[[Model, StepSummary], Array]
     mean: bool
 
 
@@ -42,12 +42,12 @@ def lanes_first(x: Array) -> Array:
     return jnp.moveaxis(x, (0, 1), (-2, -1))
 
 
-def _jumped(step: Passage) -> Pushed:
-    first, *others = (jump.pushed for jump in step.jumps)
-    return functools.reduce(Pushed.__add__, others, first)
+def _jumped(step: StepSummary) -> ContactImpulses:
+    first, *others = (jump.impulses for jump in step.jumps)
+    return functools.reduce(ContactImpulses.__add__, others, first)
 
 
-def joint_forces(model: Model, step: Passage) -> Array:
+def joint_forces(model: Model, step: StepSummary) -> Array:
     """Mean wrench through each joint during the step, times its length: of the mean acceleration, midway."""
     h = step.h[..., None]
     moves = h > 0
@@ -58,17 +58,17 @@ def joint_forces(model: Model, step: Passage) -> Array:
     return jnp.where(moves[..., None], wrench * h[..., None], 0)
 
 
-def joint_impulse(model: Model, jump: Jump) -> Array:
+def joint_impulse(model: Model, jump: VelocityJump) -> Array:
     """(*batch, nl, 6) through each joint: what links beyond it need for their jump, less what contacts give."""
     still = jnp.zeros_like(jump.dv)
-    return joint_wrenches(weightless(model), jump.q, still, jump.dv, lanes_first(jump.pushed.links))
+    return joint_wrenches(weightless(model), jump.q, still, jump.dv, lanes_first(jump.impulses.links))
 
 
 def weightless(model: Model) -> Model:
     return model.replace(gravity=jnp.zeros_like(model.gravity))
 
 
-def _joint_impulses(model: Model, step: Passage) -> Array:
+def _joint_impulses(model: Model, step: StepSummary) -> Array:
     return functools.reduce(jnp.add, [joint_impulse(model, jump) for jump in step.jumps])
 
 

@@ -17,11 +17,11 @@ from ...engine.model import Model
 from ...engine.topology import Topology
 from ..lanes import Lane
 from ..rules import Rules
-from ..step import Ticked
+from ..step import TickResult
 from . import sensors
-from .passage import passage
 from .quantities import QUANTITIES, Quantity
 from .sensors import summed_sensors
+from .step_summary import summarize_step
 
 Report = dict[str, Any]
 
@@ -72,9 +72,9 @@ def width(names: Sequence[str], topology: Topology) -> int:
     return sum(size for _, _, size in _columns(names, topology))
 
 
-def readings(names: Sequence[str], model: Model, lane: Lane, ticked: Ticked) -> Array:
+def readings(names: Sequence[str], model: Model, lane: Lane, ticked: TickResult) -> Array:
     """(*batch, width) what a tick adds.  lane: before it."""
-    step = passage(model, lane, ticked)
+    step = summarize_step(model, lane, ticked)
     batch = step.h.shape
     rows = [
         jnp.broadcast_to(quantity.of(model, step), (*batch, *quantity.shape(model.topology))).reshape(*batch, size)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...collision.queries.rays import cast_rays
-from ...contact.readout import Pushed
+from ...contact.impulses import ContactImpulses
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Mat3
 from ...engine.dynamics import wrenches
@@ -23,8 +23,8 @@ from ...engine.dynamics.sites import site_poses, site_velocities
 from ...engine.model import Model
 from ...engine.sensors import KINDS, Sensor
 from ...engine.topology import Topology
-from .passage import Jump, Passage
 from .quantities import joint_forces, joint_impulse, lanes_first, weightless
+from .step_summary import StepSummary, VelocityJump
 
 
 def summed_sensors(topology: Topology) -> tuple[Sensor, ...]:
@@ -45,7 +45,7 @@ def width(topology: Topology) -> int:
     return sum(size(sensor, topology) for sensor in summed_sensors(topology))
 
 
-def of_step(model: Model, step: Passage) -> Array:
+def of_step(model: Model, step: StepSummary) -> Array:
     """(*batch, width) what the smooth part of a step adds to each."""
     kinds = {sensor.kind for sensor in summed_sensors(model.topology)}
     felt = wrench = efforts = None
@@ -62,12 +62,12 @@ def of_step(model: Model, step: Passage) -> Array:
     return _columns(model, step.q, felt, wrench, efforts, step.rest)
 
 
-def of_jumps(model: Model, step: Passage) -> Array:
+def of_jumps(model: Model, step: StepSummary) -> Array:
     """(*batch, width) what its impacts add."""
     return sum((_of_jump(model, jump) for jump in step.jumps), start=jnp.zeros(()))
 
 
-def _of_jump(model: Model, jump: Jump) -> Array:
+def _of_jump(model: Model, jump: VelocityJump) -> Array:
     kinds = {sensor.kind for sensor in summed_sensors(model.topology)}
     felt = wrench = efforts = None
     if "accelerometer" in kinds:
@@ -76,11 +76,11 @@ def _of_jump(model: Model, jump: Jump) -> Array:
         wrench = joint_impulse(model, jump)
     if "joint_effort" in kinds:
         tau = rnea(weightless(model), jump.q, jnp.zeros_like(jump.dv), jump.dv)
-        efforts = tau - wrenches.joint_forces(model, jump.q, lanes_first(jump.pushed.links))
-    return _columns(model, jump.q, felt, wrench, efforts, jump.pushed)
+        efforts = tau - wrenches.joint_forces(model, jump.q, lanes_first(jump.impulses.links))
+    return _columns(model, jump.q, felt, wrench, efforts, jump.impulses)
 
 
-def _columns(model: Model, q: Array, felt: Any, wrench: Any, efforts: Any, pushed: Pushed) -> Array:
+def _columns(model: Model, q: Array, felt: Any, wrench: Any, efforts: Any, pushed: ContactImpulses) -> Array:
     """The readings side by side.
 
     felt: (*batch, nf, 3) at sites, world axes.  wrench: (*batch, nl, 6) through joints.  efforts: (*batch, nv).
@@ -107,7 +107,7 @@ def _columns(model: Model, q: Array, felt: Any, wrench: Any, efforts: Any, pushe
     return jnp.concatenate(columns, -1)
 
 
-def _normal(topology: Topology, sensor: Sensor, pushed: Pushed) -> Array:
+def _normal(topology: Topology, sensor: Sensor, pushed: ContactImpulses) -> Array:
     """(*batch) sum of the normal impulses of the pairs that a sensor looks at."""
     links = topology.shape_links
     bodies = [(links[i], links[j]) for i, j in topology.pairs]

@@ -95,11 +95,11 @@ def _links(model: Model) -> Iterable[tuple[str, ...]]:
 
 def _pairs(topology: Topology) -> Iterable[tuple[str, ...]]:
     """A row for each pair of kinds: how many there are, how many can be looked at, in how many points."""
-    from ...collision.broad import plan
+    from ...collision.broad import pair_plan
     from ...collision.narrow import KERNELS, ordered
 
     count, room = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for group in plan(topology).groups:
+    for group in pair_plan(topology).groups:
         kinds: Any = ordered(*group.kinds)[0]
         count[kinds] += group.n
         room[kinds] += group.capacity

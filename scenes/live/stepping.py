@@ -17,10 +17,10 @@ from ...engine.native.joined import Joined, apart, joined
 from ...engine.native.primitive import native
 from ...engine.packed import Packed, packed, unpacked
 from ...engine.state import State
+from ...integrators.capacity import CAPACITIES, given_capacities, raise_capacity
 from ...integrators.frame import Frame, frame
 from ...integrators.motion.forces import Drive
 from ...integrators.options import Options
-from ...integrators.room import ROOMS, given_rooms, with_more
 from ...integrators.rules import Rules
 from ...integrators.sleep import follows_time
 from .asleep import pushed
@@ -38,7 +38,7 @@ class Stepper:
 
     def __init__(self, model: Model, rules: Rules, spares: Spares, options: Options, budget: float | None) -> None:
         self._model, self._spares, self._dtype = model, spares, np.dtype(model.mass.dtype)
-        self._rules, self._given, self._max_events = rules, given_rooms(rules), options.max_events
+        self._rules, self._given, self._max_events = rules, given_capacities(rules), options.max_events
         self._max_dt = options.max_dt
         self._room: Any = options.max_ticks, options.window
         self._pace, self._compiled = None if budget is None else Pace(budget), set[Rules]()
@@ -55,8 +55,8 @@ class Stepper:
 
     def expect(self, other: Stepper) -> None:
         """Begin with room for as much as another one needed."""
-        needed = {name: getattr(other._rules, name) for name in ROOMS.values()}
-        self._rules = replace(self._rules, **{name: room for name, room in needed.items() if room is not None})
+        needed = {name: getattr(other._rules, name) for name in CAPACITIES.values()}
+        self._rules = replace(self._rules, **{name: n for name, n in needed.items() if n is not None})
 
     def use(self, model: Model) -> None:
         """Another one, whose numbers alone are others."""
@@ -138,7 +138,7 @@ class Stepper:
         bounds = np.asarray(max_ticks, np.int32), *(np.asarray(x, self._dtype) for x in windows)
         numbers = packed(self._model), state, still, quiet, *given, *bounds
         done, there = self._advanced(numbers)
-        while (more := with_more(self._rules, *self._ended(done), self._given)) != self._rules:
+        while (more := raise_capacity(self._rules, *self._ended(done), self._given)) != self._rules:
             self._rules = more  # from here on: what needed it once may need it again
             done, there = self._advanced(numbers)
         after = np.array(done.island)

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ...integrators.cut import MANY
+from ...integrators.clock_assignment import MANY
 from ...integrators.rollout import frame_times, rollout
 from ...integrators.snapshots import model_hash, state_hash
 from ..compile import compile_scene

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.collision.broad import ALL_PAIRS, candidates, default_capacity, plan, plan_pairs
+from carom.collision.broad import ALL_PAIRS, candidates, default_capacity, pair_plan, plan_pairs
 from carom.collision.culling.bitset import first_set
 from carom.collision.culling.cells import near_in_cells
 from carom.engine.algebra.vec3 import Vec3
@@ -346,19 +346,19 @@ def topology(n, kind="sphere"):
 
 def test_plans_are_made_once_and_small_scenes_take_every_pair():
     small, large = topology(45), topology(47)  # 990 and 1081 pairs
-    assert plan(small) is plan(small)
-    assert plan(small) is not plan(small, 7)
+    assert pair_plan(small) is pair_plan(small)
+    assert pair_plan(small) is not pair_plan(small, 7)
     assert len(small.pairs) <= ALL_PAIRS < len(large.pairs)
-    assert [group.way for group in plan(small).groups] == ["every"]
-    assert [(group.way, group.capacity) for group in plan(large).groups] == [("matrix", 8 * 47)]
-    assert [group.capacity for group in plan(topology(47, "box")).groups] == [16 * 47]
-    assert [group.capacity for group in plan(small, 7).groups] == [7]
+    assert [group.way for group in pair_plan(small).groups] == ["every"]
+    assert [(group.way, group.capacity) for group in pair_plan(large).groups] == [("matrix", 8 * 47)]
+    assert [group.capacity for group in pair_plan(topology(47, "box")).groups] == [16 * 47]
+    assert [group.capacity for group in pair_plan(small, 7).groups] == [7]
     assert default_capacity(("sphere", "sphere"), np.array([(0, 1)]), ALL_PAIRS + 1) == 64
 
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_nothing_to_pair(n):
-    p = plan(topology(n))
+    p = pair_plan(topology(n))
     assert p.groups == ()
     assert find(p, np.zeros((n, 3)), np.ones(n)) == []
 
@@ -384,7 +384,7 @@ def test_pairs_of_shapes_that_do_not_move_are_left_out(lanes, way):
 
 def test_no_room_at_all_is_refused():
     with pytest.raises(ValueError, match="max_pairs is 0; it must be positive"):
-        plan(topology(3), 0)
+        pair_plan(topology(3), 0)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.collision.detect import look_around
+from carom.collision.detect import detect_with_bounds
 from carom.collision.proximities import Proximities
 from carom.engine.native.primitive import native
 
@@ -40,7 +40,7 @@ def thrown():
 def looked(model, q, look: float, max_pairs: int | None):
     def lane(static, model, q):
         each = jnp.full(len(model.topology.shape_kinds), look)
-        return look_around(model, q, each, max_pairs=max_pairs)
+        return detect_with_bounds(model, q, each, max_pairs=max_pairs)
 
     return jax.vmap(lambda x: native(lane)((look, max_pairs), model, x))(q)
 

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 import carom
 from carom.collision.fcl_backend import fcl_proximities
-from carom.collision.host import rows as host_rows
+from carom.collision.host import pair_rows as host_rows
 from carom.collision.shapes import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Sphere
 from carom.engine import results
 from carom.tests.collision.fcl_scenes import detect, random_q, shape_poses, two

@@ -8,7 +8,7 @@ import pytest
 import trimesh
 
 from carom.collision.mesh import load_mesh
-from carom.collision.meshes.cutting import Solid, cut
+from carom.collision.meshes.cutting import ClosedMesh, cut
 from carom.collision.meshes.hulls import MAX_HULL_VERTICES, above
 from carom.collision.meshes.pieces import MAX_PIECES, TOLERANCE, _pieces, as_pieces
 from carom.collision.meshes.surfaces import MeshError, is_closed, signed_volume, solid_moments
@@ -187,7 +187,7 @@ def test_halves_of_a_cut_are_the_solid(rng):
     """Volume and first moment along the plane's normal, for planes anywhere and through vertices, edges and faces."""
     vertices, faces = voxels(FIGURES["frame"][0])
     surface = load_mesh((vertices, faces))
-    solid, total = Solid.of(surface, 1e-9), signed_volume(surface)
+    solid, total = ClosedMesh.of(surface, 1e-9), signed_volume(surface)
     planes = [(n / np.linalg.norm(n), rng.uniform(-1, 4)) for n in rng.normal(size=(50, 3))]
     planes += [(np.eye(3)[k], float(x)) for k in range(3) for x in range(5)]
     planes += [(np.array([1.0, s, 0]) / np.sqrt(2), x / np.sqrt(2)) for s in (-1, 1) for x in range(-2, 5)]
@@ -206,7 +206,7 @@ def test_halves_of_a_cut_are_the_solid(rng):
 
 def test_a_plane_beside_a_solid_leaves_one_half_empty():
     box = trimesh.creation.box((1, 1, 1))
-    above, below = cut(Solid.of((np.array(box.vertices), np.array(box.faces)), 1e-9), np.eye(3)[2], 2.0, 1e-9)
+    above, below = cut(ClosedMesh.of((np.array(box.vertices), np.array(box.faces)), 1e-9), np.eye(3)[2], 2.0, 1e-9)
     assert [len(half.edges) for half in (above, below)] == [0, 24]
     assert [len(_pieces(half, 0.0)) for half in (above, below)] == [0, 1]
 
@@ -218,7 +218,7 @@ def test_volume_of_a_half_against_sampling(rng):
     points = rng.uniform(-1.3, 1.3, (200_000, 3))
     inside = (np.hypot(points[:, 0], points[:, 1]) - 1) ** 2 + points[:, 2] ** 2 < 0.09
     for offset in (0.0, 0.4, -0.9):
-        upper, _ = cut(Solid.of(surface, 1e-9), normal, offset, 1e-9)
+        upper, _ = cut(ClosedMesh.of(surface, 1e-9), normal, offset, 1e-9)
         share = (inside & (points @ normal > offset)).mean() * 2.6**3
         noise = 2.6**3 * np.sqrt(0.1 / len(points))  # one standard deviation of the count, at most
         assert upper.volume() == pytest.approx(share, abs=4 * noise + 0.02)  # the polyhedron lies inside the torus

@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from carom.collision.proximities import Proximities
-from carom.collision.safe_step import longest_step, safe_step, unseen_step
+from carom.collision.safe_step import longest_step, safe_step, undetected_step
 from carom.collision.speeds.link_motion import link_motion
 from carom.engine.dynamics.kinematics import fk
 from carom.engine.model import Model
@@ -539,10 +539,10 @@ def test_allowance_adds_to_the_gap():
 
 def test_what_was_left_out_as_too_far_cannot_touch_before():
     model, state = ball_scene()
-    assert float(unseen_step(model, moving(state, -2.0), 1.5)) == 0.75  # 1.5 m for the ball, 1.5 for the plane
-    assert float(unseen_step(model, moving(state, np.nan), 1.5)) == 0.0
+    assert float(undetected_step(model, moving(state, -2.0), 1.5)) == 0.75  # 1.5 m for the ball, 1.5 for the plane
+    assert float(undetected_step(model, moving(state, np.nan), 1.5)) == 0.0
     model = model.replace(gravity=jnp.array([0, 0, -8.0]))
-    np.testing.assert_allclose(unseen_step(model, state, jnp.array([[0.0], [1.0]])), [0, 0.5], rtol=EXACT)
+    np.testing.assert_allclose(undetected_step(model, state, jnp.array([[0.0], [1.0]])), [0, 0.5], rtol=EXACT)
 
 
 def test_concave_ground_may_be_near_anywhere():

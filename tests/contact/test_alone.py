@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from carom.contact.cone.alone import solve_alone
-from carom.contact.cone.solve import _together, solve_cone
-from carom.contact.rows import Rows
+from carom.contact.cone.solve import _solve_together, solve_cone
+from carom.contact.jacobian import ContactJacobian
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.results import OK
 from carom.tests.oracles import cone_oracle as oracle
@@ -39,7 +39,7 @@ def problem(s: oracle.Scene) -> Problem:
     drift = Vec3(*(each(np.zeros(s.C)) for _ in range(3)))
     V = np.zeros((BODIES + 1, w))
     V[:n] = s.V
-    rows = Rows(jnp.asarray(tree), three(J), three(Y), Sym3.of(jnp.asarray(K)), drift)
+    rows = ContactJacobian(jnp.asarray(tree), three(J), three(Y), Sym3.of(jnp.asarray(K)), drift)
     return rows, jnp.asarray(V), each(s.target), each(s.mu), jnp.arange(CONTACTS) < s.C
 
 
@@ -50,7 +50,7 @@ def alone(x: Problem):
 
 @jax.jit
 def together(x: Problem):
-    return _together(*x, jnp.zeros_like(x[-1]), TOLERANCE, 60)
+    return _solve_together(*x, jnp.zeros_like(x[-1]), TOLERANCE, 60)
 
 
 @jax.jit
@@ -107,7 +107,7 @@ def test_same_as_together(kind: str) -> None:
     settled, modes = 0, set()
     for s in scenes()[kind]:
         mine, theirs = alone(problem(s)), together(problem(s))
-        if not mine.settled or int(theirs.code) != OK:
+        if not mine.solved or int(theirs.code) != OK:
             np.testing.assert_array_equal(impulses(mine.p)[s.C :], 0)  # not the NaN that stands there
             continue
         settled += 1
@@ -132,7 +132,7 @@ def test_same_as_together(kind: str) -> None:
 @pytest.mark.slow
 def test_what_did_not_settle_is_solved_together() -> None:
     """The whole solver settles boxes of either kind, and its answer is that of Newton's method."""
-    left = [s for s in scenes()["boxes"] if not bool(alone(problem(s)).settled)]
+    left = [s for s in scenes()["boxes"] if not bool(alone(problem(s)).solved)]
     assert left, "every box settled: nothing is tested here"
     for s in left[:20]:
         whole, theirs = cone(problem(s)), together(problem(s))
@@ -165,7 +165,7 @@ def test_shared_trees_go_to_newton() -> None:
     )
     for s in (corner, chain):
         mine = alone(problem(s))
-        assert not bool(mine.settled)
+        assert not bool(mine.solved)
         np.testing.assert_array_equal(impulses(mine.p), 0)
         np.testing.assert_array_equal(mine.V, problem(s)[1])
         solved = cone(problem(s))
@@ -179,11 +179,11 @@ def test_one_coupled_lane_sends_all_to_newton() -> None:
     """In a batch the rule is for all lanes: `settled` is one answer, and then nothing was done in any."""
     first, *rest = (problem(s) for s in scenes()["balls"][:3])
     batch = jax.tree.map(lambda *x: jnp.stack(x, -1), first, *rest)
-    assert bool(alone(batch).settled)
+    assert bool(alone(batch).solved)
     rows, V, target, mu, active = batch
     shared = rows._replace(tree=rows.tree.at[:, 0, 1].set(0))
     active = active.at[:2, 1].set(True)
     clean = jax.tree.map(lambda x: jnp.nan_to_num(x), (shared, target, mu))
     result = alone((clean[0], V, clean[1], clean[2], active))
-    assert not bool(result.settled)
+    assert not bool(result.solved)
     np.testing.assert_array_equal(result.V, V)

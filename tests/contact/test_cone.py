@@ -10,7 +10,7 @@ import pytest
 
 from carom.contact.cone.search import LOOSE
 from carom.contact.cone.solve import solve_cone
-from carom.contact.rows import Rows
+from carom.contact.jacobian import ContactJacobian
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.native.surface import compiled
 from carom.engine.results import OK, SOLVER_UNFINISHED
@@ -39,7 +39,7 @@ def problem(s: oracle.Scene, C: int | None = None, T: int | None = None) -> tupl
     trees[: s.C] = np.where(s.trees == n, T, s.trees)
     three = lambda x: Vec3(*(x[:, k] for k in range(3)))  # noqa: E731
     each = lambda x: np.append(x, np.full(C - s.C, np.nan))  # noqa: E731
-    make: Any = Rows  # of NumPy arrays
+    make: Any = ContactJacobian  # of NumPy arrays
     rows = make(trees, three(J), three(Y), Sym3.of(K), three(np.column_stack([each(np.zeros(s.C))] * 3)))
     V = np.zeros((T + 1, w))
     V[:n] = s.V
@@ -256,7 +256,7 @@ def test_a_joint_limit_is_a_contact_along_its_normal_only():
     J[:, 0, 0] = [1, -1]
     none = np.zeros_like(J)
     K = Sym3(np.ones(2), np.ones(2), np.array([1, 0.5]), *(np.zeros(2),) * 3)
-    make: Any = Rows
+    make: Any = ContactJacobian
     rows = make(np.array([[0, 2], [1, 2]], np.int32), Vec3(none, none, J), Vec3(none, none, J * [[[1]], [[0.5]]]), K,
                 Vec3(*(np.zeros(2),) * 3))  # fmt: skip
     V = np.array([[-3.0], [-4.0], [0.0]])
@@ -356,7 +356,7 @@ def test_a_spoke_that_can_neither_stick_nor_open_slips(mu):
     Y = J * [100.0, 1.0, 1.0]  # masses 1, moment of inertia 0.01
     K = (J[:, :, None] * Y[:, None]).sum((3, 4))
     three: Any = lambda x: Vec3(*(x[:, k] for k in range(3)))  # noqa: E731
-    make: Any = Rows  # of NumPy arrays
+    make: Any = ContactJacobian  # of NumPy arrays
     rows = make(np.zeros((2, 1), np.int32), three(J), three(Y), Sym3.of(K), Vec3(*np.zeros((3, 2))))
     slip, closing = -8e-7, -1.8e-7
     V = np.array([[0, -slip, closing], [0, 0, 0]])

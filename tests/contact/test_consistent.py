@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.contact.cone.consistent import MOST, consistent
+from carom.contact.cone.consistent import MOST, remove_contradictions
 from carom.contact.cone.solve import solve_cone
 from carom.engine.algebra.vec3 import Vec3
 from carom.engine.native.surface import compiled
@@ -22,7 +22,7 @@ def standing(asked, sticks):
 
 @compiled
 def dropped(W, free, sticks, count, scale):
-    return consistent(W, free, sticks, count, scale)
+    return remove_contradictions(W, free, sticks, count, scale)
 
 
 def lying(

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import carom
-from carom.contact.curvature import contact_course
+from carom.contact.curvature import contact_kinematics
 from carom.contact.determine import determine
-from carom.contact.rows import relative, rows_of
+from carom.contact.jacobian import contact_jacobian, relative_velocity
 from carom.engine.dynamics.trees import to_blocks, trees_of
 from carom.tests.oracles.placements import HULLS, random_quaternion
 
@@ -51,9 +51,9 @@ RIMS = (("cylinder", "cylinder"),)
 def _follow(model, q, v):
     near = carom.detect(model, q, margin=np.inf)
     contacts = determine(model, q, near, envelope=np.inf)
-    rows = rows_of(model, q, contacts)
-    u = relative(rows, to_blocks(trees_of(model.topology), v))
-    course = contact_course(model, q, v, contacts, rows)
+    rows = contact_jacobian(model, q, contacts)
+    u = relative_velocity(rows, to_blocks(trees_of(model.topology), v))
+    kinematics = contact_kinematics(model, q, v, contacts, rows)
     pairs = range(len(model.topology.pairs))
     best = [jnp.where(contacts.active & (contacts.pair == k), contacts.gap, np.inf).argmin(0) for k in pairs]
 
@@ -65,8 +65,8 @@ def _follow(model, q, v):
 
     F = contacts.frame
     frame = jnp.stack([vector(row) for row in F.rows], -2)
-    moves = (vector(x) for x in (contacts.point, course.point, course.normal))
-    return vector(course.b), of(contacts.gap), frame, vector(F.T @ u), *moves
+    moves = (vector(x) for x in (contacts.point, kinematics.point, kinematics.normal))
+    return vector(kinematics.b), of(contacts.gap), frame, vector(F.T @ u), *moves
 
 
 def follow(model, q, v):
@@ -239,7 +239,7 @@ def _of_wheel(model, q, v, h, lost):
         near = carom.detect(model, q)
         nan = {name: jnp.where(lost, np.nan, getattr(near, name)) for name in ("gap", "normal", "point_a", "point_b")}
         contacts = determine(model, q, near._replace(active=near.active & ~lost, **nan))
-        b = contact_course(model, q, v, contacts, rows_of(model, q, contacts), h=h).b
+        b = contact_kinematics(model, q, v, contacts, contact_jacobian(model, q, contacts), h=h).b
         return jnp.stack(b.xyz, -1), contacts
 
     b, slope, contacts = jax.jvp(b_of, (q, v), (jnp.cos(q), jnp.cos(v)), has_aux=True)

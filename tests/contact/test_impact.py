@@ -11,9 +11,9 @@ from scipy.optimize import nnls
 import carom
 from carom.contact.determine import determine, limited
 from carom.contact.events import contact_events
+from carom.contact.jacobian import contact_jacobian, relative_velocity
 from carom.contact.respond import respond
 from carom.contact.resting.solve import Midway, solve
-from carom.contact.rows import relative, rows_of
 from carom.engine.dynamics.trees import to_blocks, trees_of
 from carom.engine.native.surface import compiled
 from carom.engine.results import ENERGY_GAINED, IMPACTS_CAPPED, OK, SOLVER_UNFINISHED, gravest
@@ -27,7 +27,7 @@ BOTH = pytest.mark.parametrize("impacts", ["sequential", "simultaneous"])
 def strike(model, state, law="stronge", impacts="sequential", max_impacts=512):
     """(v after, events, code, slowest u_n) of a state's impacts, and of stopping what they leave closing."""
     contacts = determine(model, state.q, carom.detect(model, state.q, margin=1e-6))
-    rows = rows_of(model, state.q, contacts)
+    rows = contact_jacobian(model, state.q, contacts)
     response = respond(
         model, state.q, state.v, contacts, rows, law=law, impacts=impacts, max_impacts=max_impacts, max_logged=512
     )
@@ -35,7 +35,7 @@ def strike(model, state, law="stronge", impacts="sequential", max_impacts=512):
     rest = solve(
         model, contacts, rows, response.v, response.v, jnp.zeros_like(state.t), Midway(rows, none, contacts.frame)
     )
-    u = relative(rows, to_blocks(trees_of(model.topology), rest.v))
+    u = relative_velocity(rows, to_blocks(trees_of(model.topology), rest.v))
     slowest = jnp.where(contacts.active, u.z, jnp.inf).min(0)
     code = gravest(response.code, rest.code)
     return rest.v, contact_events(contacts, response.impacts), code, slowest

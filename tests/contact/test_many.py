@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.contact.cone.elimination import FILL, pairs_room, plan
+from carom.contact.cone.elimination import FILL, elimination_order, pairs_room
 from carom.contact.cone.solve import solve_cone
-from carom.contact.rows import Rows
+from carom.contact.jacobian import ContactJacobian
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.native.surface import compiled
 from carom.engine.results import OK, SOLVER_UNFINISHED
@@ -51,7 +51,7 @@ def wall(wide: int, high: int) -> tuple[Any, ...]:
     V[:n, :5], V[:n, 5] = 1e-3 * FALL * np.random.default_rng(5).normal(size=(n, 5)), -FALL
     three = lambda x: Vec3(*(jnp.asarray(x[:, k]) for k in range(3)))  # noqa: E731
     none = jnp.zeros(len(tree))
-    rows = Rows(jnp.asarray(tree), three(J), three(Y), Sym3.of(jnp.asarray(K)), Vec3(none, none, none))
+    rows = ContactJacobian(jnp.asarray(tree), three(J), three(Y), Sym3.of(jnp.asarray(K)), Vec3(none, none, none))
     return rows, jnp.asarray(V), none, none + MU, none == 0
 
 
@@ -87,7 +87,7 @@ def test_room_grows_with_the_bodies(wide: int, high: int) -> None:
     """Blocks that elimination fills in fit, and what there is room for grows no faster than the bodies."""
     tree = wall(wide, high)[0].tree
     n, C = wide * high, len(tree)
-    order = jax.jit(plan, static_argnums=3)(tree, jnp.arange(C, dtype=jnp.int32), jnp.int32(C), n)
+    order = jax.jit(elimination_order, static_argnums=3)(tree, jnp.arange(C, dtype=jnp.int32), jnp.int32(C), n)
     assert bool(order.fits)
     assert sorted(np.asarray(order.order)) == list(range(n))
     assert int(order.first[order.count]) <= 12 * n
@@ -99,7 +99,7 @@ def test_where_there_is_no_room_sweeps_do(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("carom.contact.cone.elimination.FILL", 1)
     arguments = wall(5, 3)
     C = len(arguments[-1])
-    assert not bool(plan(arguments[0].tree, jnp.arange(C, dtype=jnp.int32), jnp.int32(C), 15).fits)
+    assert not bool(elimination_order(arguments[0].tree, jnp.arange(C, dtype=jnp.int32), jnp.int32(C), 15).fits)
     p, V, code, _ = solve_cone(*arguments)
     p, V = np.stack([np.asarray(x) for x in p.xyz], 1), np.asarray(V)
     assert int(code) == OK

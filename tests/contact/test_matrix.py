@@ -7,8 +7,8 @@ import pytest
 
 import carom
 from carom.contact.contacts import Contacts, tangents
+from carom.contact.jacobian import apply_impulses, contact_jacobian, joint_impulses, relative_velocity
 from carom.contact.matrix import contact_operator
-from carom.contact.rows import applied, joint_impulses, relative, rows_of
 from carom.engine.algebra.vec3 import Vec3
 from carom.engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from carom.tests.oracles.pinocchio_model import Oracle
@@ -77,16 +77,16 @@ def test_is_pinocchios(recipe):
 def test_rows_of_many_contacts_are_the_dense_ones(recipe):
     model, q, links, points, normals = drawn(recipe)
     J, M = dense_jacobians(model, q, links, points, normals)
-    rows = jax.jit(rows_of)(model, jnp.asarray(q), contacts_at(links, points, normals))
+    rows = jax.jit(contact_jacobian)(model, jnp.asarray(q), contacts_at(links, points, normals))
     n, nv, trees = len(links), model.topology.nv, trees_of(model.topology)
     W = np.einsum("civ,vdj->cidj", J, np.linalg.solve(M, J.reshape(-1, nv).T).reshape(nv, n, 3))
     assert np.abs(contact_operator(model, rows) - W).max() <= TOLERANCE * np.abs(W).max()
     rng = np.random.default_rng(recipe.seed)
     v, p = rng.normal(size=nv), rng.normal(size=(n, 3))
     V = to_blocks(trees, jnp.asarray(v))
-    u = np.stack(relative(rows, V).xyz, -1)
+    u = np.stack(relative_velocity(rows, V).xyz, -1)
     assert np.abs(u - J @ v).max() <= TOLERANCE * np.abs(u).max()
-    after = np.asarray(from_blocks(trees, applied(rows, V, Vec3.of(jnp.asarray(p)))))
+    after = np.asarray(from_blocks(trees, apply_impulses(rows, V, Vec3.of(jnp.asarray(p)))))
     tau = np.einsum("civ,ci->v", J, p)
     change = np.linalg.solve(M, tau)
     assert np.abs(after - v - change).max() <= TOLERANCE * np.abs(change).max()
@@ -153,14 +153,14 @@ def test_energy_of_an_impulse():
     model, q, links, points, normals = drawn(recipe)
     rng = np.random.default_rng(1)
     _, v = random_state(rng, model.topology)
-    rows = rows_of(model, jnp.asarray(q), contacts_at(links, points, normals))
+    rows = contact_jacobian(model, jnp.asarray(q), contacts_at(links, points, normals))
     trees = trees_of(model.topology)
     V = to_blocks(trees, jnp.asarray(v))
     p = Vec3.of(jnp.asarray(rng.normal(size=(len(links), 3))))
-    W = applied(rows, V, p)
+    W = apply_impulses(rows, V, p)
     kinetic = [
         carom.energy(model, carom.State(jnp.asarray(q), from_blocks(trees, x), jnp.zeros(()))).kinetic for x in (V, W)
     ]
-    before, after = relative(rows, V), relative(rows, W)
+    before, after = relative_velocity(rows, V), relative_velocity(rows, W)
     # all impulses together: each does its work on the mean of what its own contact does
     np.testing.assert_allclose(kinetic[1] - kinetic[0], (p.dot(before + after) / 2).sum(), rtol=1e-10)

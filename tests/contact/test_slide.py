@@ -7,7 +7,7 @@ import pytest
 
 from carom.contact.laws import newton, poisson, stronge
 from carom.contact.sliding import slide
-from carom.contact.sliding.slide import STEPS, counted_slide
+from carom.contact.sliding.slide import STEPS, slide_and_count
 from carom.contact.sliding.straight import diverging_ray, stuck_friction
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.results import IMPACT_UNFINISHED, NOT_FINITE, OK
@@ -189,7 +189,7 @@ def test_painleve_rod_is_stopped_by_an_impulse():
 def test_few_steps_and_never_the_cap(law, dtype):
     """So many that the cap of STEPS has room for what 4000 random impacts do not show."""
     K, u, mu, e = (jnp.asarray(x, dtype) for x in random_impacts(4000, np.random.default_rng(507)))
-    _, code, steps = jax.jit(lambda: counted_slide(ENDINGS[law], Sym3.of(K), Vec3.of(u), mu, e))()
+    _, code, steps = jax.jit(lambda: slide_and_count(ENDINGS[law], Sym3.of(K), Vec3.of(u), mu, e))()
     assert set(np.asarray(code)) == {OK}
     assert np.percentile(steps, 99) <= 20
     assert np.max(steps) < STEPS / 2

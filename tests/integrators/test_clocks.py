@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import carom
-from carom.collision.detect import look_around
+from carom.collision.detect import detect_with_bounds
 from carom.contact.determine import SIGHT
+from carom.integrators.clock_assignment import clocks_may_differ, separate_islands
 from carom.integrators.clocks import STEPS
-from carom.integrators.cut import cut, may_be_cut
 from carom.integrators.motion.forces import Drive
 from carom.integrators.options import Options
 from carom.integrators.rules import Rules
-from carom.integrators.sensitivity import looks
+from carom.integrators.sensitivity import detection_ranges
 
 from .bouncing import RUN, two_balls
 
@@ -145,10 +145,10 @@ def test_islands_are_cut_at_all():
 
 @jax.jit
 def _cut(model, state, push, time):
-    look = looks(model, state.q, state.v, jnp.asarray(MAX_DT), time)
-    _, bounds = look_around(model, state.q, look.close, reach=look.reach)
+    look = detection_ranges(model, state.q, state.v, jnp.asarray(MAX_DT), time)
+    _, bounds = detect_with_bounds(model, state.q, look.close, reach=look.reach)
     sight = SIGHT[state.q.dtype.itemsize] * model.gap_band
-    return cut(model, state, Drive(forces=push), bounds, look.reach, sight, jnp.asarray(time)).island
+    return separate_islands(model, state, Drive(forces=push), bounds, look.reach, sight, jnp.asarray(time)).island
 
 
 def test_a_shot_meets_what_it_would_meet():
@@ -244,11 +244,11 @@ def test_a_full_log_says_so():
 
 def test_who_may_have_clocks_of_their_own():
     topology = _bodies()[0].topology
-    assert may_be_cut(Rules(limits=False, clocks="islands"), topology)
-    assert not may_be_cut(Rules(limits=False), topology)  # so few are not worth it
-    assert not may_be_cut(Rules(limits=False, clocks="one"), topology)
-    assert not may_be_cut(Rules(limits=False, clocks="islands", law="newton"), topology)
-    assert not may_be_cut(Rules(limits=False, clocks="islands", time_control="fixed"), topology)
-    assert may_be_cut(Rules(limits=False), _many_balls()[0].topology)
+    assert clocks_may_differ(Rules(limits=False, clocks="islands"), topology)
+    assert not clocks_may_differ(Rules(limits=False), topology)  # so few are not worth it
+    assert not clocks_may_differ(Rules(limits=False, clocks="one"), topology)
+    assert not clocks_may_differ(Rules(limits=False, clocks="islands", law="newton"), topology)
+    assert not clocks_may_differ(Rules(limits=False, clocks="islands", time_control="fixed"), topology)
+    assert clocks_may_differ(Rules(limits=False), _many_balls()[0].topology)
     with pytest.raises(ValueError, match="clocks is 'mine'; it must be one of auto, islands, one"):
         Options(clocks="mine")

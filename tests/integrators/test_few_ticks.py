@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 import carom
-from carom.contact.cone.least import asked, least
+from carom.contact.cone.least import least_change, select_directions
 from carom.contact.determine import determine
-from carom.contact.rows import Rows, relative, rows_of
+from carom.contact.jacobian import ContactJacobian, contact_jacobian, relative_velocity
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.dynamics.kinematics import integrate_q
 from carom.engine.dynamics.trees import from_blocks, to_blocks, trees_of
-from carom.integrators import put_right
-from carom.integrators.carried import Missed
+from carom.integrators import correction
 from carom.integrators.clocks import ONE
+from carom.integrators.contact_error import ContactErrors
+from carom.integrators.correction import _least_change
 from carom.integrators.lanes import Correction
-from carom.integrators.put_right import _least
 
 G = 9.81
 
@@ -99,7 +99,7 @@ def rows(rng, contacts, w, n, trees):
     entries = [jnp.asarray(K[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     three = lambda x: Vec3(*map(jnp.asarray, x))  # noqa: E731
     tree = jnp.asarray(tree, jnp.int32)
-    return Rows(tree, three(J), three(Y), Sym3(*entries), Vec3(*[jnp.zeros(contacts)] * 3))
+    return ContactJacobian(tree, three(J), three(Y), Sym3(*entries), Vec3(*[jnp.zeros(contacts)] * 3))
 
 
 @pytest.mark.parametrize(
@@ -115,15 +115,15 @@ def test_the_least_change_of_a_few_is_that_of_conjugate_gradients(contacts, w, n
     still = jnp.zeros((trees + 1, w))
 
     def both(here, ways, wanted):
-        few = asked(here, ways, trees)
-        return least(few, wanted, still), _least(ONE, here, wanted, ways, still)
+        few = select_directions(here, ways, trees)
+        return least_change(few, wanted, still), _least_change(ONE, here, wanted, ways, still)
 
     (change, p), (other, q) = jax.jit(both)(here, ways, wanted)
     size = float(jnp.abs(other).max())
     assert float(jnp.abs(change - other).max()) < 3e-4 * size
     assert all(float(jnp.abs(x - y).max()) < 1e-3 for x, y in zip(p.xyz, q.xyz, strict=True))
     if trees == 1 and 3 * n < w:  # it can be had
-        got = relative(here, change)
+        got = relative_velocity(here, change)
         assert all(
             float(jnp.abs(jnp.where(a, x - y, 0)).max()) < 1e-3
             for a, x, y in zip(ways.xyz, got.xyz, wanted.xyz, strict=True)
@@ -169,7 +169,7 @@ def arm(root):
 def look(model, q):
     """What is near, however far it is."""
     contacts = determine(model, q, carom.detect(model, q, margin=np.inf), envelope=np.inf)
-    return contacts, rows_of(model, q, contacts)
+    return contacts, contact_jacobian(model, q, contacts)
 
 
 @pytest.mark.parametrize("root", ["floating", "spherical"])
@@ -181,9 +181,9 @@ def test_what_a_shift_does_to_gaps_and_their_rates_is_known(root):
     v, kick, shift = (jnp.asarray(rng.normal(size=model.topology.nv)) * size for size in (1.0, 0.3, 1e-4))
     V, S, kick = (to_blocks(trees, x) for x in (v + kick, shift, kick))
     (here, before), (there, after) = look(model, q), look(model, integrate_q(model, q, shift, 1.0))
-    bent, turned = put_right._curved(model, carom.State(q, v, state.t), here, before.still, S, kick)
-    gained = there.gap - here.gap - relative(before, S).z
-    rate = relative(after, V).z - relative(before, V).z
+    bent, turned = correction._effect_of_turning_normals(model, carom.State(q, v, state.t), here, before.still, S, kick)
+    gained = there.gap - here.gap - relative_velocity(before, S).z
+    rate = relative_velocity(after, V).z - relative_velocity(before, V).z
     which = int(jnp.argmax(here.active))
     assert abs(float(rate[which])) > 1e-6
     assert float(turned[which]) == pytest.approx(float(rate[which]), rel=1e-2)
@@ -200,11 +200,11 @@ def test_a_step_put_right_misses_next_to_nothing(root):
     here, before = look(model, q)
     off, fast, no = 1e-3, 0.05, jnp.zeros_like(here.active)
     none = jnp.zeros_like(here.gap)
-    missed = Missed(
+    missed = ContactErrors(
         Vec3(none, none, none + fast), none + off, here.active, no, no, none + 1.0, jnp.array(True), jnp.array(0.0)
     )
     tried: Any = SimpleNamespace(held=None, state=carom.State(q, v, state.t))
-    put = functools.partial(put_right.corrected, model, ONE)
+    put = functools.partial(correction.correct_step_end, model, ONE)
     first = Correction.none(model, state.t, state.t, False)
     found = put(first, tried, here, before, missed, jnp.array(True))
     later = put(found, tried, here, before, missed, jnp.array(True))
@@ -213,7 +213,7 @@ def test_a_step_put_right_misses_next_to_nothing(root):
     V, new = (to_blocks(trees, x) for x in (v, v + kick))
     which = int(jnp.argmax(here.active))
     assert abs(float((there.gap - here.gap)[which]) + off) < off / 1e4
-    assert abs(float((relative(after, new).z - relative(before, V).z)[which]) + fast) < fast / 1e3
+    assert abs(float((relative_velocity(after, new).z - relative_velocity(before, V).z)[which]) + fast) < fast / 1e3
     assert all(float(jnp.abs(y - 2 * x).max()) < 1e-6 for x, y in zip(found[:2], later[:2], strict=True))
 
 
@@ -237,7 +237,7 @@ def test_nonsense_about_a_turning_normal_is_left_out(monkeypatch):
     """At the end of an edge the second derivative of a gap is none, and says any number: no kick may follow it."""
     nonsense = lambda *given: (jnp.full_like(given[2].gap, -1e3),) * 2  # noqa: E731
     monkeypatch.setenv("CAROM_CACHE", "off")  # its program is for nobody else
-    monkeypatch.setattr(put_right, "_curved", nonsense)
+    monkeypatch.setattr(correction, "_effect_of_turning_normals", nonsense)
     model, state = carom.compile_scene(egg().build())
     run = carom.rollout(model, state, duration=0.3, frame_dt=0.1, max_dt=1 / 90)
     assert int(run.stats.rollbacks) > 5, "nothing was put right"

@@ -12,8 +12,8 @@ import pytest
 
 import carom
 from carom.collision.detect import detect
-from carom.collision.passage import rooms, share_of_room
-from carom.collision.safe_step import unseen_depths
+from carom.collision.passage import clearance_used, clearances
+from carom.collision.safe_step import undetected_depths
 from carom.integrators.schemes import scheme_named
 
 LINKS, LENGTH, RADIUS = 4, 0.25, 0.01  # [m]
@@ -71,8 +71,8 @@ def test_what_is_sure_never_was_deeper_than_may_go_unseen() -> None:
     near = detect(model, states.q)
     apart = np.asarray(near.gap).min(-1) > 0
     (end,), on_the_way = stepped(model, states, h), stepped(model, states, h, 200)
-    share = np.asarray(jax.jit(share_of_room)(model, states, end, h, rooms(model, states.q, near)))
-    unseen = np.maximum(*(np.asarray(x) for x in unseen_depths(model, jnp.arange(len(model.topology.pairs)))))
+    share = np.asarray(jax.jit(clearance_used)(model, states, end, h, clearances(model, states.q, near)))
+    unseen = np.maximum(*(np.asarray(x) for x in undetected_depths(model, jnp.arange(len(model.topology.pairs)))))
     pair = np.asarray(near.pair)
     allowed = np.take_along_axis(np.broadcast_to(unseen, (LANES, unseen.shape[-1])), pair, 1)
     depth = np.max([-allowed - np.asarray(detect(model, x.q).gap) for x in on_the_way], 0).max(-1)

@@ -8,7 +8,7 @@ import pytest
 
 import carom
 from carom.contact.events import contact_events
-from carom.contact.readout import Pushed
+from carom.contact.impulses import ContactImpulses
 from carom.engine.results import OK
 from carom.integrators.single import single_step
 from carom.tests.oracles.stepping import limit_impulses
@@ -33,7 +33,7 @@ def scene(dtype=None):
 @jax.jit
 def stepped(model, state):
     after = single_step(model, state, H)
-    pushed = Pushed.by(model, state.q, after.contacts, after.impulse)
+    pushed = ContactImpulses.by(model, state.q, after.contacts, after.impulse)
     limits = limit_impulses(model, after.contacts, after.impulse)
     return after.state, contact_events(after.contacts, after.impacts), (pushed, limits), after.code
 

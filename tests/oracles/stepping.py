@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from carom.contact.contacts import Contacts
-from carom.contact.readout import Pushed
+from carom.contact.impulses import ContactImpulses
 from carom.engine.algebra.vec3 import Vec3
 from carom.engine.model import Model
 from carom.engine.state import State
@@ -20,7 +20,7 @@ class Run(NamedTuple):
     largest of any step."""
 
     path: State
-    impulses: Pushed
+    impulses: ContactImpulses
     limits: Any
     impacts: Any
     code: Any
@@ -48,7 +48,7 @@ def run(
 
     def pushed(before, after):
         by = model, before.q, after.contacts, after.impulse
-        return Pushed.by(*by), limit_impulses(model, after.contacts, after.impulse)
+        return ContactImpulses.by(*by), limit_impulses(model, after.contacts, after.impulse)
 
     first = jax.eval_shape(lambda: single_step(model, state, h, control, scheme=scheme, resting=resting, law=law))
     summed = jax.eval_shape(pushed, state, first)

@@ -16,7 +16,7 @@ FEWEST, PER_SHAPE = 1024, 32  # rows there is room for, whatever the number of p
 FLAT = frozenset({"box", "capsule", "cylinder", "hull", "mesh"})  # kinds that lie on a plane with several points
 
 
-class Row(NamedTuple):
+class HostRow(NamedTuple):
     """pair: row of `topology.pairs`.  gap [m]; normal, point_a, point_b (3,) as in Proximities."""
 
     pair: int
@@ -26,7 +26,7 @@ class Row(NamedTuple):
     point_b: Floats
 
 
-class PairTable(NamedTuple):
+class HostPairTable(NamedTuple):
     """row: where a pair (i, j), i < j, stands in `topology.pairs`.  with_plane: rows of the pairs that have a plane.
 
     capacity: N, rows there is room for.
@@ -38,11 +38,11 @@ class PairTable(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def pair_table(topology: Topology) -> PairTable:
+def pair_table(topology: Topology) -> HostPairTable:
     kinds = [(topology.shape_kinds[a], topology.shape_kinds[b]) for a, b in topology.pairs]
     most = sum(4 if pair == ("box", "box") or ("plane" in pair and not FLAT.isdisjoint(pair)) else 1 for pair in kinds)
     row = {pair: k for k, pair in enumerate(topology.pairs)}
-    return PairTable(row, [k for k, pair in enumerate(kinds) if "plane" in pair], min(most, room(topology)))
+    return HostPairTable(row, [k for k, pair in enumerate(kinds) if "plane" in pair], min(most, room(topology)))
 
 
 def room(topology: Topology) -> int:
@@ -57,7 +57,7 @@ def blank(batch: tuple[int, ...], rows: int, dtype: np.dtype) -> Proximities:
     return Proximities(none, np.zeros((*batch, rows), bool), far, normal, point_a, point_b, code, needed)
 
 
-def fill(made: Proximities, lane: tuple[int, ...], rows: list[Row], finite: bool) -> None:
+def fill(made: Proximities, lane: tuple[int, ...], rows: list[HostRow], finite: bool) -> None:
     """Write a lane's rows into `made`; without room for all those that are closest, coded PAIRS_FULL."""
     into = Proximities(*(x[(*lane, ...)] for x in made))  # views
     full = len(rows) > len(into.pair)
@@ -66,5 +66,5 @@ def fill(made: Proximities, lane: tuple[int, ...], rows: list[Row], finite: bool
     if full:
         rows = sorted(rows, key=lambda row: row.gap)[: len(into.pair)]
     into.active[: len(rows)] = True
-    for name, column in zip(Row._fields, zip(*rows, strict=True), strict=False):  # no rows, no columns
+    for name, column in zip(HostRow._fields, zip(*rows, strict=True), strict=False):  # no rows, no columns
         getattr(into, name)[: len(rows)] = column

@@ -1,4 +1,4 @@
-"""Who pushed whom: the impulses of a step's contacts, summed over each pair of shapes and over each link."""
+"""Impulses of a step's contacts, summed over each pair of shapes and over each link."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import fk
 from ..engine.model import Model
 from .contacts import Contacts
-from .picking import picked, summed
+from .indexing import gather, segment_sum
 
 
-class Pushed(NamedTuple):
-    """Impulses of contacts between shapes, world axes.
+class ContactImpulses(NamedTuple):
+    """Sums of the impulses of contacts between shapes, world axes.
 
     links: (nl, 6, *batch) on each link: moment about its origin and impulse [N m s, N s].
     pairs: (np, 3, *batch) on A of each row of `topology.pairs` [N s].
-    normals: (np, *batch) their normal impulses, added up without direction [N s].
+    normals: (np, *batch) sum of the normal impulses of each pair, without direction [N s].
     """
 
     links: Array
@@ -27,35 +27,35 @@ class Pushed(NamedTuple):
     normals: Array
 
     @staticmethod
-    def none(model: Model, like: Array) -> Pushed:
+    def none(model: Model, like: Array) -> ContactImpulses:
         """like: (*batch)."""
         topology = model.topology
         n = len(topology.pairs)
         rows = (topology.n_links, 6), (n, 3), (n,)
-        return Pushed(*(jnp.zeros((*own, *like.shape), like.dtype) for own in rows))
+        return ContactImpulses(*(jnp.zeros((*own, *like.shape), like.dtype) for own in rows))
 
     @staticmethod
-    def by(model: Model, q: Array, contacts: Contacts, p: Any) -> Pushed:
-        """By impulses p (C, *batch), on A in the contact frames, at the coordinates q (*batch, nq)."""
+    def by(model: Model, q: Array, contacts: Contacts, p: Any) -> ContactImpulses:
+        """Sums of impulses p (C, *batch) on A, in the contact frames, at the coordinates q (*batch, nq)."""
         n_pairs, touch = len(model.topology.pairs), contacts.active & ~contacts.is_limit
         world, pair = contacts.frame.T @ p, jnp.where(contacts.pair >= 0, contacts.pair, n_pairs)
         columns = jnp.stack([jnp.where(touch, x, 0) for x in (*world.xyz, p.z)], 1)
-        sums = summed(columns, pair, n_pairs + 1)[:-1]
-        return Pushed(_link_impulses(model, q, contacts, world, touch), sums[:, :3], sums[:, 3])
+        sums = segment_sum(columns, pair, n_pairs + 1)[:-1]
+        return ContactImpulses(_link_impulses(model, q, contacts, world, touch), sums[:, :3], sums[:, 3])
 
-    def __add__(self, other: Pushed) -> Pushed:  # type: ignore[override]
-        return Pushed(*(x + y for x, y in zip(self[:], other[:], strict=True)))
+    def __add__(self, other: ContactImpulses) -> ContactImpulses:  # type: ignore[override]
+        return ContactImpulses(*(x + y for x, y in zip(self[:], other[:], strict=True)))
 
 
 def _link_impulses(model: Model, q: Array, contacts: Contacts, on_a: Vec3, touch: Array) -> Array:
-    """(nl, 6, *batch)"""
+    """Moment about the origin and impulse on each link, (nl, 6, *batch) [N m s, N s]."""
     n = model.topology.n_links
     origins = jnp.moveaxis(fk(model, q).position, (-2, -1), (0, 1))
     sums = jnp.zeros((n, 6, *contacts.pair.shape[1:]), q.dtype)
     for link, on in ((contacts.link_a, on_a), (contacts.link_b, -on_a)):
         row, real = jnp.maximum(link, 0), touch & (link >= 0)
-        origin = picked(origins, row, 1)
+        origin = gather(origins, row, 1)
         moment = (contacts.point - Vec3(*(origin[:, k] for k in range(3)))).cross(on)
         wrench = jnp.stack([jnp.where(real, x, 0) for x in (*moment.xyz, *on.xyz)], 1)
-        sums = sums + summed(wrench, row, n, real)
+        sums = sums + segment_sum(wrench, row, n, real)
     return sums

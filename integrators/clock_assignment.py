@@ -1,18 +1,18 @@
-"""Who may go by a clock of its own, and for how long: bodies that cannot meet in that time (`clocks.py`).
+"""Which trees may have clocks of their own, and for how long: bodies that cannot meet in that time (`clocks.py`).
 
-Derivation. What acts within an island changes nobody's energy but the island's own, and impacts and contacts add
-nothing to it. So with T the kinetic energy of an island, and f what else acts on its bodies,
+Derivation. Forces within an island change only the island's own energy, and impacts and contacts never increase it. So
+with T the kinetic energy of an island, and f the other forces on its bodies,
 
     s = sqrt(2 T),   ds/dt <= r = |M^-1/2 f|;   of a free body   r <= sqrt(m) g + |F|/sqrt(m) + |N|/sqrt(I)
 
-and for a time t no body of it is faster than (s + r t)/sqrt(m), or turns faster than (s + r t)/sqrt(I), I its least
-moment of inertia, s and r being square roots of sums of squares over the island. No point of a body leaves the place
-where it is by more than the one, times t, and the other, times t and the swing of the shape (`collision/bounds.py`).
+and during a time t no body of it is faster than (s + r t)/sqrt(m), or turns faster than (s + r t)/sqrt(I), with I its
+least moment of inertia, and s and r root sums of squares over the island. No point of a body moves farther than t times
+the first bound plus t times the second and the swing of the shape (`collision/bounds.py`).
 
-Bodies are tied where that lets them come in sight of each other. Tied bodies share their energy, which lets them go
-farther, and may tie more. Where a body may go farther than it was looked about for, all go by one clock; and so where
-springs, motors or damping act on free bodies. A contact lets what is too deep come out at half the rest speed, at
-most, and so may each of those that lie on each other in an island.
+Bodies that may come within detection range of each other share a clock. Their energies add up, so that they may move
+farther and reach more bodies. All bodies share one clock if one may move farther than its detection reach, or if
+springs, motors or damping act on free bodies. A contact that is too deep opens at half the rest speed at most; so may
+each of the contacts in a pile, which is why that speed is multiplied by the number of bodies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from jax.lax import stop_gradient
 from ..collision.bounds import norm, reach, root
 from ..collision.proximities import Proximities
 from ..collision.safe_step import shapes_of
-from ..contact.resting.goals import PUSH
+from ..contact.resting.targets import PUSH
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.dynamics.trees import trees_of
@@ -40,48 +40,58 @@ from .lanes import Lane
 from .motion.exact import TURNING, free_bodies
 from .motion.forces import Drive
 from .rules import Rules
-from .sensitivity import sight
+from .sensitivity import search_range
 
-MANY = 32  # trees: of fewer, whose ticks are cheap, clocks of their own cost more than they save
-SURE = 1.01  # times as far, for rounding
+MANY = 32  # trees: with fewer, ticks are cheap, and several clocks cost more than they save
+SURE = 1.01  # factor of distances, for rounding
 GAINING = ("newton",)  # laws under which an impact may gain energy
 
 
-def may_be_cut(rules: Rules, topology: Topology) -> bool:
-    """Whether trees may go by clocks of their own: several free bodies, and nothing else that moves."""
+def clocks_may_differ(rules: Rules, topology: Topology) -> bool:
+    """Whether trees may have clocks of their own: the scene has several free bodies, and nothing else that moves."""
     wanted = rules.clocks == "islands" or (rules.clocks == "auto" and trees_of(topology).n >= MANY)
     plain = rules.scheme == "exact" and rules.resting == "solve" and rules.time_control != "fixed" and not rules.limits
     bodies = trees_of(topology).n > 1 and free_bodies(topology).all() and not topology.driven
     return wanted and plain and rules.law not in GAINING and bool(topology.pairs) and bool(bodies)
 
 
-def together(topology: Topology) -> IslandClocks:
-    """All by one clock."""
+def one_island(topology: Topology) -> IslandClocks:
+    """The assignment of all trees to one clock."""
     return IslandClocks(jnp.zeros(trees_of(topology).n, jnp.int32))
 
 
-def parted(
-    model: Model, lane: Lane, h: Array, after: State, drive: Drive, bounds: Proximities, seen: Array | None, left: Array
+def assign_clocks(
+    model: Model,
+    lane: Lane,
+    h: Array,
+    after: State,
+    drive: Drive,
+    bounds: Proximities,
+    reach_seen: Array | None,
+    left: Array,
 ) -> Clocks:
-    """Who goes by which clock after steps h (T,) that led to the state `after`: as before, until all clocks have met.
+    """The clock of each tree after steps h (T,) that led to the state `after`; it changes only at synchronizations.
 
-    drive, bounds, seen: as for `cut`.  left: (T,) until they meet again [s]."""
+    drive, bounds, seen: as for `separate_islands`.
+    left: (T,) time to the next synchronization [s].
+    """
     if not lane.clocks.each():
         return lane.clocks
-    near, met = sight(after.q) * model.gap_band, lane.fresh | (h == lane.clock.left).all()
-    again = lambda: cut(model, after, drive, bounds, seen, near, left.max())  # noqa: E731
+    near, met = search_range(after.q) * model.gap_band, lane.fresh | (h == lane.clock.left).all()
+    again = lambda: separate_islands(model, after, drive, bounds, reach_seen, near, left.max())  # noqa: E731
     return jax.lax.cond(met, again, lambda: lane.clocks)
 
 
-def cut(
-    model: Model, state: State, drive: Drive, bounds: Proximities, seen: Array | None, near: Array, time: Array
+def separate_islands(
+    model: Model, state: State, drive: Drive, bounds: Proximities, reach_seen: Array | None, near: Array, time: Array
 ) -> IslandClocks:
-    """Which trees go by which clock for a time () [s], all of them being at `state` now.
+    """The clock of each tree for a time () [s], starting at `state`.
 
-    bounds: how far apart each pair is at least.  seen: (ns,) [m] how far each shape may go and meet nothing that has no
-    row; None: all have.  near: () how near is in sight [m].
+    bounds: lower bounds of the distances of pairs.
+    seen: (ns,) distance that each shape may move before it can touch a pair without a row [m]; None: all have rows.
+    near: () distance within which contacts are detected [m].
     """
-    model, state, drive, bounds, seen = stop_gradient((model, state, drive, bounds, seen))
+    model, state, drive, bounds, reach_seen = stop_gradient((model, state, drive, bounds, reach_seen))
     topology, body = model.topology, _Bodies.of(model, state, drive)
     tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]
     swing, full = _sizes(model)
@@ -92,7 +102,7 @@ def cut(
     gap = bounds.gap - near
 
     def ways(island: Array) -> Array:
-        """(ns,) how far any point of each shape gets [m]."""
+        """Distance that any point of each shape may move, (ns,) [m]."""
         s, r = (root(jnp.zeros_like(x).at[island].add(x * x))[island] for x in (body.s, body.r))
         number = jnp.zeros_like(body.s).at[island].add(1)[island]
         energy = s + r * time
@@ -103,7 +113,7 @@ def cut(
         return jnp.where(tree < len(body.s), SURE * (way + turned), 0)
 
     def tied(island: Array) -> tuple[Array, Array]:
-        """Islands with all that may meet, and whether any body may meet what has no row."""
+        """Islands after joining all that may meet, and whether any body may touch a pair without a row."""
         way = ways(island)
         meet = both & ~(gap > way[a] + way[b])
         last = jnp.int32(len(island))
@@ -113,11 +123,11 @@ def cut(
             padded = jnp.concatenate([own, last[None]])
             lowest = jnp.where(meet, jnp.minimum(padded[tree_a], padded[tree_b]), last)
             new = padded.at[jnp.where(meet, tree_a, last)].min(lowest).at[jnp.where(meet, tree_b, last)].min(lowest)
-            new = new[new[:-1]]  # of whom it goes by, who goes by another
+            new = new[new[:-1]]  # follow links to lower trees
             return new, (new != own).any()
 
         found = jax.lax.while_loop(lambda carry: carry[1], spread, (island, jnp.array(True)))[0]
-        return found, jnp.zeros((), bool) if seen is None else (way > seen).any()
+        return found, jnp.zeros((), bool) if reach_seen is None else (way > reach_seen).any()
 
     def more(carry: tuple[Array, Array, Array]) -> Array:
         return carry[1] & ~carry[2]
@@ -133,8 +143,14 @@ def cut(
 
 
 class _Bodies(NamedTuple):
-    """Of trees (T,), see the module: s, r; 1/sqrt(m), 1/sqrt(I); driven: () whether anything but constant forces acts
-    on any."""
+    """Free bodies (T,), see the module.
+
+    s: square root of twice the kinetic energy [sqrt(J)].
+    r: bound of ds/dt [sqrt(J)/s].
+    lightness: 1/sqrt(m) [1/sqrt(kg)].
+    slenderness: 1/sqrt(I) [1/(m sqrt(kg))].
+    driven: () whether forces that are not constant act on any of them.
+    """
 
     s: Array
     r: Array

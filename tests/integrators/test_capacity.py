@@ -10,8 +10,8 @@ import pytest
 import carom
 from carom.contact.determine import default_capacity
 from carom.engine.results import CONTACTS_FULL, EVENTS_FULL, OK, SimulationWarning
-from carom.integrators import room
-from carom.integrators.room import ROWS
+from carom.integrators import capacity
+from carom.integrators.capacity import ROWS
 
 APART = np.array([0.0, 7.0, 14.0, 21.0]).astype(int)  # where the coordinates of the four boxes begin
 
@@ -121,7 +121,7 @@ def test_the_log_grows_and_is_the_one_of_a_larger_room(hopping):
 
 
 def test_a_log_has_a_largest_size(hopping, monkeypatch):
-    monkeypatch.setattr(room, "MOST_ROWS", 1100)
+    monkeypatch.setattr(capacity, "MOST_ROWS", 1100)
     model, state = hopping
     run = carom.rollout(model, state, duration=15.0, throw=False)
     assert int(run.code) == EVENTS_FULL

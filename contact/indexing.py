@@ -1,6 +1,6 @@
-"""Rows of a table picked and summed by numbers that are known only when the program runs, lane by lane.
+"""Gather and scatter with indices that are known only at run time, lane by lane.
 
-Gathers and scatters are scalar loops on a CPU. Sums over few rows compare instead.
+Both are scalar loops on a CPU. Sums into few rows compare indices instead.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..engine.algebra.fence import lane_programs
 FEW = 16  # rows up to which comparing with each is cheaper than a scatter
 
 
-def picked(x: Array, index: Array, own: int) -> Array:
-    """Of x (n, *own axes, *batch) the rows index (*m, *batch): (*m, *own axes, *batch)."""
+def gather(x: Array, index: Array, own: int) -> Array:
+    """Rows index (*m, *batch) of x (n, *own axes, *batch), as (*m, *own axes, *batch)."""
     lanes = x.ndim - 1 - own
     if lanes == 0:
         return x[index]
@@ -26,10 +26,10 @@ def picked(x: Array, index: Array, own: int) -> Array:
     return jnp.take_along_axis(x, flat, 0).reshape(*front, *x.shape[1:])
 
 
-def summed(x: Array, index: Array, n: int, real: Array | None = None) -> Array:
-    """(n, *own axes, *batch): in row i the sum of the rows of x (m, *own axes, *batch) with index (m, *batch) i.
+def segment_sum(x: Array, index: Array, n: int, real: Array | None = None) -> Array:
+    """(n, *own axes, *batch): row i is the sum of the rows of x (m, *own axes, *batch) whose index (m, *batch) is i.
 
-    real: (m, *batch) bool, rows that are not 0; None: all may be.
+    real: (m, *batch) bool, rows that may differ from 0; None: all.
     """
     own = x.ndim - index.ndim
     index = index.reshape(len(index), *(1,) * own, *index.shape[1:])
@@ -38,28 +38,28 @@ def summed(x: Array, index: Array, n: int, real: Array | None = None) -> Array:
     none = jnp.zeros((n, *x.shape[1:]), x.dtype)
     if lane_programs():
         if real is None:
-            return jax.lax.fori_loop(0, len(x), lambda k, sums: _plus(sums, x[k], index[k]), none)
+            return jax.lax.fori_loop(0, len(x), lambda k, sums: _add_at(sums, x[k], index[k]), none)
         number = jnp.arange(1, len(x) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (real.ndim - 1))
         given = x, index, jnp.where(real, number, 0).max()
-        return loop(len(x), _more, _one_more, given, (jnp.int32(0), none))[1]
+        return loop(len(x), _unfinished, _add_row, given, (jnp.int32(0), none))[1]
     if index.ndim == 1 + own:
         return none.at[index.reshape(-1)].add(x)
     places = jnp.meshgrid(*(jnp.arange(k) for k in x.shape), indexing="ij", sparse=True)
     return none.at[(index, *places[1:])].add(x)
 
 
-def _more(given: tuple[Array, Array, Array], carry: tuple[Array, Array]) -> Array:
+def _unfinished(given: tuple[Array, Array, Array], carry: tuple[Array, Array]) -> Array:
     return carry[0] < given[2]
 
 
-def _one_more(given: tuple[Array, Array, Array], carry: tuple[Array, Array]) -> tuple[Array, Array]:
+def _add_row(given: tuple[Array, Array, Array], carry: tuple[Array, Array]) -> tuple[Array, Array]:
     (x, index, _), (k, sums) = given, carry
-    return k + 1, _plus(sums, x[k], index[k])
+    return k + 1, _add_at(sums, x[k], index[k])
 
 
-def _plus(sums: Array, row: Array, index: Array) -> Array:
-    """The sums (n, ...) after one more row, which goes where its index says. No scatter: a loop around it would not
-    compile to one function."""
+def _add_at(sums: Array, row: Array, index: Array) -> Array:
+    """The sums (n, ...) with one row added at its index. No scatter: a loop around it would not compile to one
+    function."""
     if index.size == 1:
         i = index.reshape(())
         old = jax.lax.dynamic_index_in_dim(sums, i, 0, keepdims=False)

@@ -6,7 +6,7 @@ import pytest
 
 import carom
 from carom.contact.cone.solve import SEVERAL
-from carom.contact.resting.goals import CLOSING, STEP, aimed_at, to_close
+from carom.contact.resting.targets import CLOSING, STEP, gap_to_close, target_velocity
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +22,13 @@ def test_few_close_their_gaps_and_many_what_is_beyond_the_band(model):
     gap = jnp.asarray([0.5, -0.5, 1.0, 3.0, -3.0] + [0.0] * SEVERAL) * band
     many = jnp.ones(len(gap), bool)
     few = many.at[5:].set(False)
-    np.testing.assert_array_equal(to_close(model, gap, few), gap)
-    np.testing.assert_allclose(to_close(model, gap, many)[:5], jnp.asarray([0, 0, 0, 2, -2]) * band, rtol=1e-12)
-    np.testing.assert_allclose(to_close(model, gap, many, 3), jnp.zeros_like(gap), atol=1e-12 * band)
+    np.testing.assert_array_equal(gap_to_close(model, gap, few), gap)
+    np.testing.assert_allclose(gap_to_close(model, gap, many)[:5], jnp.asarray([0, 0, 0, 2, -2]) * band, rtol=1e-12)
+    np.testing.assert_allclose(gap_to_close(model, gap, many, 3), jnp.zeros_like(gap), atol=1e-12 * band)
 
 
 def test_what_is_deep_comes_out_slowly_and_what_hovers_may_come_down(model):
     gap = jnp.asarray([-1e-9, 1e-9, -1.0])
-    aim = aimed_at(model, gap, 1e-3)
+    aim = target_velocity(model, gap, 1e-3)
     np.testing.assert_allclose(aim[:2], [CLOSING * 1e-9 / STEP, -CLOSING * 1e-9 / STEP], rtol=1e-12)
     assert aim[2] == model.rest_speed / 2

@@ -1,0 +1,175 @@
+"""Capacities for contacts, near pairs and logged impacts, raised when a run needs it.
+
+The capacities of a program for contacts and near pairs are fixed when it is compiled. A lane that finds more stops
+before it loses one (`step.py`) and reports how many there are. It is then run again, from its start, by a program whose
+capacity is the next power of two. The result of a lane depends on no other lane, and is the same as with this capacity
+from the beginning.
+
+A lane whose log is full goes on and counts. It is run again, by the same program, with a log that is long enough, as
+long as the logs of all lanes together have at most `MOST_ROWS` rows. A lane with more impacts at one instant than a
+program hands on (`Rules.max_logged`) is run again by a program that hands on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+
+from ..engine.results import CONTACTS_FULL, PAIRS_FULL, any_of
+from .batch import at_hand
+from .rules import Rules
+
+CAPACITIES: dict[int, str] = {CONTACTS_FULL: "max_contacts", PAIRS_FULL: "max_pairs"}
+ROWS = 1024  # of a lane's log at first
+MOST_ROWS = 2**20  # of the logs of all lanes together: 170 MB in float64
+SCENES = 256  # whose needed capacities are remembered
+
+_NEEDED: dict[Any, Rules] = {}
+
+
+class LogCapacity(NamedTuple):
+    """Length of each lane's log.
+
+    rows: present length.
+    most: largest length.
+    """
+
+    rows: int
+    most: int
+
+    @staticmethod
+    def of(lanes: int, given: int | None) -> LogCapacity:
+        """given: rows of each lane that the user asked for; None: by default."""
+        most = max(1, MOST_ROWS // max(lanes, 1)) if given is None else given
+        return LogCapacity(min(ROWS, most) if given is None else given, most)
+
+
+NO_LOG = LogCapacity(0, 0)
+
+
+class CapacityNeeds(NamedTuple):
+    """What lanes needed, (lanes,) or ().
+
+    code: result codes.
+    contacts: the most contacts at one time.
+    pairs: the most near pairs of a group.
+    logged: impacts in the log.
+    missed: impacts that are not in the log.
+    """
+
+    code: Any
+    contacts: Any
+    pairs: Any
+    logged: Any = 0
+    missed: Any = 0
+
+
+Run = Callable[[Rules, int, Any], Any]  # (rules, rows of a log, numbers of lanes, or None for all of them) -> result
+
+
+def with_enough_capacity(
+    run: Run, rules: Rules, met: Callable[[Any], CapacityNeeds], log: LogCapacity = NO_LOG, scene: Any = None
+) -> Any:
+    """The result of a run whose capacities were enough for all lanes, unless the user has set them.
+
+    met: result -> what its lanes needed.
+    scene: hashable key; runs with the same key and rules are likely to need the same capacities.
+    """
+    first = _NEEDED.get((scene, rules), rules)
+    needed: list[Rules] = []
+    result = _run_with_capacity(run, first, log, met, given_capacities(rules), None, needed)
+    if needed and scene is not None:
+        if len(_NEEDED) >= SCENES:
+            _NEEDED.clear()
+        _NEEDED[scene, rules] = needed[-1]
+    return result
+
+
+def given_capacities(rules: Rules) -> frozenset[str]:
+    """The names of the capacities that the user has set."""
+    return frozenset(name for name in CAPACITIES.values() if getattr(rules, name) is not None)
+
+
+def raise_capacity(rules: Rules, code: int, contacts: int, pairs: int, given: frozenset[str] = frozenset()) -> Rules:
+    """Rules with enough capacity for a lane that ended so; the same rules if it was enough, or set by the user."""
+    name = CAPACITIES.get(code)
+    if name is None or name in given:
+        return rules
+    return replace(rules, **{name: _power_of_two(contacts if code == CONTACTS_FULL else pairs)})
+
+
+def raise_log_capacity(rules: Rules, log: LogCapacity, logged: int, missed: int) -> tuple[Rules, LogCapacity]:
+    """Rules and log with enough capacity for a lane that ended so.
+
+    The log gets longer, up to its largest length; if it was not full, the rules hand on more impacts of one instant.
+    Both stay the same if no impact was missed, or the log cannot get longer.
+    """
+    if not missed or log.rows == log.most:
+        return rules, log
+    if logged < log.rows:
+        return replace(rules, max_logged=None), log
+    return rules, log._replace(rows=min(log.most, _power_of_two(logged + missed)))
+
+
+def _run_with_capacity(
+    run: Run,
+    rules: Rules,
+    log: LogCapacity,
+    met: Callable[[Any], CapacityNeeds],
+    given: frozenset[str],
+    lanes: Any,
+    needed: list[Rules],
+) -> Any:
+    """needed: collects the rules with which most lanes were run again."""
+    result = run(rules, log.rows, lanes)
+    ends = met(result)
+    if isinstance(ends.code, jax.core.Tracer):  # inside jit the values are unknown
+        return result
+    codes, missed = at_hand(ends.code, ends.missed)
+    if not any_of(codes) and not any_of(missed):  # more checks would take longer than a short step
+        return result
+    if not any((codes == code).any() for code in CAPACITIES) and not (log.rows < log.most and missed.any()):
+        return result
+    groups: dict[tuple[Rules, LogCapacity], list[int]] = {}
+    each = np.broadcast_arrays(*at_hand(*ends))
+    for lane, (code, contacts, pairs, *impacts) in enumerate(zip(*(x.ravel().tolist() for x in each), strict=True)):
+        more = raise_log_capacity(raise_capacity(rules, code, contacts, pairs, given), log, *impacts)
+        if more != (rules, log):
+            groups.setdefault(more, []).append(lane)
+    for more, some in groups.items():
+        if 2 * len(some) >= codes.size and more[0] != rules:
+            needed.append(more[0])
+        if codes.ndim == 0:
+            return _run_with_capacity(run, *more, met, given, None, needed)
+        which = np.array(some)
+        again = _run_with_capacity(run, *more, met, given, which if lanes is None else lanes[which], [])
+        result = jax.tree.map(lambda x, new, which=which: _replaced(x, which, new), result, again)
+    return result
+
+
+def _replaced(x: Any, lanes: np.ndarray, new: Any) -> Any:
+    if x.shape[1:] != new.shape[1:]:  # logs of different lengths
+        rows = max(x.shape[1], new.shape[1])
+        x, new = _lengthened(x, rows), _lengthened(new, rows)
+    if isinstance(x, np.ndarray):
+        x[lanes] = new
+        return x
+    return x.at[lanes].set(new)
+
+
+def _lengthened(x: Any, rows: int) -> Any:
+    """x (lanes, E, ...) with as many rows, the new ones blank (`Record.new`)."""
+    more = [(0, 0), (0, rows - x.shape[1])] + [(0, 0)] * (x.ndim - 2)
+    blank = 0 if jnp.issubdtype(x.dtype, jnp.floating) else -1
+    return (np if isinstance(x, np.ndarray) else jnp).pad(x, more, constant_values=blank)
+
+
+def _power_of_two(n: int) -> int:
+    """The least power of two that is at least n."""
+    return 1 << (n - 1).bit_length()

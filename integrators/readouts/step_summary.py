@@ -1,0 +1,97 @@
+"""Summary of an accepted step: its smooth motion, and the velocity jumps at its start and at its end."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ...contact.impulses import ContactImpulses
+from ...contact.indexing import segment_sum
+from ...engine.algebra.vec3 import Vec3
+from ...engine.dynamics.kinematics import integrate_q
+from ...engine.model import Model
+from ...engine.state import State
+from ..lanes import Lane
+from ..step import TickResult
+
+
+class VelocityJump(NamedTuple):
+    """An instant of impacts.
+
+    q: (*batch, nq) coordinates.
+    dv: (*batch, nv) change of velocity.
+    impulses: impulses of the contacts.
+    """
+
+    q: Array
+    dv: Array
+    impulses: ContactImpulses
+
+
+class StepSummary(NamedTuple):
+    """An accepted step; h, velocity changes and impulses are 0 in lanes whose step was rejected.
+
+    h: (*batch) its length [s].
+    before, after: the states at its start and at its end.
+    began, ended: (*batch, nv) velocities at its start and at its end, without the impacts there.
+    q: (*batch, nq) coordinates midway.
+    v: (*batch, nv) velocities midway.
+    rest: impulses of resting contacts.
+    jumps: instants of impacts.
+    """
+
+    h: Array
+    before: State
+    after: State
+    began: Array
+    ended: Array
+    q: Array
+    v: Array
+    rest: ContactImpulses
+    jumps: tuple[VelocityJump, ...]
+
+
+def summarize_step(model: Model, lane: Lane, ticked: TickResult) -> StepSummary:
+    """The step of a tick.  lane: before the tick."""
+    step, start, end = ticked.step, lane.ready.state, ticked.lane.ready.state
+    counts, correction = ticked.lane.counts, lane.search.correction
+    accepted = (counts.ticks > lane.counts.ticks) & (counts.rollbacks == lane.counts.rollbacks)
+    moves = accepted & ~lane.fresh
+    in_window = moves & False if step.window is None else moves & step.window
+    began, ended = _only(in_window, step.start_v, start.v), _only(moves, step.state.v, start.v)
+    h, middle = jnp.where(moves, step.h, 0), (ended + began) / 2
+    q = integrate_q(model, start.q, middle, h / 2)
+    # impulses that stop contacts at the start are part of the step, except in a window
+    parts = (
+        (moves, step.contact_impulses),
+        (moves & ~in_window, step.start_impulses),
+        (moves & (correction.times > 0), correction.impulses),
+    )
+    rest = functools.reduce(ContactImpulses.__add__, (_where(*part) for part in parts))
+    impacts = ContactImpulses.by(model, end.q, ticked.contacts, _impact_impulses(accepted, ticked))
+    jumps = [VelocityJump(end.q, jnp.where(accepted[..., None], end.v - step.state.v, 0), impacts)]
+    if step.window is not None:
+        jumps.append(VelocityJump(start.q, began - start.v, _where(in_window, step.start_impulses)))
+    return StepSummary(h, start, end, began, ended, q, middle, rest, tuple(jumps))
+
+
+def _impact_impulses(accepted: Array, ticked: TickResult) -> Vec3:
+    """(C, *batch) impulses of the impacts at the end of the tick."""
+    impacts, contacts = ticked.impacts, ticked.contacts
+    real = (impacts.contact >= 0) & accepted
+    row = jnp.maximum(impacts.contact, 0)
+    return jax.tree.map(lambda x: segment_sum(jnp.where(real, x, 0), row, len(contacts.pair)), impacts.impulse)
+
+
+def _only(yes: Array, new: Array, old: Array) -> Array:
+    """`new` (*batch, n) where yes (*batch), else `old`."""
+    return jnp.where(yes[..., None], new, old)
+
+
+def _where(yes: Array, pushed: Any) -> ContactImpulses:
+    """Nothing but where yes (*batch)."""
+    return jax.tree.map(lambda x: jnp.where(yes, x, 0), pushed)

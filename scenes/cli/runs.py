@@ -70,6 +70,7 @@ def run(
     carom run robot.urdf --robot floating --robot ground --time 5 --law newton --json
     """
     from ...engine.results import last_well, raise_for
+    from ..chains.spec import refuse_chain
     from ..formats.settings import changed, parse_setting
     from ..running import record
 
@@ -84,6 +85,8 @@ def run(
     changes = [parse_setting(text) for text in settings or ()]
     variations = _variations(vary or (), batch)
     found = opened(scene, robot)
+    if take_over:
+        refuse_chain(found.spec, "--take-over")
     file = target(out or Path(f"{found.name}.npz"), (".npz",))
     for suffix in (".png",) * plot + (".html",) * page:
         target(file.with_suffix(suffix), (suffix,))

@@ -20,7 +20,6 @@ from ...engine.native.wasm import TARGET, Module, module_of
 from ..formats.atomic import replacing
 from ..formats.recording import Recording
 from ..live.world import Live
-from ..running import DRIVES
 from ..show.drawing import drawing_of
 from ..show.motion import Hits, Motion
 from ..show.page import (
@@ -39,7 +38,7 @@ from ..show.page import (
 from .contacts import REALS, WHOLES
 from .exported import Exported
 from .library import live_of
-from .recorded import live_of_run, states
+from .recorded import live_of_run, notes, states
 
 DRAWING = ("math", "page", "shaders", "renderer", "scene", "camera", "stage")  # of a recording's page
 OWN = ("world", "game")
@@ -98,8 +97,7 @@ def replay_text(recording: Recording, live: Live, title: str) -> str:
     world, every = module(made), frames_apart(recording, live.model.topology.n_links)
     data = replayed(recording, [0], title, block)
     data["world"] = _told(live, made, world)
-    if any(recording.keywords.get(name) is not None for name in DRIVES):
-        data["notes"].append("the run's control ends where the viewer takes over")
+    data["notes"] += notes(recording)
     data["taken"] = {"header": list(made.fields.header), "states": block.add(states(recording)[::every], "u1")}
     own, looks = "\n".join((_program(), _part("over.js"))), _part("game.css") + _part("over.css")
     more = {"controls": _part("controls.html"), "program": packed_bytes(world.code)}

@@ -362,6 +362,7 @@ WRONG = {
     "run pendulum --vary body.link0.mass=1:2": "how many lanes? add --batch N",
     "run pendulum --batch 0": "Invalid value for '--batch'",
     "run pendulum --batch 2 --vary body.link0.mass=1:2:3": "is not a range: write low:high",
+    "run hanging_chain --take-over": "--take-over: a planar chain is not a scene of links and joints",
     "run pendulum --batch 2 --take-over": "it is for the page of a single run: leave out --batch and --no-page",
     "run pendulum --take-over --no-page": "it is for the page of a single run: leave out --batch and --no-page",
     "run pendulum --batch 2 --vary gravity.2=1:2 --vary gravity.2=1:2": "gravity.2 is varied twice",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import carom
+from carom.engine.results import SimulationError
 from carom.scenes.export.library import export_library
 from carom.scenes.live.changes import loop_pulls
 from carom.scenes.live.world import Live
@@ -241,6 +242,53 @@ def test_what_cannot_be_is_refused_and_changes_nothing(both: tuple[Live, World])
     assert world.call("remove_body", live.model.topology.link("block")) == REFUSED
     assert not world.array("attached", 3).any()
     play(live, world, 10)
+    live.reset()
+    world.reset()
+
+
+@pytest.mark.exhaustive
+def test_random_changes_are_the_same_bits(both: tuple[Live, World]) -> None:
+    """Whatever is told, refused or not, and after frames that fail."""
+    live, world = both
+    rng, names = np.random.default_rng(8), (*live.model.topology.names, "floor", "shelf")
+    number, link, refused = live._changes.number, live.model.topology.link, 0
+
+    def same(code: int, call: str, *arguments: Any, **named: Any) -> bool:
+        """Whether both refuse it, or neither."""
+        try:
+            getattr(live, call)(*arguments, **named)
+        except (ValueError, SimulationError):
+            assert code < 0 or code >= 100
+            return False
+        assert 0 <= code < 100
+        return True
+
+    for frame in range(1500):
+        a, b = (int(x) for x in rng.integers(len(names), size=2))
+        joint, point = str(rng.choice(live._changes.joints)), rng.normal(size=3) * (0.5, 0.2, 0.5) + (0, 0, 0.8)
+        where, bits, kind = (None, point)[rng.integers(2)], int(rng.integers(1, 4)), rng.integers(25)
+        if kind in (0, 1):
+            which = {("group", "mask")[kind]: bits}
+            refused += not same(layers(world, a, **which), "set_layers", names[a], **which)
+        elif kind == 2:
+            code = world.call("ignore_collision", a, b, bits % 2)
+            refused += not same(code, "ignore_collision", names[a], names[b], bits % 2 == 1)
+        elif kind == 3:
+            refused += not same(world.call("attach", number(joint), where), "attach", joint, where)
+        elif kind in (4, 5):
+            refused += not same(world.call("detach", number(joint)), "detach", joint)
+        elif kind == 6:
+            refused += not same(world.call("add_body", 0, point, None, None, None), "add_body", "ball", point)
+        elif kind == 7:
+            spare = ("ball.1", "ball.2")[bits % 2]
+            refused += not same(world.call("remove_body", link(spare)), "remove_body", spare)
+        assert world.save() == live.save_state(), frame
+        if not same(world.step(DT), "step"):
+            live.reset()
+            world.reset()
+        assert world.save() == live.save_state(), frame
+    assert 30 < refused < 300
+    assert world.hash() == live.hash()
     live.reset()
     world.reset()
 

@@ -11,7 +11,7 @@ import carom
 from carom.engine.state import State
 from carom.integrators.snapshots import state_hash
 from carom.scenes.export.page import export_page
-from carom.scenes.export.recorded import live_of_run, states
+from carom.scenes.export.recorded import live_of_run, notes, states
 from carom.scenes.formats.recording import Recording
 from carom.scenes.live.world import Live
 from carom.tests.scenes import drawn
@@ -104,10 +104,22 @@ def test_a_run_that_stopped_goes_on_from_its_last_frame(run: Recording) -> None:
     assert (rows[FIRST - 1] == states(run)[FIRST - 1]).all()
 
 
+def test_control_that_ends_is_told(run: Recording) -> None:
+    assert notes(run) == []
+    driven = replace(run, keywords={**run.keywords, "control": [0.0]})
+    assert notes(driven) == ["the run's control ends where the viewer takes over"]
+
+
 def test_runs_of_many_lanes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="two <bodies> is of many lanes, or a lane of them"):
         export_page(drawn.recording(lanes=2), tmp_path / "a.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_runs_of_planar_chains_are_refused(run: Recording, tmp_path: Path) -> None:
+    of_chain = replace(run, provenance={"chain": "planar chain of 3 joints"})
+    with pytest.raises(ValueError, match="run is of a planar chain of 3 joints, and what is recorded is its twin"):
+        export_page(of_chain, tmp_path / "a.html")
 
 
 @needs_browser

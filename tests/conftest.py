@@ -145,6 +145,12 @@ BY_HAND = (
     r"test_every_processor_has_the_bits_of_this_machine\[.*x86-64-v3|test_what_was_prepared_is_what_the_driver",
     r"test_a_gpu_is_given_the_programs_of_a_cpu\[contacts|test_the_corners_of_a_face_are_kept_whatever_hovers\[0",
     r"test_agrees_with_an_integration_in_p_z_often\[(newton|poisson)",
+    r"test_warp.py::test_more_random_programs\[5001|test_warp.py::test_random_programs\[False-(8|16|24)-",
+    r"test_warp.py::test_library_scenes_have_the_bits_of_the_cpu\[(pool_break|ragdoll)",
+    r"test_scene_can_be_traced_as_it_is_played\[(pool_break|stack|rod_drop|simbench_666)",
+    r"test_scene_is_not_left_to_xla\[(pool_break|rod_drop|painleve_rod|gear_pair|swing)",
+    r"test_a_step_of_its_own_for_each_lane\[(lie_midpoint|semi_implicit)",
+    r"test_impulse_is_a_force_over_the_step\[(rk4|semi_implicit)",
 )
 # seen by CI, and not each time
 SLOW = (

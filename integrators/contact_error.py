@@ -79,7 +79,7 @@ class ContactErrors(NamedTuple):
 
 
 class ExpectedContacts(NamedTuple):
-    """What a step expects of the contacts it began with, (C, *batch).
+    """Expected motion of the contacts that a step began with, (C, *batch).
 
     carried: whether the contact had an impulse over the whole step.
     freed: whether it touched and had no impulse.
@@ -148,7 +148,7 @@ def contact_errors(
 
 
 def expect_contacts(model: Model, lane: Lane, tried: Proposal) -> ExpectedContacts:
-    """What a step that was tried expects of its contacts."""
+    """Expected motion of the contacts of a step that was tried."""
     model, lane, tried = stop_gradient((model, lane, tried))
     ready, p = lane.ready, tried.impulse
     before, rows, V = ready.contacts, ready.rows, to_blocks(trees_of(model.topology), tried.state.v)

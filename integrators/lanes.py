@@ -162,7 +162,7 @@ class Counts(NamedTuple):
         contacts: Contacts,
         pairs: Array,
     ) -> Counts:
-        """After a tick of the lanes that were busy.
+        """The statistics after a tick of the lanes that were busy.
 
         accepted, busy: (*batch) bool.
         full: (*batch) whether the capacity for contacts or near pairs was exceeded, so that the lane stops.

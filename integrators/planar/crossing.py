@@ -59,7 +59,7 @@ def grounds(rows: Rows, now: Posture, a: Vec2) -> tuple[Array, Array]:
 
 
 def state_after(now: Posture, a: Vec2, h: Array) -> Posture:
-    """After h (*batch) of these accelerations (section 3, step 3)."""
+    """The state after a time h (*batch) with these accelerations (section 3, step 3)."""
     return now._replace(x=now.x + now.v * h + a * (0.5 * h**2), v=now.v + a * h)
 
 

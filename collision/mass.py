@@ -62,7 +62,7 @@ def shape_mass(shape: Shape, density: float = 1000.0, surface: Surface | None = 
 
 
 def placed_mass(shape: Shape, density: float = 1000.0, surface: Surface | None = None) -> MassProperties:
-    """Of one shape in the frame of the body that carries it."""
+    """Mass properties of one shape in the frame of the body that carries it."""
     pose = np.asarray(shape.position, float), np.asarray(shape.quaternion, float)
     return shape_mass(shape, density, surface).moved(*pose)
 

@@ -2,7 +2,7 @@
 
 To second order a surface over the contact's tangent plane is x.K x / 2, K its curvature: the shape operator of a
 smooth surface (do Carmo, Differential Geometry of Curves and Surfaces, 3.3), of an implicit surface f = 0 the Hessian
-of f over the length of its gradient. Corners and edges bend infinitely: they are marked, K is what is finite of them.
+of f over the length of its gradient. Corners and edges have infinite curvature: they are marked, K is its finite part.
 
 Which it is follows from the contact's point. It is that of a detector, exact to rounding or to 5e-6 of the size (see
 `detect`), so a point counts as on an edge within NEAR of the shape's size and a gap band of it; while a contact slides

@@ -1,9 +1,9 @@
 """respond: the change of velocities by the impacts of an instant. The last stage of this floor.
 
-    near = detect(model, q)                     what is near what
-    contacts = determine(model, q, near)        what touches
-    response = respond(model, q, v, contacts)   what bounces: new velocities, and a row for every impact
-Resting contacts wait for the step that follows: `resting/`.
+    near = detect(model, q)                     pairs of shapes that are near
+    contacts = determine(model, q, near)        contacts
+    response = respond(model, q, v, contacts)   impacts: new velocities, and a row for every impact
+Resting contacts are left to the step that follows: `resting/`.
 """
 
 from __future__ import annotations

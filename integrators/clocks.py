@@ -188,7 +188,7 @@ ONE = OneClock()
 
 
 def _padded(x: Array, last: Any = 0) -> Array:
-    """With a number for the world behind it."""
+    """x with an entry for the world appended."""
     return jnp.concatenate([x, jnp.full_like(x[:1], last)])
 
 

@@ -171,7 +171,7 @@ def _appended(log: Touching, rows: Array, new: Touching, keep: Array) -> tuple[T
 
 
 def _added(rows: Touching, pair: Array, point: Array, normal: Array, impulse: Array) -> Touching:
-    """With a row added to the first one of its pair, or in the first place that is free."""
+    """The rows with one added to the first row of its pair, or written to the first free row."""
     same, free = rows.pair == pair, rows.pair < 0
     old = same.any()
     at = jnp.argmax(jnp.where(old, same, free)).astype(jnp.int32)
@@ -186,7 +186,7 @@ def _added(rows: Touching, pair: Array, point: Array, normal: Array, impulse: Ar
 
 
 def _in_world(events: Events) -> Events:
-    """With impulses in world axes, where they are not at a joint's limit."""
+    """The impacts with impulses in world axes, except at joint limits."""
     frames = tangents(Vec3.of(events.normal))
     world = jnp.stack((frames.T @ Vec3.of(events.impulse)).xyz, -1)
     impulse = jnp.where((events.pair >= 0)[..., None], world, events.impulse)

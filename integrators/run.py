@@ -149,7 +149,7 @@ def run_lane(
 
 
 def opened(record: Record) -> Record:
-    """With arrays of any length."""
+    """The arguments with arrays of any length, as one program takes them."""
     return record._replace(
         frames=OpenRecord(record.frames),
         floats=OpenRecord(record.floats) if record.logs else record.floats,

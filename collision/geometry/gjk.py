@@ -27,7 +27,7 @@ from .near import Near, between, direction, select, where
 from .solid import Support
 
 LONGEST = 40  # steps from any direction; polytopes take five
-CLEAR = 1e-3  # of the size: what is farther apart touches nowhere soon, and its nearest points are enough
+CLEAR = 1e-3  # of the size: shapes farther apart touch nowhere soon, so their nearest points are enough
 
 
 class Vertex(NamedTuple):
@@ -85,7 +85,7 @@ def if_clear(support: Support, n0: Vec3) -> tuple[Near, Any]:
 
 
 def _first(support: Support, n0: Vec3) -> Simplex:
-    """Of one support point."""
+    """The simplex of one support point."""
     start = Vertex(*support(n0))
     one, none = jnp.ones_like(start.w.x), jnp.zeros_like(start.w.x)
     return Simplex((start, start, start), (one, none, none), start.w, direction(start.w, n0))

@@ -117,7 +117,7 @@ def pick(score: Any, values: Any) -> Any:
 
 
 def at(index: Any, values: Any) -> Any:
-    """Of values (k, [more,] *items) the one at an index (*items) that each item has for itself."""
+    """The values (k, [more,] *items) at an index (*items) of each item."""
 
     def one(x):
         more = x.shape[1 : x.ndim - index.ndim]

@@ -80,7 +80,7 @@ class _Graph(NamedTuple):
 
 
 def elimination_order(ends: Array, which: Array, count: Array, trees: int) -> EliminationOrder:
-    """For the first `count` contacts of `which`; ends: (C, 2 or 1) trees of all contacts, T where there is none."""
+    """The order for the first `count` contacts of `which`.  ends: (C, 2 or 1) trees of all contacts, T for none."""
     T, room = trees, pairs_room(trees)
     graph, left = _graph(ends, which, count, T)
     nodes = left.sum(dtype=jnp.int32)

@@ -52,7 +52,7 @@ def _described(run: ChainRollout) -> tuple[str, list[Row]]:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ChainRollout:
-    """What a rollout of a chain recorded; a batch adds one leading axis to every field.
+    """The record of a rollout of a chain; a batch adds one leading axis to every field.
 
     t: (frames,) [s].  x, v: (frames, n, 2) [m, m/s].  stuck, shut: (frames, n), see `ChainState`. The first frame is
     the state the rollout began with; frames that a lane did not reach are NaN.
@@ -71,7 +71,7 @@ class ChainRollout:
     state: ChainState
 
     def why(self) -> str:
-        """What happened, in words: "finished", or a line for each code with its lanes, the time, and what to do."""
+        """The outcome in words: "finished", or a line for each code with its lanes, the time, and a remedy."""
         return results.why(self.code, np.nanmax(self.t, -1))
 
 
@@ -271,7 +271,7 @@ def _array(x: Any) -> Any:
 
 
 def driven(rows: Rows, model: Chain, lane: ChainLane, function: Any, drive: ChainDrive) -> DriveRows:
-    """What acts until the next state."""
+    """The drive until the next state."""
     if function is not None:
         return drive_rows(rows, function(model, state_of(lane.now, lane.t), lane.t))
     picked = {}

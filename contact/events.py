@@ -10,7 +10,7 @@ from jax import Array
 
 from ..engine.algebra.vec3 import Vec3
 from .contacts import Contacts
-from .indexing import gather
+from .gather_scatter import gather
 
 
 class Impacts(NamedTuple):

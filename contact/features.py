@@ -23,7 +23,7 @@ from ..collision.posed import Shapes, found
 from ..engine.algebra.fence import fence
 from ..engine.algebra.vec3 import Mat3, Vec3
 from ..engine.algebra.zero import ZERO
-from .indexing import gather
+from .gather_scatter import gather
 
 POINTLESS = frozenset({"plane", "heightfield", "mesh", "sphere"})  # bend the same wherever they are touched
 

@@ -27,11 +27,11 @@ from ..engine.compaction import in_front
 from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, OK, gravest
 from .cone.solve import solve_cone
+from .contact_jacobian import ContactJacobian, apply_impulses, relative_velocity
 from .contacts import Contacts
 from .determine import gather_pairs, phases, would_bounce
 from .events import Impacts, SimultaneousImpacts
-from .indexing import gather
-from .jacobian import ContactJacobian, apply_impulses, relative_velocity
+from .gather_scatter import gather
 from .laws.law import Law
 from .laws.table import reversible_impulse
 

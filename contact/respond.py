@@ -19,11 +19,11 @@ from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from ..engine.topology import Topology
+from .contact_jacobian import ContactJacobian, drop_immovable, jacobian_at, relative_velocity
 from .contacts import Contacts
 from .determine import default_capacity, phases
 from .events import Impacts
 from .impact import IMPACTS, ResolvedImpacts
-from .jacobian import ContactJacobian, contact_jacobian, drop_immovable, relative_velocity
 from .laws.table import law_named
 
 LEAST_IMPACTS, IMPACTS_EACH = 256, 2  # default limit of impacts at one instant: at least 256, 2 for each contact
@@ -67,7 +67,7 @@ def respond(
     """
     resolve, single = impacts_named(impacts), law_named(law)
     if rows is None:
-        rows = contact_jacobian(model, q, contacts)
+        rows = jacobian_at(model, q, contacts)
         contacts = drop_immovable(contacts, rows)
     trees = trees_of(model.topology)
     V = to_blocks(trees, v)

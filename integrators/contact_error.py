@@ -25,10 +25,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
+from ..contact.contact_jacobian import ContactJacobian, gather_trees, relative_velocity
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
-from ..contact.indexing import gather
-from ..contact.jacobian import ContactJacobian, gather_trees, relative_velocity
+from ..contact.gather_scatter import gather
 from ..contact.resting.solve import FULL
 from ..contact.resting.targets import target_velocity
 from ..engine.algebra.bounded import loop

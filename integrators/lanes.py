@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..collision.passage import Clearances
+from ..contact.contact_jacobian import ContactJacobian
 from ..contact.contacts import Contacts
 from ..contact.curvature import ContactKinematics
 from ..contact.impulses import ContactImpulses
-from ..contact.jacobian import ContactJacobian
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model

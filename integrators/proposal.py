@@ -10,12 +10,18 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
+from ..contact.contact_jacobian import (
+    ContactJacobian,
+    apply_impulses,
+    inverse_mass_matrix,
+    jacobian_at,
+    relative_velocity,
+)
 from ..contact.contacts import Contacts, tangents
 from ..contact.determine import phases, surface_velocity
 from ..contact.events import SimultaneousImpacts
 from ..contact.grips import Grips, grips_that_hold, joint_grips, lock_dofs, part_until_stop, stop_held_joints
 from ..contact.impulses import ContactImpulses
-from ..contact.jacobian import ContactJacobian, apply_impulses, contact_jacobian, inverse_mass_matrix, relative_velocity
 from ..contact.resting.models import resting_named
 from ..contact.resting.solve import Midway, Rest, stopped_at_start
 from ..engine.algebra.bounded import partial_jvp
@@ -211,7 +217,7 @@ def _midway(
         implicit = implicit | stopped_at_start(model, contacts, u_n).any(0)  # which changes how joints move
         grips = joint_grips(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
-    return Midway(contact_jacobian(model, q, there, inverse), kinematics.b * half, frame, reported), grips
+    return Midway(jacobian_at(model, q, there, inverse), kinematics.b * half, frame, reported), grips
 
 
 def _apply_correction(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.vec3 import Sym3, Vec3
-from ..jacobian import ContactJacobian, apply_impulses, relative_velocity
+from ..contact_jacobian import ContactJacobian, apply_impulses, relative_velocity
 from . import coulomb
 from .elimination import elimination_order, solve, transpose
 from .many import ActiveRows, system_matrix

@@ -36,11 +36,11 @@ from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ...engine.results import gravest
 from ..cone.solve import solve_cone
+from ..contact_jacobian import ContactJacobian, apply_impulses, joint_impulses, relative_velocity
 from ..contacts import Contacts
 from ..determine import SLOW, phases
 from ..events import SimultaneousImpacts
 from ..grips import Grips, append_grips
-from ..jacobian import ContactJacobian, apply_impulses, joint_impulses, relative_velocity
 from .targets import STEP, gap_to_close, target_velocity
 from .window_targets import WindowStart, WindowTargets
 

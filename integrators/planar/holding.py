@@ -19,8 +19,8 @@ from jax import Array
 from ...engine.planar.accelerations import Posture
 from ...engine.planar.links import Rows
 from ...engine.planar.model import OPEN
+from .chain_step import ChainProposal
 from .lane import ChainLane, Holds
-from .proposal import ChainProposal
 
 PATIENCE = 4  # releases of a hold in quick succession
 

@@ -27,8 +27,8 @@ from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..clock import Frames
 from ..options import MOST_LOG, WHOLE, check_count
 from ..rollout import frame_times, intervals_of
+from .chain_step import ChainBounds
 from .lane import ChainLane, ChainStats, first_lane
-from .proposal import ChainBounds
 from .record import ChainEvents, ChainRecord, events_of, frames_of, new_record, record_first_frame, record_tick
 from .tick import ChainRules, tick
 

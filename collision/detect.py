@@ -40,18 +40,18 @@ FEW = 256  # rows: up to this many are not compacted
 def detect(
     model: Model, q: Array, *, backend: str = "device", margin: float | None = None, max_pairs: int | None = None
 ) -> Proximities:
-    """Points of near approach at the coordinates q (..., nq), by one of two detectors.
-
-    backend: "device" (kernels that run where jax runs; every shape but meshes with convex="none") or "fcl" (the
-    Flexible Collision Library on the host; slower, to its own tolerance of about 1e-4 of the size; all shapes).
-    margin: [m] pairs farther apart are left out. None: all pairs, or, in a scene with more pairs than it has room for,
-    those whose bounding spheres meet.
-    max_pairs: room for so many near pairs in each group of equal kinds. None: all pairs up to 1024, beyond that 8 or
-    16 for each shape. `result.code` says whether it was enough.
+    """Gaps, normals and points of near pairs at the coordinates q (..., nq), by one of two detectors.
 
     On the device, gaps and the closest points are exact to rounding (cylinders and ellipsoids: points to 5e-6 of the
     size). Derivatives are those of the gap for points and normals that move along with the bodies; they are exact for
-    gaps, and everything of spheres, capsules and planes.
+    gaps, and for all results of spheres, capsules and planes.
+
+    backend: "device" (kernels that run where jax runs; every shape except meshes with convex="none") or "fcl" (the
+        Flexible Collision Library on the host; slower, to its own tolerance of about 1e-4 of the size; all shapes).
+    margin: pairs farther apart are left out. None: all pairs, or, in a scene with more pairs than the capacity, those
+        whose bounding spheres meet [m].
+    max_pairs: capacity for near pairs in each group of equal kinds. None: all pairs up to 1024, beyond that 8 or 16 for
+        each shape. `result.code` tells whether it was enough.
     """
     if backend == "device":
         return _on_device(model, q, margin, max_pairs)

@@ -297,8 +297,7 @@ def _without_contacts(
 
 @once_a_model
 def has_limits(model: Model) -> bool:
-    """Whether a run looks at limits: where a joint has some, as far as is known, or where there is nothing else to look
-    at and joints are held."""
+    """Whether a run checks joint limits: a joint may have limits, or joints can be held and there are no pairs."""
     if any(model.topology.gripped) and not model.topology.pairs:
         return True
     if isinstance(model.lower, jax.core.Tracer) or isinstance(model.upper, jax.core.Tracer):

@@ -58,7 +58,7 @@ class Rules:
 
     @staticmethod
     def of(options: Options, limits: bool) -> Rules:
-        """What of the options is static; the same one for the same options."""
+        """The rules of some options; the same object for the same options."""
         try:
             return _once(options, limits)
         except TypeError:  # a number that is traced has no hash

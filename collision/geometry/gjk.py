@@ -147,8 +147,8 @@ def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
 
 
 def farther(axis: Near, nearest: Near) -> Near:
-    """Of the row along the best separating axis, and GJK's from it, the one that holds: the first where the shapes
-    overlap, or touch so closely that GJK's direction is rounding."""
+    """The row along the best separating axis if the shapes overlap, or touch so closely that GJK's direction is only
+    rounding error; otherwise the row that GJK finds from it."""
     rough = roughness(axis)
     return where((axis.gap > rough) & (nearest.gap >= axis.gap - rough), nearest, axis)
 

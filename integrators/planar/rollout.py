@@ -95,16 +95,16 @@ def chain_rollout(
     state: one chain, or a batch with one leading axis (`carom.tile`).  Any field of the model may be batched too.
     frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides.
     max_dt: longest step [s]. Stops are located in time whatever it is.
-    control: what acts from outside: a ChainDrive for the whole run; one whose fields have a row for each interval
+    control: forces from outside: a ChainDrive for the whole run; one whose fields have a row for each interval
         between frames, (frames - 1, ..., n); or a function (model, state, t) -> ChainDrive called every step.
     scheme: "average", a step's velocity takes the mean of the accelerations at its ends (order two); "constant", those
         at its beginning, as the report has it (order one).
     settle: time constant with which links that rounding and finite steps have stretched, and angles at their limits,
         are led back [s]. None: 5 max_dt, as the report proposes.
     tolerance: a step is halved when a change of acceleration in it would change a velocity by more [m/s].
-    max_events: room for so many stops a lane in the log.  max_ticks: solves after which a lane is given up; None: 1000
-        a frame, and 20 for each of its longest steps.
-    throw: raise if a lane fails, warn where one is less exact than it should be or its log is full; else, and always
+    max_events: length of a lane's log of stops.
+    max_ticks: solves after which a lane is given up; None: 1000 a frame, and 20 for each of its longest steps.
+    throw: raise if a lane fails, warn if one is less exact than it should be or its log is full. Otherwise, and always
         inside jit, look at `.code` and `.why()`.
     """
     if scheme not in SCHEMES:

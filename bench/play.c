@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
                 code = 0;
             }
             break;
-            case 14: { W(hit) hit; hits += W(ray)(world, p, f, 100, below(2), &hit); break; }
+            case 14: { W(hit) hit; hits += W(ray)(world, p, f, 100, below(2), ~0u, &hit); break; }
             case 15: { W(contact) rows[2]; touches += W(contacts)(world, rows, below(3)); break; }
             case 16: if (below(10) == 0) W(reset)(world); break;
             default: break;

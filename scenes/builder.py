@@ -32,12 +32,14 @@ class SceneBuilder:
         rest_speed: float | None = None,
         baumgarte: float | None = None,
         filtering: bool = False,
+        plane: str | None = None,
     ) -> None:
+        """plane: that of all bodies for which `add_body` says no other: a flat world has "xz"."""
         self._gravity: Any = gravity
         self._touch: Any = (gap_band, rest_speed)
         self._loops: list[LoopSpec] = []
         self._baumgarte = baumgarte
-        self._filtering = filtering
+        self._filtering, self._plane = filtering, plane
         self._links: list[Any] = []
         self._statics: list[Any] = []
         self._pairs: list[PairSpec] = []
@@ -95,8 +97,12 @@ class SceneBuilder:
         restitution: float | None = None,
         tangential_restitution: float | None = None,
         material: str | None = None,
+        plane: str | None = None,
     ) -> None:
-        """A free body; velocities in world axes, linear_velocity of its centre of mass [m/s, rad/s]."""
+        """A free body; velocities in world axes, linear_velocity of its centre of mass [m/s, rad/s].
+
+        plane: "xy", "xz" or "yz", in which it stays; None: the builder's."""
+        plane = self._plane if plane is None else plane
         self._links.append(_spec(BodySpec, locals()))
 
     def add_link(

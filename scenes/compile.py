@@ -23,6 +23,7 @@ from .chains.compile import compile_chain
 from .chains.spec import ChainSpec
 from .compiling import check
 from .compiling.coordinates import checked_coordinates, in_coordinates
+from .compiling.flat import flat_joint, flat_velocity
 from .compiling.inertia import link_mass
 from .compiling.joint_rows import JointRow, joint_row, start_q, start_v
 from .compiling.loop_rows import no_loops, with_loops
@@ -139,16 +140,20 @@ class _LinkRow:
 
 def _link_row(spec: BodySpec | LinkSpec) -> _LinkRow:
     where = who(spec)
-    joint = joint_row(where, getattr(spec, "joint", Floating()))
+    position = check.numbers(where, "position", spec.position, (3,), "m")
+    quaternion = check.quaternion(where, "quaternion", spec.quaternion)
+    plane = getattr(spec, "plane", None)
+    flat = None if plane is None else flat_joint(where, plane, position, quaternion)
+    joint = joint_row(where, flat[0] if flat else getattr(spec, "joint", Floating()))
     if joint.kind == "floating" and parent_name(spec) != "world":
         fix = "let it hang on 'world', or use another joint"
         check.reject(where, "parent", parent_name(spec), f"a floating joint must hang on the world: {fix}")
     shapes = shape_rows(spec)
     mass = link_mass(where, spec, shapes, jointed=joint.kind != "floating")
-    position = check.numbers(where, "position", spec.position, (3,), "m")
-    quaternion = check.quaternion(where, "quaternion", spec.quaternion)
     if isinstance(spec, BodySpec):
         q, v = np.concatenate([position, quaternion]), _body_velocity(where, spec, mass, quaternion)
+        if flat and plane:
+            return _LinkRow(mass, joint, *flat[1:], flat_velocity(where, plane, v), shapes)
         return _LinkRow(mass, joint, np.zeros(3), np.eye(4)[0], q, v, shapes)
     if joint.kind != "floating":
         q, v = start_q(where, joint, spec.q0), start_v(where, joint, spec.v0)

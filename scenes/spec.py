@@ -29,6 +29,8 @@ class BodySpec:
     inertia: (3, 3) about com, body axes, or its diagonal (3,) [kg m^2]; None: from the shapes, scaled to mass.
     friction, restitution, tangential_restitution, material: of shapes that have none of their own; None: 0.5, 0, 0 and
     no material.
+    plane: "xy", "xz" or "yz": the body moves in this plane of the world and turns about its normal alone, on a planar
+    joint with the coordinates angle (from the first axis towards the second) and these two [rad, m]; None: it is free.
     """
 
     name: str
@@ -45,6 +47,7 @@ class BodySpec:
     restitution: float | None = None
     tangential_restitution: float | None = None
     material: str | None = None
+    plane: str | None = None
 
     def __post_init__(self) -> None:
         make_plain(self)

@@ -140,6 +140,11 @@ BY_HAND = (
     r"test_swapping_the_bodies_mirrors_the_row\[(sphere-box|capsule-capsule|box-box)",
     r"test_a_parameter_that_is_changed_changes_a_run\[(com|inertia|loop_quaternion|loop_damp|gap_band)",
     r"test_scenes_keep_their_promises\[(slider_crank|peaucellier|bennett|rolling_disc|multi_11|multi_13)",
+    r"test_many_programs\[100000\]|test_lanes_and_derivatives_of_many\[300000\]|test_longer_programs\[1010\]",
+    r"test_programs_of_special_numbers\[50000\]|test_programs\[(0|40)\]|test_start_bench_of_a_ball",
+    r"test_every_processor_has_the_bits_of_this_machine\[.*x86-64-v3|test_what_was_prepared_is_what_the_driver",
+    r"test_a_gpu_is_given_the_programs_of_a_cpu\[contacts|test_the_corners_of_a_face_are_kept_whatever_hovers\[0",
+    r"test_agrees_with_an_integration_in_p_z_often\[(newton|poisson)",
 )
 # seen by CI, and not each time
 SLOW = (
@@ -189,7 +194,7 @@ SLOW = (
     r"test_lanes_in_blocks_are_the_same_alone|test_schemes.py::test_(order\[exact|lie_midpoint_runs|long_energy)",
 )  # fmt: skip
 # slow tests that share a program, a library or a page
-TOGETHER = ("test_gradients.py", "test_pool_break.py", "test_export.py", "test_export_page.py")
+TOGETHER = ("test_gradients.py", "test_pool_break.py", *(f"test_export{x}.py" for x in ("", "_changes", "_page")))
 PAIR = re.compile(r".*/test_narrow_(?:gaps|laws)\.py::\w+\[([a-z]+-[a-z]+)\b.*\]")
 
 

@@ -46,7 +46,7 @@ int main(void) {
     /* where the cue ball is, and that a ray from above finds it */
     const pool_break_real *cue = pool_break_poses(world) + 7 * pool_break_body_cue;
     above[0] = cue[0], above[1] = cue[1];
-    if (pool_break_ray(world, above, down, 10, 0, &hit))
+    if (pool_break_ray(world, above, down, 10, 0, ~0u, &hit))
         printf("cue ball at %.3f %.3f, body %d under the ray\n", (double)cue[0], (double)cue[1], (int)hit.body);
 
     /* on from here twice: with a push that is taken back by loading what was saved, and without */

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,12 +25,13 @@ from .forward import constrained, exact
 
 
 @jax.jit
-def loop_wrenches(model: Model, state: State, control: Array | None = None) -> Array:
+def loop_wrenches(model: Model, state: State, control: Array | None = None, forces: Array | None = None) -> Array:
     """(..., loops, 6) moment about frame a's origin [N m] and force [N] of each loop on its link a, world axes.
 
     Link b gets the opposite at the same place. A gear or a drive turns, or pushes, link a along its joint.
-    control: (..., nv) the command to the motors; None: their targets. Contacts are not felt: they act by
-    impulses, in steps.
+    control: (..., nv) the command to the motors; None: their targets.
+    forces: (..., nv) more forces along the degrees of freedom, None: none. Contacts are not felt but by these: they
+    act by impulses, in steps.
     Where loops repeat each other their forces are not determined: of all that would do, these are the smallest.
     """
     q, v, topology = state.q, state.v, model.topology
@@ -36,7 +39,7 @@ def loop_wrenches(model: Model, state: State, control: Array | None = None) -> A
     t = jnp.broadcast_to(jnp.asarray(state.t, q.dtype), forest.batch)
     placed = place(forest, model, q)
     velocities = forest.by_link([x.V for x in move(forest, placed, v)])
-    force = _multipliers(model, q, v, t, control)
+    force = _multipliers(model, q, v, t, control, 0.0 if forces is None else forces)
     parts = [jnp.zeros((0, 6, *forest.batch), forest.dtype)]
     for group, stand in zip(groups_of(topology), standing(forest, model, placed), strict=True):
         own = [force[np.flatnonzero(np.array(row_loops(topology)) == k)] for k in group.loops]
@@ -53,9 +56,9 @@ def loop_wrenches(model: Model, state: State, control: Array | None = None) -> A
     return _about_frames(model, q, jnp.moveaxis(jnp.concatenate(parts)[order], (0, 1), (-2, -1)))
 
 
-def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | None) -> Array:
+def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | None, forces: Any) -> Array:
     """(m, *batch) rows as in `measured.py`; zeros where penalty forces stand for them."""
-    tau = passive_forces(model, q, v) + motor_forces(model, q, v, control) + loop_forces(model, q, v, t)
+    tau = passive_forces(model, q, v) + motor_forces(model, q, v, control) + loop_forces(model, q, v, t) + forces
     if not exact(model.topology):
         return jnp.zeros((len(row_loops(model.topology)), *tau.shape[:-1]), tau.dtype)
     force = jnp.moveaxis(constrained(model, q, v, t, tau).force, -1, 0)

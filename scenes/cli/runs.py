@@ -49,6 +49,9 @@ def run(
     out: Annotated[Path | None, typer.Option(help="of the recording; default: SCENE.npz in this folder")] = None,
     plot: Annotated[bool, typer.Option(help="draw the run, beside the recording (.png)")] = True,
     page: Annotated[bool, typer.Option(help="write a 3D page that opens in a browser, offline (.html)")] = True,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="in the page one may go on from any frame by simulation; takes a minute")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a scene; leave a recording (.npz), a plot (.png) and a 3D page (.html), and say what happened.
@@ -67,6 +70,7 @@ def run(
     carom run robot.urdf --robot floating --robot ground --time 5 --law newton --json
     """
     from ...engine.results import last_well, raise_for
+    from ..chains.spec import refuse_chain
     from ..formats.settings import changed, parse_setting
     from ..running import record
 
@@ -74,9 +78,15 @@ def run(
         raise typer.BadParameter(f"--x64 and --dtype {dtype} are not both possible: give one", param_hint="--x64")
     if vary and batch is None:
         raise typer.BadParameter("how many lanes? add --batch N", param_hint="--vary")
+    if take_over and (batch is not None or not page):
+        raise typer.BadParameter(
+            "it is for the page of a single run: leave out --batch and --no-page", param_hint="--take-over"
+        )
     changes = [parse_setting(text) for text in settings or ()]
     variations = _variations(vary or (), batch)
     found = opened(scene, robot)
+    if take_over:
+        refuse_chain(found.spec, "--take-over")
     file = target(out or Path(f"{found.name}.npz"), (".npz",))
     for suffix in (".png",) * plot + (".html",) * page:
         target(file.with_suffix(suffix), (suffix,))
@@ -98,7 +108,7 @@ def run(
             raise
     with progress.working("measuring and drawing"):
         result = summary(found.name, recording, progress, used)
-        result["files"] = {"recording": str(file), **_pictures(recording, file, plot, page)}
+        result["files"] = {"recording": str(file), **_pictures(recording, file, plot, page, take_over)}
     if as_json:
         emit(result)
     else:
@@ -128,7 +138,7 @@ def _variations(texts: Sequence[str], lanes: int | None) -> dict[str, list[Any]]
     return found
 
 
-def _pictures(recording: Recording, out: Path, plot: bool, page: bool) -> dict[str, str]:
+def _pictures(recording: Recording, out: Path, plot: bool, page: bool, take_over: bool) -> dict[str, str]:
     """The files that were drawn."""
     files = {}
     if plot:
@@ -141,9 +151,14 @@ def _pictures(recording: Recording, out: Path, plot: bool, page: bool) -> dict[s
         else:
             plot_run(recording, out.with_suffix(".png"))
             files["plot"] = str(out.with_suffix(".png"))
-    if page:
+    if page and take_over:
+        from ..export.page import export_page
+
+        export_page(recording, out.with_suffix(".html"))
+    elif page:
         from ..show.page import write_page
 
         write_page(recording, out.with_suffix(".html"))
+    if page:
         files["page"] = str(out.with_suffix(".html"))
     return files

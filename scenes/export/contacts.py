@@ -41,7 +41,7 @@ def touching_of(frame: Frame) -> tuple[Kinds, Array, Array]:
 def contacts_of(live: Live, kinds: Kinds, pair: Array, touching: Array) -> tuple[Array, Array]:
     """How many records, and (n, 14) these: a, b, phase, impacts, impulse, point, normal, speed. The first four are
     whole numbers, see `as_real`; a, b: numbers of bodies, -1 for the world."""
-    couples, couple_of, side = live._bodies.couples
+    couples, couple_of, side = live._parts.bodies.couples
     topology, dtype, n = live.model.topology, touching.dtype, len(couples)
     if not couples:
         return jnp.int32(0), jnp.zeros((1, WHOLES + REALS), dtype)

@@ -13,6 +13,8 @@ from ...engine.packed import Packed, packed
 from ...engine.topology import Topology
 from ..live.world import Live
 from .archive import archive
+from .asking import probes
+from .changes import kinds, things
 from .fields import Fields, fields_of
 from .functions import Compiled, compiled, functions_of
 from .glue import Layout, basics_text, function_text
@@ -30,6 +32,17 @@ class Pointer(NamedTuple):
     whole: bool = False
 
 
+class Numbered(NamedTuple):
+    """What C calls by a number, beside bodies and degrees of freedom: name -> number.  static: behind bodies, in worlds
+    whose pairs are filtered, or that has probes.  joint: those that can be cut.  kind: of spare bodies.  probe: shapes
+    that `overlap` is asked with."""
+
+    static: dict[str, int]
+    joint: dict[str, int]
+    kind: dict[str, int]
+    probe: dict[str, int]
+
+
 @dataclass(frozen=True)
 class Exported:
     """A world, translated: of no machine yet.  name: an identifier of C, in front of every other."""
@@ -41,6 +54,7 @@ class Exported:
     functions: tuple[Compiled, ...]
     layout: Layout
     pointers: tuple[Pointer, ...]
+    numbered: Numbered
 
     @staticmethod
     def of(live: Live, name: str) -> Exported:
@@ -49,7 +63,8 @@ class Exported:
         programs = Programs(live, fields)
         functions = tuple(compiled(function, fields) for function in functions_of(programs))
         layout = Layout.of(fields, functions)
-        return Exported(name, live.model.topology, live.dt, fields, functions, layout, _pointers(live, fields, layout))
+        pointers = _pointers(live, fields, layout)
+        return Exported(name, live.model.topology, live.dt, fields, functions, layout, pointers, _numbered(live))
 
     def texts(self, target: Target, heap: bool = True) -> dict[str, tuple[str, list[str]]]:
         """Modules for a machine: name of each -> its text, and the functions that it defines."""
@@ -77,14 +92,23 @@ class Exported:
         )
 
 
+def _numbered(live: Live) -> Numbered:
+    topology, called = live.model.topology, live.model.topology.filtered or live._probes
+    statics = {name: k for k, name in enumerate(things(live)) if k >= topology.n_links and called}
+    joints = {name: live._changes.number(name) for name in live._changes.joints}
+    return Numbered(statics, joints, {name: k for k, name in enumerate(kinds(live))}, probes(live))
+
+
 def _pointers(live: Live, fields: Fields, layout: Layout) -> tuple[Pointer, ...]:
     wide, known, at, parameters = fields.all["q"].start.dtype.itemsize, {}, 0, packed(live.model)
     assert isinstance(parameters, Packed)
     for name, shape in parameters.shapes:
         known[name] = layout.places["parameters"] + wide * at
         at += int(np.prod(shape, dtype=int))
-    places = layout.places
+    places, switched = layout.places, any(loop.switched for loop in live.model.topology.loops)
+    holds = Pointer("attached", known["loop_active"], True, "one a joint: 1 where it holds") if switched else None
     return (
+        *((holds,) if holds else ()),
         Pointer("time", places["t"], True, "[s]"),
         Pointer("poses", places["pose"], True, "7 a body: x y z of its origin [m], w x y z"),
         Pointer("velocities", places["velocity"], True, "6 a body: angular [rad/s], of its centre of mass [m/s]"),

@@ -47,7 +47,7 @@ class Fields(NamedTuple):
 
 def fields_of(live: Live) -> Fields:
     """Of a world at its start; what touches in a frame comes in with the frame's program."""
-    standing, model = live._start, live.model
+    standing, model = live._parts.start, live.model
     state, nobody, places = standing.state, standing.asleep, standing.places
     real = state.q.dtype
     parameters: Any = packed(model)
@@ -65,9 +65,12 @@ def fields_of(live: Live) -> Fields:
         "pose": places.pose, "velocity": np.reshape(velocity, (links, 6)),
         "missed": np.zeros((), real), "windows": np.int32(0), "saved": np.int32(0), "fresh": np.int32(0),
         "asleep": np.zeros(links, np.int32),
+        "layers": np.reshape(np.array(model.topology.shape_layers, np.uint32).view(np.int32), (-1, 2)),
         "parameters": parameters.numbers,
     }  # fmt: skip
-    whole = ("island", "windows", "saved", "fresh", "asleep")
+    if model.topology.filtered:
+        kept["ignored"] = np.zeros(len(model.topology.pairs), np.int32)
+    whole = ("island", "windows", "saved", "fresh", "asleep", "layers", "ignored")
     types = dict.fromkeys(whole, np.int32) | {"behind": np.float32}
     fields = {name: Field(np.array(x, types.get(name, real), order="C")) for name, x in kept.items()}
     made = Fields(header, ("q", "v", "t", "island", "told"), fields)

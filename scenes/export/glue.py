@@ -84,7 +84,7 @@ def function_text(name: str, made: Compiled, fields: Fields, layout: Layout, tri
         argument = known.get(source.removesuffix("?"))
         if argument is not None and argument.kind in ("real", "int"):
             body += [to, f"  store {real if argument.kind == 'real' else 'i32'} %{source}, ptr %in.m{k}"]
-        elif argument is not None and argument.kind == "maybe":
+        elif argument is not None and argument.kind in ("maybe", "bits"):
             body += [to, *_maybe(k, source, argument, size)]
         elif argument is not None:
             body += [to, f"  call void @llvm.memcpy.p0.p0.i64(ptr %in.m{k}, ptr %{source}, i64 {size}, i1 false)"]
@@ -128,11 +128,11 @@ def basics_text(name: str, fields: Fields, layout: Layout, pointers: Mapping[str
         f"define i32 @{name}_size() {{", f"  ret i32 {layout.size}", "}",
         f"define void @{name}_reset(ptr %w) {{",
         f"  call void @llvm.memcpy.p0.p0.i64(ptr %w, ptr @start, i64 {len(start)}, i1 false)",
+        f"  %p = getelementptr i8, ptr %w, i64 {layout.places['parameters']}",
+        f"  call void @llvm.memcpy.p0.p0.i64(ptr %p, ptr @parameters, i64 {len(numbers)}, i1 false)",
         "  ret void", "}",
         f"define void @{name}_init(ptr %w) {{",
         f"  call void @llvm.memset.p0.i64(ptr %w, i8 0, i64 {layout.size}, i1 false)",
-        f"  %p = getelementptr i8, ptr %w, i64 {layout.places['parameters']}",
-        f"  call void @llvm.memcpy.p0.p0.i64(ptr %p, ptr @parameters, i64 {len(numbers)}, i1 false)",
         f"  call void @{name}_reset(ptr %w)",
         "  ret void", "}",
         f"define i32 @{name}_save(ptr %w, ptr %save) {{",
@@ -236,10 +236,11 @@ def _handed_out(arguments: Sequence[Argument], results: list[tuple[int, int]], r
             )
         if argument.kind == "rows":
             k, size = told.pop(0)
+            wide = 4 if argument.type == "int" else real
             lines += [
                 "  %some = call i32 @llvm.smin.i32(i32 %code, i32 %room)",
                 "  %fit = call i32 @llvm.smax.i32(i32 %some, i32 0)", "  %many = zext i32 %fit to i64",
-                f"  %row.bytes = mul i64 %many, {argument.size * real}",
+                f"  %row.bytes = mul i64 %many, {argument.size * wide}",
                 f"  call void @llvm.memcpy.p0.p0.i64(ptr %{argument.name}, ptr %out.m{k}, i64 %row.bytes, i1 false)",
             ]  # fmt: skip
     return [*lines, "  ret i32 %code" if returns == "int" else "  ret void"]

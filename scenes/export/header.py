@@ -29,6 +29,7 @@ def header_text(made: Exported) -> str:
         f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", "#ifdef __cplusplus", 'extern "C" {', "#endif",
         f"typedef struct {name} {name};", f"typedef {real} {name}_real;",
         _enum(name, sizes), _enum(name, bodies), *([_enum(name, dofs)] if dofs else []),
+        *(_enum(name, _prefixed(kind, some)) for kind, some in made.numbered._asdict().items() if some),
         f"typedef struct {{ {whole} a, b, phase, impacts; {real} impulse[3], point[3], normal[3], speed; }} "
         f"{name}_contact; /* a, b: bodies, -1 static; phase 0 begins, 1 stays, 2 ends, 3 bounced; impulse on a */",
         f"typedef struct {{ {whole} body, shape; {real} distance, point[3], normal[3]; }} {name}_hit;",
@@ -56,18 +57,27 @@ def header_text(made: Exported) -> str:
 
 def _declared(name: str, real: str, a: Argument) -> list[str]:
     if a.kind in ("real", "int"):
-        return [f"{real if a.kind == 'real' else 'int'} {a.name}"]
+        return [f"{real if a.kind == 'real' else a.type or 'int'} {a.name}"]
     if a.kind in ("reals", "maybe"):
         return [f"const {real} {a.name}[{a.size}]" if a.kind == "reals" else f"const {real} *{a.name}"]
+    if a.kind == "bits":
+        return [f"const uint32_t *{a.name}"]
     if a.kind == "save":
         return [f"const void *{a.name}", "int size"]
     if a.kind == "rows":
-        return [f"{name}_{a.type} *{a.name}", "int room"]
-    return [f"char {a.name}[{a.size}]" if a.type == "char" else f"{name}_{a.type} *{a.name}"]
+        return [f"{a.type if a.type == 'int' else f'{name}_{a.type}'} *{a.name}", "int room"]
+    if a.type in ("char", "real"):
+        return [f"{real if a.type == 'real' else a.type} {a.name}[{a.size}]"]
+    return [f"{name}_{a.type} *{a.name}"]
 
 
 def _enum(name: str, values: dict[str, int]) -> str:
     return f"enum {{ {', '.join(f'{name}_{key} = {value}' for key, value in values.items())} }};"
+
+
+def _prefixed(kind: str, numbers: dict[str, int]) -> dict[str, int]:
+    plain = _identifiers(list(numbers))
+    return {f"{kind}_{n}": k for n, k in zip(plain, numbers.values(), strict=True)}
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:

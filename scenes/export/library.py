@@ -27,7 +27,8 @@ def export_library(
 ) -> list[Path]:
     """Write a scene as a static library, a C header, a readme and an example into a folder; returns the files.
 
-    scene: a `Live`, or what it takes, then made with the keywords `live`: dtype, dt, law, window, pool, ...
+    scene: a `Live`, or what it takes, then made with the keywords `live`: dtype, dt, law, window, pool,
+        probes, ...
     name: an identifier of C, in front of every other; None: the scene's.
     targets: names such as "x86_64-linux" (docs/export.md lists them); none: this machine's.
     cpu: the least processor, by LLVM's name, as x86-64-v2; None: each target's default.

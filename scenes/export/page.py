@@ -1,4 +1,5 @@
-"""A scene as one HTML file that simulates: what `carom export SCENE --page FILE` writes.
+"""A scene as one HTML file that simulates: what `carom export SCENE --page FILE` writes. And a recording as one that
+replays it, and goes on from any frame by simulation: `carom run SCENE --take-over`.
 
 The world is a module of WebAssembly, made of the same text as a C library's (`library.py`); what draws it is the page
 of a recording (`scenes/show/web/`), whose scene here is the world as it stands.
@@ -17,26 +18,44 @@ from ...engine.native.flushed import flushed
 from ...engine.native.portable import objects_joined
 from ...engine.native.wasm import TARGET, Module, module_of
 from ..formats.atomic import replacing
+from ..formats.recording import Recording
 from ..live.world import Live
 from ..show.drawing import drawing_of
 from ..show.motion import Hits, Motion
-from ..show.page import Block, as_json, drawn, filled, moved, packed_bytes, scripts, style
+from ..show.page import (
+    Block,
+    as_json,
+    drawn,
+    filled,
+    frames_apart,
+    moved,
+    packed_bytes,
+    page_of,
+    replayed,
+    scripts,
+    style,
+)
 from .contacts import REALS, WHOLES
 from .exported import Exported
 from .library import live_of
+from .recorded import live_of_run, notes, states
 
 DRAWING = ("math", "page", "shaders", "renderer", "scene", "camera", "stage")  # of a recording's page
-OWN = ("world", "game", "start")
+OWN = ("world", "game")
 NAME = "world"
 
 
 def export_page(scene: Any, path: str | os.PathLike[str], *, title: str | None = None, **live: Any) -> None:
     """Write a scene as a page that simulates it, one file that opens without a network.
 
-    scene: a `Live`, or what it takes, then made with the keywords `live`, as for `carom.export_library`.
+    scene: a `Live`, or what it takes, then made with the keywords `live`, as for `carom.export_library`. Or a
+        `carom.Recording` of a single run: the page replays it, and its viewer may take over at any frame, and back.
     title: None takes the scene's name.
     """
-    text = game_text(live_of(scene, live), title or (scene if isinstance(scene, str) else "world"))
+    if isinstance(scene, Recording):
+        text = replay_text(scene, live_of_run(scene, live), title or scene.title)
+    else:
+        text = game_text(live_of(scene, live), title or (scene if isinstance(scene, str) else "world"))
     with replacing(path) as file:
         file.write(text.encode())
 
@@ -52,25 +71,19 @@ def game_text(live: Live, title: str) -> str:
     """The whole file."""
     made, block = Exported.of(live, NAME), Block()
     world, motion = module(made), _still(live)
-    drawing = drawing_of(live._spec, live.model)
-    fields, topology = made.fields, live.model.topology
+    drawing = drawing_of(live._parts.spec, live.model)
     data = {
         "title": title, "subtitle": "", "notes": [],
-        **drawn(drawing, motion, block), **moved(motion, topology, block),
-        "world": {
-            "wide": fields.all["q"].start.dtype.itemsize, "heap": world.heap, "save": fields.most, "dt": live.dt,
-            "links": topology.n_links, "pairs": len(topology.pairs), "row": WHOLES + REALS,
-            "mass": np.asarray(live.model.mass, float).tolist(),
-        },
+        **drawn(drawing, motion, block), **moved(motion, live.model.topology, block),
+        "world": _told(live, made, world),
     }  # fmt: skip
-    parts = files(__package__ or __name__) / "parts"
-    own = "\n".join((parts / f"{name}.js").read_text("utf-8") for name in OWN)
     return filled(
-        (parts / "game.html").read_text("utf-8"),
+        _part("game.html"),
         {
             "title": html.escape(title),
-            "style": style() + (parts / "game.css").read_text("utf-8"),
-            "script": scripts(DRAWING) + "\n" + own,
+            "style": style() + _part("game.css"),
+            "controls": _part("controls.html"),
+            "script": "\n".join((scripts(DRAWING), _program(), _part("start.js"))),
             "data": as_json(data),
             "arrays": packed_bytes(bytes(block.bytes)),
             "program": packed_bytes(world.code),
@@ -78,9 +91,40 @@ def game_text(live: Live, title: str) -> str:
     )
 
 
+def replay_text(recording: Recording, live: Live, title: str) -> str:
+    """The whole file of a run and its world."""
+    made, block = Exported.of(live, NAME), Block()
+    world, every = module(made), frames_apart(recording, live.model.topology.n_links)
+    data = replayed(recording, [0], title, block)
+    data["world"] = _told(live, made, world)
+    data["notes"] += notes(recording)
+    data["taken"] = {"header": list(made.fields.header), "states": block.add(states(recording)[::every], "u1")}
+    own, looks = "\n".join((_program(), _part("over.js"))), _part("game.css") + _part("over.css")
+    more = {"controls": _part("controls.html"), "program": packed_bytes(world.code)}
+    return page_of(data, block, own, looks, filled(_part("over.html"), more))
+
+
+def _told(live: Live, made: Exported, world: Module) -> dict[str, Any]:
+    """What a page's program knows of the world."""
+    topology = live.model.topology
+    return {
+        "wide": made.fields.all["q"].start.dtype.itemsize, "heap": world.heap, "save": made.fields.most, "dt": live.dt,
+        "links": topology.n_links, "pairs": len(topology.pairs), "row": WHOLES + REALS,
+        "mass": np.asarray(live.model.mass, float).tolist(),
+    }  # fmt: skip
+
+
+def _program() -> str:
+    return "\n".join(_part(f"{name}.js") for name in OWN)
+
+
+def _part(name: str) -> str:
+    return (files(__package__ or __name__) / "parts" / name).read_text("utf-8")
+
+
 def _still(live: Live) -> Motion:
     """The world at its start, as a recording of one frame."""
-    pose = live._start.places.pose
+    pose = live._parts.start.places.pose
     links = len(pose)
     none, one = np.zeros((0, 3)), np.zeros((1, 1))
     hits = Hits(none[:, 0], np.zeros((0, 2)), none[:, 0], none[:, 0], none, none, none[:, 0], none[:, 0])

@@ -57,7 +57,7 @@ class Programs:
 
     def step(self, w: World, dt: Array) -> Change:
         """`Live.step`: a frame of dt [s]."""
-        stepper, topology, real = self.live._stepper, self.live.model.topology, w["q"].dtype
+        stepper, topology, real = self.live._parts.stepper, self.live.model.topology, w["q"].dtype
         asked = (dt >= SHORTEST) & (dt <= LONGEST)
         length = jnp.where(asked, dt, jnp.asarray(self.live.dt, real)) + w["behind"].astype(real)
         pushed = _of_trees(topology, w["pushes"] != 0)
@@ -112,7 +112,7 @@ class Programs:
         pose, velocity = w["pose"][link], w["velocity"][link]
         now = pose[:3], pose[3:], velocity[3:], velocity[:3]
         place, turn, v, omega = (jnp.where(yes != 0, x, y) for yes, x, y in zip(given, told[::2], now, strict=True))
-        asked &= jnp.asarray(free)[link] & _unit(turn[None])
+        asked &= jnp.asarray(free)[link] & unit(turn[None])
         coordinates, velocities = put_there(model, link, place, turn, v, omega)
         start = jnp.asarray(topology.q_start[:-1])[link], jnp.asarray(topology.v_start[:-1])[link]
         q, v = (
@@ -132,7 +132,7 @@ class Programs:
         named = island[jnp.clip(island, 0, max(n - 1, 0))] if n else island
         sound = ((island >= -1) & (island < n) & ((island < 0) | (named == island))).all()
         turns = quaternions(self.live.model.topology)
-        whole = finite & late & sound & _unit(q[turns])
+        whole = finite & late & sound & unit(q[turns])
         code = jnp.where(mine, jnp.where(whole, 0, DAMAGED_SAVE), OTHER_SAVE).astype(jnp.int32)
         new = {"q": q, "v": v, "t": t, "behind": behind, "island": island, "told": told}
         new |= {"pushes": jnp.zeros_like(w["pushes"]), "fresh": jnp.int32(0)}
@@ -144,12 +144,14 @@ class Programs:
         digits = blake2b(jnp.concatenate([w["q"], w["v"], w["t"][None]]))
         return {}, (jnp.concatenate([digits, jnp.zeros(1, jnp.uint8)]),)
 
-    def ray(self, w: World, origin: Array, direction: Array, most: Array, moving: Array) -> Change:
-        """`Live.raycast`: 1 if it hits, and (9,) body, shape, distance, point, normal.  moving: () without statics."""
+    def ray(self, w: World, origin: Array, direction: Array, most: Array, moving: Array, mask: Array) -> Change:
+        """`Live.raycast`: 1 if it hits, and (9,) body, shape, distance, point, normal.  moving: () without statics.
+        mask: () layers of what is there for it."""
         topology, dtype = self.live.model.topology, w["q"].dtype
         parked = jnp.append(self._parked(w["q"]), False)
         links = np.array(topology.shape_links, int)
         among = ~parked[trees_of(topology).of_link[links]] & ((moving == 0) | (links >= 0))
+        among &= w["layers"][:, 0] & mask != 0
         ray = cast_rays(self._model(w), w["q"], origin[None], direction[None], max_distance=most, among=among)
         whole = as_real(jnp.stack([ray.link[0], ray.shape[0]]), dtype)
         hit = jnp.concatenate([whole, ray.distance, ray.point[0], ray.normal[0]])
@@ -168,13 +170,17 @@ class Programs:
 
     def _parked(self, q: Array) -> Array:
         """(T,) bool, trees of spare bodies that wait."""
-        spares, trees = self.live._start.spares, trees_of(self.live.model.topology)
+        spares, trees = self.live._parts.start.spares, trees_of(self.live.model.topology)
         waiting = jnp.zeros(trees.n, bool)
         if len(spares.owned):
-            index = spares.owned[:, 1, None] + np.arange(7)
+            index = spares.coordinates
             away = (q[index] == jnp.asarray(spares.parked[index], q.dtype)).all(1)
             waiting = waiting.at[trees.of_link[spares.owned[:, 0]]].set(away)
         return waiting
+
+    def parked_links(self, q: Array) -> Array:
+        """(nl,) bool, spare bodies that wait."""
+        return jnp.append(self._parked(q), False)[trees_of(self.live.model.topology).of_link[:-1]]
 
     def _link(self, w: World, body: Array, *numbers: Array) -> tuple[Array, Array]:
         """A body's number, within bounds, and whether it and what else is given may be."""
@@ -190,7 +196,7 @@ class Programs:
         numbers = w["pose"], w["pushes"], link, force, torque, point
         pushes = with_push(self._model(w), *numbers, given == 0, jnp.asarray(False))
         asked &= jnp.isfinite(pushes).all()
-        return {"pushes": jnp.where(asked, pushes, w["pushes"])}, (_refused(asked),)
+        return {"pushes": jnp.where(asked, pushes, w["pushes"])}, (refused(asked),)
 
     def _moved(self, w: World, q: Array, v: Array, asked: Array) -> Change:
         """After coordinates and velocities were changed by hand: whose changed wakes up."""
@@ -204,7 +210,7 @@ class Programs:
         seen = self._seen(w, places(self._model(w), q, v))
         fresh = jnp.where(asked, 0, w["fresh"]).astype(jnp.int32)
         changed = {"q": q, "v": v, "island": island, "told": told, "fresh": fresh, **seen}
-        return self._saved(changed), (_refused(asked),)
+        return self._saved(changed), (refused(asked),)
 
     def _seen(self, w: World, there: Places) -> World:
         """Poses, and velocities of centres of mass."""
@@ -226,7 +232,7 @@ class Programs:
 def roomy(live: Live) -> Rules:
     """A world's rules, with twice the room for contacts that it has by default, or has needed so far: an exported
     world cannot make room."""
-    rules, given = live._stepper._rules, live._stepper._given
+    rules, given = live._parts.stepper._rules, live._parts.stepper._given
     if "max_contacts" in given:
         return rules
     return replace(rules, max_contacts=2 * max(default_capacity(live.model.topology), rules.max_contacts or 0))
@@ -238,10 +244,10 @@ def _of_trees(topology: Any, pushed: Array) -> Array:
     return any_of(trees.of_link[:-1], pushed.any(1), trees.n)
 
 
-def _unit(quaternions: Array) -> Array:
+def unit(quaternions: Array) -> Array:
     """Whether these (n, 4) are all of length 1."""
     return (abs(jnp.sqrt((quaternions * quaternions).sum(-1)) - 1) <= UNIT_TOLERANCE).all()
 
 
-def _refused(asked: Array) -> Array:
+def refused(asked: Array) -> Array:
     return jnp.where(asked, 0, REFUSED).astype(jnp.int32)

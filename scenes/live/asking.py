@@ -10,9 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...collision.detect import detect
-from ...collision.poses import Array, quaternion_product, rotation_matrix
+from ...collision.poses import Array
+from ...collision.proximities import Proximities
 from ...collision.queries.rays import RayHits, cast_rays
 from ...collision.shapes import Shape
+from ...engine.algebra.rotation import Quat
+from ...engine.algebra.vec3 import Vec3
 from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ..compile import compile_scene
@@ -71,21 +74,20 @@ class Questions:
             return None
         return Hit(self._bodies.owners[shape], shape, float(hits.distance[k]), hits.point[k], hits.normal[k])
 
-    def overlaps(self, q: Any, shape: Shape, pose: Array, within: float, hidden: Set[str], among: Array) -> list[str]:
-        """Names of those no farther than `within` [m] from the shape at pose (7,), the nearest first.
-        hidden, among: as in `rays`."""
-        model = self._probing(shape)
-        near = _all_pairs.straight(model, np.concatenate([q, pose.astype(q.dtype)]))
-        active, gap, pair = near.active, near.gap, near.pair
-        found: dict[str, float] = {}
-        for row in np.flatnonzero(active & (gap <= within)):
-            number = model.topology.pairs[pair[row]][0]
-            name = self._bodies.owners[number]
-            if among[number]:
-                found[name] = min(found.get(name, np.inf), float(gap[row]))
-        return sorted((name for name in found if name not in hidden), key=found.__getitem__)
+    def overlaps(
+        self, q: Any, shape: Shape, place: Array, turn: Array, within: float, hidden: Set[str], among: Array
+    ) -> list[str]:
+        """Names of those no farther than `within` [m] from the shape, whose own pose is in a frame at `place` (3,),
+        turned by `turn` (4,): the nearest first, of those as near the first row's.  hidden, among: as in `rays`."""
+        model = self.probing(shape)
+        near = near_probe.straight(model, q, *(np.asarray(x, q.dtype) for x in (own_pose(shape), place, turn)))
+        rows = np.flatnonzero(near.active & (near.gap <= within))
+        rows = rows[np.argsort(near.gap[rows], kind="stable")]
+        shapes = np.array(model.topology.pairs).reshape(-1, 2)[near.pair[rows], 0]
+        names = dict.fromkeys(self._bodies.owners[k] for k in shapes if among[k])
+        return [name for name in names if name not in hidden]
 
-    def _probing(self, shape: Shape) -> Model:
+    def probing(self, shape: Shape) -> Model:
         """The model with one more body, which alone is asked what it is near."""
         solid = shape.kind in _SOLIDS  # those that differ in size alone share all else
         key = shape.kind if solid else replace(shape, position=(0, 0, 0), quaternion=(1, 0, 0, 0))
@@ -118,12 +120,17 @@ class Questions:
 
 
 @compiled
-def _all_pairs(model: Model, q: Any) -> Any:
-    return detect(model, q, margin=jnp.inf, max_pairs=len(model.topology.pairs))
+def near_probe(model: Model, q: Any, own: Any, position: Any, quaternion: Any) -> Proximities:
+    """All pairs of a model whose last body is a probe, which is left out of q.
+
+    own: (7,) its pose in a frame that is put there: position (3,) [m], quaternion (4,)."""
+    turn = Quat.of_array(quaternion).normalized()
+    place = Vec3.of(position) + turn.matrix() @ Vec3.of(own[:3])
+    turned = (turn * Quat.of_array(own[3:])).normalized()
+    pose = jnp.stack([*place.xyz, turned.w, turned.x, turned.y, turned.z])
+    return detect(model, jnp.concatenate([q, pose]), margin=jnp.inf, max_pairs=len(model.topology.pairs))
 
 
-def placed_shape(shape: Shape, position: Array, quaternion: Array) -> Array:
-    """(7,) of a shape in the world, whose own pose is in a frame that is put there."""
-    own = np.asarray(shape.position, float), np.asarray(shape.quaternion, float)
-    turn = quaternion_product(quaternion, own[1])
-    return np.concatenate([position + rotation_matrix(quaternion) @ own[0], turn / np.linalg.norm(turn)])
+def own_pose(shape: Shape) -> Array:
+    """(7,) position and quaternion."""
+    return np.concatenate([np.asarray(shape.position, float), np.asarray(shape.quaternion, float)])

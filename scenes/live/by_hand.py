@@ -65,5 +65,31 @@ def put_there(
     return q, jnp.stack([*w.xyz, *v.xyz])
 
 
+@compiled
+def put_in_plane(
+    model: Model, link: Any, position: Array, quaternion: Array, linear: Array, angular: Array
+) -> tuple[Array, Array, Array]:
+    """Coordinates (3,) and velocities (3,) of a body on a planar joint of the world, and how far what was given is off
+    its plane (4,): the position [m], the attitude (the sine of half the angle), the two velocities [m/s, rad/s].
+
+    The arguments are those of `put_there`.
+    """
+    frame, turn = Quat.of_array(model.joint_quaternion[link]), Quat.of_array(quaternion).normalized()
+    own, R = Vec3.of(model.axis[link]), frame.matrix()
+    n, x = R @ own, R @ Vec3.of(model.axis2[link])
+    y = n.cross(x)
+    p = Vec3.of(position) - Vec3.of(model.joint_position[link])
+    left = frame.conjugate() * turn  # about `own`, where it is in the plane
+    along = left.vector.dot(own)
+    swing = left.vector - own * along
+    w = Vec3.of(angular)
+    v = Vec3.of(linear) - w.cross(centre(model, turn.matrix(), link))
+    spin = w.dot(n)
+    tilt = w - n * spin
+    q = jnp.stack([2 * jnp.arctan2(along, left.w), p.dot(x), p.dot(y)])
+    off = jnp.stack([jnp.abs(p.dot(n)), jnp.sqrt(swing.dot(swing)), jnp.abs(v.dot(n)), jnp.sqrt(tilt.dot(tilt))])
+    return q, jnp.stack([spin, v.dot(x), v.dot(y)]), off
+
+
 def _either(which: Any, yes: Vec3, no: Vec3) -> Vec3:
     return Vec3(*(jnp.where(which, x, y) for x, y in zip(yes.xyz, no.xyz, strict=True)))

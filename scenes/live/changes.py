@@ -5,15 +5,22 @@ Numbers of the model change, never its topology, so nothing is compiled. All of 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from ...collision.poses import Array, quaternion_product, rotation_matrix
+from ...collision.poses import Array
+from ...engine.algebra.rotation import Quat
+from ...engine.algebra.vec3 import Vec3
 from ...engine.closures.projection import projected
+from ...engine.closures.reactions import loop_wrenches
 from ...engine.model import Model
 from ...engine.native.surface import compiled
+from ...engine.parameters import AXES
+from ...engine.state import State
+from ...engine.topology import Topology
 from ..compiling.check import bits
 from ..compiling.pairs import CHECKS, meet
 from ..formats.wording import shown
@@ -37,6 +44,18 @@ class Changes:
     def reset(self) -> None:
         """Back to the scene's."""
         self.model, self._layers, self._ignored = self._compiled, _layers(self._compiled), set()
+
+    def take_over(self, old: Changes) -> None:
+        """What was changed in a smaller world, of which this one has everything first."""
+        changes, pairs = {}, {tuple(pair): k for k, pair in enumerate(self._pairs)}
+        where = [pairs[tuple(pair)] for pair in old._pairs]
+        for name, x in old.model.parameters.items():
+            if x is not getattr(old._compiled, name):
+                changes[name] = np.array(getattr(self.model, name))
+                rows = where if AXES[name][0] in ("np", "filtered") else slice(len(x))
+                changes[name][rows] = x
+        self._layers[: len(old._layers)], self._ignored = old._layers, set(old._ignored)
+        self._replace(changes)
 
     # -- materials -------------------------------------------------------------------------------------------
 
@@ -85,6 +104,8 @@ class Changes:
     def ignore(self, a: str, b: str, ignored: bool) -> None:
         """Whether two bodies go through each other."""
         self._filtered("ignore_collision")
+        if a == b:
+            raise ValueError(f"ignore_collision: a and b are both {a!r}: nothing touches itself; give two")
         both = frozenset((a, b))
         self._ignored = self._ignored | {both} if ignored else self._ignored - {both}
         self._replace({"pair_touches": self._touches(self.model.loop_active)})
@@ -101,11 +122,9 @@ class Changes:
         touches = meet(self._layers[:, 0], self._layers[:, 1], i, j)
         for a, b in self._ignored:
             touches &= ~self._between(a, b)
-        topology = self.model.topology
-        for k in self._loops.values():
-            loop = topology.loops[k]
-            if active[k] and loop.kind not in APART and min(loop.a, loop.b) >= 0:
-                touches &= ~self._between(topology.names[loop.a], topology.names[loop.b])
+        for k, (a, b) in held_together(self.model.topology).items():
+            if active[k]:
+                touches &= ~self._between(a, b)
         return touches
 
     def _between(self, a: str, b: str) -> Array:
@@ -139,25 +158,12 @@ class Changes:
 
     def attach(self, joint: str, poses: Array, point: Array | None) -> None:
         """Join two links where they are now: poses (nl, 7) of all; point: (3,) where, None: at the frame on link_a."""
-        k = self.number(joint)
-        loop, model = self.model.topology.loops[k], self.model
-        at, turn = (np.array(x, np.float64) for x in (model.loop_position, model.loop_quaternion))
-        (p_a, q_a), (p_b, q_b) = (_pose(poses, link) for link in (loop.a, loop.b))
-        changes: dict[str, Any] = {}
-        if point is not None:
-            at[k, 0] = rotation_matrix(q_a).T @ (point - p_a)
-        here = p_a + rotation_matrix(q_a) @ at[k, 0]
-        if loop.kind in APART:
-            length = float(np.linalg.norm(here - p_b - rotation_matrix(q_b) @ at[k, 1]))
-            if loop.kind == "distance":
-                if length == 0:
-                    raise ValueError(f"attach: the two points of {joint!r} are in one place: a rod needs them apart")
-                changes["loop_course"] = np.array(model.loop_course)
-                changes["loop_course"][k, 0] = length
-        else:
-            at[k, 1] = rotation_matrix(q_b).T @ (here - p_b)
-            turn[k, 1] = quaternion_product(q_b * (1, -1, -1, -1), quaternion_product(q_a, turn[k, 0]))
-        self._switch(k, True, changes | {"loop_position": at, "loop_quaternion": turn})
+        k, kind = self.number(joint), self.model.mass.dtype
+        given = np.asarray(poses, kind), np.int32(k), np.asarray(np.zeros(3) if point is None else point, kind)
+        ends = joined_ends.straight(self.model, *given, np.bool_(point is not None))
+        if ends.length == 0 and self.model.topology.loops[k].kind == "distance":
+            raise ValueError(f"attach: the two points of {joint!r} are in one place: a rod needs them apart")
+        self._switch(k, True, ends.numbers)
 
     def detach(self, joint: str) -> None:
         """Cut a joint."""
@@ -167,7 +173,7 @@ class Changes:
         active = np.array(self.model.loop_active)
         active[k] = holds
         if self.model.topology.filtered:
-            changes["pair_touches"] = self._touches(active)
+            changes = changes | {"pair_touches": self._touches(active)}
         self._replace(changes | {"loop_active": active})
 
     def _replace(self, changes: dict[str, Any]) -> None:
@@ -178,6 +184,64 @@ class Changes:
         pairs = ((x, getattr(old, name)) for name, x in new.parameters.items())
         if any(x is not y and not np.array_equal(x, y) for x, y in pairs):
             self.model = new
+
+
+class Ends(NamedTuple):
+    """Where a loop's frames are once its links are joined: of all loops, with one of them changed.
+
+    position: (nk, 2, 3) [m].  quaternion: (nk, 2, 4).  course: (nk, 5).  length: () from one frame to the other [m].
+    """
+
+    position: Any
+    quaternion: Any
+    course: Any
+    length: Any
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """Of the model."""
+        return {"loop_position": self.position, "loop_quaternion": self.quaternion, "loop_course": self.course}
+
+
+@compiled
+def joined_ends(model: Model, poses: jax.Array, k: Any, point: jax.Array, given: Any) -> Ends:
+    """Loop k joined where its links are now.
+
+    poses: (nl, 7) x y z of the origin [m], w x y z.  point: (3,) where in the world [m]; if it is not given: () bool,
+    at the frame on link a. A rod is as long as its frames are apart, a spring stays as it is; other joints have their
+    frame on link b where that on a is.
+    """
+    loops = model.topology.loops
+    links = jnp.asarray(np.array([(loop.a, loop.b) for loop in loops], np.int32))[k]
+    apart, rod = (jnp.asarray(np.array([x.kind in some for x in loops]))[k] for some in (APART, APART[:1]))
+    world = jnp.asarray([[0, 0, 0, 1, 0, 0, 0]], poses.dtype)
+    a, b = jnp.concatenate([poses, world])[links]  # link -1 is the world
+    (A, B), (p, r) = (tuple(Quat.of_array(x[3:]) for x in (a, b)), tuple(Vec3.of(x[:3]) for x in (a, b)))
+    at, turn = model.loop_position[k], model.loop_quaternion[k]
+    own = A.matrix().T @ (Vec3.of(point) - p)
+    own = Vec3(*(jnp.where(given, x, y) for x, y in zip(own.xyz, at[0], strict=True)))
+    here = p + A.matrix() @ own
+    arm = here - r - B.matrix() @ Vec3.of(at[1])
+    length = jnp.sqrt(arm.dot(arm))
+    other = jnp.where(apart, at[1], jnp.stack((B.matrix().T @ (here - r)).xyz))
+    C = B.conjugate() * A * Quat.of_array(turn[0])
+    turned = jnp.where(apart, turn[1], jnp.stack([C.w, C.x, C.y, C.z]))
+    return Ends(
+        model.loop_position.at[k].set(jnp.stack([jnp.stack(own.xyz), other])),
+        model.loop_quaternion.at[k, 1].set(turned),
+        model.loop_course.at[k, 0].set(jnp.where(rod, length, model.loop_course[k, 0])),
+        length,
+    )
+
+
+@compiled
+def loop_pulls(
+    model: Model, q: jax.Array, v: jax.Array, t: jax.Array, motors: jax.Array, forces: jax.Array
+) -> jax.Array:
+    """(nk, 3) what each loop puts on its link a, world axes [N].
+
+    motors: (nv,) the commands to them.  forces: (nv,) what else acts along the degrees of freedom [N m, N]."""
+    return loop_wrenches(model, State(q, v, t), motors, forces)[:, 3:]
 
 
 @compiled
@@ -191,11 +255,13 @@ def loop_name(spec: LoopSpec, number: int) -> str:
     return spec.name or f"loop {number}"
 
 
-def _pose(poses: Array, link: int) -> tuple[Array, Array]:
-    if link < 0:
-        return np.zeros(3), np.eye(4)[0]
-    pose = np.asarray(poses[link], np.float64)
-    return pose[:3], pose[3:]
+def held_together(topology: Topology) -> dict[int, tuple[str, str]]:
+    """Loops that can be cut, and whose ends do not touch while they hold: these two."""
+    return {
+        k: (topology.names[loop.a], topology.names[loop.b])
+        for k, loop in enumerate(topology.loops)
+        if loop.switched and loop.kind not in APART and min(loop.a, loop.b) >= 0
+    }
 
 
 def _layers(model: Model) -> Array:

@@ -6,11 +6,10 @@ import functools
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from copy import copy
 from time import perf_counter
 from typing import Any, NamedTuple, Unpack
 
-import jax
 import numpy as np
 
 from ...collision.poses import Array
@@ -19,33 +18,32 @@ from ...engine import results
 from ...engine.state import State
 from ...integrators.frame import Frame
 from ...integrators.options import OptionKeywords, Options
-from ...integrators.rules import Rules
-from ...integrators.snapshots import model_hash, state_hash
+from ...integrators.snapshots import state_hash
 from ..chains.spec import ChainSpec, refuse_chain
-from ..compile import compile_scene
 from ..sources import load
-from ..spec import SceneSpec, StaticSpec
+from ..spec import SceneSpec
 from . import arguments, saves
-from .asking import Questions, placed_shape
 from .asleep import Asleep
 from .between import between
 from .changes import Changes
-from .pool import Pool, Spares, with_spares
+from .growing import beginning, in_background, larger
+from .parts import Parts
+from .pool import Pool, with_spares
 from .standing import Places, Standing
-from .stepping import Stepper
-from .touching import Bodies, Contact, contacts_of
+from .touching import Contact, contacts_of
 from .triggers import Trigger, carried
 
 MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
 
 
 class Passed(NamedTuple):
-    """A frame that was worked out: from which state, who slept, the commands to the motors.
+    """A frame that was worked out: from which state, who slept, the commands to the motors, and what pushed.
     dt: its length, took: how long it was worked out [s]."""
 
     before: State
     asleep: Asleep
     motors: Array
+    pushes: Array
     frame: Frame
     places: Places
     dt: float
@@ -71,26 +69,15 @@ class Frames:
         made = isinstance(scene, (SceneSpec, ChainSpec))
         spec: Any = scene if made else scene.build() if hasattr(scene, "build") else load(scene)
         refuse_chain(spec, "Live")
-        spec, names = with_spares(spec, {} if pool is None else pool)
-        shapes = arguments.shapes("probes", probes)
+        self._probes = tuple(arguments.shapes("probes", probes))
         self.dt = arguments.seconds("dt", dt)
-        self.model, start = compile_scene(spec, dtype=dtype)
-        spares, state = Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start)
-        self._start = Standing(self.model, spares, state, Asleep.nobody(self.model.topology))
-        options = _of_frames(self.dt, options, keywords)
-        limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
-        limits |= not self.model.topology.pairs  # where nothing can touch, a step looks at limits, be there none
-        rules = replace(Rules.of(options, limits), max_logged=None)  # `contact_events` misses none
-        rules.check(self.model)
         budget = None if budget is None else arguments.seconds("budget", budget)
-        self._stepper = Stepper(self.model, rules, self._start.spares, options, budget)
-        self._spec, self._bodies = spec, Bodies.of(spec, self.model.topology)
-        self._touchable = tuple(dict.fromkeys(self._bodies.owners))
-        statics = (static.name for static in spec.statics if static.name)
-        self._named = tuple(dict.fromkeys([*self.model.topology.names, *self._touchable, *statics]))
-        self._questions = Questions(spec, self.model, self._bodies)
-        self._mark, self._changes = model_hash(self.model), Changes(spec, self.model, self._bodies)
-        self._origins = {x.name: x.position for x in spec.statics if isinstance(x, StaticSpec) and x.name}
+        self._made_with = dtype, _of_frames(self.dt, options, keywords), budget
+        self._parts = Parts(spec, () if pool is None else (pool,), *self._made_with)
+        self._outgrown: list[Parts] = []
+        self._larger: Future[Frames] | None = None
+        self.model = self._parts.model
+        self._changes = Changes(self._parts.spec, self.model, self._parts.bodies)
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
         self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
@@ -99,8 +86,9 @@ class Frames:
         self._carried: Any = None  # of the frame that `_contacts` are of
         self._contacts: Callable[[], list[Contact]] | None
         self.reset()
+        self._is_warm = warm
         if warm:
-            self._warm(shapes)
+            self._warm(self._probes)
 
     # -- time ------------------------------------------------------------------------------------------------
 
@@ -130,6 +118,8 @@ class Frames:
 
     def _begun(self, dt: float | None) -> Callable[[], Passed]:
         """What works a frame out, and touches nothing of the world."""
+        if self._larger is not None and self._larger.done():
+            self._grow()
         real = self.model.mass.dtype.type
         asked = real(arguments.seconds("dt", self.dt if dt is None else dt)) + real(self.behind)
         motors, pushes = self._motors.astype(self.state.q.dtype), self._pushes.copy()
@@ -138,14 +128,15 @@ class Frames:
 
         def passed() -> Passed:
             began = perf_counter()
-            frame, places = self._stepper.step(before, asleep.island, pushes, motors, asked)
-            return Passed(before, asleep, motors, frame, places, float(asked), perf_counter() - began)
+            frame, places = self._parts.stepper.step(before, asleep.island, pushes, motors, asked)
+            return Passed(before, asleep, motors, pushes, frame, places, float(asked), perf_counter() - began)
 
         return passed
 
     def _done(self, passed: Passed) -> None:
         """The world after a frame, and callbacks are called."""
-        before, asleep, motors, frame, places, _, self._took = passed
+        before, asleep, motors, pushes, frame, places, _, self._took = passed
+        parts = self._parts
         code = results.Code(int(frame.code))
         if code.grave:
             results.raise_for(frame.code, self.state.t)
@@ -159,9 +150,9 @@ class Frames:
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
         self.missed += max(left - saves.LATEST, 0.0)
-        self._carried, self._last = frame.carried, (frame, passed.dt)
+        self._carried, self._last = frame.carried, (frame, passed.dt, pushes)
         self._contacts = again or functools.cache(
-            lambda: contacts_of(self._bodies, frame, self._stepper.held(before, asleep.island, motors, frame))
+            lambda: contacts_of(parts.bodies, frame, parts.stepper.held(before, asleep.island, motors, frame))
         )
         for contact in self.contact_events() if self._callbacks else ():
             for callback, body in tuple(self._callbacks):  # who is called may add some
@@ -183,7 +174,7 @@ class Frames:
         self.behind = self.missed = 0.0
         self.windows = 0
         self._pushes = np.zeros((self.model.topology.n_links, 6), self.model.mass.dtype)
-        self._stand(self._start)
+        self._stand(self._parts.start)
         self._earlier = self._now.places.pose
         self._look_again()
 
@@ -198,12 +189,72 @@ class Frames:
         """q, v, t as numpy arrays, spare bodies included; `model` is their model."""
         return self._now.state
 
+    # -- more bodies -----------------------------------------------------------------------------------------
+
+    def add_spares(self, pool: Pool, *, wait: bool = False) -> None:
+        """More spare bodies, as the world's `pool` has them, while it runs.
+
+        The world is made anew with them on another thread, which takes seconds, and goes on meanwhile; `add_body` has
+        them from the first `step` on that finds them ready (`growing` says that they are not yet). When that is depends
+        on the machine.
+        wait: until they are there, for lockstep and replays.
+        Saves of the smaller world can still be loaded.
+        """
+        self._idle()
+        if self._larger is not None:
+            raise RuntimeError("add_spares: the world is growing already: go on when world.growing is False")
+        pools = (*self._parts.pools, pool)
+        with_spares(self._parts.scene, pools)  # raises what there is to say against them
+        self._larger = in_background(functools.partial(self._twin, pools))
+        if wait:
+            self._grow()
+
+    @property
+    def growing(self) -> bool:
+        """Whether spare bodies are on their way, of `add_spares`."""
+        return self._larger is not None
+
+    def _twin(self, pools: Sequence[Pool]) -> Frames:
+        """The same world with other pools, at its start, and all of it compiled."""
+        twin = copy(self)
+        twin._parts = Parts(self._parts.scene, pools, *self._made_with)
+        twin._parts.stepper.expect(self._parts.stepper)
+        twin.model = twin._parts.model
+        twin._changes = Changes(twin._parts.spec, twin.model, twin._parts.bodies)
+        twin._triggers, twin._coming, twin._wires = [], None, None
+        twin.reset()
+        if self._is_warm:
+            twin._warm(self._probes)
+        return twin
+
+    def _grow(self) -> None:
+        """Go on in the larger world, once it is there."""
+        assert self._larger is not None
+        coming, self._larger = self._larger, None
+        twin, small = coming.result(), self._parts
+        twin._changes.take_over(self._changes)
+        self._outgrown.append(small)
+        self._parts, self._changes, self.model = twin._parts, twin._changes, twin._changes.model
+        self._parts.stepper.use(self.model)
+        now = larger(self._now, self._parts)
+        self._now = Standing(self.model, self._parts.spares, now.state, now.asleep)
+        pose = self._now.places.pose
+        self._earlier, self._pushes = beginning(self._earlier, pose), beginning(self._pushes, twin._pushes)
+        self._motors = beginning(self._motors, twin._motors)
+        self._carried, self._wires, self._last = None, None, None
+
     # -- what there is ----------------------------------------------------------------------------------------------
 
     @property
     def bodies(self) -> tuple[str, ...]:
         """Bodies and links that are there, in the order of `poses`."""
         return self._now.bodies
+
+    @property
+    def asleep(self) -> tuple[str, ...]:
+        """Of these, who sleep: they rest, and cost nothing until something comes near or pushes them."""
+        sleeps = self._now.sleeps[self._now.links]
+        return tuple(name for name, does in zip(self._now.bodies, sleeps, strict=True) if does)
 
     def poses(self, alpha: float = 1.0) -> Array:
         """(n, 7) of `bodies`: x y z of the origin [m], w x y z.
@@ -230,7 +281,9 @@ class Frames:
     def on_contact(self, callback: Callable[[Contact], Any], body: str | None = None) -> None:
         """Call back for every contact of every frame from now on, or for those of one body, once `step` is done."""
         function = arguments.function("callback", callback, "a Contact")
-        self._callbacks.append((function, None if body is None else arguments.one_of("body", body, self._touchable)))
+        self._callbacks.append(
+            (function, None if body is None else arguments.one_of("body", body, self._parts.touchable))
+        )
 
     def _within(self, trigger: Trigger) -> tuple[str, ...]:
         """Who is in it now."""
@@ -238,9 +291,8 @@ class Frames:
         if carrier in self._now.hidden:
             return ()
         where = (place[:3], place[3:]) if carrier is None else carried(place, self.pose(carrier))
-        pose = placed_shape(trigger.shape, *where)
         among = self._changes.shapes_in(ALL_LAYERS)
-        found = self._questions.overlaps(self.state.q, trigger.shape, pose, 0.0, self._now.hidden, among)
+        found = self._parts.questions.overlaps(self.state.q, trigger.shape, *where, 0.0, self._now.hidden, among)
         return tuple(name for name in found if name != carrier and name in self.bodies)
 
     def _look_again(self) -> None:
@@ -254,17 +306,20 @@ class Frames:
         """All that decides what comes next, but for the forces and motors of frames to come: those are inputs."""
         asleep = self._now.asleep
         known = (asleep.island, asleep.motors) if asleep.some else (asleep.island[:0], asleep.motors[:0])
-        return saves.pack(saves.Saved(self.state.q, self.state.v, self.state.t, self.behind, *known), self._mark)
+        return saves.pack(saves.Saved(self.state.q, self.state.v, self.state.t, self.behind, *known), self._parts.mark)
 
     def load_state(self, data: bytes) -> None:
         """Back to what `save_state` returned; raises SaveError where it is not of this world. Forces that wait are
         dropped."""
-        nobody, state = self._start.asleep, self.state
-        saved = saves.unpack(data, self._mark, self.model.topology, state.q.dtype)
+        marks = {parts.mark: parts for parts in (*self._outgrown, self._parts)}
+        parts = marks.get(saves.mark_of(data, marks), self._parts)
+        saved = saves.unpack(data, parts.mark, parts.model.topology, self.state.q.dtype)
         self._pushes[:] = 0
         self.behind = saved.behind
-        asleep = nobody.after(saved.island, saved.motors) if len(saved.island) else nobody
-        self._stand(self._now.at(State(saved.q, saved.v, saved.t), asleep))
+        asleep = parts.start.asleep
+        asleep = asleep.after(saved.island, saved.motors) if len(saved.island) else asleep
+        then = larger(Standing(parts.model, parts.spares, State(saved.q, saved.v, saved.t), asleep), self._parts)
+        self._stand(self._now.at(then.state, then.asleep))
         self._earlier = self._now.places.pose
         self._look_again()
 
@@ -276,9 +331,9 @@ class Frames:
         """The model with other numbers. Whoever sleeps wakes: they may hold it no longer."""
         model = self._changes.model
         if model is not self.model:
-            self._stepper.check(model)
+            self._parts.stepper.check(model)
             self.model = model
-            self._stepper.use(model)
+            self._parts.stepper.use(model)
             self._stand(self._now.at(self.state, Asleep.nobody(self.model.topology)))
 
     def _stand(self, standing: Standing) -> None:
@@ -294,8 +349,8 @@ class Frames:
     def _warm(self, probes: Sequence[Shape]) -> None:
         """Everything once, and the state as it was. probes: shapes that will be asked about."""
         nobody = self._now.asleep.island
-        self._stepper.step(self.state, nobody, self._pushes, self._motors.astype(self.state.q.dtype), self.dt)
-        self._stepper.answer(self.state.q, self._pushes)
+        self._parts.stepper.step(self.state, nobody, self._pushes, self._motors.astype(self.state.q.dtype), self.dt)
+        self._parts.stepper.answer(self.state.q, self._pushes)
         self.poses()
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...collision.plain import Numbers
-from ...collision.poses import Array
+from ...collision.poses import Array, cross
 from ...collision.shapes import Shape
-from ...engine.closures.reactions import loop_wrenches
+from ...engine.dynamics.wrenches import joint_forces
 from . import arguments
-from .changes import Changes, joined_velocities
+from .changes import Changes, joined_ends, joined_velocities, loop_pulls
 from .frames import Frames
 
 
@@ -42,7 +42,7 @@ class Inputs(Frames):
         it again, which wakes all that sleeps.
         """
         given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
-        self._changing.material(arguments.one_of("body", body, self._touchable), given)
+        self._changing.material(arguments.one_of("body", body, self._parts.touchable), given)
         self._use()
 
     def set_pair_material(
@@ -65,7 +65,7 @@ class Inputs(Frames):
 
         Of a static with a name, in a scene in which the surface of some static moves. An input, as `set_material`.
         """
-        origin = np.asarray(self._origins[arguments.one_of("static", static, self._origins)], float)
+        origin = np.asarray(self._parts.origins[arguments.one_of("static", static, self._parts.origins)], float)
         velocity = arguments.numbers("linear", linear, 3), arguments.numbers("angular", angular, 3)
         self._changing.surface(static, *velocity, origin)
         self._use()
@@ -76,7 +76,7 @@ class Inputs(Frames):
         Two shapes touch where each is in a layer of the other's mask. In scenes with filtering=True. An input, as
         `set_material`. What overlaps when it begins to touch comes out.
         """
-        self._changing.layers(arguments.one_of("body", body, self._touchable), group, mask)
+        self._changing.layers(arguments.one_of("body", body, self._parts.touchable), group, mask)
         self._use()
 
     def ignore_collision(self, a: str, b: str, ignore: bool = True) -> None:
@@ -114,19 +114,41 @@ class Inputs(Frames):
         return self._changes.attached
 
     def joint_force(self, joint: str) -> Array:
-        """(3,) what a loop that can be cut puts on link_a now, world axes [N]: to keep its ends together as everything
-        moves and weighs. What contacts add to it acts by impulses, and is not felt."""
+        """(3,) what a loop that can be cut puts on link_a, world axes [N]: to keep its ends together as everything
+        moves and weighs now, under what contacts and `apply_force` put on links in the last frame, on average over it.
+
+        To break a joint at a load, cut it after a frame in which it carried more.
+        """
         k = self._changes.number(joint)
-        return np.asarray(loop_wrenches(self.model, self.state), np.float64)[k, 3:]
+        q, v, t = self.state.q, self.state.v, self.state.t
+        forces = joint_forces.straight(self.model, q, self._felt().astype(q.dtype))
+        return np.asarray(loop_pulls.straight(self.model, q, v, t, self._motors.astype(q.dtype), forces)[k], np.float64)
+
+    def _felt(self) -> Array:
+        """(nl, 6) moment about its origin and force on each link [N m, N] by contacts and pushes of the last frame."""
+        felt = np.zeros((self.model.topology.n_links, 6))
+        if self._last is None or self._contacts is None:
+            return felt
+        _, dt, pushes = self._last
+        felt += pushes
+        names, poses = self.model.topology.names, self._now.places.pose
+        for contact in self.contact_events():
+            for body, force in ((contact.a, contact.impulse / dt), (contact.b, -contact.impulse / dt)):
+                if body in names:
+                    link = names.index(body)
+                    felt[link] += (*cross(contact.point - poses[link, :3], force), *force)
+        return felt
 
     def _warm(self, probes: Sequence[Shape]) -> None:
         super()._warm(probes)
         if self._changes.joints:
             joined_velocities.straight(self.model, self.state.q, self.state.v, self.state.t)
-            loop_wrenches(self.model, self.state)
+            self.joint_force(self._changes.joints[0])
+            nowhere = np.int32(0), np.zeros(3, self.state.q.dtype), np.bool_(False)
+            joined_ends.straight(self.model, self._now.places.pose, *nowhere)
 
     def _two(self, a: str, b: str) -> tuple[str, str]:
-        return arguments.one_of("a", a, self._touchable), arguments.one_of("b", b, self._touchable)
+        return arguments.one_of("a", a, self._parts.touchable), arguments.one_of("b", b, self._parts.touchable)
 
     @property
     def _changing(self) -> Changes:

@@ -6,7 +6,7 @@ is held there by a force equal to its weight, and set back after every frame to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, count, product
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 from ...collision.poses import Array, rotation_matrix
 from ...collision.shapes import STATIC_ONLY
 from ...engine.model import Model
+from ..compiling.flat import PLANES
 from ..formats.wording import shown
 from ..spec import BodySpec, PlaneSpec, SceneSpec
 
@@ -31,7 +32,8 @@ class PoolError(ValueError):
 @dataclass(frozen=True)
 class Spares:
     """names: of the spare bodies of each kind, kind -> names.  parked: (nq,) coordinates where they wait.
-    owned: (n, 3) link, first coordinate and first velocity of each spare body, in the order of their links."""
+    owned: (n, 4) link, first coordinate, first velocity and number of coordinates of each spare body, in the order of
+    their links."""
 
     names: Mapping[str, tuple[str, ...]]
     parked: Array
@@ -42,53 +44,62 @@ class Spares:
         """q: (nq,) at the start, where all of them are parked."""
         topology = model.topology
         links = sorted(topology.link(name) for some in names.values() for name in some)
-        rows = [(link, topology.q_start[link], topology.v_start[link]) for link in links]
-        return Spares(names, q, np.array(rows, np.int64).reshape(-1, 3))
+        starts, dofs = topology.q_start, topology.v_start
+        rows = [(link, starts[link], dofs[link], starts[link + 1] - starts[link]) for link in links]
+        return Spares(names, q, np.array(rows, np.int64).reshape(-1, 4))
 
     def waiting(self, q: Any) -> Array:
         """(n,) bool, which of them are parked in the coordinates q (nq,)."""
         if not len(self.owned):
             return np.zeros(0, bool)
-        index = self.owned[:, 1, None] + np.arange(7)
-        return (q[index] == self.parked[index]).all(1)
+        return (q[self.coordinates] == self.parked[self.coordinates]).all(1)
+
+    @property
+    def coordinates(self) -> Array:
+        """(n, 7) which coordinates each has, the last one more than once where there are fewer."""
+        return self.owned[:, 1, None] + np.minimum(np.arange(7), self.owned[:, 3, None] - 1)
 
     def links_waiting(self, q: Any) -> Array:
         """The links of those that are parked."""
         return self.owned[self.waiting(q), 0]
 
 
-def with_spares(scene: SceneSpec, pool: Pool) -> tuple[SceneSpec, dict[str, tuple[str, ...]]]:
-    """The scene with its spare bodies, parked, and their names; `ball` has the spares ball.1, ball.2 and so on."""
-    if not isinstance(pool, Mapping):
-        raise PoolError(f'pool is {shown(pool)}; it must be a dict, such as {{"ball": 8}}')
-    bodies = {link.name: link for link in scene.links}
-    links, exclusions = list(scene.links), list(scene.exclusions)
-    names: dict[str, tuple[str, ...]] = {}
-    places = _places(scene) if pool else iter(())
-    for kind, given in pool.items():
-        body, number = given if isinstance(given, tuple) and len(given) == 2 else (bodies.get(kind), given)
-        if not (isinstance(kind, str) and isinstance(body, BodySpec)):
-            raise PoolError(
-                f"pool: {shown(kind)} is no free body of the scene: name one that add_body made, or give "
-                "(BodySpec, number)"
-            )
-        if not isinstance(number, int) or number < 1:
-            raise PoolError(f"pool: {kind!r} has {shown(number)} spare bodies; it must be a whole number of at least 1")
-        names[kind] = tuple(f"{kind}.{k}" for k in range(1, number + 1))
-        still = replace(body, linear_velocity=(0, 0, 0), angular_velocity=(0, 0, 0), quaternion=(1, 0, 0, 0))
-        for name in names[kind]:
-            links.append(replace(still, name=name, position=np.asarray(body.position, float) + next(places)))
-            for a, b in scene.exclusions:
-                exclusions += [(name, other) for mine, other in ((a, b), (b, a)) if mine == body.name]
-    return replace(scene, links=tuple(links), exclusions=tuple(exclusions)), names
+def with_spares(scene: SceneSpec, pools: Sequence[Pool]) -> tuple[SceneSpec, dict[str, tuple[str, ...]]]:
+    """The scene with its spare bodies, parked, and their names; `ball` has the spares ball.1, ball.2 and so on.
 
-
-def _places(scene: SceneSpec) -> Iterator[Array]:
-    """How far to move bodies away, one after another along a direction in which no ground is in the way (3,) [m]."""
-    normals = [normal / np.linalg.norm(normal) for normal in _grounds(scene)]
-    way = _way_out(normals, -np.asarray(scene.gravity, float))
-    for k in count():
-        yield way * (AWAY + k * APART)
+    pools: one after another: what a later one adds comes behind all else, and what was there stays where it is."""
+    kinds = {link.name: link for link in scene.links if isinstance(link, BodySpec)}
+    links, names = list(scene.links), dict[str, tuple[str, ...]]()
+    ways = dict[str | None, Array]()  # in which direction bodies of a plane are parked
+    number_of = count()
+    for pool in pools:
+        if not isinstance(pool, Mapping):
+            raise PoolError(f'pool is {shown(pool)}; it must be a dict, such as {{"ball": 8}}')
+        for kind, given in pool.items():
+            body, number = given if isinstance(given, tuple) and len(given) == 2 else (kinds.get(kind), given)
+            if not (isinstance(kind, str) and isinstance(body, BodySpec)):
+                raise PoolError(
+                    f"pool: {shown(kind)} is no free body of the scene: name one that add_body made, or give "
+                    "(BodySpec, number)"
+                )
+            if not isinstance(number, int) or number < 1:
+                had = f"pool: {kind!r} has {shown(number)} spare bodies"
+                raise PoolError(f"{had}; it must be a whole number of at least 1")
+            kinds.setdefault(kind, body)
+            before = names.get(kind, ())
+            more = tuple(f"{kind}.{len(before) + k}" for k in range(1, number + 1))
+            still = replace(body, linear_velocity=(0, 0, 0), angular_velocity=(0, 0, 0))
+            if body.plane is None:
+                still = replace(still, quaternion=(1, 0, 0, 0))
+            if body.plane not in ways:
+                ways[body.plane] = _way_out(scene, body.plane)
+            for name in more:
+                away = ways[body.plane] * (AWAY + next(number_of) * APART)
+                links.append(replace(still, name=name, position=np.asarray(body.position, float) + away))
+            names[kind] = before + more
+    alike = lambda name: (name, *names.get(name, ()))  # noqa: E731
+    exclusions = tuple((x, y) for a, b in scene.exclusions for x in alike(a) for y in alike(b))
+    return replace(scene, links=tuple(links), exclusions=exclusions), names
 
 
 def _grounds(scene: SceneSpec) -> Iterator[Array]:
@@ -103,15 +114,19 @@ def _grounds(scene: SceneSpec) -> Iterator[Array]:
                 yield np.linalg.multi_dot([*turned, np.array([0.0, 0.0, 1.0])])
 
 
-def _way_out(normals: list[Array], up: Array) -> Array:
-    """A unit vector along which no plane is met, upwards as far as can be.
+def _way_out(scene: SceneSpec, plane: str | None) -> Array:
+    """A unit vector along which no ground is in the way (3,), upwards as far as can be.  plane: it lies in, or None.
 
     The directions that leave no halfspace are a cone; if there are any, its edges, where two planes meet, or the
     planes' own normals and what lies in them, are some.
     """
+    normals, up = [normal / np.linalg.norm(normal) for normal in _grounds(scene)], -np.asarray(scene.gravity, float)
     tries = [np.array(x, float) for x in product((-1, 0, 1), repeat=3) if any(x)] + [up, *normals, sum(normals, up * 0)]
     tries += [s * np.cross(a, b) for a, b in combinations(normals, 2) for s in (1, -1)]
     tries += [x - n * (n @ x) for x in tries[:26] for n in normals]
+    if plane in PLANES:
+        x, y = PLANES[plane]
+        tries = [x * (x @ z) + y * (y @ z) for z in tries]
     units = [x / np.linalg.norm(x) for x in tries if np.linalg.norm(x) > 1e-6]
     free = [x for x in units if all(n @ x > -1e-12 for n in normals)]
     if not free:

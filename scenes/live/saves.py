@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import struct
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,12 @@ def pack(saved: Saved, fingerprint: str) -> bytes:
     head = HEADER.pack(MAGIC, VERSION, wide, saved.behind, bytes.fromhex(fingerprint)[:8])
     arrays = (*saved[:3], saved.island.astype(np.int32), saved.motors.astype(saved.q.dtype))
     return head + b"".join(x.astype(x.dtype.newbyteorder("<")).tobytes() for x in arrays)
+
+
+def mark_of(data: bytes, marks: Iterable[str]) -> str:
+    """That of the fingerprints of models of which a save is; "" if there is none."""
+    whole = bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else b""
+    return next((mark for mark in marks if bytes.fromhex(mark)[:8] == whole[8 : HEADER.size]), "")
 
 
 def unpack(data: bytes, fingerprint: str, topology: Topology, dtype: np.dtype) -> Saved:

@@ -17,6 +17,7 @@ from ...collision.poses import Array, cross, rotation_matrix
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Mat3
 from ...engine.dynamics.kinematics import move, place
+from ...engine.dynamics.trees import trees_of
 from ...engine.forest import Forest
 from ...engine.model import Model
 from ...engine.native.surface import compiled
@@ -24,7 +25,7 @@ from ...engine.state import State
 from ..formats.wording import shown
 from . import arguments
 from .asleep import Asleep
-from .by_hand import put_there, with_push
+from .by_hand import put_in_plane, put_there, with_push
 from .pool import PoolError, Spares
 from .saves import TURNING
 
@@ -83,7 +84,8 @@ class Standing:
         places: of that state, where they are known."""
         new, old = Standing(self.model, self.spares, state, asleep), self.state
         if state.q is old.q and state.v is old.v:
-            vars(new).update(vars(self), state=state, asleep=asleep)
+            kept = {name: x for name, x in vars(self).items() if name != "sleeps"}
+            vars(new).update(kept, state=state, asleep=asleep)
         if places is not None:
             vars(new)["places"] = _read_only(places)
         return new
@@ -104,6 +106,11 @@ class Standing:
         there = np.ones(self.model.topology.n_links, bool)
         there[self.spares.links_waiting(self.state.q)] = False
         return np.flatnonzero(there)
+
+    @cached_property
+    def sleeps(self) -> Array:
+        """(nl,) bool, links whose tree sleeps."""
+        return (self.asleep.island >= 0)[trees_of(self.model.topology).of_link[:-1]]
 
     @cached_property
     def places(self) -> Places:
@@ -144,15 +151,24 @@ class Standing:
         """With a free body there, its centre of mass moving like that [m/s, rad/s]; spare ones too."""
         topology = self.model.topology
         link = topology.link(body)
-        if topology.joints[link] != "floating":
+        flat = topology.joints[link] == "planar" and topology.parents[link] < 0
+        if topology.joints[link] != "floating" and not flat:
             raise ValueError(f"{body!r} is no free body: move it by set_joint, joint by joint")
         arguments.quaternion("quaternion", turn)
         turn = arguments.numbers("quaternion", turn, 4)  # of length 1 once it is in the world's own numbers
         place, w = arguments.numbers("position", position, 3), arguments.numbers("angular_velocity", angular, 3)
         given = place, turn, arguments.numbers("linear_velocity", linear, 3), w
         dtype = self.state.q.dtype
-        made = put_there.straight(self.model, np.int32(link), *(np.asarray(x, dtype) for x in given))
-        return self._moved(link, *made)
+        numbers = [np.asarray(x, dtype) for x in given]
+        if flat:
+            q, v, off = put_in_plane.straight(self.model, np.int32(link), *numbers)
+            if (off > np.finfo(dtype).eps ** 0.5).any():
+                raise ValueError(
+                    f"{body!r} stays in its plane: position, quaternion, linear_velocity, angular_velocity are "
+                    f"{', '.join(f'{x:.3g}' for x in off)} off it; give what lies in it"
+                )
+            return self._moved(link, q, v)
+        return self._moved(link, *put_there.straight(self.model, np.int32(link), *numbers))
 
     def jointed(self, name: str, q: Numbers | None, v: Numbers | None) -> Standing:
         """With the coordinates and velocities of one link's joint changed; what is None stays."""
@@ -186,7 +202,7 @@ class Standing:
             )
         body = next((body for body in names[kind] if body in self.hidden), None)
         if body is None:
-            fix = "remove_body one, or make the pool larger"
+            fix = "remove_body one, or make the pool larger, by add_spares"
             raise PoolError(f"add_body: all {len(names[kind])} of {kind!r} are in use: {fix}")
         return body
 
@@ -196,5 +212,5 @@ class Standing:
             which = f"{shown(body)} is no body of the pool"
             raise PoolError(f"remove_body: {which}: only what add_body() returned goes back")
         link = self.link(body)
-        coordinates, _ = self.joint(link)
-        return self._moved(link, self.spares.parked[coordinates], np.zeros(6))
+        coordinates, dofs = self.joint(link)
+        return self._moved(link, self.spares.parked[coordinates], np.zeros(dofs.stop - dofs.start))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -16,7 +17,7 @@ from ...engine.native.joined import Joined, apart, joined
 from ...engine.native.primitive import native
 from ...engine.packed import Packed, packed, unpacked
 from ...engine.state import State
-from ...integrators.capacity import given_capacities, raise_capacity
+from ...integrators.capacity import CAPACITIES, given_capacities, raise_capacity
 from ...integrators.frame import Frame, frame
 from ...integrators.motion.forces import Drive
 from ...integrators.options import Options
@@ -51,6 +52,11 @@ class Stepper:
     def check(self, model: Model) -> None:
         """Raise ValueError where it has numbers that the rules do not read."""
         self._rules.check(model)
+
+    def expect(self, other: Stepper) -> None:
+        """Begin with room for as much as another one needed."""
+        needed = {name: getattr(other._rules, name) for name in CAPACITIES.values()}
+        self._rules = replace(self._rules, **{name: n for name, n in needed.items() if n is not None})
 
     def use(self, model: Model) -> None:
         """Another one, whose numbers alone are others."""

@@ -12,15 +12,14 @@ import numpy as np
 from ...collision.plain import Numbers
 from ...collision.queries.rays import RayHits
 from ...collision.shapes import ALL_LAYERS, Shape
-from ...engine.dynamics.trees import trees_of
 from . import arguments
-from .asking import Hit, placed_shape
+from .asking import Hit
 from .debug import DebugLines, Wires, contact_lines, islands, joined_lines, trigger_lines
 from .explained import explained
 from .inputs import Inputs
 from .triggers import Callback, Trigger
 
-FREE = "floating"
+FREE = ("floating", "planar")
 RENAMED = {
     "spawn": "add_body", "despawn": "remove_body", "ray": "raycast", "rays": "raycasts", "contacts": "contact_events",
     "save": "save_state", "load": "load_state",
@@ -70,7 +69,7 @@ class Live(Inputs):
         """Strike a body [N s] at once, at a point as in `apply_force`; a tree answers as a whole."""
         nothing, p = np.zeros_like(self._pushes), arguments.numbers("impulse", impulse, 3)
         struck = self._now.pushed(nothing, body, p, point, NOTHING, frame)
-        answer = self._stepper.answer(self.state.q, struck)
+        answer = self._parts.stepper.answer(self.state.q, struck)
         with np.errstate(over="ignore"):  # which is refused
             self._stand(self._now.changed(v=self.state.v + answer))
 
@@ -80,13 +79,17 @@ class Live(Inputs):
         self,
         name: str,
         position: Numbers,
-        quaternion: Numbers = NO_TURN,
+        quaternion: Numbers | None = None,
         linear_velocity: Numbers = ORIGIN,
         angular_velocity: Numbers = ORIGIN,
     ) -> str:
-        """Bring in a spare body of the pool's kind `name`, and say what it is called: the first that waits."""
+        """Bring in a spare body of the pool's kind `name`, and say what it is called: the first that waits.
+
+        quaternion: None: (1, 0, 0, 0), or of a body in a plane that of its kind in the scene."""
         body = self._now.spare(name)
-        self._put(self._now.put(body, position, quaternion, linear_velocity, angular_velocity))
+        parked = self._now.places.pose[self.model.topology.link(body), 3:]
+        turn = parked if quaternion is None else quaternion
+        self._put(self._now.put(body, position, turn, linear_velocity, angular_velocity))
         return body
 
     def remove_body(self, body: str) -> None:
@@ -105,7 +108,7 @@ class Live(Inputs):
         linear_velocity: Numbers | None = None,
         angular_velocity: Numbers | None = None,
     ) -> None:
-        """Put a free body, or the floating root of a tree, elsewhere; what is None stays as it is."""
+        """Put a free body, one in a plane, or the floating root of a tree elsewhere; what is None stays as it is."""
         pose, velocity = self.pose(body), self.velocity(body)
         given = (position, quaternion, linear_velocity, angular_velocity)
         now = (pose[:3], pose[3:], velocity[3:], velocity[:3])
@@ -124,7 +127,7 @@ class Live(Inputs):
 
         ignore: names of bodies that are left out.  mask: only shapes in one of these layers are there for it."""
         one = arguments.numbers("origin", origin, 3), arguments.numbers("direction", direction, 3)
-        return self._questions.hit(self.raycasts(*one, max_distance, ignore=ignore, mask=mask), 0)
+        return self._parts.questions.hit(self.raycasts(*one, max_distance, ignore=ignore, mask=mask), 0)
 
     def raycasts(
         self, origins: Any, directions: Any, max_distance: float = math.inf, *, ignore: Sequence[str] = (),
@@ -132,13 +135,15 @@ class Live(Inputs):
     ) -> RayHits:  # fmt: skip
         """The same of many rays, (R, 3), as numpy arrays."""
         rays = arguments.vectors("origins", origins), arguments.vectors("directions", directions)
-        hidden = arguments.names("ignore", ignore, self._named) | self._now.hidden
+        hidden = arguments.names("ignore", ignore, self._parts.named) | self._now.hidden
         among = self._changes.shapes_in(mask)
-        return self._questions.rays(self.state.q, *rays, arguments.metres("max_distance", max_distance), hidden, among)
+        return self._parts.questions.rays(
+            self.state.q, *rays, arguments.metres("max_distance", max_distance), hidden, among
+        )
 
     def owner(self, shape: int) -> str:
         """Name of the body, link or static that carries a shape of the model, as `raycasts(...).shape` has them."""
-        return self._bodies.owners[arguments.count("shape", shape, 0)]
+        return self._parts.bodies.owners[arguments.count("shape", shape, 0)]
 
     def overlap(
         self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = NO_TURN, *, within: float = 0.0,
@@ -147,10 +152,10 @@ class Live(Inputs):
         """What a shape put there would overlap, or come within so many metres of: names, the nearest first.
         ignore, mask: see `raycast`."""
         asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
-        pose = placed_shape(asked, place, arguments.quaternion("quaternion", quaternion))
-        hidden = self._now.hidden | arguments.names("ignore", ignore, self._named)
+        turn, near = arguments.quaternion("quaternion", quaternion), arguments.metres("within", within)
+        hidden = self._now.hidden | arguments.names("ignore", ignore, self._parts.named)
         among = self._changes.shapes_in(mask)
-        return self._questions.overlaps(self.state.q, asked, pose, arguments.metres("within", within), hidden, among)
+        return self._parts.questions.overlaps(self.state.q, asked, place, turn, near, hidden, among)
 
     def add_trigger(
         self,
@@ -192,7 +197,7 @@ class Live(Inputs):
         """Where the time of the last frame went: ticks, impacts, contacts, and between whom. Print it."""
         if self._last is None:
             return "no frame has passed yet"
-        return explained(self._bodies, *self._last, self._took, len(self._now.hidden))
+        return explained(self._parts.bodies, *self._last[:2], self._took, len(self._now.hidden))
 
     def debug_lines(
         self, *, contacts: bool = True, triggers: bool = True, colour: str = "body", per_impulse: float | None = None
@@ -206,11 +211,10 @@ class Live(Inputs):
         """
         chosen = arguments.one_of("colour", colour, ("body", "island"))
         if self._wires is None:
-            self._wires = Wires(self._spec, self._changes.model)
+            self._wires = Wires(self._parts.spec, self._changes.model)
         events, poses, names = self.contact_events(), self._now.places.pose, self.model.topology.names
         island = islands(events, names) if chosen == "island" else None
-        asleep = (self._now.asleep.island >= 0)[trees_of(self.model.topology).of_link[:-1]]
-        lines = self._wires.lines(poses, self._now.spares.links_waiting(self.state.q), asleep, island)
+        lines = self._wires.lines(poses, self._now.spares.links_waiting(self.state.q), self._now.sleeps, island)
         if contacts:
             size = self._wires.size
             weight = float(np.linalg.norm(np.asarray(self.model.gravity))) * float(np.mean(np.asarray(self.model.mass)))
@@ -224,11 +228,12 @@ class Live(Inputs):
         super()._warm(probes)
         for body in self.bodies[:1]:
             self._now.pushed(self._pushes, body, NOTHING, None, NOTHING, "world")
-        free = (
-            n for n, joint in zip(self.model.topology.names, self.model.topology.joints, strict=True) if joint == FREE
-        )
-        for body in list(free)[:1]:
-            self._now.put(body, ORIGIN, NO_TURN, ORIGIN, ORIGIN)
+        topology = self.model.topology
+        for joint in FREE:
+            roots = zip(topology.names, topology.joints, topology.parents, strict=True)
+            for body in [name for name, kind, parent in roots if kind == joint and parent < 0][:1]:
+                pose = self._now.places.pose[topology.link(body)]
+                self._now.put(body, pose[:3], pose[3:], ORIGIN, ORIGIN)
         self.raycasts(ORIGIN, (0.0, 0.0, 1.0))
         for shape in probes:
             self.overlap(shape)

@@ -53,25 +53,41 @@ def write_page(
 
 def page_text(recording: Recording, lanes: Sequence[int], title: str) -> str:
     """The whole file."""
-    model = model_of(recording)
-    every = -(-recording.q.shape[-2] * model.topology.n_links * len(lanes) // POSES)
-    motion = motion_of(recording, model, lanes, max(every, 1))
-    drawing = drawing_of(recording.scene, model, lanes)
     block = Block()
-    data = {
+    return page_of(replayed(recording, lanes, title, block), block)
+
+
+def replayed(recording: Recording, lanes: Sequence[int], title: str, block: Block) -> dict[str, Any]:
+    """What the page's program is given; its arrays go into the block."""
+    model = model_of(recording)
+    every = frames_apart(recording, model.topology.n_links, len(lanes))
+    motion = motion_of(recording, model, lanes, every)
+    drawing = drawing_of(recording.scene, model, lanes)
+    return {
         "title": title,
         "subtitle": _subtitle(recording, motion),
         "notes": _notes(recording, motion, every),
         **drawn(drawing, motion, block),
         **moved(motion, model.topology, block),
     }
+
+
+def frames_apart(recording: Recording, links: int, lanes: int = 1) -> int:
+    """One frame of so many is in a page."""
+    return max(-(-recording.q.shape[-2] * links * lanes // POSES), 1)
+
+
+def page_of(data: dict[str, Any], block: Block, own: str = "", looks: str = "", more: str = "") -> str:
+    """A recording's page.  own: program, looks: style sheet and more: elements, of a page that does more than that."""
     parts = files(__package__ or __name__) / "web"
+    *first, main = SCRIPTS
     return filled(
         (parts / "page.html").read_text("utf-8"),
         {
-            "title": html.escape(title),
-            "style": style(),
-            "script": scripts(SCRIPTS),
+            "title": html.escape(data["title"]),
+            "style": style() + looks,
+            "more": more,
+            "script": "\n".join((scripts(first), own, scripts([main]))),
             "data": as_json(data),
             "arrays": packed_bytes(bytes(block.bytes)),
         },

@@ -53,6 +53,7 @@ class LiveShow:
             self.arrows = gui.add_checkbox("impulses", True)
             self.wire = gui.add_checkbox("wireframe of what collides", False)
             self.trails = gui.add_dropdown("trails", ["off", "followed", "all"], initial_value="off")
+            self.debug = gui.add_dropdown("debug lines", ["off", "body", "island"], initial_value="off")
         actions = {"run / pause": self.toggle, "frame ▸": self.step, "reset": self.restart}
         buttons.on_click(lambda event: actions[event.target.value]())
         self.wire.on_update(lambda event: self.nodes.show(0, event.target.value))
@@ -121,6 +122,8 @@ class LiveShow:
             points, impulses = (np.array([hit[k] for hit in hits]).reshape(-1, 3) for k in (1, 2))
             self.nodes.arrows(points, impulses, self.strongest)
             self.nodes.trails(np.moveaxis(path[:, links], 1, 0), links)
+            colour = self.debug.value
+            self.nodes.debug(None if colour == "off" else self.world.debug_lines(colour=colour))
             at = poses[link, :3] if link >= 0 else None
             self.followed = self.nodes.follow(link, at, self.followed)
             late = f" · {1e3 * self.world.behind:.0f} ms behind" if self.world.behind > 1e-3 else ""

@@ -44,6 +44,7 @@ class Nodes:
             self._add_grid("/world/grid", np.array([0, 0, low[2] - 0.02 * self.size]), np.array([0.0, 0.0, 1.0]), 0.0)
         self.arrow_handle: Any = None
         self.trail_handle: Any = None
+        self.debug_handle: Any = None
         middle = (low + high) / 2
         self.camera = middle + LOOK_FROM * (0.62 * self.size / np.tan(FOV / 2)), middle
         camera = server.initial_camera
@@ -148,6 +149,17 @@ class Nodes:
             "/trails", segments.reshape(-1, 2, 3).astype(np.float32), spread.reshape(-1, 2, 3), thickness=2.0,
             thickness_units="screen",
         )  # fmt: skip
+
+    def debug(self, lines: Any) -> None:
+        """What the world does, as `carom.Live.debug_lines` draws it, or None."""
+        if lines is None or not len(lines.ends):
+            if self.debug_handle is not None:
+                self.debug_handle.visible = False
+            return
+        colours = np.repeat((255 * lines.colours).astype(np.uint8)[:, None], 2, 1)
+        self.debug_handle = self.server.scene.add_line_segments(
+            "/debug", lines.ends.astype(np.float32), colours, thickness=1.5, thickness_units="screen"
+        )
 
     def follow(self, link: int, at: Floats | None, before: Any) -> Any:
         """Cameras move as the followed link does, which is at `at` (3,) [m].  before: what this said the last time."""

@@ -123,7 +123,7 @@ def test_a_world_asleep_is_as_if_it_was_not():
                 w.apply_impulse("box2", (0.5, 0.1, 0.0))
             if frame == 40:
                 w.apply_force("box1", (0.01, 0.0, 0.0))
-        other._stepper._asleep = None
+        other._parts.stepper._asleep = None
         world.step()
         other.step()
         assert world.hash() == other.hash()
@@ -132,7 +132,7 @@ def test_a_world_asleep_is_as_if_it_was_not():
             assert (a.impulse == b.impulse).all()
             assert (a.point == b.point).all()
         np.testing.assert_array_equal(world.poses(), other.poses())
-    slept = world._stepper._asleep is not None
+    slept = world._parts.stepper._asleep is not None
     assert slept
     assert np.abs(world.pose("box2")[:2]).max() > 1e-3
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from carom.collision.shapes import ALL_LAYERS
 from carom.scenes.export.library import export_library
 from carom.scenes.live.world import Live
 
@@ -48,10 +49,10 @@ class World:
         return self.function("step")(self.world, real(dt))
 
     def call(self, name: str, body: int, *vectors: Any) -> int:
-        """A function of a body and of vectors, which may be None."""
-        arrays = [None if x is None else np.asarray(x, self.dtype) for x in vectors]
-        pointers = [None if x is None else ctypes.c_void_p(x.ctypes.data) for x in arrays]
-        return self.function(name)(self.world, ctypes.c_int(body), *pointers)
+        """A function of a body, and of vectors, which may be None, or whole numbers."""
+        arrays = [x if x is None or isinstance(x, int) else np.asarray(x, self.dtype) for x in vectors]
+        given = [ctypes.c_void_p(x.ctypes.data) if isinstance(x, np.ndarray) else x for x in arrays]
+        return self.function(name)(self.world, ctypes.c_int(body), *given)
 
     def save(self) -> bytes:
         out = ctypes.create_string_buffer(self._most)
@@ -83,10 +84,23 @@ class World:
         count = self.function("contacts")(self.world, ctypes.c_void_p(rows.ctypes.data), room)
         return rows[:count]
 
-    def ray(self, origin: Any, direction: Any, most: float, moving: int = 0) -> tuple[int, np.ndarray]:
+    def overlap(
+        self, probe: int, position: Any, quaternion: Any, within: float, mask: int = ALL_LAYERS, room: int = 64
+    ) -> tuple[int, np.ndarray]:
+        given = [None if x is None else np.asarray(x, self.dtype) for x in (position, quaternion)]
+        pointers = [None if x is None else ctypes.c_void_p(x.ctypes.data) for x in given]
+        real = ctypes.c_double if self.dtype.itemsize == 8 else ctypes.c_float
+        found = np.full(room, -1, np.int32)
+        more = real(within), ctypes.c_uint32(mask), ctypes.c_void_p(found.ctypes.data), room
+        return self.function("overlap")(self.world, probe, *pointers, *more), found
+
+    def ray(
+        self, origin: Any, direction: Any, most: float, moving: int = 0, mask: int = ALL_LAYERS
+    ) -> tuple[int, np.ndarray]:
         o, d = (np.asarray(x, self.dtype) for x in (origin, direction))
         real = ctypes.c_double if self.dtype.itemsize == 8 else ctypes.c_float
         wide = f"i{self.dtype.itemsize}"
         hit = np.zeros((), np.dtype([("whole", wide, 2), ("distance", self.dtype), ("vectors", self.dtype, (2, 3))]))
         pointers = (ctypes.c_void_p(x.ctypes.data) for x in (o, d))
-        return self.function("ray")(self.world, *pointers, real(most), moving, ctypes.c_void_p(hit.ctypes.data)), hit
+        more = real(most), moving, ctypes.c_uint32(mask), ctypes.c_void_p(hit.ctypes.data)
+        return self.function("ray")(self.world, *pointers, *more), hit

@@ -136,6 +136,14 @@ def test_run_prints_energies_and_writes_frames(here: Path) -> None:
         assert frames["q"].dtype == np.float64
 
 
+@pytest.mark.slow
+def test_run_leaves_a_page_that_takes_over(here: Path) -> None:
+    assert run(*BALL, "--no-plot", "--take-over")[0] == 0
+    page = Path("bouncing_ball.html").read_text()
+    assert ">Take over from here</button>" in page
+    assert 'id="program"' in page
+
+
 def test_run_leaves_a_recording_a_plot_and_a_page(here: Path) -> None:
     """And what the other commands do with the recording."""
     code, output = run(*BALL)
@@ -354,6 +362,9 @@ WRONG = {
     "run pendulum --vary body.link0.mass=1:2": "how many lanes? add --batch N",
     "run pendulum --batch 0": "Invalid value for '--batch'",
     "run pendulum --batch 2 --vary body.link0.mass=1:2:3": "is not a range: write low:high",
+    "run hanging_chain --take-over": "--take-over: a planar chain is not a scene of links and joints",
+    "run pendulum --batch 2 --take-over": "it is for the page of a single run: leave out --batch and --no-page",
+    "run pendulum --take-over --no-page": "it is for the page of a single run: leave out --batch and --no-page",
     "run pendulum --batch 2 --vary gravity.2=1:2 --vary gravity.2=1:2": "gravity.2 is varied twice",
     "run pendulum --out frames.csv": "frames.csv must end in .npz",
     "run pendulum --out none/frames.npz": "there is no folder none",

@@ -62,7 +62,11 @@ const wait = () => new Promise((done) => setTimeout(done, 50));
   game.change("restitution", 0.1);
   game.change("friction", 0);
   for (let k = 0; k < 60; k++) game.step();
-  told.changed = world.hash() !== own;
+  const other = world.hash();
+  told.changed = other !== own;
+  game.does("reset");
+  for (let k = 0; k < 60; k++) game.step();
+  told.kept = world.hash() === other;
   game.does("reset");
   game.does("own");
   for (let k = 0; k < 60; k++) game.step();
@@ -112,7 +116,7 @@ def test_it_can_be_played_with(page: Path, tmp_path: Path) -> None:
     assert told["held"] == 15
     assert told["dragged"] > 0.05
     assert told["struck"] > 0.05
-    assert all(told[name] for name in ("released", "rewound", "returned", "changed", "same", "refused")), told
+    assert all(told[name] for name in ("released", "rewound", "returned", "changed", "kept", "same", "refused")), told
     # somebody else opens the address
     state = said(chromium(tmp_path, f"{page.as_uri()}{told['address']}", "--dump-dom", milliseconds=LONG), "state")
     assert state["t"] > 0.5

@@ -41,9 +41,10 @@ def world(made: carom.Live) -> carom.Live:
 
 
 def sleepers(world: carom.Live) -> list[str]:
-    return [
-        name for name, island in zip(world.model.topology.names, world._now.asleep.island, strict=True) if island >= 0
-    ]
+    islands = zip(world.model.topology.names, world._now.asleep.island, strict=True)  # each is a tree of its own
+    found = [name for name, island in islands if island >= 0]
+    assert world.asleep == tuple(name for name in found if name in world.bodies)
+    return found
 
 
 def shoot(world: carom.Live) -> None:
@@ -95,12 +96,12 @@ def test_they_move_as_those_that_never_sleep(world):
         world.step()
     sleeping = world.state
     world.load_state(saved)
-    world._now.asleep = world._start.asleep
-    may, world._stepper._sleeps = world._stepper._sleeps, False
+    world._now.asleep = world._parts.start.asleep
+    may, world._parts.stepper._sleeps = world._parts.stepper._sleeps, False
     shoot(world)
     for _ in range(12):
         world.step()
-    world._stepper._sleeps = may
+    world._parts.stepper._sleeps = may
     np.testing.assert_allclose(world.state.q, sleeping.q, atol=1e-6)
     np.testing.assert_allclose(world.state.v, sleeping.v, atol=1e-5)
 
@@ -114,7 +115,7 @@ def test_frames_loaded_and_played_again_are_the_same_bits(world):
         contacts.append(world.contact_events())
     for start in (0, 7, 20):
         world.load_state(saves[start])
-        world._stepper._held.clear()
+        world._parts.stepper._held.clear()
         for k in range(start, 40):
             assert world.save_state() == saves[k]
             world.step()

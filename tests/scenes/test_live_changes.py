@@ -157,6 +157,25 @@ def test_a_rope_carries_and_is_cut(world: carom.Live) -> None:
     assert height(world, "ball") == pytest.approx(0.6 - G / 2 * 0.1**2, abs=1e-5)
 
 
+def test_a_joint_feels_what_rests_on_its_links_and_what_pushes_them() -> None:
+    b = carom.SceneBuilder()
+    b.add_body("shelf", [carom.Box((0.5, 0.5, 0.05))], mass=2.0, position=(0, 0, 1))
+    b.add_body("crate", [carom.Box((0.1, 0.1, 0.1), friction=0.5)], mass=3.0, position=(0.2, 0, 1.15))
+    for k, (x, y) in enumerate(((0.4, 0.4), (-0.4, 0.4), (0.4, -0.4), (-0.4, -0.4))):
+        b.add_loop("shelf", (x, y, 0), "world", (x, y, 2), joint=carom.Distance(), name=f"rope {k}", active=True)
+    shelf = carom.Live(b, dtype="float64")
+    ropes = [f"rope {k}" for k in range(4)]
+    alone = sum(shelf.joint_force(rope) for rope in ropes)
+    np.testing.assert_allclose(alone, (0, 0, 2 * G), atol=1e-9)  # no frame has passed: nothing rests on it yet
+    play(shelf, 30)
+    loaded = np.array([shelf.joint_force(rope) for rope in ropes])
+    np.testing.assert_allclose(loaded.sum(0), (0, 0, 5 * G), atol=1e-6)
+    np.testing.assert_allclose((loaded[0] + loaded[2])[2] * 0.8, (2 * 0.4 + 3 * 0.6) * G, rtol=1e-6)  # the lever
+    shelf.apply_force("crate", (0, 0, -7.0))
+    shelf.step()
+    np.testing.assert_allclose(sum(shelf.joint_force(rope) for rope in ropes), (0, 0, 5 * G + 7), atol=1e-6)
+
+
 def test_what_is_joined_in_flight_goes_on_together(world: carom.Live) -> None:
     """Momentum is kept, and the two move as one body."""
     world.reset()
@@ -202,6 +221,7 @@ def test_joints_are_inputs(world: carom.Live) -> None:
         ("set_layers", ("nobody",), "body is 'nobody'"),
         ("ignore_collision", ("ball", "nobody"), "b is 'nobody'"),
         ("set_pair_material", ("floor", "belt"), "no shape of 'floor' can touch one of 'belt'"),
+        ("ignore_collision", ("ball", "ball"), "a and b are both 'ball'"),
         ("set_surface_velocity", ("floor",), "static is 'floor'; it must be one of 'belt'"),
         ("set_surface_velocity", ("belt", (np.nan, 0, 0)), "linear is"),
     ],

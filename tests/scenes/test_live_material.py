@@ -30,7 +30,7 @@ def slowing(world):
 def test_friction_is_that_of_the_frames_to_come(world):
     """A block slows down by mu g, mu the geometric mean of both."""
     world.reset()
-    mu = np.sqrt(0.25 * np.asarray(world.model.friction)[world._bodies.owners.index("block")])
+    mu = np.sqrt(0.25 * np.asarray(world.model.friction)[world._parts.bodies.owners.index("block")])
     assert slowing(world) == pytest.approx(mu * G, rel=1e-4)
     world.set_material("block", friction=0.01)
     assert slowing(world) == pytest.approx(np.sqrt(0.25 * 0.01) * G, rel=1e-4)

@@ -143,7 +143,7 @@ def test_the_clock_does_not_run_below_the_start():
     )
     done = subprocess.run([str(NODE), "-e", script], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [2, 2.25]
-    assert "player.tick(clamp(" in (web / "main.js").read_text()
+    assert "seconds = clamp(" in (web / "main.js").read_text()
 
 
 @needs_browser

@@ -140,9 +140,18 @@ def test_a_scene_runs_until_it_is_paused():
         np.testing.assert_allclose(viewer.show.nodes.links[0].position, world.poses()[0, :3], atol=1e-6)
         time.sleep(0.3)
         assert world.time == stood
+        for colour in ("body", "island"):
+            viewer.show.debug.value = colour
+            viewer.show.step()
+            time.sleep(0.5)
+            lines, drawn = world.debug_lines(colour=colour), viewer.show.nodes.debug_handle
+            assert drawn.visible
+            np.testing.assert_allclose(drawn.points, lines.ends, atol=1e-6)
+        viewer.show.debug.value = "off"
         viewer.show.restart()
         time.sleep(0.3)
         assert world.time == 0
+        assert not viewer.show.nodes.debug_handle.visible
     finally:
         viewer.close()
     assert viewer.trouble is None

@@ -11,12 +11,13 @@ class Game {
     this.options = { lane: 0, mode: "one", follow: -1, arrows: true, wire: false, trails: "off", theme: "light" };
     this.materials = { restitution: null, friction: null };
     [this.shoots, this.held, this.left, this.code, this.spent] = [false, null, 0, 0, 0];
+    [this.idle, this.origin, this.leave] = [false, null, null];
     const { canvas } = camera;
     canvas.addEventListener("pointerdown", (e) => this.down(e), { capture: true });
     canvas.addEventListener("pointermove", (e) => this.move(e), { capture: true });
     for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => { this.held = null; }, { capture: true });
-    for (const button of document.querySelectorAll("[data-does]")) {
-      button.addEventListener("click", () => { this.does(button.dataset.does); button.blur(); });
+    for (const button of document.querySelectorAll("[data-plays]")) {
+      button.addEventListener("click", () => { this.does(button.dataset.plays); button.blur(); });
     }
     for (const name of ["restitution", "friction"]) {
       $(name).addEventListener("input", () => this.change(name, Number($(name).value)));
@@ -28,21 +29,28 @@ class Game {
     const theme = () => { this.options.theme = dark.matches ? "dark" : "light"; this.changed(); };
     dark.addEventListener("change", theme);
     theme();
-    this.refit();
-    this.fromAddress();
   }
 
   changed() {
     this.dirty = true;
     clearTimeout(this.noting);
-    if (!this.playing && !this.address) this.noting = setTimeout(() => this.toAddress(), 250);
+    if (!this.playing && !this.address && !this.idle) this.noting = setTimeout(() => this.toAddress(), 250);
   }
 
   refit() {
     this.camera.fit(...this.stage.box(this.options), { left: 0.03, right: 0.03, top: 0.1, bottom: 0.2 });
   }
 
-  // One turn of the browser's clock, of so many seconds.
+  // One turn of the browser's clock, of so many seconds: simulated, and drawn.
+  turn(seconds, renderer) {
+    this.tick(seconds);
+    if (fitted(this.camera.canvas)) this.dirty = true;
+    if (!this.dirty) return;
+    this.dirty = false;
+    renderer.draw(this.stage.picture(this.world.t, this.options, this.camera));
+    this.show();
+  }
+
   tick(seconds) {
     if (!this.playing) return;
     const { dt } = this.world.data;
@@ -88,6 +96,22 @@ class Game {
     this.changed();
   }
 
+  // From a save on, where a restart comes back to.
+  begin(save) {
+    const code = this.world.begin(save);
+    if (code) throw new Error(`the world cannot go on from there (${code})`);
+    [this.origin, this.code] = [save, 0];
+    this.jumped();
+  }
+
+  // From the start; restitution and friction stay what they were changed to.
+  restart() {
+    this.world.reset();
+    for (const [name, value] of Object.entries(this.materials)) this.world.material(name, value);
+    if (this.origin) this.world.begin(this.origin);
+    this.jumped();
+  }
+
   rewind(frame) {
     this.playing = false;
     this.world.rewind(frame);
@@ -108,7 +132,7 @@ class Game {
   }
 
   down(e) {
-    const hit = e.button === 0 && !e.shiftKey ? this.under(e) : null;
+    const hit = !this.idle && e.button === 0 && !e.shiftKey ? this.under(e) : null;
     if (!hit) return;
     e.stopImmediatePropagation();
     const { body, point } = hit;
@@ -149,19 +173,20 @@ class Game {
       back: () => this.rewind(this.world.frame - 1),
       forth: () => { this.playing = false; if (this.world.frame < this.world.history.length - 1) this.rewind(this.world.frame + 1); else this.step(); },
       first: () => this.rewind(0),
-      reset: () => { this.world.reset(); this.jumped(); },
+      reset: () => this.restart(),
       shoot: () => { this.shoots = !this.shoots; },
       own: () => { for (const name of ["restitution", "friction"]) this.change(name, null); },
       view: () => this.refit(),
+      replay: () => this.leave?.(),
       share: () => { this.playing = false; this.toAddress(); navigator.clipboard?.writeText(location.href).catch(() => {}); },
     };
     actions[what]();
-    this.changed();
+    if (!this.idle) this.changed();
   }
 
   key(e) {
-    if (e.ctrlKey || e.metaKey || e.altKey) return;
-    const keys = { " ": "play", ArrowLeft: "back", ArrowRight: "forth", Home: "first", r: "reset", s: "shoot", 0: "view" };
+    if (this.idle || e.ctrlKey || e.metaKey || e.altKey) return;
+    const keys = { " ": "play", ArrowLeft: "back", ArrowRight: "forth", Home: "first", r: "reset", s: "shoot", 0: "view", Escape: "replay" };
     const what = keys[e.key.length === 1 ? e.key.toLowerCase() : e.key];
     if (!what || e.target.tagName === "INPUT") return;
     e.preventDefault();
@@ -170,7 +195,7 @@ class Game {
 
   // #paused&frames=300&save=...&e=0.5&mu=0.1&camera=a,e,d,x,y,z: a save, or so many frames from the start
   fromAddress() {
-    if (location.hash === this.written) return;
+    if (this.idle || location.hash === this.written) return;
     const given = new URLSearchParams(location.hash.slice(1));
     this.address = true;
     for (const [key, name] of [["e", "restitution"], ["mu", "friction"]]) {
@@ -213,10 +238,10 @@ class Game {
     const { world, materials } = this;
     const root = document.documentElement;
     root.classList.toggle("dark", this.options.theme === "dark");
-    $("time").textContent = `${world.t.toFixed(3)} s`;
-    $("cost").textContent = `${this.spent.toFixed(2)} ms a frame`;
+    $("world-time").textContent = `${world.t.toFixed(3)} s`;
+    $("world-cost").textContent = `${this.spent.toFixed(2)} ms a frame`;
     $("hash").textContent = world.hash();
-    $("play").querySelector("path").setAttribute("d", this.playing ? "M4 3h3v10H4zM9 3h3v10H9z" : "M4 2.5v11L13.5 8z");
+    $("goes").querySelector("path").setAttribute("d", this.playing ? "M4 3h3v10H4zM9 3h3v10H9z" : "M4 2.5v11L13.5 8z");
     $("past").max = world.history.length - 1;
     $("past").value = world.frame;
     for (const [name, value] of Object.entries(materials)) {
@@ -224,8 +249,8 @@ class Game {
       if (value === null) $(name).value = world.start[name].length ? world.start[name][0] : 0;
       else $(name).value = value;
     }
-    document.querySelector("[data-does=shoot]").setAttribute("aria-pressed", this.shoots);
-    $("notes").textContent = this.code ? `code ${this.code}: ${this.code < 100 ? "this frame is less exact" : "the world stands still"}` : "";
+    document.querySelector("[data-plays=shoot]").setAttribute("aria-pressed", this.shoots);
+    $("world-notes").textContent = this.code ? `code ${this.code}: ${this.code < 100 ? "this frame is less exact" : "the world stands still"}` : "";
     const state = { ready: true, frame: world.frame, t: world.t, hash: $("hash").textContent, playing: this.playing, cost: this.spent, code: this.code };
     root.dataset.state = JSON.stringify(state);
   }

@@ -28,25 +28,22 @@ async function main() {
   const world = await World.read(scene.world);
   scene.of(world);
   const canvas = $("view");
-  $("title").textContent = scene.title;
+  $("world-title").textContent = scene.title;
   const stage = new Stage(scene);
   lookAhead(world, scene, stage);
   const renderer = new Renderer(canvas, scene.meshes, scene.patches);
   let game = null;
   const camera = new Camera(canvas, () => game && game.changed());
   game = new Game(world, scene, stage, camera);
+  game.refit();
+  game.fromAddress();
   window.game = game;
   let before = performance.now();
 
   function frame(now) {
     requestAnimationFrame(frame);
-    game.tick(clamp((now - before) / 1000, 0, 0.1));
+    game.turn(clamp((now - before) / 1000, 0, 0.1), renderer);
     before = now;
-    if (fitted(canvas)) game.dirty = true;
-    if (!game.dirty) return;
-    game.dirty = false;
-    renderer.draw(stage.picture(world.t, game.options, camera));
-    game.show();
   }
   requestAnimationFrame(frame);
 }

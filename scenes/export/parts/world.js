@@ -82,7 +82,7 @@ class World {
   ray(origin, direction) {
     const { wide } = this.data;
     const [o, d, hit] = this.given(origin, direction, new Array(9).fill(0));
-    if (!this.calls.world_ray(this.at, o, d, 1e6, 1, hit)) return null;
+    if (!this.calls.world_ray(this.at, o, d, 1e6, 1, -1, hit)) return null;
     const [distance, ...point] = new this.Real(this.calls.memory.buffer, hit + 2 * wide, 4);
     return { body: WHOLE[wide](this.view, hit), distance, point };
   }

@@ -8,6 +8,8 @@ async function main() {
   let player = null;
   const camera = new Camera(canvas, () => player && player.changed());
   player = new Player(scene, stage, camera);
+  const over = typeof TakeOver === "undefined" ? null : new TakeOver(player, renderer); // of a page that also simulates
+  window.over = over;
   let followed = null;
   let before = performance.now();
 
@@ -33,8 +35,10 @@ async function main() {
 
   function frame(now) {
     requestAnimationFrame(frame);
-    player.tick(clamp((now - before) / 1000, 0, 0.1)); // the clocks of a frame and of a page may differ
+    const seconds = clamp((now - before) / 1000, 0, 0.1); // the clocks of a frame and of a page may differ
     before = now;
+    if (over && over.turn(seconds)) return;
+    player.tick(seconds);
     if (fitted(canvas)) player.dirty = true;
     if (!player.dirty) return;
     player.dirty = false;

@@ -8,7 +8,7 @@ class Player {
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.t = scene.start;
     this.playing = !still && scene.frames > 1;
-    this.repeats = true;
+    [this.repeats, this.idle] = [true, false];
     this.dark = matchMedia("(prefers-color-scheme: dark)");
     this.options = {
       lane: 0, mode: "one", follow: -1, arrows: true, wire: false, trails: scene.loose && scene.links <= 40 ? "all" : "followed",
@@ -21,7 +21,7 @@ class Player {
     for (const button of document.querySelectorAll("[data-does]")) {
       button.addEventListener("click", () => { this.does(button.dataset.does); button.blur(); });
     }
-    camera.canvas.addEventListener("pointerup", (e) => { if (camera.travelled < 5 && e.button === 0) this.pickAt(e); });
+    camera.canvas.addEventListener("pointerup", (e) => { if (!this.idle && camera.travelled < 5 && e.button === 0) this.pickAt(e); });
     this.refit();
     this.fromAddress();
   }
@@ -36,7 +36,7 @@ class Player {
   changed() {
     this.dirty = true;
     clearTimeout(this.noting);
-    if (!this.playing) this.noting = setTimeout(() => this.toAddress(), 250);
+    if (!this.playing && !this.idle) this.noting = setTimeout(() => this.toAddress(), 250);
   }
 
   refit() {
@@ -113,7 +113,7 @@ class Player {
   }
 
   key(e) {
-    if (e.ctrlKey || e.metaKey || e.altKey || e.target.tagName === "SELECT") return;
+    if (this.idle || e.ctrlKey || e.metaKey || e.altKey || e.target.tagName === "SELECT") return;
     const shifted = { ArrowLeft: "previous", ArrowRight: "next" };
     const keys = {
       " ": "play", ArrowLeft: "back", ArrowRight: "forth", Home: "first", End: "last", ",": "slower", ".": "faster",
@@ -135,7 +135,7 @@ class Player {
 
   // #t=1.2&lane=3&paused&speed=0.5&follow=cue&trails=all&mode=grid&wire&arrows=off&theme=dark&list=off&camera=a,e,d,x,y,z
   fromAddress() {
-    if (location.hash === this.written) return;
+    if (this.idle || location.hash === this.written) return;
     const given = new URLSearchParams(location.hash.slice(1));
     const { scene, options } = this;
     const number = (name) => (given.has(name) && isFinite(given.get(name)) ? Number(given.get(name)) : undefined);

@@ -10,7 +10,7 @@ class Scene {
   }
 
   constructor(data, bytes) {
-    const kinds = { f4: Float32Array, i2: Int16Array, i1: Int8Array, i4: Int32Array, u2: Uint16Array, u4: Uint32Array };
+    const kinds = { f4: Float32Array, i2: Int16Array, i1: Int8Array, i4: Int32Array, u1: Uint8Array, u2: Uint16Array, u4: Uint32Array };
     const unpack = (x) => {
       if (Array.isArray(x)) return x.map(unpack);
       if (x === null || typeof x !== "object") return x;

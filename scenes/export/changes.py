@@ -1,0 +1,190 @@
+"""What changes in an exported world while it runs: layers, joints that are cut and joined, spare bodies. What
+`scenes/live/changes.py` and `pool.py` do on the host, as programs.
+
+All of it but spare bodies is input, as in `Live`: numbers of the model, which no save holds and a reset puts back.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ...engine.model import Model
+from ...engine.packed import packed
+from ..compiling.pairs import meet
+from ..live.changes import held_together, joined_ends, joined_velocities, loop_pulls
+from ..live.world import NO_TURN, ORIGIN, Live
+from .programs import Change, Programs, World, refused
+
+NONE_WAITS = -1  # what `add_body` returns where all are in use
+
+
+def things(live: Live) -> tuple[str, ...]:
+    """Names of what shapes belong to: links, and behind them statics."""
+    return tuple(dict.fromkeys((*live.model.topology.names, *live._parts.touchable)))
+
+
+def kinds(live: Live) -> dict[str, list[int]]:
+    """Kinds of spare bodies, and the links of each, in the order in which they are brought in."""
+    names = live._parts.start.spares.names
+    return {kind: [live.model.topology.link(name) for name in some] for kind, some in names.items()}
+
+
+class Changes:
+    """Programs of one world, as those of `programs.py`."""
+
+    def __init__(self, programs: Programs) -> None:
+        self.programs, live = programs, programs.live
+        self.live, self.topology = live, live.model.topology
+        number = {name: k for k, name in enumerate(things(live))}
+        self.owner = np.array([number[name] for name in live._parts.bodies.owners], np.int32)
+        self.pairs = np.array(self.topology.pairs, np.int32).reshape(-1, 2)
+        known: Any = packed(live.model)
+        self.places, at = {}, 0
+        for name, shape in known.shapes:
+            size = math.prod(shape)
+            self.places[name] = at, at + size
+            at += size
+
+    # -- who touches whom ----------------------------------------------------------------------------------------
+
+    def set_layers(self, w: World, body: Array, group: Array, in_group: Array, mask: Array, masked: Array) -> Change:
+        """`Live.set_layers`; behind each set of layers whether it is given."""
+        mine = jnp.asarray(self.owner) == body
+        given = jnp.stack([in_group, masked]) != 0
+        layers = jnp.where(mine[:, None] & given, jnp.stack([group, mask]), w["layers"])
+        touches = self._touches(layers, w["ignored"], self._model(w).loop_active)
+        return self._used(w, {"pair_touches": touches}, mine.any(), {"layers": layers})
+
+    def ignore_collision(self, w: World, a: Array, b: Array, ignored: Array) -> Change:
+        """`Live.ignore_collision`."""
+        owner = jnp.asarray(self.owner)
+        of = owner[self.pairs]
+        mine = ((of == jnp.stack([a, b])) | (of == jnp.stack([b, a]))).all(1)
+        asked = (a != b) & (owner == a).any() & (owner == b).any()
+        after = jnp.where(mine, (ignored != 0).astype(jnp.int32), w["ignored"])
+        touches = self._touches(w["layers"], after, self._model(w).loop_active)
+        return self._used(w, {"pair_touches": touches}, asked, {"ignored": after})
+
+    def _touches(self, layers: Array, ignored: Array, active: Array) -> Array:
+        """(np,) bool, pairs that may touch."""
+        i, j = self.pairs.T
+        group, mask = layers[:, 0], layers[:, 1]
+        touches: Any = meet(group, mask, i, j) & (ignored == 0)  # type: ignore[arg-type]
+        names = np.array(things(self.live))[self.owner][self.pairs]
+        for k, ends in held_together(self.topology).items():
+            between = ((names == ends) | (names == ends[::-1])).all(1)
+            touches &= ~((active[k] != 0) & between)
+        return touches
+
+    # -- joints --------------------------------------------------------------------------------------------------
+
+    def attach(self, w: World, joint: Array, point: Array, given: Array) -> Change:
+        """`Live.attach`."""
+        model, (k, asked) = self._model(w), self._joint(joint)
+        _, within = self.programs._link(w, jnp.int32(0), point)
+        ends = joined_ends(model, w["pose"], k, point, given != 0)
+        rod = jnp.asarray(np.array([loop.kind == "distance" for loop in self.topology.loops]))[k]
+        tied = jnp.asarray(np.array([(loop.a, loop.b) for loop in self.topology.loops], np.int32))[k]
+        here = ~jnp.append(self.programs.parked_links(w["q"]), False)[tied].any()
+        asked &= within & here & ~(rod & (ends.length == 0))
+        new, _ = self._used(w, ends.numbers | self._switched(w, model, k, 1), asked, {})
+        after = w | new
+        q, v = joined_velocities(self._model(after), w["q"], w["v"], w["t"])
+        moved, (code,) = self.programs._moved(after, q, v, asked)
+        both = new | moved
+        return {name: jnp.where(code == 0, x, w[name]) for name, x in both.items()}, (code,)
+
+    def detach(self, w: World, joint: Array) -> Change:
+        """`Live.detach`."""
+        k, asked = self._joint(joint)
+        return self._used(w, self._switched(w, self._model(w), k, 0), asked, {})
+
+    def joint_force(self, w: World, joint: Array) -> Change:
+        """`Live.joint_force`, without what contacts and pushes of the last frame add."""
+        k, asked = self._joint(joint)
+        forces = loop_pulls(self._model(w), w["q"], w["v"], w["t"], w["motors"], jnp.zeros_like(w["v"]))
+        return {}, (refused(asked), jnp.where(asked, forces[k], 0))
+
+    def _joint(self, joint: Array) -> tuple[Array, Array]:
+        """A loop's number, within bounds, and whether it is one that can be cut."""
+        switched = np.array([loop.switched for loop in self.topology.loops])
+        k = jnp.clip(joint, 0, len(switched) - 1)
+        return k, (k == joint) & jnp.asarray(switched)[k]
+
+    def _switched(self, w: World, model: Model, k: Any, holds: Any) -> dict[str, Array]:
+        """Numbers of the model with joints k cut or joined."""
+        active = model.loop_active.at[k].set(jnp.asarray(holds, model.loop_active.dtype))
+        new = {"loop_active": active}
+        if self.topology.filtered:
+            new["pair_touches"] = self._touches(w["layers"], w["ignored"], active)
+        return new
+
+    # -- spare bodies --------------------------------------------------------------------------------------------
+
+    def add_body(self, w: World, kind: Array, position: Array, *told: Array) -> Change:
+        """`Live.add_body`: the number of the body, or less than 0.  told: quaternion, linear and angular velocity,
+        behind each whether it is given."""
+        waits, body = self.programs.parked_links(w["q"]), jnp.int32(-1)
+        for k, links in enumerate(kinds(self.live).values()):
+            mine = waits[np.array(links)]
+            first = jnp.where(mine.any(), jnp.asarray(np.array(links, np.int32))[jnp.argmax(mine)], -1)
+            body = jnp.where(kind == k, first, body).astype(jnp.int32)
+        usual = (jnp.asarray(x, w["q"].dtype) for x in (NO_TURN, ORIGIN, ORIGIN))
+        yes = jnp.int32(1)
+        rest = [x for new, given, old in zip(told[::2], told[1::2], usual, strict=True)
+                for x in (jnp.where(given != 0, new, old), yes)]  # fmt: skip
+        changed, (code,) = self.programs.put(w, body, position, yes, *rest)
+        known = (kind >= 0) & (kind < len(kinds(self.live)))
+        none = jnp.where(known & (body < 0), NONE_WAITS, -code)
+        return changed, (jnp.where(code == 0, body, none).astype(jnp.int32),)
+
+    def remove_body(self, w: World, body: Array) -> Change:
+        """`Live.remove_body`."""
+        programs, topology, spares = self.programs, self.topology, self.live._parts.start.spares
+        link, _ = programs._link(w, body)
+        spare = np.isin(np.arange(topology.n_links), spares.owned[:, 0])
+        asked = (link == body) & jnp.asarray(spare)[link] & ~programs.parked_links(w["q"])[link]
+        coordinates, dofs = (
+            jnp.asarray(np.repeat(np.arange(topology.n_links), np.diff(start))) == link
+            for start in (topology.q_start, topology.v_start)
+        )
+        q = jnp.where(coordinates, jnp.asarray(spares.parked, w["q"].dtype), w["q"])
+        moved, (code,) = programs._moved(w, q, jnp.where(dofs, 0, w["v"]), asked)
+        mine = jnp.arange(topology.n_links) == link
+        new = moved | {"pushes": jnp.where(mine[:, None], 0, w["pushes"])}
+        loops = [(k, loop) for k, loop in enumerate(topology.loops) if loop.switched]
+        if loops:
+            model = self._model(w)
+            ends = jnp.asarray(np.array([(loop.a, loop.b) for _, loop in loops], np.int32))
+            numbers = np.array([k for k, _ in loops])
+            holds = jnp.where((ends == link).any(1), 0, model.loop_active[numbers])
+            new["parameters"] = self._numbers(w, self._switched(w, model, numbers, holds))
+        return {name: jnp.where(code == 0, x, w[name]) for name, x in new.items()}, (code,)
+
+    # -- parts of these ------------------------------------------------------------------------------------------
+
+    def _model(self, w: World) -> Model:
+        return self.programs._model(w)
+
+    def _numbers(self, w: World, changes: dict[str, Array]) -> Array:
+        """The model's numbers, with some of them changed."""
+        numbers = w["parameters"]
+        for name, x in changes.items():
+            a, b = self.places[name]
+            numbers = numbers.at[a:b].set(x.astype(numbers.dtype).reshape(-1))
+        return numbers
+
+    def _used(self, w: World, changes: dict[str, Array], asked: Array, more: dict[str, Array]) -> Change:
+        """Other numbers, if it is asked for; where they are others, whoever sleeps wakes."""
+        numbers = self._numbers(w, changes)
+        new = asked & (numbers != w["parameters"]).any()
+        awake = {"parameters": numbers, "island": jnp.full_like(w["island"], -1), "told": jnp.zeros_like(w["told"])}
+        awake["fresh"] = jnp.int32(0)
+        changed = {name: jnp.where(new, x, w[name]) for name, x in awake.items()}
+        changed |= {name: jnp.where(asked, x, w[name]) for name, x in more.items()}
+        return self.programs._saved(changed), (refused(asked),)

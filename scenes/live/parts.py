@@ -1,0 +1,49 @@
+"""What a world is made of by its scene, its pool and its options: all that stays as long as these do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...integrators.options import Options
+from ...integrators.rules import Rules
+from ...integrators.snapshots import model_hash
+from ..compile import compile_scene
+from ..spec import SceneSpec, StaticSpec
+from .asking import Questions
+from .asleep import Asleep
+from .pool import Pool, Spares, with_spares
+from .standing import Standing
+from .stepping import Stepper
+from .touching import Bodies
+
+
+class Parts:
+    """scene: as it was given.  spec: with its spare bodies, which are `spares`.  model: compiled from it.
+    start: how the world stands at first.  stepper, questions: the programs that move it and that look at it.
+    bodies: who is who.  touchable: names of what has shapes.  named: these, and all links and statics with a name.
+    origins: of the statics with a name [m].  mark: fingerprint of the model."""
+
+    def __init__(self, scene: SceneSpec, pools: Sequence[Pool], dtype: Any, options: Options, budget: float | None):
+        self.scene, self.pools = scene, tuple(pools)
+        self.spec, names = with_spares(scene, self.pools)
+        self.model, start = compile_scene(self.spec, dtype=dtype)
+        topology = self.model.topology
+        self.spares, state = Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start)
+        self.start = Standing(self.model, self.spares, state, Asleep.nobody(topology))
+        limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
+        limits |= not topology.pairs  # where nothing can touch, a step looks at limits, even if there are none
+        rules = replace(Rules.of(options, limits), max_logged=None)  # `contact_events` misses none
+        rules.check(self.model)
+        self.stepper = Stepper(self.model, rules, self.spares, options, budget)
+        self.bodies = Bodies.of(self.spec, topology)
+        self.touchable = tuple(dict.fromkeys(self.bodies.owners))
+        statics = (static.name for static in self.spec.statics if static.name)
+        self.named = tuple(dict.fromkeys([*topology.names, *self.touchable, *statics]))
+        self.origins = {x.name: x.position for x in self.spec.statics if isinstance(x, StaticSpec) and x.name}
+        self.questions = Questions(self.spec, self.model, self.bodies)
+        self.mark = model_hash(self.model)

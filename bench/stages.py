@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from carom.collision.detect import detect_with_bounds
+from carom.contact.contact_jacobian import jacobian_at
 from carom.contact.determine import determine
-from carom.contact.jacobian import contact_jacobian
 from carom.contact.respond import respond
 from carom.engine.model import Model
 from carom.engine.state import State
@@ -66,7 +66,7 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
         return determine(model, q, detect[0], max_contacts=room, limits=rules.limits, reach=near)
 
     def rows(model: Any, propose: Any, determine: Any) -> Any:
-        return contact_jacobian(model, propose.state.q, determine)
+        return jacobian_at(model, propose.state.q, determine)
 
     def verdict(model: Any, lane: Any, frames: Any, propose: Any, determine: Any, rows: Any, max_dt: Any) -> Any:
         knew = expect_contacts(model, lane, propose)

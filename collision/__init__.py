@@ -1,1 +1,1 @@
-"""Floor 2: what is near what: shapes and their mass properties."""
+"""Floor 2: collision detection; shapes and their mass properties."""

@@ -1,11 +1,11 @@
-"""Broad phase: which pairs of shapes may be near, as lists of fixed length. Nothing is remembered between calls.
+"""Broad phase: which pairs of shapes may be near, as lists of fixed length. It has no state between calls.
 
-The pairs of a topology are sorted into groups of equal kinds, one vectorised narrow-phase kernel each. A group has room
-for so many candidates, its capacity, and one of three ways to find them, chosen when the plan is made:
+The pairs of a topology are sorted into groups of equal kinds, one vectorised narrow-phase kernel each. A group has a
+capacity for candidates, and one of three ways to find them, chosen when the plan is made:
 
 every     all its pairs fit: each is a candidate and nothing is computed;
 matrix    bounding spheres of all pairs (`culling/pair_matrix.py`);
-cells     a grid (`culling/cells.py`), for groups with so many shapes that the matrix would take longer.
+cells     a grid (`culling/cells.py`), for groups whose matrix would take longer.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from .culling.pair_matrix import CullingSphere, near_matrix
 
 Ints = NDArray[np.int32]
 
-ALL_PAIRS = 1024  # so few pairs in all are all candidates
-PER_SHAPE, PER_SPHERE = 16, 8  # candidates a shape: bounding spheres of boxes in a heap overlap more than balls do
+ALL_PAIRS = 1024  # pairs of a scene: up to this many, all are candidates
+PER_SHAPE, PER_SPHERE = 16, 8  # candidates a shape: bounding spheres of boxes in a heap overlap more than balls
 FEWEST = 64
 CELLS_ABOVE = 2**22  # entries of the matrix above which cells are faster: 2000 shapes, 1.2 ms by either on a CPU core
 IN_MACHINE_CODE = 2**26  # the same where that is to be had, which knows no sort: 8000 shapes, 20 ms
@@ -62,7 +62,7 @@ class PairGroup:
 
     @property
     def whole(self) -> bool:
-        """Whether all its pairs are looked at, however far apart they are; a heightfield looks for itself."""
+        """Whether the narrow phase runs for all its pairs. The kernel of a heightfield finds what is near."""
         return self.way == "every" or "heightfield" in self.kinds
 
     def shapes_of(self, row: Array) -> tuple[Array, Array, Array]:
@@ -76,7 +76,7 @@ class PairGroup:
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
-    """Which pairs a group has, one bit each.
+    """The set of pairs of a group, as bits.
 
     shapes_a (na,), shapes_b (nb,), shapes (n,): shapes that are first, second, either, ascending.
     row_of, column_of (ns,): place of each shape in shapes_a and shapes_b, -1 elsewhere.
@@ -101,14 +101,17 @@ class PairPlan:
 
     @functools.cached_property
     def sifted(self) -> tuple[int, ...]:
-        """Shapes of which some pair may be left out, where it is far apart."""
+        """Shapes with pairs that may be left out if they are far apart."""
         parts = [side for group in self.groups if not group.whole for side in (group.a, group.b)]
         return tuple(np.unique(np.concatenate(parts)).tolist()) if parts else ()
 
 
 class Candidates(NamedTuple):
-    """row (capacity, *batch) int32: places in the group's list of pairs, ascending, group.n in an empty slot.
-    needed (*batch) int32: the capacity that would have held them all; above the group's, some are missing."""
+    """Candidates of a group.
+
+    row: (capacity, *batch) int32, indices into the group's list of pairs, ascending, group.n in an empty slot.
+    needed: (*batch) int32, the capacity for all of them; if it is above the group's, some are missing.
+    """
 
     row: Array
     needed: Array
@@ -140,7 +143,7 @@ def plan_pairs(
         shapes = [len(np.unique(pairs[rows, side])) for side in (0, 1)]
         crowd = shapes[0] * shapes[1] > most and not UNBOUNDED & set(both)
         if way == "cells" or (way is None and crowd and len(rows) > capacity):
-            # what does not move is often large: kept out of the cells, lest it fill them all
+            # static shapes are often large: they are kept out of the cells, since they would fill them all
             free = moving[pairs[rows]].all(1)
             parts = [(rows[free], "cells"), (rows[~free], "matrix")]
         else:
@@ -150,7 +153,7 @@ def plan_pairs(
 
 
 def default_capacity(kinds: tuple[str, str], pairs: Ints, in_all: int) -> int:
-    """Room for every pair of a small scene; in a large one for so many a shape of the group."""
+    """All pairs of a small scene; in a large one a fixed number for each shape of the group."""
     if in_all <= ALL_PAIRS:
         return ALL_PAIRS
     each = PER_SPHERE if kinds == ("sphere", "sphere") else PER_SHAPE
@@ -246,7 +249,7 @@ def _cells(group: PairGroup, balls: CullingSphere, margin: Array, still: Array |
 
 
 def _own(still: Array | None, margin: Array) -> tuple[Array, ...]:
-    """Of each lane, if anything is said of it."""
+    """`still` for each lane, if there is any."""
     return () if still is None else (jnp.broadcast_to(still, (len(still), *margin.shape)),)
 
 

@@ -1,7 +1,7 @@
-"""The narrow phase by need: kernels that search see the pairs whose bounding volumes are near, a vector at a time.
+"""The narrow phase on demand: kernels that search run only for pairs whose bounding volumes are near.
 
-Of all other pairs it is known how far apart they are at least, and along which direction (`culling/volumes.py`). That
-is enough for the length of a step (`safe_step.py`), and they have no contacts.
+All other pairs get a lower bound of their distance and its direction (`culling/volumes.py`). This is enough for the
+length of a step (`safe_step.py`), and they have no contacts.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from .geometry.near import Near, only_where
 from .narrow import KERNELS, attach_to_poses, search, swap_sides
 from .posed import Shapes, found, rows_first
 
-VECTOR = 64  # bytes
+VECTOR = 64  # bytes of one SIMD vector
 
 
 class Pairs(NamedTuple):
-    """n pairs of shapes of two kinds, a key of KERNELS.
+    """n pairs of shapes of two kinds.
 
-    first, second: (n,) or (n, *batch) the shapes, in that order.  swapped: bool, where the second is the pair's shape
-    A.  there: bool, which of them are pairs at all.  These two (n,) or (n, *batch), or one for all.
+    kinds: a key of KERNELS.
+    first, second: (n,) or (n, *batch) the shapes, in that order.
+    swapped: bool, (n,), (n, *batch) or one for all: whether the second is the pair's shape A.
+    there: bool, (n,), (n, *batch) or one for all: whether the row is a pair.
     """
 
     kinds: tuple[str, str]
@@ -39,8 +41,11 @@ class Pairs(NamedTuple):
 
 
 class NearRows(NamedTuple):
-    """order: (m, *batch) which pairs were looked at, in front, and -1.  rows: theirs, components (m, *batch).
-    apart: (n, *batch) of each pair that was not, a bound of its gap and the direction it holds for; gap inf of others.
+    """Rows of near pairs, and bounds of the others.
+
+    order: (m, *batch) indices of the near pairs, in front, then -1.
+    rows: their rows, components (m, *batch).
+    apart: (n, *batch) lower bound of the gap of each other pair, and its direction; gap inf for near pairs.
     """
 
     order: Array
@@ -49,7 +54,7 @@ class NearRows(NamedTuple):
 
 
 def volumes(shapes: Shapes) -> Volume:
-    """Around all shapes, components (ns, *batch)."""
+    """Bounding volumes of all shapes, components (ns, *batch)."""
     ball, pose = jax.lax.stop_gradient((bounding_spheres(shapes.model), shapes.pose))
     column = lambda x: rows_first(x, shapes.batch)  # noqa: E731
     center, half = column(ball.center), column(jax.lax.stop_gradient(bounding_halves(shapes.model)))
@@ -59,7 +64,10 @@ def volumes(shapes: Shapes) -> Volume:
 
 
 def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> NearRows:
-    """look: (ns, *batch) [m]: a pair is looked at where the gap of its volumes is no larger than the sum of its two."""
+    """The narrow phase for near pairs.
+
+    look: (ns, *batch) range of each shape; a pair is near if the gap of its volumes is at most the sum of two [m].
+    """
     batch, n = shapes.batch, len(pairs.first)
 
     def how_far(given: tuple[Volume, Array], rows: Any) -> tuple[Near, Array]:
@@ -76,7 +84,7 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Near
     apart = only_where(~near & pairs.there, apart)
     each = VECTOR // apart.gap.dtype.itemsize
     order, real = in_front(near, -(-n // each) * each)
-    order = jnp.where(real, order, order[:1])  # what fills a vector up is no other pair, which might take longer
+    order = jnp.where(real, order, order[:1])  # padding repeats a pair, since another one might take longer
     count = near.sum(0, dtype=jnp.int32).max()
     fixed = Shapes(*jax.lax.stop_gradient((shapes.model, shapes.pose)), batch)
     kinds, none = pairs.kinds, jnp.zeros(order.shape, apart.gap.dtype)
@@ -101,14 +109,14 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Near
 
 
 def _of(x: Any, index: Any, batch: tuple[int, ...]) -> Any:
-    """Of x (ns, *batch or ones) the shapes `index`."""
+    """x (ns, *batch or ones) at the shapes `index`."""
     if isinstance(index, np.ndarray):
         return jax.tree.map(lambda x: take(x, index.tolist()), x)
     return jax.tree.map(lambda x: jnp.take_along_axis(jnp.broadcast_to(x, (len(x), *batch)), index, 0), x)
 
 
 def _at(x: Any, index: Array) -> Array:
-    """x (n,) or (n, *batch) at the places index (m, *batch)."""
+    """x (n,) or (n, *batch) at the indices (m, *batch)."""
     return jnp.asarray(x)[index] if np.ndim(x) == 1 else jnp.take_along_axis(x, index, 0)
 
 

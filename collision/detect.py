@@ -1,4 +1,4 @@
-"""detect: which shapes are near each other in a scene, and how. The entry of this floor.
+"""detect: pairs of shapes that are near each other, with gap, normal and points. The entry of this floor.
 
 Link poses (kinematics) -> shape poses -> candidates (`broad.py`) -> rows of each group of equal kinds (`narrow.py`).
 """
@@ -34,24 +34,24 @@ from .narrow import KERNELS, meet, ordered
 from .posed import Shapes, chosen, found, rows_first, shapes_at
 from .proximities import Proximities
 
-FEW = 256  # rows: so many stay where they are
+FEW = 256  # rows: up to this many are not compacted
 
 
 def detect(
     model: Model, q: Array, *, backend: str = "device", margin: float | None = None, max_pairs: int | None = None
 ) -> Proximities:
-    """Points of near approach at the coordinates q (..., nq), by one of two detectors.
-
-    backend: "device" (kernels that run where jax runs; every shape but meshes with convex="none") or "fcl" (the
-    Flexible Collision Library on the host; slower, to its own tolerance of about 1e-4 of the size; all shapes).
-    margin: [m] pairs farther apart are left out. None: all pairs, or, in a scene with more pairs than it has room for,
-    those whose bounding spheres meet.
-    max_pairs: room for so many near pairs in each group of equal kinds. None: all pairs up to 1024, beyond that 8 or
-    16 for each shape. `result.code` says whether it was enough.
+    """Gaps, normals and points of near pairs at the coordinates q (..., nq), by one of two detectors.
 
     On the device, gaps and the closest points are exact to rounding (cylinders and ellipsoids: points to 5e-6 of the
     size). Derivatives are those of the gap for points and normals that move along with the bodies; they are exact for
-    gaps, and everything of spheres, capsules and planes.
+    gaps, and for all results of spheres, capsules and planes.
+
+    backend: "device" (kernels that run where jax runs; every shape except meshes with convex="none") or "fcl" (the
+        Flexible Collision Library on the host; slower, to its own tolerance of about 1e-4 of the size; all shapes).
+    margin: pairs farther apart are left out. None: all pairs, or, in a scene with more pairs than the capacity, those
+        whose bounding spheres meet [m].
+    max_pairs: capacity for near pairs in each group of equal kinds. None: all pairs up to 1024, beyond that 8 or 16 for
+        each shape. `result.code` tells whether it was enough.
     """
     if backend == "device":
         return _on_device(model, q, margin, max_pairs)
@@ -93,13 +93,13 @@ def _on_device(model: Model, q: Array, margin: Any, max_pairs: int | None) -> Pr
 
 
 def _along_one_axis(x: Array, n: int, lanes: tuple[int, ...]) -> Array:
-    """x, whose first n axes are of lanes."""
+    """x, whose first n axes are lanes, with one axis of lanes."""
     return jnp.broadcast_to(x, (*lanes, *x.shape[n:])).reshape(math.prod(lanes), *x.shape[n:])
 
 
 @native
 def _lane(max_pairs: int | None, model: Model, q: Array, margin: Any) -> Proximities:
-    """One scene, as a program of its own."""
+    """Detection for one scene, as a native program."""
     return _proximities(max_pairs, model, q, margin)
 
 
@@ -116,14 +116,17 @@ def detect_with_bounds(
     max_pairs: int | None = None,
     still: Array | None = None,
 ) -> tuple[Proximities, Proximities]:
-    """What a step needs to know at the coordinates q (*batch, nq): the rows of `detect` on the device for pairs that
-    are near, and a row of each pair that says how far apart it is at least. That is its first row, if it is near. If
-    not, the gap is a lower bound along the normal, and the points are on planes that the shapes do not reach beyond.
+    """Near pairs and lower bounds of the distances of all pairs, at the coordinates q (*batch, nq).
 
-    look: (ns, *batch) [m], of each shape. A pair whose bounding volumes are farther apart than the sum of its two is
-    too far, if its kernel searches.
-    reach: (ns, *batch) [m], of each shape. A pair whose bounding spheres are farther apart than the sum of its two may
-    have no row at all; if its kernel does not search, it is near only within that. None: all pairs are looked at.
+    The first result has the rows of `detect` on the device for pairs that are near, the second one row for each pair.
+    This is its first row if it is near. Otherwise its gap is a lower bound along the normal, and its points are on
+    planes that bound the shapes.
+
+    look: (ns, *batch) range of each shape [m]. A pair whose kernel searches is near if its bounding volumes are not
+        farther apart than the sum of its two ranges.
+    reach: (ns, *batch) reach of each shape [m]. A pair whose bounding spheres are farther apart than the sum of its two
+        reaches may have no row. A pair whose kernel does not search is near within that distance. None: all pairs have
+        rows.
     still: (ns, *batch) bool, shapes that do not move; pairs of two of these have no rows. None: all pairs have.
     """
     return _detect(max_pairs, model, q, None, look, reach, still)
@@ -158,17 +161,19 @@ def _detect(
 
 
 def _all_finite(shapes: Shapes) -> Array:
-    """Of each lane, (*batch): whether all its shapes and their poses are finite."""
+    """Whether all shapes of a lane and their poses are finite, (*batch)."""
     sound = [jnp.isfinite(x).all(0) for x in jax.tree.leaves(shapes.pose)]
     sound += [jnp.isfinite(shapes.parameter(name)).all((0, -1)) for name in ("shape_size", "points")]
     return functools.reduce(jnp.logical_and, sound)
 
 
 class Bucket(NamedTuple):
-    """Pairs of shapes alike enough for one call of a kernel.
+    """Pairs of shapes that share one call of a kernel.
 
-    kinds: a key of KERNELS.  first, second: the pairs' shapes in that order.  swapped: whether the second is the
-    pair's shape A.  pair: rows of `topology.pairs`.
+    kinds: a key of KERNELS.
+    first, second: the shapes of the pairs, in that order.
+    swapped: whether the second is the pair's shape A.
+    pair: rows of `topology.pairs`.
     """
 
     kinds: tuple[str, str]
@@ -198,14 +203,18 @@ def _buckets(topology: Topology, groups: tuple[PairGroup, ...]) -> tuple[Bucket,
 
 
 class Surroundings(NamedTuple):
-    """volumes: bounding volumes of all shapes.  look, reach: see `look_around`."""
+    """Bounding volumes and ranges of all shapes.
+
+    volumes: bounding volumes.
+    look, reach: see `detect_with_bounds`.
+    """
 
     volumes: Volume
     look: Array
     reach: Array | None
 
     def within(self, a: Any, b: Any) -> Array | None:
-        """(n, *batch) [m] as far apart as pairs of shapes (n,) or (n, *batch) may be; None: as they like."""
+        """Largest distance (n, *batch) [m] of near pairs of shapes (n,) or (n, *batch); None: there is no limit."""
         if self.reach is None:
             return None
         if isinstance(a, np.ndarray):
@@ -225,7 +234,7 @@ class _Part(NamedTuple):
 def _candidates(
     shapes: Shapes, pairs: PairPlan, margin: Any, reach: Array | None, still: Array | None
 ) -> Sequence[Candidates | None]:
-    """Of each group, or None where every pair is one."""
+    """The candidates of each group, or None if every pair of it is one."""
     every = [group.whole for group in pairs.groups]
     if all(every):
         return [None] * len(every)
@@ -275,7 +284,7 @@ def _touches(shapes: Shapes, pair: Any) -> Array:
 
 
 def _by_need(kinds: tuple[str, str], around: Surroundings | None) -> bool:
-    """A heightfield is no volume: it looks for itself what is near."""
+    """Whether bounding volumes are checked first. A heightfield has none: its kernel finds what is near."""
     return around is not None and KERNELS[kinds].searches and "heightfield" not in kinds
 
 

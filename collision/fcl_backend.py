@@ -105,7 +105,7 @@ _LOCK = threading.Lock()  # callbacks of several devices share FCL's objects
 
 
 def host_proximities(topology: Topology, *operands: Any) -> Proximities:
-    """Of arrays in numpy: nothing is compiled. A loop over lanes.
+    """The detector on numpy arrays, in a loop over lanes; nothing is compiled.
 
     operands: positions, rotations, `shape_size` and `points` of the model, margin, as in fcl_proximities, with equally
     many batch axes.

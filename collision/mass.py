@@ -51,9 +51,10 @@ def combine(parts: Iterable[MassProperties]) -> MassProperties:
 
 
 def shape_mass(shape: Shape, density: float = 1000.0, surface: Surface | None = None) -> MassProperties:
-    """Of one shape in its own axes, its pose left out; density [kg/m^3].
+    """Mass properties of one shape in its own axes, without its pose.
 
-    surface: of a hull or mesh that the caller has loaded already.
+    density: [kg/m^3].
+    surface: of a hull or mesh, if the caller has loaded it already.
     """
     if shape.kind not in _SOLIDS:
         raise ValueError(f"a {shape.kind} has no mass: it is static")
@@ -62,7 +63,7 @@ def shape_mass(shape: Shape, density: float = 1000.0, surface: Surface | None = 
 
 
 def placed_mass(shape: Shape, density: float = 1000.0, surface: Surface | None = None) -> MassProperties:
-    """Of one shape in the frame of the body that carries it."""
+    """Mass properties of one shape in the frame of the body that carries it."""
     pose = np.asarray(shape.position, float), np.asarray(shape.quaternion, float)
     return shape_mass(shape, density, surface).moved(*pose)
 

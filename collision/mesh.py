@@ -24,11 +24,15 @@ GIVE = "give an STL, OBJ, PLY, OFF, GLB or DAE file"
 
 @dataclass(frozen=True)
 class MeshReport:
-    """What a mesh is, and what was done to make it so.
+    """The properties of a mesh, and the repairs that were made.
 
-    repairs: sentences.  vertices, faces, bodies: their numbers; bodies are not connected with each other.
-    closed: it has an inside.  volume [m^3]: nan where it is not closed.  size (3,): of the bounding box [m].
-    hint: what is odd about the size, or empty.
+    repairs: one sentence for each repair.
+    vertices, faces: their numbers.
+    bodies: number of parts that are not connected with each other.
+    closed: whether it has an inside.
+    volume: nan if it is not closed [m^3].
+    size: (3,) of the bounding box [m].
+    hint: a remark if the size is unusual, or empty.
     """
 
     repairs: tuple[str, ...]

@@ -1,29 +1,31 @@
-"""Whether links of trees may have passed through anything in a step, by where they were at its two ends.
+"""Clearances: whether links of trees may have passed through anything in a step, from their motion at its two ends.
 
-What a link of a tree may do in a step is not well known before: the energy of the whole tree bounds its speed, and may
-be a hundred times that of its lightest end. After the step it is known from how the link stands and moves at both ends.
+The motion of a link of a tree in a step is not well bounded in advance: only the energy of the whole tree bounds its
+speed, and it may be a hundred times that of its lightest link. After the step, poses and velocities at both ends are
+known.
 
-Derivation. The step is taken for the motion that its ends define: the link's centre of mass on the cubic, and its
-angular velocity on the quadratic, with the places, attitudes and velocities of both ends (Hermite). A scheme's own step
-differs from that by terms of order 4 in its length h. Both lie within the hulls of their control points (Bernstein
-form; Farin 2002, section 5.1), which are, with d the way from end to end and e the angle that is left of the turn when
-the mean of both angular velocities is taken out,
+Derivation. The motion within the step is interpolated (Hermite): the link's centre of mass on the cubic, and its
+angular velocity on the quadratic, with the poses and velocities of both ends. The scheme's own step differs from this
+by terms of order 4 in its length h. Both curves lie within the convex hulls of their control points (Bernstein form;
+Farin 2002, section 5.1). With d the displacement from end to end, and e the angle that remains of the rotation after
+that by the mean angular velocity, these are
 
     of the way:  0, u0 h/3, d - u1 h/3, d;      of |w|, at most:  |w0|, |w0 + w1|/2 + 3 e/h, |w1|.
 
-Let A and B be a pair and n its normal at the start. Both supporting planes come nearer along the fixed n (see
+Let A and B be a pair and n its normal at the start. Its supporting planes approach along the fixed n (see
 `safe_step.py`) by at most
 
     f = max n.(b - a) + swing_a turn_a + swing_b turn_b,   with   turn = h (|w0| + |w0 + w1|/2 + |w1|)/3 + e,
 
-a and b the control points of the two ways, and |b - a| in place of n.(b - a) where one of the two is not convex. The
-step is sure if f is at most the pair's room: its gap and what may go unseen (`safe_step.py`, where also is why that is
-enough). Nothing else is asked of n than that the gap is measured along it: bounding volumes will do.
+with a and b the control points of the two paths, and |b - a| in place of n.(b - a) if one of the two is not convex. The
+step is safe if f is at most the pair's clearance: its gap plus the overlap that may go undetected (`safe_step.py`,
+which also says why this is enough). n may be any direction along which the gap is measured; bounding volumes will do.
 
-Pairs that the detector left out, because they are farther apart than the sum of their reaches, have each its own.
+Pairs that the detector left out, because they are farther apart than the sum of their reaches, are checked by their
+reaches.
 
-What acts within the step, contacts too, is in the velocities at its ends. Free bodies are bounded before they move; in
-pairs with links of trees, they turn by no more than `link_motion` bounds, too.
+Forces within the step, those of contacts too, show in the velocities at its ends. Free bodies are bounded before they
+move; in pairs with links of trees, their rotation is bounded by `link_motion` as well.
 """
 
 from __future__ import annotations
@@ -58,10 +60,12 @@ ROWS = max(kernel.rows for kernel in KERNELS.values())  # of a pair, at most
 
 
 class Clearances(NamedTuple):
-    """How far the pairs near each other at a state may come nearer unseen, (..., N).
+    """How far near pairs may approach before they must be checked, (..., N).
 
-    pair: row of `topology.pairs`.  normal: components [-].  room: [m], inf where there is nothing to check.
-    reach: (..., ns) [m] of each shape: pairs farther apart than the sum of their two may have no row; None: all do.
+    pair: row of `topology.pairs`.
+    normal: components, unit.
+    room: clearance, inf for pairs that need no check [m].
+    reach: (..., ns) reach of each shape; pairs farther apart than the sum of two have no row; None: all have [m].
     """
 
     pair: Array
@@ -72,7 +76,7 @@ class Clearances(NamedTuple):
 
 @functools.cache
 def free_links(topology: Topology) -> tuple[bool, ...]:
-    """Whether each link is a free body, or does not move: what is bounded before a step."""
+    """Whether each link is a free body or does not move, so that its motion is bounded before a step."""
     tree, roots = trees(topology)
     size = np.bincount([k for k in tree if k >= 0], minlength=len(roots))
     alone = [k < 0 or (size[k] == 1 and joint == "floating") for k, joint in zip(tree, topology.joints, strict=True)]
@@ -95,7 +99,7 @@ def free_shapes(topology: Topology) -> tuple[int, ...]:
 
 
 def clearances(model: Model, q: Array, near: Proximities) -> Clearances:
-    """near: what was found at the coordinates q (..., nq)."""
+    """The clearances at the coordinates q (..., nq).  near: pairs that were detected there."""
     topology = model.topology
     ends = np.array([k in ENDLESS for k in topology.shape_kinds], bool)[np.array(topology.pairs)].any(-1)
     here = near.active & jnp.asarray(checked_pairs(topology))[jnp.maximum(near.pair, 0)]
@@ -127,9 +131,12 @@ def clearance_used(
     clearances: Clearances,
     sifted: tuple[int, ...] = (),
 ) -> Array:
-    """The largest share (...) of its room that any pair may have used in the step h (...) [s]: above 1, too much.
+    """The largest part (...) of its clearance that any pair may have used in a step; above 1 it may have passed.
 
-    before, after: the step's ends.  rooms: at the first.  sifted: shapes of which a pair may have no row.
+    before, after: states at the ends of the step.
+    h: (...) its length [s].
+    clearances: at its start.
+    sifted: shapes that have pairs without a row.
     """
     kinds = model.topology.shape_kinds
     convex = np.array([not CONCAVE & {kinds[i], kinds[j]} for i, j in model.topology.pairs], bool)
@@ -158,7 +165,11 @@ def clearance_used(
 
 
 class _Ways(NamedTuple):
-    """Of links, (..., nl): control points of the ways of their centres of mass [m], and by how much they turn [rad]."""
+    """Bounds of the motion of links in a step, (..., nl).
+
+    points: control points of the paths of their centres of mass [m].
+    turn: largest angle of rotation [rad].
+    """
 
     points: tuple[Vec3, Vec3, Vec3]
     turn: Array
@@ -180,7 +191,7 @@ def _ways(model: Model, before: State, after: State, h: Array) -> _Ways:
 
 @fence
 def _way(start, end, V, W, com, h):
-    """One group's links, as columns."""
+    """The bounds of one group of links, as columns."""
     arms = [pose.R @ Vec3.of(com) for pose in (start, end)]
     d = end.p + arms[1] - start.p - arms[0]
     u0, u1 = (motion.v + motion.w.cross(arm) for motion, arm in zip((V, W), arms, strict=True))
@@ -193,8 +204,8 @@ def _way(start, end, V, W, com, h):
 
 
 def _tumbling(forest: Forest, model: Model, group: Group, start: Placed, first: Moving, h: Array) -> Any:
-    """By how much the free bodies of a group turn at most [rad]: more than a quadratic says, if it is a radian or more;
-    0 of other links."""
+    """Largest rotation of the free bodies of a group [rad], 0 for other links. A quadratic is no bound for a radian or
+    more."""
     free = np.array([group.joint == "floating" and free_links(forest.topology)[k] for k in group.links], bool)
     if not free.any():
         return 0.0
@@ -203,7 +214,7 @@ def _tumbling(forest: Forest, model: Model, group: Group, start: Placed, first: 
 
 
 def _table(model: Model, ways: _Ways) -> Array:
-    """(..., ns, 10) of each shape: its link's way, and how far turning may take its surface [m]."""
+    """(..., ns, 10) path of the link of each shape, and the largest displacement of its surface by rotation [m]."""
     links = model.topology.shape_links
     moves, link = np.array(links, int) >= 0, np.maximum(links, 0).tolist()
     swing = jnp.where(moves, reach(model, take(model.com, link, -2)).swing, 0.0)
@@ -214,13 +225,13 @@ def _table(model: Model, ways: _Ways) -> Array:
 
 @fence
 def _used(a: Array, b: Array, n: Vec3, convex: Array) -> Array:
-    """(..., N) [m] by how much supporting planes came nearer, from the rows (..., N, 10) of the table."""
+    """Approach of supporting planes (..., N) [m], from rows (..., N, 10) of the table."""
     ways = [Vec3.of(b[..., 3 * k : 3 * k + 3]) - Vec3.of(a[..., 3 * k : 3 * k + 3]) for k in range(3)]
     nearer = [jnp.where(convex, n.dot(way), norm(way)) for way in ways]
     return jnp.maximum(functools.reduce(jnp.maximum, nearer), 0.0) + a[..., 9] + b[..., 9]
 
 
 def _farthest(table: Array) -> Array:
-    """(..., ns) [m] how far any point of a shape went, at most."""
+    """Largest displacement of any point of a shape, (..., ns) [m]."""
     ways = [norm(Vec3.of(table[..., 3 * k : 3 * k + 3])) for k in range(3)]
     return functools.reduce(jnp.maximum, ways) + table[..., 9]

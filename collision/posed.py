@@ -110,7 +110,7 @@ def found(shapes: Shapes, kind: str, index: Array) -> Some:
 
 def _hulls(shapes: Shapes, every: tuple[int, ...], own: Array) -> Solid:
     """Those of all hulls that each lane names, own (n, *batch): their corners are found, and the rest made of these, so
-    that nothing is made of hulls that nobody names."""
+    that nothing is made of hulls that are not used."""
     vertex, number = _hull_numbers(shapes.topology, every)
 
     def rows(x: Array, index: Array) -> Array:

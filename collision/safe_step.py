@@ -231,7 +231,7 @@ class _ShapeBounds(NamedTuple):
 
     @staticmethod
     def of_columns(x: Array) -> _ShapeBounds:
-        """From an array (..., 15)."""
+        """Bounds from the columns of an array (..., 15)."""
         return _ShapeBounds(
             Vec3.of(x[..., :3]), x[..., 3], x[..., 4], x[..., 5], Vec3.of(x[..., 6:9]), x[..., 9],
             Vec3.of(x[..., 10:13]), x[..., 13], x[..., 14],

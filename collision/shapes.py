@@ -18,18 +18,19 @@ ALL_LAYERS = 0xFFFFFFFF
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What all shapes share.
+    """The parameters that all shapes share.
 
     position: (3,) of the shape's origin in the body's frame [m].
-    quaternion: (4,) w x y z, shape to body; normalised when its length is within 1e-3 of one.
-    friction: Coulomb coefficient; None takes the body's.  restitution: 0..1; None takes the body's.
-    tangential_restitution: -1..1, how much slip an impact gives back reversed, under law="chatterjee_ruina"; 1 is a
-    superball, 0 ends slip; None takes the body's.
-    density: [kg/m^3]; None takes the body's, or 1000.
+    quaternion: (4,) w x y z, shape to body; normalised if its length is within 1e-3 of one.
+    friction: Coulomb coefficient; None takes the body's.
+    restitution: 0..1; None takes the body's.
+    tangential_restitution: -1..1, the part of slip that an impact returns reversed, under law="chatterjee_ruina"; 1 is
+        a superball, 0 ends slip; None takes the body's.
+    density: None takes the body's, or 1000 [kg/m^3].
     material: name used by `set_pair`; None takes the body's.
     group, mask: sets of up to 32 layers, one bit each: the layers the shape is in, and those it may touch. Two
-    shapes may touch when each is in a layer that the other's mask names: (a.group & b.mask) and (b.group & a.mask).
-    By default every shape is in layer 0 and may touch all; group=0 or mask=0 touches nothing.
+        shapes may touch if each is in a layer that the other's mask names: (a.group & b.mask) and (b.group & a.mask).
+        By default every shape is in layer 0 and may touch all; group=0 or mask=0 touches nothing.
     """
 
     kind: ClassVar[str] = ""
@@ -111,12 +112,12 @@ class Mesh(Shape):
     source: path of an STL, OBJ, PLY, OFF, GLB or DAE file, or a trimesh object (anything with vertices (n, 3) [m] and
     faces (m, 3)), which is kept as the pair (vertices, faces).
     scale: one factor or three, e.g. 0.001 for a file in millimetres; negative ones mirror.
-    convex: what collides in place of the mesh.
-        "hull": its convex hull, reduced to 64 vertices where it has more.
-        "pieces": up to 32 convex pieces that it is cut into, together at most 1 % larger than it where so many are
-        enough; cuts along its faces are exact. The mesh must be closed.
+    convex: the shape that collides in place of the mesh.
+        "hull": its convex hull, reduced to 64 vertices if it has more.
+        "pieces": up to 32 convex pieces, together at most 1 % larger than the mesh if that many are enough; cuts along
+        its faces are exact. The mesh must be closed.
         "none": the triangles themselves, of any shape: a surface without an inside that only the FCL backend detects.
-        None: the hull, with a warning where it is more than 5 % larger than the mesh.
+        None: the hull, with a warning if it is more than 5 % larger than the mesh.
     """
 
     kind: ClassVar[str] = "mesh"

@@ -27,7 +27,7 @@ from ..engine.model import Model
 from ..engine.rows import take
 from .contacts import Contacts
 from .determine import limited, phases, rests, touch_distance
-from .indexing import gather
+from .gather_scatter import gather
 
 
 def touch_time(

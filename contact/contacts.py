@@ -1,4 +1,4 @@
-"""Contacts: what a scene's impulses are asked for, whether two shapes touch or a joint stands at its limit."""
+"""Contacts: pairs of shapes that touch and joints at their limits, where impulses may act."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from ..engine.algebra.vec3 import Mat3, Vec3
 
 
 class Contacts(NamedTuple):
-    """Points of contact of a scene, C rows, components (C, *batch); which of them are real, `active` says.
+    """Contact points of a scene, C rows, components (C, *batch).
 
-    pair: row of `topology.pairs`, -1 where it is a joint's limit.  dof: the degree of freedom at its limit, else -1.
-    link_a, link_b: links that meet, -1 the world; at a limit the joint's link and its parent.
+    pair: row of `topology.pairs`, -1 for a joint limit.
+    dof: the degree of freedom at its limit, -1 for a pair.
+    link_a, link_b: the links in contact, -1 for the world; at a limit the joint's link and its parent.
+    active: whether the row is a contact; other rows may hold anything.
     gap: signed [m], at a limit [rad or m].
-    frame: contact frame (rows t1, t2, n) in the world; n from B to A. At a limit n.z is +1 or -1: the way back.
+    frame: contact frame (rows t1, t2, n) in the world; n from B to A. At a limit n.z is +1 or -1, the way back.
     point: midway between the two surfaces, in the world [m].
-    surface: velocity of A's surface less B's where statics move as conveyors do, world axes [m/s].
-    friction, restitution: of the pair, or the limit.
-    code: (*batch) result code.  needed: (*batch) how many contacts there are, should there be no room for all.
+    surface: velocity of A's conveyor surface less that of B, world axes [m/s].
+    friction: friction coefficient.
+    restitution: restitution coefficient.
+    code: (*batch) result code.
+    needed: (*batch) the number of contacts, if the capacity was exceeded; otherwise 0.
     """
 
     pair: Array
@@ -44,7 +48,7 @@ class Contacts(NamedTuple):
 
 
 def tangents(n: Vec3) -> Mat3:
-    """The contact frame (rows t1, t2, n) about a unit normal n; smooth but where n.z changes sign.
+    """The contact frame (rows t1, t2, n) about a unit normal n; smooth except where n.z changes sign.
 
     Duff et al., Building an Orthonormal Basis, Revisited (JCGT 6, 2017): no square root, no branch.
     """

@@ -40,11 +40,11 @@ from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.topology import Topology
+from .contact_jacobian import ContactJacobian, relative_velocity
 from .contacts import Contacts
 from .determine import ENVELOPE
 from .features import Feature, features, flat_angle
-from .indexing import gather
-from .jacobian import ContactJacobian, relative_velocity
+from .gather_scatter import gather
 
 VECTOR = 64  # bytes of one SIMD vector
 

@@ -24,7 +24,7 @@ from ..engine.model import Model
 from ..engine.results import CONTACTS_FULL, OK, gravest
 from ..engine.topology import Topology
 from .contacts import Contacts, tangents
-from .indexing import gather
+from .gather_scatter import gather
 
 ENVELOPE = 10  # gap bands within which a contact may rest
 SIGHT = {4: 1e2, 8: 1e5}  # gap bands within which a step looks for the contacts that it carried

@@ -1,4 +1,4 @@
-"""Impacts: a row for every impact of an instant, as event logs and people read them."""
+"""Impacts: one row for every impact of an instant."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from jax import Array
 
 from ..engine.algebra.vec3 import Vec3
 from .contacts import Contacts
-from .indexing import gather
+from .gather_scatter import gather
 
 
 class Impacts(NamedTuple):
     """The impacts of one instant in their order, E rows of which the first `count` are real: components (E, *batch).
-    There may be more impacts than rows.
 
-    contact: row of the instant's Contacts, -1 where there is none.
-    u_before, u_after: relative velocity in the contact frame [m/s].  impulse: on A, in the contact frame [N s].
+    contact: row of the instant's `Contacts`, -1 for an empty row.
+    u_before, u_after: relative velocity in the contact frame [m/s].
+    impulse: on A, in the contact frame [N s].
     energy_before, energy_after: kinetic energy of the scene [J].
-    code: of the law, per impact.  count: (*batch).
+    code: result code of the law.
+    count: (*batch) number of impacts; there may be more of them than rows.
     """
 
     contact: Array
@@ -34,14 +35,14 @@ class Impacts(NamedTuple):
 
     @staticmethod
     def none(room: int, like: Array) -> Impacts:
-        """No impacts, room for so many; lanes and dtype as those of `like` (C, *batch)."""
+        """No impacts, with `room` rows; lanes and dtype as those of `like` (C, *batch)."""
         shape = (room, *like.shape[1:])
         zero = jnp.zeros(shape, like.dtype)
         vector, whole = Vec3(zero, zero, zero), jnp.zeros(shape, jnp.int32)
         return Impacts(whole - 1, vector, vector, vector, zero, zero, whole, jnp.zeros(shape[1:], jnp.int32))
 
     def with_row(self, k: Array, hit: Array, row: Impacts) -> Impacts:
-        """The log after one more impact: row k of lanes that hit, while there is room. row: components (*batch)."""
+        """The log with one more impact in row k of lanes that hit, if there is room.  row: components (*batch)."""
         writes = hit & (k < len(self.contact))
 
         def put(log: Array, new: Array) -> Array:
@@ -53,7 +54,12 @@ class Impacts(NamedTuple):
 
 
 class SimultaneousImpacts(NamedTuple):
-    """What strikes at once, (C, *batch) in the contact frames: u before and after [m/s], impulses [N s]."""
+    """Impacts that are resolved together, (C, *batch) in the contact frames.
+
+    u: relative velocity before [m/s].
+    after: relative velocity after [m/s].
+    p: impulse on A [N s].
+    """
 
     u: Vec3
     after: Vec3
@@ -61,15 +67,18 @@ class SimultaneousImpacts(NamedTuple):
 
 
 class ContactEvents(NamedTuple):
-    """Impacts as users read them, arrays (..., E): one row an impact, in their order.
+    """Impacts as users read them, arrays (..., E), one row for each impact, in their order.
 
-    bodies: (..., E, 2) links A and B, -1 the world; at a limit the joint's link and its parent.
-    pair: row of `topology.pairs`, -1 at a limit.  dof: the degree of freedom at its limit, else -1.
-    point, normal: (..., E, 3) in the world [m]; the normal is from B to A. Zeros at a limit.
-    u_before, u_after, impulse: (..., E, 3) in the contact frame (t1, t2, n) [m/s, N s]; at a limit of a revolute
-    joint rad/s and N m s.
+    bodies: (..., E, 2) links A and B, -1 for the world; at a limit the joint's link and its parent.
+    pair: (..., E) row of `topology.pairs`, -1 at a limit.
+    dof: (..., E) the degree of freedom at its limit, -1 for a pair.
+    point: (..., E, 3) in the world, 0 at a limit [m].
+    normal: (..., E, 3) in the world, from B to A, 0 at a limit.
+    u_before, u_after: (..., E, 3) in the contact frame (t1, t2, n) [m/s]; at a limit of a revolute joint [rad/s].
+    impulse: (..., E, 3) on A, in the contact frame [N s]; at a limit of a revolute joint [N m s].
     energy_before, energy_after: (..., E) kinetic energy of the scene [J].
-    code: (..., E) what the law says.  count: (...) how many rows are real.
+    code: (..., E) result code of the law.
+    count: (...) number of rows that are real.
     """
 
     bodies: Array

@@ -1,8 +1,8 @@
-"""Features: how a shape's surface bends where a contact is, and whether that is a corner, an edge or neither.
+"""Features: the curvature of a shape's surface at a contact, and whether the contact is on a corner or an edge.
 
 To second order a surface over the contact's tangent plane is x.K x / 2, K its curvature: the shape operator of a
 smooth surface (do Carmo, Differential Geometry of Curves and Surfaces, 3.3), of an implicit surface f = 0 the Hessian
-of f over the length of its gradient. Corners and edges bend infinitely: they are marked, K is what is finite of them.
+of f over the length of its gradient. Corners and edges have infinite curvature: they are marked, K is its finite part.
 
 Which it is follows from the contact's point. It is that of a detector, exact to rounding or to 5e-6 of the size (see
 `detect`), so a point counts as on an edge within NEAR of the shape's size and a gap band of it; while a contact slides
@@ -23,17 +23,18 @@ from ..collision.posed import Shapes, found
 from ..engine.algebra.fence import fence
 from ..engine.algebra.vec3 import Mat3, Vec3
 from ..engine.algebra.zero import ZERO
-from .indexing import gather
+from .gather_scatter import gather
 
 POINTLESS = frozenset({"plane", "heightfield", "mesh", "sphere"})  # bend the same wherever they are touched
 
 
 class Feature(NamedTuple):
-    """What of a shape is at the contact, components (C, *batch) in the contact frame.
+    """The surface of a shape at the contact, components (C, *batch) in the contact frame.
 
-    xx, xy, yy: curvature along (t1, t2), >= 0 where the shape is convex; on a ridge only along it [1/m].
-    ex, ey: unit direction of a ridge.  ridge: an edge or a rim, which the contact may only follow.
-    corner: a corner, at which the contact stays.
+    xx, xy, yy: curvature along (t1, t2), >= 0 if the shape is convex; on a ridge only along it [1/m].
+    ex, ey: unit direction of a ridge.
+    ridge: whether the contact is on an edge or a rim, along which it may migrate.
+    corner: whether it is on a corner, where it stays.
     """
 
     xx: Any
@@ -46,11 +47,15 @@ class Feature(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """Where a shape is touched, in the shape's own axes, components (C, *batch).
+    """The contact point on a shape, in the shape's own axes, components (C, *batch).
 
-    axes: the shape's axes as columns in the contact frame.  point: on the surface [m].  out: unit normal, outwards.
-    size: as in `Model.shape_size`.  near: how near is on an edge, beside NEAR sizes [m].
-    tilt: [rad] a rim that leans no more lies flat.  hull: the `Hull`, or ZERO where the kind has none.
+    axes: the shape's axes as columns in the contact frame.
+    point: on the surface [m].
+    out: unit normal, outwards.
+    size: as in `Model.shape_size`.
+    near: distance that counts as on an edge, in addition to NEAR sizes [m].
+    tilt: angle up to which a rim counts as flat [rad].
+    hull: the `Hull`, or ZERO for other kinds.
     """
 
     axes: Mat3
@@ -63,7 +68,7 @@ class Spot(NamedTuple):
 
 
 def flat_angle(dtype: Any) -> float:
-    """[rad] a smaller angle counts as none, as it does where the detector looks for faces that lie flat."""
+    """Angle [rad] below which surfaces count as parallel, here and in the detector."""
     return 2 * float(jnp.finfo(dtype).eps) ** (1 / 3)
 
 
@@ -75,10 +80,15 @@ def near_edge(dtype: Any) -> float:
 def features(
     shapes: Shapes, kinds: frozenset[str], shape: Array, frame: Mat3, point: Vec3, out: float, tilt: Array, there: Array
 ) -> Feature:
-    """Of the shapes that the contacts name, all of some kinds; anything of contacts that are not there (C, *batch).
+    """Features of the shapes of contacts (C, *batch). Inactive contacts may get anything.
 
-    shape: (C, *batch) numbers.  frame: of the contacts; out: -1 where its normal looks into the shape, else 1.
-    point: on the shape's surface, in the world [m].  tilt: [rad] a rim that leans no more than this lies flat.
+    kinds: the kinds that occur among these shapes.
+    shape: (C, *batch) indices of the shapes.
+    frame: contact frames.
+    point: on the shape's surface, in the world [m].
+    out: -1 if the contact's normal points into the shape, else 1.
+    tilt: angle up to which a rim counts as flat [rad].
+    there: (C, *batch) active contacts.
     """
     model, topology = shapes.model, shapes.topology
     size = Vec3(*(_picked(x, shape) for x in Vec3.of(shapes.parameter("shape_size")).xyz))
@@ -180,7 +190,7 @@ def _box(at: Spot) -> Feature:
 
 @fence
 def _on_corner(at: Spot) -> Array:
-    """Of a hull."""
+    """Whether the contact is on a corner of the hull."""
     apart = at.hull.vertex - at.point
     return (apart.dot(apart) <= _near_edges(at) ** 2).any(0)
 

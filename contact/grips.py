@@ -21,7 +21,7 @@ from jax import Array
 from ..engine.joints import JOINTS
 from ..engine.model import Model
 from ..engine.topology import Topology
-from .jacobian import ContactJacobian, inverse_mass_matrix, joint_jacobian
+from .contact_jacobian import ContactJacobian, inverse_mass_matrix, joint_jacobian
 
 # by the bytes of a number
 SLOW = {4: 1e-6, 8: 1e-11}  # [s] a joint that its grip would stop in less time counts as at its wish

@@ -1,15 +1,15 @@
 """Several impacts at one instant, one after another or all at once.
 
 sequential    the contact that closes fastest is resolved by the law, alone; then the next, until none closes. A row of
-              equal balls passes a blow on to the last one (e = 1: only that one leaves), as do balls 0.1 mm apart; with
-              one sweep each keeps v_N = ((1 + e)/2)^(N - 1) v. With e = 0 three balls end at v/3 each, after
-              infinitely many impacts in theory; here what closes more slowly than `rest_speed` is left to rest.
+              equal balls passes an impulse on to the last one (e = 1: only that one leaves), as do balls 0.1 mm apart;
+              with one sweep each keeps v_N = ((1 + e)/2)^(N - 1) v. With e = 0 three balls end at v/3 each, after
+              infinitely many impacts in theory; here contacts that close more slowly than `rest_speed` rest.
 simultaneous  all contacts share one instant: Moreau's law, u_n+ = -e u_n- wherever there is an impulse, Coulomb's cone
               for friction. Three equal balls, e = 1: (-1/3, 2/3, 2/3) v; e = 0: v/3 each. Where Newton's restitution
               would gain energy (friction, or unequal e), the impulses are cut back on the straight line to the
               plastic ones, which never do, until no energy is gained.
 
-Neither is "right": they are the two limits of how fast a blow travels through bodies that touch.
+Neither is "right": they are the two limits of how fast an impulse travels through bodies that touch.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ..engine.compaction import in_front
 from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, OK, gravest
 from .cone.solve import solve_cone
+from .contact_jacobian import ContactJacobian, apply_impulses, relative_velocity
 from .contacts import Contacts
 from .determine import gather_pairs, phases, would_bounce
 from .events import Impacts, SimultaneousImpacts
-from .indexing import gather
-from .jacobian import ContactJacobian, apply_impulses, relative_velocity
+from .gather_scatter import gather
 from .laws.law import Law
 from .laws.table import reversible_impulse
 
@@ -39,7 +39,12 @@ UNIT = Sym3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
 
 
 class ResolvedImpacts(NamedTuple):
-    """After the impacts of an instant: velocities V (T + 1, w, *batch), their log, and a code (*batch)."""
+    """The result of the impacts of an instant.
+
+    V: (T + 1, w, *batch) velocities after them.
+    log: the impacts.
+    code: (*batch) result code.
+    """
 
     V: Array
     log: Impacts
@@ -56,7 +61,7 @@ def sequential(
     max_impacts: int,
     max_logged: int,
 ) -> ResolvedImpacts:
-    """Impacts one at a time, the fastest first; energy (*batch): kinetic, before [J]."""
+    """Resolves impacts one at a time, the fastest first.  energy: (*batch) kinetic energy before [J]."""
 
     def striking(given: Any, V: Array) -> tuple[Vec3, Array]:
         model, contacts, rows = given
@@ -70,7 +75,7 @@ def sequential(
         one, before, mu, e = jax.tree.map(
             lambda x: gather(x, worst[None], x.ndim - V.ndim + 1), (rows, u, contacts.friction, contacts.restitution)
         )
-        before = jax.tree.map(lambda x: jnp.where(hit, x, 0), before)  # no NaN from lanes at peace
+        before = jax.tree.map(lambda x: jnp.where(hit, x, 0), before)  # no NaN from lanes without impacts
         K = jax.tree.map(lambda x, unit: jnp.where(hit, x, unit), one.K, UNIT)
         p, code = reversible_impulse(law, K, before, mu, e, tangential(model, contacts, worst))
         after = before + K @ p
@@ -105,7 +110,7 @@ def simultaneous(
     max_impacts: int,
     max_logged: int,
 ) -> ResolvedImpacts:
-    """Impacts all at once, by Moreau's law whatever the law; energy (*batch): kinetic, before [J]."""
+    """Resolves all impacts at once by Moreau's law, whatever `law` is.  energy: (*batch) kinetic energy before [J]."""
     u = relative_velocity(rows, V)
     now = phases(model, contacts, u.z)
     struck = now.impact.any(0)
@@ -120,7 +125,11 @@ def simultaneous(
 
 
 def logged(felt: Array, struck: SimultaneousImpacts, energy: Array) -> Impacts:
-    """The log of contacts (C, *batch) that felt something, all at once; energy (*batch): kinetic, before [J]."""
+    """The log of simultaneous impacts.
+
+    felt: (C, *batch) bool, contacts with an impulse.
+    energy: (*batch) kinetic energy before [J].
+    """
     u, after, p = struck
     work = jnp.where(felt, _work(p, u, after), 0)
     order, real = in_front(felt, len(felt))
@@ -138,7 +147,8 @@ def _work(p: Vec3, before: Vec3, after: Vec3) -> Array:
 def _without_gain(rows: ContactJacobian, V: Array, u: Vec3, plastic: Vec3, elastic: Vec3, touching: Array) -> Vec3:
     """The impulses farthest from the plastic towards the elastic ones that gain no energy.
 
-    On that line all stay in their cones and close nowhere, both being convex; and the energy is a parabola.
+    On the line between them all impulses stay in their cones and no contact closes, since both sets are convex. The
+    energy along the line is a parabola.
     """
     only = lambda p: jax.tree.map(lambda x: jnp.where(touching, x, 0), p)  # noqa: E731
     plastic, step = only(plastic), only(elastic - plastic)

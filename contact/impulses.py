@@ -11,7 +11,7 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import fk
 from ..engine.model import Model
 from .contacts import Contacts
-from .indexing import gather, segment_sum
+from .gather_scatter import gather, segment_sum
 
 
 class ContactImpulses(NamedTuple):

@@ -18,8 +18,8 @@ from jax.typing import ArrayLike
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
+from .contact_jacobian import ContactJacobian, jacobian_at
 from .contacts import Contacts, tangents
-from .jacobian import ContactJacobian, contact_jacobian
 
 
 def collision_matrix(
@@ -54,7 +54,7 @@ def _collision_matrix(model: Model, q: Array, links: Array, point: Array, normal
         one(-1), one(-1), one(links[0]), one(links[1]), none == 0, none, tangents(vector(normal)), vector(point),
         Vec3(none, none, none), none, none, one(0)[0], one(0)[0],
     )  # fmt: skip
-    K = contact_jacobian(model, q, contact).K
+    K = jacobian_at(model, q, contact).K
     full = jnp.stack([jnp.stack(row.xyz, -1) for row in K.full.rows], -2)
     return full[0]
 

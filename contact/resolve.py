@@ -1,4 +1,4 @@
-"""`resolve_impact`: one impact, or a batch of impacts that know nothing of each other, from K and u alone."""
+"""`resolve_impact`: one impact, or a batch of independent impacts, from K and u alone."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ TILE = 256
 
 
 class Impact(NamedTuple):
-    """u: (..., 3) relative velocity after [m/s]; impulse: (..., 3) on A, -impulse on B [N s], both in the contact frame
-    (t1, t2, n); code: (...) int32, a result code of `carom.engine.results`."""
+    """The result of an impact, in the contact frame (t1, t2, n).
+
+    u: (..., 3) relative velocity after [m/s].
+    impulse: (..., 3) on A, -impulse on B [N s].
+    code: (...) int32, a result code of `carom.engine.results`.
+    """
 
     u: Array
     impulse: Array
@@ -39,7 +43,7 @@ def resolve_impact(
     law: str = "stronge",
     tangential_restitution: ArrayLike = 0.0,
 ) -> Impact:
-    """What an impact between two bodies A and B does to the velocity of their contact points.
+    """The effect of an impact between two bodies A and B on the relative velocity of their contact points.
 
     K: (..., 3, 3) collision matrix [1/kg], symmetric, u after = u + K p (Holck 2005, eq. 2.16). Only its upper
         triangle is read. For two free bodies K = (1/m_A + 1/m_B) 1 - [r_A] I_A^-1 [r_A] - [r_B] I_B^-1 [r_B].
@@ -131,7 +135,7 @@ def _impacts(law: str, numbers: tuple[Array, ...]) -> tuple[Vec3, Vec3, Array]:
 
 
 def _in_tiles(some: Any, numbers: tuple[Array, ...]) -> Any:
-    """Where XLA compiles it, on a CPU."""
+    """All impacts, in tiles that fit the cache of a CPU, for programs that XLA compiles."""
     shape = numbers[0].shape
     lanes = numbers[0].size
     if not lane_programs() or lanes < 2 * TILE:

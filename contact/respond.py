@@ -1,9 +1,9 @@
-"""respond: what the contacts of an instant do to the velocities. The last stage of this floor.
+"""respond: the change of velocities by the impacts of an instant. The last stage of this floor.
 
-    near = detect(model, q)                     what is near what
-    contacts = determine(model, q, near)        what touches
-    response = respond(model, q, v, contacts)   what bounces: new velocities, and a row for every impact
-Resting contacts wait for the step that follows: `resting/`.
+    near = detect(model, q)                     pairs of shapes that are near
+    contacts = determine(model, q, near)        contacts
+    response = respond(model, q, v, contacts)   impacts: new velocities, and a row for every impact
+Resting contacts are left to the step that follows: `resting/`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,23 @@ from ..engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 from ..engine.topology import Topology
+from .contact_jacobian import ContactJacobian, drop_immovable, jacobian_at, relative_velocity
 from .contacts import Contacts
 from .determine import default_capacity, phases
 from .events import Impacts
 from .impact import IMPACTS, ResolvedImpacts
-from .jacobian import ContactJacobian, contact_jacobian, drop_immovable, relative_velocity
 from .laws.table import law_named
 
-LEAST_IMPACTS, IMPACTS_EACH = 256, 2  # of one instant, where nobody says: for each contact there is room for by default
+LEAST_IMPACTS, IMPACTS_EACH = 256, 2  # default limit of impacts at one instant: at least 256, 2 for each contact
 
 
 class Response(NamedTuple):
-    """v (*batch, nv) after the impacts; the impacts themselves; code (*batch)."""
+    """The result of the impacts.
+
+    v: (*batch, nv) velocities after them.
+    impacts: the impacts.
+    code: (*batch) result code.
+    """
 
     v: Array
     impacts: Impacts
@@ -50,17 +55,19 @@ def respond(
     max_logged: int | None = 64,
     u_n: Array | None = None,
 ) -> Response:
-    """Resolves all impacts at the coordinates q (*batch, nq), which stay, and velocities v (*batch, nv).
+    """Resolves all impacts at the coordinates q (*batch, nq) and velocities v (*batch, nv).
 
-    law: of one impact, see `carom.resolve_impact`.  impacts: several at once, "sequential" or "simultaneous", see
-    `impact.py`.  max_impacts: of one instant; None: `most_impacts`. The code says if something still closes after
-    so many that would bounce.
-    max_logged: room in the log of single impacts, None: for all; `impacts.count` goes on counting.
-    rows, u_n: of the contacts, where they are known; u_n (C, *batch) their normal velocities.
+    rows: the contact Jacobian, if it is known.
+    law: of one impact, see `carom.resolve_impact`.
+    impacts: several at once, "sequential" or "simultaneous", see `impact.py`.
+    max_impacts: limit at one instant; None: `most_impacts`. The code tells if a contact still closes then that would
+        bounce.
+    max_logged: length of the log of impacts; None: `max_impacts`. `impacts.count` counts all.
+    u_n: (C, *batch) normal velocities of the contacts, if they are known [m/s].
     """
     resolve, single = impacts_named(impacts), law_named(law)
     if rows is None:
-        rows = contact_jacobian(model, q, contacts)
+        rows = jacobian_at(model, q, contacts)
         contacts = drop_immovable(contacts, rows)
     trees = trees_of(model.topology)
     V = to_blocks(trees, v)
@@ -81,7 +88,7 @@ def respond(
 
 
 def most_impacts(topology: Topology) -> int:
-    """How many impacts an instant may have, where nobody says."""
+    """The default limit of impacts at one instant."""
     return max(LEAST_IMPACTS, IMPACTS_EACH * default_capacity(topology))
 
 

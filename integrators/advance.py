@@ -132,7 +132,7 @@ def _advanced(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _flown(static: Any, model: Packed | Model, state: State, frames: Frames, rows: Any) -> tuple[State, Array]:
-    """Where nothing can touch."""
+    """The step of a scene in which nothing can touch."""
     scheme, functions, substeps, alone = static
     if functions == Drive() and lane_programs():
         after, _ = flown((scheme, 1, substeps, alone), model, state, frames, rows)

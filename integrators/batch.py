@@ -38,7 +38,7 @@ def run_batch(program: Program, static: Any, devices: Any, chunk: int | None, *n
 
 
 def devices_for(devices: int | Sequence[Any] | None, state: State) -> list[Any]:
-    """The devices to run on: those given, so many of this process's, or by default all that have a lane each."""
+    """The devices to run on: those given, the first n of this process, or by default as many as have a lane each."""
     if devices is not None and not isinstance(devices, int):
         return list(devices)
     if not state.t.is_fully_addressable:  # spread over processes already
@@ -52,7 +52,7 @@ def devices_for(devices: int | Sequence[Any] | None, state: State) -> list[Any]:
 
 
 def refuse_explicit_sharding(state: State) -> None:
-    """Refuses, inside jit, lanes whose type says how they are spread: what is made of them here has no such type."""
+    """Refuses, inside jit, lanes with explicit sharding in their type, since results here have no such type."""
     if axes := _explicit_axes(state):
         raise ValueError(
             f"rollout: inside jit the lanes are spread over the explicit mesh axis {axes[0]!r}. Call rollout outside "
@@ -61,7 +61,7 @@ def refuse_explicit_sharding(state: State) -> None:
 
 
 def _explicit_axes(state: State) -> list[Any]:
-    """Of a mesh, over which the lanes' type says that they are spread."""
+    """The axes of a mesh over which the lanes are sharded, by their type."""
     return [axis for axis in jax.typeof(state.t).sharding.spec if axis is not None]
 
 

@@ -54,7 +54,7 @@ NO_LOG = LogCapacity(0, 0)
 
 
 class CapacityNeeds(NamedTuple):
-    """What lanes needed, (lanes,) or ().
+    """Capacities that lanes needed, (lanes,) or ().
 
     code: result codes.
     contacts: the most contacts at one time.

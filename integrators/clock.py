@@ -26,7 +26,7 @@ class Frames(NamedTuple):
 
     @staticmethod
     def of(intervals: Sequence[float] | np.ndarray, dtype: Any) -> Frames:
-        """From the times between frames, which are equal except that the last may be shorter."""
+        """Frames from the times between them, which are equal except that the last may be shorter."""
         dt, last = (as_array(float(intervals[k]), dtype) for k in (0, -1))
         return Frames(dt, last, as_array(len(intervals), np.int32))
 

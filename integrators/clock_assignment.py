@@ -1,4 +1,4 @@
-"""Which trees may have clocks of their own, and for how long: bodies that cannot meet in that time (`clocks.py`).
+"""Assignment of clocks to trees: bodies that cannot meet for some time may have separate clocks (`clocks.py`).
 
 Derivation. Forces within an island change only the island's own energy, and impacts and contacts never increase it. So
 with T the kinetic energy of an island, and f the other forces on its bodies,

@@ -29,7 +29,7 @@ STEPS = 4.0  # longest steps that clocks run apart
 
 
 class OneClock(NamedTuple):
-    """All trees go by the lane's."""
+    """One clock for all trees of a lane."""
 
     def any(self, tree: Array, x: Array) -> Array:
         """Whether any contact x (C, *batch) is true.  tree: of `ContactJacobian`."""
@@ -76,7 +76,7 @@ class OneClock(NamedTuple):
         return False
 
     def apart(self, max_dt: Array | float) -> Any:
-        """For how long clocks run apart at most [s]; None where there is but one."""
+        """Longest time between synchronizations of clocks [s]; None for a single clock."""
         return None
 
     def of_all(self, x: Array) -> Array:
@@ -88,21 +88,24 @@ class OneClock(NamedTuple):
         return x
 
     def waiting(self, asleep: Array | None, h: Array, left: Array, fresh: Array) -> Array | None:
-        """(T, *batch) -1 of trees that are to be looked at after a step h; None: all are.
+        """(T, *batch) -1 for trees whose contacts are detected after a step h; None: all are.
 
-        asleep: who sleeps.  left: [s] to where clocks meet.  fresh: whether nothing goes anywhere yet."""
+        asleep: trees that sleep.
+        left: time to the next synchronization [s].
+        fresh: whether the lane has not begun yet.
+        """
         return asleep
 
     def under_way(self, tree: Array, contacts: Contacts, h: Array, fresh: Array) -> Contacts:
-        """Contacts of what goes anywhere in a step."""
+        """The contacts of trees that move in a step."""
         return contacts
 
     def of_shapes(self, topology: Topology) -> Array | None:
-        """(ns,) whose clock each shape goes by, T if it is a static; None where all go by one."""
+        """(ns,) the clock of each shape, T for statics; None for a single clock."""
         return None
 
     def shared(self, x: Array) -> Array:
-        """What belongs to each clock, from numbers (*batch), or (T,) by `of_shapes`."""
+        """The value of each clock, from values (*batch), or (T,) by `of_shapes`."""
         return x
 
     def along(self, model: Model, q: Array, v: Array, h: Array) -> Array:
@@ -185,7 +188,7 @@ ONE = OneClock()
 
 
 def _padded(x: Array, last: Any = 0) -> Array:
-    """With a number for the world behind it."""
+    """x with an entry for the world appended."""
     return jnp.concatenate([x, jnp.full_like(x[:1], last)])
 
 

@@ -25,10 +25,10 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
+from ..contact.contact_jacobian import ContactJacobian, gather_trees, relative_velocity
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
-from ..contact.indexing import gather
-from ..contact.jacobian import ContactJacobian, gather_trees, relative_velocity
+from ..contact.gather_scatter import gather
 from ..contact.resting.solve import FULL
 from ..contact.resting.targets import target_velocity
 from ..engine.algebra.bounded import loop
@@ -79,7 +79,7 @@ class ContactErrors(NamedTuple):
 
 
 class ExpectedContacts(NamedTuple):
-    """What a step expects of the contacts it began with, (C, *batch).
+    """Expected motion of the contacts that a step began with, (C, *batch).
 
     carried: whether the contact had an impulse over the whole step.
     freed: whether it touched and had no impulse.
@@ -148,7 +148,7 @@ def contact_errors(
 
 
 def expect_contacts(model: Model, lane: Lane, tried: Proposal) -> ExpectedContacts:
-    """What a step that was tried expects of its contacts."""
+    """Expected motion of the contacts of a step that was tried."""
     model, lane, tried = stop_gradient((model, lane, tried))
     ready, p = lane.ready, tried.impulse
     before, rows, V = ready.contacts, ready.rows, to_blocks(trees_of(model.topology), tried.state.v)

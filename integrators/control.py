@@ -1,5 +1,5 @@
-"""What acts on a scene from outside: what its motors are told, and forces; each of them nothing, numbers, numbers for
-each frame, or a function of the state."""
+"""Actuation: motor commands and forces from outside. Each is None, constant, one row for each frame, or a function of
+the state."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ Control = Callable[[Model, State, Array], Array]
 
 
 class Orders(NamedTuple):
-    """Of motors and of forces. rows: (frames, nv) or (frames, lanes, nv), one row an interval between frames; or None.
-    functions: (model, state, t) -> (*batch, nv), or None."""
+    """Motor commands and forces of a run.
+
+    rows: (frames, nv) or (frames, lanes, nv), one row for each interval between frames; or None.
+    functions: (model, state, t) -> (*batch, nv), or None.
+    """
 
     rows: Drive
     functions: Drive
 
     @staticmethod
     def of(control: Any, forces: Any, frames: int, nv: int, state: State) -> Orders:
-        """From what `rollout` is given; frames: how many intervals there are."""
+        """Orders from the arguments of `rollout`.  frames: the number of intervals."""
         if control is None and forces is None:
             return NOTHING
         given = {"control": control, "forces": forces}
@@ -51,10 +54,13 @@ def _rows(name: str, given: Any, frames: int, nv: int, state: State) -> Array | 
 
 
 def order_of(name: str, shape: tuple[int, ...], frames: int, nv: int, lanes: tuple[int, ...]) -> str:
-    """What the axes of numbers for motors or forces are, before that of the nv degrees of freedom: "frames", "lanes",
-    "lanes, frames" or, as they go into a program, "frames, lanes".
+    """The leading axes of an array of motor commands or forces, before the axis of the nv degrees of freedom: "frames",
+    "lanes", "lanes, frames" or, as programs take them, "frames, lanes".
 
-    frames: how many intervals there are.  lanes: () of one scene.  Raises ValueError."""
+    frames: the number of intervals.
+    lanes: () for one scene.
+    Raises ValueError for another shape.
+    """
     known = {"frames": (frames, nv)}
     if lanes:
         known |= {"lanes": (*lanes, nv), "lanes, frames": (*lanes, frames, nv), "frames, lanes": (frames, *lanes, nv)}
@@ -75,7 +81,7 @@ def order_of(name: str, shape: tuple[int, ...], frames: int, nv: int, lanes: tup
 
 
 def hold_over_steps(name: str, given: Any, nv: int, state: State) -> Any:
-    """What `step` is given for the whole of its time, as `Orders` takes it."""
+    """The argument of `step`, constant over its time, in the form of `Orders`."""
     if given is None or callable(given):
         return given
     rows, wide = jnp.asarray(given, state.q.dtype), (*state.t.shape, nv)

@@ -22,11 +22,11 @@ from jax import Array
 
 from ..contact.cone.least import DAMPING, select_directions
 from ..contact.cone.least import least_change as least_change_of_few
+from ..contact.contact_jacobian import ContactJacobian, apply_impulses, jacobian_at, relative_velocity
 from ..contact.contacts import Contacts
 from ..contact.curvature import contact_kinematics_at
 from ..contact.grips import lock_dofs
 from ..contact.impulses import ContactImpulses
-from ..contact.jacobian import ContactJacobian, apply_impulses, contact_jacobian, relative_velocity
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import bracket
@@ -82,7 +82,7 @@ def correct_step_end(
     again: of each clock, whether to correct.
     """
     if tried.locked_dofs is not None:  # joints that are held do not move
-        rows = contact_jacobian(lock_dofs(model, tried.locked_dofs), tried.state.q, contacts)
+        rows = jacobian_at(lock_dofs(model, tried.locked_dofs), tried.state.q, contacts)
     none, rows = jnp.zeros_like(errors.gap), rows.still
     concerned, still = clocks.of_contacts(rows.tree, again), jnp.zeros_like(before.shift)
 

@@ -1,8 +1,8 @@
-"""One frame of a game: so much time as fits into so many ticks, and what touched on the way.
+"""One frame of a game, with a limited number of ticks, and the contacts on the way.
 
-Where `run` records states and goes on until it is done, a frame has so many ticks. When they are used up, what is left
-of its time passes in windows (`window.py`); where there are none, and where ticks are used up twice, the frame stops at
-the last state that was accepted, and says how much of its time is left.
+`run` goes on until it is done; a frame has a limited number of ticks. When they are used up, the rest of its time
+passes in windows (`window.py`), with as many ticks again and two more for each window. In a run without windows, or
+when these ticks are used up too, the frame stops at the last accepted state and tells how much of its time is left.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ from .recording import Events, Record, events_of
 from .rules import Rules
 from .step import first_lane, tick
 
-STEPS, ROWS = 16, 2**16  # of what rested in a frame so many are kept; of two steps at least
+STEPS, ROWS = 16, 2**16  # steps and rows of resting contacts that are kept in a frame; two steps at least
 
 
 class Touching(NamedTuple):
-    """Contacts of an instant or a step, C rows; those that are none, or a joint's limit, have pair -1.
+    """Contacts of an instant or a step, C rows.
 
-    pair: (C,) row of `topology.pairs`.  point, normal: (C, 3) in the world [m], the normal from B to A.
-    impulse: (C, 3) of what rests, over the step, on A, world axes [N s].
+    pair: (C,) row of `topology.pairs`; -1 for joint limits and empty rows.
+    point: (C, 3) in the world [m].
+    normal: (C, 3) unit, in the world, from B to A.
+    impulse: (C, 3) impulse of a resting contact on A over the step, world axes [N s].
     """
 
     pair: Array
@@ -44,14 +46,20 @@ class Touching(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """state: where the frame ended.  left: () of its time [s], 0 if all of it passed.  ticks: () it took.
+    """The result of a frame.
 
-    before, after: what touched at its start and at its end.  impacts: in their order; impulses in world axes.
-    carried: what rested in its steps, one after another; where there is no room for all, later ones are added up.
-    code: () of what went wrong; a frame whose ticks were used up is well.
-    contacts, pairs: () the most contacts at one time; near pairs that there was no room for, 0 where there was.
-    windows: () steps that were windows.
-    island: (T,) who sleeps at its end, see `islands_asleep.py`.  slept: (T,) how long each tree did [s].
+    state: the state at its end.
+    left: () time that did not pass, 0 if all of it did [s].
+    ticks: () number of ticks.
+    before, after: contacts at its start and at its end.
+    impacts: in their order; impulses in world axes.
+    carried: resting contacts of its steps, in their order; beyond the capacity, later steps are added up.
+    code: () result code; OK even if the ticks were used up.
+    contacts: () the most contacts at one time.
+    pairs: () near pairs, if their capacity was exceeded; otherwise 0.
+    windows: () number of windows.
+    island: (T,) trees that sleep at its end, see `islands_asleep.py`.
+    slept: (T,) time that each tree slept [s].
     """
 
     state: State
@@ -78,12 +86,12 @@ def frame(
     quiet: Array,
     *bounds: Array,
 ) -> Frame:
-    """One scene.
+    """The frame of one scene.
 
-    static: rules; room for so many impacts; whether anything may fall asleep.
-    island: (T,) who sleeps at its start.  quiet: (T,) bool, trees that may fall asleep.
-    bounds: () how long the frame is [s], the longest step [s], the most ticks, and how long windows are [s], if there
-    are any.
+    static: rules; capacity for impacts; whether trees may fall asleep.
+    island: (T,) trees that sleep at its start.
+    quiet: (T,) bool, trees that may fall asleep.
+    bounds: () length of the frame [s], longest step [s], most ticks, and length of windows [s] if there are any.
     """
     (rules, most_impacts, sleeps), (dt, max_dt, max_ticks, *windows) = static, bounds
     model, interval = rules.paced(model, max_dt), Frames(dt, dt, jnp.int32(1))
@@ -99,7 +107,7 @@ def frame(
         return (ticks < most) & ~lane.done
 
     def one(carry: tuple[Array, Array, Touching, Lane, Record, Touching, Array]) -> Any:
-        """rows: () so many of `carried` are real."""
+        """rows: () number of rows of `carried` that are real."""
         ticks, rows, before, lane, record, carried, slept = carry
         if windows:
             lane = lane.in_windows(ticks >= max_ticks)
@@ -163,7 +171,7 @@ def _appended(log: Touching, rows: Array, new: Touching, keep: Array) -> tuple[T
 
 
 def _added(rows: Touching, pair: Array, point: Array, normal: Array, impulse: Array) -> Touching:
-    """With a row added to the first one of its pair, or in the first place that is free."""
+    """The rows with one added to the first row of its pair, or written to the first free row."""
     same, free = rows.pair == pair, rows.pair < 0
     old = same.any()
     at = jnp.argmax(jnp.where(old, same, free)).astype(jnp.int32)
@@ -178,7 +186,7 @@ def _added(rows: Touching, pair: Array, point: Array, normal: Array, impulse: Ar
 
 
 def _in_world(events: Events) -> Events:
-    """With impulses in world axes, where they are not at a joint's limit."""
+    """The impacts with impulses in world axes, except at joint limits."""
     frames = tangents(Vec3.of(events.normal))
     world = jnp.stack((frames.T @ Vec3.of(events.impulse)).xyz, -1)
     impulse = jnp.where((events.pair >= 0)[..., None], world, events.impulse)

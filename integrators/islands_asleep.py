@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..contact.contact_jacobian import ContactJacobian
 from ..contact.contacts import Contacts
 from ..contact.determine import in_envelope
-from ..contact.jacobian import ContactJacobian
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.state import State

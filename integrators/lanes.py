@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..collision.passage import Clearances
+from ..contact.contact_jacobian import ContactJacobian
 from ..contact.contacts import Contacts
 from ..contact.curvature import ContactKinematics
 from ..contact.impulses import ContactImpulses
-from ..contact.jacobian import ContactJacobian
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
@@ -162,7 +162,7 @@ class Counts(NamedTuple):
         contacts: Contacts,
         pairs: Array,
     ) -> Counts:
-        """After a tick of the lanes that were busy.
+        """The statistics after a tick of the lanes that were busy.
 
         accepted, busy: (*batch) bool.
         full: (*batch) whether the capacity for contacts or near pairs was exceeded, so that the lane stops.

@@ -65,36 +65,37 @@ class OptionKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Options:
-    """How time passes: the same for `rollout`, `step`, `Live`, `record`, `sweep` and tasks, which take `options=`, and
-    any of these as a keyword besides, which goes first. Hashable; `.replace(law="newton")` is another one.
+    """How time passes. `rollout`, `step`, `Live`, `record`, `sweep` and tasks take `options=`, and any of these fields
+    as a keyword, which overrides it. Hashable; `.replace(law="newton")` returns a changed copy.
 
-    max_dt: longest step [s]; of a rollout at least a millionth of frame_dt.
-        Impacts are located in time whatever it is; it bounds the steps of trees, of driven free bodies, and of resting
+    max_dt: longest step [s]; for a rollout at least a millionth of frame_dt.
+        Impacts are located in time whatever it is. It bounds the steps of trees, of driven free bodies and of resting
         contacts, which are of order 4, 4 and 2 in it. Free flight has no step error.
-    window: shortest step for the sake of what touches [s], at least 1e-9.
-        None: every impact is located in time, however many there are. Where one is nearer than this, a step of so much
-        is taken instead, and what may touch in it is resolved together, at its start, by the law of simultaneous
-        impacts; `stats.windows` counts these. Nothing passes through anything either way. No derivatives. 1e-3 makes a
-        heap of hundreds of bodies come down in useful time.
+    window: shortest step that a touch may cause [s], at least 1e-9.
+        None: every impact is located in time, however many there are. Otherwise, if an impact is nearer than this, a
+        step of this length is taken, and contacts that may touch in it are resolved together at its start, by the law
+        of simultaneous impacts; `stats.windows` counts these steps. Nothing passes through anything either way. No
+        derivatives. With 1e-3 a heap of hundreds of bodies comes to rest in reasonable time.
     scheme: of motion: exact | rk4 | lie_midpoint | semi_implicit.
-    time_control: "rollback" goes back to the very time at which bodies touch, and nothing passes through anything;
-        "likely" is another name of it; "fixed" takes steps of max_dt, and finds bodies as deep in each other as a step
-        takes them.
-    law: of impacts, see `carom.resolve_impact`.  impacts: several at one instant, "sequential" (one by one, fastest
-        first) or "simultaneous".  resting: "solve", or for comparison "microcollisions" or "penalty".
-    clocks: "one": whatever strikes ends the step of all bodies. "islands": free bodies that cannot meet for a while go
-        forward, back and to rest apart, each island by a clock of its own; what comes out is the same but for rounding.
-        Not with motors, springs, joints, conveyors, windows, functions, derivatives, scheme or law="newton": there all
-        go by one. "auto": islands where there are 32 bodies or more.
-    max_ticks: steps tried after which a lane is given up. None: of a rollout 1000 a frame, of a step 1000 a sixtieth of
-        a second and at least 1000. At most 2^31 - 1.
-    max_events: room for so many impacts a lane in the log. 0: no log. None: what is needed, up to a million in all;
+    time_control: "rollback" goes back to the exact time at which bodies touch, and nothing passes through anything;
+        "likely" is another name of it; "fixed" takes steps of max_dt, and bodies may overlap by as much as they move in
+        a step.
+    law: of impacts, see `carom.resolve_impact`.
+    impacts: several at one instant: "sequential" (one by one, fastest first) or "simultaneous".
+    resting: "solve", or for comparison "microcollisions" or "penalty".
+    clocks: "one": any impact ends the step of all bodies. "islands": free bodies that cannot meet for some time
+        advance, roll back and rest separately, each island with its own clock; the result is the same except for
+        rounding. Motors, springs, joints, conveyors, windows, functions, derivatives, another scheme or law="newton"
+        need one clock. "auto": islands if there are 32 bodies or more.
+    max_ticks: number of steps tried after which a lane is given up. None: for a rollout 1000 a frame, for a step 1000 a
+        sixtieth of a second and at least 1000. At most 2^31 - 1.
+    max_events: length of a lane's log of impacts. 0: no log. None: as long as needed, up to a million rows in all;
         inside jit at most 1024 a lane. At most 2^24. A step has no log.
-    max_contacts: room for contacts.  max_pairs: for near pairs of a kind, see `detect`. None: what is needed; inside
-        jit 8 contacts a free body, 4 a ball, and for trees what their shapes have on a floor and a quarter more, after
-        which a lane stops, and its code says so.
-    max_impacts: of one instant, after which what still closes is stopped without bounce, and the code says so. None: 2
-        for each contact there is room for by default, at least 256.
+    max_contacts: capacity for contacts. None: as needed; inside jit 8 for each free body, 4 for a ball, and for trees
+        1.25 times the contacts of their shapes on a floor; a lane that needs more stops, and its code says so.
+    max_pairs: capacity for near pairs of a kind, see `detect`. None: as needed.
+    max_impacts: limit at one instant, after which contacts that still close are stopped without bounce, and the code
+        says so. None: 2 for each contact of the default capacity, at least 256.
     """
 
     max_dt: float = 1 / 240

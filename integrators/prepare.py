@@ -15,10 +15,10 @@ from ..collision.passage import Clearances, checked_pairs, clearances, free_shap
 from ..collision.proximities import Proximities
 from ..collision.safe_step import longest_step, undetected_step
 from ..contact.approach import return_time, slide_time, touch_time
+from ..contact.contact_jacobian import ContactJacobian, relative_velocity
 from ..contact.contacts import Contacts
 from ..contact.curvature import ContactKinematics, contact_kinematics, share_among_sticking
 from ..contact.grips import at_wish
-from ..contact.jacobian import ContactJacobian, relative_velocity
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State

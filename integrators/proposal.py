@@ -10,12 +10,18 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
+from ..contact.contact_jacobian import (
+    ContactJacobian,
+    apply_impulses,
+    inverse_mass_matrix,
+    jacobian_at,
+    relative_velocity,
+)
 from ..contact.contacts import Contacts, tangents
 from ..contact.determine import phases, surface_velocity
 from ..contact.events import SimultaneousImpacts
 from ..contact.grips import Grips, grips_that_hold, joint_grips, lock_dofs, part_until_stop, stop_held_joints
 from ..contact.impulses import ContactImpulses
-from ..contact.jacobian import ContactJacobian, apply_impulses, contact_jacobian, inverse_mass_matrix, relative_velocity
 from ..contact.resting.models import resting_named
 from ..contact.resting.solve import Midway, Rest, stopped_at_start
 from ..engine.algebra.bounded import partial_jvp
@@ -32,8 +38,8 @@ from .rules import Rules
 from .schemes import scheme_named
 from .standstill import zero_faint_velocities
 
-LEAST = 1e-5  # of a step
-SLIDES = 3  # rejected steps, at most, that may end a slide
+LEAST = 1e-5  # of a step: a slide that stops closer to its ends is ignored
+SLIDES = 3  # rejected steps, at most, to locate the end of a slide
 
 
 class Proposal(NamedTuple):
@@ -82,15 +88,18 @@ class Proposal(NamedTuple):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def propose(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None = None) -> Proposal:
-    """The step h [s] from an accepted state, of each clock; fresh lanes stay where they are. A step that is taken again
-    to be put right leads where it led.  window: (*batch) whether it is a window."""
+    """The step from an accepted state. Fresh lanes stay in place. A step whose end is corrected is not computed again.
+
+    h: length of the step, of each clock [s].
+    window: (*batch) whether it is a window; None: no step is.
+    """
     search, clocks, topology = lane.search, lane.clocks, model.topology
     take_step = lambda: _take_step(rules, model, lane._replace(tried=None), h, window)  # noqa: E731
     if lane.tried is None:
         tried = take_step()
     else:
         same = search.correction.times > 0
-        if clocks.each():  # who waits for others tries again what it tried
+        if clocks.each():  # a tree that waits for others keeps its step
             same = same | (jnp.isfinite(search.aim) & (h == lane.tried.h)) | (h == 0)
         known = (same | (lane.counts.ticks == 0)).all()
         tried = jax.lax.cond(known, lambda: lane.tried, take_step)
@@ -105,8 +114,10 @@ def propose(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | No
 
 
 def initial_proposal(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
-    """What a fresh lane is taken to have tried last: to stay where it is. None where it does not help to know: the
-    times at which joints come to be held hang on how the step was put right."""
+    """The last proposal of a fresh lane: it stays in place.
+
+    None if steps are always computed again, because the times at which joints come to be held depend on the correction.
+    """
     if rules.resting != "solve" or rules.time_control == "fixed" or any(model.topology.gripped):
         return None
     window = None if lane.search.window is None else lane.fresh
@@ -118,7 +129,7 @@ def initial_proposal(rules: Rules, model: Model, lane: Lane) -> Proposal | None:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array | None) -> Proposal:
-    """As it is before it is put right."""
+    """The step before corrections."""
     ready, clocks = lane.ready, lane.clocks
     state, rows, u = ready.state, ready.rows, ready.u
     contacts = clocks.under_way(rows.tree, ready.contacts, h, lane.fresh)
@@ -159,7 +170,7 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
 def _contact_impulses(
     model: Model, lane: Lane, h: Array, contacts: Contacts, midway: Midway, carried: Rest
 ) -> tuple[ContactImpulses, ContactImpulses]:
-    """Of a step: by which contacts all through it, and at its start."""
+    """Impulses of contacts over the step, and at its start."""
     q, v = lane.ready.state.q, lane.ready.state.v
     half, there = lane.clocks.along(model, q, v, h * 0.5), contacts._replace(frame=midway.frame, point=midway.point)
     return ContactImpulses.by(model, half, there, carried.impulse), ContactImpulses.by(
@@ -168,7 +179,7 @@ def _contact_impulses(
 
 
 def _derivative(rules: Rules, primals: Any, tangents: Any) -> tuple[Proposal, Proposal]:
-    """As it is written, but the step of fresh lanes, 0, would be divided by: they may take any, and go nowhere."""
+    """The derivative, with a step of 1 s instead of 0 for fresh lanes to avoid a division by 0. They stay in place."""
 
     def away(model: Model, lane: Lane, h: Array, *window: Array | None) -> Proposal:
         step = jnp.where(lane.fresh, 1, h)
@@ -184,11 +195,13 @@ propose.defjvp(_derivative, symbolic_zeros=True)
 def _midway(
     rules: Rules, model: Model, lane: Lane, h: Array, u_n: Array, window: Array | None
 ) -> tuple[Midway, Grips | None]:
-    """The contacts in the middle of the step, where impulses that act all through it are to be taken, in a window where
-    they were; and what may hold joints.  u_n: (C, *batch) normal velocities at its start."""
+    """The contacts in the middle of the step, or at its start if it is a window, and the grips of joints.
+
+    u_n: (C, *batch) normal velocities at its start [m/s].
+    """
     ready = lane.ready
     state, contacts, kinematics, half = ready.state, ready.contacts, ready.kinematics, h * 0.5
-    if window is not None:  # a body that moves on below a point that stays would turn about it
+    if window is not None:  # a body that moves past a fixed point would rotate about it
         half = jnp.where(window, 0, half)
     half_there = lane.clocks.along(model, state.q, state.v, half)
     half = lane.clocks.of_contacts(ready.rows.tree, half)
@@ -204,11 +217,11 @@ def _midway(
         implicit = implicit | stopped_at_start(model, contacts, u_n).any(0)  # which changes how joints move
         grips = joint_grips(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
-    return Midway(contact_jacobian(model, q, there, inverse), kinematics.b * half, frame, reported), grips
+    return Midway(jacobian_at(model, q, there, inverse), kinematics.b * half, frame, reported), grips
 
 
 def _apply_correction(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:
-    """q, v at the end of a step, with what it is known to have missed."""
+    """q, v at the end of a step, with the correction applied."""
     some, topology = by.times > 0, model.topology
     shift, kick = (from_blocks(trees_of(topology), x) for x in (by.shift, by.kick))
     q = jnp.where(clocks.of_coordinates(topology, some), integrate_q(model, end.q, shift, 1.0), end.q)
@@ -221,9 +234,9 @@ def _part_until_stick(
     """The part of the step after which each sliding contact sticks (C, *batch), 1 if it does not.
 
     u, p, v: velocities of the contacts at its start, their impulses, velocities (*batch, nv) at its end.
-    What sticks at the end needs less than mu p_n. As long as all that slides does so, each has mu p_n against its slip;
-    the end that would lead to, were it kept up, tells how fast each slip ends.
-    A slide slower than the rest speed, and one that stops within LEAST of either end of the step, are not looked at.
+    A contact that sticks at the end needs less friction than mu p_n. While it slides, friction is mu p_n against its
+    slip; the velocity at the end with this friction kept up tells how fast the slip decays.
+    Slides slower than the rest speed, and those that stop within LEAST of either end of the step, are ignored.
     """
     slip, used, most = jnp.sqrt(u.x * u.x + u.y * u.y), _length(p.x, p.y), mu * p.z
     slides = resting & (p.z > 0) & (slip > model.rest_speed)
@@ -244,7 +257,7 @@ def _length(x: Array, y: Array) -> Array:
 
 @_length.defjvp
 def _length_changes(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    """That of nothing does not change."""
+    """The derivative, 0 for a vector of length 0."""
     (x, y), (dx, dy) = primals, tangents
     length = _length(x, y)
     some = length > 0

@@ -1,7 +1,7 @@
-"""What a run leaves behind: the states at its frames and a row for every impact, in buffers of fixed size.
+"""The record of a run: the states at its frames and a row for every impact, in buffers of fixed size.
 
-Lanes write where each of them stands. A frame's slot is written at every tick until the frame is reached, so nothing
-hangs on whether it was.
+Each lane writes at its own position. The slot of a frame is written at every tick until the frame is reached, so no
+decision depends on whether it was.
 """
 
 from __future__ import annotations
@@ -25,11 +25,17 @@ WHOLES = (2, 1, 1, 1)  # bodies, pair, dof, code
 
 
 class Record(NamedTuple):
-    """frames: (*batch, F, nq + nv + 1), q, v and t of each.  floats: (*batch, E, 18) and wholes: (*batch, E, 5), the
-    events.  written: (*batch) how many of these rows are real.  missed: (*batch) events there was no row for.
-    readings: (*batch, F, n) sums of what is reported (`readouts/`) before each frame.  sums: (*batch, n) of
-    the time since the last one.  None where nothing is.
-    room: () F and E as numbers: a program may be given arrays of any length, and does not ask them."""
+    """Buffers of a run.
+
+    frames: (*batch, F, nq + nv + 1) q, v and t of each frame.
+    floats: (*batch, E, 18) floating-point fields of the events.
+    wholes: (*batch, E, 5) integer fields of the events.
+    written: (*batch) number of events with a row.
+    missed: (*batch) number of events without a row.
+    room: () F and E as arrays: one program serves buffers of any length.
+    readings: (*batch, F, n) sums of the reported quantities (`readouts/`) before each frame; None if there are none.
+    sums: (*batch, n) sums since the last frame; None if there are none.
+    """
 
     frames: Array
     floats: Array
@@ -42,7 +48,7 @@ class Record(NamedTuple):
 
     @staticmethod
     def new(state: State, frames: int, max_events: int, reported: int = 0) -> Record:
-        """Room for so many frames, events, and numbers reported with each frame."""
+        """Empty buffers.  reported: the number of values that are reported with each frame."""
         batch, dtype = state.t.shape, state.q.dtype
         blank = jnp.zeros((*batch, frames, state.q.shape[-1] + state.v.shape[-1] + 1), dtype)
         floats = jnp.zeros((*batch, max_events, sum(FLOATS)), dtype)
@@ -54,24 +60,27 @@ class Record(NamedTuple):
 
     @property
     def logs(self) -> bool:
-        """Whether there is room for any event."""
+        """Whether events are recorded."""
         return self.floats.shape[-2] > 0
 
     def with_frame(self, number: Array, state: State) -> Record:
-        """The state in slot `number` (*batch), or in the last one."""
+        """The record with the state in slot `number` (*batch), or in the last slot."""
         room = self.room[0]
         return self._replace(frames=put(self.frames, jnp.minimum(number, room - 1), _frame(state), room))
 
     def with_readings(self, number: Array, more: Array, reached: Array, done: Array) -> Record:
-        """With more (*batch, n) added up in slot `number` (*batch), or in the last one, until that frame is reached; of
-        lanes that were done (*batch) nothing changes."""
+        """The record with `more` (*batch, n) added in slot `number` (*batch), or in the last slot.
+
+        reached: (*batch) whether the frame is reached, so that new sums begin.
+        done: (*batch) lanes that do not change any more.
+        """
         sums, room = self.sums + more, self.room[0]
         readings = put(self.readings, jnp.where(done, room, jnp.minimum(number, room - 1)), sums, room)
         return self._replace(readings=readings, sums=jnp.where(reached[..., None], 0, sums))
 
     def with_impacts(self, t: Array, contacts: Contacts, impacts: Impacts) -> Record:
-        """The impacts of a tick, at the time t (*batch); or at the times t (C,) of its contacts: then each goes where
-        it belongs in the log, whose rows are in order of time."""
+        """The record with the impacts of a tick, at the time t (*batch), or at the times t (C,) of its contacts. In the
+        latter case they are inserted so that the rows stay in order of time."""
         room, many = self.room[1], t.ndim > impacts.count.ndim
         if not self.logs:
             return self._replace(missed=self.missed + impacts.count)
@@ -97,7 +106,7 @@ class Record(NamedTuple):
         return record._replace(missed=self.missed + impacts.count - logged)
 
     def _inserted(self, floats: Array, wholes: Array) -> Record:
-        """With a row (18,), (5,) behind those that are no later. There is room for it."""
+        """The record with a row (18,), (5,) inserted in order of time; there must be room for it."""
         room = self.room[1]
 
         def row(rows: Array, k: Array) -> Array:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-from ..contact.jacobian import inverse_mass_matrix
+from ..contact.contact_jacobian import inverse_mass_matrix
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.topology import Topology

@@ -39,12 +39,17 @@ from .run import Ran, closed, opened, run, run_lane
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Stats:
-    """Of every lane (...): what a run took.
+    """Statistics of every lane (...).
 
-    ticks: steps tried; rollbacks: of these taken back, or taken again; impacts; resting: contacts at rest or sliding,
-    added up over the steps; max_penetration: the deepest overlap of an accepted state [m, at joint limits rad or m];
-    useful: the part of the ticks of the program in which the lane was not done yet; contacts: the most at one time;
-    pairs: near pairs that there was no room for, 0 where there was; windows: steps that were windows.
+    ticks: steps that were tried.
+    rollbacks: steps that were rejected or corrected.
+    impacts: impacts.
+    resting: resting and sliding contacts, summed over the steps.
+    max_penetration: the deepest overlap of an accepted state [m, at joint limits rad or m].
+    useful: part of the program's ticks in which the lane was not done yet.
+    contacts: the most contacts at one time.
+    pairs: near pairs, if their capacity was exceeded; otherwise 0.
+    windows: steps that were windows.
     """
 
     ticks: Array
@@ -59,7 +64,7 @@ class Stats:
 
 
 def described_run(run: Any) -> tuple[str, list[Row]]:
-    """Of a rollout, or a recording."""
+    """Title and rows that describe a rollout or a recording."""
     times, t = getattr(run.t, "shape", ()), values(run.t)
     span = "" if t is None or not np.isfinite(t).any() else f" from {np.nanmin(t):.4g} to {np.nanmax(t):.4g} s"
     head = f"{count(times[-1], 'frame') if times else '?'}{span}{lanes_text(times[:-1])}"
@@ -87,14 +92,19 @@ MOST_STEPS = 1_000_000  # of max_dt, between two frames
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Rollout:
-    """What a rollout recorded; a batch adds one leading axis to every field.
+    """The record of a rollout; a batch adds one leading axis to every field.
 
-    t: (frames,) [s].  q: (frames, nq).  v: (frames, nv).  The first frame is the state the rollout began with; frames
-    that a lane did not reach are NaN.
-    events: every impact.  code: () a `carom.Code`; `why()` says it in words.  stats: what it took.  state: the last
-    state; of a run that was given up between frames, islands with clocks of their own may be at different times.
-    report: name -> (frames, ...) of what was asked for with `report=`, of the time that ends with each frame; 0 at the
-    first.
+    The first frame is the first state of the rollout. Frames that a lane did not reach are NaN.
+
+    t: (frames,) time [s].
+    q: (frames, nq) coordinates.
+    v: (frames, nv) velocities.
+    events: every impact.
+    code: () a `carom.Code`; `why()` says it in words.
+    stats: statistics.
+    state: the last state. If a run was given up between frames, islands with separate clocks may be at different times.
+    report: name -> (frames, ...), the quantities named by `report=`, for the time that ends with each frame; 0 at the
+        first.
     """
 
     t: Array
@@ -107,7 +117,7 @@ class Rollout:
     report: Report = field(default_factory=dict)
 
     def why(self) -> str:
-        """What happened, in words: "finished", or a line for each code with its lanes, the time, and what to do."""
+        """The outcome in words: "finished", or a line for each code with its lanes, the time, and a remedy."""
         code, t, q, v = at_hand(self.code, self.t, self.q, self.v)
         return results.why(code, results.last_well(t, q, v))
 
@@ -133,22 +143,24 @@ def rollout(
     state: one scene, or a batch with one leading axis (`carom.tile`).  Any model parameter may be batched too.
     frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides. A run has
         at most ten million frames.
-    control: what the motors are told: None (their targets); numbers (nv,), (lanes, nv), or for each time between frames
-        (frames - 1, nv), (lanes, frames - 1, nv); or a function (model, state, t) -> (..., nv) called every step.
+    control: commands to the motors: None (their targets); an array (nv,), (lanes, nv), or one row for each interval
+        between frames (frames - 1, nv), (lanes, frames - 1, nv); or a function (model, state, t) -> (..., nv) that is
+        called every step.
     forces: from outside, along the degrees of freedom [N m, N], given as control is; `J.T @ wrench` pushes a link.
-    report: names of what to report of the time between frames, one or several, of which nothing is computed where it
-        is not asked for. "contact_forces", "contact_impulses" (frames, links, 6): moment about each link's origin and
+    report: names of quantities to report for the time between frames, one or several; others are not computed.
+        "contact_forces", "contact_impulses" (frames, links, 6): moment about each link's origin and
         force of its contacts, world axes; "pair_forces", "pair_impulses" (frames, pairs, 3): of each pair of shapes on
         the first; "joint_forces", "joint_impulses" (frames, links, 6): what each joint transmits to its link. Forces
         [N, N m] are means over the time between frames of what acts smoothly, impulses [N s, N m s] sums of the
         impacts in it. "sensors": name -> (frames, ...) of the scene's sensors, see `SceneBuilder.add_sensor`.
-    reverse: make room for derivatives in reverse mode (`jax.grad`); forward mode needs none. The run is a loop of just
-        max_ticks turns then, which must be given, and remembers 2 sqrt(max_ticks) of them. See docs/derivatives.md.
-    devices: that the lanes are spread over: a list, or so many. None: all that jax has here, if each gets a lane.
-    chunk: run so many lanes at a time, and gather what they did into numpy arrays, where memory is short.
-    throw: raise if a lane fails, warn where one is less exact than it should be or its log is full; else, and always
+    reverse: prepare for derivatives in reverse mode (`jax.grad`); forward mode needs nothing. The run is then a loop of
+        exactly max_ticks ticks, which must be given, and stores 2 sqrt(max_ticks) of them. See docs/derivatives.md.
+    devices: devices for the lanes: a list, or a number. None: all that jax has here, if each gets a lane.
+    chunk: number of lanes to run at a time, with the results gathered into numpy arrays, if memory is short.
+    throw: raise if a lane fails, warn if one is less exact than it should be or its log is full. Otherwise, and always
         inside jit, look at `.code` and `.why()`.
-    options: how time passes, see `carom.Options`.  keywords: its fields one by one, which go before it.
+    options: how time passes, see `carom.Options`.
+    keywords: fields of `options` one by one; they override it.
     """
     if not isinstance(model, Model):
         given = type(model).__name__
@@ -285,8 +297,7 @@ def _without_contacts(
 
 @once_a_model
 def has_limits(model: Model) -> bool:
-    """Whether a run looks at limits: where a joint has some, as far as is known, or where there is nothing else to look
-    at and joints are held."""
+    """Whether a run checks joint limits: a joint may have limits, or joints can be held and there are no pairs."""
     if any(model.topology.gripped) and not model.topology.pairs:
         return True
     if isinstance(model.lower, jax.core.Tracer) or isinstance(model.upper, jax.core.Tracer):

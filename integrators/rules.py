@@ -1,4 +1,4 @@
-"""Rules: what is chosen once for a whole run. Static: every choice is a program of its own."""
+"""Rules: static choices for a whole run. Each combination is a program of its own."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from .options import NAMES, Options
 
 @dataclass(frozen=True)
 class Rules:
-    """How a scene with contacts is stepped: of its `Options` those that make a program of their own, and besides
+    """The static choices of a run: those of `Options`, and
 
-    limits: whether any joint has limits.  max_logged: impacts of one instant that are handed on, None for all.
-    report: names of what is reported besides states and impacts (`readouts/`); where there is any, all impacts are
-    handed on and all bodies go by one clock.
+    limits: whether any joint has limits.
+    max_logged: number of impacts of one instant that are handed on to the log, None for all.
+    report: names of reported quantities besides states and impacts (`readouts/`). If there are any, all impacts are
+        handed on and all bodies share one clock.
     """
 
     scheme: str = "exact"
@@ -39,11 +40,11 @@ class Rules:
     report: tuple[str, ...] = ()
 
     def paced(self, model: Model, h: Array) -> Model:
-        """The model with the speed below which contacts rest in steps of length h [s]: some ways to rest need more."""
+        """The model with the rest speed for steps of length h [s]; some models of resting contact need a higher one."""
         return model.replace(rest_speed=resting_named(self.resting).slow(model, h))
 
     def check(self, model: Model) -> None:
-        """Raise ValueError where the model has numbers that these rules do not read."""
+        """Raise ValueError if the model has parameters that these rules do not use."""
         if returns_slip(model) and not (law_named(self.law).tangential and self.impacts == "sequential"):
             raise ValueError(
                 f"the scene has a tangential_restitution, which law={self.law!r}, impacts={self.impacts!r} does not "
@@ -57,7 +58,7 @@ class Rules:
 
     @staticmethod
     def of(options: Options, limits: bool) -> Rules:
-        """What of the options is static; the same one for the same options."""
+        """The rules of some options; the same object for the same options."""
         try:
             return _once(options, limits)
         except TypeError:  # a number that is traced has no hash

@@ -1,6 +1,6 @@
 """A run: ticks until every lane has reached its last frame. Lanes never wait for each other at frames.
 
-`lane_map.py` says which lanes run side by side. The loop over ticks is the only one over time.
+`lane_map.py` decides which lanes run side by side. The loop over ticks is the only one over time.
 """
 
 from __future__ import annotations
@@ -33,12 +33,19 @@ from .rules import Rules
 from .sleep import may_sleep, skip_sleeping_frames
 from .step import first_lane, tick
 
-TICKS_A_CHECK = 4  # away from the CPU: whether all lanes are done is asked, and waited for, once in so many
+TICKS_A_CHECK = 4  # on other devices than the CPU: ticks between two checks whether all lanes are done
 
 
 class Ran(NamedTuple):
-    """lane's state, code, counts; reached: (*batch) frames recorded; useful: (*batch) the part of
-    the program's ticks in which the lane was not done yet."""
+    """The end of a run.
+
+    state: the last state.
+    code: (*batch) result code.
+    counts: statistics.
+    reached: (*batch) number of frames recorded.
+    record: frames and events.
+    useful: (*batch) part of the program's ticks in which the lane was not done yet.
+    """
 
     state: State
     code: Array
@@ -142,7 +149,7 @@ def run_lane(
 
 
 def opened(record: Record) -> Record:
-    """With arrays of any length."""
+    """The arguments with arrays of any length, as one program takes them."""
     return record._replace(
         frames=OpenRecord(record.frames),
         floats=OpenRecord(record.floats) if record.logs else record.floats,

@@ -42,11 +42,11 @@ from ..collision.detect import detect_with_bounds
 from ..collision.proximities import Proximities
 from ..collision.speeds.shape_speeds import shape_speeds
 from ..contact.approach import touch_distances
+from ..contact.contact_jacobian import ContactJacobian, drop_immovable, jacobian_at, relative_velocity
 from ..contact.contacts import Contacts
 from ..contact.determine import SIGHT, determine, phases
+from ..contact.gather_scatter import gather
 from ..contact.grips import lock_dofs
-from ..contact.indexing import gather
-from ..contact.jacobian import ContactJacobian, contact_jacobian, drop_immovable, relative_velocity
 from ..engine.algebra.bounded import differentiated_once, filled, is_zero
 from ..engine.dynamics.kinematics import coordinate_rates
 from ..engine.dynamics.trees import to_blocks, trees_of
@@ -158,7 +158,7 @@ def detect_and_determine(
         contacts = determine(
             model, q, near, max_contacts=rules.max_contacts, limits=rules.limits, reach=soon, still=dofs
         )
-        rows = contact_jacobian(model, q, contacts)
+        rows = jacobian_at(model, q, contacts)
         return Detection(near, bounds, drop_immovable(contacts, rows), rows, look.reach)
 
 

@@ -47,7 +47,7 @@ def model_hash(model: Model) -> str:
 
 
 def _as_json(x: Any) -> Any:
-    """What JSON does not know: numbers of numpy's, loops, and functions of time by what they are made of."""
+    """JSON forms of numpy numbers, loops, and functions of time (by their code)."""
     if isinstance(x, Loop) and not x.switched:
         return {name: value for name, value in vars(x).items() if name != "switched"}
     if isinstance(x, (Loop, Site, Sensor)):

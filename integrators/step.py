@@ -1,11 +1,11 @@
 """One tick of a scene with contacts: the program's table of contents.
 
-propose     integrators   motion over h, with the impulses of resting contacts
-detect      collision     what is near what there
-determine   contact       what touches, and which joints stand at their limits
+propose     integrators   a step of length h, with the impulses of resting contacts
+detect      collision     pairs of shapes that are near each other at its end
+determine   contact       contacts, and joints at their limits
 decide      integrators   too deep: roll back and take a shorter h; contacts missed: correct the end; else accept
 respond     contact       impacts: new velocities
-prepare     integrators   what the next tick starts from
+prepare     integrators   contact kinematics and step limits for the next tick
 """
 
 from __future__ import annotations

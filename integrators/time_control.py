@@ -27,9 +27,9 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from ..collision.passage import clearance_used
+from ..contact.contact_jacobian import ContactJacobian, relative_velocity
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
-from ..contact.jacobian import ContactJacobian, relative_velocity
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.results import NOT_FINITE, OK, TOUCH_UNFINISHED

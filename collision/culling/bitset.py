@@ -1,4 +1,4 @@
-"""Sets of items as bits, 32 a word, and the first so many of them as a list: how a mask becomes a short list.
+"""Sets of items as bits, 32 a word, and a list of their first items: how a mask becomes a short list.
 
 A mask of a million pairs is 4 kilobytes of words, counted and searched without a scatter. On two CPU cores the
 first 8000 of a million take 0.13 ms where `jnp.nonzero` takes ten.

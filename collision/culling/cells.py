@@ -88,7 +88,7 @@ def _keys(center: Vec3, reach: Array) -> Array:
 
 
 def _neighbour(keys: Array, step: tuple[int, ...]) -> Array:
-    """The key of the cell so many cells further in each direction."""
+    """The key of the cell at an offset in each direction."""
     x, y, z = keys // PERIOD**2, keys // PERIOD % PERIOD, keys % PERIOD
     x, y, z = ((c + d) % PERIOD for c, d in zip((x, y, z), step, strict=True))
     return jnp.where(keys == NOWHERE, -1, (x * PERIOD + y) * PERIOD + z)

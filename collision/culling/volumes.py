@@ -26,7 +26,7 @@ class Volume:
     axes: Mat3
 
     def extent(self, n: Vec3) -> Scalar:
-        """From the centre to the supporting plane along a unit vector [m]."""
+        """Distance from the centre to the supporting plane along a unit vector [m]."""
         x, y, z = self.axes.columns
         box = jnp.abs(n.dot(x)) * self.half.x + jnp.abs(n.dot(y)) * self.half.y + jnp.abs(n.dot(z)) * self.half.z
         return jnp.minimum(self.radius, box)

@@ -27,7 +27,7 @@ from .near import Near, between, direction, select, where
 from .solid import Support
 
 LONGEST = 40  # steps from any direction; polytopes take five
-CLEAR = 1e-3  # of the size: what is farther apart touches nowhere soon, and its nearest points are enough
+CLEAR = 1e-3  # of the size: shapes farther apart touch nowhere soon, so their nearest points are enough
 
 
 class Vertex(NamedTuple):
@@ -85,7 +85,7 @@ def if_clear(support: Support, n0: Vec3) -> tuple[Near, Any]:
 
 
 def _first(support: Support, n0: Vec3) -> Simplex:
-    """Of one support point."""
+    """The simplex of one support point."""
     start = Vertex(*support(n0))
     one, none = jnp.ones_like(start.w.x), jnp.zeros_like(start.w.x)
     return Simplex((start, start, start), (one, none, none), start.w, direction(start.w, n0))
@@ -147,8 +147,8 @@ def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
 
 
 def farther(axis: Near, nearest: Near) -> Near:
-    """Of the row along the best separating axis, and GJK's from it, the one that holds: the first where the shapes
-    overlap, or touch so closely that GJK's direction is rounding."""
+    """The row along the best separating axis if the shapes overlap, or touch so closely that GJK's direction is only
+    rounding error; otherwise the row that GJK finds from it."""
     rough = roughness(axis)
     return where((axis.gap > rough) & (nearest.gap >= axis.gap - rough), nearest, axis)
 

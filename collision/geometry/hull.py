@@ -31,7 +31,7 @@ class Numbering(NamedTuple):
 
 @functools.cache
 def numbering(rings: Rings) -> Numbering:
-    """Of one hull, from the outlines of its faces (vertex numbers, counter-clockwise seen from outside)."""
+    """The numbering of one hull, from the outlines of its faces (vertex indices, counter-clockwise from outside)."""
     left = {(a, b): f for f, ring in enumerate(rings) for a, b in zip(ring, (*ring[1:], ring[0]), strict=True)}
     edges = [(a, b) for a, b in left if a < b]
     corners = max(len(ring) for ring in rings)
@@ -67,7 +67,7 @@ def hull_of(vertex: Vec3, number: Numbering) -> Hull:
 
 
 def _chosen(x: Any, index: Any) -> Any:
-    """Of columns x (k, n, *batch) the rows index (..., n), or (..., n, *batch): (..., n, *batch)."""
+    """Rows index (..., n), or (..., n, *batch), of columns x (k, n, *batch), as (..., n, *batch)."""
     if not isinstance(index, np.ndarray):
         items = jnp.shape(jax.tree.leaves(x)[0])[1:]
         flat = index.reshape(-1, *items)
@@ -90,7 +90,7 @@ def _planes(ring: Vec3) -> tuple[Vec3, Any]:
 
 @fence
 def transform_hull(hull: Hull, X: Transform) -> Hull:
-    """The hull in the frame in which its own frame has the pose X; without its rings, which nobody asks for there."""
+    """The hull in the frame in which its own frame has the pose X, without its rings, which are not needed there."""
     R, p = X.R, X.p
     normal = R @ hull.normal
     e = hull.edges

@@ -20,8 +20,8 @@ from .near import Near, at, only_where, perpendicular, select, where
 TILT = 0.05  # [rad] a corner that a larger tilt keeps apart is left out
 TOUCHES = 1e-4  # [rad] a corner that a tilt of this keeps apart counts half
 ALONE = -1e30  # [m^2] a point is no diagonal, if there is another
-FEW = 8  # candidates: so many are all there are of most contacts
-MANY = 24  # candidates, above which only the extreme ones in so many directions are looked at first
+FEW = 8  # candidates: most contacts have no more
+MANY = 24  # candidates; with more, only the extreme ones in this many directions are examined first
 EXTREMES = 16
 
 
@@ -44,7 +44,7 @@ class Face:
 def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
     """Up to four rows for a contact whose closest row is known: that row alone unless a face lies flat on it."""
     along_a, along_b = -face_a.normal.dot(row.normal), face_b.normal.dot(row.normal)
-    # the closest points are in a face where the normal is the face's, but for the error of its direction
+    # the closest points are in a face if the normal is the face's, up to the error of its direction
     eps = jnp.finfo(row.gap.dtype).eps
     flat = 1 - 2 * eps ** (2 / 3)  # an angle of 1e-5 rad, in single precision of 1e-2 rad
     flat_a, flat_b = face_a.flat & (along_a > flat), face_b.flat & (along_b > flat)
@@ -170,7 +170,7 @@ class _Flat(NamedTuple):
 
     @property
     def weight(self) -> Scalar:
-        """What a row's part of an area counts."""
+        """The weight of a row's part of an area."""
         return 1 / (1 + self.hovers * self.hovers)
 
     @property

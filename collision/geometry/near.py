@@ -44,9 +44,9 @@ class Near(NamedTuple):
 
 
 def to_the_end(radius: Scalar, half_length: Scalar, place: Scalar, slope: Scalar) -> Scalar:
-    """From a place on a capsule's axis to the surface [m], in a direction of which slope is the part along the axis.
+    """Distance from a point on a capsule's axis to the surface [m] in a direction whose part along the axis is slope.
 
-    The side is radius / cos(tilt) away; but the direction may leave through the cap of an end before.
+    The side is radius / cos(tilt) away, unless the direction leaves through the cap of an end first.
     """
     rise = jnp.abs(slope)
     on_side = radius / jnp.sqrt(jnp.maximum(1 - rise * rise, 0.25))
@@ -106,7 +106,7 @@ def perpendicular(v: Vec3) -> Vec3:
 
 
 def pick(score: Any, values: Any) -> Any:
-    """Of values with a leading axis, the one of the largest score (the first of equals); NaN never wins.
+    """The value with the largest score along the leading axis (the first of equals); NaN never wins.
 
     score: (k, ...); the leaves of values: (k, ...), broadcastable to it.
     """
@@ -117,7 +117,7 @@ def pick(score: Any, values: Any) -> Any:
 
 
 def at(index: Any, values: Any) -> Any:
-    """Of values (k, [more,] *items) the one at an index (*items) that each item has for itself."""
+    """The values (k, [more,] *items) at an index (*items) of each item."""
 
     def one(x):
         more = x.shape[1 : x.ndim - index.ndim]

@@ -65,7 +65,7 @@ class Solid:
 
 
 def radius(kind: str, solid: Solid) -> Scalar:
-    """Of the round about the core [m]."""
+    """Radius of the rounding about the core [m]."""
     return solid.size.x if kind in ("sphere", "capsule") else jnp.zeros_like(solid.size.x)
 
 

@@ -10,9 +10,10 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """What was made last, by key, up to a number of bytes in all; what is larger than that is not kept.
+    """A cache of the things made last, by key, up to a total size; larger things are not stored.
 
-    most: [bytes].  weight: of a thing [bytes].
+    most: total size [bytes].
+    weight: function that gives the size of a thing [bytes].
     """
 
     def __init__(self, most: int, weight: Callable[[T], int]) -> None:

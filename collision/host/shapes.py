@@ -38,7 +38,7 @@ class HostShape:
 
     @property
     def radius(self) -> float:
-        """Of the rounding about the core."""
+        """Radius of the rounding about the core [m]."""
         return float(self.size[0]) if self.is_rounded else 0.0
 
     @property

@@ -28,7 +28,7 @@ class ClosedMesh:
 
     @staticmethod
     def of(surface: Surface, slack: float) -> ClosedMesh:
-        """Of a closed surface; faces in one plane, up to slack times the size, are one."""
+        """The mesh of a closed surface; faces in one plane, up to slack times the size, become one."""
         vertices, faces = surface
         a, b, c = np.moveaxis(vertices[faces], 1, 0)
         normals = np.cross(b - a, c - a)
@@ -54,7 +54,7 @@ class ClosedMesh:
         return float(np.einsum("ij,ij->", points[apex[self.face]], np.cross(a, b)) / 6)
 
     def heights(self, normal: Floats, offset: float, slack: float) -> Floats:
-        """Of the vertices above the plane normal . x = offset [m]; 0 for those within slack."""
+        """Heights of the vertices above the plane normal . x = offset [m], 0 for those within slack."""
         heights = self.vertices @ normal - offset
         return np.where(np.abs(heights) <= slack, 0.0, heights)
 

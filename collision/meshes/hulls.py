@@ -17,11 +17,11 @@ DIRECTIONS, FEW_DIRECTIONS = 1024, 64
 
 
 class Convex(NamedTuple):
-    """What collides in place of a mesh.
+    """The convex parts that replace a mesh in collision detection.
 
     parts: closed convex surfaces of at most MAX_HULL_VERTICES vertices each.
-    excess: how much larger the parts are than the mesh, before they are reduced, as a share of its volume; nan
-    where the mesh is open.
+    excess: volume of the parts beyond that of the mesh, before they are reduced, as a part of its volume; nan if the
+        mesh is open.
     deviation: how far vertices of the mesh rise above faces of the reduced parts [m].
     """
 
@@ -53,7 +53,7 @@ def convex_hull(points: Floats) -> Surface:
 
 
 def hull_volume(points: Floats) -> float:
-    """Of the convex hull of points (n, 3) [m^3]; 0 where they lie in one plane."""
+    """Volume of the convex hull of points (n, 3), 0 if they lie in one plane [m^3]."""
     from scipy.spatial import ConvexHull, QhullError
 
     size = np.ptp(points, axis=0).max(initial=0) if len(points) >= 4 else 0.0

@@ -206,7 +206,7 @@ def _merge_pieces(hulls: list[Floats], volume: float, tolerance: float, limit: i
 
 
 def _fewest(hulls: list[Floats], limit: int) -> list[Floats]:
-    """At most so many: while there are more, the smallest joins the nearest."""
+    """Merges the smallest piece with the nearest until there are no more than allowed."""
     boxes = np.array([np.prod(np.ptp(hull, axis=0)) for hull in hulls])
     middles = np.array([hull.mean(axis=0) for hull in hulls])
     for _ in range(len(hulls) - limit):

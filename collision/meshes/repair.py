@@ -16,8 +16,8 @@ from .surfaces import Floats, Ints, MeshError, Surface, areas, boundary, edge_ru
 SAME_POINT = 1e-9  # of the size: files in single precision repeat vertices exactly, transforms round in double
 CRACK = 1e-5  # of the size: neighbouring patches rounded apart, a hundred times their single precision
 SEAM = 1e-6  # of the surface's area: a hole that is none
-SMALL_HOLE = 0.1  # of the surface's area: more is likely to be an opening that somebody wanted
-MANY_BODIES = 200  # more than this inside out: what is in what is told by bounding boxes alone
+SMALL_HOLE = 0.1  # of the surface's area: a larger hole is likely to be an intended opening
+MANY_BODIES = 200  # inside out: with more, containment is decided by bounding boxes alone
 
 
 def repair(vertices: Floats, faces: Ints) -> tuple[Surface, tuple[str, ...], int]:
@@ -250,7 +250,7 @@ def _inside_out(vertices: Floats, faces: Ints, body: Ints, volumes: Floats) -> N
 
 
 def _encloses(vertices: Floats, faces: Ints, point: Floats) -> bool:
-    """By the solid angle of the faces, 4 pi from inside and 0 from outside (van Oosterom and Strackee 1983)."""
+    """Containment by the solid angle of the faces, 4 pi inside and 0 outside (van Oosterom and Strackee 1983)."""
     a, b, c = np.moveaxis((vertices - point)[faces], 1, 0)
     la, lb, lc = (np.linalg.norm(x, axis=1) for x in (a, b, c))
     dot = lambda x, y: np.einsum("ij,ij->i", x, y)  # noqa: E731

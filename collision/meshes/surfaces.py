@@ -72,7 +72,7 @@ def signed_volume(surface: Surface) -> float:
 
 
 def areas(surface: Surface) -> Floats:
-    """Of each face (m,) [m^2]."""
+    """Areas of the faces, (m,) [m^2]."""
     a, b, c = np.moveaxis(surface[0][surface[1]], 1, 0)
     return np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2
 

@@ -54,8 +54,11 @@ def _boxes(kind: str, a: Solid, half: Vec3, b: Solid, X: Transform) -> tuple[Nea
 
 
 def separating_axes(h: Vec3, k: Vec3, X: Transform) -> Near:
-    """Of boxes with half extents h and k (B's, with pose X): the axis on which they lie farthest apart or overlap
-    least, and two points that meet along it."""
+    """The axis on which two boxes are farthest apart or overlap least, and two points that touch along it.
+
+    h, k: half extents of A and B [m].
+    X: pose of B.
+    """
     return _points(_best_axis(h, k, X), h, k, X)
 
 

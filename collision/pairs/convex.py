@@ -83,7 +83,7 @@ def _separation(support: Support, n: Vec3) -> Near:
 
 
 def _directions(a: Solid, b: Solid, X: Transform) -> Vec3:
-    """Where to look for the highest hill, (directions, *items): spread evenly; along the axes of both, and the
+    """Directions in which the search starts, (directions, *items): spread evenly; along the axes of both, and the
     products of two; from centre to centre, and that across each axis; along a hull's faces, and the products of its
     edges with A's z axis."""
     shape, dtype = X.p.x.shape, X.p.x.dtype
@@ -113,7 +113,7 @@ def _one(n: Vec3) -> Vec3:
 
 
 def _highest(support: Support, n: Vec3) -> Near:
-    """Of many directions the best, and the best of those that are well apart from it, and so on: (STARTS, *items)."""
+    """The best of many directions, the best of those that are well apart from it, and so on: (STARTS, *items)."""
     gap = jax.vmap(lambda n: _separation(support, n).gap)(n)
     found: list[Vec3] = []
     for _ in range(STARTS):
@@ -125,7 +125,7 @@ def _highest(support: Support, n: Vec3) -> Near:
 
 
 def _climb(support: Support, start: Near, climbs: int, margin: tuple[float, float]) -> Near:
-    """From a direction to the top of its hill: proximal steps, with Anderson's acceleration (1965) of depth two.
+    """Climbs from a direction to the local maximum: proximal steps, with Anderson's acceleration (1965) of depth two.
 
     The steps alone shrink the error by s / (s + curvature radius - depth), which is slow in deep overlap.
     """

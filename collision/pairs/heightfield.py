@@ -61,7 +61,7 @@ def heightfield(kind: str) -> Kernel:
         corners, promised = _columns(a, lo, hi), _promised(a, lo, hi)
 
         def meet(b: Solid, X: Transform, size: Vec3, corners: Vec3) -> tuple[Near, ...]:
-            """With one column an item."""
+            """Contact with one column for each item."""
             found = COLUMN[kind](b, Solid(size, hull_of(corners, PRISM)), X.inverse())
             return tuple(
                 _on_top(a.ground.grid, size, Near(r.gap, X.R @ -r.normal, X.R @ r.b + X.p, X.R @ r.a + X.p), corners)

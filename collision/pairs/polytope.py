@@ -66,7 +66,7 @@ def _hulls(kind: str, a: Solid, mine: Hull, b: Solid, X: Transform) -> tuple[Nea
 
 @fence
 def _middle(points: Vec3) -> Vec3:
-    """Of points along the leading axis."""
+    """The mean of points along the leading axis."""
     return jax.tree.map(lambda x: x.mean(0), points)
 
 
@@ -113,7 +113,7 @@ def _axis(half_length: Scalar) -> Edges:
 
 
 def _best_edge(mine: Edges, other: Edges) -> Near:
-    """Of all pairs of edges that make a face of the Minkowski difference, the one farthest out."""
+    """The pair of edges whose face of the Minkowski difference is farthest out."""
     i = jnp.argmax(_farthest(mine, other), 0)
     edge = at(i, mine)
     gap, n, met = _partner(jax.tree.map(lambda x: x[None], edge), other)
@@ -129,7 +129,7 @@ def _best_edge(mine: Edges, other: Edges) -> Near:
 
 @fence
 def _farthest(mine: Edges, other: Edges) -> Scalar:
-    """Of each of A's edges, the largest separation with any of B's, (edges of A, *items)."""
+    """The largest separation of each edge of A with any edge of B, (edges of A, *items)."""
     mine, other = (
         jax.tree.map(lambda x, axis=axis: jnp.expand_dims(x, axis), e) for e, axis in ((mine, 1), (other, 0))
     )

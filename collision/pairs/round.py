@@ -11,7 +11,7 @@ from ..geometry.near import ORIGIN, Z_AXIS, Near, between, direction, only_where
 from ..geometry.solid import Solid
 
 ALONG = 0.99  # cosine of the angle up to which two capsules lie along each other and touch in two points
-SLACK = 0.1  # of the radii: by so much the second point may be farther apart than the first
+SLACK = 0.1  # of the radii: largest difference between the gaps of the two points
 
 
 def sphere_sphere(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:

@@ -27,11 +27,13 @@ TOGETHER = 8  # rays, where each meets thousands of triangles
 
 
 class RayHits(NamedTuple):
-    """What each ray hits first.
+    """The first hit of each ray; points and normals are 0 if there is none.
 
-    distance: (..., R) along the ray [m], inf where it hits nothing.  shape: (..., R) int, -1 for none.
-    link: (..., R) int that carries the shape, -1 for the world and for none.  point: (..., R, 3) in the world [m].
-    normal: (..., R, 3) unit, world axes, outward. Points and normals of nothing are zero.
+    distance: (..., R) along the ray, inf if it hits nothing [m].
+    shape: (..., R) int, the shape, -1 for none.
+    link: (..., R) int, the link that carries the shape, -1 for the world and for none.
+    point: (..., R, 3) in the world [m].
+    normal: (..., R, 3) unit, world axes, outward.
     """
 
     distance: Any
@@ -51,12 +53,15 @@ def cast_rays(
     max_distance: Array | float = jnp.inf,
     among: Array | None = None,
 ) -> RayHits:
-    """What rays hit first at the coordinates q (..., nq), whose leading axes the rays have too.
+    """The first hits of rays at the coordinates q (..., nq); rays have the same leading axes.
 
-    origins: (..., R, 3) [m]; directions: (..., R, 3) of any length, world axes; one of length 0 hits nothing.
-    max_distance: [m] how far they go.  among: (ns,) bool, which shapes are there for them; None: all.
-    A ray that begins inside a shape goes on to where it leaves it. Meshes with convex="none" are surfaces, hit from
-    either side. Exact to rounding.
+    A ray that begins inside a shape hits it where it leaves it. Meshes with convex="none" are surfaces, which are hit
+    from either side. Exact to rounding.
+
+    origins: (..., R, 3) in the world [m].
+    directions: (..., R, 3) of any length, world axes; a ray with length 0 hits nothing.
+    max_distance: length of the rays [m].
+    among: (ns,) bool, shapes that they can hit; None: all.
     """
     shapes = shapes_at(model, q)
     dtype = shapes.pose.p.x.dtype
@@ -124,7 +129,7 @@ def _own_axes(pose: Transform, o: Vec3, d: Vec3) -> tuple[Vec3, Vec3]:
 
 
 def _concatenate_hits(parts: list[Part], like: Array) -> tuple[Any, Array, Vec3]:
-    """Of all parts: shapes (n,), t and normals (n, R, *batch)."""
+    """Hits of all parts: shapes (n,), t and normals (n, R, *batch)."""
     number = np.array([k for index, *_ in parts for k in index], np.int32)
     t, normals = [jnp.zeros((0, *like.shape), like.dtype)], []
     for index, times, normal in parts:

@@ -154,7 +154,7 @@ SPANS: dict[str, Line] = {
 
 
 def first_crossing(span: Span) -> tuple[Any, Vec3]:
-    """Where a ray (t >= 0) first crosses the surface: going in, or where it begins inside, going out. inf if never."""
+    """The t >= 0 at which a ray first crosses the surface, inwards, or outwards if it begins inside; inf if never."""
     inside = span.enter < 0
     t = jnp.where(inside, span.leave, span.enter)
     there = (span.enter <= span.leave) & (t >= 0)

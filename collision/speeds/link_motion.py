@@ -1,7 +1,7 @@
-"""What bounds the motion of every link from now on, as long as nothing touches: known arcs and energies.
+"""Bounds of the motion of every link from now on, as long as nothing touches, from parabolas and energies.
 
-A tree here is a link that moves on a joint of its own, with all that hangs on it; links welded to the world do not
-move, and what hangs on them are trees of their own. Bounds are per tree, so one fast body costs the others nothing.
+A tree here is a moving link with all links that hang on it. Links welded to the world do not move, and links that hang
+on them are separate trees. Bounds are per tree, so that one fast body does not affect the others.
 
 A tree falls freely if its root is a floating link on which no joint force acts. Its centre of mass moves on a
 parabola, and the motion relative to that feels no gravity: with e = sqrt(2E), E the kinetic energy of the relative

@@ -16,8 +16,8 @@ from jax.lax import fori_loop
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.vec3 import Sym3, Vec3
-from ..indexing import gather
-from ..jacobian import ContactJacobian
+from ..contact_jacobian import ContactJacobian
+from ..gather_scatter import gather
 from . import coulomb
 from .blocks import block, put
 

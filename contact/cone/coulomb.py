@@ -47,8 +47,10 @@ class Linear(NamedTuple):
 
 
 def scales(K: Sym3) -> tuple[Array, Array]:
-    """k across and along the normal, (C, *batch) [1/kg]. What cannot move in one way, on a rail, has that of the other:
-    any will do."""
+    """k across and along the normal, (C, *batch) [1/kg].
+
+    A contact that cannot move in one of them gets the value of the other; any value would do.
+    """
     across = (K.xx + K.yy) / 2
     along = jnp.where(K.zz > 0, K.zz, jnp.where(across > 0, across, 1))
     return jnp.where(across > 0, across, along), along
@@ -69,10 +71,12 @@ def distance(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Array:
 
 
 class Relaxation(NamedTuple):
-    """What `relaxed` wants to know of contacts, (C, *batch).
+    """Coefficients of one relaxation step, (C, *batch).
 
-    across, along: how much impulse changes a velocity by 1, at most [kg].  x, y: what a normal one adds to the
-    velocities across [1/kg].
+    across: 1 / (the larger tangential eigenvalue of K) [kg].
+    along: 1 / K_nn [kg].
+    x, y: change of the tangential velocity by a unit normal impulse [1/kg].
+    mu: friction coefficient.
     """
 
     across: Array
@@ -88,7 +92,7 @@ class Relaxation(NamedTuple):
         return Relaxation(1 / k, 1 / scales(K)[1], K.xz, K.yz, mu)
 
     def relax(self, p: Vec3, u: Vec3) -> Vec3:
-        """Impulses nearer to the law, of each contact by itself: first along n, then across."""
+        """One relaxation step of each contact by itself: first along n, then across."""
         p_n = jnp.maximum(p.z - u.z * self.along, 0)
         change = p_n - p.z
         x, y = p.x - (u.x + self.x * change) * self.across, p.y - (u.y + self.y * change) * self.across
@@ -96,7 +100,7 @@ class Relaxation(NamedTuple):
 
 
 def closed_and_sticking(u: Vec3, mu: Array, band: Array) -> tuple[Array, Array]:
-    """The first guess: what opens slower than the band [m/s] stays closed, and does not slip if it has friction."""
+    """The first guess: contacts that open slower than the band [m/s] are closed, and stick if they have friction."""
     closed = u.z <= band
     return closed, closed & (mu > 0)
 

@@ -2,13 +2,13 @@
 
     sum_j H_ij x_j = r_i    for T trees; H_ij is (w, w)
 
-Gauss's elimination over trees, touching only blocks that are there, always next the tree that has the fewest neighbours
-left (minimum degree: Tinney and Walker 1967). So a stack or a row of T bodies costs T steps, not T^3, and islands cost
-what they cost alone. Inside a block unknowns are pivoted: H is M^-1 times a matrix that would need that only where
-friction alone can press.
+Gaussian elimination over trees on the nonzero blocks only. The tree with the fewest remaining neighbours is next
+(minimum degree: Tinney and Walker 1967). So a stack or a row of T bodies takes T steps, not T^3, and islands cost as
+much as each alone. Unknowns inside a block are pivoted: H is M^-1 times a matrix that needs pivoting only if friction
+alone can press.
 
-Blocks are kept one after the other, in as many places as there are pairs that meet, and pairs that elimination fills
-in. A table of T^2 small numbers says where; there is room for `pairs_room` pairs.
+Blocks are stored one after the other, one for each coupled pair, including fill-in. A table of T^2 integers holds their
+positions; there is room for `pairs_room` pairs.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ FILL = 64  # pairs for each tree: 1000 balls, packed as densely as can be, have 
 
 
 class EliminationOrder(NamedTuple):
-    """An order of elimination of the trees that contacts join.
+    """The order of elimination of the trees that contacts couple.
 
-    order: (T,) these trees, the first `count` () of them.
-    slot: (T + 1, T + 1) where the block of two trees is kept, -1 for none: the T diagonal ones first, then both of
-    each pair.
-    first: (T + 1,) per place in the order, where its part of `later` begins: its neighbours that come after it.
+    order: (T,) these trees in order, the first `count` ().
+    count: () number of trees.
+    slot: (T + 1, T + 1) position of the block of two trees, -1 if it is zero: the T diagonal blocks first, then both
+        blocks of each pair.
+    first: (T + 1,) position in `later` at which the neighbours of the k-th tree begin.
+    later: neighbours of each tree that are eliminated after it.
     fits: () bool, whether there was room for all pairs.
     """
 
@@ -45,16 +47,16 @@ class EliminationOrder(NamedTuple):
 
 
 def pairs_room(trees: int) -> int:
-    """How many pairs of trees a plan has room for."""
+    """The number of pairs of trees that an elimination has room for."""
     return max(1, min(trees * (trees - 1) // 2, FILL * trees))
 
 
 class _Graph(NamedTuple):
-    """Who is coupled to whom.
+    """The graph of coupled trees.
 
-    slot: as in Plan.
-    pairs: () that it has, or would have if there were room.
-    degree: (T,) neighbours of each tree that are not eliminated yet.
+    slot: as in `EliminationOrder`.
+    pairs: () number of coupled pairs, also if there is no room for them.
+    degree: (T,) number of neighbours of each tree that are not eliminated yet.
     """
 
     slot: Array
@@ -62,7 +64,7 @@ class _Graph(NamedTuple):
     degree: Array
 
     def add_edge(self, a: Array, b: Array) -> _Graph:
-        """With a and b as neighbours."""
+        """The graph with an edge between a and b."""
         T = len(self.degree)
 
         def new() -> _Graph:
@@ -73,12 +75,12 @@ class _Graph(NamedTuple):
         return cond((a != b) & (block(self.slot, a, b) < 0), new, lambda: self)
 
     def add_degree(self, i: Array, more: int) -> _Graph:
-        """With so many more neighbours of i that are left."""
+        """The graph with the degree of i increased by `more`."""
         return self._replace(degree=put(self.degree, block(self.degree, i) + more, i))
 
 
 def elimination_order(ends: Array, which: Array, count: Array, trees: int) -> EliminationOrder:
-    """For the first `count` contacts of `which`; ends: (C, 2 or 1) trees of all contacts, T where there is none."""
+    """The order for the first `count` contacts of `which`.  ends: (C, 2 or 1) trees of all contacts, T for none."""
     T, room = trees, pairs_room(trees)
     graph, left = _graph(ends, which, count, T)
     nodes = left.sum(dtype=jnp.int32)
@@ -104,7 +106,7 @@ def elimination_order(ends: Array, which: Array, count: Array, trees: int) -> El
             return graph.add_degree(block(later, begin + n), -1)
 
         def fill(n: Array, graph: _Graph) -> _Graph:
-            """What i couples is coupled without it."""
+            """Couples the neighbours of i with each other (fill-in)."""
             a, b = block(later, begin + n // m), block(later, begin + n % m)
             return cond(n // m < n % m, lambda: graph.add_edge(a, b), lambda: graph)
 

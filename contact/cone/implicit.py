@@ -5,10 +5,10 @@ change of u at fixed impulses, dp the change of the impulses and W = J Y,
 
     dp = -D (e + W dp)  +  what friction's own change makes      for all contacts together
 
-where D's compliance is to go to zero: where contacts are redundant W is singular, and only the velocities have a
-derivative. So the system is solved as in `many.py` for the velocities, (1 + Y D J) dV = Y f, with f what is missing
-yet, and again with what is left: each time it falls by the compliance, 1e-6 (float64) or 3e-4 (float32).
-The linear equations know their transpose, and so does the derivative.
+in the limit of zero compliance in D. If contacts are redundant, W is singular, and only the velocities have a
+derivative. So the system is solved as in `many.py` for the velocities, (1 + Y D J) dV = Y f, with f the residual, and
+refined: each solve reduces the residual by the factor of the compliance, 1e-6 (float64) or 3e-4 (float32).
+The linear solve has a transpose, and so has the derivative.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.vec3 import Sym3, Vec3
-from ..jacobian import ContactJacobian, apply_impulses, relative_velocity
+from ..contact_jacobian import ContactJacobian, apply_impulses, relative_velocity
 from . import coulomb
 from .elimination import elimination_order, solve, transpose
 from .many import ActiveRows, system_matrix

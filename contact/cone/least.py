@@ -18,7 +18,7 @@ from jax import Array
 from jax.lax import dynamic_update_slice, empty, fori_loop
 
 from ...engine.algebra.vec3 import Vec3
-from ..jacobian import ContactJacobian
+from ..contact_jacobian import ContactJacobian
 from .blocks import block, indices_of, put
 
 DAMPING = 1e-3  # of K: keeps contacts that nearly depend on each other from pushing against each other

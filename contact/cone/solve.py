@@ -26,7 +26,7 @@ from ...engine.algebra.bounded import filled
 from ...engine.algebra.fence import lane_programs
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import OK, SOLVER_UNFINISHED
-from ..jacobian import ContactJacobian
+from ..contact_jacobian import ContactJacobian
 from . import coulomb
 from .alone import solve_alone
 from .blocks import indices_of, scatter

@@ -1,11 +1,11 @@
-"""Impulses of which rounding would decide are taken back towards one that is sound.
+"""Ill-conditioned impacts: an impulse whose effect is dominated by rounding is moved towards a sound one.
 
-Where K is nearly singular (ratios of its eigenvalues below 1e-8 in float64, 1e-4 in float32), an impulse along what
-hardly answers it may be so large that rounding decides about its work, about whether the bodies still approach, or
-about its place in the cone of friction. What left the cone is put on its surface first. The frictionless plastic
-impulse p_0 = (0, 0, -u_n / K_nn) is in every cone of friction, ends the approach and loses energy. On the straight line
-from p_0 to the law's p all are in the cone, that being convex, and the work is a parabola: what is taken is the last
-that neither closes nor, under a law that only loses energy, gains any, whatever rounding may add.
+If K is nearly singular (ratio of its eigenvalues below 1e-8 in float64, 1e-4 in float32), an impulse along a direction
+of small response may be so large that rounding errors determine its work, whether the bodies still approach, or whether
+it is in the friction cone. An impulse outside the cone is first projected on its surface. The frictionless plastic
+impulse p_0 = (0, 0, -u_n / K_nn) is in every friction cone, ends the approach and loses energy. The cone is convex, so
+the line from p_0 to the law's p lies in it, and the work along it is a parabola. The result is the last impulse on the
+line that leaves no approach and, under a law that only loses energy, gains none, with rounding errors included.
 """
 
 from __future__ import annotations
@@ -65,6 +65,6 @@ def limit_ill_conditioned(K: Sym3, u: Vec3, p: Vec3, mu: Any, loses: Any) -> tup
 
 
 def _rounded(K: Sym3, p: Vec3) -> Vec3:
-    """Of K p the sums of what is added, without signs: its rounding is a few epsilons of them."""
+    """Sums of absolute values in K p: its rounding error is a few epsilons of them."""
     K, p = jax.tree.map(jnp.abs, (K, p))
     return K @ p

@@ -1,4 +1,4 @@
-"""What a law of impact is: a function from the collision matrix and the approach to the impulse."""
+"""A law of impact: a function from the collision matrix and the velocity of approach to the impulse."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ Scalar = Any  # an array of any shape
 
 @dataclass(frozen=True)
 class Law:
-    """impulse: (K [1/kg], u [m/s], mu, e, e_t) -> (p [N s], result code), components of one shape in the contact frame
-    (t1, t2, n); zero where the bodies do not approach (u.z >= 0).  says: one line for people who choose a law.
-    tangential: whether e_t says anything to it.  loses: whether it never gains energy."""
+    """A law of impact.
+
+    impulse: (K [1/kg], u [m/s], mu, e, e_t) -> (p [N s], result code), components of one shape in the contact frame
+        (t1, t2, n); 0 if the bodies do not approach (u.z >= 0).
+    says: one line for people who choose a law.
+    tangential: whether it depends on e_t.
+    loses: whether it never gains energy.
+    """
 
     name: str
     impulse: Callable[[Sym3, Vec3, Scalar, Scalar, Scalar], tuple[Vec3, Scalar]]

@@ -16,7 +16,7 @@ from .law import integrated
 
 
 def _distance(missing: Any, u_z: Any, rate: Any) -> Any:
-    """Of missing = u_z d + rate d^2 / 2 the smaller positive root, where there is one."""
+    """The smaller positive root d of missing = u_z d + rate d^2 / 2, if there is one."""
     square = u_z * u_z + 2 * rate * missing
     some, reached = missing > 0, square >= 0
     root = jnp.sqrt(jnp.where(some & (square > 0), square, 1))

@@ -54,7 +54,7 @@ def impulse(law: Law, K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> t
     p, code = law.impulse(K, u, mu, e, e_t)
     p, changed = limit_ill_conditioned(
         K, u, p, mu, law.loses & (e <= 1) & (jnp.abs(e_t) <= 1)
-    )  # inside jit nobody checks e
+    )  # e is not checked inside jit
     code = jnp.where((code == OK) & changed, IMPACT_UNFINISHED, code)
     gained = p.dot(u + u + K @ p)  # twice the energy
     work = jnp.abs(p.x * u.x) + jnp.abs(p.y * u.y) + jnp.abs(p.z * u.z)

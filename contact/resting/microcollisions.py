@@ -15,10 +15,10 @@ from jax import Array
 from ...engine.algebra.vec3 import Vec3
 from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
+from ..contact_jacobian import ContactJacobian, apply_impulses, relative_velocity
 from ..contacts import Contacts
 from ..determine import phases
-from ..indexing import gather
-from ..jacobian import ContactJacobian, apply_impulses, relative_velocity
+from ..gather_scatter import gather
 from ..laws.table import impulse, law_named
 from .solve import Midway, Rest
 

@@ -13,8 +13,8 @@ from jax import Array
 from ...engine.algebra.vec3 import Vec3
 from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
+from ..contact_jacobian import ContactJacobian, joint_impulses, relative_velocity
 from ..contacts import Contacts
-from ..jacobian import ContactJacobian, joint_impulses, relative_velocity
 from .solve import Midway, Rest
 
 SWIFT = 0.3  # a contact's frequency times the step: below 2 for stability, and less as four corners share a body

@@ -36,11 +36,11 @@ from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ...engine.results import gravest
 from ..cone.solve import solve_cone
+from ..contact_jacobian import ContactJacobian, apply_impulses, joint_impulses, relative_velocity
 from ..contacts import Contacts
 from ..determine import SLOW, phases
 from ..events import SimultaneousImpacts
 from ..grips import Grips, append_grips
-from ..jacobian import ContactJacobian, apply_impulses, joint_impulses, relative_velocity
 from .targets import STEP, gap_to_close, target_velocity
 from .window_targets import WindowStart, WindowTargets
 
@@ -56,7 +56,7 @@ class Midway(NamedTuple):
     rows: the contact Jacobian there.
     bias: (C, *batch) h/2 dJ/dt v, the change of u in the second half of the step because J turns, these frames [m/s].
     frame: (C, *batch) contact frames.
-    point: (C, *batch) contact points [m]; None if nobody asks for forces on links.
+    point: (C, *batch) contact points [m]; None if no forces on links are reported.
     """
 
     rows: ContactJacobian
@@ -75,7 +75,7 @@ class Rest(NamedTuple):
     grip: (G, *batch) impulses of joint friction and motors [N m s, N s]; None if there are none.
     window_impacts: impacts at the start of a window; None in runs without windows.
     residual: (*batch) violation of the law by the velocities at the end [m/s].
-    start_impulses: (C, *batch) impulses at the start of the step, in the contact frames [N s]; None if nobody asks.
+    start_impulses: (C, *batch) impulses at the start of the step, in the contact frames [N s]; None if not reported.
     """
 
     v: Array
@@ -99,7 +99,7 @@ class _StageResult(NamedTuple):
     code: (*batch) result code.
     residual: (*batch) of the last stage [m/s].
     start_of_window: the start of a window; None in runs without windows.
-    first: p of stage 0; None if nobody asks.
+    first: p of stage 0; None if not reported.
     """
 
     stage: Array

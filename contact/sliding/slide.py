@@ -22,11 +22,11 @@ import jax.numpy as jnp
 from ...engine.algebra.fence import fence
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.results import IMPACT_UNFINISHED, NOT_FINITE, OK
-from .crossing import upward_root
 from .ending import Ending
 from .series import Series, integrals, sliding_series
 from .slip import is_straight, last_slip, slip_of, tolerance
 from .straight import Progress, after_slip, follow
+from .zero_crossing import upward_root
 
 Scalar = Any  # an array of any shape
 

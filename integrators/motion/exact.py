@@ -1,9 +1,9 @@
 """Free flight exact, trees to order 4: the default scheme.
 
-A free body on which nothing acts but gravity, and what is constant over the step about its centre of mass (impulses of
-resting contacts, forces from outside), flies as `flight.py` says. Motors, springs, damping and armature of a free
-body turn with it or change with its speed: it then makes classical Runge-Kutta steps of order 4, in coordinates of
-its centre of mass, in which a parabola is one. So do trees, whose origins stay where they are.
+A free body moves as in `flight.py` if only gravity acts on it, and forces that are constant over the step about its
+centre of mass (impulses of resting contacts, forces from outside). Motors, springs, damping and armature of a free body
+turn with it or change with its speed: it then takes classical Runge-Kutta steps of order 4, in coordinates of its
+centre of mass, in which parabolas are exact. Trees do too, in coordinates of their origins.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def exact(
 ) -> State:
     """One step of length h [s]; free bodies' flights exact under constant forces, the rest order 4.
 
-    each: (T,) of each tree, where all are free bodies: how long it flies [s]; None: h."""
+    each: (T,) length of the step of each tree, if all are free bodies; None: h [s].
+    """
     free = free_bodies(model.topology)
     if not free.any():
         return rk4(model, state, h, control, impulses)

@@ -1,4 +1,4 @@
-"""How a free body flies: on a parabola, its rotation from its angular momentum, both without a step error.
+"""Free flight: the centre of mass on a parabola, the rotation from the angular momentum, both without step error.
 
 About the centre of mass the angular momentum is known at all times: L = L0 + P t/h under a constant moment, of angular
 impulse P over the step, and constant without. Only the attitude R has to be integrated (Hairer, Lubich, Wanner 2006,
@@ -57,7 +57,10 @@ MOST_PASSES = 256  # in one step; beyond them passes grow longer
 class Body(NamedTuple):
     """A free body, or several side by side; world axes. All components broadcast to one shape.
 
-    turn: attitude.  w: angular velocity [rad/s].  center: of mass [m].  u: its velocity [m/s].
+    turn: attitude.
+    w: angular velocity [rad/s].
+    center: centre of mass [m].
+    u: its velocity [m/s].
     """
 
     turn: Quat
@@ -67,10 +70,13 @@ class Body(NamedTuple):
 
 
 class Spin(NamedTuple):
-    """What turns a body in a step, whose time runs from 0 to 1.
+    """The rotation of a body in a step, in a time that runs from 0 to 1.
 
-    a: the middle eigenvalue of h J^-1, and B, the rest, in the body's axes [1/(N m s)].
-    M: mean angular momentum, P: angular impulse, world axes [N m s].  passes: how many to make.
+    a: the middle eigenvalue of h J^-1 [1/(N m s)].
+    B: h J^-1 - a, in the body's axes [1/(N m s)].
+    M: mean angular momentum, world axes [N m s].
+    P: angular impulse, world axes [N m s].
+    passes: number of passes of the integrator.
     """
 
     a: Scalar

@@ -1,4 +1,4 @@
-"""What acts on a scene, and the accelerations that every scheme integrates."""
+"""Forces on a scene, and the accelerations that every scheme integrates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Step = Array | float
 
 
 class Drive(NamedTuple):
-    """What acts on a scene from outside, constant for a while; None where nothing does.
+    """Motor commands and forces from outside, constant over a step; None if there are none.
 
     motors: (*batch, nv) the command to the motors; None: their targets.
     forces: (*batch, nv) along the degrees of freedom [N m, N].
@@ -27,11 +27,10 @@ class Drive(NamedTuple):
     forces: Any = None
 
     def impulses(self, h: Step, others: Array | None = None) -> Array | None:
-        """What the forces add up to in a step of length h [s], which goes with them, and others on top (*batch, nv)
-        [N m s, N s].
+        """Impulses of the forces over a step of length h [s], plus `others` (*batch, nv) [N m s, N s].
 
-        Schemes spread both alike: on a free body as a constant force and moment about its centre of mass, whatever
-        way it turns.
+        Schemes spread both alike. On a free body they are a constant force and a constant moment about its centre of
+        mass, in world axes, however it rotates.
         """
         if self.forces is None:
             return others

@@ -59,7 +59,7 @@ def grounds(rows: Rows, now: Posture, a: Vec2) -> tuple[Array, Array]:
 
 
 def state_after(now: Posture, a: Vec2, h: Array) -> Posture:
-    """After h (*batch) of these accelerations (section 3, step 3)."""
+    """The state after a time h (*batch) with these accelerations (section 3, step 3)."""
     return now._replace(x=now.x + now.v * h + a * (0.5 * h**2), v=now.v + a * h)
 
 
@@ -75,7 +75,7 @@ class Way(NamedTuple):
         return self.d + self.w * t + self.c * (0.5 * t**2), self.w + self.c * t
 
     def before(self, world: float) -> Way:
-        """Of the row before each; of the first (world, 0)."""
+        """The row before each; for the first one (world, 0)."""
         d, w, c = (shifted(x, -1) for x in self)
         return Way(Vec2(d.x.at[0].set(world), d.y), w, c)
 
@@ -139,7 +139,7 @@ def searched(ways: tuple[Way, Way], guess: Array, h: Array, rows: Rows, level: A
 
 
 def crossings(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array, turning: bool) -> Crossings:
-    """What is met first within h (*batch) is in here; what is met later may be."""
+    """Crossings within h (*batch). The first one is always found, later ones may be missing."""
     at, ground = grounds(rows, now, a)
     if not turning:
         never, none = jnp.full_like(at, jnp.inf), jnp.zeros_like(ground)

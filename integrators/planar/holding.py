@@ -1,4 +1,4 @@
-"""Which holds of a chain are released: Wawrzynski (2005), sections 7 and 12.1, and the remedies of 12.2 for scraping
+"""Release of the holds of a chain: Wawrzynski (2005), sections 7 and 12.1, with the remedies of 12.2 for scraping
 and rattling.
 
 A joint that sticks in a ground is released when the ground would have to pull it, an angle at a limit when the limit
@@ -19,8 +19,8 @@ from jax import Array
 from ...engine.planar.accelerations import Posture
 from ...engine.planar.links import Rows
 from ...engine.planar.model import OPEN
+from .chain_step import ChainProposal
 from .lane import ChainLane, Holds
-from .proposal import ChainProposal
 
 PATIENCE = 4  # releases of a hold in quick succession
 
@@ -69,7 +69,7 @@ def ones(flags: Holds) -> Holds:
 
 
 def release_holds(now: Posture, loose: Holds, p: ChainProposal) -> Posture:
-    """With what let go, and what caught."""
+    """The state with a hold released and others caught."""
     stuck, shut = jnp.where(loose.stuck, -1, now.stuck), jnp.where(loose.shut, OPEN, now.shut)
     stuck = jnp.where(p.catching.stuck, p.meets.ground, stuck)
     return now._replace(stuck=stuck, shut=jnp.where(p.catching.shut, p.meets.side, shut))

@@ -27,8 +27,8 @@ from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..clock import Frames
 from ..options import MOST_LOG, WHOLE, check_count
 from ..rollout import frame_times, intervals_of
+from .chain_step import ChainBounds
 from .lane import ChainLane, ChainStats, first_lane
-from .proposal import ChainBounds
 from .record import ChainEvents, ChainRecord, events_of, frames_of, new_record, record_first_frame, record_tick
 from .tick import ChainRules, tick
 
@@ -52,7 +52,7 @@ def _described(run: ChainRollout) -> tuple[str, list[Row]]:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ChainRollout:
-    """What a rollout of a chain recorded; a batch adds one leading axis to every field.
+    """The record of a rollout of a chain; a batch adds one leading axis to every field.
 
     t: (frames,) [s].  x, v: (frames, n, 2) [m, m/s].  stuck, shut: (frames, n), see `ChainState`. The first frame is
     the state the rollout began with; frames that a lane did not reach are NaN.
@@ -71,7 +71,7 @@ class ChainRollout:
     state: ChainState
 
     def why(self) -> str:
-        """What happened, in words: "finished", or a line for each code with its lanes, the time, and what to do."""
+        """The outcome in words: "finished", or a line for each code with its lanes, the time, and a remedy."""
         return results.why(self.code, np.nanmax(self.t, -1))
 
 
@@ -95,16 +95,16 @@ def chain_rollout(
     state: one chain, or a batch with one leading axis (`carom.tile`).  Any field of the model may be batched too.
     frame_dt: time between recorded frames [s]; the last frame is at `duration` whether or not it divides.
     max_dt: longest step [s]. Stops are located in time whatever it is.
-    control: what acts from outside: a ChainDrive for the whole run; one whose fields have a row for each interval
+    control: forces from outside: a ChainDrive for the whole run; one whose fields have a row for each interval
         between frames, (frames - 1, ..., n); or a function (model, state, t) -> ChainDrive called every step.
     scheme: "average", a step's velocity takes the mean of the accelerations at its ends (order two); "constant", those
         at its beginning, as the report has it (order one).
     settle: time constant with which links that rounding and finite steps have stretched, and angles at their limits,
         are led back [s]. None: 5 max_dt, as the report proposes.
     tolerance: a step is halved when a change of acceleration in it would change a velocity by more [m/s].
-    max_events: room for so many stops a lane in the log.  max_ticks: solves after which a lane is given up; None: 1000
-        a frame, and 20 for each of its longest steps.
-    throw: raise if a lane fails, warn where one is less exact than it should be or its log is full; else, and always
+    max_events: length of a lane's log of stops.
+    max_ticks: solves after which a lane is given up; None: 1000 a frame, and 20 for each of its longest steps.
+    throw: raise if a lane fails, warn if one is less exact than it should be or its log is full. Otherwise, and always
         inside jit, look at `.code` and `.why()`.
     """
     if scheme not in SCHEMES:
@@ -271,7 +271,7 @@ def _array(x: Any) -> Any:
 
 
 def driven(rows: Rows, model: Chain, lane: ChainLane, function: Any, drive: ChainDrive) -> DriveRows:
-    """What acts until the next state."""
+    """The drive until the next state."""
     if function is not None:
         return drive_rows(rows, function(model, state_of(lane.now, lane.t), lane.t))
     picked = {}

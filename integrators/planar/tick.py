@@ -20,9 +20,9 @@ from ...engine.planar.accelerations import Posture, joint_rates
 from ...engine.planar.links import DriveRows, Rows
 from ...engine.results import CHAIN_HELD, CHAIN_ROUGH, NOT_FINITE, OK, gravest
 from ..clock import Frames, advance_clock
+from .chain_step import ChainBounds, ChainProposal, propose_chain_step
 from .holding import Releases, find_releases, release_holds
 from .lane import ChainLane, ChainStats, Holds, select
-from .proposal import ChainBounds, ChainProposal, propose_chain_step
 
 SHORTEST = 2.0**-20  # of the longest step
 QUIET = 0.25  # of the longest step

@@ -1,4 +1,4 @@
-"""Reports: the quantities that somebody asked for by name, summed up while a run goes on, and as arrays at its end."""
+"""Reports: quantities that the user names, summed during a run, and as arrays at its end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the sensors of a scene read: at an instant, from its state; and of the time between frames, summed up there.
+"""Readings of the sensors of a scene: at an instant, from its state, or summed over the time between frames.
 
-An accelerometer feels the change of its velocity less what gravity gives, a joint's sensor the wrench that its link
-needs and contacts do not give it (`quantities.py`). What impacts add is summed apart.
+An accelerometer measures the change of its velocity less that by gravity; a joint's sensor measures the wrench that its
+link needs and contacts do not give it (`quantities.py`). The effect of impacts is summed separately.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .step_summary import StepSummary, VelocityJump
 
 
 def summed_sensors(topology: Topology) -> tuple[Sensor, ...]:
-    """Those that read the time between frames."""
+    """Sensors that are summed over the time between frames."""
     return tuple(sensor for sensor in topology.sensors if KINDS[sensor.kind].sums)
 
 
 def size(sensor: Sensor, topology: Topology) -> int:
-    """How many numbers it reads."""
+    """The number of values of a reading."""
     if KINDS[sensor.kind].at == "joint":
         start = topology.q_start if sensor.kind == "joint_position" else topology.v_start
         return start[sensor.link + 1] - start[sensor.link]
@@ -41,7 +41,7 @@ def size(sensor: Sensor, topology: Topology) -> int:
 
 
 def width(topology: Topology) -> int:
-    """Numbers of all sensors that are summed up."""
+    """The number of values of all sensors that are summed."""
     return sum(size(sensor, topology) for sensor in summed_sensors(topology))
 
 

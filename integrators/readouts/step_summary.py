@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...contact.gather_scatter import segment_sum
 from ...contact.impulses import ContactImpulses
-from ...contact.indexing import segment_sum
 from ...engine.algebra.vec3 import Vec3
 from ...engine.dynamics.kinematics import integrate_q
 from ...engine.model import Model

@@ -10,7 +10,7 @@ import pytest
 
 from carom.contact.cone.alone import solve_alone
 from carom.contact.cone.solve import _solve_together, solve_cone
-from carom.contact.jacobian import ContactJacobian
+from carom.contact.contact_jacobian import ContactJacobian
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.results import OK
 from carom.tests.oracles import cone_oracle as oracle

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import carom
+from carom.contact.contact_jacobian import jacobian_at, relative_velocity
 from carom.contact.curvature import contact_kinematics
 from carom.contact.determine import determine
-from carom.contact.jacobian import contact_jacobian, relative_velocity
 from carom.engine.dynamics.trees import to_blocks, trees_of
 from carom.tests.oracles.placements import HULLS, random_quaternion
 
@@ -51,7 +51,7 @@ RIMS = (("cylinder", "cylinder"),)
 def _follow(model, q, v):
     near = carom.detect(model, q, margin=np.inf)
     contacts = determine(model, q, near, envelope=np.inf)
-    rows = contact_jacobian(model, q, contacts)
+    rows = jacobian_at(model, q, contacts)
     u = relative_velocity(rows, to_blocks(trees_of(model.topology), v))
     kinematics = contact_kinematics(model, q, v, contacts, rows)
     pairs = range(len(model.topology.pairs))
@@ -239,7 +239,7 @@ def _of_wheel(model, q, v, h, lost):
         near = carom.detect(model, q)
         nan = {name: jnp.where(lost, np.nan, getattr(near, name)) for name in ("gap", "normal", "point_a", "point_b")}
         contacts = determine(model, q, near._replace(active=near.active & ~lost, **nan))
-        b = contact_kinematics(model, q, v, contacts, contact_jacobian(model, q, contacts), h=h).b
+        b = contact_kinematics(model, q, v, contacts, jacobian_at(model, q, contacts), h=h).b
         return jnp.stack(b.xyz, -1), contacts
 
     b, slope, contacts = jax.jvp(b_of, (q, v), (jnp.cos(q), jnp.cos(v)), has_aux=True)

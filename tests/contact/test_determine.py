@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import carom
+from carom.contact.contact_jacobian import jacobian_at, relative_velocity
 from carom.contact.contacts import tangents
 from carom.contact.determine import default_capacity, determine, phases
-from carom.contact.jacobian import contact_jacobian, relative_velocity
 from carom.engine.algebra.vec3 import Vec3
 from carom.engine.dynamics.trees import to_blocks, trees_of
 from carom.engine.results import CONTACTS_FULL, OK
@@ -20,7 +20,7 @@ from carom.engine.results import CONTACTS_FULL, OK
 def found(model, state, max_contacts=None):
     """Contacts of a state and their relative velocities (C, *batch)."""
     contacts = determine(model, state.q, carom.detect(model, state.q, margin=np.inf), max_contacts=max_contacts)
-    rows = contact_jacobian(model, state.q, contacts)
+    rows = jacobian_at(model, state.q, contacts)
     return contacts, relative_velocity(rows, to_blocks(trees_of(model.topology), state.v))
 
 
@@ -97,7 +97,7 @@ def test_joint_limits_are_contacts():
     np.testing.assert_array_equal(contacts.restitution, [0.7, 0])
     np.testing.assert_array_equal(contacts.friction, 0)
     K = np.linalg.inv(carom.crba(model, state.q)).diagonal()
-    np.testing.assert_allclose(contact_jacobian(model, state.q, contacts).K.zz, K, rtol=1e-12)
+    np.testing.assert_allclose(jacobian_at(model, state.q, contacts).K.zz, K, rtol=1e-12)
 
 
 def test_limits_may_differ_by_lane_and_be_added_later():
@@ -174,11 +174,11 @@ def test_inactive_rows_may_hold_anything():
 
     def total(q):
         contacts = determine(model, q, lost)
-        u = relative_velocity(contact_jacobian(model, q, contacts), to_blocks(trees_of(model.topology), state.v))
+        u = relative_velocity(jacobian_at(model, q, contacts), to_blocks(trees_of(model.topology), state.v))
         return jnp.where(contacts.active, u.z, 0).sum()
 
     value, slope = jax.value_and_grad(total)(state.q)
     assert value == 0
     assert np.isfinite(slope).all()
-    rows = contact_jacobian(model, state.q, determine(model, state.q, lost))
+    rows = jacobian_at(model, state.q, determine(model, state.q, lost))
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(rows))

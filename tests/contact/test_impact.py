@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import nnls
 
 import carom
+from carom.contact.contact_jacobian import jacobian_at, relative_velocity
 from carom.contact.determine import determine, limited
 from carom.contact.events import contact_events
-from carom.contact.jacobian import contact_jacobian, relative_velocity
 from carom.contact.respond import respond
 from carom.contact.resting.solve import Midway, solve
 from carom.engine.dynamics.trees import to_blocks, trees_of
@@ -27,7 +27,7 @@ BOTH = pytest.mark.parametrize("impacts", ["sequential", "simultaneous"])
 def strike(model, state, law="stronge", impacts="sequential", max_impacts=512):
     """(v after, events, code, slowest u_n) of a state's impacts, and of stopping what they leave closing."""
     contacts = determine(model, state.q, carom.detect(model, state.q, margin=1e-6))
-    rows = contact_jacobian(model, state.q, contacts)
+    rows = jacobian_at(model, state.q, contacts)
     response = respond(
         model, state.q, state.v, contacts, rows, law=law, impacts=impacts, max_impacts=max_impacts, max_logged=512
     )

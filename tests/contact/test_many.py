@@ -9,7 +9,7 @@ import pytest
 
 from carom.contact.cone.elimination import FILL, elimination_order, pairs_room
 from carom.contact.cone.solve import solve_cone
-from carom.contact.jacobian import ContactJacobian
+from carom.contact.contact_jacobian import ContactJacobian
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.native.surface import compiled
 from carom.engine.results import OK, SOLVER_UNFINISHED

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import carom
+from carom.contact.contact_jacobian import apply_impulses, jacobian_at, joint_impulses, relative_velocity
 from carom.contact.contacts import Contacts, tangents
-from carom.contact.jacobian import apply_impulses, contact_jacobian, joint_impulses, relative_velocity
 from carom.contact.matrix import contact_operator
 from carom.engine.algebra.vec3 import Vec3
 from carom.engine.dynamics.trees import from_blocks, to_blocks, trees_of
@@ -77,7 +77,7 @@ def test_is_pinocchios(recipe):
 def test_rows_of_many_contacts_are_the_dense_ones(recipe):
     model, q, links, points, normals = drawn(recipe)
     J, M = dense_jacobians(model, q, links, points, normals)
-    rows = jax.jit(contact_jacobian)(model, jnp.asarray(q), contacts_at(links, points, normals))
+    rows = jax.jit(jacobian_at)(model, jnp.asarray(q), contacts_at(links, points, normals))
     n, nv, trees = len(links), model.topology.nv, trees_of(model.topology)
     W = np.einsum("civ,vdj->cidj", J, np.linalg.solve(M, J.reshape(-1, nv).T).reshape(nv, n, 3))
     assert np.abs(contact_operator(model, rows) - W).max() <= TOLERANCE * np.abs(W).max()
@@ -153,7 +153,7 @@ def test_energy_of_an_impulse():
     model, q, links, points, normals = drawn(recipe)
     rng = np.random.default_rng(1)
     _, v = random_state(rng, model.topology)
-    rows = contact_jacobian(model, jnp.asarray(q), contacts_at(links, points, normals))
+    rows = jacobian_at(model, jnp.asarray(q), contacts_at(links, points, normals))
     trees = trees_of(model.topology)
     V = to_blocks(trees, jnp.asarray(v))
     p = Vec3.of(jnp.asarray(rng.normal(size=(len(links), 3))))

@@ -14,8 +14,8 @@ import pytest
 
 import carom
 from carom.contact.cone.least import least_change, select_directions
+from carom.contact.contact_jacobian import ContactJacobian, jacobian_at, relative_velocity
 from carom.contact.determine import determine
-from carom.contact.jacobian import ContactJacobian, contact_jacobian, relative_velocity
 from carom.engine.algebra.vec3 import Sym3, Vec3
 from carom.engine.dynamics.kinematics import integrate_q
 from carom.engine.dynamics.trees import from_blocks, to_blocks, trees_of
@@ -169,7 +169,7 @@ def arm(root):
 def look(model, q):
     """What is near, however far it is."""
     contacts = determine(model, q, carom.detect(model, q, margin=np.inf), envelope=np.inf)
-    return contacts, contact_jacobian(model, q, contacts)
+    return contacts, jacobian_at(model, q, contacts)
 
 
 @pytest.mark.parametrize("root", ["floating", "spherical"])

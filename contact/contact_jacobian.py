@@ -27,7 +27,7 @@ from ..engine.dynamics.trees import Trees, dof_motions, trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model
 from .contacts import Contacts
-from .indexing import gather, segment_sum
+from .gather_scatter import gather, segment_sum
 
 VECTOR = 64  # bytes of one SIMD vector: contacts are computed in groups that fill it
 UNMOVED = 1e4  # times eps squared: K_nn / (K_xx + K_yy) that is rounding error only
@@ -57,7 +57,7 @@ class ContactJacobian(NamedTuple):
         return self._replace(drift=jax.tree.map(jnp.zeros_like, self.drift))
 
 
-def contact_jacobian(model: Model, q: Array, contacts: Contacts, inverse: Array | None = None) -> ContactJacobian:
+def jacobian_at(model: Model, q: Array, contacts: Contacts, inverse: Array | None = None) -> ContactJacobian:
     """The Jacobian of contacts at the coordinates q (*batch, nq).
 
     inverse: `inverse_mass_matrix` at q, if it is known.

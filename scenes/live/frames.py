@@ -150,7 +150,7 @@ class Frames:
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
         self.missed += max(left - saves.LATEST, 0.0)
-        self._carried, self._last = frame.carried, (frame, passed.dt, pushes)
+        self._carried, self._last = frame.carried, (parts.bodies, frame, passed.dt, pushes)
         self._contacts = again or functools.cache(
             lambda: contacts_of(parts.bodies, frame, parts.stepper.held(before, asleep.island, motors, frame))
         )
@@ -196,7 +196,7 @@ class Frames:
 
         The world is made anew with them on another thread, which takes seconds, and goes on meanwhile; `add_body` has
         them from the first `step` on that finds them ready (`growing` says that they are not yet). When that is depends
-        on the machine.
+        on the machine. A program that ends meanwhile waits for the thread.
         wait: until they are there, for lockstep and replays.
         Saves of the smaller world can still be loaded.
         """
@@ -241,7 +241,10 @@ class Frames:
         pose = self._now.places.pose
         self._earlier, self._pushes = beginning(self._earlier, pose), beginning(self._pushes, twin._pushes)
         self._motors = beginning(self._motors, twin._motors)
-        self._carried, self._wires, self._last = None, None, None
+        self._carried, self._wires = None, None
+        if self._last is not None:
+            *frame, pushes = self._last
+            self._last = (*frame, beginning(pushes, np.zeros_like(twin._pushes)))
 
     # -- what there is ----------------------------------------------------------------------------------------------
 

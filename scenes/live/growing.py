@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def in_background(work: Callable[[], T]) -> Future[T]:
-    """Work that is done on a thread of its own, which does not keep the program from ending."""
+    """Work that is done on a thread of its own. A program that ends waits for it: compilers do not bear to be cut."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -31,7 +31,7 @@ def in_background(work: Callable[[], T]) -> Future[T]:
         except BaseException as wrong:
             future.set_exception(wrong)
 
-    threading.Thread(target=run, name="carom.Live grows", daemon=True).start()
+    threading.Thread(target=run, name="carom.Live grows").start()
     return future
 
 

@@ -30,7 +30,7 @@ from .growing import beginning, in_background, larger
 from .parts import Parts
 from .pool import Pool, with_spares
 from .standing import Places, Standing
-from .touching import Contact, contacts_of
+from .touching import Bodies, Contact, contacts_of
 from .triggers import Trigger, carried
 
 MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
@@ -48,6 +48,15 @@ class Passed(NamedTuple):
     places: Places
     dt: float
     took: float
+
+
+class Last(NamedTuple):
+    """The last frame, of dt [s], between these bodies.  pushes: (nl, 6) on the links through it."""
+
+    bodies: Bodies
+    frame: Frame
+    dt: float
+    pushes: Array
 
 
 class Frames:
@@ -82,7 +91,8 @@ class Frames:
         self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
         self._coming: Future[Passed] | None = None
-        self._took, self._last, self._wires = 0.0, None, None
+        self._took, self._wires = 0.0, None
+        self._last: Last | None = None
         self._carried: Any = None  # of the frame that `_contacts` are of
         self._contacts: Callable[[], list[Contact]] | None
         self.reset()
@@ -150,7 +160,7 @@ class Frames:
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
         self.missed += max(left - saves.LATEST, 0.0)
-        self._carried, self._last = frame.carried, (parts.bodies, frame, passed.dt, pushes)
+        self._carried, self._last = frame.carried, Last(parts.bodies, frame, passed.dt, pushes)
         self._contacts = again or functools.cache(
             lambda: contacts_of(parts.bodies, frame, parts.stepper.held(before, asleep.island, motors, frame))
         )
@@ -243,8 +253,8 @@ class Frames:
         self._motors = beginning(self._motors, twin._motors)
         self._carried, self._wires = None, None
         if self._last is not None:
-            *frame, pushes = self._last
-            self._last = (*frame, beginning(pushes, np.zeros_like(twin._pushes)))
+            pushes = beginning(self._last.pushes, np.zeros_like(twin._pushes))
+            self._last = self._last._replace(pushes=pushes)
 
     # -- what there is ----------------------------------------------------------------------------------------------
 

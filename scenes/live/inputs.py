@@ -129,11 +129,10 @@ class Inputs(Frames):
         felt = np.zeros((self.model.topology.n_links, 6))
         if self._last is None or self._contacts is None:
             return felt
-        _, frame, asked, pushes = self._last
-        dt = asked - float(frame.left)  # what passed of it
+        dt = self._last.dt - float(self._last.frame.left)  # what passed of it
         if dt <= 0:
             return felt
-        felt += pushes
+        felt += self._last.pushes
         names, poses = self.model.topology.names, self._now.places.pose
         for contact in self.contact_events():
             for body, force in ((contact.a, contact.impulse / dt), (contact.b, -contact.impulse / dt)):

@@ -197,7 +197,7 @@ class Live(Inputs):
         """Where the time of the last frame went: ticks, impacts, contacts, and between whom. Print it."""
         if self._last is None:
             return "no frame has passed yet"
-        return explained(*self._last[:3], self._took, len(self._now.hidden))
+        return explained(self._last.bodies, self._last.frame, self._last.dt, self._took, len(self._now.hidden))
 
     def debug_lines(
         self, *, contacts: bool = True, triggers: bool = True, colour: str = "body", per_impulse: float | None = None

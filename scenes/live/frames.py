@@ -132,7 +132,7 @@ class Frames:
             self._grow()
         real = self.model.mass.dtype.type
         asked = real(arguments.seconds("dt", self.dt if dt is None else dt)) + real(self.behind)
-        motors, pushes = self._motors.astype(self.state.q.dtype), self._pushes.copy()
+        motors, pushes = self._commands(asked), self._pushes.copy()
         self._pushes[:] = 0  # also where the frame fails: they may be why, and the next one would fail as well
         asleep, before = self._now.asleep.pushed(pushes, motors), self.state
 
@@ -142,6 +142,16 @@ class Frames:
             return Passed(before, asleep, motors, pushes, frame, places, float(asked), perf_counter() - began)
 
         return passed
+
+    def _commands(self, dt: float) -> Array:
+        """(nv,) to the motors for a frame of dt [s], after which what `move_joint` moves stands."""
+        motors = self._motors.copy()
+        for link, q in self._targets.items():
+            coordinates, dofs = self._now.joint(link)
+            motors[dofs] = (q - self.state.q[coordinates]) / dt
+            self._motors[dofs] = 0
+        self._targets.clear()
+        return motors.astype(self.state.q.dtype)
 
     def _done(self, passed: Passed) -> None:
         """The world after a frame, and callbacks are called."""
@@ -181,6 +191,7 @@ class Frames:
         self._changes.reset()
         self._use()
         self._motors = np.array(self.model.motor_target, np.float64)
+        self._targets: dict[int, Array] = {}
         self.behind = self.missed = 0.0
         self.windows = 0
         self._pushes = np.zeros((self.model.topology.n_links, 6), self.model.mass.dtype)
@@ -322,12 +333,13 @@ class Frames:
         return saves.pack(saves.Saved(self.state.q, self.state.v, self.state.t, self.behind, *known), self._parts.mark)
 
     def load_state(self, data: bytes) -> None:
-        """Back to what `save_state` returned; raises SaveError where it is not of this world. Forces that wait are
-        dropped."""
+        """Back to what `save_state` returned; raises SaveError where it is not of this world. Forces and moves that
+        wait are dropped."""
         marks = {parts.mark: parts for parts in (*self._outgrown, self._parts)}
         parts = marks.get(saves.mark_of(data, marks), self._parts)
         saved = saves.unpack(data, parts.mark, parts.model.topology, self.state.q.dtype)
         self._pushes[:] = 0
+        self._targets.clear()
         self.behind = saved.behind
         asleep = parts.start.asleep
         asleep = asleep.after(saved.island, saved.motors) if len(saved.island) else asleep

@@ -13,6 +13,7 @@ from ...engine.dynamics.wrenches import joint_forces
 from . import arguments
 from .changes import Changes, joined_ends, joined_velocities, loop_pulls
 from .frames import Frames
+from .saves import TURNING
 
 
 class Inputs(Frames):
@@ -26,6 +27,26 @@ class Inputs(Frames):
         """The commands to the motors of one joint from now on."""
         _, dofs = self._now.joint(self._now.link(link, "link"))
         self._motors[dofs] = arguments.numbers("value", value, dofs.stop - dofs.start)
+
+    def move_joint(self, link: str, q: Numbers) -> None:
+        """Take a joint to these coordinates (as `set_joint` has them) within the next frame; from then on it stands.
+
+        It goes there at an even speed, short of what its effort takes to bring it up to that, pushes what is in its way
+        and carries what stands on it: its motor is `Motor("velocity", kd=math.inf, effort=...)`. An input of the next
+        frame, as forces are.
+        """
+        self._idle()
+        number, topology = self._now.link(link, "link"), self.model.topology
+        coordinates, dofs = self._now.joint(number)
+        kind, size = topology.joints[number], coordinates.stop - coordinates.start
+        if size == 0 or kind in TURNING:
+            raise ValueError(f"move_joint: the joint of {link!r} is {kind}: move it by set_joint, or by its motor")
+        if not np.isinf(np.asarray(self.model.motor_kd)[dofs]).all():
+            raise ValueError(
+                f'move_joint: the motor of {link!r} is not rigid: give its joint Motor("velocity", kd=math.inf, '
+                "effort=...)"
+            )
+        self._targets[number] = arguments.numbers("q", q, size)
 
     def set_material(
         self,

@@ -17,7 +17,7 @@ from ...engine.model import Model
 from ...engine.packed import packed
 from ..compiling.pairs import meet
 from ..live.changes import held_together, joined_ends, joined_velocities, loop_pulls
-from ..live.world import NO_TURN, ORIGIN, Live
+from ..live.world import Live
 from .programs import Change, Programs, World, refused
 
 NONE_WAITS = -1  # what `add_body` returns where all are in use
@@ -134,11 +134,10 @@ class Changes:
             mine = waits[np.array(links)]
             first = jnp.where(mine.any(), jnp.asarray(np.array(links, np.int32))[jnp.argmax(mine)], -1)
             body = jnp.where(kind == k, first, body).astype(jnp.int32)
-        usual = (jnp.asarray(x, w["q"].dtype) for x in (NO_TURN, ORIGIN, ORIGIN))
-        yes = jnp.int32(1)
-        rest = [x for new, given, old in zip(told[::2], told[1::2], usual, strict=True)
-                for x in (jnp.where(given != 0, new, old), yes)]  # fmt: skip
-        changed, (code,) = self.programs.put(w, body, position, yes, *rest)
+        yes, still = jnp.int32(1), jnp.zeros(3, w["q"].dtype)
+        velocities = [x for new, given in zip(told[2::2], told[3::2], strict=True)
+                      for x in (jnp.where(given != 0, new, still), yes)]  # fmt: skip
+        changed, (code,) = self.programs.put(w, body, position, yes, *told[:2], *velocities)
         known = (kind >= 0) & (kind < len(kinds(self.live)))
         none = jnp.where(known & (body < 0), NONE_WAITS, -code)
         return changed, (jnp.where(code == 0, body, none).astype(jnp.int32),)

@@ -28,7 +28,7 @@ from ...engine.state import State
 from ...integrators.rules import Rules
 from ..compiling.check import MOST, UNIT_TOLERANCE
 from ..live.arguments import LONGEST, SHORTEST
-from ..live.by_hand import centre, put_there, with_push
+from ..live.by_hand import centre, in_planes, leaves_plane, put_in_plane, put_there, with_push
 from ..live.saves import LATEST, quaternions
 from ..live.standing import Places, places
 from ..live.stepping import advanced
@@ -103,22 +103,31 @@ class Programs:
         return self._moved(w, w["q"], w["v"] + velocity_changes(model, w["q"], struck), asked)
 
     def put(self, w: World, body: Array, *told: Array) -> Change:
-        """`Live.teleport`: a free body elsewhere.  told: position, quaternion, linear and angular velocity, behind each
-        of them () whether it is given; others stay."""
+        """`Live.teleport`: a free body, or one in a plane, elsewhere.  told: position, quaternion, linear and angular
+        velocity, behind each of them () whether it is given; others stay."""
         (position, quaternion, linear, angular), given = told[::2], told[1::2]
         model, topology = self._model(w), self.live.model.topology
         link, asked = self._link(w, body, position, quaternion, linear, angular)
         free = np.array([joint == "floating" for joint in topology.joints])
+        flat = np.array(in_planes(topology))
         pose, velocity = w["pose"][link], w["velocity"][link]
         now = pose[:3], pose[3:], velocity[3:], velocity[:3]
         place, turn, v, omega = (jnp.where(yes != 0, x, y) for yes, x, y in zip(given, told[::2], now, strict=True))
-        asked &= jnp.asarray(free)[link] & unit(turn[None])
-        coordinates, velocities = put_there(model, link, place, turn, v, omega)
+        asked &= jnp.asarray(free | flat)[link] & unit(turn[None])
         start = jnp.asarray(topology.q_start[:-1])[link], jnp.asarray(topology.v_start[:-1])[link]
-        q, v = (
-            x.at[first + jnp.arange(len(some))].set(some, mode="drop")
-            for x, first, some in zip((w["q"], w["v"]), start, (coordinates, velocities), strict=True)
-        )
+
+        def there(*made: Array) -> list[Array]:
+            old = w["q"], w["v"]
+            parts = zip(old, start, made, strict=True)
+            return [x.at[first + jnp.arange(len(some))].set(some, mode="drop") for x, first, some in parts]
+
+        given = model, link, place, turn, v, omega
+        q, v = there(*put_there(*given))
+        if flat.any():
+            *made, off = put_in_plane(*given)
+            mine = jnp.asarray(flat)[link]
+            asked &= ~mine | ~leaves_plane(off)
+            q, v = (jnp.where(mine, x, y) for x, y in zip(there(*made), (q, v), strict=True))
         return self._moved(w, q, v, asked)
 
     def load(self, w: World, header: Array, q: Array, v: Array, t: Array, island: Array, told: Array) -> Change:

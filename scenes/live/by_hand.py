@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Mat3, Vec3
 from ...engine.model import Model
 from ...engine.native.surface import compiled
+from ...engine.topology import Topology
 
 
 def centre(model: Model, turn: Mat3, link: Any) -> Vec3:
@@ -63,6 +65,17 @@ def put_there(
     v = Vec3.of(linear) - w.cross(centre(model, turn.matrix(), link))
     q = jnp.concatenate([position, jnp.stack([turn.w, turn.x, turn.y, turn.z])])
     return q, jnp.stack([*w.xyz, *v.xyz])
+
+
+def in_planes(topology: Topology) -> list[bool]:
+    """Which links are bodies that stay in a plane of the world."""
+    kinds = zip(topology.joints, topology.parents, strict=True)
+    return [joint == "planar" and parent < 0 for joint, parent in kinds]
+
+
+def leaves_plane(off: Any) -> Any:
+    """() bool, whether what `put_in_plane` found is more than rounding."""
+    return (off > float(np.finfo(off.dtype).eps) ** 0.5).any()
 
 
 @compiled

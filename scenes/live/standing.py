@@ -25,7 +25,7 @@ from ...engine.state import State
 from ..formats.wording import shown
 from . import arguments
 from .asleep import Asleep
-from .by_hand import put_in_plane, put_there, with_push
+from .by_hand import in_planes, leaves_plane, put_in_plane, put_there, with_push
 from .pool import PoolError, Spares
 from .saves import TURNING
 
@@ -151,7 +151,7 @@ class Standing:
         """With a free body there, its centre of mass moving like that [m/s, rad/s]; spare ones too."""
         topology = self.model.topology
         link = topology.link(body)
-        flat = topology.joints[link] == "planar" and topology.parents[link] < 0
+        flat = in_planes(topology)[link]
         if topology.joints[link] != "floating" and not flat:
             raise ValueError(f"{body!r} is no free body: move it by set_joint, joint by joint")
         arguments.quaternion("quaternion", turn)
@@ -162,7 +162,7 @@ class Standing:
         numbers = [np.asarray(x, dtype) for x in given]
         if flat:
             q, v, off = put_in_plane.straight(self.model, np.int32(link), *numbers)
-            if (off > np.finfo(dtype).eps ** 0.5).any():
+            if leaves_plane(off):
                 raise ValueError(
                     f"{body!r} stays in its plane: position, quaternion, linear_velocity, angular_velocity are "
                     f"{', '.join(f'{x:.3g}' for x in off)} off it; give what lies in it"

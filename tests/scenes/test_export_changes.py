@@ -67,10 +67,12 @@ def made(**keywords: Any) -> Live:
     b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(0, 0, 0.7))
     b.add_body("block", [carom.Box((0.1, 0.1, 0.1))], mass=3.0, position=(0.02, 0, 0.3))
     b.add_body("far", [carom.Box((0.1, 0.1, 0.1))], mass=1.0, position=(2, 0, 0.7), friction=0.5)
+    lying = (0.5**0.5, 0.5**0.5, 0, 0)
+    b.add_body("log", [carom.Capsule(0.1, 0.2)], mass=1.0, position=(4, 1, 0.1), quaternion=lying, plane="xz")
     b.add_loop("ball", (0, 0, -0.15), "block", joint=carom.Fixed(), name="grip", active=False)
     b.add_loop("ball", (0, 0, 0), "world", (0, 0, 2), joint=carom.Distance(), name="rope", active=False)
     b.add_loop("ball.1", (0, 0, 0), "world", (0, 0, 3), joint=carom.Distance(), name="spare", active=False)
-    return Live(b, pool={"ball": 2}, probes=PROBES, dtype="float32", warm=False, max_events=64, **keywords)
+    return Live(b, pool={"ball": 2, "log": 1}, probes=PROBES, dtype="float32", warm=False, max_events=64, **keywords)
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +129,27 @@ def test_layers_and_who_ignores_whom(both: tuple[Live, World]) -> None:
     world.reset()
     play(live, world, 40)
     assert live.pose("ball")[2] > 0.2  # it lies on the block again
+    live.reset()
+    world.reset()
+
+
+def test_bodies_in_a_plane_come_in_and_stay_in_it(both: tuple[Live, World]) -> None:
+    live, world = both
+    number = live.model.topology.names.index
+    assert live.add_body("log", (4, 1, 1), None, (0.5, 0, 0), (0, 3, 0)) == "log.1"
+    assert world.call("add_body", 1, (4, 1, 1), None, (0.5, 0, 0), (0, 3, 0)) == number("log.1")
+    assert world.save() == live.save_state()
+    play(live, world, 20)
+    for where, turn in (((4, 1.1, 1), None), ((4, 1, 1), (1, 0, 0, 0))):
+        with pytest.raises(ValueError, match="stays in its plane"):
+            live.teleport("log", where, turn)
+        assert world.call("put", number("log"), where, turn, None, None) == REFUSED
+    live.teleport("log", (4.5, 1, 0.8))
+    assert world.call("put", number("log"), (4.5, 1, 0.8), None, None, None) == 0
+    play(live, world, 20)
+    live.remove_body("log.1")
+    assert world.call("remove_body", number("log.1")) == 0
+    play(live, world, 2)
     live.reset()
     world.reset()
 
@@ -212,8 +235,8 @@ def test_what_a_probe_would_overlap(both: tuple[Live, World]) -> None:
         assert [names[x] for x in found[:count]] == told
         assert (found[count:] == -1).all()
         seen, most = seen | set(told), max(most, len(told))
-    assert seen == set(names) - {"ball.2"}
-    assert most == 6
+    assert seen == set(names) - {"ball.2", "log.1"}
+    assert most == 7
     assert (
         world.overlap(0, (0, 0, 1), None, np.inf, room=2)[1].tolist()
         == world.overlap(0, (0, 0, 1), None, np.inf)[1][:2].tolist()
@@ -236,7 +259,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(both: tuple[Live, World])
     assert world.call("attach", number("rope"), (nan, 0, 0)) == REFUSED
     assert world.call("attach", number("rope"), (0, 0, 2)) == REFUSED  # a rod of no length
     assert world.call("attach", number("spare"), None) == REFUSED  # its ball waits
-    assert world.call("add_body", 1, (0, 0, 1), None, None, None) == -REFUSED
+    assert world.call("add_body", 2, (0, 0, 1), None, None, None) == -REFUSED
     assert world.call("add_body", 0, (0, nan, 1), None, None, None) == -REFUSED
     assert world.call("add_body", 0, (0, 0, 1), (1, 1, 1, 1), None, None) == -REFUSED
     assert world.call("remove_body", live.model.topology.link("block")) == REFUSED

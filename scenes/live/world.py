@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,12 +43,14 @@ class Live(Inputs):
         frame did not reach is made up for in later ones (`behind`). resting is "solve".
     """
 
-    def __getattr__(self, name: str) -> Any:
-        """Names of the version before this one."""
-        if name not in RENAMED:
-            raise AttributeError(f"'Live' object has no attribute {name!r}", name=name, obj=self)
-        warnings.warn(f"Live.{name} is called {RENAMED[name]} now", DeprecationWarning, 2)
-        return getattr(self, RENAMED[name])
+    if not TYPE_CHECKING:  # who checks types shall not take every name for one of these
+
+        def __getattr__(self, name: str) -> Any:
+            """Names of the version before this one."""
+            if name not in RENAMED:
+                raise AttributeError(f"'Live' object has no attribute {name!r}", name=name, obj=self)
+            warnings.warn(f"Live.{name} is called {RENAMED[name]} now", DeprecationWarning, 2)
+            return getattr(self, RENAMED[name])
 
     # -- pushing ---------------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ def with_spares(scene: SceneSpec, pools: Sequence[Pool]) -> tuple[SceneSpec, dic
             if not isinstance(number, int) or number < 1:
                 had = f"pool: {kind!r} has {shown(number)} spare bodies"
                 raise PoolError(f"{had}; it must be a whole number of at least 1")
-            kinds.setdefault(kind, body)
+            kinds[kind] = body
             before = names.get(kind, ())
             more = tuple(f"{kind}.{len(before) + k}" for k in range(1, number + 1))
             still = replace(body, linear_velocity=(0, 0, 0), angular_velocity=(0, 0, 0))

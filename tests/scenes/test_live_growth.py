@@ -83,9 +83,11 @@ def test_new_ones_come_in_behind_those_that_there_were() -> None:
 
 def test_it_may_grow_again() -> None:
     w = world(warm=False)
-    for _ in range(2):
-        w.add_spares({"ball": 1}, wait=True)
+    w.add_spares({"ball": 1, "shot": (carom.BodySpec("shot", shapes=(BALL,), mass=0.25), 1)}, wait=True)
+    w.add_spares({"ball": 1, "shot": 1}, wait=True)
     assert [w.add_body("ball", (0, -k, 1)) for k in range(3)] == ["ball.1", "ball.2", "ball.3"]
+    assert [w.add_body("shot", (5, k, 1)) for k in range(2)] == ["shot.1", "shot.2"]
+    assert w.model.mass[w.model.topology.link("shot.2")] == 0.25
 
 
 def test_the_game_goes_on_until_they_are_there() -> None:

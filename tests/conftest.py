@@ -149,6 +149,9 @@ BY_HAND = (
     r"test_warp.py::test_library_scenes_have_the_bits_of_the_cpu\[(pool_break|ragdoll)",
     r"test_scene_can_be_traced_as_it_is_played\[(pool_break|stack|rod_drop|simbench_666)",
     r"test_scene_is_not_left_to_xla\[(pool_break|rod_drop|painleve_rod|gear_pair|swing)",
+    r"test_a_derivative_goes_by_one_clock|test_inside_jit_and_forward_derivatives|test_many_damaged_mjcf_files",
+    r"test_scene_runs_as_with_xla\[switched\]|test_a_lane_is_the_same_wherever_it_runs|test_policy_gradients_swing",
+    r"test_whatever_a_world_is_told_it_stays_sound\[12.0-float64|test_whatever_is_typed_is_done_or_refused\[1\]",
     r"test_a_step_of_its_own_for_each_lane\[(lie_midpoint|semi_implicit)",
     r"test_impulse_is_a_force_over_the_step\[(rk4|semi_implicit)|test_derivative_by_the_parameters\[aba\]",
 )

@@ -203,7 +203,7 @@ def test_a_step_put_right_misses_next_to_nothing(root):
     missed = ContactErrors(
         Vec3(none, none, none + fast), none + off, here.active, no, no, none + 1.0, jnp.array(True), jnp.array(0.0)
     )
-    tried: Any = SimpleNamespace(held=None, state=carom.State(q, v, state.t))
+    tried: Any = SimpleNamespace(locked_dofs=None, state=carom.State(q, v, state.t))
     put = functools.partial(correction.correct_step_end, model, ONE)
     first = Correction.none(model, state.t, state.t, False)
     found = put(first, tried, here, before, missed, jnp.array(True))

@@ -142,7 +142,7 @@ def _link_row(spec: BodySpec | LinkSpec) -> _LinkRow:
     where = who(spec)
     position = check.numbers(where, "position", spec.position, (3,), "m")
     quaternion = check.quaternion(where, "quaternion", spec.quaternion)
-    plane = getattr(spec, "plane", None)
+    plane: Any = getattr(spec, "plane", None)
     flat = None if plane is None else flat_joint(where, plane, position, quaternion)
     joint = joint_row(where, flat[0] if flat else getattr(spec, "joint", Floating()))
     if joint.kind == "floating" and parent_name(spec) != "world":
@@ -152,7 +152,7 @@ def _link_row(spec: BodySpec | LinkSpec) -> _LinkRow:
     mass = link_mass(where, spec, shapes, jointed=joint.kind != "floating")
     if isinstance(spec, BodySpec):
         q, v = np.concatenate([position, quaternion]), _body_velocity(where, spec, mass, quaternion)
-        if flat and plane:
+        if flat is not None:
             return _LinkRow(mass, joint, *flat[1:], flat_velocity(where, plane, v), shapes)
         return _LinkRow(mass, joint, np.zeros(3), np.eye(4)[0], q, v, shapes)
     if joint.kind != "floating":

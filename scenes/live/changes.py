@@ -46,16 +46,21 @@ class Changes:
         self.model, self._layers, self._ignored = self._compiled, _layers(self._compiled), set()
 
     def take_over(self, old: Changes) -> None:
-        """What was changed in a smaller world, of which this one has everything first."""
-        changes, pairs = {}, {tuple(pair): k for k, pair in enumerate(self._pairs)}
-        where = [pairs[tuple(pair)] for pair in old._pairs]
-        for name, x in old.model.parameters.items():
-            if x is not getattr(old._compiled, name):
-                changes[name] = np.array(getattr(self.model, name))
-                rows = where if AXES[name][0] in ("np", "filtered") else slice(len(x))
-                changes[name][rows] = x
+        """What was changed in a smaller world, of which this one has everything first.
+
+        Numbers of shapes go first: pairs with new bodies follow them. Then those of the pairs that there were."""
+        number = {tuple(pair): k for k, pair in enumerate(self._pairs)}
+        where = [number[tuple(pair)] for pair in old._pairs]
+        changed = {name: x for name, x in old.model.parameters.items() if x is not getattr(old._compiled, name)}
+        for of_pairs in (False, True):
+            names = [name for name in changed if (AXES[name][0] == "np") == of_pairs and name != "pair_touches"]
+            changes = {name: np.array(getattr(self.model, name)) for name in names}
+            for name, x in changes.items():
+                x[where if of_pairs else slice(len(changed[name]))] = changed[name]
+            self._replace(changes)
         self._layers[: len(old._layers)], self._ignored = old._layers, set(old._ignored)
-        self._replace(changes)
+        if self.model.topology.filtered:
+            self._replace({"pair_touches": self._touches(self.model.loop_active)})
 
     # -- materials -------------------------------------------------------------------------------------------
 

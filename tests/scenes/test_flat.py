@@ -74,9 +74,11 @@ def test_a_box_slides_stops_and_stands() -> None:
 def test_a_file_keeps_the_plane(tmp_path) -> None:
     b = carom.SceneBuilder(plane="yz")
     b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(1, 2, 3))
-    b.add_body("free", [carom.Sphere(0.1)], mass=1.0, position=(1, 4, 3), plane=None)
+    b.add_body("other", [carom.Sphere(0.1)], mass=1.0, position=(1, 4, 3), plane="xy")
     (tmp_path / "flat.toml").write_text(to_toml(b.build()))
     assert carom.load(tmp_path / "flat.toml") == b.build()
+    planes = [body.plane for body in b.build().links if isinstance(body, carom.BodySpec)]
+    assert planes == ["yz", "xy"]
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,24 @@ def test_what_was_there_goes_on() -> None:
     np.testing.assert_allclose(grows.model.friction[: len(stays.model.friction)], stays.model.friction)
 
 
+def test_new_ones_meet_what_was_changed_before_they_came() -> None:
+    w = world(warm=False)
+    w.set_material("floor", friction=0.0)
+    w.set_pair_material("box", "floor", friction=0.3)
+    w.set_layers("floor", mask=0b10)
+    w.add_spares({"ball": 1}, wait=True)
+    owners = w._parts.bodies.owners
+    row = {frozenset((owners[i], owners[j])): k for k, (i, j) in enumerate(w.model.topology.pairs)}
+    friction, touches = (np.asarray(getattr(w.model, x)) for x in ("pair_friction", "pair_touches"))
+    for body, mu in (("ball.1", 0.0), ("ball.2", 0.0), ("box", 0.3)):
+        assert friction[row[frozenset((body, "floor"))]] == mu
+        assert touches[row[frozenset((body, "floor"))]] == 0
+    assert friction[row[frozenset(("ball.2", "box"))]] == 0.5
+    assert touches[row[frozenset(("ball.2", "box"))]] == 1
+    w.reset()
+    assert np.asarray(w.model.pair_touches).all()
+
+
 def test_new_ones_come_in_behind_those_that_there_were() -> None:
     w = world()
     assert w.add_body("ball", (0, 1, 1)) == "ball.1"

@@ -142,7 +142,7 @@ def _link_row(spec: BodySpec | LinkSpec) -> _LinkRow:
     where = who(spec)
     position = check.numbers(where, "position", spec.position, (3,), "m")
     quaternion = check.quaternion(where, "quaternion", spec.quaternion)
-    plane: Any = getattr(spec, "plane", None)
+    plane = getattr(spec, "plane", None)
     flat = None if plane is None else flat_joint(where, plane, position, quaternion)
     joint = joint_row(where, flat[0] if flat else getattr(spec, "joint", Floating()))
     if joint.kind == "floating" and parent_name(spec) != "world":

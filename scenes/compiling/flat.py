@@ -30,7 +30,7 @@ def flat_joint(where: str, plane: Any, position: Array, quaternion: Array) -> tu
     return joint, n * (n @ position), frame, np.array([angle, x @ position, y @ position])
 
 
-def flat_velocity(where: str, plane: str, velocity: Array) -> Array:
+def flat_velocity(where: str, plane: Any, velocity: Array) -> Array:
     """v (3,) of a body whose origin moves like that, (6,) angular and linear velocity; rejects others."""
     x, y = PLANES[plane]
     n = np.cross(x, y)

@@ -12,7 +12,7 @@ from jax import Array
 
 from ..live.asking import near_probe, own_pose
 from ..live.world import NO_TURN, Live
-from .changes import things
+from .changes import owners, things
 from .programs import REFUSED, Change, Programs, World, unit
 
 Distances = Callable[[Array, Array, Array, Array, Array], tuple[Array, Array]]
@@ -31,9 +31,7 @@ class Questions:
 
     def __init__(self, programs: Programs) -> None:
         self.programs, self.live = programs, programs.live
-        number = {name: k for k, name in enumerate(things(self.live))}
-        self.owner = np.array([number[name] for name in self.live._parts.bodies.owners], np.int32)
-        self.things = len(number)
+        self.owner, self.things = owners(self.live), len(things(self.live))
         self.models = [self.live._parts.questions.probing(shape) for shape in self.live._probes]
 
     def overlap(

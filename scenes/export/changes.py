@@ -34,14 +34,19 @@ def kinds(live: Live) -> dict[str, list[int]]:
     return {kind: [live.model.topology.link(name) for name in some] for kind, some in names.items()}
 
 
+def owners(live: Live) -> np.ndarray:
+    """(ns,) which of `things` each shape belongs to."""
+    number = {name: k for k, name in enumerate(things(live))}
+    return np.array([number[name] for name in live._parts.bodies.owners], np.int32)
+
+
 class Changes:
     """Programs of one world, as those of `programs.py`."""
 
     def __init__(self, programs: Programs) -> None:
         self.programs, live = programs, programs.live
         self.live, self.topology = live, live.model.topology
-        number = {name: k for k, name in enumerate(things(live))}
-        self.owner = np.array([number[name] for name in live._parts.bodies.owners], np.int32)
+        self.owner = owners(live)
         self.pairs = np.array(self.topology.pairs, np.int32).reshape(-1, 2)
         known: Any = packed(live.model)
         self.places, at = {}, 0

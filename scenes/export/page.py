@@ -41,7 +41,7 @@ from .library import live_of
 from .recorded import live_of_run, notes, states
 
 DRAWING = ("math", "page", "shaders", "renderer", "scene", "camera", "stage")  # of a recording's page
-OWN = ("world", "game")
+OWN = ("world", "debug", "game")
 NAME = "world"
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from carom.engine.native.machine import level
 from carom.scenes.export.page import export_page
+from carom.scenes.live.debug import islands
 from carom.scenes.live.world import Live
 from carom.tests.scenes.browser import chromium, needs_browser
 
@@ -71,6 +72,19 @@ const wait = () => new Promise((done) => setTimeout(done, 50));
   game.does("own");
   for (let k = 0; k < 60; k++) game.step();
   told.same = world.hash() === own;
+  // what the solver sees
+  game.does("reset");
+  game.does("debug");
+  told.islands = [];
+  for (let k = 0; k < 90; k++) {
+    const slept = world.asleep().includes(1);
+    game.step();
+    const { colours, marks } = game.options.debug(), island = game.debug.islands(game.debug.contacts());
+    const grey = colours.map((x) => Number(x === ASLEEP));
+    told.islands.push({ slept, island, lines: marks.length / 14, asleep: grey });
+  }
+  game.does("debug");
+  told.plain = game.options.debug === null;
   told.refused = world.load(new Uint8Array(8)) >= 1000;
   document.documentElement.dataset.told = JSON.stringify(told);
 })();
@@ -116,12 +130,28 @@ def test_it_can_be_played_with(page: Path, tmp_path: Path) -> None:
     assert told["held"] == 15
     assert told["dragged"] > 0.05
     assert told["struck"] > 0.05
-    assert all(told[name] for name in ("released", "rewound", "returned", "changed", "kept", "same", "refused")), told
+    did = ("released", "rewound", "returned", "changed", "kept", "same", "plain", "refused")
+    assert all(told[name] for name in did), told
+    islands_are_those_of_python(told["islands"])
     # somebody else opens the address
     state = said(chromium(tmp_path, f"{page.as_uri()}{told['address']}", "--dump-dom", milliseconds=LONG), "state")
     assert state["t"] > 0.5
     assert state["frame"] == 0
     assert not state["playing"]
+
+
+def islands_are_those_of_python(seen: list[dict[str, Any]]) -> None:
+    """seen: of each frame from the start who sleeps, the islands, and how many lines the page draws: 4 a contact."""
+    live = Live("pool_break", dtype="float32", warm=False)
+    names = live.model.topology.names
+    for one in seen:
+        live.step()
+        assert one["asleep"] == [int(name in live.asleep) for name in names]
+        if not one["slept"]:  # in a page contacts are of those that are awake
+            events = [event for event in live.contact_events() if event.phase != "end"]
+            assert (one["island"], one["lines"]) == (islands(events, names).tolist(), 4 * len(events))
+    assert len({tuple(one["island"]) for one in seen if not one["slept"]}) > 3  # they meet and part
+    assert any(1 in one["asleep"] for one in seen)
 
 
 def test_a_save_of_another_world_is_refused(page: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ class Game {
     Object.assign(this, { world, scene, stage, camera });
     this.playing = !matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.options = { lane: 0, mode: "one", follow: -1, arrows: true, wire: false, trails: "off", theme: "light" };
+    this.debug = new Debug(world, stage);
     this.materials = { restitution: null, friction: null };
     [this.shoots, this.held, this.left, this.code, this.spent] = [false, null, 0, 0, 0];
     [this.idle, this.origin, this.leave] = [false, null, null];
@@ -167,6 +168,13 @@ class Game {
     this.world.force(body, mul(sub(mul(sub(target, at), stiff * stiff), mul(v, 2 * stiff)), mass[body]), at);
   }
 
+  // Bodies as wires in the colours of their islands, contacts as crosses.
+  debugs() {
+    const { options, debug } = this, on = !options.debug;
+    options.debug = on ? () => debug.picture() : null;
+    [options.wire, options.arrows] = [on, !on];
+  }
+
   does(what) {
     const actions = {
       play: () => { this.playing = !this.playing; },
@@ -175,6 +183,7 @@ class Game {
       first: () => this.rewind(0),
       reset: () => this.restart(),
       shoot: () => { this.shoots = !this.shoots; },
+      debug: () => this.debugs(),
       own: () => { for (const name of ["restitution", "friction"]) this.change(name, null); },
       view: () => this.refit(),
       replay: () => this.leave?.(),
@@ -186,7 +195,7 @@ class Game {
 
   key(e) {
     if (this.idle || e.ctrlKey || e.metaKey || e.altKey) return;
-    const keys = { " ": "play", ArrowLeft: "back", ArrowRight: "forth", Home: "first", r: "reset", s: "shoot", 0: "view", Escape: "replay" };
+    const keys = { " ": "play", ArrowLeft: "back", ArrowRight: "forth", Home: "first", r: "reset", s: "shoot", d: "debug", 0: "view", Escape: "replay" };
     const what = keys[e.key.length === 1 ? e.key.toLowerCase() : e.key];
     if (!what || e.target.tagName === "INPUT") return;
     e.preventDefault();
@@ -250,6 +259,7 @@ class Game {
       else $(name).value = value;
     }
     document.querySelector("[data-plays=shoot]").setAttribute("aria-pressed", this.shoots);
+    document.querySelector("[data-plays=debug]").setAttribute("aria-pressed", Boolean(this.options.debug));
     $("world-notes").textContent = this.code ? `code ${this.code}: ${this.code < 100 ? "this frame is less exact" : "the world stands still"}` : "";
     const state = { ready: true, frame: world.frame, t: world.t, hash: $("hash").textContent, playing: this.playing, cost: this.spent, code: this.code };
     root.dataset.state = JSON.stringify(state);

@@ -1,6 +1,8 @@
 // A world in WebAssembly: calls, its arrays, and the saves of the frames that it has played.
 
 const FRAMES = 36000;  // that can be gone back to: ten minutes of 1/60 s
+const CONTACTS = 1024;   // that are read at most
+const ENDED = 2;         // a contact's phase
 const LARGE = 7e6;     // [bytes] browsers compile more than 8 MB only in the background
 const WHOLE = { 4: (view, at) => view.getInt32(at, true), 8: (view, at) => Number(view.getBigInt64(at, true)) };
 
@@ -19,7 +21,7 @@ class World {
     Object.assign(this, { calls, data });
     this.at = data.heap;
     this.scratch = this.at + calls.world_size();
-    const room = 65536 + data.save + 64 * data.row * data.wide;
+    const room = 65536 + data.save + CONTACTS * data.row * data.wide;
     const missing = this.scratch + room - calls.memory.buffer.byteLength;
     if (missing > 0) calls.memory.grow(Math.ceil(missing / 65536));
     this.view = new DataView(calls.memory.buffer);
@@ -41,6 +43,11 @@ class World {
 
   poses() {
     return this.array("poses", 7 * this.data.links);
+  }
+
+  // One a body: 1 where it sleeps.
+  asleep() {
+    return new Int32Array(this.calls.memory.buffer, this.calls.world_asleep(this.at), this.data.links);
   }
 
   // Real numbers into memory that a call reads; several arrays, one behind the other.
@@ -90,7 +97,7 @@ class World {
   // Of the last frame: { a, b, impacts, impulse, point, speed }.
   contacts() {
     const { wide, row } = this.data;
-    const count = Math.min(this.calls.world_contacts(this.at, this.scratch, 64), 64);
+    const count = Math.min(this.calls.world_contacts(this.at, this.scratch, CONTACTS), CONTACTS);
     return Array.from({ length: count }, (_, k) => {
       const at = this.scratch + k * row * wide;
       const [a, b, phase, impacts] = [0, 1, 2, 3].map((j) => WHOLE[wide](this.view, at + j * wide));

@@ -130,7 +130,7 @@ class Renderer {
   }
 
   // picture: camera {eye, view, inverse}, sunlit {middle, radius}, theme, filled, ghosts, wire, arrows (mesh -> instances),
-  // shifts of the planes, near (balls that darken the ground), lines, grid {z, cell, reach}
+  // shifts of the planes, near (balls that darken the ground), lines, marks (lines in front of all), grid {z, cell, reach}
   draw(picture) {
     const gl = this.gl;
     const { canvas } = this;
@@ -162,6 +162,7 @@ class Renderer {
     gl.clear(gl.DEPTH_BUFFER_BIT);  // arrows are seen through bodies
     this.use(this.body, { fromSun: 0, flatly: 0 });
     this.instances(picture.arrows, "filled");
+    this.drawLines(picture.marks);
     gl.disable(gl.BLEND);
   }
 

@@ -62,6 +62,7 @@ class Stage {
     const lists = () => scene.meshes.map(() => []);
     const [filled, ghosts, wire, arrows] = [lists(), lists(), lists(), lists()];
     const [lines, balls] = [[], []];
+    const { colours, marks } = options.debug ? options.debug() : {};
     const theme = THEMES[options.theme];
     for (const lane of this.lanesShown(options)) {
       const shift = this.shift(lane, options);
@@ -74,13 +75,14 @@ class Stage {
         const p = add(add(at.p, turned(at.q, shape.p)), shift);
         const q = product(at.q, shape.q);
         const instance = (colour, opacity) => [...p, ...q, 1, 1, 1, ...colour, opacity, shape.pattern, 0];
+        const own = (colours && colours[shape.link]) || shape.colour;
         if (shape.solid) {
           const opacity = ghost ? GHOST : options.wire ? 0.3 : 1;
-          (opacity < 1 ? ghosts : filled)[shape.mesh].push(...instance(shape.colour, opacity));
+          (opacity < 1 ? ghosts : filled)[shape.mesh].push(...instance(own, opacity));
           if (!ghost) balls.push([...p, scene.round[shape.mesh]]);
         }
         if (options.wire && shape.wire && !ghost) {
-          const ink = options.theme === "dark" ? mix(shape.colour, [1, 1, 1], 0.55) : mix(shape.colour, [0, 0, 0], 0.45);
+          const ink = options.theme === "dark" ? mix(own, [1, 1, 1], 0.55) : mix(own, [0, 0, 0], 0.45);
           wire[shape.mesh].push(...instance(ink, 0.9));
         }
       }
@@ -93,7 +95,7 @@ class Stage {
     if (options.follow >= 0 && options.mode !== "grid") sunlit.middle = this.middle(options.lane, options.follow, t);
     balls.sort((a, b) => norm(sub(a, camera.target)) - norm(sub(b, camera.target)));
     return {
-      camera: camera.matrices(), sunlit, theme, filled, ghosts, wire, arrows, lines,
+      camera: camera.matrices(), sunlit, theme, filled, ghosts, wire, arrows, lines, marks: marks || [],
       shifts: this.lanesShown(options).map((lane) => this.shift(lane, options)).slice(0, options.mode === "grid" ? undefined : 1),
       near: new Float32Array(balls.slice(0, 32).flat().concat([0, 0, 0, 0]).slice(0, 128)),
       grid: { cell: this.cell(), reach: norm(sub(high, low)) },

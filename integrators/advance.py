@@ -15,6 +15,7 @@ from jax import Array
 
 from ..engine import results
 from ..engine.algebra.fence import lane_programs
+from ..engine.forward_only import forward_only
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, packed, traced, unpacked
@@ -35,6 +36,10 @@ from .run import Ran, closed, opened, run, run_lane
 
 Advanced = tuple[State, Array, Array, Array, Report]
 
+_FORWARD = (
+    "carom.step: its ticks have no end known beforehand, so reverse mode (jax.grad, jax.vjp) cannot go back through "
+    "them: take forward mode (jax.jvp, jax.jacfwd), or carom.rollout with reverse=True and max_ticks"
+)
 TICKS = 1000  # steps tried, for each sixtieth of a second, after which a lane is given up
 
 
@@ -93,6 +98,7 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
             return _advanced(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
 
         after, code, *room, readings = with_enough_capacity(some, rules, lambda ran: CapacityNeeds(*ran[1:4]))
+        after, readings = forward_only((after, readings), _FORWARD)
     if throw and not isinstance(code, jax.core.Tracer) and not isinstance(after.t, jax.core.Tracer):
         results.raise_for(code, after.t, dict(zip((results.CONTACTS_FULL, results.PAIRS_FULL), room, strict=False)))
     if report is None:

@@ -18,6 +18,7 @@ from ..engine import results
 from ..engine.algebra.fence import lane_programs
 from ..engine.display import Row, count, lanes_text, numbers, shown, values
 from ..engine.forest import Forest
+from ..engine.forward_only import forward_only
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpacked
@@ -85,6 +86,10 @@ def _impacts(events: Events) -> str:
 
 
 MOST_FRAMES = 10_000_000  # of a run: a gigabyte for each free body
+_FORWARD = (
+    "rollout: reverse mode (jax.grad, jax.vjp) goes back through every tick: give reverse=True and max_ticks, how many "
+    "there may be (see .stats.ticks of a run), or take forward mode (jax.jvp, jax.jacfwd)"
+)
 MOST_STEPS = 1_000_000  # of max_dt, between two frames
 
 
@@ -215,6 +220,8 @@ def rollout(
     log = LogCapacity.of(state.t.size, options.max_events) if contacts else NO_LOG
     scene = None if inside_jit else model.topology
     result = with_enough_capacity(some, rules, _met, log, scene) if known else some(rules, log.rows, None)
+    if contacts and not reverse:
+        result = forward_only(result, _FORWARD)
     if report:
         names = (report,) if isinstance(report, str) else report
         result = replace(result, report=with_sensors(result.report, names, model, result.q, result.v, True))

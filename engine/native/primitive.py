@@ -315,7 +315,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program, b
     )
     given = [ad.instantiate_zeros(t) for t, yes in zip(tangents, varying, strict=True) if yes]
     if any(isinstance(t, pe.JaxprTracer) for t in given):  # to be transposed: jax must see what it is
-        whole = [t if yes else _no_tangent(p) for p, t, yes in zip(primals, tangents, varying, strict=True)]
+        some = iter(given)
+        whole = [next(some) if yes else _no_tangent(p) for p, yes in zip(primals, varying, strict=True)]
         plain = jax.jit(functools.partial(_as_jax, program=program, batched=batched))
         return _along(plain, tuple(primals), tuple(whole))
     derived = program.derivative(varying)

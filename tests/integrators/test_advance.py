@@ -91,6 +91,22 @@ def test_derivatives_through_two_bounces() -> None:
 # -- what may not be asked ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # traces for 10 to 20 s
+@pytest.mark.parametrize("ran", ["step", "rollout"])
+def test_reverse_mode_says_what_to_do(ran: str) -> None:
+    """Where the number of ticks is not known beforehand nothing can go back through them."""
+    model, state = ball(0.5)
+
+    def later(v: jax.Array) -> jax.Array:
+        start = carom.State(state.q, v, state.t)
+        if ran == "step":
+            return carom.step(model, start, dt=0.01).q[2]
+        return carom.rollout(model, start, duration=0.01, frame_dt=0.01).state.q[2]
+
+    with pytest.raises(ValueError, match=rf"{ran}: .*reverse mode .*reverse=True .*max_ticks"):
+        jax.make_jaxpr(jax.grad(later))(state.v)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -23,6 +23,7 @@ BUILT = 16  # so few elements are put together in a register
     "copy_p",
     "device_put",
     "optimization_barrier",
+    "forward_only",
 )
 def _same(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     return ins

@@ -20,7 +20,7 @@ from ..engine.model import Model
 from ..engine.results import EVENTS_FULL, OK, gravest
 from ..engine.state import State
 from .clock import Frames
-from .islands_asleep import put_to_sleep
+from .islands_asleep import dofs_asleep, put_to_sleep
 from .lanes import Lane
 from .motion.forces import Drive
 from .recording import Events, Record, events_of
@@ -78,7 +78,7 @@ class Frame(NamedTuple):
 
 
 def frame(
-    static: tuple[Rules, int, bool],
+    static: tuple[Rules, int, float | None],
     model: Model,
     state: State,
     drive: Drive,
@@ -88,7 +88,7 @@ def frame(
 ) -> Frame:
     """The frame of one scene.
 
-    static: rules; capacity for impacts; whether trees may fall asleep.
+    static: rules; capacity for impacts; speed below which trees may fall asleep (`put_to_sleep`), None: none may.
     island: (T,) trees that sleep at its start.
     quiet: (T,) bool, trees that may fall asleep.
     bounds: () length of the frame [s], longest step [s], most ticks, and length of windows [s] if there are any.
@@ -130,8 +130,9 @@ def frame(
     room = lane.counts.contacts, lane.counts.pairs, lane.counts.windows
     after, impacts = lane.ready.contacts, _in_world(events_of(record, rules.law))
     there, end, last = _touching(after, in_envelope(model, after)), lane.ready.state, lane.island
-    if sleeps and last is not None:
-        last = put_to_sleep(model, last, state, end, after, lane.ready.rows, quiet & lane.done)
+    if sleeps is not None and last is not None:
+        last = put_to_sleep(model, last, state, end, after, lane.ready.rows, quiet & lane.done, sleeps)
+        end = State(end.q, jnp.where(dofs_asleep(model.topology, last), 0, end.v), end.t) if sleeps else end
     return Frame(end, left, ticks, before, there, impacts, carried, code, *room, last, slept)
 
 

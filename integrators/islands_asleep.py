@@ -4,6 +4,9 @@ A frame that leaves an island of resting bodies unchanged, to the last bit, will
 near and nothing else acts. Such an island sleeps: it does not move, no contacts are detected within it, and none are
 solved. It costs as much as a static shape.
 
+A world may also let islands sleep that move a little: those whose trees touch something, are slower than a given speed
+at both ends of a frame, and hardly accelerate in it. That is not exact: their velocities become 0.
+
 It wakes when a tree that is awake comes into the envelope of any of its bodies (`ENVELOPE` in `contact/determine.py`).
 The step that led there is accepted without resolving its impacts, and the lane detects contacts again at the same
 state, now with the whole island; then all impacts are resolved together. A force on a body of an island, or a new
@@ -27,6 +30,8 @@ from ..engine.model import Model
 from ..engine.state import State
 from ..engine.topology import Topology
 from .islands import islands
+
+ACCELERATION = 1 / 16  # largest change of velocity in a frame, of that speed: nothing sleeps that starts to move
 
 
 def dofs_asleep(topology: Topology, island: Array) -> Array:
@@ -67,13 +72,21 @@ def wake_islands(island: Array, contacts: Contacts, rows: ContactJacobian) -> tu
 
 
 def put_to_sleep(
-    model: Model, island: Array, before: State, after: State, contacts: Contacts, rows: ContactJacobian, quiet: Array
+    model: Model,
+    island: Array,
+    before: State,
+    after: State,
+    contacts: Contacts,
+    rows: ContactJacobian,
+    quiet: Array,
+    speed: float,
 ) -> Array:
     """The islands that sleep (T, *batch) after a frame that began and ended in these states.
 
     island: islands that slept at its end.
     contacts, rows: contacts at its end, and their Jacobian.
     quiet: (T, *batch) bool, trees on which nothing else acts.
+    speed: below which those that touch something sleep [m/s, rad/s]; 0: only those that the frame left unchanged.
     """
     topology = model.topology
     tree = trees_of(topology).of_link[:-1]
@@ -89,6 +102,12 @@ def put_to_sleep(
 
     still = all_of(before.q == after.q, topology.q_start) & quiet
     still = still & all_of((before.v == after.v) & (after.v == 0), topology.v_start)
+    if speed:
+        v, dv = abs(after.v), abs(after.v - before.v)
+        slow = all_of((v < speed) & (abs(before.v) < speed) & (dv < ACCELERATION * speed), topology.v_start)
+        touching = jnp.where(in_envelope(model, contacts)[:, None], rows.tree, -1)  # (C, 2, *batch)
+        names = jnp.arange(len(island), dtype=jnp.int32).reshape(-1, 1, 1, *(1,) * (island.ndim - 1))
+        still |= slow & quiet & (touching[None] == names).any((1, 2))
 
     def sleep() -> Array:
         own = islands(topology, rows.tree, in_envelope(model, contacts))

@@ -72,6 +72,14 @@ def metres(name: str, value: Any) -> float:
     return float(array) if abs(array) <= MOST else float(np.copysign(np.inf, array))
 
 
+def speed(name: str, value: Any) -> float:
+    """0 or more [m/s]."""
+    array = _reals(value)
+    if array is None or array.shape != () or not 0 <= array < np.inf:
+        raise _wrong(name, value, "a speed [m/s], 0 or more")
+    return float(array)
+
+
 def count(name: str, value: Any, least: int) -> int:
     """A whole number."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)

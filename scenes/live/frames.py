@@ -68,6 +68,7 @@ class Frames:
         *,
         dt: float = 1 / 60,
         budget: float | None = None,
+        sleep_speed: float = 0.0,
         pool: Pool | None = None,
         probes: Sequence[Shape] = (),
         dtype: Any = None,
@@ -81,7 +82,8 @@ class Frames:
         self._probes = tuple(arguments.shapes("probes", probes))
         self.dt = arguments.seconds("dt", dt)
         budget = None if budget is None else arguments.seconds("budget", budget)
-        self._made_with = dtype, _of_frames(self.dt, options, keywords), budget
+        slow = arguments.speed("sleep_speed", sleep_speed)
+        self._made_with = dtype, _of_frames(self.dt, options, keywords), budget, slow
         self._parts = Parts(spec, () if pool is None else (pool,), *self._made_with)
         self._outgrown: list[Parts] = []
         self._larger: Future[Frames] | None = None

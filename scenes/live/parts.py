@@ -28,7 +28,15 @@ class Parts:
     bodies: who is who.  touchable: names of what has shapes.  named: these, and all links and statics with a name.
     origins: of the statics with a name [m].  mark: fingerprint of the model."""
 
-    def __init__(self, scene: SceneSpec, pools: Sequence[Pool], dtype: Any, options: Options, budget: float | None):
+    def __init__(
+        self,
+        scene: SceneSpec,
+        pools: Sequence[Pool],
+        dtype: Any,
+        options: Options,
+        budget: float | None,
+        sleep_speed: float,
+    ) -> None:
         self.scene, self.pools = scene, tuple(pools)
         self.spec, names = with_spares(scene, self.pools)
         self.model, start = compile_scene(self.spec, dtype=dtype)
@@ -39,7 +47,7 @@ class Parts:
         limits |= not topology.pairs  # where nothing can touch, a step looks at limits, even if there are none
         rules = replace(Rules.of(options, limits), max_logged=None)  # `contact_events` misses none
         rules.check(self.model)
-        self.stepper = Stepper(self.model, rules, self.spares, options, budget)
+        self.stepper = Stepper(self.model, rules, self.spares, options, budget, sleep_speed)
         self.bodies = Bodies.of(self.spec, topology)
         self.touchable = tuple(dict.fromkeys(self.bodies.owners))
         statics = (static.name for static in self.spec.statics if static.name)

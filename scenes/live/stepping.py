@@ -36,13 +36,21 @@ NOTHING = np.zeros(0, int), np.zeros(0, int), *np.zeros((3, 0, 3))
 class Stepper:
     """Of one model. Arrays in and out are numpy's; a state is q, v, t without its spare bodies having moved."""
 
-    def __init__(self, model: Model, rules: Rules, spares: Spares, options: Options, budget: float | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        rules: Rules,
+        spares: Spares,
+        options: Options,
+        budget: float | None,
+        sleep_speed: float,
+    ) -> None:
         self._model, self._spares, self._dtype = model, spares, np.dtype(model.mass.dtype)
         self._rules, self._given, self._max_events = rules, given_capacities(rules), options.max_events
         self._max_dt = options.max_dt
         self._room: Any = options.max_ticks, options.window
         self._pace, self._compiled = None if budget is None else Pace(budget), set[Rules]()
-        self._sleeps = not follows_time(model)
+        self._sleeps = None if follows_time(model) else sleep_speed
         self._asleep: tuple[list[bytes], Frame, Places] | None = None
         self._held: dict[bytes, Any] = {}
         trees = trees_of(model.topology)
@@ -79,7 +87,7 @@ class Stepper:
             return frame._replace(state=State(frame.state.q, frame.state.v, end)), there
         frame, there = self._paced(state, island, wrenches, motors, dt)
         after: list[Any] = [frame.state.q, frame.state.v, frame.island]
-        stays = self._sleeps and bits[:3] == [x.tobytes() for x in after]
+        stays = self._sleeps is not None and bits[:3] == [x.tobytes() for x in after]
         self._asleep = (bits, frame, there) if stays else None
         return frame, there
 

@@ -1,4 +1,4 @@
-"""Tasks as gymnasium's environments: one lane, or many as one batch. The only file that imports gymnasium."""
+"""Tasks as gymnasium's environments: one lane, or many as one batch. Only this file and `gym_registry.py` import gymnasium."""
 
 from __future__ import annotations
 
@@ -22,20 +22,6 @@ except ImportError as error:
     ) from error
 
 SHOWN = 16  # lanes that a vector environment draws at most
-
-
-def register(id: str, name: str, max_steps: int) -> None:
-    """Makes the environment `name` known to gymnasium, if it is not."""
-    spec = gymnasium.registry.get(id)
-    if spec is None or (spec.kwargs.get("name"), spec.max_episode_steps) != (name, max_steps):
-        gymnasium.registry.pop(id, None)
-        gymnasium.register(
-            id,
-            entry_point=f"{__name__}:CaromEnv",
-            vector_entry_point=f"{__name__}:CaromVectorEnv",
-            max_episode_steps=max_steps,
-            kwargs={"name": name},
-        )
 
 
 class CaromEnv(gymnasium.Env):

@@ -31,7 +31,7 @@ GYMNASIUM = {
 
 def register_envs() -> tuple[str, ...]:
     """Makes all environments known to gymnasium.make and gymnasium.make_vec; their ids."""
-    from .gym import register
+    from .gym_registry import register
 
     for id, (name, max_steps) in ENVS.items():
         register(id, name, max_steps)

@@ -91,7 +91,7 @@ def register_task(task: Task | Callable[..., Task]) -> str:
         raise ValueError(f"register_task: {name!r} is one of Carom's own tasks: give yours another name")
     OWN[name] = (lambda: given) if isinstance(task, Task) else task
     if find_spec("gymnasium") is not None:
-        from .gym import register
+        from .gym_registry import register
 
         register(name, name, given.max_steps)
     return name

@@ -1,4 +1,7 @@
-"""Tasks as gymnasium's environments: one lane, or many as one batch. Only this file and `gym_registry.py` import gymnasium."""
+"""Tasks as gymnasium's environments: one lane, or many as one batch.
+
+Only this file and `gym_registry.py` import gymnasium.
+"""
 
 from __future__ import annotations
 

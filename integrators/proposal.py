@@ -35,7 +35,7 @@ from .islands_asleep import restore_sleeping
 from .lanes import Correction, Lane
 from .motion.exact import exact
 from .rules import Rules
-from .schemes import scheme_named
+from .schemes import step_and_close
 from .standstill import zero_faint_velocities
 
 LEAST = 1e-5  # of a step: a slide that stops closer to its ends is ignored
@@ -64,6 +64,7 @@ class Proposal(NamedTuple):
     start_v: (*batch, nv) velocities at its start, after the impulses there.
     contact_impulses: impulses of contacts over the step, before corrections; None if no run reports them.
     start_impulses: impulses of contacts at its start; None if no run reports them.
+    opened: (*batch) how far open it left the loops, see `step_and_close`; None if nothing closes them.
     """
 
     h: Array
@@ -84,6 +85,7 @@ class Proposal(NamedTuple):
     start_v: Any = None
     contact_impulses: ContactImpulses | None = None
     start_impulses: ContactImpulses | None = None
+    opened: Array | None = None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -147,9 +149,9 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
         as_held = lock_dofs(model, stuck)
     begin, drive = State(state.q, start, state.t), (ready.drive.motors, spread)
     if clocks.each():
-        after = exact(as_held, begin, clocks.latest(h), *drive, each=h)
+        after, opened = exact(as_held, begin, clocks.latest(h), *drive, each=h), None
     else:
-        after = scheme_named(rules.scheme)(as_held, begin, h, *drive)
+        after, opened = step_and_close(rules.scheme, as_held, begin, h, *drive)
     after = State(after.q, after.v, state.t + clocks.latest(h))
     part = clocks.least(
         rows.tree, _part_until_stick(model, resting, rows, contacts.friction, u, carried.impulse, after.v), 1
@@ -163,7 +165,7 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
     contact_impulses, first = (
         (None, None) if midway.point is None else _contact_impulses(model, lane, h, contacts, midway, carried)
     )
-    last = window, carried.window_impacts, residual, start, contact_impulses, first
+    last = window, carried.window_impacts, residual, start, contact_impulses, first, opened
     return Proposal(h, after, spread, *contacts_found, after, carried.spread, *last)
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import jax.numpy as jnp
+from jax import Array
+from jax.lax import stop_gradient
+
 from ..engine.closures.forward import exact as exactly_held
 from ..engine.closures.projection import projected
+from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.model import Model
 from ..engine.state import State
 from .motion.exact import exact
@@ -22,7 +27,18 @@ def scheme_named(name: str):
     """The scheme of this name, or an error that lists the names."""
     if name not in SCHEMES:
         raise ValueError(f"scheme {name!r} is unknown; it must be one of {', '.join(SCHEMES)}")
-    return functools.partial(_closed, SCHEMES[name])
+    return functools.partial(_closed, name)
+
+
+def step_and_close(name: str, model: Model, state: State, h: Any, *acting: Any) -> tuple[State, Array | None]:
+    """One step of the scheme of this name, after which loops are closed to rounding, if that is how they are held; and
+    how far open it left them (*batch): the velocity that closed them, relative to that of their tree, in the metric of
+    the masses. None if nothing closes them."""
+    after = SCHEMES[name](model, state, h, *acting)
+    if not (exactly_held(model.topology) and model.topology.hold == "projection"):
+        return after, None
+    q, v = projected(model, after.q, after.v, after.t)
+    return State(q, v, after.t), stop_gradient(_opened(model, q, v - after.v, v))
 
 
 def bend(name: str) -> float:
@@ -31,10 +47,12 @@ def bend(name: str) -> float:
     return 2.0 if name in FIRST_ORDER else 1.0
 
 
-def _closed(scheme: Any, model: Model, state: State, h: Any, *acting: Any) -> State:
-    """One step, after which loops are closed to rounding, where that is how they are held."""
-    after = scheme(model, state, h, *acting)
-    if not (exactly_held(model.topology) and model.topology.hold == "projection"):
-        return after
-    q, v = projected(model, after.q, after.v, after.t)
-    return State(q, v, after.t)
+def _closed(name: str, *given: Any) -> State:
+    return step_and_close(name, *given)[0]
+
+
+def _opened(model: Model, q: Array, dv: Array, v: Array) -> Array:
+    """sqrt of the ratio of the kinetic energies of dv and of v, of the tree for which it is the largest."""
+    taken, there = (kinetic_of_trees(model, q, x) for x in (dv, v))
+    ratio = jnp.where(taken > 0, taken / jnp.maximum(there, jnp.finfo(q.dtype).tiny), 0)
+    return jnp.where((jnp.abs(dv) > model.rest_speed[..., None]).any(-1), jnp.sqrt(ratio.max(0)), 0)

@@ -48,6 +48,8 @@ CORRECTIONS = 2  # of the end of one step, at most
 SAFE = 0.9  # of the step that would just be accurate enough
 SHORTER, LONGER = 1 / 4, 2.0  # least and largest ratio of a step to the one before
 SHORTEST = 1 / 64  # of the longest step: contact errors make no step shorter
+OPENED = 1e-3  # of a tree's velocity: the most that may close its loops after a step
+BRIEFEST = 1 / 4096  # of the longest step: loops make no step shorter
 USEFUL = 1e-6  # of the longest step: a shorter step makes no progress
 STALLED = 100  # steps without progress in a row, after which contacts that close are stopped without bounce
 ANYWAY = 10  # more such steps, each at least twice as long as the one before, whatever it meets
@@ -110,12 +112,11 @@ def decide(
     each = functools.partial(clocks.of_contacts, rows.tree)
     contacts = clocks.under_way(rows.tree, contacts, h, lane.fresh)
     finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
-    code = jnp.where(finite, OK, NOT_FINITE).astype(jnp.int32)
     none = Search.new(h, search.correction, search.window)
     trees = trees_of(model.topology)
     u = relative_velocity(rows, to_blocks(trees, after.v))
     if rules.time_control == "fixed":
-        return Verdict(finite, none, code, u.z)
+        return Verdict(finite, none, _code(finite), u.z)
     u_n = u.z
     on_the_way = (after.v - lane.ready.state.v) / clocks.of_dofs(model.topology, h)
     a_n = relative_velocity(rows.still, to_blocks(trees, on_the_way)).z
@@ -143,14 +144,22 @@ def decide(
         carries, too_deep, slid = (x & ~tried.window for x in (carries, too_deep, slid))
     carries = carries & ~too_deep & ~slid
     first = carries & (search.correction.times == 0)
-    rough = first & (errors.rough > 1) & (h > SHORTEST * max_dt)
-    change = jnp.clip(SAFE / jnp.sqrt(jnp.sqrt(jnp.where(first, errors.rough, 0))), SHORTER, LONGER)  # order 4
+    error, briefest = jnp.where(first, errors.rough, 0), SHORTEST * max_dt
+    if tried.opened is not None:
+        opened = jnp.where(lane.fresh | (search.correction.times > 0), 0, tried.opened / OPENED)
+        opened = jnp.where(finite, opened, jnp.inf)
+        briefest = jnp.where(opened > error, BRIEFEST * max_dt, briefest)
+        error = jnp.maximum(error, opened)
+    rough = (error > 1) & (h > briefest)
+    change = jnp.clip(SAFE / jnp.sqrt(jnp.sqrt(error)), SHORTER, LONGER)  # order 4
     # a step that was accurate enough may be so for the next one too; it may have been short for another reason
     fine = jnp.where(change < 1, change * h, jnp.maximum(search.fine, change * h))
-    fine = jnp.maximum(fine, SHORTEST * max_dt)
+    fine = jnp.maximum(fine, briefest)
     fine = jnp.where(search.correction.times == 0, fine, search.fine)
     again = carries & errors.much & ~rough
     passed, sure = _passed(rules, model, lane, tried, max_dt, again)
+    if tried.opened is not None:  # a window too
+        sure = jnp.where(rough, jnp.minimum(sure, fine), sure)
     last = (h <= 2 * _least(lane, max_dt)) | (search.rejected >= MOST)
     own = finite & ~again & (last | ~(too_deep | slid | rough | passed))
     accepted = clocks.of_all(own)
@@ -185,7 +194,12 @@ def decide(
     if search.window is not None:
         deeper = deeper & ~search.window.open  # at the start of a run
     deeper = accepted & (deeper.any() if clocks.each() else deeper)
-    return Verdict(accepted, search, jnp.where(deeper, TOUCH_UNFINISHED, code).astype(jnp.int32), u_n)
+    code = jnp.where(deeper, TOUCH_UNFINISHED, _code(finite | rough))
+    return Verdict(accepted, search, code, u_n)
+
+
+def _code(fine: Array) -> Array:
+    return jnp.where(fine, OK, NOT_FINITE).astype(jnp.int32)
 
 
 def _passed(

@@ -29,6 +29,7 @@ from . import arguments
 from .touching import Bodies
 
 APART = ("distance", "spring")  # what holds its ends apart, so that they may touch
+REACH = 100.0  # radii of gyration of a free body, from its centre of mass to a joint that is joined
 
 
 class Changes:
@@ -80,14 +81,15 @@ class Changes:
         self._replace({name: np.where(mine, x, getattr(self.model, name)) for name, x in new.items()})
 
     def surface(self, body: str, linear: Array, angular: Array, origin: Array) -> None:
-        """Velocity of the surface of a static [m/s, rad/s], at its origin (3,)."""
+        """Velocity of the surface of a static [m/s, rad/s], at its origin (3,), in the world's own precision."""
         if not self.model.topology.driven:
             raise ValueError(
                 f"set_surface_velocity: no surface of this scene moves: give {body!r}, or another static, a "
                 "linear_velocity or an angular_velocity in the scene, (0, 0, 1e-9) where it starts at rest"
             )
         at, mine = np.asarray(self.model.shape_position), self._owners == body
-        twist = np.concatenate([np.broadcast_to(angular, at.shape), linear + np.cross(angular, at - origin)], -1)
+        told = (x.astype(at.dtype) for x in (linear, angular, origin))
+        twist = np.stack(np.broadcast_arrays(*surface_twist(at, *told)), -1)
         self._replace({"shape_twist": np.where(mine[:, None], twist, self.model.shape_twist)})
 
     # -- who touches whom ------------------------------------------------------------------------------------
@@ -168,6 +170,11 @@ class Changes:
         ends = joined_ends.straight(self.model, *given, np.bool_(point is not None))
         if ends.length == 0 and self.model.topology.loops[k].kind == "distance":
             raise ValueError(f"attach: the two points of {joint!r} are in one place: a rod needs them apart")
+        if ends.reach > REACH:
+            raise ValueError(
+                f"attach: {joint!r} would hold a body {ends.reach:.3g} radii of gyration from its centre of mass, on a "
+                f"lever without mass; up to {REACH:g} can be followed: give a point on the body, or near it"
+            )
         self._switch(k, True, ends.numbers)
 
     def detach(self, joint: str) -> None:
@@ -195,12 +202,14 @@ class Ends(NamedTuple):
     """Where a loop's frames are once its links are joined: of all loops, with one of them changed.
 
     position: (nk, 2, 3) [m].  quaternion: (nk, 2, 4).  course: (nk, 5).  length: () from one frame to the other [m].
+    reach: () how far the joint is from the centres of mass of free bodies that it holds, in their radii of gyration.
     """
 
     position: Any
     quaternion: Any
     course: Any
     length: Any
+    reach: Any
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -236,7 +245,17 @@ def joined_ends(model: Model, poses: jax.Array, k: Any, point: jax.Array, given:
         model.loop_quaternion.at[k, 1].set(turned),
         model.loop_course.at[k, 0].set(jnp.where(rod, length, model.loop_course[k, 0])),
         length,
+        jnp.maximum(_reach(model, links[0], jnp.stack(own.xyz)), _reach(model, links[1], other)),
     )
+
+
+def _reach(model: Model, link: jax.Array, point: jax.Array) -> jax.Array:
+    """() from the centre of mass of a free body to a point in its axes (3,), in radii of gyration; 0 of other links.
+
+    The square of the radius is half the trace of the inertia, by mass."""
+    free = jnp.asarray(np.array([joint == "floating" for joint in model.topology.joints] + [False]))[link]
+    arm, size = point - model.com[link], jnp.trace(model.inertia[link]) / (2 * model.mass[link])
+    return jnp.where(free & (size > 0), jnp.sqrt((arm * arm).sum() / size), 0)
 
 
 @compiled
@@ -253,6 +272,14 @@ def loop_pulls(
 def joined_velocities(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
     """q and v once all loops hold: what a blow of the joints leaves, in the metric of the masses."""
     return projected(model, q, v, t)
+
+
+def surface_twist(at: Any, linear: Any, angular: Any, origin: Any) -> tuple[Any, ...]:
+    """Six columns, angular [rad/s] and linear [m/s], of the surfaces of shapes at `at` (ns, 3), of what goes so at its
+    origin; linear, angular, origin: (3,)."""
+    w = Vec3.of(angular)
+    v = Vec3.of(linear) + w.cross(Vec3.of(at) - Vec3.of(origin))
+    return *w.xyz, *v.xyz
 
 
 def loop_name(spec: LoopSpec, number: int) -> str:

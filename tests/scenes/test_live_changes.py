@@ -197,6 +197,31 @@ def test_what_is_joined_in_flight_goes_on_together(world: carom.Live) -> None:
     assert not any({c.a, c.b} == {"ball", "block"} for c in world.contact_events())  # what is joined does not touch
 
 
+@pytest.mark.parametrize(("lever", "falls"), [(0.1, 1.0), (0.3, 1.0), (0.65, 1.0), (0.65, 2.0), (2.0, 1.0)])
+def test_a_rope_far_from_the_centre_of_mass_gives_no_energy(lever: float, falls: float) -> None:
+    """It stops a ball of 1 kg that fell, and makes it spin, at up to 300 rad/s."""
+    b = carom.SceneBuilder(gravity=(0, 0, -G))
+    b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(0.5, 0, 0.7))
+    b.add_loop("ball", (0, 0, 0), "world", (0, 0, 2), joint=carom.Distance(), name="rope", active=False)
+    world = carom.Live(b, dtype="float32", warm=False)
+    play(world, round(60 * falls))
+    fell = 0.5 * (G * falls) ** 2
+
+    def energy() -> float:
+        w, v = np.split(world.velocity("ball"), 2)
+        return v @ v / 2 + 0.004 * w @ w / 2 + G * height(world, "ball")
+
+    world.attach("rope", world.pose("ball")[:3] + lever * np.array([0.6, 0, 0.8]))
+    begins, spins = energy(), 0.0
+    for _ in range(120):
+        world.step()
+        assert energy() < begins + 0.03 * fell
+        spins = max(spins, np.linalg.norm(world.velocity("ball")[:3]))
+    assert spins > 20
+    with pytest.raises(ValueError, match="radii of gyration from its centre of mass"):
+        world.attach("rope", world.pose("ball")[:3] + np.array([0.0, 8.0, 0.0]))
+
+
 def test_joints_are_inputs(world: carom.Live) -> None:
     """Played again with the same calls, the same bits come."""
     world.reset()

@@ -13,31 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ...engine.dynamics.wrenches import joint_forces
 from ...engine.model import Model
 from ...engine.packed import packed
 from ..compiling.pairs import meet
-from ..live.changes import held_together, joined_ends, joined_velocities, loop_pulls
-from ..live.world import Live
+from ..live.changes import REACH, held_together, joined_ends, joined_velocities, loop_pulls
+from .named import kinds, owners, things
 from .programs import Change, Programs, World, refused
 
 NONE_WAITS = -1  # what `add_body` returns where all are in use
-
-
-def things(live: Live) -> tuple[str, ...]:
-    """Names of what shapes belong to: links, and behind them statics."""
-    return tuple(dict.fromkeys((*live.model.topology.names, *live._parts.touchable)))
-
-
-def kinds(live: Live) -> dict[str, list[int]]:
-    """Kinds of spare bodies, and the links of each, in the order in which they are brought in."""
-    names = live._parts.start.spares.names
-    return {kind: [live.model.topology.link(name) for name in some] for kind, some in names.items()}
-
-
-def owners(live: Live) -> np.ndarray:
-    """(ns,) which of `things` each shape belongs to."""
-    number = {name: k for k, name in enumerate(things(live))}
-    return np.array([number[name] for name in live._parts.bodies.owners], np.int32)
 
 
 class Changes:
@@ -62,18 +46,21 @@ class Changes:
         mine = jnp.asarray(self.owner) == body
         given = jnp.stack([in_group, masked]) != 0
         layers = jnp.where(mine[:, None] & given, jnp.stack([group, mask]), w["layers"])
-        touches = self._touches(layers, w["ignored"], self._model(w).loop_active)
-        return self._used(w, {"pair_touches": touches}, mine.any(), {"layers": layers})
+        touches = self._touches(layers, w["ignored"], self.model(w).loop_active)
+        return self.used(w, {"pair_touches": touches}, mine.any(), {"layers": layers})
 
     def ignore_collision(self, w: World, a: Array, b: Array, ignored: Array) -> Change:
         """`Live.ignore_collision`."""
-        owner = jnp.asarray(self.owner)
-        of = owner[self.pairs]
-        mine = ((of == jnp.stack([a, b])) | (of == jnp.stack([b, a]))).all(1)
+        owner, mine = jnp.asarray(self.owner), self.between(a, b)
         asked = (a != b) & (owner == a).any() & (owner == b).any()
         after = jnp.where(mine, (ignored != 0).astype(jnp.int32), w["ignored"])
-        touches = self._touches(w["layers"], after, self._model(w).loop_active)
-        return self._used(w, {"pair_touches": touches}, asked, {"ignored": after})
+        touches = self._touches(w["layers"], after, self.model(w).loop_active)
+        return self.used(w, {"pair_touches": touches}, asked, {"ignored": after})
+
+    def between(self, a: Array, b: Array) -> Array:
+        """(np,) bool, pairs of a shape of each of two things."""
+        of = jnp.asarray(self.owner)[self.pairs]
+        return ((of == jnp.stack([a, b])) | (of == jnp.stack([b, a]))).all(1)
 
     def _touches(self, layers: Array, ignored: Array, active: Array) -> Array:
         """(np,) bool, pairs that may touch."""
@@ -90,16 +77,16 @@ class Changes:
 
     def attach(self, w: World, joint: Array, point: Array, given: Array) -> Change:
         """`Live.attach`."""
-        model, (k, asked) = self._model(w), self._joint(joint)
+        model, (k, asked) = self.model(w), self._joint(joint)
         _, within = self.programs._link(w, jnp.int32(0), point)
         ends = joined_ends(model, w["pose"], k, point, given != 0)
         rod = jnp.asarray(np.array([loop.kind == "distance" for loop in self.topology.loops]))[k]
         tied = jnp.asarray(np.array([(loop.a, loop.b) for loop in self.topology.loops], np.int32))[k]
         here = ~jnp.append(self.programs.parked_links(w["q"]), False)[tied].any()
-        asked &= within & here & ~(rod & (ends.length == 0))
-        new, _ = self._used(w, ends.numbers | self._switched(w, model, k, 1), asked, {})
+        asked &= within & here & ~(rod & (ends.length == 0)) & (ends.reach <= REACH)
+        new, _ = self.used(w, ends.numbers | self._switched(w, model, k, 1), asked, {})
         after = w | new
-        q, v = joined_velocities(self._model(after), w["q"], w["v"], w["t"])
+        q, v = joined_velocities(self.model(after), w["q"], w["v"], w["t"])
         moved, (code,) = self.programs._moved(after, q, v, asked)
         both = new | moved
         return {name: jnp.where(code == 0, x, w[name]) for name, x in both.items()}, (code,)
@@ -107,12 +94,13 @@ class Changes:
     def detach(self, w: World, joint: Array) -> Change:
         """`Live.detach`."""
         k, asked = self._joint(joint)
-        return self._used(w, self._switched(w, self._model(w), k, 0), asked, {})
+        return self.used(w, self._switched(w, self.model(w), k, 0), asked, {})
 
     def joint_force(self, w: World, joint: Array) -> Change:
-        """`Live.joint_force`, without what contacts and pushes of the last frame add."""
-        k, asked = self._joint(joint)
-        forces = loop_pulls(self._model(w), w["q"], w["v"], w["t"], w["motors"], jnp.zeros_like(w["v"]))
+        """`Live.joint_force`."""
+        model, (k, asked) = self.model(w), self._joint(joint)
+        felt = joint_forces(model, w["q"], jnp.where(w["fresh"] != 0, w["felt"], 0))
+        forces = loop_pulls(model, w["q"], w["v"], w["t"], w["motors"], felt)
         return {}, (refused(asked), jnp.where(asked, forces[k], 0))
 
     def _joint(self, joint: Array) -> tuple[Array, Array]:
@@ -142,7 +130,7 @@ class Changes:
         yes, still = jnp.int32(1), jnp.zeros(3, w["q"].dtype)
         velocities = [x for new, given in zip(told[2::2], told[3::2], strict=True)
                       for x in (jnp.where(given != 0, new, still), yes)]  # fmt: skip
-        changed, (code,) = self.programs.put(w, body, position, yes, *told[:2], *velocities)
+        changed, (code,) = self.programs.placed(w, body, position, yes, *told[:2], *velocities)
         known = (kind >= 0) & (kind < len(kinds(self.live)))
         none = jnp.where(known & (body < 0), NONE_WAITS, -code)
         return changed, (jnp.where(code == 0, body, none).astype(jnp.int32),)
@@ -163,16 +151,16 @@ class Changes:
         new = moved | {"pushes": jnp.where(mine[:, None], 0, w["pushes"])}
         loops = [(k, loop) for k, loop in enumerate(topology.loops) if loop.switched]
         if loops:
-            model = self._model(w)
+            model = self.model(w)
             ends = jnp.asarray(np.array([(loop.a, loop.b) for _, loop in loops], np.int32))
             numbers = np.array([k for k, _ in loops])
             holds = jnp.where((ends == link).any(1), 0, model.loop_active[numbers])
             new["parameters"] = self._numbers(w, self._switched(w, model, numbers, holds))
         return {name: jnp.where(code == 0, x, w[name]) for name, x in new.items()}, (code,)
 
-    # -- parts of these ------------------------------------------------------------------------------------------
+    # -- parts of these, and of `surfaces.py` ---------------------------------------------------------------------
 
-    def _model(self, w: World) -> Model:
+    def model(self, w: World) -> Model:
         return self.programs._model(w)
 
     def _numbers(self, w: World, changes: dict[str, Array]) -> Array:
@@ -183,7 +171,7 @@ class Changes:
             numbers = numbers.at[a:b].set(x.astype(numbers.dtype).reshape(-1))
         return numbers
 
-    def _used(self, w: World, changes: dict[str, Array], asked: Array, more: dict[str, Array]) -> Change:
+    def used(self, w: World, changes: dict[str, Array], asked: Array, more: dict[str, Array]) -> Change:
         """Other numbers, if it is asked for; where they are others, whoever sleeps wakes."""
         numbers = self._numbers(w, changes)
         new = asked & (numbers != w["parameters"]).any()

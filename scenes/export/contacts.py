@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ...engine.algebra.vec3 import Vec3
 from ...integrators.frame import Frame, Touching
 from ..live.touching import LEAST
 from ..live.world import Live
@@ -71,6 +72,22 @@ def contacts_of(live: Live, kinds: Kinds, pair: Array, touching: Array) -> tuple
     table = jnp.zeros((room + 1, WHOLES + REALS), dtype)
     table = table.at[jnp.minimum(place, room)].set(jnp.concatenate(rows, 1))[:room]
     return jnp.minimum(touched.astype(jnp.int32).sum(), room), table
+
+
+def pushes_and_contacts(pushes: Array, pose: Array, count: Array, rows: Array, dt: Array) -> Array:
+    """(nl, 6) moment about its origin and force on each link [N m, N] on average over a frame that took dt [s].
+
+    pushes: (nl, 6) from outside.  pose: (nl, 7) at its end.  count, rows: of `contacts_of`."""
+    links, felt = len(pushes), jnp.pad(pushes, ((0, 1), (0, 0)))
+    long = jnp.where(dt > 0, dt, jnp.inf).astype(rows.dtype)
+    ends = jax.lax.bitcast_convert_type(rows[:, :2], jnp.int64 if rows.dtype.itemsize == 8 else jnp.int32)
+    real = jnp.arange(len(rows)) < count
+    force, point = rows[:, WHOLES : WHOLES + 3] / long, rows[:, WHOLES + 3 : WHOLES + 6]
+    for side, sign in enumerate((1, -1)):
+        link = jnp.where(real & (ends[:, side] >= 0), ends[:, side], links).astype(jnp.int32)
+        F, arm = Vec3.of(sign * force), Vec3.of(point - pose[jnp.minimum(link, links - 1), :3])
+        felt = felt.at[link].add(jnp.stack([*arm.cross(F).xyz, *F.xyz], -1))
+    return felt[:links]
 
 
 def as_real(whole: Array, dtype: Any) -> Array:

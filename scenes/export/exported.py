@@ -14,10 +14,10 @@ from ...engine.topology import Topology
 from ..live.world import Live
 from .archive import archive
 from .asking import probes
-from .changes import kinds, things
 from .fields import Fields, fields_of
 from .functions import Compiled, compiled, functions_of
 from .glue import Layout, basics_text, function_text
+from .named import kinds, things
 from .programs import Programs
 
 
@@ -93,8 +93,7 @@ class Exported:
 
 
 def _numbered(live: Live) -> Numbered:
-    topology, called = live.model.topology, live.model.topology.filtered or live._probes
-    statics = {name: k for k, name in enumerate(things(live)) if k >= topology.n_links and called}
+    statics = {name: k for k, name in enumerate(things(live)) if k >= live.model.topology.n_links}
     joints = {name: live._changes.number(name) for name in live._changes.joints}
     return Numbered(statics, joints, {name: k for k, name in enumerate(kinds(live))}, probes(live))
 
@@ -107,12 +106,17 @@ def _pointers(live: Live, fields: Fields, layout: Layout) -> tuple[Pointer, ...]
         at += int(np.prod(shape, dtype=int))
     places, switched = layout.places, any(loop.switched for loop in live.model.topology.loops)
     holds = Pointer("attached", known["loop_active"], True, "one a joint: 1 where it holds") if switched else None
+    triggers = (
+        Pointer("inside", places["inside"], True, "bodies a trigger: 1 of those in it", True),
+        Pointer("crossed", places["crossed"], True, "the same: 1 came in, -1 went out in the last frame", True),
+    ) if live._triggers else ()  # fmt: skip
     return (
         *((holds,) if holds else ()),
         Pointer("time", places["t"], True, "[s]"),
         Pointer("poses", places["pose"], True, "7 a body: x y z of its origin [m], w x y z"),
         Pointer("velocities", places["velocity"], True, "6 a body: angular [rad/s], of its centre of mass [m/s]"),
         Pointer("asleep", places["asleep"], True, "one a body: 1 where it sleeps", True),
+        *triggers,
         Pointer("motors", places["motors"], False, "one a degree of freedom: what it is told"),
         Pointer("friction", known["pair_friction"], False, "one a pair of shapes"),
         Pointer("restitution", known["pair_restitution"], False, "one a pair of shapes"),

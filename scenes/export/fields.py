@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...collision.poses import Array
+from ...engine.model import Model
 from ...engine.packed import Packed, packed
 from ...integrators.snapshots import model_hash
-from ..live.saves import HEADER, Saved, pack
+from ..live.saves import HEADER, TURNING, Saved, pack
 from ..live.world import Live
+from .overlaps import inside_at_start
 
 
 class Field(NamedTuple):
@@ -68,11 +70,25 @@ def fields_of(live: Live) -> Fields:
         "layers": np.reshape(np.array(model.topology.shape_layers, np.uint32).view(np.int32), (-1, 2)),
         "parameters": parameters.numbers,
     }  # fmt: skip
+    if live._triggers:
+        kept["inside"] = inside_at_start(live)
+        kept["crossed"] = np.zeros_like(kept["inside"])
+    if any(loop.switched for loop in model.topology.loops):
+        kept["felt"] = np.zeros((links, 6), real)
+    if moved_dofs(model).any():
+        kept["targets"] = np.zeros(model.topology.nv, real)
+        kept["aimed"] = np.zeros(model.topology.nv, np.int32)
     if model.topology.filtered:
         kept["ignored"] = np.zeros(len(model.topology.pairs), np.int32)
-    whole = ("island", "windows", "saved", "fresh", "asleep", "layers", "ignored")
+    whole = "island", "windows", "saved", "fresh", "asleep", "layers", "ignored", "aimed", "inside", "crossed"
     types = dict.fromkeys(whole, np.int32) | {"behind": np.float32}
     fields = {name: Field(np.array(x, types.get(name, real), order="C")) for name, x in kept.items()}
     made = Fields(header, ("q", "v", "t", "island", "told"), fields)
     fields["saved"] = Field(np.array(made.awake, np.int32))
     return made
+
+
+def moved_dofs(model: Model) -> np.ndarray:
+    """(nv,) bool, those that `Live.move_joint` moves: of joints without a quaternion, with rigid motors."""
+    joints = np.repeat(np.isin(model.topology.joints, TURNING), np.diff(model.topology.v_start))
+    return ~joints & np.isinf(np.asarray(model.motor_kd))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,11 +14,13 @@ import numpy as np
 
 from ...engine.native.code import LaneText, lane_text
 from ...engine.native.primitive import Program
+from ...engine.parameters import COMBINED
 from .asking import Questions
 from .changes import Changes
 from .contacts import REALS, WHOLES
-from .fields import Field, Fields
+from .fields import Field, Fields, moved_dofs
 from .programs import Programs
+from .surfaces import Surfaces
 
 HIT_WHOLES, HIT_REALS = 2, 7  # of what a ray hits
 
@@ -60,66 +63,62 @@ class Compiled:
 
 def functions_of(programs: Programs) -> tuple[Function, ...]:
     """All of a world's functions that compute anything; the frame is the first."""
-    body, three = Argument("body", "int"), lambda name: Argument(name, "reals", 3)
-    maybe = lambda name, n=3: Argument(name, "maybe", n)  # noqa: E731
-    p, c, topology = programs, Changes(programs), programs.live.model.topology
-    save = Argument("save", "save")
-    rows = Argument("rows", "rows", WHOLES + REALS, "contact")
-    hit = Argument("hit", "out", HIT_WHOLES + HIT_REALS, "hit")
-    turned = (maybe("quaternion", 4), maybe("linear"), maybe("angular"))
-    moved, added = (body, maybe("position"), *turned), (Argument("kind", "int"), three("position"), *turned)
-    layers, two = (Argument(name, "bits") for name in ("group", "mask")), (Argument(name, "int") for name in "ab")
-    joint, ignore = Argument("joint", "int"), Argument("ignore", "int")
-    force = Argument("force", "out", 3, "real")
-    says = "returns its number; -1: all are in use, -1000: that cannot be"
-    pool = (
-        Function("add_body", added, "int", f"a spare one; what is NULL is 0; {says}", c.add_body),
-        Function("remove_body", (body,), "int", "back to where it waits", c.remove_body),
-    )
-    filters = (
-        Function("set_layers", (body, *layers), "int", "of a body or a static; what is NULL stays", c.set_layers),
-        Function("ignore_collision", (*two, ignore), "int", "1: a and b go through each other", c.ignore_collision),
-    )
-    pose = (Argument("probe", "int"), three("position"), maybe("quaternion", 4), Argument("within", "real"))
-    found = (Argument("mask", "int", type="uint32_t"), Argument("found", "rows", 1, "int"))
-    says = "returns how many bodies and statics are found, the nearest first, or -1000"
-    asked = (
-        Function("overlap", (*pose, *found), "int", f"what a probe is within so far of; {says}", Questions(p).overlap),
-    )
-    joints = (
-        Function("attach", (joint, maybe("point")), "int", "where its ends are now", c.attach),
-        Function("detach", (joint,), "int", "cut it", c.detach),
-        Function("joint_force", (joint, force), "int", "[N] on its first link, contacts left out", c.joint_force),
-    )
+    p, c, live = programs, Changes(programs), programs.live
+    s, topology = Surfaces(c), live.model.topology
+    whole = lambda *names: tuple(Argument(name, "int") for name in names)  # noqa: E731
+    real = lambda *names: tuple(Argument(name, "real") for name in names)  # noqa: E731
+    three = lambda *names: tuple(Argument(name, "reals", 3) for name in names)  # noqa: E731
+    maybe = lambda *names, n=3: tuple(Argument(name, "maybe", n) for name in names)  # noqa: E731
+    layers = tuple(Argument(name, "bits") for name in ("group", "mask"))
+    mask = (Argument("mask", "int", type="uint32_t"),)
+    hit = (Argument("hit", "out", HIT_WHOLES + HIT_REALS, "hit"),)
+    body, point, turned = whole("body"), maybe("point"), (*maybe("quaternion", n=4), *maybe("linear", "angular"))
+    materials = maybe(*COMBINED, n=1)
+    joins = any(loop.switched for loop in topology.loops)
+    found = "returns how many bodies and statics are found, the nearest first, or -1000"
+    spare = "returns its number; -1: all are in use, -1000: that cannot be"
+    known: Sequence[tuple[bool, str, Sequence[Argument], str, Callable[..., Any]]] = (
+        (True, "step", real("dt"), "a frame of dt seconds", p.step),
+        (True, "apply_force", (*body, *three("force"), *point), "[N] through the next frame", p.apply_force),
+        (True, "apply_torque", (*body, *three("torque")), "[N m] through the next frame", p.apply_torque),
+        (True, "apply_impulse", (*body, *three("impulse"), *point), "[N s] at once", p.apply_impulse),
+        (True, "apply_own_force", (*body, *three("force"), *point), "all in the body's axes, as the next two",
+         partial(p.apply_force, own=True)),
+        (True, "apply_own_torque", (*body, *three("torque")), "", partial(p.apply_torque, own=True)),
+        (True, "apply_own_impulse", (*body, *three("impulse"), *point), "", partial(p.apply_impulse, own=True)),
+        (True, "put", (*body, *maybe("position"), *turned), "a free body elsewhere; what is NULL stays", p.put),
+        (bool(moved_dofs(live.model).any()), "move_joint", (*whole("dof"), *real("q")),
+         "it is there [rad, m] at the end of the next frame, and stands", p.move_joint),
+        (True, "contacts", (Argument("rows", "rows", WHOLES + REALS, "contact"),),
+         "of the last frame, of what is awake; returns how many", p.contacts),
+        (True, "ray", (*three("origin", "direction"), *real("most"), *whole("moving"), *mask, *hit),
+         "1: it hits; moving: or 0, also statics; mask: layers that it sees, ~0u all", p.ray),
+        (bool(live._probes), "overlap",
+         (*whole("probe"), *three("position"), *maybe("quaternion", n=4), *real("within"), *mask,
+          Argument("found", "rows", 1, "int")),
+         f"what a probe is within so far of; {found}", Questions(p).overlap),
+        (bool(live._parts.start.spares.names), "add_body", (*whole("kind"), *three("position"), *turned),
+         f"a spare one; what is NULL is 0; {spare}", c.add_body),
+        (bool(live._parts.start.spares.names), "remove_body", body, "back to where it waits", c.remove_body),
+        (bool(topology.pairs), "set_material", (*body, *materials), "of a body or a static; what is NULL stays",
+         s.set_material),
+        (bool(topology.pairs), "set_pair_material", (*whole("a", "b"), *materials), "of two that touch each other",
+         s.set_pair_material),
+        (topology.driven, "set_surface_velocity", (*body, *maybe("linear", "angular")), "of a static; NULL is 0",
+         s.set_surface_velocity),
+        (topology.filtered, "set_layers", (*body, *layers), "of a body or a static; what is NULL stays", c.set_layers),
+        (topology.filtered, "ignore_collision", whole("a", "b", "ignore"), "1: a and b go through each other",
+         c.ignore_collision),
+        (joins, "attach", (*whole("joint"), *point), "where its ends are now", c.attach),
+        (joins, "detach", whole("joint"), "cut it", c.detach),
+        (joins, "joint_force", (*whole("joint"), Argument("force", "out", 3, "real")),
+         "[N] on its first link", c.joint_force),
+        (True, "load", (Argument("save", "save"),), "what a save holds", p.load),
+    )  # fmt: skip
+    digits = (Argument("digits", "out", 33, "char"),)
     return (
-        Function("step", (Argument("dt", "real"),), "int", "a frame of dt seconds", p.step),
-        Function(
-            "apply_force", (body, three("force"), maybe("point")), "int", "[N] through the next frame", p.apply_force
-        ),
-        Function("apply_torque", (body, three("torque")), "int", "[N m] through the next frame", p.apply_torque),
-        Function("apply_impulse", (body, three("impulse"), maybe("point")), "int", "[N s] at once", p.apply_impulse),
-        Function("put", moved, "int", "a free body elsewhere; what is NULL stays", p.put),
-        Function("contacts", (rows,), "int", "of the last frame, of what is awake; returns how many", p.contacts),
-        Function(
-            "ray",
-            (
-                three("origin"),
-                three("direction"),
-                Argument("most", "real"),
-                Argument("moving", "int"),
-                Argument("mask", "int", type="uint32_t"),
-                hit,
-            ),
-            "int",
-            "1: it hits; moving: or 0, also statics; mask: layers that it sees, ~0u all",
-            p.ray,
-        ),
-        *(asked if programs.live._probes else ()),
-        *(pool if programs.live._parts.start.spares.names else ()),
-        *(filters if topology.filtered else ()),
-        *(joints if any(loop.switched for loop in topology.loops) else ()),
-        Function("load", (save,), "int", "what a save holds", p.load),
-        Function("hash", (Argument("digits", "out", 33, "char"),), "void", "of the state, as Python's", p.hash, True),
+        *(Function(name, tuple(given), "int", says, program) for there, name, given, says, program in known if there),
+        Function("hash", digits, "void", "of the state, as Python's", p.hash, True),
     )
 
 

@@ -19,7 +19,7 @@ def header_text(made: Exported) -> str:
     W, guard = f"{name} *", f"{name.upper()}_H"
     sizes = {
         "bodies": topology.n_links, "dofs": topology.nv, "pairs": len(topology.pairs), "save_most": fields.most,
-    }  # fmt: skip
+    } | ({"triggers": len(fields.all["inside"].start)} if "inside" in fields.all else {})  # fmt: skip
     plain = _identifiers(topology.names)
     bodies = {f"body_{n}": k for k, n in enumerate(plain)}
     joints = zip(plain, topology.joints, topology.v_start, topology.v_start[1:], strict=False)
@@ -40,7 +40,7 @@ def header_text(made: Exported) -> str:
     for one in made.functions:
         f = one.function
         arguments = ", ".join([W.strip(), *(x for a in f.arguments for x in _declared(name, real, a))])
-        lines.append(f"{f.returns} {name}_{f.name}({arguments}); /* {f.says} */")
+        lines.append(f"{f.returns} {name}_{f.name}({arguments});" + f" /* {f.says} */" * bool(f.says))
     lines.append(f"int {name}_save(const {W}, void *save); /* returns its bytes, at most {name}_save_most */")
     for p in made.pointers:
         constant = "const " * p.constant

@@ -33,9 +33,10 @@ from ..live.saves import LATEST, quaternions
 from ..live.standing import Places, places
 from ..live.stepping import advanced
 from ..live.world import Live
-from .contacts import as_real, contacts_of, touching_of
+from .contacts import as_real, contacts_of, pushes_and_contacts, touching_of
 from .digest import blake2b
-from .fields import Fields
+from .fields import Fields, moved_dofs
+from .overlaps import Triggers
 from .sleeping import any_of, fallen, woken
 
 REFUSED = 1000  # an argument that cannot be: a number that is not finite, a body that is not there
@@ -53,15 +54,15 @@ class Programs:
 
     def __init__(self, live: Live, fields: Fields) -> None:
         self.live, self.fields = live, fields
-        self.rules, self.kinds = roomy(live), (0, 0, 0, 0)
+        self.rules, self.kinds, self.triggers = roomy(live), (0, 0, 0, 0), Triggers(live)
 
     def step(self, w: World, dt: Array) -> Change:
         """`Live.step`: a frame of dt [s]."""
         stepper, topology, real = self.live._parts.stepper, self.live.model.topology, w["q"].dtype
         asked = (dt >= SHORTEST) & (dt <= LONGEST)
         length = jnp.where(asked, dt, jnp.asarray(self.live.dt, real)) + w["behind"].astype(real)
-        pushed = _of_trees(topology, w["pushes"] != 0)
-        island, told = woken(topology, w["island"], w["told"], pushed, w["motors"] != w["told"])
+        pushed, motors = _of_trees(topology, w["pushes"] != 0), self._commands(w, length)
+        island, told = woken(topology, w["island"], w["told"], pushed, motors != w["told"])
         parked = self._parked(w["q"])
         still = jnp.where(parked, jnp.arange(len(island), dtype=jnp.int32), island)
         state = State(w["q"], w["v"], w["t"])
@@ -69,7 +70,7 @@ class Programs:
         windows = () if window is None else (jnp.asarray(window, real),)
         static = self.rules, stepper._max_events, stepper._sleeps
         bounds = jnp.asarray(stepper._max_dt, real), jnp.int32(max_ticks), *windows
-        given = state, still, ~pushed, w["pushes"], w["motors"], length, *bounds
+        given = state, still, ~pushed, w["pushes"], motors, length, *bounds
         done, there = advanced(static, self._model(w), *given)
         code = jnp.where(asked, done.code, REFUSED).astype(jnp.int32)
         well = code < LEAST_GRAVE
@@ -78,33 +79,64 @@ class Programs:
         self.kinds, touched, touching = touching_of(done)
         new = {
             "q": done.state.q, "v": done.state.v, "t": done.state.t, **self._seen(w, there),
-            "island": after, "told": fallen(topology, island, after, told, w["motors"]), "windows": done.windows,
+            "island": after, "told": fallen(topology, island, after, told, motors), "windows": done.windows,
             "behind": jnp.minimum(left, LATEST), "missed": w["missed"] + jnp.maximum(left - LATEST, 0).astype(real),
             "fresh": jnp.int32(1),
         }  # fmt: skip
+        if self.triggers.looks:
+            new["inside"] = self.triggers.inside(w["layers"], done.state.q, there.pose, self.parked_links(done.state.q))
+            new["crossed"] = new["inside"] - w["inside"]
+        if "felt" in w:
+            rows = contacts_of(self.live, self.kinds, touched, touching)
+            felt = pushes_and_contacts(w["pushes"], there.pose, *rows, length - done.left)
+            slept = jnp.append((w["island"] >= 0) & (after >= 0), False)[trees_of(topology).of_link[:-1]]
+            new["felt"] = jnp.where(slept[:, None], w["felt"], felt)  # what holds those that sleep stays as it was
         new = {name: jnp.where(well, x, w[name]) for name, x in new.items()}
         new |= {"touched": jnp.where(well, touched, -1), "touching": touching}
         new["pushes"] = jnp.where(asked, 0, w["pushes"])  # also where the frame fails: they may be why
+        if "aimed" in w:
+            new["motors"] = jnp.where(asked & (w["aimed"] != 0), 0, w["motors"])
+            new["aimed"] = jnp.where(asked, 0, w["aimed"])
         return self._saved(new), (code,)
 
-    def apply_force(self, w: World, body: Array, force: Array, point: Array, given: Array) -> Change:
-        """`Live.apply_force`."""
-        return self._push(w, body, force, jnp.zeros_like(force), point, given)
+    def move_joint(self, w: World, dof: Array, q: Array) -> Change:
+        """`Live.move_joint`, of one degree of freedom of a joint."""
+        moved = moved_dofs(self.live.model)
+        asked = (dof >= 0) & (dof < len(moved)) & (abs(q) <= MOST)
+        k = jnp.clip(dof, 0, len(moved) - 1)
+        asked &= jnp.asarray(moved)[k]
+        new = {"targets": w["targets"].at[k].set(q), "aimed": w["aimed"].at[k].set(1)}
+        return {name: jnp.where(asked, x, w[name]) for name, x in new.items()}, (refused(asked),)
 
-    def apply_torque(self, w: World, body: Array, torque: Array) -> Change:
+    def apply_force(self, w: World, body: Array, force: Array, point: Array, given: Array, own: bool = False) -> Change:
+        """`Live.apply_force`.  own: in the body's axes."""
+        return self._push(w, body, force, jnp.zeros_like(force), point, given, own)
+
+    def apply_torque(self, w: World, body: Array, torque: Array, own: bool = False) -> Change:
         """`Live.apply_torque`."""
-        return self._push(w, body, jnp.zeros_like(torque), torque, jnp.zeros_like(torque), jnp.int32(0))
+        return self._push(w, body, jnp.zeros_like(torque), torque, jnp.zeros_like(torque), jnp.int32(0), own)
 
-    def apply_impulse(self, w: World, body: Array, impulse: Array, point: Array, given: Array) -> Change:
+    def apply_impulse(
+        self, w: World, body: Array, impulse: Array, point: Array, given: Array, own: bool = False
+    ) -> Change:
         """`Live.apply_impulse`."""
         model, link, asked = self._model(w), *self._link(w, body, impulse, point)
+        asked &= self._there(w, link)
         nothing = jnp.zeros_like(w["pushes"]), link, impulse, jnp.zeros_like(impulse), point
-        struck = with_push(model, w["pose"], *nothing, given == 0, jnp.asarray(False))
+        struck = with_push(model, w["pose"], *nothing, given == 0, jnp.asarray(own))
         return self._moved(w, w["q"], w["v"] + velocity_changes(model, w["q"], struck), asked)
 
     def put(self, w: World, body: Array, *told: Array) -> Change:
-        """`Live.teleport`: a free body, or one in a plane, elsewhere.  told: position, quaternion, linear and angular
-        velocity, behind each of them () whether it is given; others stay."""
+        """`Live.teleport`, see `placed`."""
+        changed, (code,) = self.placed(w, body, *told)
+        there = self._there(w, jnp.clip(body, 0, self.live.model.topology.n_links - 1))
+        return {name: jnp.where(there, x, w[name]) for name, x in changed.items()}, (jnp.where(there, code, REFUSED),)
+
+    def placed(self, w: World, body: Array, *told: Array) -> Change:
+        """A free body, or one in a plane, elsewhere, spare ones that wait too.
+
+        told: position, quaternion, linear and angular velocity, behind each of them () whether it is given; others
+        stay."""
         (position, quaternion, linear, angular), given = told[::2], told[1::2]
         model, topology = self._model(w), self.live.model.topology
         link, asked = self._link(w, body, position, quaternion, linear, angular)
@@ -145,7 +177,13 @@ class Programs:
         code = jnp.where(mine, jnp.where(whole, 0, DAMAGED_SAVE), OTHER_SAVE).astype(jnp.int32)
         new = {"q": q, "v": v, "t": t, "behind": behind, "island": island, "told": told}
         new |= {"pushes": jnp.zeros_like(w["pushes"]), "fresh": jnp.int32(0)}
-        new |= self._seen(w, places(self._model(w), q, v))
+        there = places(self._model(w), q, v)
+        new |= self._seen(w, there)
+        if "aimed" in w:
+            new["aimed"] = jnp.zeros_like(w["aimed"])
+        if self.triggers.looks:
+            new["inside"] = self.triggers.inside(w["layers"], q, there.pose, self.parked_links(q))
+            new["crossed"] = jnp.zeros_like(w["crossed"])
         return self._saved({name: jnp.where(code == 0, x, w[name]) for name, x in new.items()}), (code,)
 
     def hash(self, w: World) -> Change:
@@ -173,6 +211,16 @@ class Programs:
 
     # -- parts of these ----------------------------------------------------------------------------------------
 
+    def _commands(self, w: World, dt: Array) -> Array:
+        """(nv,) to the motors for a frame of dt [s]."""
+        if "aimed" not in w:
+            return w["motors"]
+        topology = self.live.model.topology
+        links = np.repeat(np.arange(topology.n_links), np.diff(topology.v_start))
+        coordinates = np.arange(topology.nv) + (np.array(topology.q_start) - np.array(topology.v_start))[links]
+        there = w["q"][np.where(moved_dofs(self.live.model), coordinates, 0)]
+        return jnp.where(w["aimed"] != 0, (w["targets"] - there) / dt, w["motors"])
+
     def _model(self, w: World) -> Model:
         known: Any = packed(self.live.model)
         return Packed(w["parameters"], known.topology, known.shapes).model
@@ -191,6 +239,10 @@ class Programs:
         """(nl,) bool, spare bodies that wait."""
         return jnp.append(self._parked(q), False)[trees_of(self.live.model.topology).of_link[:-1]]
 
+    def _there(self, w: World, link: Array) -> Array:
+        """() bool, whether a link is no spare body that waits."""
+        return ~self.parked_links(w["q"])[link]
+
     def _link(self, w: World, body: Array, *numbers: Array) -> tuple[Array, Array]:
         """A body's number, within bounds, and whether it and what else is given may be."""
         n = self.live.model.topology.n_links
@@ -200,10 +252,13 @@ class Programs:
             asked &= one
         return jnp.clip(body, 0, n - 1), asked
 
-    def _push(self, w: World, body: Array, force: Array, torque: Array, point: Array, given: Array) -> Change:
+    def _push(
+        self, w: World, body: Array, force: Array, torque: Array, point: Array, given: Array, own: bool
+    ) -> Change:
         link, asked = self._link(w, body, force, torque, point)
+        asked &= self._there(w, link)
         numbers = w["pose"], w["pushes"], link, force, torque, point
-        pushes = with_push(self._model(w), *numbers, given == 0, jnp.asarray(False))
+        pushes = with_push(self._model(w), *numbers, given == 0, jnp.asarray(own))
         asked &= jnp.isfinite(pushes).all()
         return {"pushes": jnp.where(asked, pushes, w["pushes"])}, (refused(asked),)
 

@@ -88,8 +88,8 @@ def trigger_lines(triggers: Iterable[Trigger], pose_of: dict[str, Array]) -> Lin
     for trigger in triggers:
         if trigger.body is not None and trigger.body not in pose_of:
             continue
-        place = trigger.place
-        where = (place[:3], place[3:]) if trigger.body is None else carried(place, pose_of[trigger.body])
+        place = trigger.place if trigger.body is None else np.array(carried(trigger.place, pose_of[trigger.body]))
+        where = place[:3], place[3:]
         shape = trigger.shape
         parts = mesh_parts("trigger", shape) if shape.kind == "mesh" else [GEOMETRY[shape.kind]("trigger", shape)]
         for part in parts:

@@ -145,15 +145,15 @@ class Frames:
 
         return passed
 
-    def _commands(self, dt: float) -> Array:
+    def _commands(self, dt: Any) -> Array:
         """(nv,) to the motors for a frame of dt [s], after which what `move_joint` moves stands."""
-        motors = self._motors.copy()
+        motors = self._motors.astype(self.state.q.dtype)
         for link, q in self._targets.items():
             coordinates, dofs = self._now.joint(link)
             motors[dofs] = (q - self.state.q[coordinates]) / dt
             self._motors[dofs] = 0
         self._targets.clear()
-        return motors.astype(self.state.q.dtype)
+        return motors
 
     def _done(self, passed: Passed) -> None:
         """The world after a frame, and callbacks are called."""
@@ -311,15 +311,16 @@ class Frames:
             (function, None if body is None else arguments.one_of("body", body, self._parts.touchable))
         )
 
-    def _within(self, trigger: Trigger) -> tuple[str, ...]:
-        """Who is in it now."""
-        carrier, place = trigger.body, trigger.place
-        if carrier in self._now.hidden:
+    def _within(self, trigger: Trigger, then: Standing | None = None) -> tuple[str, ...]:
+        """Who is in it now, or as bodies stood then."""
+        now, carrier = then or self._now, trigger.body
+        if carrier in now.hidden:
             return ()
-        where = (place[:3], place[3:]) if carrier is None else carried(place, self.pose(carrier))
+        q, place = now.state.q, trigger.place.astype(now.state.q.dtype)
+        there = place if carrier is None else np.array(carried(place, now.places.pose[now.link(carrier)]), place.dtype)
         among = self._changes.shapes_in(ALL_LAYERS)
-        found = self._parts.questions.overlaps(self.state.q, trigger.shape, *where, 0.0, self._now.hidden, among)
-        return tuple(name for name in found if name != carrier and name in self.bodies)
+        found = self._parts.questions.overlaps(q, trigger.shape, there[:3], there[3:], 0.0, now.hidden, among)
+        return tuple(name for name in found if name != carrier and name in now.bodies)
 
     def _look_again(self) -> None:
         """Who is in triggers, and nobody is called back."""
@@ -358,7 +359,11 @@ class Frames:
         """The model with other numbers. Whoever sleeps wakes: they may hold it no longer."""
         model = self._changes.model
         if model is not self.model:
-            self._parts.stepper.check(model)
+            try:
+                self._parts.stepper.check(model)
+            except ValueError:
+                self._changes.model = self.model  # what is refused has changed nothing
+                raise
             self.model = model
             self._parts.stepper.use(model)
             self._stand(self._now.at(self.state, Asleep.nobody(self.model.topology)))

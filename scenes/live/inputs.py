@@ -46,7 +46,7 @@ class Inputs(Frames):
                 f'move_joint: the motor of {link!r} is not rigid: give its joint Motor("velocity", kd=math.inf, '
                 "effort=...)"
             )
-        self._targets[number] = arguments.numbers("q", q, size)
+        self._targets[number] = arguments.numbers("q", q, size).astype(self.state.q.dtype)
 
     def set_material(
         self,

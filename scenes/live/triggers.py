@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...collision.poses import Array, quaternion_product, rotation_matrix
+from ...collision.poses import Array
 from ...collision.shapes import Shape
+from ...engine.algebra.rotation import Quat
+from ...engine.algebra.vec3 import Vec3
 
 Callback = Callable[[str], Any]
 Inside = tuple[str, ...]
@@ -42,6 +44,9 @@ class Trigger:
         return came, went
 
 
-def carried(place: Array, body: Array) -> tuple[Array, Array]:
-    """Position and quaternion in the world of what has the pose `place` (7,) in the axes of a body at `body` (7,)."""
-    return body[:3] + rotation_matrix(body[3:]) @ place[:3], quaternion_product(body[3:], place[3:])
+def carried(place: Any, body: Any) -> tuple[Any, ...]:
+    """Position and quaternion in the world, seven numbers, of what has the pose `place` (7,) in the axes of a body at
+    `body` (7,)."""
+    turn = Quat.of_array(body[3:])
+    position, turned = Vec3.of(body[:3]) + turn.matrix() @ Vec3.of(place[:3]), turn * Quat.of_array(place[3:])
+    return *position.xyz, turned.w, *turned.vector.xyz

@@ -50,6 +50,17 @@ def test_restitution_is_the_smaller_one(world):
     assert np.sqrt(speed**2 + 2 * G * height) == pytest.approx(0.8 * drop, rel=1e-4)
 
 
+def test_what_the_law_does_not_read_is_refused_and_changes_nothing(world):
+    world.reset()
+    world.set_material("ground", tangential_restitution=0.5)
+    with pytest.raises(ValueError, match="does not read"):
+        world.set_material("ball", tangential_restitution=0.5)
+    assert not np.asarray(world.model.pair_tangential_restitution).any()
+    world.set_material("ball", restitution=0.3)
+    world.step()
+    world.reset()
+
+
 def test_it_is_an_input_reset_undoes_it_and_a_save_does_not_hold_it(world):
     world.reset()
     world.step()

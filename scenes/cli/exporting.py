@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from .options import Robot, SceneName, blamed, opened, precision, target
 from .output import err, say
 from .program import app
+from .worlds import add_triggers, pool_of, shape_of
 
 
 @app.command()
@@ -34,16 +36,35 @@ def export(
     dt: Annotated[float, typer.Option(help="usual length of a frame [s]")] = 1 / 60,
     law: Annotated[str, typer.Option(help="of impacts")] = "stronge",
     max_contacts: Annotated[int | None, typer.Option(help="room for contacts; default: twice what is usual")] = None,
+    pool: Annotated[
+        list[str] | None, typer.Option(metavar="BODY=N", help="spare bodies like a free one of the scene; repeatable")
+    ] = None,
+    probes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--probe", metavar="SHAPE", help="to ask what it overlaps: sphere:0.1, box:0.1,0.2,0.3 ...; repeatable"
+        ),
+    ] = None,
+    triggers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trigger", metavar="SHAPE@X,Y,Z[@BODY]", help="tells who is in it; carried by a body, or not; repeatable"
+        ),
+    ] = None,
     robot: Robot = None,
 ) -> None:
     """Write a scene as a TOML file, to read, change and run (docs/scenes.md describes the format), as a library for
     programs in C and what calls C, or as a page to play with in a browser (docs/export.md).
 
-    For example: carom export pool_break mine.toml; carom export pool_break --library out --page game.html
+    Joints that can be cut are those of the scene's loops with `active`.
+
+    For example: carom export pool_break mine.toml; carom export pool_break --library out --page game.html;
+    carom export bouncing_ball --library out --pool ball=8 --probe sphere:0.5 --trigger box:1,1,0.1@0,0,0
     """
     if library is not None or page is not None:
-        live = {"dt": dt, "law": law, "max_contacts": max_contacts}
-        _world(scene, library, page, name, targets or (), cpu, dtype, robot, live)
+        shapes = [shape_of(one) for one in probes or ()]
+        live = {"dt": dt, "law": law, "max_contacts": max_contacts, "pool": pool_of(pool or ()), "probes": shapes}
+        _world(scene, library, page, name, targets or (), cpu, dtype, robot, live, triggers or ())
         return
     from ..formats.toml import write_toml
     from ..formats.toml_writing import to_toml
@@ -66,6 +87,7 @@ def _world(
     dtype: str,
     robot: Any,
     live: dict[str, Any],
+    triggers: Sequence[str],
 ) -> None:
     from ..export.library import export_library
     from ..export.page import export_page
@@ -77,6 +99,7 @@ def _world(
     found, written = opened(scene, robot), []
     with blamed(scene):
         world = Live(found.spec, dtype=f"float{used[1:]}", warm=False, **live)
+        add_triggers(world, triggers)
     with err.status("compiling"):
         if folder is not None:
             written += export_library(world, folder, name=name or found.name, targets=targets, cpu=cpu)

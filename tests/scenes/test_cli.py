@@ -199,6 +199,21 @@ def test_a_scene_goes_out_as_a_file_and_comes_back(here: Path) -> None:
     assert [device["runs"] for device in told["devices"]] == ["machine code"]
 
 
+@pytest.mark.slow
+def test_export_takes_spare_bodies_probes_and_triggers(here: Path) -> None:
+    asked = "--pool ball=2 --probe sphere:0.5 --probe capsule:0.1,0.2"
+    triggers = "--trigger box:1,1,0.1@0,0,0 --trigger sphere:1@0,0,0@ball"
+    code, _ = run("export", "bouncing_ball", "--library", "lib", *asked.split(), *triggers.split())
+    assert code == 0
+    header = Path("lib/bouncing_ball.h").read_text()
+    assert "bouncing_ball_body_ball_2 = 2" in header
+    assert "bouncing_ball_kind_ball = 0" in header
+    assert "bouncing_ball_probe_sphere = 0, bouncing_ball_probe_capsule = 1" in header
+    assert "bouncing_ball_triggers = 2" in header
+    for name in ("add_body", "overlap", "inside", "crossed"):
+        assert f"bouncing_ball_{name}(" in header
+
+
 def test_what_was_not_taken_from_a_robots_file_is_said(here: Path) -> None:
     inertia = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     joint = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><limit lower="-1" upper="1"/></joint>'
@@ -369,6 +384,14 @@ WRONG = {
     "run pendulum --out frames.csv": "frames.csv must end in .npz",
     "run pendulum --out none/frames.npz": "there is no folder none",
     "export pendulum pendulum.json": "pendulum.json must end in .toml",
+    "export bouncing_ball --library lib --pool ball": "'ball' is no BODY=N",
+    "export bouncing_ball --library lib --pool ball=2 --pool ball=3": "'ball=3' is no BODY=N, once a body",
+    "export bouncing_ball --library lib --pool none=2": "'none' is no free body of the scene",
+    "export bouncing_ball --library lib --probe cube:1": "'cube:1' is no shape: give sphere:R",
+    "export bouncing_ball --library lib --probe box:1,2": "'box:1,2' is no shape",
+    "export bouncing_ball --library lib --probe sphere:-1": "radius",
+    "export bouncing_ball --library lib --trigger sphere:1": "'sphere:1' is no SHAPE@X,Y,Z",
+    "export bouncing_ball --library lib --trigger sphere:1@0,0,0@none": "body is 'none'",
     "replay": "Missing argument",
     "replay none.npz": "none.npz: there is no such file",
     "replay notes.txt": "this is no recording of Carom",

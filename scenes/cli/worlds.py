@@ -1,0 +1,66 @@
+"""What `carom export` is told of a world beside its scene: spare bodies, shapes to ask with, triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from ...collision.shapes import Box, Capsule, Cylinder, Ellipsoid, Shape, Sphere
+
+if TYPE_CHECKING:
+    from ..live.world import Live
+
+# how many numbers are said of each kind, and the shape that they make
+SIZES: dict[str, tuple[int, Callable[..., Shape]]] = {
+    "sphere": (1, lambda r: Sphere(r)),
+    "box": (3, lambda *half: Box(half)),
+    "capsule": (2, lambda r, half: Capsule(r, half)),
+    "cylinder": (2, lambda r, half: Cylinder(r, half)),
+    "ellipsoid": (3, lambda *radii: Ellipsoid(radii)),
+}
+KINDS = "sphere:R, box:X,Y,Z, capsule:R,H, cylinder:R,H or ellipsoid:X,Y,Z, half lengths in metres"
+
+
+def pool_of(told: Sequence[str]) -> dict[str, int]:
+    """Of BODY=N each."""
+    pool: dict[str, int] = {}
+    for one in told:
+        name, _, number = one.rpartition("=")
+        if not (name and number.isdecimal()) or name in pool:
+            raise typer.BadParameter(f"{one!r} is no BODY=N, once a body: give --pool ball=8", param_hint="--pool")
+        pool[name] = int(number)
+    return pool
+
+
+def shape_of(told: str, option: str = "--probe") -> Shape:
+    """Of KIND:SIZES."""
+    kind, _, sizes = told.partition(":")
+    if kind in SIZES and (numbers := _numbers(sizes, SIZES[kind][0])):
+        return SIZES[kind][1](*numbers)
+    raise typer.BadParameter(f"{told!r} is no shape: give {KINDS}", param_hint=option)
+
+
+def add_triggers(live: Live, told: Sequence[str]) -> None:
+    """Of SHAPE@X,Y,Z or SHAPE@X,Y,Z@BODY each."""
+    for one in told:
+        shape, _, rest = one.partition("@")
+        place, _, body = rest.partition("@")
+        position = _numbers(place, 3)
+        if not position:
+            raise typer.BadParameter(
+                f"{one!r} is no SHAPE@X,Y,Z, with @BODY behind it of one that a body carries: give --trigger "
+                "sphere:0.5@0,0,1",
+                param_hint="--trigger",
+            )
+        live.add_trigger(shape_of(shape, "--trigger"), position, body=body or None)
+
+
+def _numbers(told: str, count: int) -> list[float]:
+    """So many numbers with commas between them; else none."""
+    try:
+        numbers = [float(x) for x in told.split(",")]
+    except ValueError:
+        return []
+    return numbers if len(numbers) == count else []

@@ -19,6 +19,7 @@ from ...engine.native.portable import objects_joined
 from ...engine.native.wasm import TARGET, Module, module_of
 from ..formats.atomic import replacing
 from ..formats.recording import Recording
+from ..live.debug import trigger_edges
 from ..live.world import Live
 from ..show.drawing import drawing_of
 from ..show.motion import Hits, Motion
@@ -107,10 +108,14 @@ def replay_text(recording: Recording, live: Live, title: str) -> str:
 def _told(live: Live, made: Exported, world: Module) -> dict[str, Any]:
     """What a page's program knows of the world."""
     topology = live.model.topology
+    triggers = [
+        {"link": -1 if x.body is None else topology.link(x.body), "ends": trigger_edges(x).round(6).tolist()}
+        for x in live._triggers
+    ]
     return {
         "wide": made.fields.all["q"].start.dtype.itemsize, "heap": world.heap, "save": made.fields.most, "dt": live.dt,
         "links": topology.n_links, "pairs": len(topology.pairs), "row": WHOLES + REALS,
-        "mass": np.asarray(live.model.mass, float).tolist(),
+        "mass": np.asarray(live.model.mass, float).tolist(), "triggers": triggers,
     }  # fmt: skip
 
 

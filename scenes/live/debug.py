@@ -89,13 +89,20 @@ def trigger_lines(triggers: Iterable[Trigger], pose_of: dict[str, Array]) -> Lin
         if trigger.body is not None and trigger.body not in pose_of:
             continue
         place = trigger.place if trigger.body is None else np.array(carried(trigger.place, pose_of[trigger.body]))
-        where = place[:3], place[3:]
-        shape = trigger.shape
-        parts = mesh_parts("trigger", shape) if shape.kind == "mesh" else [GEOMETRY[shape.kind]("trigger", shape)]
-        for part in parts:
-            own = _placed(_edges(mesh_of(part)), shape.position, shape.quaternion)
-            lines.append((_placed(own, *where), np.array(ENTERED if trigger.inside else EMPTY)))
+        lines.append((_region_edges(trigger, place), np.array(ENTERED if trigger.inside else EMPTY)))
     return lines
+
+
+def trigger_edges(trigger: Trigger) -> Array:
+    """(n, 2, 3) edges of a trigger's region, in the axes of the body that carries it, or of the world."""
+    return _region_edges(trigger, trigger.place)
+
+
+def _region_edges(trigger: Trigger, place: Array) -> Array:
+    shape = trigger.shape
+    parts = mesh_parts("trigger", shape) if shape.kind == "mesh" else [GEOMETRY[shape.kind]("trigger", shape)]
+    edges = np.concatenate([_placed(_edges(mesh_of(part)), shape.position, shape.quaternion) for part in parts])
+    return _placed(edges, place[:3], place[3:])
 
 
 def islands(contacts: Iterable[Contact], names: Sequence[str]) -> Array:

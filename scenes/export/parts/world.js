@@ -50,6 +50,14 @@ class World {
     return new Int32Array(this.calls.memory.buffer, this.calls.world_asleep(this.at), this.data.links);
   }
 
+  // For each trigger whether anybody is in it.
+  entered() {
+    const { triggers, links } = this.data;
+    if (!triggers.length) return [];
+    const inside = new Int32Array(this.calls.memory.buffer, this.calls.world_inside(this.at), triggers.length * links);
+    return triggers.map((_, k) => inside.subarray(k * links, (k + 1) * links).includes(1));
+  }
+
   // Real numbers into memory that a call reads; several arrays, one behind the other.
   given(...arrays) {
     let at = this.scratch;

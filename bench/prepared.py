@@ -75,11 +75,11 @@ def kernels_of(folder: Path | None) -> Iterator[dict[str, bool]]:
         ready[_key(text)] = known
         return (_MARK.decode() + _key(text)) if known else make(text)
 
-    def loaded(program: bytes, name: str) -> Any:
+    def loaded(program: bytes, *how: Any) -> Any:
         if program.startswith(_MARK):
             file = folder / f"{program[len(_MARK) :].decode()}.cubin.xz"
             program = lzma.decompress(file.read_bytes())
-        return load(program, name)
+        return load(program, *how)
 
     code.ptx_of, code.load = ptx_of, loaded
     try:

@@ -67,7 +67,7 @@ def test_what_was_prepared_is_what_the_driver_is_given(monkeypatch, tmp_path) ->
     assert prepared.prepare([SCENE], SECONDS, tmp_path) == 0
 
     given: list[bytes] = []
-    monkeypatch.setattr(code, "load", lambda program, _: given.append(program) or [Loaded(1, 4, 1 << 36)])
+    monkeypatch.setattr(code, "load", lambda program, *_: given.append(program) or [Loaded(1, 4, 1, 1 << 36)])
     monkeypatch.setattr(code, "driver", lambda: _Driver())
     one = gpu_cases.saved(SCENE, tmp_path)
     with as_on_gpu(), prepared.kernels_of(tmp_path) as known:

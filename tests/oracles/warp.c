@@ -107,6 +107,16 @@ uint64_t warp_tallies[1 << 20];
 
 void warp_tally(uint32_t block) { warp_tallies[block] += w.thread == 0; }
 
+/* A mark: all threads come to it. For whom it waits on a GPU, no answer depends on. */
+
+uint64_t warp_marks[1 << 12];
+
+void warp_mark(uint32_t phase)
+{
+    warp_marks[phase] += w.thread == 0;
+    wait_at(__builtin_return_address(0));
+}
+
 /* In place of NVIDIA's driver. */
 
 int cuCtxGetDevice(int *device) { return *device = 0; }
@@ -119,13 +129,13 @@ int cuMemsetD32Async(uint32_t *to, uint32_t x, size_t n, void *stream)
 }
 
 /* A lane a warp, in turn, as long as there are any: a warp that finds none is done. */
-int cuLaunchKernel(void (*kernel)(void *), unsigned warps, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
+int cuLaunchKernel(void (*kernel)(void *), unsigned blocks, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
                    unsigned threads_z, unsigned shared, void *stream, void **parameters, void **extra)
 {
-    for (w.warp = 0; w.warp < warps; w.warp++)
+    for (w.warp = 0; w.warp < blocks * (threads / THREADS); w.warp++)
         warp_run(kernel, parameters[0]);
     w.warp = 0;
-    return threads != THREADS || y * z * threads_y * threads_z != 1 || shared || extra || stream != (void *)1;
+    return !threads || threads % THREADS || y * z * threads_y * threads_z != 1 || shared || extra || stream != (void *)1;
 }
 
 /* In place of XLA on a GPU: a call of a handler on a CPU, which has no stream to give. */

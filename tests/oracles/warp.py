@@ -32,6 +32,7 @@ from carom.engine.native.warp.dialect import Dialect
 from carom.engine.native.warp.launch import launch_text
 
 _numbers = itertools.count()
+BLOCK = 2  # warps, or one alone
 SOURCE = Path(__file__).with_suffix(".c")
 EMULATED = Dialect(
     "call i32 @warp_shuffle(i32 {x}, i32 {source})",
@@ -44,8 +45,10 @@ EMULATED = Dialect(
 declare void @warp_sync()
 declare i32 @warp_thread()
 declare i64 @warp_number()
+declare void @warp_mark(i32)
 attributes #0 = { nounwind noinline }""",
     ("fmod", "fmodf", "erf", "erff"),
+    "call void @warp_mark(i32 PHASE)",
 )
 
 
@@ -64,7 +67,8 @@ def emulator() -> Any:
         library = ctypes.CDLL(str(made))
     library.warp_waits.restype = ctypes.c_int64
     library.warp_begin.argtypes = [ctypes.c_uint64]
-    for name in ("warp_shuffle", "warp_sync", "warp_thread", "warp_number", "warp_tally", "warp_call", *driver.CALLED):
+    own = (f"warp_{name}" for name in ("shuffle", "sync", "thread", "number", "mark", "tally", "call"))
+    for name in (*own, *driver.CALLED):
         machine.llvm().add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
     return library
 
@@ -91,7 +95,9 @@ class _Kernel:
         return self._name
 
     def scratch(self, lanes: int) -> list[Any]:
-        return [jax.ShapeDtypeStruct((min(-(-lanes // self._beside), self._warps), self._arena + COUNTER), np.uint8)]
+        warps = min(-(-lanes // self._beside), self._warps)
+        block = min(warps, BLOCK)
+        return [jax.ShapeDtypeStruct((-(-warps // block), block, self._arena + COUNTER), np.uint8)]
 
     def description(self) -> dict[str, Any]:
         return {}

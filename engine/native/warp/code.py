@@ -19,11 +19,12 @@ from ..machine import Loaded, assemble, llvm, target
 from ..runner import Runner
 from ..stages import stage
 from .beside import beside
-from .dialect import Dialect, nvidia
+from .dialect import BLOCK, Dialect, marks, nvidia
 from .driver import CALLED, DriverError, driver, load
 from .kernel import COUNTER, kernel_text
 from .kernel_of_threads import kernel_of_threads
 from .launch import launch_text
+from .marks import marked
 from .ptx import ptx_of
 from .spread import spread
 
@@ -36,26 +37,31 @@ def kernel_of(made: LaneText, dialect: Dialect) -> str:
     if made.runner is Runner.THREAD:
         kernel = kernel_of_threads(made.inputs, made.outputs, made.elements, made.arena, dialect)
         return beside(made.text, dialect) + "\n" + kernel
-    return spread(made.text, dialect) + "\n" + kernel_text(made.inputs, made.outputs, made.arena, dialect)
+    text, count = spread(made.text, dialect), 0
+    asked = marks()
+    if asked:
+        text, count = marked(text, dialect, *asked)
+    return text + "\n" + kernel_text(made.inputs, made.outputs, made.arena, dialect, count)
 
 
 @dataclasses.dataclass
 class Kernel:
     """code: PTX, as LLVM wrote it.  arguments, outputs: how many there are, with the layout and the scratch.
-    arena: bytes a warp.  beside: how many lanes a warp runs at a time.  opens: for each result, which open argument it
-    is, or None."""
+    arena: bytes a warp.  beside: how many lanes a warp runs at a time.  block: how many warps a block may have.
+    opens: for each result, which open argument it is, or None."""
 
     code: bytes
     arguments: int
     outputs: int
     arena: int
     beside: int
+    block: int
     opens: list[int | None]
     grain: int = 1  # every warp takes as many lanes as it runs at a time
 
     def __post_init__(self) -> None:
         self._handler: Loaded | None = None
-        self._warps, self._memory = 0, 0
+        self._room = 1, 1, 0  # of any device: warps a multiprocessor, multiprocessors, memory
         self._name = f"carom_native_{next(_numbers)}_gpu"
 
     def register(self) -> str:
@@ -67,24 +73,27 @@ class Kernel:
             for name in CALLED:
                 binding.add_symbol(name, _address(getattr(library, name)))
             self._handler = Loaded(assemble(launch_text(self.arguments, self.outputs), target()))
-            on_devices = load(self.code, "lanes")
+            on_devices = load(self.code, "lanes", self.block)
             for number, one in enumerate(on_devices):
                 self._handler.call("set_function", number, one.function)
-            self._warps = min((one.warps for one in on_devices), default=1)
-            self._memory = min((one.memory for one in on_devices), default=0)
+            if on_devices:
+                self._room = tuple(min(room) for room in zip(*(one[1:] for one in on_devices), strict=True))
             capsule = jax.ffi.pycapsule(self._handler.address("launched"))
             jax.ffi.register_ffi_target(self._name, capsule, platform="CUDA")
         return self._name
 
     def scratch(self, lanes: int) -> list[Any]:
-        """The counter of lanes and the arenas, a row for each warp: as many as run at once, if there are lanes for
-        them and memory. Asked for when it is registered."""
-        warps = max(1, min(-(-lanes // self.beside), self._warps, int(ARENAS * self._memory) // self.arena))
-        return [jax.ShapeDtypeStruct((warps, self.arena + COUNTER), np.uint8)]
+        """The counter of lanes and the arenas, for each block one for each of its warps: as many as run at once, if
+        there are lanes for them and memory. No multiprocessor is idle for large blocks. Asked for when it is
+        registered."""
+        each, processors, memory = self._room
+        warps = max(1, min(-(-lanes // self.beside), each * processors, int(ARENAS * memory) // self.arena))
+        block = min(self.block, -(-warps // processors))
+        return [jax.ShapeDtypeStruct((-(-warps // block), block, self.arena + COUNTER), np.uint8)]
 
     def description(self) -> dict[str, Any]:
         whole = dataclasses.asdict(self)
-        return {name: whole[name] for name in ("arguments", "outputs", "arena", "beside", "opens")}
+        return {name: whole[name] for name in ("arguments", "outputs", "arena", "beside", "block", "opens")}
 
 
 def _address(function: Any) -> int | None:
@@ -103,7 +112,8 @@ def compiled(runner: Runner, name: str, closed: Any, open: Sequence[int], keep: 
     with stage(name, "making PTX"):
         ptx = ptx_of(text).encode()
     beside = THREADS if made.runner is Runner.THREAD else 1
-    kernel = Kernel(ptx, 1 + len(made.inputs), len(made.outputs) + 1, made.arena * beside, beside, made.opens)
+    block = BLOCK if marks() and made.runner is Runner.WARP else 1
+    kernel = Kernel(ptx, 1 + len(made.inputs), len(made.outputs) + 1, made.arena * beside, beside, block, made.opens)
     if keep:
         cache.store(key, kernel.description(), ptx)
     return kernel

@@ -25,10 +25,12 @@ class DriverError(RuntimeError):
 
 
 class Loaded(NamedTuple):
-    """A kernel on one device.  function: a handle.  warps: how many run at once.  memory: the device's [bytes]."""
+    """A kernel on one device.  function: a handle.  warps: how many run at once on a multiprocessor.  processors: how
+    many of these there are.  memory: the device's [bytes]."""
 
     function: int
     warps: int
+    processors: int
     memory: int
 
 
@@ -52,8 +54,8 @@ def device_count() -> int:
     return min(count.value, MOST_DEVICES)
 
 
-def load(ptx: bytes, name: str) -> list[Loaded]:
-    """A kernel of one warp a block, on every device; compiled by the driver, which keeps what it compiled."""
+def load(ptx: bytes, name: str, block: int) -> list[Loaded]:
+    """A kernel of so many warps a block, on every device; compiled by the driver, which keeps what it compiled."""
     library, loaded = driver(), []
     for number in range(device_count()):
         with _current(library, number) as device:
@@ -62,7 +64,7 @@ def load(ptx: bytes, name: str) -> list[Loaded]:
             _did(
                 library, "cuOccupancyMaxActiveBlocksPerMultiprocessor",
                 library.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                    ctypes.byref(blocks), function, THREADS, ctypes.c_size_t(0)
+                    ctypes.byref(blocks), function, THREADS * block, ctypes.c_size_t(0)
                 ),
             )  # fmt: skip
             _did(
@@ -71,7 +73,7 @@ def load(ptx: bytes, name: str) -> list[Loaded]:
             )  # fmt: skip
             memory = ctypes.c_size_t()
             _did(library, "cuDeviceTotalMem", library.cuDeviceTotalMem_v2(ctypes.byref(memory), device))
-            loaded.append(Loaded(function.value or 0, blocks.value * processors.value, memory.value))
+            loaded.append(Loaded(function.value or 0, blocks.value * block, processors.value, memory.value))
     return loaded
 
 

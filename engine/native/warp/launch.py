@@ -1,7 +1,7 @@
 """The function that XLA calls on a GPU: it runs on the host, and sends the kernel after what is on XLA's stream.
 
 Machine code of this machine, as `handler.py`'s. The kernel's buffers are the arguments and results of the call in their
-order, the last result being the scratch: as many rows as there are warps.
+order, the last result being the scratch: as many rows as there are blocks, of as many as each has warps.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def launch_text(arguments: int, results: int) -> str:
         f"  %rp = getelementptr i8, ptr %frame, i64 {RESULTS}", "  %results = load ptr, ptr %rp",
         *(line for k in range(count) for line in _buffer(k, arguments)),
         f"  %dims.p = getelementptr i8, ptr %f{count - 1}, i64 {_DIMENSIONS}", "  %dims = load ptr, ptr %dims.p",
-        "  %warps.long = load i64, ptr %dims", "  %warps = trunc i64 %warps.long to i32",
+        "  %blocks.long = load i64, ptr %dims", "  %blocks = trunc i64 %blocks.long to i32",
+        "  %warps.p = getelementptr i64, ptr %dims, i64 1", "  %warps.long = load i64, ptr %warps.p",
+        "  %warps = trunc i64 %warps.long to i32", f"  %threads = mul i32 %warps, {THREADS}",
         # the stream
         "  store i64 32, ptr %stream.args",
         "  %s1 = getelementptr i64, ptr %stream.args, i64 1", "  store i64 0, ptr %s1",
@@ -75,7 +77,7 @@ def launch_text(arguments: int, results: int) -> str:
         "no.memset:", "  br label %fail",
         "launch:",
         "  store ptr %buffers, ptr %parameters",
-        f"  %r2 = call i32 @cuLaunchKernel(ptr %function, i32 %warps, i32 1, i32 1, i32 {THREADS}, i32 1, i32 1, i32 0,"
+        "  %r2 = call i32 @cuLaunchKernel(ptr %function, i32 %blocks, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0,"
         " ptr %stream, ptr %parameters, ptr null)",
         "  %not.launched = icmp ne i32 %r2, 0",
         "  br i1 %not.launched, label %no.launch, label %end",

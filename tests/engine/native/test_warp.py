@@ -244,7 +244,7 @@ def test_a_batch_on_a_gpu_is_one_launch(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("CAROM_CACHE", "off")
     monkeypatch.setattr("carom.engine.native.warp.code.driver", warp.emulator)
     monkeypatch.setattr(
-        "carom.engine.native.warp.code.load", lambda ptx, name: [driver.Loaded(1, warps=48, memory=1 << 36)]
+        "carom.engine.native.warp.code.load", lambda ptx, name, block: [driver.Loaded(1, 16, 3, memory=1 << 36)]
     )
     model, state = carom.compile_scene(carom.load("bouncing_ball"))
     run = jax.jit(lambda lanes: carom.rollout(model, lanes, duration=0.1, frame_dt=0.1))
@@ -255,7 +255,7 @@ def test_a_batch_on_a_gpu_is_one_launch(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(calls) == 1
     assert calls[0].endswith("_gpu")
     assert "stablehlo.while" not in text
-    assert "tensor<48x" in text, "an arena for each warp that runs at once"
+    assert "tensor<48x1x" in text, "an arena for each warp that runs at once"
 
 
 def test_what_a_program_runs_as_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

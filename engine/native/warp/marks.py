@@ -1,0 +1,86 @@
+"""Marks in a lane's program, at which warps of a block come together, so that they fetch code once for all.
+
+Whoever comes to a mark waits, for a while, for those who are just behind in the program; who is farther away is not
+waited for, nor is anybody for long. So no answer can depend on it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from .dialect import COUNT, PHASE, Dialect
+
+_LABEL = re.compile(r"label %([\w.]+)")
+_PART = re.compile(r"call void @(part\d+)\(")
+
+
+def marked(text: str, dialect: Dialect, every: int, inner: int) -> tuple[str, int]:
+    """A program as `spread` wrote it, with marks in the loop that is most of it: at its top, and about every so many
+    instructions. inner: loops within it have some if they are so long; shorter ones are not divided.
+    And how many there are."""
+    return _Marks(text.split("\n"), dialect.mark, every, inner).text()
+
+
+class _Marks:
+    def __init__(self, lines: list[str], mark: str, every: int, inner: int) -> None:
+        self.lines, self.mark, self.every, self.inner = lines, mark, every, inner
+        starts = [k for k, line in enumerate(lines) if line.startswith("define")]
+        self.functions = {
+            lines[k].split("@")[1].split("(")[0]: (k, k + lines[k:].index("}")) for k in starts
+        }  # from, to
+        self.before: list[int] = []  # lines that a mark comes before
+        self.since = 0  # instructions since the last
+
+    def text(self) -> tuple[str, int]:
+        loops = self._loops(*self.functions["lane"])
+        if loops:
+            self.since = self.every
+            self._walk(*max(loops, key=lambda loop: self._weight(*loop)))
+        out = list(self.lines)
+        for phase, k in enumerate(self.before):
+            out[k] = f"  {self.mark.replace(PHASE, str(phase)).replace(COUNT, str(len(self.before)))}\n{out[k]}"
+        return "\n".join(out), len(self.before)
+
+    def _walk(self, start: int, end: int) -> None:
+        undivided = {a: b for a, b in self._loops(start, end) if a > start and self._weight(a, b) < self.inner}
+        k = start
+        while k < end:
+            if k in undivided:
+                self.since += self._weight(k, undivided[k])
+                k = undivided[k]
+                continue
+            line = self.lines[k]
+            if line.startswith("  ") and " = phi " not in line:
+                if self.since >= self.every:
+                    self.before.append(k)
+                    self.since = 0
+                self.since += 1
+                part = _PART.search(line)
+                if part:
+                    self._walk(*self.functions[part[1]])
+            k += 1
+
+    @functools.cache  # noqa: B019
+    def _loops(self, start: int, end: int) -> list[tuple[int, int]]:
+        """From a label to behind the last branch back to it."""
+        labels: dict[str, int] = {}
+        loops: dict[int, int] = {}
+        for k in range(start, end):
+            line = self.lines[k]
+            if line.endswith(":"):
+                labels[line[:-1]] = k
+            elif line.startswith("  br "):
+                loops |= {labels[label]: k + 1 for label in _LABEL.findall(line) if label in labels}
+        return list(loops.items())
+
+    @functools.cache  # noqa: B019
+    def _weight(self, start: int, end: int) -> int:
+        """Instructions, those of parts that are called among them."""
+        weight = 0
+        for line in self.lines[start:end]:
+            weight += line.startswith("  ")
+            part = _PART.search(line)
+            if part:
+                weight += self._weight(*self.functions[part[1]])
+        return weight

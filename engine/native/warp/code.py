@@ -19,7 +19,7 @@ from ..machine import Loaded, assemble, llvm, target
 from ..runner import Runner
 from ..stages import stage
 from .beside import beside
-from .dialect import BLOCK, Dialect, marks, nvidia
+from .dialect import BLOCK, Dialect, nvidia
 from .driver import CALLED, DriverError, driver, load
 from .kernel import COUNTER, kernel_text
 from .kernel_of_threads import kernel_of_threads
@@ -37,11 +37,8 @@ def kernel_of(made: LaneText, dialect: Dialect) -> str:
     if made.runner is Runner.THREAD:
         kernel = kernel_of_threads(made.inputs, made.outputs, made.elements, made.arena, dialect)
         return beside(made.text, dialect) + "\n" + kernel
-    text, count = spread(made.text, dialect), 0
-    asked = marks()
-    if asked:
-        text, count = marked(text, dialect, *asked)
-    return text + "\n" + kernel_text(made.inputs, made.outputs, made.arena, dialect, count)
+    text, count = marked(spread(made.text, dialect), dialect)
+    return text + "\n" + kernel_text(made.inputs, made.outputs, made.arena, dialect, count > 0)
 
 
 @dataclasses.dataclass
@@ -111,8 +108,7 @@ def compiled(runner: Runner, name: str, closed: Any, open: Sequence[int], keep: 
         return Kernel(found[1], **found[0])
     with stage(name, "making PTX"):
         ptx = ptx_of(text).encode()
-    beside = THREADS if made.runner is Runner.THREAD else 1
-    block = BLOCK if marks() and made.runner is Runner.WARP else 1
+    beside, block = (THREADS, 1) if made.runner is Runner.THREAD else (1, BLOCK)
     kernel = Kernel(ptx, 1 + len(made.inputs), len(made.outputs) + 1, made.arena * beside, beside, block, made.opens)
     if keep:
         cache.store(key, kernel.description(), ptx)

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Sequence
 
 from ..arena import THREADS
 from ..handler import HEAD, POISON
-from .dialect import COUNT, Dialect
+from .dialect import Dialect
 
 COUNTER = 256  # bytes before the first arena
 
 
 def kernel_text(
     inputs: Sequence[tuple[int, int | None]], outputs: Sequence[tuple[int, int]], arena: int, dialect: Dialect,
-    marks: int = 0,
+    meets: bool,
 ) -> str:  # fmt: skip
     """LLVM's text. inputs, outputs: (place in the arena, size), in bytes; the size of an open one is None. arena: its
-    size. marks: how many are in the program."""
+    size. meets: there are marks in the program."""
     count = len(inputs) + len(outputs) + 2
     take = [
         line for k, one in enumerate(inputs) for line in _taken(k, one, 1 + k, HEAD + k, rows_of(k, inputs, outputs))
@@ -41,7 +41,7 @@ def kernel_text(
         f"  %arenas = getelementptr i8, ptr %counter, i64 {COUNTER}",
         f"  %far = mul i64 %warp, {arena}", "  %A = getelementptr i8, ptr %arenas, i64 %far",
         "  %takes = icmp eq i32 %t, 0",
-        *(f"  {line.replace(COUNT, str(marks))}" for line in dialect.begin if marks),
+        *(f"  {line}" for line in dialect.begin if meets),
         "  br label %next",
         "next:",
         "  %is.first = phi i1 [ true, %entry ], [ false, %run ]",
@@ -54,7 +54,7 @@ def kernel_text(
         "  %lane = zext i32 %number.of.lane to i64",
         "  %any = icmp slt i64 %lane, %lanes",
         "  br i1 %any, label %begin, label %end",
-        "end:", *(f"  {line}" for line in dialect.end if marks), "  ret void",
+        "end:", *(f"  {line}" for line in dialect.end if meets), "  ret void",
         "begin:",
         "  %all.again = or i1 %is.first, %poison",
         "  br i1 %poison, label %fill, label %copy.in",

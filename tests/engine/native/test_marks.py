@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,9 @@ import pytest
 from jax import lax
 
 from carom.engine.native import code
+from carom.engine.native.arena import THREADS
 from carom.engine.native.runner import Runner
+from carom.engine.native.warp import marks
 from carom.engine.native.warp.code import kernel_of
 from carom.engine.native.warp.dialect import Dialect, nvidia
 from carom.engine.native.warp.marks import marked
@@ -61,9 +64,10 @@ loop1.end:
 }"""
 
 
-def places(every: int, inner: int) -> tuple[list[str], int]:
+def places(every: int) -> tuple[list[str], int]:
     """What comes behind each mark."""
-    text, count = marked(PROGRAM, Dialect("", "", "", (), "", "", "", mark="mark PHASE of COUNT"), every, inner)
+    with mock.patch.object(marks, "EVERY", every):
+        text, count = marked(PROGRAM, Dialect("", "", "", (), "", "", "", mark="mark PHASE of COUNT"))
     lines = text.split("\n")
     assert [line for line in lines if not line.startswith("  mark")] == PROGRAM.split("\n")
     found = {line.split(" ")[3]: lines[k + 1].strip() for k, line in enumerate(lines) if line.startswith("  mark")}
@@ -72,10 +76,8 @@ def places(every: int, inner: int) -> tuple[list[str], int]:
 
 
 def test_marks_are_in_the_loop_in_the_order_of_the_program() -> None:
-    assert places(100, 100) == (["first"], 1), "its top"
-    assert places(3, 100)[0] == ["first", "call void @part1(ptr %A)", "c", "j"]
-    last = "br i1 %x, label %loop1, label %loop1.end"
-    assert places(3, 5)[0] == ["first", "call void @part1(ptr %A)", "c", "f", "i", last], "in the longer loop, too"
+    assert places(100) == (["first"], 1), "its top"
+    assert places(3) == (["first", "call void @part1(ptr %A)", "c", "j"], 4), "none in loops within it"
 
 
 def long(x: Any) -> Any:
@@ -92,24 +94,28 @@ def long(x: Any) -> Any:
 def test_marks_are_passed_once_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(3).random((5, 20, 20), np.float32)
     here = Native(long)(x, lanes=(0,))
-    monkeypatch.setenv("CAROM_GPU_MARKS", "100,100000")
-    passed = (ctypes.c_uint64 * 4096).in_dll(warp.emulator(), "warp_marks")
-    ctypes.memset(passed, 0, ctypes.sizeof(passed))
+    monkeypatch.setattr(marks, "EVERY", 100)
+    passed = np.ctypeslib.as_array((ctypes.c_uint64 * (THREADS << 12)).in_dll(warp.emulator(), "warp_marks"))
+    passed[:] = 0
     with warp.launched(3) as emulator, no_fallback():
         there = Native(long)(x, lanes=(0,))
         assert emulator.warp_waits() > 0
     assert_same_bits(there, here)
-    counts = [n for n in passed if n]
-    assert len(counts) > 2
-    assert counts == [4 * len(x)] * len(counts)
+    counts = passed.reshape(THREADS, -1)
+    counts = counts[:, counts.any(0)]
+    assert counts.shape[1] > 2
+    assert (counts == 4 * len(x)).all()
 
 
 def test_who_waits_does_so_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """In NVIDIA's own words: no way back to the look but with time left."""
-    monkeypatch.setenv("CAROM_GPU_MARKS", "100,100000")
+    monkeypatch.setattr(marks, "EVERY", 100)
     made = code.lane_text(jax.make_jaxpr(long)(jnp.ones((20, 20), jnp.float32)), [0], Runner.WARP)
     ptx = ptx_of(kernel_of(made, nvidia(Runner.WARP)))
     assert ".maxntid 1024" in ptx
+    window, patience = (rf"setp\.lt\.and\.u32 p, {x}, (\d+), " for x in "xu")
     phases = [int(x) for x in re.findall(r"st\.volatile\.shared\.u32 \[w\], (\d+);", ptx)]
     assert sorted(phases) == list(range(len(phases)))
     assert len(phases) > 2
+    assert set(re.findall(window, ptx)) == {str(max(1, len(phases) // 4))}
+    assert set(re.findall(patience, ptx)) == {"80000"}

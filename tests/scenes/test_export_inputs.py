@@ -10,40 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import carom
 from carom.scenes.live.world import Live
-from carom.tests.oracles.exported import World, missing
+from carom.tests.oracles.exported import World, everything, missing
 
 DT, REFUSED = 1 / 60, 1000
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=f"needs {missing()}")]
 
 
-def made() -> Live:
-    """A ball beside its rope's end, with a load; a crate on a belt; a lift that carries a trigger; a spare ball."""
-    b = carom.SceneBuilder()
-    b.add_plane(name="floor", friction=0.5, restitution=0.2)
-    b.add_static("belt", [carom.Box((3, 0.5, 0.1))], position=(0, 3, 0.1), linear_velocity=(1, 0, 0), friction=0.4)
-    b.add_body("crate", [carom.Box((0.1, 0.1, 0.1), friction=0.4)], mass=1.0, position=(-1, 3, 0.3))
-    odd = [carom.Sphere(0.1, position=(0.05, 0, 0)), carom.Box((0.05, 0.2, 0.05))]
-    b.add_body("odd", odd, mass=1.0, position=(-2, 0, 0.1), quaternion=(0.8, 0, 0, 0.6), friction=0.4)
-    b.add_body("tray", [carom.Box((0.3, 0.3, 0.02))], mass=2.0, position=(0, 0, 1), friction=0.5)
-    b.add_body("load", [carom.Box((0.1, 0.1, 0.1))], mass=3.0, position=(0, 0, 1.125), friction=0.5)
-    b.add_body("ball", [carom.Sphere(0.1)], mass=1.0, position=(3, 0, 1.5), restitution=0.5)
-    motor = carom.Motor("velocity", kd=np.inf, effort=5000.0)
-    b.add_link(
-        "lift", joint=carom.Prismatic((0, 0, 1), motor=motor), position=(3, 0, 0.5), mass=5.0,
-        shapes=[carom.Box((0.3, 0.3, 0.05), friction=0.5)],
-    )  # fmt: skip
-    b.add_loop("tray", (0, 0, 0), "world", (0, 0, 1), joint=carom.Fixed(), name="bolt", active=True)
-    live = Live(b, pool={"ball": 1}, probes=[carom.Box((1, 1, 1))], dtype="float32", warm=False, max_events=64)
-    live.add_trigger(carom.Box((0.5, 0.4, 0.3)), (1, 3, 0.5), (0.8, 0, 0, 0.6))
-    live.add_trigger(carom.Sphere(0.2), (0.01, 0, 0.3), body="lift")
-    return live
-
-
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Live, World]]:
-    live = made()
+    live = everything()
     world = World(live, tmp_path_factory.mktemp("world"))
     yield live, world
     world.close()

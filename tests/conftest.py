@@ -203,7 +203,8 @@ SLOW = (
     r"test_lanes_in_blocks_are_the_same_alone|test_schemes.py::test_(order\[exact|lie_midpoint_runs|long_energy)",
 )  # fmt: skip
 # slow tests that share a program, a library or a page
-TOGETHER = ("test_gradients.py", "test_pool_break.py", *(f"test_export{x}.py" for x in ("", "_changes", "_page")))
+EXPORTS = tuple(f"test_export{x}.py" for x in ("", "_changes", "_page"))
+TOGETHER = ("test_gradients.py", "test_pool_break.py", "test_site.py", *EXPORTS)
 PAIR = re.compile(r".*/test_narrow_(?:gaps|laws)\.py::\w+\[([a-z]+-[a-z]+)\b.*\]")
 
 

@@ -110,6 +110,22 @@ def test_extras_exist() -> None:
     assert {extra for group in re.findall(r"\.\[([\w,]+)\]", README) for extra in group.split(",")} <= set(extras)
 
 
+def test_dependencies_are_said_to_be_what_they_are() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs" / "dependencies.md").read_text()
+    said = {}
+    for names, versions in re.findall(r"^\| (`[^|]+`) \| (\d[\d., ]*) \|", page, flags=re.MULTILINE):
+        found, lowest = re.findall(r"`([\w-]+)`", names), versions.split(", ")
+        said |= zip(found, lowest * (len(found) // len(lowest)), strict=True)
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *(line for name, lines in extras.items() if name != "dev" for line in lines)]
+    parts = [re.fullmatch(r"([\w-]+)(?:\[.*\])?>=([\d.]+)", line) for line in needed if not line.startswith("carom[")]
+    assert said == {part[1]: part[2] for part in parts if part}
+    assert all(parts)
+    for line in extras["dev"]:
+        assert re.split(r"[\[>]", line)[0] in ("carom", *re.findall(r"`([\w-]+)`", page)), line
+
+
 JOBS = [TWO[0].rpartition(" && .venv/bin/")[2], *(command for command in COMMANDS if command.startswith("carom "))]
 
 

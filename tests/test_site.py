@@ -20,13 +20,16 @@ pytest.importorskip("material", reason="mkdocs-material is not installed")
 pytestmark = pytest.mark.slow
 
 
+def build(folder: Path, play: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PLAY": play}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    built = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {"PLAY": PLAYED}, capture_output=True, text=True, timeout=300
-    )
+    built = build(folder, PLAYED)
     assert built.returncode == 0, built.stdout + built.stderr
     return folder
 
@@ -78,3 +81,9 @@ def test_search_works_in_a_file(site: Path, tmp_path: Path) -> None:
     found = chromium(tmp_path, f"{(site / 'index.html').as_uri()}?q=restitution", "--dump-dom", milliseconds=15000)
     assert re.search(r"\d\d matching documents", found)
     assert 'href="docs/physics.html' in found.partition("md-search-result__list")[2]
+
+
+def test_a_scene_that_is_not_there_is_said_not_to_be(tmp_path: Path) -> None:
+    built = build(tmp_path, "pendulums")
+    assert built.returncode != 0
+    assert "PLAY: the library has no pendulums: `carom list` names its scenes" in built.stderr

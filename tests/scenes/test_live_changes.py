@@ -209,7 +209,7 @@ def test_a_rope_far_from_the_centre_of_mass_gives_no_energy(lever: float, falls:
 
     def energy() -> float:
         w, v = np.split(world.velocity("ball"), 2)
-        return v @ v / 2 + 0.004 * w @ w / 2 + G * height(world, "ball")
+        return float(v @ v / 2 + 0.004 * w @ w / 2) + G * height(world, "ball")
 
     world.attach("rope", world.pose("ball")[:3] + lever * np.array([0.6, 0, 0.8]))
     begins, spins = energy(), 0.0

@@ -80,6 +80,7 @@ def put_to_sleep(
     rows: ContactJacobian,
     quiet: Array,
     speed: float,
+    motors: Array,
 ) -> Array:
     """The islands that sleep (T, *batch) after a frame that began and ended in these states.
 
@@ -87,6 +88,7 @@ def put_to_sleep(
     contacts, rows: contacts at its end, and their Jacobian.
     quiet: (T, *batch) bool, trees on which nothing else acts.
     speed: below which those that touch something sleep [m/s, rad/s]; 0: only those that the frame left unchanged.
+    motors: (*batch, nv) commands; slow motion of a tree that has any is meant, and goes on.
     """
     topology = model.topology
     tree = trees_of(topology).of_link[:-1]
@@ -104,7 +106,9 @@ def put_to_sleep(
     still = still & all_of((before.v == after.v) & (after.v == 0), topology.v_start)
     if speed:
         v, dv = abs(after.v), abs(after.v - before.v)
-        slow = all_of((v < speed) & (abs(before.v) < speed) & (dv < ACCELERATION * speed), topology.v_start)
+        slow = all_of(
+            (v < speed) & (abs(before.v) < speed) & (dv < ACCELERATION * speed) & (motors == 0), topology.v_start
+        )
         touching = jnp.where(in_envelope(model, contacts)[:, None], rows.tree, -1)  # (C, 2, *batch)
         names = jnp.arange(len(island), dtype=jnp.int32).reshape(-1, 1, 1, *(1,) * (island.ndim - 1))
         still |= slow & quiet & (touching[None] == names).any((1, 2))

@@ -35,8 +35,8 @@ class Live(Inputs):
     budget: time that a frame may take to compute [s]; None: as long as it takes. It has as many ticks, and windows as
         long, as fit by what ticks took lately, so what happens depends on the machine: not for lockstep or replays.
     sleep_speed: what touches something, is slower than this [m/s, rad/s] at both ends of a frame, and changes by less
-        than a sixteenth of it, sleeps; its velocity becomes 0. With 0 only what a frame leaves unchanged to the last
-        bit sleeps.
+        than a sixteenth of it, sleeps, unless its motors have commands; its velocity becomes 0. With 0 only what a
+        frame leaves unchanged to the last bit sleeps.
     pool: spare bodies: {"ball": 8} for eight more like the scene's body, {"shot": (BodySpec(...), 8)} for others.
     probes: shapes such as `overlap` will be asked with.
     warm: compile all of it now, so that nothing is compiled later.

@@ -18,7 +18,7 @@ R = 0.1
 @functools.cache
 def scene() -> carom.SceneSpec:
     """Without friction: a ball that slides slowly on the floor, one at rest on a slope, one thrown up that slope; and a
-    door that swings slowly."""
+    door that swings slowly. A platform stands on the floor."""
     b = carom.SceneBuilder()
     b.add_plane(friction=0.0)
     along, up = np.array([math.cos(SLOPE), 0, math.sin(SLOPE)]), np.array([-math.sin(SLOPE), 0, math.cos(SLOPE)])
@@ -34,6 +34,10 @@ def scene() -> carom.SceneSpec:
         "door", joint=carom.Revolute(axis=(0, 0, 1)), position=(0, -5, 1), mass=1.0, com=(0.3, 0, 0),
         inertia=(0.1, 0.1, 0.1), v0=(SLIDES,),
     )  # fmt: skip
+    b.add_link(
+        "platform", joint=carom.Prismatic((1, 0, 0), motor=carom.Motor("velocity", kd=math.inf, effort=1e5)),
+        position=(0, 9, 0.1), mass=1.0, shapes=[carom.Box((0.1, 0.1, 0.1), friction=0.0)],
+    )  # fmt: skip
     return b.build()
 
 
@@ -43,6 +47,7 @@ def world() -> carom.Live:
 
 def test_what_is_slow_and_touches_something_sleeps() -> None:
     live, frames = world(), 30
+    live.motor("platform", SLIDES)
     for _ in range(frames):
         live.step()
     assert live.asleep == ("slides",)
@@ -54,6 +59,8 @@ def test_what_is_slow_and_touches_something_sleeps() -> None:
     assert live.velocity("starts")[3:] @ along == pytest.approx(-g * t, rel=1e-6)
     assert live.velocity("thrown")[3:] @ along == pytest.approx(0.02 - g * t, rel=1e-6)
     assert live.velocity("door")[2] == pytest.approx(SLIDES, rel=1e-6)
+    assert live.pose("platform")[0] == pytest.approx(SLIDES * t, rel=1e-3)  # what a motor moves slowly is not held
+    live.motor("platform", 0.0)
     live.apply_impulse("slides", (1.0, 0, 0))
     live.step()
     assert live.asleep == ()

@@ -194,7 +194,8 @@ def decide(
     if search.window is not None:
         deeper = deeper & ~search.window.open  # at the start of a run
     deeper = accepted & (deeper.any() if clocks.each() else deeper)
-    code = jnp.where(deeper, TOUCH_UNFINISHED, _code(finite | rough))
+    sound = finite if tried.opened is None else finite | rough  # what loops made infinite is tried again, shorter
+    code = jnp.where(deeper, TOUCH_UNFINISHED, _code(sound))
     return Verdict(accepted, search, code, u_n)
 
 

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
-from ...collision.shapes import Box, Capsule, Cylinder, Ellipsoid, Shape, Sphere
-
 if TYPE_CHECKING:
+    from ...collision.shapes import Shape
     from ..live.world import Live
 
-# how many numbers are said of each kind, and the shape that they make
-SIZES: dict[str, tuple[int, Callable[..., Shape]]] = {
-    "sphere": (1, lambda r: Sphere(r)),
-    "box": (3, lambda *half: Box(half)),
-    "capsule": (2, lambda r, half: Capsule(r, half)),
-    "cylinder": (2, lambda r, half: Cylinder(r, half)),
-    "ellipsoid": (3, lambda *radii: Ellipsoid(radii)),
-}
+SIZES = {"sphere": 1, "box": 3, "capsule": 2, "cylinder": 2, "ellipsoid": 3}  # numbers that are said of each kind
 KINDS = "sphere:R, box:X,Y,Z, capsule:R,H, cylinder:R,H or ellipsoid:X,Y,Z, half lengths in metres"
 
 
@@ -36,9 +28,12 @@ def pool_of(told: Sequence[str]) -> dict[str, int]:
 
 def shape_of(told: str, option: str = "--probe") -> Shape:
     """Of KIND:SIZES."""
+    from ...collision import shapes  # numpy comes with it, which the help does without
+
     kind, _, sizes = told.partition(":")
-    if kind in SIZES and (numbers := _numbers(sizes, SIZES[kind][0])):
-        return SIZES[kind][1](*numbers)
+    if kind in SIZES and (numbers := _numbers(sizes, SIZES[kind])):
+        make = getattr(shapes, kind.capitalize())
+        return make(numbers) if kind in ("box", "ellipsoid") else make(*numbers)
     raise typer.BadParameter(f"{told!r} is no shape: give {KINDS}", param_hint=option)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from hypothesis import strategies as st
 from jax import lax
 
+from carom.engine.forward_only import forward_only
 from carom.engine.native.primitive import native
 
 SIZES = (1, 2, 3, 8, 15, 16, 17, 24, 33, 64, 100)
@@ -362,7 +363,17 @@ def _add_any(source: Source, _: str) -> Any:
 # shapes
 
 
-@makes("reshape", "squeeze", "expand_dims", "stop_gradient", "copy", "copy_p", "device_put", "optimization_barrier")
+@makes(
+    "reshape",
+    "squeeze",
+    "expand_dims",
+    "stop_gradient",
+    "copy",
+    "copy_p",
+    "device_put",
+    "optimization_barrier",
+    "forward_only",
+)
 def _same(source: Source, name: str) -> Any:
     shape, dtype = source.shape(), source.pick(ALL)
     if name == "squeeze":
@@ -376,6 +387,7 @@ def _same(source: Source, name: str) -> Any:
         "device_put": jax.device_put,
         "stop_gradient": lax.stop_gradient,
         "optimization_barrier": lax.optimization_barrier,
+        "forward_only": lambda x: forward_only(x, "forward"),
     }
     return functions[name], [source.array(shape, dtype)]
 

@@ -57,6 +57,8 @@ LONGEST = (
 )  # fmt: skip
 # dear, and close to others of the same test: by hand
 BY_HAND = (
+    r"test_export_inputs.py::test_(a_lift_is_where_it_is_told_to_be|pushes_in_the_axes_of_a_body)",
+    r"test_reverse_mode_says_what_to_do\[step\]",
     r"test_programs\[(60|80|1[024]0)\]",
     r"test_longer_programs\[10[234]0\]",
     r"test_narrow_laws.py::test_(single_precision|derivative_of_the_gap)\[ellipsoid-ellipsoid\]",

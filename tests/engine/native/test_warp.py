@@ -255,7 +255,7 @@ def test_a_batch_on_a_gpu_is_one_launch(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(calls) == 1
     assert calls[0].endswith("_gpu")
     assert "stablehlo.while" not in text
-    assert "tensor<48x1x" in text, "an arena for each warp that runs at once"
+    assert "tensor<3x16x" in text, "a block on each multiprocessor, an arena for each of its warps"
 
 
 def test_what_a_program_runs_as_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

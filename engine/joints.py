@@ -6,7 +6,7 @@ of the child in the world), d (from the joint frame's origin to the child's, wor
 a degree of freedom, world axes, at the child's origin): the child moves with S qd relative to its parent.
 
 Accelerations need the rate of S (Featherstone 3.40-3.41, Kim 41): a = a_parent + S qdd + V x (S qd) + c_J,
-where c_J (`bias`) is what is left of the rate of S qd as seen from the child.
+where c_J (`bias`) is the rest of the rate of S qd as seen from the child.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class JointParams:
 class Joint:
     """One row of the table.
 
-    nq, nv: widths in q and v.  angles: how many of the first coordinates are angles.
+    nq, nv: widths in q and v.  angles: number of the first coordinates that are angles.
     move: see the module.  bias(S, qd): c_J.
     advance(q, v, h): coordinates after moving with constant v for the time h.
     rate(q, v): dq/dt.  normalize(q): rounding taken off the quaternions.
-    bracket(a, b): what a and b do not commute by, see `kinematics.bracket`.
+    bracket(a, b): the Lie bracket of a and b, see `kinematics.bracket`.
     pull(q, f): joint forces that do the work of forces f along the displacement.
-    displacement(q): the move away from q0 = neutral as a vector of nv numbers (what springs pull on).
+    displacement(q): the move away from q0 = neutral as a vector of nv numbers (springs pull on it).
     neutral: coordinates at which the child's frame is the joint frame.
     """
 

@@ -1,4 +1,4 @@
-"""State: exactly what a rollback must restore, nothing derived."""
+"""State: exactly the values that a rollback must restore, nothing derived."""
 
 from __future__ import annotations
 

@@ -66,12 +66,12 @@ class Quat:
 
     @staticmethod
     def of(w: Scalar, v: Vec3) -> Quat:
-        """From scalar and vector part."""
+        """The quaternion of a scalar and a vector part."""
         return Quat(w, v.x, v.y, v.z)
 
     @staticmethod
     def of_array(a: Any) -> Quat:
-        """From an array (..., 4)."""
+        """The quaternion of an array (..., 4)."""
         return Quat(a[..., 0], a[..., 1], a[..., 2], a[..., 3])
 
     def __mul__(self, o: Quat) -> Quat:

@@ -1,6 +1,6 @@
-"""Inverse inertias with loops in the way: M^-1 - Y^T W^+ Y, what an impulse does to links that are also tied by loops.
+"""Inverse inertias of links that loops tie: M^-1 - Y^T W^+ Y, the response to impulses that keeps the loops closed.
 
-An impulse that breaks no constraint: A v stays as it is, since A (M^-1 - Y^T W^+ Y) = 0. Trees tied by loops answer
+The response breaks no constraint: A v stays as it is, since A (M^-1 - Y^T W^+ Y) = 0. Trees tied by loops respond
 together; `trees_of` counts them as one.
 """
 
@@ -24,7 +24,7 @@ from .forward import Dense, couple, exact
 
 
 def inverse_inertias(forest: Forest, model: Model, placed: list[Placed]) -> Array:
-    """M^-1 of every tree, (n, w, w, *batch), as far as its loops let it move."""
+    """M^-1 of every tree, (n, w, w, *batch), restricted to the motions that its loops allow."""
     blocks = of_trees(forest, model, placed)
     if not exact(forest.topology):
         return blocks
@@ -44,7 +44,7 @@ def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
 
 
 def held(model: Model, q: Array, dv: Array) -> Array:
-    """What is left of velocity changes (..., nv) when loops hold."""
+    """Project velocity changes (..., nv) on the motions that the loops allow."""
     if not exact(model.topology):
         return dv
     forest = Forest.of(model, q=q, v=dv)

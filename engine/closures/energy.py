@@ -1,4 +1,4 @@
-"""Energy of the whole scene: of the links, of joint springs, and of what loops store."""
+"""Energy of the whole scene: links, joint springs and loops."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .forces import beyond, coefficients, penalised
 def energy(model: Model, state: State) -> Energy:
     """Kinetic and potential energy. Weights have zero potential at the world's origin.
 
-    Loops store that of their springs, limits and constant forces (motors of bodies apart among them), and where they
-    are held by penalty its function (7) of Mikhaylyuk & Strashnov (2013), alpha G^2/2.
+    Loops store the energy of their springs, limits and constant forces (the motors of maximal coordinates too). Loops
+    held by penalty also store its function (7) of Mikhaylyuk & Strashnov (2013), alpha G^2/2.
     """
     if not model.topology.loops:
         return of_tree(model, state)

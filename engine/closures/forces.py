@@ -1,8 +1,8 @@
 """Forces of loops that are not constraint forces: springs, dampers, limits, and the penalty joints.
 
 Mikhaylyuk & Strashnov (2013): a row that is held by penalty pulls with -(alpha G + beta dG/dt) along its Jacobian (9);
-a limit does so beyond its end (21, 25), chi = G - end there and 0 between the ends. Departure: the limits of turns are
-taken of the angle, where the paper takes its sine, and so may lie anywhere within half a turn.
+a limit does so beyond its end (21, 25), chi = G - end there and 0 between the ends. Departure: the limits of rotations
+apply to the angle, not to its sine as in the paper, and so may lie anywhere within half a turn.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def pulls(forest: Forest, model: Model, group: Group, stand: Any, V: Any, t: Arr
 
 
 def penalised(forest: Forest, model: Model, group: Group, stand: Any, t: Array) -> list[tuple[Row, Array, Any]]:
-    """Rows that are held by penalty: what they are off, and how fast what they are to keep to changes, (n, *batch)."""
+    """Rows that are held by penalty, their errors, and the rates of their targets, (n, *batch)."""
     if forest.topology.hold != "penalty" or group.kind in RELATIONS:
         return []
     goal = course(forest, model, group, t) if KINDS[group.kind].timed else (0.0, 0.0)
@@ -74,7 +74,7 @@ def penalised(forest: Forest, model: Model, group: Group, stand: Any, t: Array) 
 
 
 def coefficients(forest: Forest, model: Model, group: Group, row: Row) -> tuple[Array, Array]:
-    """alpha and beta (n, *batch) of a row: those for shifts, or for turns, which need no force."""
+    """alpha and beta (n, *batch) of a row: those of translations, or those of rotations."""
     arrays = (numbers(forest, x, 2, group.loops) for x in (model.loop_stiff, model.loop_damp))
     alpha, beta = (x[..., int(is_zero(row.f))] for x in arrays)
     return alpha, beta
@@ -89,7 +89,7 @@ def _pull(x, rate, spring, ends, alpha, beta):
 
 
 def beyond(x: Array, ends: Array) -> Array:
-    """chi: how far x is below the lower or above the upper end; 0 between them."""
+    """chi: distance of x below the lower or above the upper end; 0 between them."""
     lower, upper = ends[..., 0], ends[..., 1]
     below, above = x < lower, x > upper
     return jnp.where(below, x - jnp.where(below, lower, 0), jnp.where(above, x - jnp.where(above, upper, 0), 0))
@@ -97,7 +97,7 @@ def beyond(x: Array, ends: Array) -> Array:
 
 @fence
 def wrenches_of(pulls, origins) -> tuple[Force, Force]:
-    """What multipliers put on links a and b, about their origins: opposite forces at the rows' points."""
+    """Wrenches of multipliers on links a and b, about their origins: opposite forces at the rows' points."""
     on_a = on_b = NONE
     for row, size in pulls:
         moment, force = row.m * size, row.f * size
@@ -112,7 +112,7 @@ def _full(forest: Forest, n: int, F: Force) -> Force:
 
 
 def _summed(forest: Forest, links: list[int], wrenches: list[Force]) -> list[Force]:
-    """The wrenches on each link, one entry a group; those on the world go nowhere."""
+    """The sum of the wrenches on each link, one entry a group; those on the world are dropped."""
     joined = jax.tree.map(lambda *x: jnp.concatenate(x), *wrenches)
     by_link = jax.tree.map(lambda x: gathered(x, links, forest.topology.n_links), joined)
     return [

@@ -4,8 +4,8 @@
     lambda = -(A M^-1 A^T)^+ (A qdd_r + bias)       (67)
     qdd = qdd_r + M^-1 A^T lambda                   (68, 69)
 
-M^-1 A^T comes from the reduced articulated-body passes, with one factorisation for all columns: O(n m) + O(m^3). Where
-every link floats the system is sparse, and is solved as such (`engine/maximal/kkt.py`).
+M^-1 A^T comes from the reduced articulated-body passes, with one factorisation for all columns: O(n m) + O(m^3). If
+every link floats, the system is sparse and is solved by `engine/maximal/kkt.py`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Constrained(NamedTuple):
 
 
 def forward(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> Array:
-    """Accelerations (..., nv) under joint forces tau (..., nv), and those of the loops that are held exactly."""
+    """Accelerations (..., nv) under joint forces tau (..., nv) and constraint forces of the loops held exactly."""
     return _constrained(model, q, v, t, tau)[0] if exact(model.topology) else aba(model, q, v, tau)
 
 
 def exact(topology: Topology) -> bool:
-    """Whether there are loops that constraint forces hold."""
+    """Return whether there are loops that constraint forces hold."""
     return topology.hold != "penalty" and any(row_count(loop.kind) for loop in topology.loops)
 
 
@@ -99,7 +99,7 @@ def _constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array)
 def couple(
     forest: Forest, model: Model, placed: list[Placed], factors: list[Factor], loops: list[Standing]
 ) -> Dense | Sparse:
-    """What the rows are to the tree, and the tree to the rows."""
+    """Couple the rows to the tree: A, M^-1 A^T and W."""
     if apart(forest.topology):
         return sparse(forest, factors, loops)
     A = jacobian(forest, model, placed, loops)

@@ -1,7 +1,7 @@
-"""Errors of the constraints taken off a state, by the least motion that does it, in the metric of the masses.
+"""Projection of a state on the constraints, by the least motion in the metric of the masses.
 
 q <- q + dq,  dq = -M^-1 A^T W^+ G(q)        Newton's method; integration leaves little to do
-v <- v - M^-1 A^T W^+ (A v + dG/dt)          what an impulse of the constraints would do
+v <- v - M^-1 A^T W^+ (A v + dG/dt)          the effect of an impulse of the constraints
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def projected(model: Model, q: Array, v: Array, t: Array | float) -> tuple[Array
 
 
 def corrections(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
-    """The displacement and the velocity change (*batch, nv) that take the errors off, as far as a line reaches."""
+    """The displacement and the velocity change (*batch, nv) that remove the errors to first order."""
     forest = Forest.of(model, q=q, v=v)
     placed = place(forest, model, q)
     loops = standing(forest, model, placed)

@@ -1,4 +1,4 @@
-"""What loops do to the links they tie: forces and moments of constraints, springs, limits, gears and drives."""
+"""Wrenches of loops on the links they tie: forces and moments of constraints, springs, limits, gears and drives."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .forward import constrained, exact
 
 @jax.jit
 def loop_wrenches(model: Model, state: State, control: Array | None = None, forces: Array | None = None) -> Array:
-    """(..., loops, 6) moment about frame a's origin [N m] and force [N] of each loop on its link a, world axes.
+    """Moment about frame a's origin [N m] and force [N] of each loop on its link a, world axes, (..., loops, 6).
 
-    Link b gets the opposite at the same place. A gear or a drive turns, or pushes, link a along its joint.
+    Link b gets the opposite at the same point. A gear or a drive rotates, or pushes, link a along its joint.
     control: (..., nv) the command to the motors; None: their targets.
-    forces: (..., nv) more forces along the degrees of freedom, None: none. Contacts are not felt but by these: they
-    act by impulses, in steps.
-    Where loops repeat each other their forces are not determined: of all that would do, these are the smallest.
+    forces: (..., nv) more forces along the degrees of freedom, None: none. Contact forces count only if they are given
+    here: contacts act by impulses, in steps.
+    If loops are redundant, their forces are not determined: these are the smallest of all solutions.
     """
     q, v, topology = state.q, state.v, model.topology
     forest = Forest.of(model, q=q, v=v)
@@ -57,7 +57,7 @@ def loop_wrenches(model: Model, state: State, control: Array | None = None, forc
 
 
 def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | None, forces: Any) -> Array:
-    """(m, *batch) rows as in `measured.py`; zeros where penalty forces stand for them."""
+    """Multipliers (m, *batch), rows as in `measured.py`; zeros if penalty forces act in their place."""
     tau = passive_forces(model, q, v) + motor_forces(model, q, v, control) + loop_forces(model, q, v, t) + forces
     if not exact(model.topology):
         return jnp.zeros((len(row_loops(model.topology)), *tau.shape[:-1]), tau.dtype)
@@ -66,7 +66,7 @@ def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | No
 
 
 def _along_joint(forest: Forest, placed: list[Placed], group: Group, size: Array) -> Force:
-    """What does the work `size` along a degree of freedom: a moment where it turns, or else a force (n, *batch)."""
+    """The wrench of work `size` along a degree of freedom: a moment if it rotates, else a force (n, *batch)."""
     motions, _ = dof_motions(forest, placed)
     dofs = [forest.topology.loops[k].dofs[0] for k in group.loops]
     return _working(jax.tree.map(lambda x: take(x, dofs), motions), size)
@@ -82,7 +82,7 @@ def _working(s: Motion, size: Array) -> Force:
 
 
 def _about_frames(model: Model, q: Array, wrenches: Array) -> Array:
-    """Wrenches (..., loops, 6) about links' origins, taken about frames a's."""
+    """Move wrenches (..., loops, 6) from the links' origins to those of frames a."""
     links = np.array([loop.a for loop in model.topology.loops], int)
     arm, rotation = model.loop_position[..., 0, :], fk(model, q).rotation
     turned = (rotation[..., np.maximum(links, 0), :, :] @ arm[..., None])[..., 0]

@@ -94,7 +94,7 @@ def factorize(
 ) -> list[Factor]:
     """Articulated inertias and pivots of all groups (Kim 49); depends on q only.
 
-    given: degrees of freedom whose acceleration is prescribed keep their inertia (hybrid dynamics).
+    given: degrees of freedom with a prescribed acceleration, which keep their inertia (hybrid dynamics).
     """
     IA: list[Any] = [body.articulated() for body in bodies]
     factors: list[Any] = [None] * len(IA)
@@ -207,7 +207,7 @@ def aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
     """Joint accelerations (..., nv) from joint forces tau (..., nv): M qdd + b = tau.
 
     q: (..., nq), v: (..., nv). Only rigid-body inertia, armature and gravity act besides tau: add
-    `passive_forces(model, q, v)` for springs and damping, `motor_forces` for motors. Dry friction only a run knows.
+    `passive_forces(model, q, v)` for springs and damping, `motor_forces` for motors. Only a run knows dry friction.
     """
     return _aba(model, q, v, tau)
 
@@ -230,7 +230,7 @@ def _solved(forest: Forest, model: Model, q: Array, v: Array, tau: Array) -> tup
 
 @functools.partial(_aba.defjvp, symbolic_zeros=True)
 def _aba_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    """M dqdd = dtau less what inverse dynamics changes by at given qdd: one more solve, no factor is differentiated."""
+    """M dqdd = dtau less the change of inverse dynamics at fixed qdd: one more solve, no factor is differentiated."""
     model, q, v, tau = primals
     forest = Forest.of(model, q=q, v=v, tau=tau)
     qdd, placed, factors = _solved(forest, *primals)

@@ -56,6 +56,6 @@ def bias_forces(bodies: list[RigidInertia], moving: list[Moving]) -> list[Force]
 
 
 def gravity(model: Model) -> Motion:
-    """The acceleration the world is given in place of weights: -g."""
+    """The acceleration of the world in place of weights: -g."""
     g: Array = model.gravity
     return Motion(Vec3(0.0, 0.0, 0.0), -Vec3.of(g))

@@ -74,7 +74,7 @@ def crba(model: Model, q: Array) -> Array:
 
 
 def on_path(topology: Topology) -> np.ndarray:
-    """(nv, nv) true where the column's degree of freedom moves the row's link."""
+    """Return whether the column's degree of freedom moves the row's link, (nv, nv) bool."""
     owner = np.repeat(np.arange(topology.n_links), np.diff(topology.v_start))
     carries = np.zeros((topology.n_links, topology.n_links), bool)
     for i in range(topology.n_links):

@@ -77,7 +77,7 @@ def _energy(model: Model, q: Array, v: Array) -> Energy:
 
 
 def kinetic_of_trees(model: Model, q: Array, v: Array) -> Array:
-    """(T + 1, *batch) kinetic energy of each tree, of links and rotors [J]; the world has none."""
+    """Kinetic energy of each tree, of links and rotors, (T + 1, *batch) [J]; the world has none."""
     trees, forest = trees_of(model.topology), Forest.of(model, q=q, v=v)
     placed = place(forest, model, q)
     moving = zip(inertias(forest, model, placed), move(forest, placed, v), strict=True)

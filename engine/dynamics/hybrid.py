@@ -1,7 +1,7 @@
 """Hybrid dynamics: some degrees of freedom by acceleration, the others by force.
 
 Kim (2012), table 4, column by column: a prescribed column keeps its inertia (it is not eliminated) and
-hands U qdd inwards in place of U u/D; outwards its force is read off instead of its acceleration.
+hands U qdd inwards in place of U u/D; outwards its force is computed instead of its acceleration.
 All prescribed: inverse dynamics. None prescribed: forward dynamics.
 """
 
@@ -77,7 +77,7 @@ def hybrid(model: Model, q: Array, v: Array, given: Array, values: Array) -> Hyb
 
 
 class Factors(NamedTuple):
-    """What one system with prescribed accelerations needs to be solved for any values; per group but for the first."""
+    """Factors of one system with prescribed accelerations, to solve it for any values; per group except the first."""
 
     forest: Forest
     placed: list[Placed]
@@ -89,13 +89,13 @@ class Factors(NamedTuple):
     given: list[Columns]
 
     def at_rest(self) -> Factors:
-        """The same system without velocities and gravity: what is left is linear in the values."""
+        """The same system without velocities and gravity: it is linear in the values."""
         n = len(self.placed)
         return self._replace(biases=[Force(ZERO, ZERO)] * n, c=[AT_REST] * n, a_world=AT_REST)
 
 
 def hybrid_factors(model: Model, q: Array, v: Array, given: Array, values: Array) -> Factors:
-    """given: (..., nv), 1 where the acceleration is prescribed, else 0.  values: for its shape."""
+    """Factorize a system.  given: (..., nv), 1 if the acceleration is prescribed, else 0.  values: for its shape."""
     forest = Forest.of(model, q=q, v=v, given=given, values=values)
     placed = place(forest, model, q)
     moving = move(forest, placed, v)

@@ -1,4 +1,4 @@
-"""How a tree answers to impulses: the change of all joint velocities, without the inertia matrix.
+"""Response of a tree to impulses: the change of all joint velocities, without the inertia matrix.
 
 Mirtich (1996), sections 4.3-4.4, by the passes of the articulated-body algorithm: impulses in place of
 forces, velocity changes in place of accelerations, no velocity-dependent terms. Positions stay put.

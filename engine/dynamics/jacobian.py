@@ -1,4 +1,4 @@
-"""Jacobians: how the joint velocities move a point of a link."""
+"""Jacobians: velocities of a point of a link by joint velocities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forward kinematics: where the links are and how they move (Kim 37, 41).
+"""Forward kinematics: poses and velocities of the links (Kim 37, 41).
 
 All spatial quantities of this package are written in *world axes at the link's own origin*. Kim writes
 them in the link's axes; with world axes every Ad between neighbours is a shift of the origin by
@@ -106,7 +106,7 @@ def move(forest: Forest, placed: list[Placed], v: Array) -> list[Moving]:
 
 
 def carry(forest: Forest, placed: list[Placed], moving: list[Moving]) -> list[Motion]:
-    """Accelerations of the links that joint accelerations and gravity have no part in, from the roots outwards."""
+    """Accelerations of the links without those of joints and gravity, from the roots outwards."""
     carried: list[Motion] = []
     for g, x in enumerate(moving):
         carried.append(_carried(forest.from_parents(g, carried, AT_REST), placed[g].r, x.c))
@@ -146,7 +146,7 @@ def fk(model: Model, q: Array) -> Poses:
 
 @jax.jit
 def link_velocities(model: Model, q: Array, v: Array) -> Array:
-    """(..., nl, 6) angular velocity of each link and velocity of its origin, world axes [rad/s, m/s]."""
+    """Angular velocity of each link and velocity of its origin, (..., nl, 6), world axes [rad/s, m/s]."""
     forest = Forest.of(model, q=q, v=v)
     moving = move(forest, place(forest, model, q), v)
     parts = [[getattr(x.V, part) for x in moving] for part in "wv"]
@@ -169,7 +169,7 @@ def integrate_q(model: Model, q: Array, v: Array, h: Array | float) -> Array:
 
 @jax.jit
 def coordinate_rates(model: Model, q: Array, v: Array) -> Array:
-    """dq/dt (..., nq) at the coordinates q and joint velocities v; differs from v where q has quaternions."""
+    """Rates dq/dt (..., nq) at the coordinates q and joint velocities v; they differ from v if q has quaternions."""
     forest = Forest.of(model, q=q, v=v)
     rates = [
         JOINTS[group.joint].rate(forest.coordinates(q, group), forest.per_dof(v, group)) for group in forest.groups
@@ -179,8 +179,8 @@ def coordinate_rates(model: Model, q: Array, v: Array) -> Array:
 
 @jax.jit
 def bracket(model: Model, a: Array, b: Array) -> Array:
-    """The joint velocities [a, b] (..., nv) by which moves along a and b (..., nv) do not commute: the rate along a of
-    what anything changes by along b, less that along b of what it changes by along a, is what it changes by along them.
+    """The Lie bracket [a, b] (..., nv), joint velocities, of moves along a and b (..., nv): for any function, its
+    derivative along b differentiated along a, less its derivative along a differentiated along b, is that along [a, b].
     """
     forest = Forest.of(model, a=a, b=b)
     parts = [JOINTS[group.joint].bracket(forest.per_dof(a, group), forest.per_dof(b, group)) for group in forest.groups]

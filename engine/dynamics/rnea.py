@@ -1,4 +1,4 @@
-"""Recursive Newton-Euler algorithm: the joint forces behind given accelerations.
+"""Recursive Newton-Euler algorithm: the joint forces that give the accelerations.
 
 Kim (2012), table 2, in world axes at the links' own origins (see kinematics.py). F is the wrench handed
 from the parent to the link through the joint.
@@ -81,9 +81,9 @@ def rnea(model: Model, q: Array, v: Array, a: Array) -> Array:
 
 
 def rnea_change(model: Model, q: Array, v: Array, a: Array, tangents: tuple) -> Array | None:
-    """Change of `rnea` (..., nv) along tangents of (model, q, v), a as it stands; None where all of them are zero.
+    """Change of `rnea` (..., nv) along tangents of (model, q, v) at fixed a; None if all of them are zero.
 
-    tangents: as a rule of `jax.custom_jvp` with symbolic zeros is given them; these cost nothing.
+    tangents: those of a rule of `jax.custom_jvp` with symbolic zeros; these cost nothing.
     """
     leaves, tree = jax.tree.flatten((model, q, v))
     changes = tree.flatten_up_to(tangents)

@@ -1,8 +1,8 @@
-"""What wrenches on links do to joints: the forces along the degrees of freedom that they amount to, how a tree answers
-if they are impulses, and the wrenches that pass through the joints of a tree in motion.
+"""Wrenches on links: their forces along the degrees of freedom, the response of a tree if they are impulses, and the
+wrenches that pass through the joints of a tree in motion.
 
 tau = sum over links of J^T (moment, force), by the inward pass of the recursive Newton-Euler algorithm: each link hands
-its wrench to its parent, and a joint feels what passes through it along its own motions.
+its wrench to its parent, and the force along a joint is the wrench that passes through it, along its own motions.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def joint_forces(model: Model, q: Array, wrenches: Array) -> Array:
 
 
 def along_joints(forest: Forest, placed: list[Placed], wrenches: list[Force]) -> Array:
-    """The same of wrenches in components, one entry a group."""
+    """Joint forces of wrenches in components, one entry a group."""
     F: list[Any] = list(wrenches)
     tau: list[Any] = [()] * len(F)
     for g in reversed(range(len(F))):
@@ -76,11 +76,12 @@ def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
 
 @compiled
 def joint_wrenches(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None = None) -> Array:
-    """What each joint transmits to its link (..., nl, 6) for the accelerations a: its motor's and its bearings' part.
+    """Wrench that each joint transmits to its link (..., nl, 6) at the accelerations a: motor and bearings together.
 
-    Moment about the link's origin [N m] and force [N], world axes: F_i of Kim (2012), table 2. A free body's is what
-    moves it besides its weight. Rotors (armature) are not in it: they turn with the link, but stand on its parent.
-    q: (..., nq), v: (..., nv), a: (..., nv).  wrenches: (..., nl, 6) what else acts on the links, in the same way;
+    Moment about the link's origin [N m] and force [N], world axes: F_i of Kim (2012), table 2. That of a free body
+    moves it in addition to its weight. Rotors (armature) are not in it: they turn with the link, but are mounted on its
+    parent.
+    q: (..., nq), v: (..., nv), a: (..., nv).  wrenches: (..., nl, 6) other wrenches on the links, in the same form;
     the constraint forces of loops must be among them.
     """
     nl = model.topology.n_links

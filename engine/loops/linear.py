@@ -1,4 +1,4 @@
-"""Constraints made linear: A a + bias = 0 for the accelerations, A v + dG/dt = 0 for the velocities (Kim 55, 71)."""
+"""Linear constraints: A a + bias = 0 for the accelerations, A v + dG/dt = 0 for the velocities (Kim 55, 71)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from .measured import (
 
 
 class Closed(NamedTuple):
-    """m constraints, loop by loop.  A (..., m, nv);  bias (..., m): what dA/dt v and time add to their acceleration;
-    error (..., m): G [m, rad];  rate (..., m): dG/dt = A v less the rate of what is driven."""
+    """m constraints, loop by loop.  A (..., m, nv);  bias (..., m): the part of their acceleration by dA/dt v and by
+    time;  error (..., m): G [m, rad];  rate (..., m): dG/dt = A v less the rate of drives."""
 
     A: Array
     bias: Array
@@ -66,10 +66,9 @@ def closed(model: Model, q: Array, v: Array, t: Array | float = 0.0) -> Closed:
 
 
 def bias(forest: Forest, model: Model, placed: list[Placed], moving: list[Moving], t: Array) -> Array:
-    """What the rates' rates would be without joint accelerations, (m, *batch), at the time t (*batch).
+    """Second derivatives of G without joint accelerations, (m, *batch), at the time t (*batch).
 
-    A kind's rows are differentiated along the motion of the two links they join, of which all is known: the rest of
-    the tree need not be.
+    A kind's rows are differentiated along the motion of the two links they join, not of the whole tree.
     """
     poses, velocities = (forest.by_link(x) for x in ([x.pose for x in placed], [x.V for x in moving]))
     changes = forest.by_link(carry(forest, placed, moving))
@@ -109,7 +108,7 @@ def _bias(kind: str):
 
 
 def jacobian(forest: Forest, model: Model, placed: list[Placed], loops: list[Standing]) -> Array:
-    """A (m, nv, *batch): what each degree of freedom adds to the rates of the rows."""
+    """Jacobian A (m, nv, *batch) of the rows by the degrees of freedom."""
     motions, points = dof_motions(forest, placed)
     columns = [jnp.zeros((0, forest.topology.nv, *forest.batch), forest.dtype)]
     for group, placed_loops in zip(groups_of(forest.topology), loops, strict=True):
@@ -132,14 +131,14 @@ def _column(row: Row, s: Motion, at: Vec3, by_a: Any, by_b: Any) -> Array:
 
 
 def _moves(topology: Topology, links: tuple[int, ...], rank: int) -> np.ndarray:
-    """(n, nv, 1...) which degrees of freedom move each link."""
+    """Return whether each degree of freedom moves each link, (n, nv, 1...)."""
     owner = np.repeat(np.arange(topology.n_links), np.diff(topology.v_start))
     rows = [np.isin(owner, topology.ancestors(link)) for link in links]
     return np.array(rows).reshape(len(links), topology.nv, *(1,) * rank)
 
 
 def _relation(forest: Forest, model: Model, group: Group) -> Array:
-    """(n, nv, *batch): 1 at q_i's degree of freedom, -size at q_j's."""
+    """Rows of relations (n, nv, *batch): 1 at q_i's degree of freedom, -size at q_j's."""
     nv, lanes = forest.topology.nv, (1,) * forest.rank
     dofs = [forest.topology.loops[k].dofs for k in group.loops]
     place = lambda n: np.array([np.arange(nv) == d[n] for d in dofs]).reshape(-1, nv, *lanes)  # noqa: E731

@@ -1,4 +1,4 @@
-"""Loops as they stand and move: the rows of each kind, errors and rates of all rows.
+"""Loops in a state: the rows of each kind, errors and rates of all rows.
 
 Rows are ordered kind by kind, then row by row, then loop by loop: a kind's loops are computed side by side.
 """
@@ -52,7 +52,7 @@ def row_loops(topology: Topology) -> tuple[int, ...]:
 
 
 def by_loop(topology: Topology) -> np.ndarray:
-    """(m,) the rows, loop by loop."""
+    """The rows (m,), loop by loop."""
     return np.argsort(row_loops(topology), kind="stable")
 
 
@@ -83,7 +83,7 @@ STILL = Motion(*NOWHERE.origins)
 
 
 def standing(forest: Forest, model: Model, placed: list[Placed]) -> list[Standing]:
-    """One entry a kind; relations of joint coordinates stand nowhere."""
+    """Evaluate the loops in the world, one entry a kind; relations of joint coordinates have no frames."""
     poses = forest.by_link([x.pose for x in placed])
 
     def of(group: Group) -> Standing:
@@ -106,14 +106,14 @@ def _standing(kind: str):
 
 
 def stand(kind: str, a: Transform, b: Transform, at: Any, turned: Any, size: Any) -> tuple[Any, Any]:
-    """Rows and coordinates of loops of a kind between links at a and b, from the model's arrays of them."""
+    """Evaluate rows and coordinates of loops of a kind between links at a and b, from the model's arrays."""
     local = [Transform(Quat.of_array(turned[..., k, :]).matrix(), Vec3.of(at[..., k, :])) for k in range(2)]
     ends: Any = (a @ local[0], b @ local[1])
     return KINDS[kind].rows(ends, size), KINDS[kind].coordinates(ends)
 
 
 def activity(forest: Forest, model: Model, group: Group) -> Array | None:
-    """(n, *batch) 1 of loops that hold, 0 of those that are cut; None where all hold, always.
+    """Activity (n, *batch): 1 of loops that hold, 0 of those that are cut; None if all hold, always.
 
     A loop that is cut has rows of zeros, which the factorisation of `solve.py` leaves out.
     """
@@ -206,7 +206,7 @@ def _joined(forest: Forest, rows: list[Array]) -> Array:
 
 @functools.cache
 def dof_coordinates(topology: Topology) -> tuple[int, ...]:
-    """The coordinate of each degree of freedom, for joints that have one for each; -1 for quaternions'."""
+    """The coordinate of each degree of freedom, of joints that have one for each; -1 for quaternions'."""
     places: list[int] = []
     for i in range(topology.n_links):
         nq, nv = (x[i + 1] - x[i] for x in (topology.q_start, topology.v_start))
@@ -218,13 +218,13 @@ def dof_coordinates(topology: Topology) -> tuple[int, ...]:
 
 
 def follows(kind: str) -> bool:
-    """Whether the row of a kind keeps to a course, not to 0."""
+    """Return whether the target of a kind's row is a function of time, not 0."""
     return kind in RELATIONS or KINDS[kind].timed
 
 
 def course(forest: Forest, model: Model, group: Group, t: Array) -> tuple[Array, Array]:
-    """What the loops' rows are to keep to at the time t (*batch), and how fast it changes: (n, *batch); see `Loop`.
-    0 of loops that are cut, as their rows are."""
+    """Targets of the loops' rows at the time t (*batch), and their rates: (n, *batch); see `Loop`.
+    They are 0 for loops that are cut, as their rows are."""
     arrays = numbers(forest, model.loop_course, 2, group.loops)
     if (active := activity(forest, model, group)) is not None:
         arrays = arrays * active[..., None]

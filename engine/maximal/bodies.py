@@ -1,9 +1,9 @@
-"""Any model as bodies apart: links float, and the joints of the tree become loops (Featherstone 2008, 3.7).
+"""Any model in maximal coordinates: links float, and the joints of the tree become loops (Featherstone 2008, 3.7).
 
-Each body has its own pose and velocity; what joints leave free is no longer built in but kept, exactly by constraint
-forces or nearly by springs: the penalty joints of Mikhaylyuk & Strashnov (2013), section 4.2, whose coefficients are
-the defaults. Limits are penalties in both (4.3). Springs, dampers and constant motors act along the coordinates that
-the loops measure, angles within half a turn; a control is now what acts on each body.
+Each body has its own pose and velocity; joints are no longer built in but kept, exactly by constraint forces or nearly
+by springs: the penalty joints of Mikhaylyuk & Strashnov (2013), section 4.2, whose coefficients are the defaults.
+Limits are penalties in both (4.3). Springs, dampers and constant motors act along the coordinates that the loops
+measure, angles within half a turn; a control is now the wrench on each body.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def bodies_apart(model: Model, state: State, *, hold: str | None = None) -> tupl
     """The model with every link floating, and the state it then has; on the host, not under jit.
 
     hold: "projection", "baumgarte" or "penalty" (see `Topology`), None: as it is. Loops keep their numbers; those of
-    the joints follow, link by link, a the parent and b the link. Raises ValueError for what cannot be carried over.
+    the joints follow, link by link, a the parent and b the link. Raises ValueError for parts that cannot be converted.
     """
     for refusal in refusals(model):
         raise ValueError(str(refusal))
@@ -49,12 +49,12 @@ def _topology(model: Model, hold: str) -> Topology:
 
 
 def joined(topology: Topology) -> list[int]:
-    """Links that hang on joints, not free."""
+    """Links that hang on joints, not free ones."""
     return [i for i, joint in enumerate(topology.joints) if joint != "floating"]
 
 
 def _undriven(topology: Topology, loop: Loop) -> Loop:
-    """A driven coordinate of a joint, as a loop that stands beside it."""
+    """A driven coordinate of a joint, as a loop of its own."""
     if loop.kind != "drive":
         return loop
     k = loop.dofs[0] - topology.v_start[loop.a]
@@ -113,6 +113,6 @@ def _coordinates(model: Model, state: State) -> tuple[Array, Array]:
 
 
 def _interleaved(components: list[Array]) -> Array:
-    """(*batch, nl k) from components (nl, *batch)."""
+    """Array (*batch, nl k) of components (nl, *batch)."""
     x = jnp.moveaxis(jnp.stack(components, 1), (0, 1), (-2, -1))
     return x.reshape(*x.shape[:-2], -1)

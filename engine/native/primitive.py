@@ -1,8 +1,8 @@
 """`native(function)`: a lane's program as a primitive of jax.
 
 On a CPU it is lowered to one call of machine code made from its jaxpr; under `vmap` that call loops over lanes. On a
-GPU of NVIDIA's it is one kernel, of which each warp takes lane after lane. What this compiler does not translate, other
-platforms, and machines without llvmlite get XLA's lowering of the same jaxpr.
+GPU of NVIDIA's it is one kernel, of which each warp takes lane after lane. Programs that this compiler does not
+translate, other platforms, and machines without llvmlite get XLA's lowering of the same jaxpr.
 In forward mode the differentiated jaxpr is a program of its own; in reverse mode jax sees the function itself.
 """
 
@@ -40,7 +40,7 @@ from .warp.code import Kernel
 from .warp.code import compiled as compiled_kernel
 from .warp.driver import DriverError
 
-ROWS = 10007  # of an open array while a program is traced: so many as nothing else has
+ROWS = 10007  # rows of an open array while a program is traced: a number that nothing else has
 NO_MESH = jax.sharding.AbstractMesh((), ())
 Made = TypeVar("Made", Code, Kernel)
 _making = threading.RLock()  # LLVM compiles for one thread at a time
@@ -50,9 +50,9 @@ _within: ContextVar[bool] = ContextVar("within a native program", default=False)
 
 
 class Program:
-    """A function of arrays, traced for their shapes. function: of flat arrays, to a flat list. avals: of one lane;
-    of open arrays, with ROWS rows. open: of each, 0 if it is none, 1 if it is read, 2 if it is also written, and
-    then it is a result too: all of these in the same order."""
+    """A function of arrays, traced for their shapes. function: takes flat arrays, returns a flat list. avals: of one
+    lane; those of open arrays have ROWS rows. open: of each, 0 if it is not open, 1 if it is read, 2 if it is also
+    written, and then it is a result too, in the same order."""
 
     def __init__(
         self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None,
@@ -63,10 +63,10 @@ class Program:
         self.key = key if key is None or self.wide is None else f"{key}{self.wide}"
         self._block = () if self.wide is None else (self.wide,)
         self._alike = blocks or alike
-        self.tree: Any = None  # of what the function returns
+        self.tree: Any = None  # of the function's results
         self._derivatives: dict[tuple[bool, ...], Program] = {}
         self.primal: Program | None = (
-            None  # of a derivative: whose; its results come first, and no tangent changes them
+            None  # of a derivative: its primal; the primal's results come first, and no tangent changes them
         )
 
     @functools.cached_property
@@ -82,12 +82,12 @@ class Program:
 
     @functools.cached_property
     def code(self) -> Code | None:
-        """Machine code; None where there is none, which is said once a program."""
+        """Machine code; None if there is none, which is logged once a program."""
         return self._compiled(compiled, self.key)
 
     @functools.cached_property
     def kernel(self) -> Kernel | None:
-        """The same for a GPU."""
+        """The kernel for a GPU."""
         return self._compiled(functools.partial(compiled_kernel, of_gpu(self._alike)), self._kernel_key)
 
     @property
@@ -109,7 +109,7 @@ class Program:
         return made
 
     def recall(self) -> bool:
-        """Takes code, a kernel, results and tree from the cache, if they are there."""
+        """Load code, a kernel, results and tree from the cache, if they are there."""
         for name, kind, key in (("code", Code, self.key), ("kernel", Kernel, self._kernel_key)):
             found = None if key is None else cache.find(key)
             if found is not None:
@@ -122,11 +122,11 @@ class Program:
 
     @functools.cached_property
     def results(self) -> tuple[Any, ...]:
-        """Of one lane; of open arrays, with ROWS rows."""
+        """Results of one lane; those of open arrays have ROWS rows."""
         return tuple(jax.ShapeDtypeStruct(x.shape[len(self._block) :], x.dtype) for x in self.closed.out_avals)
 
     def results_of(self, avals: Sequence[Any], batched: tuple[bool, ...]) -> list[Any]:
-        """Of all lanes of these arguments."""
+        """Results of all lanes of these arguments."""
         lanes = _lanes(avals, batched)
         lead = () if lanes is None else (lanes,)
         rows = iter(
@@ -139,7 +139,7 @@ class Program:
         return made
 
     def plain(self, batched: tuple[bool, ...], *leaves: Any) -> list[Any]:
-        """The same, as jax sees it."""
+        """The function as jax sees it."""
         if not any(batched):
             return self.function(*leaves)
         if self.wide is None:
@@ -180,7 +180,7 @@ def _traced(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
 
 
 def differentiated() -> bool:
-    """Whether what is being traced is the derivative of a native program."""
+    """Return whether the derivative of a native program is being traced."""
     return _derived.get()
 
 
@@ -201,12 +201,12 @@ def _no_tangent(x: Any) -> Any:
 
 
 def _wide(avals: Sequence[Any]) -> int:
-    """How many lanes of its widest numbers run side by side."""
+    """Number of lanes of its widest numbers that run side by side."""
     return min((side_by_side(a.dtype) for a in avals if _differentiable(a)), default=side_by_side(np.float64))
 
 
 def _every_lane(args: Sequence[Any], batched: tuple[bool, ...]) -> tuple[Any, ...]:
-    """Arguments with lanes first, all of them."""
+    """Give all arguments a first axis of lanes."""
     lanes = _lanes(args, batched)
     return tuple(x if yes else jnp.broadcast_to(x, (lanes, *x.shape)) for x, yes in zip(args, batched, strict=True))
 
@@ -267,7 +267,7 @@ def _by(code: Code | Kernel | None, args: Sequence[Any], program: Program, batch
 
 
 def _in_blocks(code: Code | Kernel, wide: int, args: Sequence[Any], kinds: list[Any]) -> list[Any]:
-    """Arguments and results have lanes first; behind the last lane of the last block come equal ones."""
+    """Run lanes in blocks. Arguments and results have lanes first; copies of the last lane pad the last block."""
     lanes = len(args[0])
     blocks = -(-lanes // wide)
 
@@ -283,7 +283,7 @@ def _in_blocks(code: Code | Kernel, wide: int, args: Sequence[Any], kinds: list[
 def _call(
     code: Code | Kernel, args: Sequence[Any], batched: tuple[bool, ...], opened: Sequence[int], kinds: list[Any]
 ) -> Any:
-    """kinds: of the results, with lanes first where an argument has them."""
+    """Call the code.  kinds: those of the results, with lanes first if an argument has them."""
 
     def bytes_of(array: Any, is_lanes: bool = True) -> int:
         return int(np.prod(array.shape[is_lanes:], dtype=np.int64)) * array.dtype.itemsize
@@ -308,13 +308,13 @@ mlir.register_lowering(native_p, mlir.lower_fun(_launched, multiple_results=True
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program, batched: tuple[bool, ...]) -> Any:
-    # what is written into an open array may vary, whether it does so before or not
+    # an open array that is written may vary, whether it does so before or not
     varying = tuple(
         not isinstance(t, ad.Zero) or (open == 2 and _differentiable(x))
         for t, x, open in zip(tangents, primals, program.open, strict=True)
     )
     given = [ad.instantiate_zeros(t) for t, yes in zip(tangents, varying, strict=True) if yes]
-    if any(isinstance(t, pe.JaxprTracer) for t in given):  # to be transposed: jax must see what it is
+    if any(isinstance(t, pe.JaxprTracer) for t in given):  # to be transposed: jax must see the function
         some = iter(given)
         whole = [next(some) if yes else _no_tangent(p) for p, yes in zip(primals, varying, strict=True)]
         plain = jax.jit(functools.partial(_as_jax, program=program, batched=batched))
@@ -341,7 +341,7 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batche
     moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     mapped = [d is not None for d in dims]
     given = list(mapped)
-    for k, open in enumerate(program.open):  # what is written belongs to one lane
+    for k, open in enumerate(program.open):  # a written array belongs to one lane
         if open == 2 and not mapped[k]:
             moved[k], mapped[k] = jnp.broadcast_to(moved[k], (size, *moved[k].shape)), True
     if inner is None:
@@ -360,7 +360,7 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batche
 
 
 def _unmapped(program: Program, mapped: list[bool], out: list[Any]) -> tuple[list[Any], list[int | None]]:
-    """Results and their axes of lanes: where only tangents differ, a derivative's first results are of all lanes."""
+    """Results and their axes of lanes: if only tangents differ, a derivative's first results are of all lanes."""
     primal = program.primal
     same = 0 if primal is None or any(mapped[: len(primal.avals)]) else len(primal.results)
     return [x[0] if k < same else x for k, x in enumerate(out)], [None if k < same else 0 for k in range(len(out))]
@@ -370,18 +370,18 @@ batching.primitive_batchers[native_p] = _batch
 
 
 def _as_array(x: Any, wide: bool) -> np.ndarray:
-    """As jax would take it, with 64 bits or without."""
+    """The array as jax would convert it, with 64 bits or without."""
     array = np.asarray(x, order="C")
     return array if wide or array.dtype.itemsize < 8 else array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
 
 
 def _on_cpu() -> bool:
-    """Whether programs that are called outside of others run as machine code, and here."""
+    """Return whether programs called outside of others run as machine code on this machine."""
     return jax.default_backend() == "cpu" and not (_within.get() or jax.config.jax_disable_jit)  # pyright: ignore
 
 
 class Native(Protocol):
-    """straight: the same without XLA, numpy's arrays in and out, where it is called outside of other programs."""
+    """A native function.  straight: a call without XLA, with numpy's arrays in and out, outside of other programs."""
 
     straight: Callable[..., Any]
 
@@ -389,19 +389,19 @@ class Native(Protocol):
 
 
 def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = False) -> Native:
-    """function(static, *args), static hashable and args pytrees of arrays, compiled to machine code where that can be.
+    """Compile function(static, *args), static hashable and args pytrees of arrays, to machine code if possible.
 
     Arrays in `Open` may be of any length: all lengths share one program.
-    blocks: under `vmap`, lanes run side by side in blocks of as many as a vector holds, a lane alone as a block of
-        equal ones. The function takes lanes too, along one axis in front of every array, and no open ones. A loop in
-        it goes on until the last lane of a block is done; it must leave those alone that are.
-    alike: lanes, or such blocks of them, go the same way through it: on a GPU a thread runs each, not a warp.
+    blocks: under `vmap`, lanes run side by side in blocks of as many as a vector holds, a single lane as a block of
+        copies. The function takes lanes too, along one axis in front of every array, and no open ones. A loop in it
+        goes on until the last lane of a block is done; it must not change lanes that are done.
+    alike: lanes, or blocks of them, take the same branches: on a GPU a thread runs each, not a warp.
     """
     programs: dict[Any, Program] = {}
     straights: dict[Any, tuple[Straight, Any]] = {}
 
     def found(static: Any, args: Any, leaves: Sequence[Any], tree: Any) -> Program | None:
-        """The program for such arguments; None for a user's function that holds numbers of a program around it."""
+        """The program for these arguments; None for a user's function that closes over numbers of an outer program."""
         opens = tuple(open_leaves(args))
         avals = tuple(
             jax.ShapeDtypeStruct((ROWS, *x.shape[1:]) if is_open else x.shape, x.dtype)
@@ -426,7 +426,7 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
         return programs[key]
 
     def part(static: Any, *args: Any) -> Any:
-        """As a part of a program that jax traces."""
+        """Call it as a part of a program that jax traces."""
         leaves, tree = jax.tree.flatten(args)
         leaves = [jnp.asarray(x) for x in leaves]
         program = found(static, args, leaves, tree)

@@ -1,4 +1,4 @@
-"""What a program returns, as plain data: so that a process that has its machine code need not trace it to know.
+"""The structure of a program's results as plain data, so that a process with its machine code need not trace it.
 
 Tuples, lists, dicts, and the classes of this package: named tuples and dataclasses, whose static fields are plain too.
 """

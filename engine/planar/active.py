@@ -1,6 +1,6 @@
-"""Accelerations of a planar chain in O(n), where angular accelerations of some joints are given.
+"""Accelerations of a planar chain in O(n), with given angular accelerations of some joints.
 
-Wawrzynski (2005), part II, sections 9 to 11. Joint i and the link behind it answer a force F of the link before and
+Wawrzynski (2005), part II, sections 9 to 11. Joint i and the link behind it respond to a force F of the link before and
 the torque tau that holds joint i with
     a_i = A F + b^w tau + b,    alpha^o_i = p . F + q^w tau + q,
     F_(i+1) = C F + d^w tau + d,    tau_(i+1) = g . F + h^w tau + h.
@@ -11,12 +11,12 @@ The letters of `chain.py`, and
 
 Departures:
 - W and u make sections 10, 11.1, 11.2 and 11.3 one formula, as in `chain.py`: the sixteen cases are rows of data;
-- the answer of a chain to (F, tau) is symmetric (Maxwell), so p = b^w, and the system for phi and tau_(i+1) is
+- the response of a chain to (F, tau) is symmetric (Maxwell), so p = b^w, and the system for phi and tau_(i+1) is
   symmetric and positive:  D phi - c tau' = y_1,  -c phi + K tau' = y_2;
-- the exceptional situations are then its rank: what no force or torque can change is not asked for. Of two demands
+- the exceptional situations are then its rank: a demand that no force or torque can meet is dropped. Of two demands
   that contradict each other the report keeps the one with the larger coefficients; here they are compared without
   units, D and K/|L|^2.
-- joint 0 turns against the world: its torque is found when the recursion has reached it.
+- joint 0 rotates against the world: its torque is computed when the recursion has reached it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .chain import Joint, Motion, unless_small
 
 
 class Turning(NamedTuple):
-    """Of every joint, leaves (n, *batch). active: whether alpha is given.  alpha: alpha^w [rad/s^2].
+    """Active joints, leaves (n, *batch). active: whether alpha is given.  alpha: alpha^w [rad/s^2].
     least: below it K is taken for zero [1/(kg m^2)]."""
 
     L: Vec2

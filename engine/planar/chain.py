@@ -1,17 +1,17 @@
-"""Accelerations of a planar chain in O(n), where no angular acceleration is given.
+"""Accelerations of a planar chain in O(n), without given angular accelerations.
 
-Wawrzynski (2005), part I, sections 5 and 6. Joint i answers a force F from the link before it with
+Wawrzynski (2005), part I, sections 5 and 6. Joint i responds to a force F from the link before it with
     a_i = A F + b,    F_(i+1) = C F + d                                                    (1), (2)
-found from the last joint to the first; then the forces are handed outwards.
+computed from the last joint to the first; then the forces are passed outwards.
 
     r     unit vector from joint i to i + 1; zero for the last joint, which makes it "ending" (6.2)
-    W     what a force on the joint itself changes: I/m; 0 if guided (6.1); (I - s s^T)/m on a line (6.3)
+    W     acceleration by a force on the joint itself: I/m; 0 if guided (6.1); (I - s s^T)/m on a line (6.3)
     u     its acceleration without its neighbours: W F^e, or a^w if guided
     e     r . (a_i - a_(i+1)), which keeps the link's length                               (3)
 
 Departure: with W and u the four kinds of joint (free, guided, on a line, ending, and each combined) are one
 formula: (6)-(9) and sections 6.1-6.4 follow by putting W in. C = H W, H symmetric, A = W - W H W.
-Where no force can change the length of a link (6.1, both its ends guided) it carries none: 1/D = 0.
+If no force can change the length of a link (6.1, both its ends guided) it carries none: 1/D = 0.
 The loops over the joints stay loops: unrolled, XLA's fusion on the CPU would compute shared numbers once for each
 reader, twice as often with every joint (four joints, 1024 lanes: 54 us a chain, not 0.2).
 """
@@ -27,7 +27,7 @@ from ..algebra.vec2 import Sym2, Vec2
 
 
 class Joint(NamedTuple):
-    """Of every joint, leaves (n, *batch). least: below it 1/D of the link is taken for infinite [1/kg]."""
+    """The joints, leaves (n, *batch). least: below it 1/D of the link is taken for infinite [1/kg]."""
 
     r: Vec2
     W: Sym2

@@ -1,23 +1,23 @@
-"""What each degree of freedom does to the links beyond it: the columns that Jacobians of the dynamics are made of.
+"""The effect of each degree of freedom on the links beyond it: the columns of the Jacobians of the dynamics.
 
 Kim (2012), tables 5-7, seed one scalar p at a time. Run for all coordinates at once, with what he lists as zero left
 out, the recursions close (Carpentier & Mansard 2018; Singh, Russell & Wensing 2022, for joints of several degrees of
 freedom). In spatial coordinates of the ground, all of a tree at the origin of its root, the displacement of column s
-turns everything beyond by s; what it does besides to velocity and acceleration of a link i beyond is the same for all:
+rotates everything beyond by s; its other effect on velocity and acceleration is the same for all links i beyond:
 
     dV_i = s x V_i + s'            s'  = W x s
     dA_i = s x A_i + s' x V_i + s''   s'' = C x s + W x s'
-    dF_i = s x* F_i + I_i s'' + B_i s'     summed over what is carried: F, I, B of the composite
+    dF_i = s x* F_i + I_i s'' + B_i s'     summed over the carried links: F, I, B of the composite
 
-W and C are the velocity and the acceleration (-g included) of what the displacement leaves in place, which is the
-parent and some columns of the same joint (`BEFORE`). A velocity gives dF_i = I_i y + B_i s, with y = s' + ds/dt, in
-place of all that. B x = dI/dt x + x x* L, with L the momentum, depends on the angular part of x only. Hence, with a
-column j beyond k or k itself, I, B and F those of what j carries, and tau = s . F,
+W and C are the velocity and the acceleration (-g included) of the parts that the displacement leaves in place: the
+parent and some columns of the same joint (`BEFORE`). A velocity gives dF_i = I_i y + B_i s, with y = s' + ds/dt,
+instead. B x = dI/dt x + x x* L, with L the momentum, depends on the angular part of x only. Hence, with a column j
+beyond k or k itself, I, B and F of the composite that j carries, and tau = s . F,
 
     dtau_j/dq_k = (I s_j) . s''_k + (B^T s_j) . s'_k        dtau_j/dv_k = (I s_j) . y_k + (B^T s_j) . s_k
     dtau_k/dq_j = s_k . (I s''_j + B s'_j + s_j x* F)       dtau_k/dv_j = s_k . (I y_j + B s_j)
 
-the cross term also between columns of one joint where j leaves k in place, and M_jk = (I s_j) . s_k.
+the cross term also between columns of one joint if j leaves k in place, and M_jk = (I s_j) . s_k.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..bodies import gravity
 from ..kinematics import AT_REST, Placed
 
 # columns of the joint itself that the displacement along each column leaves in place; () where there are none.
-# A spherical joint's columns are the child's axes, which all turn; a floating joint's are the world's, which do not.
+# A spherical joint's columns are the child's axes, which all rotate; a floating joint's are the world's, which do not.
 BEFORE: dict[str, tuple[tuple[int, ...], ...]] = {
     "universal": ((), (0,)),
     "planar": ((1, 2), (), ()),
@@ -44,7 +44,7 @@ BEFORE: dict[str, tuple[tuple[int, ...], ...]] = {
 
 
 def before(joint: str) -> tuple[tuple[int, ...], ...]:
-    """See BEFORE."""
+    """Columns of the joint that a displacement of each column leaves in place; see BEFORE."""
     return BEFORE.get(joint, ((),) * JOINTS[joint].nv)
 
 
@@ -58,7 +58,7 @@ class Column(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What is carried, met by a column: I s, the angular part of B^T s, and dF by its displacement and its velocity."""
+    """A column times its composite: I s, the angular part of B^T s, and dF by its displacement and its velocity."""
 
     I: Force
     B: Vec3
@@ -98,7 +98,7 @@ def _outward(joint: str):
         """The columns, and velocity and acceleration of the link, all at the root's origin."""
         S, n = [s.at(-offset) for s in row.subspace(S)], range(row.nv)
         along = [s * rate for s, rate in zip(S, qd, strict=True)]
-        # ds/dt = (velocity of what carries s) x s
+        # ds/dt = (velocity of the carrier of s) x s
         rates = [sum((along[l] for l in n if k not in left[l]), start=V_parent).ad(S[k]) for k in n]
         change = [S[k] * qdd[k] + rates[k] * qd[k] for k in n]
         columns = []

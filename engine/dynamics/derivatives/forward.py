@@ -1,4 +1,4 @@
-"""Derivatives of forward dynamics: M dqdd = dtau less what inverse dynamics changes by at given accelerations.
+"""Derivatives of forward dynamics: M dqdd = dtau less the change of inverse dynamics at given accelerations.
 
 Kim (2012), table 6, differentiates the articulated inertias; with M^-1 at hand none of that is needed (Carpentier &
 Mansard 2018).
@@ -23,7 +23,7 @@ from .tiles import in_tiles
 
 
 class ForwardDerivatives(NamedTuple):
-    """Of the accelerations, (..., nv, nv) each: by displacements q, velocities v and forces tau, which is M^-1."""
+    """Derivatives of the accelerations, (..., nv, nv) each: by displacements q, velocities v and forces tau (M^-1)."""
 
     q: Array
     v: Array

@@ -1,8 +1,8 @@
-"""Derivatives of hybrid dynamics: of what is found, by coordinates, velocities and what is given.
+"""Derivatives of hybrid dynamics: of its results, by coordinates, velocities and given values.
 
-Kim (2012), table 7, by way of inverse dynamics. Let c be what that changes by at the accelerations found. Then
-M da = dtau - c is again a hybrid system, linear in what is given, da_u and dtau_v - c_v; with its answers P and Q to
-units of what is given, da = -P c_v and dtau = c - Q c_v.
+Kim (2012), table 7, by way of inverse dynamics. Let c be the change of inverse dynamics at the resulting accelerations.
+Then M da = dtau - c is again a hybrid system, linear in the given values, da_u and dtau_v - c_v; with its responses P
+and Q to unit values, da = -P c_v and dtau = c - Q c_v.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .tiles import in_tiles
 
 
 class Slopes(NamedTuple):
-    """Of all degrees of freedom, (..., nv, nv) each: by displacements q, velocities v and the values given."""
+    """Slopes of all degrees of freedom, (..., nv, nv) each: by displacements q, velocities v and the given values."""
 
     q: Array
     v: Array
@@ -30,7 +30,7 @@ class Slopes(NamedTuple):
 
 
 class HybridDerivatives(NamedTuple):
-    """Of both outputs of `hybrid`; where one is given, it changes with its own value only."""
+    """Derivatives of both outputs of `hybrid`; a given one changes with its own value only."""
 
     acceleration: Slopes
     force: Slopes

@@ -17,7 +17,7 @@ from .tiles import in_tiles
 
 
 class InverseDerivatives(NamedTuple):
-    """Of the joint forces, (..., nv, nv) each: by displacements q, velocities v and accelerations a, which is M."""
+    """Derivatives of the joint forces, (..., nv, nv) each: by displacements q, velocities v and accelerations a (M)."""
 
     q: Array
     v: Array

@@ -1,4 +1,4 @@
-"""From columns to Jacobians: the products of all pairs of degrees of freedom of a tree, as blocks.
+"""Jacobians of columns: the products of all pairs of degrees of freedom of a tree, as blocks.
 
 A block array is (n, w, w, *batch): n trees, made as wide as the widest (see `trees.py`), rows then columns of the
 Jacobian. Pairs that are not on one path are masked by the topology.
@@ -38,7 +38,7 @@ class Blocks(NamedTuple):
 
 
 class Masks(NamedTuple):
-    """(n, w, w) of rows and columns: the row's degree of freedom carries the column's, or the other way round.
+    """Masks (n, w, w) of rows and columns: the row's degree of freedom carries the column's, or the other way round.
 
     below: the column's displacement takes the row's motion along, or is the row's own.
     above: the row comes before, and the column's displacement leaves its motion in place.
@@ -50,7 +50,7 @@ class Masks(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def masks(topology: Topology) -> Masks:
-    """Which pairs meet, and how."""
+    """Masks of the pairs of degrees of freedom that are on one path."""
     trees, start = trees_of(topology), topology.v_start
     left = on_path(topology).T & ~on_path(topology)  # the column is beyond the row
     for i, joint in enumerate(topology.joints):
@@ -130,7 +130,7 @@ def jacobians(forest: Forest, model: Model, found: Columns) -> Blocks:
 
 
 def spread(forest: Forest, blocks: Array) -> Array:
-    """(*batch, nv, nv) from blocks (n, w, w, *batch); zeros between trees."""
+    """Array (*batch, nv, nv) of blocks (n, w, w, *batch); zeros between trees."""
     trees, nv = trees_of(forest.topology), forest.topology.nv
     n, w = trees.n, trees.w
     if n == 1:
@@ -142,9 +142,9 @@ def spread(forest: Forest, blocks: Array) -> Array:
 
 
 def unit_answers(forest: Forest, answer: Callable[[Array], T]) -> T:
-    """Arrays (..., nv) that answer linearly to (nv,), each tree on its own, as blocks: a column a unit asked.
+    """Responses (..., nv), linear in (nv,), each tree on its own, as blocks: a column for each unit.
 
-    All trees are asked at once, the k-th degree of freedom of each.
+    All trees are computed at once, for the k-th degree of freedom of each.
     """
     trees = trees_of(forest.topology)
     units = np.zeros((trees.w, forest.topology.nv + 1))
@@ -158,7 +158,7 @@ def unit_answers(forest: Forest, answer: Callable[[Array], T]) -> T:
 
 
 def product(A: Array, B: Array) -> Array:
-    """A B of block arrays: elementwise over lanes, or, where blocks are wide, a matrix product a lane."""
+    """Product A B of block arrays: elementwise over lanes, or, for wide blocks, a matrix product a lane."""
     if A.shape[1] <= NARROW:
         return _narrow_product(A, B)
     lanes = [jnp.moveaxis(x, (0, 1, 2), (-3, -2, -1)) for x in (A, B)]
@@ -175,12 +175,12 @@ def _narrow_product(A, B):
 
 
 def leaves(x: Motion | Force | Vec3) -> tuple[Any, ...]:
-    """The numbers of a pytree of vectors, ZERO among them."""
+    """The leaves of a pytree of vectors, ZERO included."""
     if isinstance(x, Motion):
         return (*x.w.xyz, *x.v.xyz)
     return (*x.n.xyz, *x.f.xyz) if isinstance(x, Force) else x.xyz
 
 
 def built(like: Any, x: Sequence[Any]) -> Any:
-    """The pytree again from its numbers."""
+    """Rebuild the pytree from its leaves."""
     return Vec3(*x) if isinstance(like, Vec3) else type(like)(Vec3(*x[:3]), Vec3(*x[3:]))

@@ -1,4 +1,4 @@
-"""compile_scene: from a description to (Model, State), and the one door that rejects bad input.
+"""compile_scene checks a description, rejects bad input, and returns (Model, State).
 
 Everything is computed in numpy float64 and cast at the end.
 """
@@ -62,11 +62,11 @@ def compile_scene(
     """Check a SceneSpec (or SceneBuilder) and turn it into a model and the state at t = 0: a Model and a State; of a
     ChainSpec a Chain and a ChainState.
 
-    dtype: float32 or float64; None: float64 where jax's x64 mode is on, else float32.
+    dtype: float32 or float64; None: float64 if jax's x64 mode is on, else float32.
     coordinates: "reduced": those that the joints leave; "maximal": every link is a body of its own, with its pose in q
     (as a floating joint's), and joints are kept by constraint forces; "penalty": the same, kept by stiff springs.
-    overlaps: "warn" names what may touch and overlaps at the start, with its depth, in a SceneWarning (surfaces of
-    triangles and heightfields are left out); "ignore" does not look.
+    overlaps: "warn" names shapes that may touch and overlap at the start, with the depth, in a SceneWarning (surfaces
+    of triangles and heightfields are left out); "ignore" does not check.
     Links keep their order of adding, except that parents come before their children.
     Quaternions whose length is within 1e-3 of one are normalised, others rejected; axes and normals may have
     any length but zero. Raises SceneError (a ValueError) that names the body, the field, the value and the fix.
@@ -120,7 +120,7 @@ def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
 
 
 def rest_speed(gravity: Array, band: Array | float) -> Array:
-    """What falls ten gap bands [m] arrives with [m/s]: the default of a scene with gravity (3,)."""
+    """Speed after a fall of ten gap bands [m/s]: the default of a scene with gravity (3,)."""
     fall = float(np.linalg.norm(gravity)) or STANDARD_GRAVITY
     return np.sqrt(2 * fall * 10 * band)
 
@@ -167,7 +167,7 @@ def _link_row(spec: BodySpec | LinkSpec) -> _LinkRow:
 
 
 def _body_velocity(where: str, spec: BodySpec, mass: MassProperties, quaternion: Array) -> Array:
-    """(6,) angular velocity and velocity of the body's origin, from that of the centre of mass, world axes."""
+    """Angular velocity and velocity of the body's origin (6,), from that of the centre of mass, world axes."""
     w = check.numbers(where, "angular_velocity", spec.angular_velocity, (3,), "rad/s")
     v_com = check.numbers(where, "linear_velocity", spec.linear_velocity, (3,), "m/s")
     return np.concatenate([w, v_com - np.cross(w, rotation_matrix(quaternion) @ mass.com)])
@@ -189,7 +189,7 @@ def _link_arrays(links: list[_LinkRow]) -> dict[str, Array]:
 def _shapes(
     scene: SceneSpec, specs: tuple[Any, ...], parents: tuple[int, ...], links: list[_LinkRow]
 ) -> tuple[Topology, dict[str, Array], list[str]]:
-    """The topology, the shape and pair arrays, and what carries each shape, as messages call it: the world's shapes
+    """The topology, the shape and pair arrays, and the owner of each shape, as messages call it: the world's shapes
     first, then link by link."""
     placed: list[tuple[ShapeRow, int, str | None, str]] = []  # each shape, its link, the name and the call of its owner
     for k, static in enumerate(scene.statics):

@@ -1,6 +1,6 @@
-"""Runs for people: in pieces that are recorded as they come, alone or as lanes with variations.
+"""Runs in pieces that are recorded one by one, of a single scene or of lanes with variations.
 
-A run in pieces is the run in one, bit by bit (docs/snapshots.md), and all pieces share one compiled program.
+A run in pieces equals the run in one, bit by bit (docs/snapshots.md), and all pieces share one compiled program.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DRIVES = ("control", "forces")  # keywords that may have a row for each interval
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.  t, duration [s]; events: impacts so far, of all lanes."""
+    """Progress of a run.  t, duration [s]; events: impacts so far, of all lanes."""
 
     t: float
     duration: float
@@ -57,14 +57,14 @@ def record(
 ) -> Recording:
     """Run a scene and record it.  keywords: of `carom.rollout`; duration is required.
 
-    path: of the recording's file, which grows while the run goes on; None: it is in memory only.
-    lanes: so many runs side by side.  variations: what differs between them, path -> a value for each lane, paths as
-    in `changed`: {"body.ball.friction": [0.1, 0.5]}; without `lanes` there are as many lanes as values. There are
-    a million lanes at most.
+    path: that of the recording's file, which grows while the run goes on; None: it is in memory only.
+    lanes: number of runs side by side.  variations: their differences, path -> a value for each lane, paths as in
+    `changed`: {"body.ball.friction": [0.1, 0.5]}; without `lanes` there are as many lanes as values. There are a
+    million lanes at most.
     piece: intervals between frames that are run at once; None: a few, by the device.  progress: called after each.
-    A lane that fails is NaN from then on, and its code says why; the run ends when none is left. A run that is
-    interrupted (Ctrl-C) leaves a file of what there is. A path that cannot be written, and frames that this machine's
-    memory does not hold, are refused before it begins.
+    A lane that fails is NaN from then on, and its code says why; the run ends when none is left. An interrupted run
+    (Ctrl-C) leaves a file of the pieces so far. A path that cannot be written, and frames that exceed this machine's
+    memory, are refused before it begins.
     A planar chain is run alone and at once, with the keywords of `carom.chain_rollout`; the recording is its twin's.
     """
     from ..integrators.options import spread
@@ -144,7 +144,7 @@ def _every_frame(name: str, rows: np.ndarray, intervals: int, state: State) -> n
 
 
 def counted(results: Iterator[Any], duration: float, report: Reporter | None) -> Iterator[Any]:
-    """The pieces of a run, with progress told when each is done."""
+    """The pieces of a run, with a report of progress after each."""
     events, t = 0, 0.0
     for result in results:
         yield result
@@ -163,7 +163,7 @@ def _times(keywords: Mapping[str, Any]) -> np.ndarray:
 
 
 def _check_memory(frames: int, state: State) -> None:
-    """That the frames of all lanes are no more than this machine's memory, where it says how much it has."""
+    """Check that the frames of all lanes fit in this machine's memory, if its size is known."""
     needed = frames * sum(x.nbytes for x in (state.t, state.q, state.v))
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -183,7 +183,7 @@ def _default_piece() -> int:
 
 
 def _even(intervals: int, near: int) -> int:
-    """How many intervals a piece has: about `near`, and all pieces alike where the number of intervals allows it, for
+    """Number of intervals of a piece: about `near`, and equal in all pieces if the number of intervals allows it, since
     another length is another program to compile."""
     if intervals <= near:
         return intervals
@@ -192,14 +192,14 @@ def _even(intervals: int, near: int) -> int:
 
 
 def _lost(code: np.ndarray) -> np.ndarray:
-    """Lanes that cannot go on."""
+    """Return whether lanes have failed."""
     from ..engine.results import LEAST_GRAVE
 
     return code >= LEAST_GRAVE
 
 
 def _without(lost: np.ndarray, state: State) -> State:
-    """The state with NaN in lanes that are lost: they would go on from somewhere else than their last frame."""
+    """The state with NaN in failed lanes, whose next piece would not begin at their last frame."""
     if not lost.any():
         return state
     import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lanes of a batch that are the same scene with other numbers."""
+"""Variations: lanes of a batch that are one scene with different numbers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def compiled_lanes(
 
 
 def recompiled(recording: Recording) -> tuple[Model, State]:
-    """The model of a recording, and the state that it began with."""
+    """The model of a recording, and its first state."""
     from ..engine.state import State
     from .compile import compile_scene
 
@@ -67,7 +67,7 @@ def recompiled(recording: Recording) -> tuple[Model, State]:
 
 
 def _stacked(lanes: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """The arrays of these names, lanes first, where they are not equal in all lanes."""
+    """The arrays of these names, lanes first, that are not equal in all lanes."""
     found, different = {}, {id(lane): lane for lane in lanes}
     for name in names:
         arrays = {key: np.asarray(getattr(lane, name)) for key, lane in different.items()}

@@ -1,4 +1,4 @@
-"""`carom check`: scenes of the library against what is known of them."""
+"""`carom check`: scenes of the library against known facts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def check(
     dtype: Dtype = "f64",
     as_json: Json = False,
 ) -> None:
-    """Play scenes and compare what comes of it with what theory or a publication says.
+    """Play scenes and compare the results with theory or publications.
 
-    Exits with 1 where a fact does not hold.  For example: carom check bouncing_ball multi_04
+    Exits with 1 if a fact does not hold.  For example: carom check bouncing_ball multi_04
     """
     from ..library.playing import outcomes
     from ..library.registry import CHAINS, SCENES, library_entry

@@ -21,7 +21,7 @@ def compare(
     dtype: Dtype = "",
     as_json: Json = False,
 ) -> None:
-    """Run a scene under several laws of impact and show what each keeps, where it ends, and where they part.
+    """Run a scene under several laws of impact and show the energy, the end and the first difference of each.
 
     For example: carom compare pool_break --laws newton,stronge --out laws.png
     """

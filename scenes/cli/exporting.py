@@ -1,4 +1,4 @@
-"""`carom export`: a scene as a file to change, or as a world that needs no Python."""
+"""`carom export`: a scene as a file to edit, or as a world that needs no Python."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def export(
     robot: Robot = None,
 ) -> None:
     """Write a scene as a TOML file, to read, change and run (docs/scenes.md describes the format), as a library for
-    programs in C and what calls C, or as a page to play with in a browser (docs/export.md).
+    programs in C and languages that call C, or as a page to play with in a browser (docs/export.md).
 
     Joints that can be cut are those of the scene's loops with `active`.
 

@@ -1,4 +1,4 @@
-"""`carom plot`, `carom view`, `carom replay`: what is done with a recording."""
+"""`carom plot`, `carom view`, `carom replay`: commands for recordings."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def view(
 def replay(file: RecordingFile, as_json: Json = False) -> None:
     """Run a recording's scene again and compare every frame and impact, bit by bit.
 
-    Exits with 1 where one differs, and says which. Bits are promised on the same device, with the same versions.
+    Exits with 1 if one differs, and names it. Equal bits are promised on the same device, with the same versions.
     """
     from ..replaying import replay as again
 
@@ -95,7 +95,7 @@ def replay(file: RecordingFile, as_json: Json = False) -> None:
 
 
 def _read(file: Path) -> Recording:
-    """With jax set to the precision that the recording is in."""
+    """Read a recording, with jax set to its precision."""
     from ..formats.recording_file import read_recording
 
     recording = read_recording(file)

@@ -1,4 +1,4 @@
-"""`carom run`: a scene, or a batch of variations of it, to a recording, a picture and a page."""
+"""`carom run`: run a scene, or a batch of its variations, to a recording, a picture and a page."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def run(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a scene; leave a recording (.npz), a plot (.png) and a 3D page (.html), and say what happened.
+    """Run a scene; write a recording (.npz), a plot (.png) and a 3D page (.html), and print a summary.
 
-    What is left out is as the library plays the scene. Files of the same name are replaced. Ctrl-C stops the run and
-    keeps what there is. The first --vary goes evenly over the lanes in order, each other one in an order of its own.
+    Omitted options are those with which the library plays the scene. Files of the same name are replaced. Ctrl-C stops
+    the run and keeps its results. The first --vary is even over the lanes in order, each other one in its own order.
 
     Examples:
 
@@ -122,8 +122,8 @@ def run(
 
 
 def _variations(texts: Sequence[str], lanes: int | None) -> dict[str, list[Any]]:
-    """Path -> a value for each lane. The first is in order; each of the others in an order of its own, the same every
-    time, so that together they fill their box (a Latin hypercube)."""
+    """Path -> a value for each lane. The first is in order; each of the others in an order of its own, always the same,
+    so that together they fill their box (a Latin hypercube)."""
     import numpy as np
 
     from ..formats.settings import variation_values

@@ -1,4 +1,4 @@
-"""`carom sweep`: many lanes of a scene in shards, to one file of quantities; a sweep that was killed goes on."""
+"""`carom sweep`: many lanes of a scene in shards, to one file of quantities; a killed sweep can be resumed."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def sweep(
     dtype: Dtype = "",
     as_json: Json = False,
 ) -> None:
-    """Run many lanes of a scene with other numbers, and keep quantities of each in one file.
+    """Run many lanes of a scene with varied numbers, and keep quantities of each in one file.
 
-    Shards that are done are kept in OUT.parts: after Ctrl-C or a kill the same command goes on where it was. The result
-    is the same, bit by bit, and does not hang on the shards' size; random values hang on --seed and the lane alone.
+    Finished shards are kept in OUT.parts: after Ctrl-C or a kill the same command resumes the sweep. The result is the
+    same, bit by bit, and does not depend on the shards' size; random values depend on --seed and the lane alone.
 
     Examples:
 
@@ -120,7 +120,7 @@ def sweep(
 
 
 class _Report:
-    """Called after each shard, from the first of which on Ctrl-C ends the program with what there is."""
+    """The callback after each shard; from the first shard on, Ctrl-C ends the program and keeps finished shards."""
 
     def __init__(self, name: str, bar: Any, interrupts: Any) -> None:
         self._name, self._bar, self._interrupts = name, bar, interrupts
@@ -149,7 +149,7 @@ class _Report:
 
 @contextlib.contextmanager
 def _shown(name: str, out: Path) -> Iterator[_Report]:
-    """A bar that goes away at the end; elsewhere lines."""
+    """Show a bar, which is removed at the end, or lines without a terminal."""
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
@@ -180,7 +180,7 @@ def _share(text: str) -> tuple[int, int] | None:
 
 
 def _summary(result: Sweep) -> dict[str, Any]:
-    """Of each column that was measured: statistics of its finite numbers; of codes how many lanes have which."""
+    """Summary of each measured column: statistics of its finite numbers; for codes the number of lanes with each."""
     import numpy as np
 
     found: dict[str, Any] = {}

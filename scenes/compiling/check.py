@@ -34,7 +34,7 @@ class SceneError(ValueError):
 
 
 class SceneWarning(UserWarning):
-    """A scene that compiles, but hardly is what was meant; the text says what, and what to do."""
+    """A scene that compiles, but is probably not intended; the text says why, and what to do."""
 
 
 def reject(where: str, field: str, value: Any, must: str) -> NoReturn:
@@ -63,7 +63,7 @@ def numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: st
 
 
 def in_kind(where: str, field: str, array: Array, kind: Any) -> Array:
-    """Checked numbers in the dtype that was asked for, in which finite ones must stay finite."""
+    """Checked numbers in the requested dtype, in which finite ones must stay finite."""
     with np.errstate(over="ignore"):
         made = np.asarray(array, kind)
     if made.dtype.kind == "f" and (np.isinf(made) & np.isfinite(array)).any():
@@ -73,7 +73,7 @@ def in_kind(where: str, field: str, array: Array, kind: Any) -> Array:
 
 
 def any_numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: str = "") -> Array:
-    """As `numbers`, infinite ones allowed; NaN never is."""
+    """Numbers as by `numbers`, with infinite ones allowed, NaN never."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

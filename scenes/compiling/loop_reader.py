@@ -30,14 +30,14 @@ TURN = np.eye(4)[0]
 
 @dataclass(frozen=True)
 class LoopRow:
-    """loop: for the topology.  numbers: its parameters, by their names in Model."""
+    """A checked loop.  loop: its part of the topology.  numbers: its parameters, by their names in Model."""
 
     loop: Loop
     numbers: dict[str, Any]
 
 
 class LoopReader:
-    """Reads loops against the model without them, as it stands at the start."""
+    """Reads loops against the model without them, at its start."""
 
     def __init__(self, model: Model, state: State) -> None:
         self.topology, self.kind = model.topology, model.mass.dtype
@@ -157,7 +157,7 @@ class LoopReader:
         return LoopRow(Loop("drive", a, b, (dof, -1), joint.function), numbers)
 
     def _told(self, where: str, function: Any) -> float:
-        """A function of time at t = 0, tried as the program will: traced, in the model's precision."""
+        """A function of time at t = 0, evaluated as in the program: traced, in the model's precision."""
         if function is None:
             return 0.0
         fix = "it must give one number for one time t [s], by jax.numpy: e.g. lambda t: 0.1 * jnp.cos(3 * t)"

@@ -1,4 +1,4 @@
-"""Loops of a scene: their part of the topology and of the model's arrays, and the state they start from."""
+"""Loops of a scene: their part of the topology and of the model's arrays, and the state at the start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def no_loops() -> dict[str, Array]:
 
 
 def with_loops(scene: SceneSpec, model: Model, state: State) -> tuple[Model, State]:
-    """The model with the scene's loops, and the state moved as little as closes them."""
+    """The model with the scene's loops, and the nearest state that closes them."""
     if scene.baumgarte is not None:
         check.non_negative("scene", "baumgarte", scene.baumgarte, unit="1/s")
     if not scene.loops:
@@ -56,7 +56,7 @@ def who(spec: LoopSpec, number: int) -> str:
 
 
 def _assembled(scene: SceneSpec, model: Model, state: State) -> State:
-    """q and v that satisfy the loops: the given ones are where Newton's method starts."""
+    """q and v that satisfy the loops, by Newton's method from the given ones."""
     q, v = state.q, state.v
     for turn in range(ASSEMBLY + 1):
         error, rate = (np.abs(np.asarray(x, np.float64)) for x in _off(model, q, v, state.t))
@@ -91,7 +91,7 @@ def _closer(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
 
 @compiled
 def _off(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
-    """Errors and rates (m,) of the loops' rows, in the loops' order: what `closed` says, without all else it says."""
+    """Errors and rates (m,) of the loops' rows, in the loops' order, as those of `closed`."""
     forest = Forest.of(model, q=q, v=v)
     placed = place(forest, model, q)
     loops, order = standing(forest, model, placed), by_loop(model.topology)

@@ -12,7 +12,7 @@ _NOUNS: dict[type, str] = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane
 
 
 def who(spec: Any, index: int | None = None) -> str:
-    """How messages call a body, link, plane or static."""
+    """Name of a body, link, plane or static in messages."""
     noun = _NOUNS[type(spec)]
     return f"{noun} {index}" if spec.name is None else f'{noun} "{spec.name}"'
 
@@ -24,7 +24,7 @@ def parent_name(spec: BodySpec | LinkSpec) -> str:
 def sort_links(scene: SceneSpec) -> tuple[tuple[BodySpec | LinkSpec, ...], tuple[int, ...]]:
     """Links with every parent before its children, and the parent index of each (-1: the world).
 
-    Stable: of all links whose parent has been placed, the one added first comes next.
+    The order is stable: of all links whose parent is in the list, the one added first comes next.
     """
     _check_names(scene)
     specs = scene.links
@@ -76,7 +76,7 @@ def _check_names(scene: SceneSpec) -> None:
 
 
 def _reject_loop(specs: tuple[Any, ...], left: set[int]) -> None:
-    """Raise with the parents that go round in a circle."""
+    """Raise an error that names the parents in the cycle."""
     index = {spec.name: i for i, spec in enumerate(specs)}
     seen: list[int] = []
     i = min(left)

@@ -26,7 +26,7 @@ DEFAULT_FRICTION, DEFAULT_RESTITUTION, DEFAULT_DENSITY = 0.5, 0.0, 1000.0
 class ShapeRow:
     """A shape of a link (or of the world), or a part of it, in the link's frame. Fields as in Model.
 
-    where: how messages call the shape.  weighs: it stands for the mass of the shape: of a mesh's parts the first.
+    where: name of the shape in messages.  weighs: whether it has the mass of the shape: of a mesh's parts the first.
     twist: (6,) of the surface of a static that moves in place, at the shape's origin, world axes.
     """
 
@@ -44,7 +44,7 @@ class ShapeRow:
     twist: Array = field(default_factory=lambda: np.zeros(6))
 
     def mass(self) -> MassProperties:
-        """Of the whole shape, in the link's frame."""
+        """Mass of the whole shape, in the link's frame."""
         surface = self.geometry.surface
         if self.shape.kind == "mesh" and surface is not None and not is_closed(surface):
             check.reject(
@@ -122,7 +122,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def _given(where: str, spec: Any) -> dict[str, Any]:
-    """friction, restitutions, density and material as far as this shape or owner gives them."""
+    """The friction, restitutions, density and material that this shape or owner gives."""
     given = {name: getattr(spec, name, None) for name in _DEFAULTS}
     checks: dict[str, Callable[..., Any]] = {
         "friction": check.non_negative,

@@ -1,4 +1,4 @@
-"""What a task's actions drive: motors by name, in place of a control of every degree of freedom."""
+"""Actuators of a task: motors by name, in place of a control of every degree of freedom."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def action_box(actuators: Sequence[Actuator]) -> Box:
 
 
 def control(model: Model, actuators: Sequence[Actuator], action: Array) -> Array:
-    """The control (nv,) of an action (n,), clipped to the actuators' ranges; other motors keep to their targets."""
+    """The control (nv,) of an action (n,), clipped to the actuators' ranges; other motors keep their targets."""
     topology, targets = model.topology, list(model.motor_target)
     dofs = [topology.v_start[topology.link(a.link)] + a.dof for a in actuators]
     for dof in dofs:

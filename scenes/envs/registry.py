@@ -1,4 +1,4 @@
-"""The environments by name: what `carom.make_env` looks up, and what people add."""
+"""The environments by name: `carom.make_env` finds them, `carom.register_task` adds to them."""
 
 from __future__ import annotations
 
@@ -73,15 +73,15 @@ def make_env(name: str, *, engine: str | None = None, dtype: Any = None, **param
 
 @cache
 def _made(task: Callable[..., Task | BatchTask], engine: str | None, dtype: Any, **parameters: Any) -> Environment:
-    """One for all who ask for the same: it holds no state, and is compiled once."""
+    """One environment for equal arguments: it holds no state, and is compiled once."""
     return Environment(task(**parameters), engine, dtype)
 
 
 def register_task(task: Task | Callable[..., Task]) -> str:
-    """Makes a task known to `carom.make_env`, and to gymnasium where that is installed, by the task's name, which this
-    returns. A function that makes one, with a default for each parameter, lends its parameters to both.
+    """Register a task at `carom.make_env`, and at gymnasium if that is installed, by the task's name, which is
+    returned. A function that returns a task, with a default for each parameter, gives its parameters to both.
 
-    A task of one's own is replaced by another of the same name.
+    A registered task is replaced by another of the same name.
     """
     given = task() if not isinstance(task, Task) else task
     if not isinstance(given, Task):

@@ -1,4 +1,4 @@
-"""Episodes of a `Task`: how they begin, and one control period of them, of any lanes."""
+"""Episodes of a `Task`: their starts, and one control period of any lanes."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class SceneEpisodes:
         return state, self._observed(state, state, action, report).observation
 
     def _instant(self, state: EnvState) -> dict[str, Array]:
-        """Of one lane."""
+        """The report of an instant, of one lane."""
         return at_instant(self._model(state.parameters), state.q, state.v)
 
     def play(self, state: EnvState, action: Array) -> Played:
-        """A control period later."""
+        """Play one control period."""
         lanes = state.steps.shape
         model, u = self._model(state.parameters), self._mapped(self._driven, lanes)(state.parameters, action)
         before = State(state.q, state.v, self._time(state.steps))
@@ -63,13 +63,13 @@ class SceneEpisodes:
         return played._replace(ended=played.ended | self._given_up(after, self._time(moved.steps)))
 
     def _given_up(self, after: State, end: Array) -> Array:
-        """Whether `step` failed on the way to the time `end` [s], by lane."""
+        """Return whether `step` failed before the time `end` [s], by lane."""
         near = LATE * self.task.dt + 4 * jnp.finfo(self.dtype).eps * jnp.abs(end)
         finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
         return ~finite | ~(jnp.abs(after.t - end) <= near)
 
     def _begin(self, key: Array) -> EnvState:
-        """Of one lane."""
+        """Begin an episode of one lane."""
         own, start, change, command = jax.random.split(key, 4)
         q, v = self.start.q, self.start.v
         if self.task.start is not None:
@@ -88,7 +88,7 @@ class SceneEpisodes:
         return Played(after, observation, reward, ended, info)
 
     def _drive(self, _: None, parameters: dict[str, Array], action: Array) -> Array:
-        """The control (nv,) of one lane."""
+        """Control (nv,) of one lane."""
         return control(self._model(parameters), self.task.driven, action)
 
     def _judge(
@@ -117,7 +117,7 @@ class SceneEpisodes:
         return _vmapped(functools.partial(function, None), len(lanes))
 
     def _randomised(self) -> tuple[str, ...]:
-        """Parameters that differ from episode to episode; the model takes on what they change of its topology."""
+        """Parameters that differ from episode to episode; the model's topology changes with them."""
         found: list[str] = []
         if self.task.randomise is None:
             return ()
@@ -133,7 +133,7 @@ class SceneEpisodes:
         return tuple(found)
 
     def _shapes(self) -> dict[str, Any]:
-        """Of the report of one lane."""
+        """Shapes of the report of one lane."""
         keywords: Any = {"dt": self.task.dt, "report": self.task.report, "throw": False, "options": self.task.options}
         return jax.eval_shape(functools.partial(step, self.model, **keywords), self.start)[1]  # type: ignore[index]
 

@@ -1,4 +1,4 @@
-"""What the tasks look like: segments for `render.py`. NumPy, one lane."""
+"""Sketches of the tasks: segments for `render.py`. NumPy, one lane."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Keywords of a recording's run, as its file says them: those that a rollout takes, with values that it can be given.
+"""Keywords of a recording's run in its file: those of a rollout, with valid values.
 
-What they may be is read off the rollout's signature and its options: a new one needs nothing here.
+The rollout's signature and its options define them: a new one needs nothing here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 def check_keywords(keywords: Mapping[str, Any], chain: bool) -> None:
-    """Raises ValueError.  chain: whether they are of `carom.chain_rollout`."""
+    """Check keywords; raises ValueError.  chain: whether they are those of `carom.chain_rollout`."""
     from ...integrators.options import Options
     from ...integrators.planar.rollout import chain_rollout
     from ...integrators.rollout import check_times, rollout
@@ -51,7 +51,7 @@ def check_keywords(keywords: Mapping[str, Any], chain: bool) -> None:
 
 
 def _check_drive(name: str, value: Any, by_name: bool) -> None:
-    """Control or forces: numbers, or what is left of a function.  by_name: whether there may be numbers by name."""
+    """Check control or forces: numbers, or the record of a function.  by_name: whether numbers by name are allowed."""
     if isinstance(value, dict) and isinstance(value.get("function"), str):
         return
     if isinstance(value, dict) and by_name:

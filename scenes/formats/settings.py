@@ -1,4 +1,4 @@
-"""One number of a scene changed from outside, as the command line does it: `--set body.ball.restitution=0.9`.
+"""Settings: single numbers of a scene changed by paths, as on the command line: `--set body.ball.restitution=0.9`.
 
 Paths go from the scene inwards, with dots: `gravity`, `gravity.2`, `body.ball.mass`, `body.arm.joint.damping`,
 `body.ball.shapes.0.radius`, `static.floor.friction` (or `static.0.friction`, for those without a name), and
@@ -32,8 +32,8 @@ LARGEST = 1e300  # end of a range, that differences of two can be computed
 def changed(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
     """The scene with one value changed, or all those that a * names.
 
-    value: as the field's, or as a file has it (tables for joints and shapes); checked for its type. None: the default
-    of a field that may be None. Raises ValueError where the path leads nowhere.
+    value: the field's, or a file's (tables for joints and shapes); checked for its type. None: the default of a field
+    that may be None. Raises ValueError for a path that leads nowhere.
     """
     if len(path) > LONGEST:
         raise ValueError(f"{abridged(path)} has {len(path)} characters, the path of a setting has {LONGEST} at most")
@@ -42,7 +42,7 @@ def changed(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """Path and value from e.g. "body.ball.restitution=0.9"; bare words need no quotes: "body.ball.material=steel"."""
+    """Path and value of e.g. "body.ball.restitution=0.9"; single words need no quotes: "body.ball.material=steel"."""
     path, value = split_setting(text, "body.ball.restitution=0.9")
     return path, parse_value(path, value)
 
@@ -96,7 +96,7 @@ def parse_value(path: str, text: str) -> Any:
 
 
 def _changed(thing: Any, parts: list[str], value: Any, path: str) -> Any:
-    """A dataclass, a tuple of dataclasses or a tuple of numbers, with what the parts lead to changed."""
+    """A dataclass, a tuple of dataclasses or a tuple of numbers, with the value at the path's parts changed."""
     if not parts:
         return value
     if is_dataclass(thing):
@@ -120,7 +120,7 @@ def _field_changed(thing: Any, key: str, rest: list[str], value: Any, path: str)
 
 
 def _items_changed(things: tuple[Any, ...], parts: list[str], value: Any, path: str) -> Any:
-    """Every item that the first parts name or number: names may have dots in them, and more than one part then."""
+    """Change every item that the first parts name or number: names may have dots, and then have several parts."""
     labels = [(label, k) for k, thing in enumerate(things) for label in _labels(thing, k)]
     found: dict[int, list[str]] = {}  # each item, and the parts that remain
     for n in range(1, len(parts) + 1):
@@ -135,7 +135,7 @@ def _items_changed(things: tuple[Any, ...], parts: list[str], value: Any, path: 
 
 
 def _matches(pattern: str, label: str) -> bool:
-    """Whether each * of the pattern can stand for some of the label; in time that does not grow with their number."""
+    """Return whether the pattern, in which each * stands for some text, matches; the number of * costs no time."""
     first, *others = pattern.split("*")
     if not others:
         return pattern == label
@@ -150,7 +150,7 @@ def _matches(pattern: str, label: str) -> bool:
 
 
 def _labels(thing: Any, k: int) -> tuple[str, ...]:
-    """What an item is called in paths."""
+    """Names of an item in paths."""
     if isinstance(thing, PairSpec):
         return f"{thing.material_a}.{thing.material_b}", f"{thing.material_b}.{thing.material_a}"
     name = getattr(thing, "name", None)
@@ -158,7 +158,7 @@ def _labels(thing: Any, k: int) -> tuple[str, ...]:
 
 
 def _is_made(value: Any) -> bool:
-    """Whether it is a dataclass, or a tuple of some, and not what a file has in their place."""
+    """Return whether it is a dataclass, or a tuple of some, not a file's table."""
     return is_dataclass(value) or (isinstance(value, tuple) and any(map(is_dataclass, value)))
 
 

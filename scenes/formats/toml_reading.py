@@ -1,4 +1,4 @@
-"""From the tables of a TOML file to a scene. Keys are read off the dataclasses: a new field needs nothing here."""
+"""A scene from the tables of a TOML file. Keys are the dataclasses' fields: a new field needs nothing here."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def read_scene(table: Table) -> SceneSpec:
 
 
 def read_field(field: Field[Any], value: Any, place: Place) -> Any:
-    """The value of a field as its dataclass has it, checked for its type; raises WrongValue."""
+    """The value of a dataclass's field, checked for its type; raises WrongValue."""
     return _type_of(field).read(key_of(field), value, place)
 
 
 def _made(kind: type, table: Table, place: Place, tag: str | None = None) -> Any:
-    """A dataclass from a table.  tag: a key that chose the class, and is none of its fields."""
+    """A dataclass from a table.  tag: a key that selected the class, and is none of its fields."""
     known = {key_of(field): field for field in fields(kind)}
     for key, value in table.items():
         if key not in known and key != tag:
@@ -101,7 +101,7 @@ def _shapes(key: str, value: Any, place: Place) -> tuple[Any, ...]:
 
 
 def _listed(kind_of: Callable[[Table], type]) -> Callable[[str, Any, Place], tuple[Any, ...]]:
-    """A reader of a list of tables.  kind_of: the dataclass that a table stands for."""
+    """A reader of a list of tables.  kind_of: the dataclass of a table."""
 
     def read(key: str, value: Any, place: Place) -> tuple[Any, ...]:
         made = []

@@ -1,4 +1,4 @@
-"""From a scene to the text of a TOML file, as a person would have written it: what has its default is left out."""
+"""The text of a TOML file of a scene, as a person would write it: defaults are left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TELLING = ("normal", "kind")  # by these a reader sees what it is: a plane, a mo
 
 
 def to_toml(scene: SceneSpec) -> str:
-    """The text; `parse_toml` makes an equal scene of it. Raises a TypeError where a field holds no plain data."""
+    """The text, from which `parse_toml` reads an equal scene. Raises a TypeError if a field holds no plain data."""
     refuse_chain(scene, "TOML")
     return "\n".join(_table(scene, "")).strip("\n") + "\n"
 
@@ -45,7 +45,7 @@ def _table(spec: Any, path: str) -> Iterator[str]:
 
 
 def _given(spec: Any) -> Iterator[tuple[str, Any]]:
-    """Keys and values that are not the usual ones; the name first, then what has no default."""
+    """Keys and values that are not the usual ones; the name first, then fields without a default."""
     if isinstance(spec, dict):
         yield from spec.items()
         return

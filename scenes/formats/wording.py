@@ -1,4 +1,4 @@
-"""Values, names and paths of any size, in messages that a person can read."""
+"""Values, names and paths of any size, in readable messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shown(value: Any) -> str:
 
 
 def listed(names: Iterable[str], most: int = FEW) -> str:
-    """The first of the names, and how many more there are."""
+    """The first names, and the count of the others."""
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(abridged(name) for name in names[:most]) + more

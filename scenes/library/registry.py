@@ -1,6 +1,6 @@
-"""The library by name: what `carom.load("name")`, `carom list` and `carom check` look up. One file a family.
+"""The library by name, for `carom.load("name")`, `carom list` and `carom check`. One file a family.
 
-Planar chains stand in a table of their own: what takes scenes need not take them.
+Planar chains have a table of their own, since functions of scenes need not take them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the time of a frame went, in words."""
+"""A report on the time of a frame, in words."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SAME = 1e-9  # [s] impacts closer in time are one instant
 
 
 def explained(bodies: Bodies, frame: Any, dt: float, took: float, waiting: int) -> str:
-    """frame: the last one, whose arrays are numpy's.  dt: its length, took: its computation [s].  waiting: how many
-    spare bodies."""
+    """Explain a frame.  frame: the last one, with arrays of numpy.  dt: its length, took: its computation [s].
+    waiting: number of spare bodies."""
     hits, trees = frame.impacts, trees_of(bodies.topology)
     n, ticks, windows = int(hits.count), int(frame.ticks), int(frame.windows)
     asleep = int((np.asarray(frame.island) >= 0).sum())
@@ -49,7 +49,7 @@ def explained(bodies: Bodies, frame: Any, dt: float, took: float, waiting: int) 
 
 
 def _named(bodies: Bodies, pairs: Any) -> str:
-    """The bodies of most of the rows of `topology.pairs`."""
+    """Names of the bodies that occur most among these rows of `topology.pairs`."""
     couples, couple_of, _ = bodies.couples
     most = Counter(couple_of[pairs].tolist()).most_common()
     shown = [f"{' and '.join(couples[k])} {count}" for k, count in most[:MOST]]

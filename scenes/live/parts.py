@@ -1,4 +1,4 @@
-"""What a world is made of by its scene, its pool and its options: all that stays as long as these do."""
+"""Parts of a world that depend only on its scene, its pool and its options."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .touching import Bodies
 
 
 class Parts:
-    """scene: as it was given.  spec: with its spare bodies, which are `spares`.  model: compiled from it.
-    start: how the world stands at first.  stepper, questions: the programs that move it and that look at it.
-    bodies: who is who.  touchable: names of what has shapes.  named: these, and all links and statics with a name.
+    """Parts.  scene: the argument.  spec: with its spare bodies, which are `spares`.  model: compiled from it.
+    start: the first state of the world.  stepper, questions: the programs that step it and that query it.
+    bodies: names.  touchable: names of bodies with shapes.  named: these, and all links and statics with a name.
     origins: of the statics with a name [m].  mark: fingerprint of the model."""
 
     def __init__(

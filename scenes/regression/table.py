@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """rows: each with a value for each of the columns, whose names carry the units; None prints as nothing."""
+    """A table.  rows: each has a value for each of the columns, whose names have the units; None prints as nothing."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -38,7 +38,7 @@ class Table:
         return "\n".join(line.rstrip() for line in lines)
 
     def write_csv(self, path: str | PathLike[str]) -> None:
-        """Numbers in full."""
+        """Write a CSV file with numbers in full."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)

@@ -1,7 +1,7 @@
-"""What varies in a sweep: the value of each lane, from distributions, grids and designs.
+"""Variations of a sweep: the value of each lane, from distributions, grids and designs.
 
-A lane's random numbers depend on the seed, the path and the number of the lane, and on nothing else: lane k draws the
-same in a sweep of any length. They are Philox's (Salmon et al. 2011), put through the inverse of the distribution.
+A lane's random numbers depend only on the seed, the path and the number of the lane: lane k draws the same in a sweep
+of any length. They are Philox's (Salmon et al. 2011), mapped by the inverse of the distribution.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ EXAMPLES = "uniform(0.1, 0.9), normal(1, 0.1), loguniform(0.01, 1), choice(1, 2,
 
 @dataclass(frozen=True)
 class Draw:
-    """values: from numbers (lanes,) that are uniform in (0, 1) to one value a lane."""
+    """A distribution.  values: a function from numbers (lanes,), uniform in (0, 1), to one value a lane."""
 
     values: Callable[[np.ndarray], Sequence[Any]]
 
 
 @dataclass(frozen=True)
 class Grid:
-    """points: of one path; those of several paths are multiplied."""
+    """A grid.  points: those of one path; grids of several paths are multiplied."""
 
     points: Sequence[Any]
 
@@ -71,14 +71,14 @@ def lane_values(
 
 
 def uniforms(seed: int, path: str, lanes: int) -> np.ndarray:
-    """(lanes,) in (0, 1), of 52 bits; the first of them do not hang on how many there are."""
+    """Uniform numbers (lanes,) in (0, 1), of 52 bits; they do not depend on the number of lanes."""
     key = int.from_bytes(hashlib.blake2b(path.encode(), digest_size=8).digest(), "little")
     raw = np.random.Philox(key=np.array([seed, key], np.uint64)).random_raw(lanes)
     return ((raw >> np.uint64(12)).astype(float) + 0.5) * 2.0**-52
 
 
 def parse_variation(path: str, given: Any) -> Draw | Grid:
-    """From what stands behind the path's equals sign, or a list of values."""
+    """Parse the text behind the path's equals sign, or a list of values."""
     if not isinstance(given, str):
         points = [plain(x) for x in given] if isinstance(given, Sequence | np.ndarray) else []
         if not points:

@@ -1,4 +1,4 @@
-"""Where frames stand: <origin> elements, and poses one after another."""
+"""Frames: <origin> elements, and the composition of poses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Pose(NamedTuple):
     quaternion: Array
 
     def __matmul__(self, other: Pose) -> Pose:
-        """The pose `other` in the frame that stands at this one."""
+        """The composition: the pose `other` is relative to this one."""
         turned = rotation_matrix(self.quaternion) @ other.position
         return Pose(self.position + turned, quaternion_product(self.quaternion, other.quaternion))
 
@@ -33,7 +33,7 @@ def turned(axis: Array, angle: float) -> Pose:
 
 
 def read_origin(node: Node) -> Pose:
-    """Of a joint, an inertial or a collision. rpy [rad]: turns about x, y and z of the outer frame, in this order."""
+    """The pose of a joint, inertial or collision. rpy [rad]: rotations about the outer x, y and z, in order."""
     origin = node.first("origin")
     if origin is None:
         return shifted(np.zeros(3))

@@ -1,4 +1,4 @@
-"""XML that remembers its lines, and what was read of it: nothing is dropped unseen."""
+"""XML with its lines and a record of the parts that were read: nothing is dropped in silence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MACRO = "xacro:"  # begins the names of elements that stand for others
 
 @dataclass(eq=False)
 class Node:
-    """One element. Its methods note what they read: `unread` tells the rest."""
+    """One element. Its methods note the parts they read: `unread` lists the rest."""
 
     path: str
     line: int
@@ -36,7 +36,7 @@ class Node:
         raise FileError(self.path, message, self.line)
 
     def text(self, name: str) -> str:
-        """An attribute that must be there."""
+        """A required attribute."""
         value = self.optional(name)
         if not value:
             self.fail(f'<{self.tag}> has no {name}: write <{self.tag} {name}="...">')
@@ -49,7 +49,7 @@ class Node:
     def numbers(
         self, name: str, n: int, default: tuple[float, ...] | None = None, finite: bool = True
     ) -> tuple[float, ...]:
-        """n numbers of an attribute; the default where it is not written, None: it must be."""
+        """n numbers of an attribute; the default if it is not written, None: it is required."""
         value = self.optional(name)
         if value is None and default is not None:
             return default
@@ -100,7 +100,7 @@ class Node:
         return found
 
     def unread(self) -> Iterator[tuple[int, str, str]]:
-        """(line, name, how it is written) of every attribute and element that nobody asked for."""
+        """(line, name, text) of every attribute and element that was not read."""
         for name in self.attributes:
             if name not in self.seen:
                 yield self.line, name, f"<{self.tag} {name}>"
@@ -120,8 +120,8 @@ Mend = Callable[[Node, str, str], None]  # where, what, and what was done about 
 def read_xml(path: str | os.PathLike[str], root_tag: str, mend: Mend | None = None) -> Node:
     """The root element of a file.
 
-    mend: takes what is wrong with the file and was taken all the same, and lets xacro expand macros; None: what is
-    wrong is a FileError.
+    mend: called with the errors of a file that is read all the same, and lets xacro expand macros; None: errors raise
+    FileError.
     """
     path = os.fspath(path)
     try:

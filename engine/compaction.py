@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .algebra.bounded import of_the_first
+from .algebra.bounded import map_first
 from .algebra.fence import lane_programs
 
 VECTOR = 64  # bytes of the numbers that are read at a time
 WORD = 32  # bits
 
 
-def in_front(mask: Array, room: int) -> tuple[Array, Array]:
+def compact(mask: Array, room: int) -> tuple[Array, Array]:
     """Indices of the true rows of mask (n, *batch), in order: rows (room, *batch), and whether each is real.
 
     In one pass if each lane has a program of its own. Else by binary search in the running count: no sort, since a loop
@@ -24,7 +24,7 @@ def in_front(mask: Array, room: int) -> tuple[Array, Array]:
     """
     if lane_programs() and mask.size == len(mask):
         flat = mask.reshape(-1)
-        rows, count = bit_by_bit(pack(flat), room)
+        rows, count = set_bits(pack(flat), room)
         rows, real = jnp.minimum(rows, len(flat) - 1), jnp.arange(room, dtype=jnp.int32) < count
         return rows.reshape(room, *mask.shape[1:]), real.reshape(room, *mask.shape[1:])
     count = jnp.cumsum(mask, 0, dtype=jnp.int32).reshape(len(mask), -1)
@@ -35,7 +35,7 @@ def in_front(mask: Array, room: int) -> tuple[Array, Array]:
     return rows.reshape(room, *mask.shape[1:]), real.reshape(room, *mask.shape[1:])
 
 
-def bit_by_bit(words: Array, room: int) -> tuple[Array, Array]:
+def set_bits(words: Array, room: int) -> tuple[Array, Array]:
     """Numbers of the first bits that are set in words (n,) uint32, in order, (room,), and the count of all that are
     set (): word by word, and in a word from one set bit to the next."""
 
@@ -62,22 +62,22 @@ def pack(mask: Array) -> Array:
     return (bits << jnp.arange(WORD, dtype=jnp.uint32)).sum(1, dtype=jnp.uint32)
 
 
-def up_to_the_last(f: Callable[[Any, Any], Any], there: Array, given: Any, rows: Any, few: int = 256) -> Any:
+def map_to_last(f: Callable[[Any, Any], Any], there: Array, given: Any, rows: Any, few: int = 256) -> Any:
     """Compute f(given, rows), with a row of results for each of `rows` (n, ...), up to the last one that is there; then
-    zeros. All rows are computed if there are at most `few`. f as in `of_the_first`.
+    zeros. All rows are computed if there are at most `few`. f as in `map_first`.
 
     there: (n, *batch).
     """
     if len(there) <= few:
         return f(given, rows)
-    return of_the_first(_at_a_time(rows), f, _last(there), given, rows)
+    return map_first(_at_a_time(rows), f, _last(there), given, rows)
 
 
-def of_the_chosen(f: Callable[[Any, Any, Array], Any], order: Array, real: Array, given: Any, rows: Any) -> Any:
+def map_indexed(f: Callable[[Any, Any, Array], Any], order: Array, real: Array, given: Any, rows: Any) -> Any:
     """Compute f(given, chosen rows, whether each is real), with a row of results for each number in `order`, up to
-    the last that is real. f as in `of_the_first`.
+    the last that is real. f as in `map_first`.
 
-    order, real: (m, *batch), as `in_front` gives them.  rows: (n, *batch, own axes).
+    order, real: (m, *batch), as `compact` gives them.  rows: (n, *batch, own axes).
     """
 
     def some(given: Any, asked: tuple[Array, Array]) -> Any:
@@ -85,10 +85,10 @@ def of_the_chosen(f: Callable[[Any, Any, Array], Any], order: Array, real: Array
         index = lambda x: order.reshape(*order.shape, *(1,) * (x.ndim - order.ndim))  # noqa: E731
         return f(given, jax.tree.map(lambda x: jnp.take_along_axis(x, index(x), 0), rows), real)
 
-    return of_the_first(_at_a_time(rows), some, _last(real), (given, rows), (order, real))
+    return map_first(_at_a_time(rows), some, _last(real), (given, rows), (order, real))
 
 
-def combined(how: Callable[[Array, Array], Array], x: Array, index: Array, n: int, neutral: float) -> Array:
+def segment_reduce(how: Callable[[Array, Array], Array], x: Array, index: Array, n: int, neutral: float) -> Array:
     """Combine by `how` the entries of x (m,) with each index, in their order: (n,), neutral for an index without any.
     Entries with other indices are left out."""
     last = _last(x != neutral)

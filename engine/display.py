@@ -19,7 +19,7 @@ Row = tuple[str, str]
 T = TypeVar("T", bound=type)
 
 
-def shown(describe: Callable[[Any], tuple[str, Sequence[Row]]]) -> Callable[[T], T]:
+def display_as(describe: Callable[[Any], tuple[str, Sequence[Row]]]) -> Callable[[T], T]:
     """Decorate a class: its repr is the headline and the rows (name, text) that `describe` returns for an object."""
 
     def text(self: Any) -> str:

@@ -13,12 +13,12 @@ from typing import Any
 import jax
 from jax import Array
 
-from .display import Row, count, counts, lanes_text, names, numbers, shown
+from .display import Row, count, counts, display_as, lanes_text, names, numbers
 from .parameters import AXES, COMBINED, checked, gripped, is_array, pair_numbers, unread
 from .topology import Topology
 
 
-def _described(model: Model) -> tuple[str, list[Row]]:
+def _describe(model: Model) -> tuple[str, list[Row]]:
     topology = model.topology
     shapes = {name: x.shape for name, x in model.parameters.items() if is_array(x)}
     lanes = {shape[: len(shape) - len(AXES[name])] for name, shape in shapes.items()} - {()}
@@ -33,7 +33,7 @@ def _described(model: Model) -> tuple[str, list[Row]]:
     return ", ".join(sizes) + lanes_text(max(lanes, default=())), [*rows, ("gravity [m/s^2]", numbers(model.gravity))]
 
 
-@shown(_described)
+@display_as(_describe)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Model:

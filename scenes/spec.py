@@ -12,7 +12,7 @@ from typing import Any
 
 from ..collision.plain import Numbers, make_plain
 from ..collision.shapes import ALL_LAYERS, Shape
-from ..engine.display import Row, count, counts, names, shown
+from ..engine.display import Row, count, counts, display_as, names
 from .joint_specs import Joint
 
 
@@ -208,7 +208,7 @@ class SensorSpec:
         make_plain(self)
 
 
-def _described(scene: SceneSpec) -> tuple[str, list[Row]]:
+def _describe(scene: SceneSpec) -> tuple[str, list[Row]]:
     free = [link.name for link in scene.links if isinstance(link, BodySpec)]
     hung = [link.name for link in scene.links if isinstance(link, LinkSpec)]
     head = ", ".join((count(len(free), "free body"), count(len(hung), "link"), count(len(scene.statics), "static")))
@@ -223,7 +223,7 @@ def _described(scene: SceneSpec) -> tuple[str, list[Row]]:
     return head, [*(row for row in rows if row[1]), ("gravity [m/s^2]", str(scene.gravity))]
 
 
-@shown(_described)
+@display_as(_describe)
 @dataclass(frozen=True)
 class SceneSpec:
     """A whole scene.

@@ -56,7 +56,7 @@ loop.defjvp(_derivative, symbolic_zeros=True)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def of_the_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: Any, rows: Any) -> Any:
+def map_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: Any, rows: Any) -> Any:
     """Compute f(given, rows), with a row of results for each of `rows` (n, ...), up to the row `count` (); then zeros.
 
     `each` rows are computed at a time. f may close over nothing that is differentiated, and no row's result may depend
@@ -94,11 +94,11 @@ def _all_at_once(each: int, f: Any, primals: Any, tangents: Any) -> tuple[Any, A
             return d
         return jnp.where(first.reshape(-1, *(1,) * (d.ndim - 1)), d, 0)
 
-    results = of_the_first(each, f, *primals)
+    results = map_first(each, f, *primals)
     return results, jax.tree.map(only, results, d)
 
 
-of_the_first.defjvp(_all_at_once, symbolic_zeros=True)
+map_first.defjvp(_all_at_once, symbolic_zeros=True)
 
 
 def partial_jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:

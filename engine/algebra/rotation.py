@@ -140,7 +140,7 @@ class Quat:
         return Quat(*(a * s for a in best))
 
 
-def turned(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
+def rodrigues(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
     """Rotation matrix about a unit axis by the angle of cosine c and sine s (Rodrigues)."""
     a, k = axis, axis * (1 - c)
     return Mat3(
@@ -152,4 +152,4 @@ def turned(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
 
 def about(axis: Vec3, angle: Scalar) -> Mat3:
     """Rotation matrix about a unit axis by an angle [rad]."""
-    return turned(axis, jnp.cos(angle), jnp.sin(angle))
+    return rodrigues(axis, jnp.cos(angle), jnp.sin(angle))

@@ -53,5 +53,5 @@ def motor_forces(model: Model, q: Array, v: Array, control: Array | None = None)
     if model.topology.gripped[1]:
         rigid = jnp.isinf(kd)
         gain, kd = (jnp.where(rigid, 0, x) for x in (gain, kd))
-    held = jnp.where(model.motor_kp == 0, 0.0, model.motor_kp * displacement(model, q))
-    return jnp.clip(gain * u - held - kd * v, -model.motor_effort, model.motor_effort)
+    spring = jnp.where(model.motor_kp == 0, 0.0, model.motor_kp * displacement(model, q))
+    return jnp.clip(gain * u - spring - kd * v, -model.motor_effort, model.motor_effort)

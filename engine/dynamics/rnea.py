@@ -20,7 +20,7 @@ from ..joints import JOINTS
 from ..model import Model
 from ..native.surface import lanewise
 from .bodies import bias_forces, gravity, hand_inwards, inertias
-from .kinematics import move, place
+from .kinematics import propagate_poses, propagate_velocities
 
 
 @functools.cache
@@ -62,21 +62,21 @@ def rnea(model: Model, q: Array, v: Array, a: Array) -> Array:
     (see `passive_forces`); armature is.
     """
     forest = Forest.of(model, q=q, v=v, a=a)
-    placed = place(forest, model, q)
-    moving = move(forest, placed, v)
-    bodies = inertias(forest, model, placed)
+    poses = propagate_poses(forest, model, q)
+    velocities = propagate_velocities(forest, poses, v)
+    bodies = inertias(forest, model, poses)
     accelerations: list[Motion] = []
     for g, group in enumerate(forest.groups):
         a_parent = forest.from_parents(g, accelerations, gravity(model))
         qdd = forest.per_dof(a, group)
-        accelerations.append(outward(group.joint)(a_parent, placed[g].r, placed[g].S, moving[g].c, qdd))
-    F: list[Any] = [wrench(*x) for x in zip(bodies, accelerations, bias_forces(bodies, moving), strict=True)]
+        accelerations.append(outward(group.joint)(a_parent, poses[g].r, poses[g].S, velocities[g].c, qdd))
+    F: list[Any] = [wrench(*x) for x in zip(bodies, accelerations, bias_forces(bodies, velocities), strict=True)]
     tau: list[Any] = [()] * len(F)
     for g in reversed(range(len(F))):
         group = forest.groups[g]
         qdd, armature = forest.per_dof(a, group), forest.per_dof(model.armature, group)
-        tau[g] = _inward(group.joint)(F[g], placed[g].S, armature, qdd)
-        hand_inwards(forest, g, F[g], placed[g].r, F)
+        tau[g] = _inward(group.joint)(F[g], poses[g].S, armature, qdd)
+        hand_inwards(forest, g, F[g], poses[g].r, F)
     return forest.join_dofs(tau)
 
 

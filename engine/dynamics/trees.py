@@ -26,7 +26,7 @@ from ..topology import Topology
 from .aba import factorize
 from .bodies import inertias
 from .impulse import NONE, respond
-from .kinematics import Placed
+from .kinematics import LinkPoses
 
 
 @dataclass(frozen=True)
@@ -108,33 +108,33 @@ def _in_order(trees: Trees) -> bool:
     return np.array_equal(trees.dofs.ravel(), np.arange(len(trees.block)))
 
 
-# -- how they move points, and how they answer ------------------------------------------------------
+# -- motions of points, and responses to impulses ---------------------------------------------------
 
 
-def dof_motions(forest: Forest, placed: list[Placed]) -> tuple[Motion, Vec3]:
+def dof_motions(forest: Forest, poses: list[LinkPoses]) -> tuple[Motion, Vec3]:
     """The motion each degree of freedom gives its link, at the point where it acts: components (nv, *batch).
 
     World axes; the points are the origins of the links [m].
     """
     columns = []
-    for group, (pose, _, S) in zip(forest.groups, placed, strict=True):
+    for group, (pose, _, S) in zip(forest.groups, poses, strict=True):
         motions = [s.filled() for s in JOINTS[group.joint].subspace(S)]
         columns.append([(*s.w.xyz, *s.v.xyz, *pose.p.xyz) for s in motions])
     rows = [jnp.moveaxis(forest.join_dofs([[s[k] for s in group] for group in columns]), -1, 0) for k in range(9)]
     return Motion(Vec3(*rows[:3]), Vec3(*rows[3:6])), Vec3(*rows[6:])
 
 
-def inverse_inertias(forest: Forest, model: Model, placed: list[Placed]) -> Array:
+def inverse_inertias(forest: Forest, model: Model, poses: list[LinkPoses]) -> Array:
     """M^-1 of every tree, (n, w, w, *batch): its columns are the responses to unit impulses along the joints."""
     trees = trees_of(forest.topology)
-    factors = factorize(forest, model, placed, inertias(forest, model, placed))
+    factors = factorize(forest, model, poses, inertias(forest, model, poses))
     still = [NONE] * len(forest.groups)
 
-    def answer(impulse: Array) -> Array:
+    def response(impulse: Array) -> Array:
         joints = [forest.per_dof(impulse, group) for group in forest.groups]
-        return to_blocks(trees, forest.join_dofs(respond(forest, placed, factors, still, joints)))[:-1]
+        return to_blocks(trees, forest.join_dofs(respond(forest, poses, factors, still, joints)))[:-1]
 
     units = np.zeros((trees.w, forest.topology.nv + 1))
     for k in range(trees.w):
         units[k, trees.dofs[:, k]] = 1
-    return jax.vmap(answer, out_axes=2)(jnp.asarray(units[:, :-1], forest.dtype))
+    return jax.vmap(response, out_axes=2)(jnp.asarray(units[:, :-1], forest.dtype))

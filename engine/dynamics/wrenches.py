@@ -25,7 +25,7 @@ from ..native.surface import compiled
 from .aba import factorize
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .impulse import respond
-from .kinematics import Placed, move, place
+from .kinematics import LinkPoses, propagate_poses, propagate_velocities
 from .rnea import outward, wrench
 
 
@@ -47,17 +47,17 @@ def joint_forces(model: Model, q: Array, wrenches: Array) -> Array:
     q: (..., nq).  wrenches: (..., nl, 6) moment about the link's origin [N m] and force [N], world axes.
     """
     forest = _forest(model, q, wrenches)
-    placed = place(forest, model, q)
-    return along_joints(forest, placed, _on_links(forest, wrenches))
+    poses = propagate_poses(forest, model, q)
+    return along_joints(forest, poses, _on_links(forest, wrenches))
 
 
-def along_joints(forest: Forest, placed: list[Placed], wrenches: list[Force]) -> Array:
+def along_joints(forest: Forest, poses: list[LinkPoses], wrenches: list[Force]) -> Array:
     """Joint forces of wrenches in components, one entry a group."""
     F: list[Any] = list(wrenches)
     tau: list[Any] = [()] * len(F)
     for g in reversed(range(len(F))):
-        tau[g] = _along(forest.groups[g].joint)(F[g], placed[g].S)
-        hand_inwards(forest, g, F[g], placed[g].r, F)
+        tau[g] = _along(forest.groups[g].joint)(F[g], poses[g].S)
+        hand_inwards(forest, g, F[g], poses[g].r, F)
     return forest.join_dofs(tau)
 
 
@@ -68,10 +68,10 @@ def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
     q: (..., nq).  wrenches: (..., nl, 6) moment about the link's origin [N m s] and impulse [N s], world axes.
     """
     forest = _forest(model, q, wrenches)
-    placed = place(forest, model, q)
-    factors = factorize(forest, model, placed, inertias(forest, model, placed))
+    poses = propagate_poses(forest, model, q)
+    factors = factorize(forest, model, poses, inertias(forest, model, poses))
     joints = [(ZERO,) * len(forest.per_dof(model.armature, group)) for group in forest.groups]
-    return forest.join_dofs(respond(forest, placed, factors, _on_links(forest, wrenches), joints))
+    return forest.join_dofs(respond(forest, poses, factors, _on_links(forest, wrenches), joints))
 
 
 @compiled
@@ -87,16 +87,16 @@ def joint_wrenches(model: Model, q: Array, v: Array, a: Array, wrenches: Array |
     nl = model.topology.n_links
     wrenches = jnp.zeros((nl, 6), q.dtype) if wrenches is None else wrenches
     forest = _forest(model, q, wrenches, v=v, a=a)
-    placed = place(forest, model, q)
-    moving, bodies = move(forest, placed, v), inertias(forest, model, placed)
+    poses = propagate_poses(forest, model, q)
+    velocities, bodies = propagate_velocities(forest, poses, v), inertias(forest, model, poses)
     moved: list[Motion] = []
     for g, group in enumerate(forest.groups):
         a_parent = forest.from_parents(g, moved, gravity(model))
-        moved.append(outward(group.joint)(a_parent, placed[g].r, placed[g].S, moving[g].c, forest.per_dof(a, group)))
-    needed = map(wrench, bodies, moved, bias_forces(bodies, moving))
+        moved.append(outward(group.joint)(a_parent, poses[g].r, poses[g].S, velocities[g].c, forest.per_dof(a, group)))
+    needed = map(wrench, bodies, moved, bias_forces(bodies, velocities))
     F: list[Any] = [x - other for x, other in zip(needed, _on_links(forest, wrenches), strict=True)]
     for g in reversed(range(len(F))):
-        hand_inwards(forest, g, F[g], placed[g].r, F)
+        hand_inwards(forest, g, F[g], poses[g].r, F)
     return jnp.stack([forest.join_links([pick(x) for x in F]) for pick in _COMPONENTS], -1)
 
 

@@ -31,8 +31,8 @@ from ..algebra.vec3 import Vec3
 from ..algebra.zero import ZERO, dense, is_zero
 from ..dynamics.aba import Factor
 from ..forest import Forest
+from ..loops.evaluation import LoopRows, groups_of
 from ..loops.kinds import row_count
-from ..loops.measured import Standing, groups_of
 from ..loops.solve import SMALL, STEPS
 from ..rows import take
 from ..topology import Topology
@@ -81,7 +81,7 @@ class Sparse(NamedTuple):
         step = lambda _, x: substitute(levels, self.factor, padded + self.mu * x)  # noqa: E731
         return self._rows(fori_loop(0, STEPS, step, jnp.zeros_like(padded)))
 
-    def answer(self, force: Array) -> Array:
+    def response(self, force: Array) -> Array:
         """M^-1 A^T force: accelerations (*batch, nv) of multipliers (m, *batch), or velocity changes of impulses."""
         sides = (self.Y * self._padded(force)[:, None, :, None]).sum(2)
         n = self.forest.topology.n_links
@@ -89,7 +89,7 @@ class Sparse(NamedTuple):
         return jnp.moveaxis(bodies.reshape(6 * n, *bodies.shape[2:]), 0, -1)
 
     def _padded(self, rows: Array) -> Array:
-        """Padded rows (loops, w, ...) of rows (m, ...) as `measured.py` orders them."""
+        """Padded rows (loops, w, ...) of rows (m, ...) as `evaluation.py` orders them."""
         place, w = _places(self.forest.topology)
         filled = jnp.concatenate([rows, jnp.zeros_like(rows[:1])])
         order = np.full(self.J.shape[0] * w, len(rows))
@@ -106,7 +106,7 @@ def apart(topology: Topology) -> bool:
     return set(topology.joints) == {"floating"} and not any(loop.dofs for loop in topology.loops)
 
 
-def sparse(forest: Forest, factors: list[Factor], loops: list[Standing]) -> Sparse:
+def sparse(forest: Forest, factors: list[Factor], loops: list[LoopRows]) -> Sparse:
     """The system of a forest that is `apart`, factored."""
     order = order_of(forest.topology)
     ends = _ends(forest.topology)
@@ -148,7 +148,7 @@ def _ends(topology: Topology) -> np.ndarray:
 
 @functools.lru_cache(maxsize=256)
 def _places(topology: Topology) -> tuple[np.ndarray, int]:
-    """Index (m,) of each row of `measured.py` in the flattened (loops, w), and w."""
+    """Index (m,) of each row of `evaluation.py` in the flattened (loops, w), and w."""
     place = {k: n for n, k in enumerate(order_of(topology).loops)}
     w = max(row_count(topology.loops[k].kind) for k in place)
     rows = [
@@ -157,15 +157,15 @@ def _places(topology: Topology) -> tuple[np.ndarray, int]:
     return np.array(rows, int), w
 
 
-def _wrenches(forest: Forest, loops: list[Standing]) -> Array:
+def _wrenches(forest: Forest, loops: list[LoopRows]) -> Array:
     """Wrenches (loops, 2, w, 6, *batch) of unit multipliers on a and b: moments about the links' origins, forces."""
     order, (_, w) = order_of(forest.topology), _places(forest.topology)
     found, numbers = [], []
-    for group, stand in zip(groups_of(forest.topology), loops, strict=True):
-        if not stand.rows:
+    for group, loop_rows in zip(groups_of(forest.topology), loops, strict=True):
+        if not loop_rows.rows:
             continue
         n, none = len(group.loops), ((ZERO,) * 6,) * 2
-        rows = [_sides(row, stand.origins) for row in stand.rows] + [none] * (w - len(stand.rows))
+        rows = [_sides(row, loop_rows.origins) for row in loop_rows.rows] + [none] * (w - len(loop_rows.rows))
         flat = [dense(x, (n, *forest.batch), forest.dtype) for side in range(2) for row in rows for x in row[side]]
         found.append(jnp.stack(flat, 1).reshape(n, 2, w, 6, *forest.batch))
         numbers += group.loops

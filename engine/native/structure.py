@@ -16,7 +16,7 @@ class Foreign(Exception):
     """A structure that cannot be written down."""
 
 
-def written(tree: Any) -> Any:
+def write(tree: Any) -> Any:
     """A tree structure as JSON."""
     return _write(jax.tree.unflatten(tree, range(tree.num_leaves)))
 

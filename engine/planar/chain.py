@@ -36,7 +36,7 @@ class Joint(NamedTuple):
     least: Array
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """a = A F + b of one joint."""
 
     A: Sym2
@@ -64,33 +64,33 @@ def unless_small(x: Array, least: Array) -> Array:
     return jnp.where(large, 1 / jnp.where(large, x, 1), 0)
 
 
-def inwards(joints: Joint) -> tuple[Answer, Passed]:
+def inwards(joints: Joint) -> tuple[Response, Passed]:
     """A_i, b_i and C_i, d_i of all joints, from the last to the first: (6)-(9)."""
 
-    def one(outer: Answer, joint: Joint) -> tuple[Answer, tuple[Answer, Passed]]:
+    def one(outer: Response, joint: Joint) -> tuple[Response, tuple[Response, Passed]]:
         r, W, u, e, least = joint
         A, b = outer
         Dinv = unless_small(r.dot((W + A) @ r), least)
         H = Sym2.outer(r) * Dinv
         d = r * ((r.dot(u - b) - e) * Dinv)
         Wr = W @ r
-        here = Answer(W - Sym2.outer(Wr) * Dinv, u - W @ d)
+        here = Response(W - Sym2.outer(Wr) * Dinv, u - W @ d)
         return here, (here, Passed(H, d))
 
     none = jnp.zeros_like(joints.e[0])
-    beyond = Answer(Sym2(none, none, none), Vec2(none, none))
+    beyond = Response(Sym2(none, none, none), Vec2(none, none))
     return lax.scan(one, beyond, joints, reverse=True)[1]
 
 
-def outwards(joints: Joint, answers: Answer, passed: Passed) -> Motion:
+def outwards(joints: Joint, responses: Response, passed: Passed) -> Motion:
     """Forces of the links and accelerations, from the first joint to the last (section 3, steps 2 and 3)."""
 
-    def one(F: Vec2, row: tuple[Sym2, Answer, Passed]) -> tuple[Vec2, tuple[Vec2, Vec2]]:
+    def one(F: Vec2, row: tuple[Sym2, Response, Passed]) -> tuple[Vec2, tuple[Vec2, Vec2]]:
         W, (A, b), (H, d) = row
         return H @ (W @ F) + d, (A @ F + b, F)
 
     none = jnp.zeros_like(joints.e[0])
-    _, (a, F) = lax.scan(one, Vec2(none, none), (joints.W, answers, passed))
+    _, (a, F) = lax.scan(one, Vec2(none, none), (joints.W, responses, passed))
     return Motion(a, F, jnp.zeros_like(joints.e))
 
 

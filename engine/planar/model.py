@@ -9,16 +9,16 @@ from typing import Any
 import jax
 from jax import Array
 
-from ..display import Row, lanes_text, numbers, shown
+from ..display import Row, display_as, lanes_text, numbers
 
 
-def _described(chain: Chain) -> tuple[str, list[Row]]:
+def _describe(chain: Chain) -> tuple[str, list[Row]]:
     shape = getattr(chain.mass, "shape", ("?",))
     rows = [(name, numbers(getattr(chain, name))) for name in ("joints", "mass", "length", "gravity")]
     return f"{shape[-1]} joints{lanes_text(shape[:-1])}", rows
 
 
-@shown(_described)
+@display_as(_describe)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Chain:
@@ -70,13 +70,13 @@ class Chain:
 OPEN = 0  # `ChainState.shut` of a joint whose angle is between its limits
 
 
-def _state_described(state: ChainState) -> tuple[str, list[Row]]:
+def _describe_state(state: ChainState) -> tuple[str, list[Row]]:
     shape = getattr(state.x, "shape", ("?", "?"))
     rows = [(name, numbers(getattr(state, name))) for name in ("t", "x", "v", "stuck", "shut")]
     return f"{shape[-2]} joints{lanes_text(shape[:-2])}", rows
 
 
-@shown(_state_described)
+@display_as(_describe_state)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ChainState:

@@ -40,8 +40,8 @@ class Factors(NamedTuple):
 def factors(rows: Rows, now: Posture, link: Links) -> Factors:
     W, least = mobility(rows, now)
     none = jnp.zeros_like(least)
-    answers, passed = chain.inwards(chain.Joint(link.r, W, Vec2(none, none), none, least))
-    return Factors(W, answers.A, passed.H)
+    responses, passed = chain.inwards(chain.Joint(link.r, W, Vec2(none, none), none, least))
+    return Factors(W, responses.A, passed.H)
 
 
 def backwards(factors: Factors, weight: Vec2) -> Vec2:

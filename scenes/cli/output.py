@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..formats.wording import MESSAGE, abridged
+from ..formats.wording import MESSAGE, abridge
 
 
 def _console(stderr: bool) -> Console:
@@ -24,7 +24,7 @@ out, err = _console(stderr=False), _console(stderr=True)
 
 def complain(message: str) -> None:
     """Print one line on stderr."""
-    err.print(f"error: {abridged(' '.join(message.split()), MESSAGE)}", style="red", soft_wrap=True)
+    err.print(f"error: {abridge(' '.join(message.split()), MESSAGE)}", style="red", soft_wrap=True)
 
 
 def note(message: str) -> None:

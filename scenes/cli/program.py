@@ -13,7 +13,7 @@ from typing import Any
 import typer
 import typer.core
 
-from ..formats.wording import abridged
+from ..formats.wording import abridge
 from .interrupts import INTERRUPTED
 from .output import complain
 
@@ -65,7 +65,7 @@ def _words(error: Exception) -> str | None:
     if isinstance(error, ImportError):
         return _missing(error)
     if isinstance(error, OSError):
-        name = f"{abridged(os.fsdecode(error.filename))}: " if isinstance(error.filename, str | bytes) else ""
+        name = f"{abridge(os.fsdecode(error.filename))}: " if isinstance(error.filename, str | bytes) else ""
         return f"{name}{error.strerror or error}"
     return str(error)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...collision.plain import plain
 from ...collision.poses import Array
-from ..formats.wording import abridged, listed, shown
+from ..formats.wording import abridge, brief, list_names
 
 MOST = 1e12  # of lengths, masses, moments and speeds, in SI units: what is larger leaves no room for its square
 LEAST = 1e-60  # of those that must be positive: of what is smaller, the square's square is none
@@ -39,15 +39,15 @@ class SceneWarning(UserWarning):
 
 def reject(where: str, field: str, value: Any, must: str) -> NoReturn:
     """Raise; must: what the value must be, and after a colon what to do."""
-    raise SceneError(f"{abridged(where)}: {field} is {shown(plain(value))}; {must}", where, field)
+    raise SceneError(f"{abridge(where)}: {field} is {brief(plain(value))}; {must}", where, field)
 
 
 def reject_name(where: str, field: str, name: Any, known: Iterable[str], must: str) -> NoReturn:
     """Raise for a name that is not known, with the nearest known one as the suggestion."""
     known = [k for k in known if isinstance(k, str)]
     near = get_close_matches(str(name), known, n=1)
-    some = listed(map(repr, known), 8)
-    fix = f"did you mean {abridged(near[0])!r}?" if near else f"known are {some}" if known else "none is known"
+    some = list_names(map(repr, known), 8)
+    fix = f"did you mean {abridge(near[0])!r}?" if near else f"known are {some}" if known else "none is known"
     reject(where, field, name, f"{must}: {fix}")
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...collision.poses import Array, rotation_matrix
-from ...engine.loops.measured import dof_coordinates
+from ...engine.loops.evaluation import dof_coordinates
 from ...engine.model import Model
 from ...engine.state import State
 from ...engine.topology import Loop

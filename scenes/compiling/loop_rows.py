@@ -10,9 +10,9 @@ import numpy as np
 
 from ...collision.poses import Array
 from ...engine.closures.projection import projected
-from ...engine.dynamics.kinematics import move, place
+from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.forest import Forest
-from ...engine.loops.measured import by_loop, errors, rates, row_loops, standing
+from ...engine.loops.evaluation import by_loop, errors, evaluate_loops, rates, row_loops
 from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ...engine.state import State
@@ -93,6 +93,8 @@ def _closer(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
 def _off(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
     """Errors and rates (m,) of the loops' rows, in the loops' order, as those of `closed`."""
     forest = Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
-    loops, order = standing(forest, model, placed), by_loop(model.topology)
-    return errors(forest, model, loops, q, t)[order], rates(forest, model, loops, move(forest, placed, v), v, t)[order]
+    poses = propagate_poses(forest, model, q)
+    loops, order = evaluate_loops(forest, model, poses), by_loop(model.topology)
+    return errors(forest, model, loops, q, t)[order], rates(
+        forest, model, loops, propagate_velocities(forest, poses, v), v, t
+    )[order]

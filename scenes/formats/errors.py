@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from os import PathLike, fspath
 
-from .wording import MESSAGE, abridged
+from .wording import MESSAGE, abridge
 
 
 class FileError(ValueError):
@@ -15,5 +15,5 @@ class FileError(ValueError):
 
     def __init__(self, path: str | PathLike[str], message: str, line: int | None = None) -> None:
         self.path, self.line = fspath(path), line
-        where = f"{abridged(self.path)}{f', line {line}' if line else ''}"
-        super().__init__(f"{where}: {abridged(message, MESSAGE)}")
+        where = f"{abridge(self.path)}{f', line {line}' if line else ''}"
+        super().__init__(f"{where}: {abridge(message, MESSAGE)}")

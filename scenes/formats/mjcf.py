@@ -30,7 +30,7 @@ from .from_mjcf.motors import read_motors
 from .from_mjcf.sensors import read_sensors
 from .from_mjcf.shapes import shapes_of, statics_of
 from .report import Imported, ImportReport
-from .wording import listed
+from .wording import list_names
 
 LINE = re.compile(r",? *line(?: number=| )(\d+)", re.IGNORECASE)
 DEEP = 1e-4  # [m] overlaps that are told of: files are rounded
@@ -115,7 +115,7 @@ def _compiled(path: str, keyframe: str | int | None, warned: list[str]) -> Compi
         return Compiled(m, off, on, m.qpos0, np.zeros(m.nv), np.zeros(m.nu))
     names = [m.key(k).name for k in range(m.nkey)]
     if keyframe not in names and not (type(keyframe) is int and 0 <= keyframe < m.nkey):
-        known = listed(map(repr, names)) or "none"
+        known = list_names(map(repr, names)) or "none"
         raise FileError(path, f"there is no keyframe {keyframe!r}; it has {known}")
     k = keyframe if type(keyframe) is int else names.index(keyframe)
     return Compiled(m, off, on, m.key_qpos[k], m.key_qvel[k], m.key_ctrl[k])

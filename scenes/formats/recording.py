@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.display import Row, shown
+from ...engine.display import Row, display_as
 from ...integrators.recording import Events
 from ..spec import SceneSpec
 
 NOT_KEPT = ("throw", "devices", "chunk", "options")  # keywords of a rollout on which neither motion nor events hang
 
 
-def _described(recording: Recording) -> tuple[str, list[Row]]:
+def _describe(recording: Recording) -> tuple[str, list[Row]]:
     from ...integrators.rollout import described_run
 
     head, rows = described_run(recording)
     return f"{recording.title}, {head}" + ("" if recording.complete else " (not run to its end)"), rows
 
 
-@shown(_described)
+@display_as(_describe)
 @dataclass(frozen=True)
 class Recording:
     """One run, or a batch of runs with one leading axis of lanes; numpy arrays.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
 
-from ...engine.display import Row, names, shown
+from ...engine.display import Row, display_as, names
 from ..spec import SceneSpec
 
 Outcome = Literal["taken", "approximated", "ignored", "refused"]
@@ -42,12 +42,12 @@ class Actuator(NamedTuple):
     offset: float = 0.0
 
 
-def _described(report: ImportReport) -> tuple[str, list[Row]]:
+def _describe(report: ImportReport) -> tuple[str, list[Row]]:
     rows = [(name, names(item.what for item in report.of(name))) for name in ("refused", "approximated", "ignored")]
     return f"{report.source}: {report.summary}", [row for row in rows if row[1]]
 
 
-@shown(_described)
+@display_as(_describe)
 @dataclass(frozen=True)
 class ImportReport:
     """source: the file.  items, actuators: in the file's order; actuators of MJCF alone."""

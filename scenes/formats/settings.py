@@ -22,7 +22,7 @@ from .toml_limits import LimitError, load_toml
 from .toml_plain import Place, suggest
 from .toml_reading import read_field
 from .toml_values import key_of
-from .wording import abridged, listed, shown
+from .wording import abridge, brief, list_names
 
 LONGEST = 1000  # characters of a path
 MOST_LANES = 1_000_000  # of a batch that is recorded
@@ -36,7 +36,7 @@ def changed(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
     that may be None. Raises ValueError for a path that leads nowhere.
     """
     if len(path) > LONGEST:
-        raise ValueError(f"{abridged(path)} has {len(path)} characters, the path of a setting has {LONGEST} at most")
+        raise ValueError(f"{abridge(path)} has {len(path)} characters, the path of a setting has {LONGEST} at most")
     refuse_chain(scene, path)
     return _changed(scene, path.split("."), plain(value), path)
 
@@ -55,26 +55,26 @@ def variation_values(text: str, lanes: int) -> tuple[str, list[Any]]:
         given = parse_value(path, f"[{values}]")
         if len(given) > lanes:
             raise ValueError(
-                f"{abridged(path)}: {len(given)} values are too many for {lanes} lanes: leave some out, or add lanes"
+                f"{abridge(path)}: {len(given)} values are too many for {lanes} lanes: leave some out, or add lanes"
             )
         return path, [given[lane % len(given)] for lane in range(lanes)]
     ends = [parse_value(path, end) for end in values.split(":", 2)]
     if len(ends) != 2 or not all(type(end) in (int, float) and abs(end) <= LARGEST for end in ends):
         raise ValueError(
-            f"{abridged(path)}: {shown(values)} is not a range: write low:high, such as 0.1:0.9, or a list a,b,c"
+            f"{abridge(path)}: {brief(values)} is not a range: write low:high, such as 0.1:0.9, or a list a,b,c"
         )
     return path, np.linspace(ends[0], ends[1], lanes).tolist()
 
 
 def check_lanes(lanes: int) -> None:
     if not 1 <= lanes <= MOST_LANES:
-        raise ValueError(f"there are {shown(lanes)} lanes: give at least 1, and at most {MOST_LANES}")
+        raise ValueError(f"there are {brief(lanes)} lanes: give at least 1, and at most {MOST_LANES}")
 
 
 def split_setting(text: str, example: str) -> tuple[str, str]:
     path, equals, value = (part.strip() for part in text.partition("="))
     if not (path and equals and value):
-        raise ValueError(f"{shown(text)} is not a setting: write PATH=VALUE, such as {example}")
+        raise ValueError(f"{brief(text)} is not a setting: write PATH=VALUE, such as {example}")
     return path, value
 
 
@@ -84,13 +84,12 @@ def parse_value(path: str, text: str) -> Any:
     try:
         tables = load_toml(f"value = {text}")
     except LimitError as error:
-        raise ValueError(f"{abridged(path)}: {shown(text)} is no value: {error}") from None
+        raise ValueError(f"{abridge(path)}: {brief(text)} is no value: {error}") from None
     except ValueError:
         tables = {}
     if tables.keys() != {"value"} or tables["value"] == []:
         raise ValueError(
-            f"{abridged(path)}: {shown(text)} is no value: write a number, a list such as [0, 0, 1], or a text in "
-            "quotes"
+            f"{abridge(path)}: {brief(text)} is no value: write a number, a list such as [0, 0, 1], or a text in quotes"
         )
     return tables["value"]
 
@@ -104,7 +103,7 @@ def _changed(thing: Any, parts: list[str], value: Any, path: str) -> Any:
     if isinstance(thing, tuple):
         return _items_changed(thing, parts, value, path)
     raise ValueError(
-        f"{path}: there is nothing in it to be called {parts[0]!r}, for it is {shown(thing)}: set all of it"
+        f"{path}: there is nothing in it to be called {parts[0]!r}, for it is {brief(thing)}: set all of it"
     )
 
 
@@ -130,7 +129,7 @@ def _items_changed(things: tuple[Any, ...], parts: list[str], value: Any, path: 
         dots = min((label.count(".") for label, _ in labels), default=0)
         _nowhere(path, ".".join(parts[: dots + 1]), dict(labels))
     if _is_made(things) and not all(found.values()) and not is_dataclass(value):
-        raise ValueError(f"{path}: {shown(value)} cannot stand for all of it: add to the path which field is meant")
+        raise ValueError(f"{path}: {brief(value)} cannot stand for all of it: add to the path which field is meant")
     return tuple(_changed(thing, found[k], value, path) if k in found else thing for k, thing in enumerate(things))
 
 
@@ -164,5 +163,5 @@ def _is_made(value: Any) -> bool:
 
 def _nowhere(path: str, part: str, known: Mapping[str, Any]) -> NoReturn:
     near = suggest(part, known)
-    others = f" (there are {listed(known, 20)})" if near.startswith("did") else ""
+    others = f" (there are {list_names(known, 20)})" if near.startswith("did") else ""
     raise ValueError(f"{path}: there is no {part!r}: {near}{others}")

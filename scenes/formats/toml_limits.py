@@ -10,7 +10,7 @@ import re
 import tomllib
 from typing import Any
 
-from .wording import abridged
+from .wording import abridge
 
 MOST_TEXT = 100_000_000  # characters of a file
 MOST_PARTS = 10  # of a key, between its dots; scenes need three
@@ -37,7 +37,7 @@ def load_toml(text: str) -> dict[str, Any]:
     deep = 0
     for found in _TOKEN.finditer(text):
         if found["key"]:
-            key, few = abridged(found["key"], 40), f"a key has at most {MOST_PARTS} parts between dots"
+            key, few = abridge(found["key"], 40), f"a key has at most {MOST_PARTS} parts between dots"
             raise LimitError(f"{key} has more: {few}, those of a scene have three", _line(text, found.start()))
         if bracket := found["bracket"]:
             deep = deep + 1 if bracket in "[{" else max(deep - 1, 0)

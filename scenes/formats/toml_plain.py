@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from .toml_lines import Keys
 from .toml_values import NONE, spelled
-from .wording import abridged, listed
+from .wording import abridge, list_names
 
 
 class WrongValue(ValueError):
@@ -33,11 +33,11 @@ class Place(NamedTuple):
 
     def reject(self, key: str, value: Any, must: str, *inside: int) -> NoReturn:
         """Raise WrongValue.  inside: indices of the wrong item, if the value is a list."""
-        shown = abridged(spelled(value))
-        raise WrongValue((*self.keys, key, *inside), f"{abridged(self.who)}: {abridged(key)} is {shown}; {must}")
+        shown = abridge(spelled(value))
+        raise WrongValue((*self.keys, key, *inside), f"{abridge(self.who)}: {abridge(key)} is {shown}; {must}")
 
     def missing(self, key: str, wanted: str) -> NoReturn:
-        raise WrongValue(self.keys, f"{abridged(self.who)}: {key} is missing; add {key}, {wanted}")
+        raise WrongValue(self.keys, f"{abridge(self.who)}: {key} is missing; add {key}, {wanted}")
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -45,8 +45,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
     known = list(known)
     near = get_close_matches(name, known, n=1)
     if near:
-        return f"did you mean {abridged(spelled(near[0]))}?"
-    return f"known are {listed(map(spelled, known), 20)}" if known else "there is none"
+        return f"did you mean {abridge(spelled(near[0]))}?"
+    return f"known are {list_names(map(spelled, known), 20)}" if known else "there is none"
 
 
 def is_list(value: Any) -> bool:

@@ -13,7 +13,7 @@ from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec,
 from . import toml_plain as plain
 from .toml_plain import Place, is_list, suggest
 from .toml_values import NONE, key_of, required, spelled
-from .wording import abridged
+from .wording import abridge
 
 Table = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ def read_scene(table: Table) -> SceneSpec:
     for k, pair in enumerate(scene.exclusions):
         for n, name in enumerate(pair):
             if name not in known:
-                place.reject("exclude", pair, f"there is no {abridged(spelled(name))}: {suggest(name, known)}", k, n)
+                place.reject("exclude", pair, f"there is no {abridge(spelled(name))}: {suggest(name, known)}", k, n)
     return scene
 
 

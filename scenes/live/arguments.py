@@ -12,7 +12,7 @@ import numpy as np
 from ...collision.poses import Array
 from ...collision.shapes import Shape
 from ..compiling.check import MOST, UNIT_TOLERANCE
-from ..formats.wording import shown
+from ..formats.wording import brief
 
 SHORTEST = 1e-12  # [s] far below what a clock in double precision can tell after a minute
 LONGEST = 1e3  # [s] of a frame, which takes seconds to compute; who asks for more may have meant milliseconds
@@ -44,7 +44,7 @@ def quaternion(name: str, value: Any) -> Array:
     array = numbers(name, value, 4)
     length = np.linalg.norm(array)
     if abs(length - 1) > UNIT_TOLERANCE:
-        raise ValueError(f"{name} is {shown(value)}, of length {length:.6g}; it must have length 1: w x y z")
+        raise ValueError(f"{name} is {brief(value)}, of length {length:.6g}; it must have length 1: w x y z")
     return array / length
 
 
@@ -96,7 +96,7 @@ def room(name: str, value: Any) -> int | None:
 def function(name: str, value: Any, of: str) -> Any:
     """A function.  of: its arguments, for the message."""
     if not callable(value):
-        raise TypeError(f"{name} is {shown(value)}; it must be a function of {of}")
+        raise TypeError(f"{name} is {brief(value)}; it must be a function of {of}")
     return value
 
 
@@ -105,10 +105,10 @@ def one_of(name: str, value: Any, known: Iterable[str]) -> str:
     known = list(known)
     if isinstance(value, str) and value in known:
         return value
-    listed = ", ".join(map(repr, known[:LISTED])) + ", ..." * (len(known) > LISTED)
+    list_names = ", ".join(map(repr, known[:LISTED])) + ", ..." * (len(known) > LISTED)
     near = get_close_matches(value, known, n=1) if isinstance(value, str) else []
     fix = f": did you mean {near[0]!r}?" if near and len(known) > LISTED else ""
-    raise _wrong(name, value, (f"one of {listed}" if known else "one of none: there are none") + fix)
+    raise _wrong(name, value, (f"one of {list_names}" if known else "one of none: there are none") + fix)
 
 
 def names(name: str, value: Any, known: Iterable[str]) -> set[str]:
@@ -151,4 +151,4 @@ def _items(name: str, value: Any, of: str) -> list[Any]:
 
 
 def _wrong(name: str, value: Any, must: str) -> ValueError:
-    return ValueError(f"{name} is {shown(value)}; it must be {must}")
+    return ValueError(f"{name} is {brief(value)}; it must be {must}")

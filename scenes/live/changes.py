@@ -23,7 +23,7 @@ from ...engine.state import State
 from ...engine.topology import Topology
 from ..compiling.check import bits
 from ..compiling.pairs import CHECKS, meet
-from ..formats.wording import shown
+from ..formats.wording import brief
 from ..spec import LoopSpec, SceneSpec
 from . import arguments
 from .touching import Bodies
@@ -160,7 +160,7 @@ class Changes:
     def number(self, joint: str) -> int:
         """Index of a joint that can be cut."""
         if not self._loops:
-            raise ValueError(f"{shown(joint)}: this world has no joint that can be cut: give add_loop(active=True)")
+            raise ValueError(f"{brief(joint)}: this world has no joint that can be cut: give add_loop(active=True)")
         return self._loops[arguments.one_of("joint", joint, self._loops)]
 
     def attach(self, joint: str, poses: Array, point: Array | None) -> None:

@@ -17,7 +17,7 @@ from ...collision.poses import Array, rotation_matrix
 from ...collision.shapes import STATIC_ONLY
 from ...engine.model import Model
 from ..compiling.flat import PLANES
-from ..formats.wording import shown
+from ..formats.wording import brief
 from ..spec import BodySpec, PlaneSpec, SceneSpec
 
 AWAY, APART = 2.0**17, 2.0**10  # [m] of the first parked body from the world, and of one from the next
@@ -74,16 +74,16 @@ def with_spares(scene: SceneSpec, pools: Sequence[Pool]) -> tuple[SceneSpec, dic
     number_of = count()
     for pool in pools:
         if not isinstance(pool, Mapping):
-            raise PoolError(f'pool is {shown(pool)}; it must be a dict, such as {{"ball": 8}}')
+            raise PoolError(f'pool is {brief(pool)}; it must be a dict, such as {{"ball": 8}}')
         for kind, given in pool.items():
             body, number = given if isinstance(given, tuple) and len(given) == 2 else (kinds.get(kind), given)
             if not (isinstance(kind, str) and isinstance(body, BodySpec)):
                 raise PoolError(
-                    f"pool: {shown(kind)} is no free body of the scene: name one that add_body made, or give "
+                    f"pool: {brief(kind)} is no free body of the scene: name one that add_body made, or give "
                     "(BodySpec, number)"
                 )
             if not isinstance(number, int) or number < 1:
-                had = f"pool: {kind!r} has {shown(number)} spare bodies"
+                had = f"pool: {kind!r} has {brief(number)} spare bodies"
                 raise PoolError(f"{had}; it must be a whole number of at least 1")
             kinds[kind] = body
             before = names.get(kind, ())

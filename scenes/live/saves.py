@@ -21,7 +21,7 @@ from ...collision.poses import Array
 from ...engine.dynamics.trees import trees_of
 from ...engine.topology import Topology
 from ..compiling.check import UNIT_TOLERANCE
-from ..formats.wording import shown
+from ..formats.wording import brief
 from .asleep import sound
 
 MAGIC, VERSION = b"Ca", 2
@@ -64,7 +64,7 @@ def unpack(data: bytes, fingerprint: str, topology: Topology, dtype: np.dtype) -
     """Unpack the state of a world of this topology; raises SaveError for bytes of another world."""
     nq, nv, trees = topology.nq, topology.nv, trees_of(topology).n
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise SaveError(f"{shown(data)} is no save of a world: give the bytes that save_state() returned")
+        raise SaveError(f"{brief(data)} is no save of a world: give the bytes that save_state() returned")
     data = bytes(data)
     if len(data) < HEADER.size or data[:2] != MAGIC:
         raise SaveError(f"these {len(data)} bytes are no save of a world: give what save_state() returned, all of it")

@@ -16,13 +16,13 @@ from ...collision.plain import Numbers
 from ...collision.poses import Array, cross, rotation_matrix
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Mat3
-from ...engine.dynamics.kinematics import move, place
+from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.dynamics.trees import trees_of
 from ...engine.forest import Forest
 from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ...engine.state import State
-from ..formats.wording import shown
+from ..formats.wording import brief
 from . import arguments
 from .asleep import Asleep
 from .by_hand import in_planes, leaves_plane, put_in_plane, put_there, with_push
@@ -42,8 +42,11 @@ class Places(NamedTuple):
 def places(model: Model, q: jax.Array, v: jax.Array) -> Places:
     """Poses and velocities of all links at q (nq,), v (nv,)."""
     forest = Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
-    pose, velocity = forest.by_link([x.pose for x in placed]), forest.by_link([x.V for x in move(forest, placed, v)])
+    poses = propagate_poses(forest, model, q)
+    pose, velocity = (
+        forest.by_link([x.pose for x in poses]),
+        forest.by_link([x.V for x in propagate_velocities(forest, poses, v)]),
+    )
     turn = Quat.from_matrix(Mat3(*(getattr(pose.R, k) for k in Mat3.__dataclass_fields__)))
     rows = (*pose.p.xyz, turn.w, turn.x, turn.y, turn.z), (*velocity.w.xyz, *velocity.v.xyz)
     return Places(*(jnp.stack(row, -1) for row in rows))
@@ -198,7 +201,7 @@ class Standing:
         names = self.spares.names
         if not (isinstance(kind, str) and kind in names):
             raise PoolError(
-                f"add_body: the pool has no {shown(kind)}; it has {', '.join(names) or 'nothing: give Live a pool'}"
+                f"add_body: the pool has no {brief(kind)}; it has {', '.join(names) or 'nothing: give Live a pool'}"
             )
         body = next((body for body in names[kind] if body in self.hidden), None)
         if body is None:
@@ -209,7 +212,7 @@ class Standing:
     def parked(self, body: str) -> Standing:
         """Return a spare body to its parking position."""
         if not (isinstance(body, str) and any(body in names for names in self.spares.names.values())):
-            which = f"{shown(body)} is no body of the pool"
+            which = f"{brief(body)} is no body of the pool"
             raise PoolError(f"remove_body: {which}: only what add_body() returned goes back")
         link = self.link(body)
         coordinates, dofs = self.joint(link)

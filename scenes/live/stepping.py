@@ -13,7 +13,7 @@ from ...engine.closures.blocks import velocity_changes
 from ...engine.dynamics.trees import trees_of
 from ...engine.dynamics.wrenches import joint_forces
 from ...engine.model import Model
-from ...engine.native.joined import Joined, apart, joined
+from ...engine.native.joined_results import JoinedResults, join_results, split_results
 from ...engine.native.primitive import native
 from ...engine.packed import Packed, packed, unpacked
 from ...engine.state import State
@@ -155,7 +155,7 @@ class Stepper:
 
     def _advanced(self, numbers: Any) -> tuple[Frame, Places]:
         static = self._rules, self._max_events, self._sleeps
-        return apart(_advance.straight(static, *numbers))
+        return split_results(_advance.straight(static, *numbers))
 
     @staticmethod
     def _ended(frame: Frame) -> tuple[int, int, int]:
@@ -167,8 +167,8 @@ class Stepper:
 
 
 @native
-def _advance(static: Any, given: Packed | Model, *others: Any) -> Joined:
-    return joined(advanced(static, unpacked(given), *others))
+def _advance(static: Any, given: Packed | Model, *others: Any) -> JoinedResults:
+    return join_results(advanced(static, unpacked(given), *others))
 
 
 def advanced(

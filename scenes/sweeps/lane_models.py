@@ -16,7 +16,7 @@ import numpy as np
 
 from ..compile import compile_scene, rest_speed
 from ..formats.settings import changed
-from ..formats.wording import abridged
+from ..formats.wording import abridge
 from ..spec import SceneSpec
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class LaneModels:
                 moved[name] = np.flatnonzero(differs)
         self.varied |= moved.keys()
         if len(seen) > 1 and not moved:
-            raise ValueError(f"{abridged(path)} changes nothing in this scene: what it sets is overridden, or not used")
+            raise ValueError(f"{abridge(path)} changes nothing in this scene: what it sets is overridden, or not used")
         follows = {f"pair_{name}" for name in COMBINED if name in moved}
         follows |= {"rest_speed"} if "gravity" in moved and self.scene.rest_speed is None else set()
         if not numbers:
@@ -234,9 +234,9 @@ class LaneModels:
 
     def _check(self, model: Model, lane: int) -> None:
         if model.topology != self.model.topology:
-            given = ", ".join(f"{abridged(path)} = {values[lane]!r}" for path, values in self.values.items())
+            given = ", ".join(f"{abridge(path)} = {values[lane]!r}" for path, values in self.values.items())
             raise ValueError(
-                f"lane {lane} ({abridged(given)}) is another scene than lane 0, not the same one with other numbers: "
+                f"lane {lane} ({abridge(given)}) is another scene than lane 0, not the same one with other numbers: "
                 "what may touch, the kinds of shapes and the joints must be equal in all lanes"
             )
 

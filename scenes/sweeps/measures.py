@@ -13,7 +13,7 @@ import numpy as np
 
 from ...engine.algebra.vec3 import Vec3
 from ...engine.closures.energy import energy
-from ...engine.dynamics.kinematics import move, place
+from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.forest import Forest
 from ...engine.model import Model
 from ...engine.native.surface import lanewise
@@ -81,9 +81,9 @@ class Lanes:
 def _links(model: Model, q: Any, v: Any) -> tuple[Any, ...]:
     """x, y, z of the links' origins [m], and speeds of their centres of mass [m/s], (..., nl) each."""
     forest = Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
+    poses = propagate_poses(forest, model, q)
     parts = []
-    for group, at, x in zip(forest.groups, placed, move(forest, placed, v), strict=True):
+    for group, at, x in zip(forest.groups, poses, propagate_velocities(forest, poses, v), strict=True):
         center = at.pose.R @ Vec3.of(forest.parameter(model, "com", group))
         u, p = x.V.at(center).v, at.pose.p
         parts.append((p.x, p.y, p.z, jnp.sqrt(u.dot(u))))

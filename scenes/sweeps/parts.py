@@ -19,7 +19,7 @@ import numpy as np
 
 from ..formats.atomic import replacing
 from ..formats.errors import FileError
-from ..formats.wording import shown
+from ..formats.wording import brief
 
 Array = np.ndarray
 MANIFEST = "manifest.json"
@@ -79,9 +79,9 @@ def _check_same(path: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -
         old, new = there.get(name), here.get(name)
         if old != new and isinstance(old, dict) and isinstance(new, dict):
             inner = [key for key in dict.fromkeys([*new, *old]) if old.get(key) != new.get(key)]
-            different += [f"{name}.{key} was {shown(old.get(key))}, and is {shown(new.get(key))}" for key in inner]
+            different += [f"{name}.{key} was {brief(old.get(key))}, and is {brief(new.get(key))}" for key in inner]
         elif old != new:
-            different.append(f"{name} was {shown(old)}, and is {shown(new)}")
+            different.append(f"{name} was {brief(old)}, and is {brief(new)}")
     if different:
         raise FileError(
             path, f"it belongs to another sweep: {'; '.join(different)}. Give the command that it was begun with, or "

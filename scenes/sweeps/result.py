@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.display import Row, count, shown
+from ...engine.display import Row, count, display_as
 from ..formats.atomic import replacing
 from ..formats.errors import FileError
 
@@ -24,12 +24,12 @@ Array = np.ndarray
 SUFFIXES = (".parquet", ".csv", ".npz")
 
 
-def _described(sweep: Sweep) -> tuple[str, list[Row]]:
+def _describe(sweep: Sweep) -> tuple[str, list[Row]]:
     rows = [("varied", ", ".join(sweep.varied) or "nothing")]
     return count(len(sweep), "lane"), [*rows, ("measured", ", ".join(sweep.measured))]
 
 
-@shown(_described)
+@display_as(_describe)
 @dataclass(frozen=True)
 class Sweep:
     """A result.  arrays: by name, lanes first: "lane", their numbers; each varied path; and each measure.

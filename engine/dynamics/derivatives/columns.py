@@ -32,7 +32,7 @@ from ...forest import Forest
 from ...joints import JOINTS
 from ...model import Model
 from ..bodies import gravity
-from ..kinematics import AT_REST, Placed
+from ..kinematics import AT_REST, LinkPoses
 
 # columns of the joint itself that the displacement along each column leaves in place; () where there are none.
 # A spherical joint's columns are the child's axes, which all rotate; a floating joint's are the world's, which do not.
@@ -57,7 +57,7 @@ class Column(NamedTuple):
     y: Motion
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """A column times its composite: I s, the angular part of B^T s, and dF by its displacement and its velocity."""
 
     I: Force
@@ -122,14 +122,14 @@ def _alone(body, offset, V, A):
     # dI/dt = V x* I - I V x: w x I - I w x = X + X^T, and - (v h^T + h v^T) + 2 v.h
     x, y, z = (V.w.cross(column) for column in I.I.full.columns)
     turning = Mat3.from_columns(x, y, z)
-    moving = Mat3.from_rows(*(V.v * s for s in I.h.xyz))
-    half = turning - moving
+    velocities = Mat3.from_rows(*(V.v * s for s in I.h.xyz))
+    half = turning - velocities
     rate = Sym3.upper(half + half.T) + Sym3.scalar(2 * V.v.dot(I.h))
     return Composite(I, rate, L, F)
 
 
 @fence
-def _joined(child, others):
+def _add_children(child, others):
     return child + others
 
 
@@ -137,57 +137,58 @@ def _joined(child, others):
 def _inward(joint: str):
     @fence
     def inward(composite, columns, armature, qdd):
-        answers, tau = [], []
+        responses, tau = [], []
         for (s, s1, s2, y), inertia, rate in zip(columns, armature, qdd, strict=True):
             I = composite.inertia
-            turned = s.ad_dual(composite.F) * -1
-            answers.append(
-                Answer(
+            rotated = s.ad_dual(composite.F) * -1
+            responses.append(
+                Response(
                     I @ s,
                     composite.coriolis_dual(s),
-                    I @ s2 + composite.coriolis(s1) + turned,
+                    I @ s2 + composite.coriolis(s1) + rotated,
                     I @ y + composite.coriolis(s),
                 )
             )
             tau.append(s.dot(composite.F) + inertia * rate)
-        return tuple(answers), tuple(tau)
+        return tuple(responses), tuple(tau)
 
     return inward
 
 
 class Columns(NamedTuple):
-    """Per group: columns, answers, and forces along the degrees of freedom."""
+    """Per group: columns, responses, and forces along the degrees of freedom."""
 
     columns: list[tuple[Column, ...]]
-    answers: list[tuple[Answer, ...]]
+    responses: list[tuple[Response, ...]]
     tau: list[Any]
 
 
 def columns(
-    forest: Forest, model: Model, placed: list[Placed], bodies: list[RigidInertia], qd: list[Any], qdd: list[Any]
+    forest: Forest, model: Model, poses: list[LinkPoses], bodies: list[RigidInertia], qd: list[Any], qdd: list[Any]
 ) -> Columns:
     """Velocities outwards, wrenches inwards; qd, qdd: one entry a group."""
     roots: list[Vec3] = []
-    moving: list[tuple[Motion, Motion]] = []
+    velocities: list[tuple[Motion, Motion]] = []
     made: list[tuple[Column, ...]] = []
     composites: list[Any] = []
     for g, group in enumerate(forest.groups):
-        p = placed[g].pose.p
+        p = poses[g].pose.p
         roots.append(forest.from_parents(g, roots, p))
-        V_parent, A_parent = forest.from_parents(g, moving, (AT_REST, gravity(model)))
+        V_parent, A_parent = forest.from_parents(g, velocities, (AT_REST, gravity(model)))
         offset = p - roots[g]
-        own, V, A = _outward(group.joint)(V_parent, A_parent, placed[g].S, offset, qd[g], qdd[g])
-        moving.append((V, A))
+        own, V, A = _outward(group.joint)(V_parent, A_parent, poses[g].S, offset, qd[g], qdd[g])
+        velocities.append((V, A))
         made.append(own)
         composites.append(_alone(bodies[g], offset, V, A))
-    answers: list[Any] = [()] * len(made)
+    responses: list[Any] = [()] * len(made)
     tau: list[Any] = [()] * len(made)
     for g in reversed(range(len(made))):
         group = forest.groups[g]
-        answers[g], tau[g] = _inward(group.joint)(composites[g], made[g], forest.per_dof(model.armature, group), qdd[g])
+        armature = forest.per_dof(model.armature, group)
+        responses[g], tau[g] = _inward(group.joint)(composites[g], made[g], armature, qdd[g])
         h = forest.matched(g)
         if h is not None:
-            composites[h] = _joined(composites[g], composites[h])
+            composites[h] = _add_children(composites[g], composites[h])
         else:
             forest.to_parents(g, composites[g], composites)
-    return Columns(made, answers, tau)
+    return Columns(made, responses, tau)

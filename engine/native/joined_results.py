@@ -18,7 +18,7 @@ from . import structure
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Joined:
+class JoinedResults:
     """Joined results.  arrays: by kind, (n,) one result behind the other.  layout: as JSON, the results' structure, and
     the kind and the shape of each."""
 
@@ -26,7 +26,7 @@ class Joined:
     layout: str = field(metadata={"static": True})
 
 
-def joined(results: Any) -> Joined:
+def join_results(results: Any) -> JoinedResults:
     """Join, in a program, results of any structure that `structure.py` can write."""
     leaves, tree = jax.tree.flatten(results)
     parts: dict[str, list[Array]] = {}
@@ -34,10 +34,10 @@ def joined(results: Any) -> Joined:
         parts.setdefault(x.dtype.name, []).append(x.reshape(-1))
     kinds = [(x.dtype.name, x.shape) for x in leaves]
     arrays = {kind: jnp.concatenate(some) for kind, some in parts.items()}
-    return Joined(arrays, json.dumps([structure.written(tree), kinds]))
+    return JoinedResults(arrays, json.dumps([structure.write(tree), kinds]))
 
 
-def apart(given: Joined) -> Any:
+def split_results(given: JoinedResults) -> Any:
     """Split, outside of a program, into the results as they were, with arrays of numpy."""
     tree, kinds = _read(given.layout)
     arrays, at = {kind: np.asarray(x) for kind, x in given.arrays.items()}, dict.fromkeys(given.arrays, 0)

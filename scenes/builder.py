@@ -211,7 +211,7 @@ class SceneBuilder:
         links, statics, pairs = tuple(self._links), tuple(self._statics), tuple(self._pairs)
         exclusions, loops = tuple(self._exclusions), tuple(self._loops)
         band, speed = self._touch
-        seen = tuple(self._sites), tuple(self._sensors)
+        sensing = tuple(self._sites), tuple(self._sensors)
         return SceneSpec(
             self._gravity,
             links,
@@ -222,7 +222,7 @@ class SceneBuilder:
             speed,
             loops,
             self._baumgarte,
-            *seen,
+            *sensing,
             self._filtering,
         )
 

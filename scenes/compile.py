@@ -27,7 +27,7 @@ from .compiling.flat import flat_joint, flat_velocity
 from .compiling.inertia import link_mass
 from .compiling.joint_rows import JointRow, joint_row, start_q, start_v
 from .compiling.loop_rows import no_loops, with_loops
-from .compiling.order import parent_name, sort_links, who
+from .compiling.order import label_of, parent_name, sort_links
 from .compiling.overlaps import overlap_text
 from .compiling.pairs import pair_table, shape_layers
 from .compiling.precision import checked_dtype
@@ -87,7 +87,7 @@ def compile_scene(
     specs, parents = sort_links(spec)
     links = [_link_row(link) for link in specs]
     joints = [link.joint for link in links]
-    check_tree([who(link) for link in specs], parents, [link.mass for link in links], joints)
+    check_tree([label_of(link) for link in specs], parents, [link.mass for link in links], joints)
     topology, shape_arrays, owners = _shapes(spec, specs, parents, links)
     arrays = _link_arrays(links) | shape_arrays | {"gravity": gravity, "gap_band": 0.0, "rest_speed": 0.0}
     arrays |= {"baumgarte": 0.0} | no_loops() | no_sites()
@@ -139,7 +139,7 @@ class _LinkRow:
 
 
 def _link_row(spec: BodySpec | LinkSpec) -> _LinkRow:
-    where = who(spec)
+    where = label_of(spec)
     position = check.numbers(where, "position", spec.position, (3,), "m")
     quaternion = check.quaternion(where, "quaternion", spec.quaternion)
     plane = getattr(spec, "plane", None)
@@ -191,12 +191,12 @@ def _shapes(
 ) -> tuple[Topology, dict[str, Array], list[str]]:
     """The topology, the shape and pair arrays, and the owner of each shape, as messages call it: the world's shapes
     first, then link by link."""
-    placed: list[tuple[ShapeRow, int, str | None, str]] = []  # each shape, its link, the name and the call of its owner
+    entries: list[tuple[ShapeRow, int, str | None, str]] = []  # shape, link, name and label of its owner
     for k, static in enumerate(scene.statics):
-        placed += [(row, -1, static.name, who(static, k)) for row in shape_rows(static, k, moving=False)]
+        entries += [(row, -1, static.name, label_of(static, k)) for row in shape_rows(static, k, moving=False)]
     for k, (spec, link) in enumerate(zip(specs, links, strict=True)):
-        placed += [(row, k, spec.name, who(spec)) for row in link.shapes]
-    rows, on, owners, called = (list(column) for column in zip(*placed, strict=True)) if placed else ([], [], [], [])
+        entries += [(row, k, spec.name, label_of(spec)) for row in link.shapes]
+    rows, on, owners, labels = (list(column) for column in zip(*entries, strict=True)) if entries else ([], [], [], [])
     names, joints = tuple(spec.name for spec in specs), tuple(link.joint.kind for link in links)
     pairs, numbers, ruled = pair_table(scene, names, parents, joints, rows, on, owners)
     geometry = [row.geometry for row in rows]
@@ -220,7 +220,7 @@ def _shapes(
             "shape_twist": _stack([row.twist for row in rows], 6),
             **numbers,
         },
-        called,
+        labels,
     )
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..integrators.recording import Events
 from .formats.recording import Recording
-from .formats.recording_parts import Part, joined
-from .running import DRIVES, Reporter, counted, pieces
-from .variations import recompiled
+from .formats.recording_parts import Part, concatenate_parts
+from .running import DRIVES, Reporter, pieces, report_progress
+from .variations import recompile
 
 if TYPE_CHECKING:
     from ..engine.topology import Topology
@@ -56,7 +56,7 @@ def replay(recording: Recording, progress: Reporter | None = None) -> Replay:
         for name in DECISIVE
         if here[name] != recording.provenance.get(name, "")
     )
-    model, state = recompiled(recording)
+    model, state = recompile(recording)
     wide, scenes = (recording.q.shape[-1], recording.v.shape[-1]), (model.topology.nq, model.topology.nv)
     if wide != scenes:
         raise ValueError(
@@ -69,13 +69,13 @@ def replay(recording: Recording, progress: Reporter | None = None) -> Replay:
     size = recording.piece or frames - 1
     results = islice(pieces(model, state, recording.keywords, size), -(-(frames - 1) // size))
     parts, at, difference = list[Part](), 1, ""
-    for result in counted(results, float(np.nanmax(recording.t)), progress):
+    for result in report_progress(results, float(np.nanmax(recording.t)), progress):
         parts.append(Part.after(result))
         difference = _frames_differ(recording, parts[-1], at, model.topology)
         at += parts[-1].t.shape[-1]
         if difference:
             break
-    again = joined(parts)
+    again = concatenate_parts(parts)
     if not difference and at != frames:
         difference = f"it ended with frame {at - 1}, the recording does with frame {frames - 1}"
     difference = difference or _events_differ(recording.events, again.events)

@@ -17,10 +17,10 @@ from .chains.spec import ChainSpec
 from .formats.atomic import check_writable
 from .formats.recording import Recording
 from .formats.recording_file import read_recording
-from .formats.recording_parts import Part, joined
+from .formats.recording_parts import Part, concatenate_parts
 from .formats.recording_writer import RecordingWriter
 from .spec import SceneSpec
-from .variations import compiled_lanes
+from .variations import compile_lanes
 
 if TYPE_CHECKING:
     from ..engine.model import Model
@@ -77,15 +77,15 @@ def record(
     if isinstance(scene, ChainSpec):
         return _record_chain(scene, path, lanes, variations, {"title": title, "dtype": dtype, **keywords}, progress)
     times = _times(keywords)
-    model, state, varied = compiled_lanes(scene, lanes, variations or {}, dtype)
+    model, state, varied = compile_lanes(scene, lanes, variations or {}, dtype)
     _check_memory(len(times), state)
-    size = _even(len(times) - 1, piece or _default_piece())
-    results = counted(pieces(model, state, keywords, size), float(times[-1]), progress)
+    size = _piece_size(len(times) - 1, piece or _default_piece())
+    results = report_progress(pieces(model, state, keywords, size), float(times[-1]), progress)
     first = Recording.of(scene, next(results), title=title, keywords=keywords, varied=varied, model=model)
     first = replace(first, piece=size, complete=False)
     if path is None:
         parts = [Part.first(first), *map(Part.after, results)]
-        return replace(first, **vars(joined(parts)), complete=True)
+        return replace(first, **vars(concatenate_parts(parts)), complete=True)
     with RecordingWriter(path, first) as writer:
         for result in results:
             writer.append(result)
@@ -114,8 +114,8 @@ def pieces(model: Model, state: State, keywords: Mapping[str, Any], size: int) -
 
     times, frame_dt = _times(keywords), keywords.get("frame_dt", 1 / 60)
     intervals = len(times) - 1
-    given: dict[str, Any] = {name: keywords.get(name) for name in DRIVES}
-    rows = {name: np.asarray(x) for name, x in given.items() if not callable(x) and np.ndim(x) >= 2}
+    drives: dict[str, Any] = {name: keywords.get(name) for name in DRIVES}
+    rows = {name: np.asarray(x) for name, x in drives.items() if not callable(x) and np.ndim(x) >= 2}
     rows = {name: _every_frame(name, x, intervals, state) for name, x in rows.items()}
     for begin in range(0, intervals, size):
         end = min(begin + size, intervals)
@@ -125,10 +125,10 @@ def pieces(model: Model, state: State, keywords: Mapping[str, Any], size: int) -
         mine |= {name: x[..., begin:end, :] for name, x in rows.items()}
         result = rollout(model, state, **mine)
         yield result
-        lost = _lost(np.asarray(result.code))
-        if lost.all():
+        failed = _failed(np.asarray(result.code))
+        if failed.all():
             return
-        state = _without(lost, result.state)
+        state = _mask_failed(failed, result.state)
 
 
 def _every_frame(name: str, rows: np.ndarray, intervals: int, state: State) -> np.ndarray:
@@ -143,7 +143,7 @@ def _every_frame(name: str, rows: np.ndarray, intervals: int, state: State) -> n
     return np.broadcast_to(rows, (*lanes, intervals, nv))
 
 
-def counted(results: Iterator[Any], duration: float, report: Reporter | None) -> Iterator[Any]:
+def report_progress(results: Iterator[Any], duration: float, report: Reporter | None) -> Iterator[Any]:
     """The pieces of a run, with a report of progress after each."""
     events, t = 0, 0.0
     for result in results:
@@ -182,27 +182,27 @@ def _default_piece() -> int:
     return PIECE if jax.default_backend() == "cpu" else PIECE_APART
 
 
-def _even(intervals: int, near: int) -> int:
+def _piece_size(intervals: int, wanted: int) -> int:
     """Number of intervals of a piece: about `near`, and equal in all pieces if the number of intervals allows it, since
     another length is another program to compile."""
-    if intervals <= near:
+    if intervals <= wanted:
         return intervals
-    alike = [n for n in range(-(-near // 2), 2 * near + 1) if intervals % n == 0]
-    return min(alike, key=lambda n: abs(n - near), default=near)
+    alike = [n for n in range(-(-wanted // 2), 2 * wanted + 1) if intervals % n == 0]
+    return min(alike, key=lambda n: abs(n - wanted), default=wanted)
 
 
-def _lost(code: np.ndarray) -> np.ndarray:
+def _failed(code: np.ndarray) -> np.ndarray:
     """Return whether lanes have failed."""
     from ..engine.results import LEAST_GRAVE
 
     return code >= LEAST_GRAVE
 
 
-def _without(lost: np.ndarray, state: State) -> State:
+def _mask_failed(failed: np.ndarray, state: State) -> State:
     """The state with NaN in failed lanes, whose next piece would not begin at their last frame."""
-    if not lost.any():
+    if not failed.any():
         return state
     import jax.numpy as jnp
 
-    wide = lost[:, None]
+    wide = failed[:, None]
     return replace(state, q=jnp.where(wide, jnp.nan, state.q), v=jnp.where(wide, jnp.nan, state.v))

@@ -74,16 +74,16 @@ def _toml(path: str, **parameters: Any) -> SceneSpec:
 def _urdf(path: str, **parameters: Any) -> SceneSpec:
     from .formats.urdf import import_urdf
 
-    return _told(import_urdf(path, **parameters))
+    return _warn(import_urdf(path, **parameters))
 
 
 def _mjcf(path: str, **parameters: Any) -> SceneSpec:
     from .formats.mjcf import import_mjcf
 
-    return _told(import_mjcf(path, **parameters))
+    return _warn(import_mjcf(path, **parameters))
 
 
-def _told(imported: Imported) -> SceneSpec:
+def _warn(imported: Imported) -> SceneSpec:
     scene, report = imported
     if report.of("approximated"):
         reader = "import_urdf" if report.source.lower().endswith((".urdf", ".xacro")) else "import_mjcf"

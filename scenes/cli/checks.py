@@ -46,7 +46,7 @@ def check(
             held += sum(outcome.holds for outcome in found)
             total += len(found)
             if as_json:
-                facts = [_told(outcome) for outcome in found]
+                facts = [_text(outcome) for outcome in found]
                 results.append({"scene": name, "play": way.title, "facts": facts, "failure": failure})
                 continue
             say(f"{name}{': ' * bool(way.title)}{way.title}", style="bold")
@@ -70,7 +70,7 @@ def _row(outcome: Outcome) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
+def _text(outcome: Outcome) -> dict[str, Any]:
     fact = outcome.fact
     found = outcome.found if outcome.found == outcome.found else None
     return {

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Robot, SceneName, blamed, opened, precision, target
+from .options import Robot, SceneName, blame_line, open_source, precision, target
 from .output import err, say
 from .program import app
 from .worlds import add_triggers, pool_of, shape_of
@@ -70,10 +70,10 @@ def export(
     from ..formats.toml_writing import to_toml
 
     if out is None:
-        print(to_toml(opened(scene, robot).spec), end="")
+        print(to_toml(open_source(scene, robot).spec), end="")
         return
     target(out, (".toml",))
-    write_toml(opened(scene, robot).spec, out)
+    write_toml(open_source(scene, robot).spec, out)
     say(f"wrote {out}")
 
 
@@ -96,8 +96,8 @@ def _world(
     if page is not None:
         target(page, (".html",))
     used = precision(dtype)
-    found, written = opened(scene, robot), []
-    with blamed(scene):
+    found, written = open_source(scene, robot), []
+    with blame_line(scene):
         world = Live(found.spec, dtype=f"float{used[1:]}", warm=False, **live)
         add_triggers(world, triggers)
     with err.status("compiling"):

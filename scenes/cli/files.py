@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .interrupts import raise_it
-from .options import Json, Robot, opened, precision, target
+from .options import Json, Robot, open_source, precision, target
 from .output import emit, err, note, say
 from .program import FAILED, app
-from .progress import shown
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..formats.recording import Recording
@@ -64,7 +64,7 @@ def view(
 
     if not is_file:
         precision("")
-    scene = _read(Path(source)) if is_file else opened(source, robot).spec
+    scene = _read(Path(source)) if is_file else open_source(source, robot).spec
     raise_it()
     show(scene, port=port)
 
@@ -78,7 +78,7 @@ def replay(file: RecordingFile, as_json: Json = False) -> None:
     from ..replaying import replay as again
 
     recording = _read(file)
-    with shown(f"replaying {recording.title}", recording.lanes) as progress:
+    with progress_bar(f"replaying {recording.title}", recording.lanes) as progress:
         found = again(recording, progress)
     if as_json:
         emit({"same": found.same, **vars(found)})
@@ -107,6 +107,6 @@ def _recorded(scene: str, robot: list[str] | None) -> Recording:
     from ..running import record
 
     precision("")
-    found = opened(scene, robot)
-    with shown(found.name, None) as progress:
+    found = open_source(scene, robot)
+    with progress_bar(found.name, None) as progress:
         return record(found.spec, title=found.name, progress=progress, **found.keywords)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .options import Json, Robot, SceneName, blamed, opened, precision
+from .options import Json, Robot, SceneName, blame_line, open_source, precision
 from .output import emit, say, table
 from .program import app
 
@@ -38,11 +38,11 @@ def info(scene: SceneName, robot: Robot = None, as_json: Json = False) -> None:
     from .chains import tell_chain
 
     precision("f64")
-    found = opened(scene, robot)
+    found = open_source(scene, robot)
     if isinstance(found.spec, ChainSpec):
         tell_chain(found.name, found.spec, as_json)
         return
-    with blamed(scene):
+    with blame_line(scene):
         model, _ = compile_scene(found.spec)
     topology = model.topology
     links, pairs = list(_links(model)), list(_pairs(topology))

@@ -35,7 +35,7 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON document, for
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenSource:
     """An opened scene.  name: a short one.  spec: a SceneSpec or a ChainSpec.  keywords: of its usual rollout.
     report: of an import."""
 
@@ -45,7 +45,7 @@ class Opened:
     report: ImportReport | None = None
 
 
-def opened(source: str, robot: Sequence[str] | None = None) -> Opened:
+def open_source(source: str, robot: Sequence[str] | None = None) -> OpenSource:
     """A scene by name or file. Parts of a robot's file that were not read unchanged are noted on stderr.
 
     robot: the values of `--robot`.
@@ -56,7 +56,7 @@ def opened(source: str, robot: Sequence[str] | None = None) -> Opened:
 
     if (source in SCENES or source in CHAINS) and not robot:
         entry = library_entry(source)
-        return Opened(source, entry.build(**entry.play.parameters), entry.play.keywords)
+        return OpenSource(source, entry.build(**entry.play.parameters), entry.play.keywords)
     path, report = Path(source), None
     suffix = path.suffix.lower() if os.path.isfile(source) else ""
     if suffix in (".urdf", ".xacro"):
@@ -75,7 +75,7 @@ def opened(source: str, robot: Sequence[str] | None = None) -> Opened:
         note(f"{source}: {report.summary}")
         for item in (*report.of("approximated"), *report.of("ignored")):
             note(f"  {item.outcome} {item.what}{': ' * bool(item.why)}{item.why}")
-    return Opened(path.stem, spec, Play().keywords, report)
+    return OpenSource(path.stem, spec, Play().keywords, report)
 
 
 def _keywords(robot: Sequence[str] | None, reader: Callable[..., Any]) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _keywords(robot: Sequence[str] | None, reader: Callable[..., Any]) -> dict[s
 
 
 @contextlib.contextmanager
-def blamed(source: str) -> Iterator[None]:
+def blame_line(source: str) -> Iterator[None]:
     """Add the line of a TOML scene to errors about it."""
     from ..compiling.check import SceneError
     from ..formats.toml import located

@@ -52,7 +52,7 @@ class Shown:
 
 
 @contextlib.contextmanager
-def shown(name: str, lanes: int | None) -> Iterator[Shown]:
+def progress_bar(name: str, lanes: int | None) -> Iterator[Shown]:
     """Show a bar, which is removed at the end."""
     columns = (SpinnerColumn(), BarColumn(bar_width=30), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Dtype, Json, Robot, SceneName, blamed, opened, precision, target
+from .options import Dtype, Json, Robot, SceneName, blame_line, open_source, precision, target
 from .output import emit, note, say
 from .program import app
-from .progress import shown
+from .progress import progress_bar
 from .summary import print_summary, summary
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def run(
         )
     changes = [parse_setting(text) for text in settings or ()]
     variations = _variations(vary or (), batch)
-    found = opened(scene, robot)
+    found = open_source(scene, robot)
     if take_over:
         refuse_chain(found.spec, "--take-over")
     file = target(out or Path(f"{found.name}.npz"), (".npz",))
@@ -97,8 +97,8 @@ def run(
     given = {"duration": time, "frame_dt": frame_dt, "max_dt": max_dt, "scheme": scheme, "law": law}
     given |= {"impacts": impacts, "time_control": time_control, "window": window}
     keywords = found.keywords | {name: value for name, value in given.items() if value is not None}
-    blame = blamed(scene) if not (changes or variations) else contextlib.nullcontext()
-    with shown(found.name, batch) as progress, blame:
+    blame = blame_line(scene) if not (changes or variations) else contextlib.nullcontext()
+    with progress_bar(found.name, batch) as progress, blame:
         try:
             recording = record(
                 spec, file, title=found.name, lanes=batch, variations=variations, progress=progress, **keywords

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Dtype, Json, Robot, SceneName, blamed, opened, precision, target
+from .options import Dtype, Json, Robot, SceneName, blame_line, open_source, precision, target
 from .output import emit, err, note, say, table
 from .program import app
 
@@ -91,7 +91,7 @@ def sweep(
         for path in columns.keys() & {*varied, *design}:
             raise typer.BadParameter(f"{path} is varied twice: leave one out", param_hint="--vary")
         (design if "=" not in text else varied).update(columns)
-    found = opened(scene, robot)
+    found = open_source(scene, robot)
     target(out, SUFFIXES)
     used = precision(dtype)
     spec = found.spec
@@ -99,9 +99,9 @@ def sweep(
         spec = changed(spec, path, value)
     given = {"duration": time, "frame_dt": frame_dt, "max_dt": max_dt, "window": window, "scheme": scheme, "law": law}
     keywords = found.keywords | {name: value for name, value in given.items() if value is not None}
-    blame = blamed(scene) if not (settings or vary) else contextlib.nullcontext()
+    blame = blame_line(scene) if not (settings or vary) else contextlib.nullcontext()
     share = _share(part)
-    with _shown(found.name, out) as report, blame:
+    with _progress_bar(found.name, out) as report, blame:
         result = run(
             spec, vary=varied, design=design, lanes=lanes, measure=measure or DEFAULT, out=out, shard=shard, seed=seed,
             part=share, on=on or None, workers=workers, progress=report, **keywords,
@@ -148,7 +148,7 @@ class _Report:
 
 
 @contextlib.contextmanager
-def _shown(name: str, out: Path) -> Iterator[_Report]:
+def _progress_bar(name: str, out: Path) -> Iterator[_Report]:
     """Show a bar, which is removed at the end, or lines without a terminal."""
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar

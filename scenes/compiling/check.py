@@ -56,7 +56,7 @@ def numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: st
     MOST."""
     array = any_numbers(where, field, value, shape, unit)
     if not np.isfinite(array).all():
-        reject(where, field, value, f"it must be finite: give {_wanted(shape, unit)}")
+        reject(where, field, value, f"it must be finite: give {_requirement(shape, unit)}")
     if unit in RANGED and (np.abs(array) > MOST).any():
         reject(where, field, value, f"no number in it may be larger than {MOST:g} {unit}: choose other units")
     return array
@@ -77,13 +77,13 @@ def any_numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        reject(where, field, value, f"it must be made of numbers: give {_wanted(shape, unit)}")
+        reject(where, field, value, f"it must be made of numbers: give {_requirement(shape, unit)}")
     fits = array.ndim == len(shape) and all(want in (-1, have) for want, have in zip(shape, array.shape, strict=True))
     if not fits:
         must = f"its shape must be {_shape_text(shape)}, not {array.shape}"
-        reject(where, field, value, f"{must}: give {_wanted(shape, unit)}")
+        reject(where, field, value, f"{must}: give {_requirement(shape, unit)}")
     if np.isnan(array).any():
-        reject(where, field, value, f"it must not be NaN: give {_wanted(shape, unit)}")
+        reject(where, field, value, f"it must not be NaN: give {_requirement(shape, unit)}")
     return array
 
 
@@ -94,7 +94,7 @@ def number(where: str, field: str, value: Any, unit: str = "") -> float:
 def positive(where: str, field: str, value: Any, shape: tuple[int, ...] = (), unit: str = "", fix: str = "") -> Array:
     array = numbers(where, field, value, shape, unit)
     if not (array > 0).all():
-        reject(where, field, value, f"it must be positive: {fix or 'give ' + _wanted(shape, unit)}")
+        reject(where, field, value, f"it must be positive: {fix or 'give ' + _requirement(shape, unit)}")
     if unit in RANGED and (array < LEAST).any():
         reject(where, field, value, f"no number in it may be smaller than {LEAST:g} {unit}: choose other units")
     return array
@@ -103,7 +103,7 @@ def positive(where: str, field: str, value: Any, shape: tuple[int, ...] = (), un
 def non_negative(where: str, field: str, value: Any, shape: tuple[int, ...] = (), unit: str = "") -> Array:
     array = numbers(where, field, value, shape, unit)
     if not (array >= 0).all():
-        reject(where, field, value, f"it must not be negative: give {_wanted(shape, unit)}, 0 for none")
+        reject(where, field, value, f"it must not be negative: give {_requirement(shape, unit)}, 0 for none")
     return array
 
 
@@ -158,7 +158,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
     return str(tuple("n" if n < 0 else n for n in shape)).replace("'", "")
 
 
-def _wanted(shape: tuple[int, ...], unit: str) -> str:
+def _requirement(shape: tuple[int, ...], unit: str) -> str:
     inside = f" in {unit}" if unit else ""
     if shape in ((), (1,)):
         return f"one number{inside}"

@@ -42,7 +42,7 @@ def axes_to(second: Array, first: Array) -> Array:
     return np.stack([x, y, -z], 1)
 
 
-def turned(numbers: dict[str, Any], by_a: Array, by_b: Array) -> dict[str, Any]:
+def rotate_frames(numbers: dict[str, Any], by_a: Array, by_b: Array) -> dict[str, Any]:
     """Rotate the frames so that their x axes are the joint's."""
     both = zip(numbers["loop_quaternion"], (by_a, by_b), strict=True)
     return numbers | {"loop_quaternion": np.array([quaternion_product(q, quaternion_of(R)) for q, R in both])}

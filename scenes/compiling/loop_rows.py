@@ -37,7 +37,7 @@ def with_loops(scene: SceneSpec, model: Model, state: State) -> tuple[Model, Sta
     if not scene.loops:
         return model, state
     reader = LoopReader(model, state)
-    rows = [reader.row(spec, who(spec, k)) for k, spec in enumerate(scene.loops)]
+    rows = [reader.row(spec, loop_label(spec, k)) for k, spec in enumerate(scene.loops)]
     hold = "projection" if scene.baumgarte is None else "baumgarte"
     topology = replace(model.topology, loops=tuple(row.loop for row in rows), hold=hold)
     arrays = {name: np.array([row.numbers[name] for row in rows]) for name in SHAPES}
@@ -49,7 +49,7 @@ def with_loops(scene: SceneSpec, model: Model, state: State) -> tuple[Model, Sta
     return model, _assembled(scene, model, state)
 
 
-def who(spec: LoopSpec, number: int) -> str:
+def loop_label(spec: LoopSpec, number: int) -> str:
     if type(spec) is not LoopSpec:
         check.reject("scene", "loops", spec, "it must hold LoopSpec: use SceneBuilder.add_loop")
     return f"loop {number}" if spec.name is None else f'loop "{spec.name}"'
@@ -69,7 +69,7 @@ def _assembled(scene: SceneSpec, model: Model, state: State) -> State:
     worst = int(np.where(np.isfinite(off), off, np.inf).argmax())
     loop = sorted(row_loops(model.topology))[worst]
     spec, first = scene.loops[loop], _off(model, state.q, state.v, state.t)[0]
-    where = who(spec, loop)
+    where = loop_label(spec, loop)
     if error[worst] <= CLOSED[q.dtype.itemsize]:
         check.reject(
             where, "joint", spec.joint,

@@ -43,18 +43,18 @@ def pair_table(
     still = _still(parents, joints)
     static = np.array([link < 0 or still[link] for link in links], bool)
     above = np.array([joined[link] if link >= 0 else -2 for link in links], int)
-    i, j = _apart(body, static, above)
+    i, j = _separate_pairs(body, static, above)
     touch = np.ones(len(i), bool)
     number = {name: n for n, name in enumerate(dict.fromkeys(owners))}
     owner = np.array([number[name] for name in owners], int)
     switched = [loop for loop in scene.loops if scene.filtering and loop.active is not None]
     held = [loop for loop in scene.loops if loop not in switched]
     for a, b in (*scene.exclusions, *_tied(held)):
-        touch &= ~_between(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
+        touch &= ~_couples(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
     layers = shape_layers(rows)
     may = meet(layers[:, 0], layers[:, 1], i, j)
     for a, b in _tied([loop for loop in switched if loop.active]):
-        may &= ~_between(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
+        may &= ~_couples(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
     if not scene.filtering:
         touch &= may
     i, j, may = i[touch], j[touch], may[touch]
@@ -68,7 +68,7 @@ def meet(group: Array, mask: Array, i: Array, j: Array) -> Array:
     return (group[i] & mask[j] != 0) & (group[j] & mask[i] != 0)
 
 
-def _between(one: Array, other: Array, i: Array, j: Array) -> Array:
+def _couples(one: Array, other: Array, i: Array, j: Array) -> Array:
     """Return whether pairs of shapes (np,) have one shape in `one` and one in `other`, (ns,) bool each."""
     return (one[i] & other[j]) | (other[i] & one[j])
 
@@ -105,7 +105,7 @@ def _still(parents: Sequence[int], joints: Sequence[str]) -> list[bool]:
     return still
 
 
-def _apart(body: Array, static: Array, above: Array) -> tuple[Array, Array]:
+def _separate_pairs(body: Array, static: Array, above: Array) -> tuple[Array, Array]:
     """Pairs i < j of shapes that neither a common body, nor the world, nor a joint keeps together."""
     found = [np.zeros((2, 0), int)]
     for first in range(0, len(body), BLOCK):  # not all pairs at once: of thousands of shapes that are millions

@@ -43,5 +43,5 @@ class BatchEpisodes:
         """(q, v, observation, reward, whether it ended) after a period, of any lanes."""
         task, push = self.task, self.task.push(action)
         q_next, v_next = self._advance(q, v, push)
-        paid = task.reward(q, v, push, q_next, v_next)
-        return q_next, v_next, task.observe(q_next, v_next), paid, task.ended(q_next, v_next)
+        reward = task.reward(q, v, push, q_next, v_next)
+        return q_next, v_next, task.observe(q_next, v_next), reward, task.ended(q_next, v_next)

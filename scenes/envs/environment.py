@@ -75,15 +75,15 @@ class Environment:
     def observations(self) -> Box:
         if isinstance(self.task, BatchTask):
             return self.task.observations
-        return Box.of(*(inf,) * jax.eval_shape(self._begun, jax.random.key(0))[1].size)
+        return Box.of(*(inf,) * jax.eval_shape(self._begin, jax.random.key(0))[1].size)
 
     def _reset(self, key: Array) -> tuple[EnvState, Array]:
         """Begin an episode for every key, (...) -> state and observation (..., k)."""
         if not (isinstance(key, Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)):
             raise TypeError(f"reset takes a key, or an array of keys one a lane, as of jax.random.key: not {key!r}")
-        return self._begun(key)
+        return self._begin(key)
 
-    def _begun(self, key: Array) -> tuple[EnvState, Array]:
+    def _begin(self, key: Array) -> tuple[EnvState, Array]:
         return self._episodes.begin(key)
 
     def _step(self, state: EnvState, action: Array) -> Step:
@@ -98,15 +98,15 @@ class Environment:
 
     def _restarted(self, state: EnvState, observation: Array, done: Array) -> tuple[EnvState, Array]:
         """Begin a new episode in the lanes that are done (...), leave the others."""
-        now = state, observation
+        current = state, observation
 
         def begin() -> tuple[EnvState, Array]:
-            new = self._begun(state.key) if done.size <= AT_ONCE else self._begun_where(done, now)
-            return jax.tree.map(lambda a, b: jnp.where(_like(done, a), a, b), new, now)
+            new = self._begin(state.key) if done.size <= AT_ONCE else self._restart_where(done, current)
+            return jax.tree.map(lambda a, b: jnp.where(_like(done, a), a, b), new, current)
 
-        return jax.lax.cond(done.any(), begin, lambda: now)
+        return jax.lax.cond(done.any(), begin, lambda: current)
 
-    def _begun_where(self, done: Array, now: tuple[EnvState, Array]) -> tuple[EnvState, Array]:
+    def _restart_where(self, done: Array, current: tuple[EnvState, Array]) -> tuple[EnvState, Array]:
         """Replace episodes of the lanes that are done by new ones: drawing one costs as much as four steps.
 
         They are drawn for a sixteenth of all lanes at a time. Derivatives are stopped: a loop of unknown length has
@@ -114,15 +114,15 @@ class Environment:
         """
         lanes, some = done.shape, done.size // 16
         number = jnp.cumsum(done.reshape(-1))  # of the done, up to each lane
-        now = jax.lax.stop_gradient(jax.tree.map(lambda x: x.reshape(done.size, *x.shape[done.ndim :]), now))
+        current = jax.lax.stop_gradient(jax.tree.map(lambda x: x.reshape(done.size, *x.shape[done.ndim :]), current))
 
-        def fill(i: Array, now: tuple[EnvState, Array]) -> tuple[EnvState, Array]:
+        def fill(i: Array, current: tuple[EnvState, Array]) -> tuple[EnvState, Array]:
             at = jnp.searchsorted(number, i * some + jnp.arange(1, some + 1))  # beyond the last lane: none is left
-            new = self._begun(now[0].key.at[at].get(mode="clip"))
-            return jax.tree.map(lambda x, y: x.at[at].set(y, mode="drop"), now, new)
+            new = self._begin(current[0].key.at[at].get(mode="clip"))
+            return jax.tree.map(lambda x, y: x.at[at].set(y, mode="drop"), current, new)
 
-        now = jax.lax.fori_loop(0, -(-number[-1] // some), fill, now)
-        return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), now)
+        current = jax.lax.fori_loop(0, -(-number[-1] // some), fill, current)
+        return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), current)
 
     def _checked(self, action: Any, lanes: tuple[int, ...]) -> Array:
         action, space = jnp.asarray(action), self.actions

@@ -48,14 +48,14 @@ class Lanes:
             raise RuntimeError(f"{self.task.name}: the first reset must be of all lanes")
         if self._rest is None:
             seeds = [int(random.integers(2**32)) if seed is None else seed for seed in seeds]
-        given = np.array([seed is not None for seed in seeds]).reshape(self.shape) & again
-        if given.any():
+        seeded = np.array([seed is not None for seed in seeds]).reshape(self.shape) & again
+        if seeded.any():
             numbers = np.array([0 if seed is None else seed % 2**32 for seed in seeds], np.uint32)
             keys = jax.vmap(jax.random.key)(numbers).reshape(self.shape)
             if self._rest is None:
                 self._rows, self._rest = self._programs.begin(keys)
                 return self._read()[0]
-            self._rest = {**self._rest, "key": jnp.where(given, keys, self._rest["key"])}
+            self._rest = {**self._rest, "key": jnp.where(seeded, keys, self._rest["key"])}
         self._rows, self._rest = self._programs.renew(self._rows, self._rest, again)
         return self._read()[0]
 
@@ -143,11 +143,11 @@ class _Programs:
 
     def _begin(self, keys: Array) -> tuple[Array, dict[str, Any]]:
         state, observation = self.env.reset(keys)
-        zeros = jnp.zeros((*keys.shape, 2 + self._told), self.env.dtype)
+        zeros = jnp.zeros((*keys.shape, 2 + self._info_columns), self.env.dtype)
         return self._row(state, observation, zeros), _rest(state)
 
     @property
-    def _told(self) -> int:
+    def _info_columns(self) -> int:
         """Columns of info."""
         return sum(int(np.prod(shape)) for shape in self.info.values())
 

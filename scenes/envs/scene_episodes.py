@@ -55,18 +55,18 @@ class SceneEpisodes:
             flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lanes) :]), (before, u, state.parameters))
             before, u, model = *flat[:2], self._model(flat[2])
         report: Any = {"report": self.task.report} if self.task.report else {}
-        made: Any = step(model, before, dt=self.task.dt, control=u, throw=False, options=self.task.options, **report)
-        after, seen = made if report else (made, {})
-        after, seen = jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[min(len(lanes), 1) :]), (after, seen))
-        moved = state._replace(q=after.q, v=after.v, steps=state.steps + 1)
-        played = self._observed(state, moved, action, seen)
-        return played._replace(ended=played.ended | self._given_up(after, self._time(moved.steps)))
+        result: Any = step(model, before, dt=self.task.dt, control=u, throw=False, options=self.task.options, **report)
+        after, readings = result if report else (result, {})
+        after, readings = jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[min(len(lanes), 1) :]), (after, readings))
+        next_state = state._replace(q=after.q, v=after.v, steps=state.steps + 1)
+        played = self._observed(state, next_state, action, readings)
+        return played._replace(ended=played.ended | self._has_failed(after, self._time(next_state.steps)))
 
-    def _given_up(self, after: State, end: Array) -> Array:
+    def _has_failed(self, after: State, end: Array) -> Array:
         """Return whether `step` failed before the time `end` [s], by lane."""
-        near = LATE * self.task.dt + 4 * jnp.finfo(self.dtype).eps * jnp.abs(end)
+        tolerance = LATE * self.task.dt + 4 * jnp.finfo(self.dtype).eps * jnp.abs(end)
         finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
-        return ~finite | ~(jnp.abs(after.t - end) <= near)
+        return ~finite | ~(jnp.abs(after.t - end) <= tolerance)
 
     def _begin(self, key: Array) -> EnvState:
         """Begin an episode of one lane."""
@@ -75,10 +75,10 @@ class SceneEpisodes:
         if self.task.start is not None:
             q, v = self.task.start(start, q, v)
         parameters = {} if self.task.randomise is None else vars(self.task.randomise(change, self.model))
-        given = () if self.task.command is None else self.task.command(command)
+        drawn = () if self.task.command is None else self.task.command(command)
         return EnvState(
             jnp.asarray(q, self.dtype), jnp.asarray(v, self.dtype), jnp.zeros((), jnp.int32), own,
-            {name: jnp.asarray(parameters[name], self.dtype) for name in self._names}, jax.tree.map(jnp.asarray, given),
+            {name: jnp.asarray(parameters[name], self.dtype) for name in self._names}, jax.tree.map(jnp.asarray, drawn),
         )  # fmt: skip
 
     def _observed(self, before: EnvState, after: EnvState, action: Array, report: dict[str, Array]) -> Played:
@@ -96,14 +96,14 @@ class SceneEpisodes:
     ) -> tuple[Array, Array, Array, dict[str, Array]]:
         """Observation, reward, whether it ended, and info, of one lane."""
         task, model = self.task, self._model(after.parameters)
-        begun = jnp.maximum(after.steps - 1, 0)
-        before, state = State(q, v, self._time(begun)), State(after.q, after.v, self._time(after.steps))
+        first = jnp.maximum(after.steps - 1, 0)
+        before, state = State(q, v, self._time(first)), State(after.q, after.v, self._time(after.steps))
         s = Period(model, before, state, action, after.command, after.steps, after.key, report)
         observation, reward = jnp.asarray(task.observation(s), self.dtype), jnp.asarray(task.reward(s), self.dtype)
         ended = jnp.asarray(task.end(s), bool)
-        for what, x, shape in (("observe", observation, "(k,)"), ("reward", reward, "()"), ("ended", ended, "()")):
-            if x.ndim != (what == "observe"):
-                raise ValueError(f"{task.name}: {what} gives shape {x.shape}, it must be {shape}, of one lane")
+        for name, x, shape in (("observe", observation, "(k,)"), ("reward", reward, "()"), ("ended", ended, "()")):
+            if x.ndim != (name == "observe"):
+                raise ValueError(f"{task.name}: {name} gives shape {x.shape}, it must be {shape}, of one lane")
         info = {} if task.info is None else task.info(s)
         return observation, reward, ended, {name: jnp.asarray(x, self.dtype) for name, x in info.items()}
 

@@ -22,7 +22,7 @@ from ..compile import compile_scene
 from ..formats.report import Actuator, Imported
 from ..sources import load
 from ..spec import SceneSpec
-from .actuators import action_box, chosen, scene_actuators
+from .actuators import action_box, scene_actuators, select_actuators
 from .task import Box, Segment
 
 
@@ -126,16 +126,16 @@ class Task:
     @cached_property
     def _loaded(self) -> tuple[SceneSpec, tuple[Actuator, ...]]:
         """The scene, and all actuators it has."""
-        given: Any = self.scene
-        if isinstance(given, SceneBuilder):
-            given = given.build()
-        if isinstance(given, (str, PathLike)) and Path(fspath(given)).suffix.lower() in (".xml", ".mjcf"):
+        source: Any = self.scene
+        if isinstance(source, SceneBuilder):
+            source = source.build()
+        if isinstance(source, (str, PathLike)) and Path(fspath(source)).suffix.lower() in (".xml", ".mjcf"):
             from ..formats.mjcf import import_mjcf
 
-            given = import_mjcf(given)
-        if isinstance(given, Imported):
-            return given.scene, given.report.actuators or scene_actuators(given.scene)
-        scene = given if isinstance(given, SceneSpec) else load(given)
+            source = import_mjcf(source)
+        if isinstance(source, Imported):
+            return source.scene, source.report.actuators or scene_actuators(source.scene)
+        scene = source if isinstance(source, SceneSpec) else load(source)
         if not isinstance(scene, SceneSpec):
             raise ValueError(f"{self.name}: scene must be a scene of bodies, not {type(scene).__name__}")
         return scene, scene_actuators(scene)
@@ -147,7 +147,7 @@ class Task:
     @cached_property
     def driven(self) -> tuple[Actuator, ...]:
         """The actuators that the actions drive."""
-        return chosen(self._loaded[1], self.actuators, self.name)
+        return select_actuators(self._loaded[1], self.actuators, self.name)
 
     @property
     def actions(self) -> Box:

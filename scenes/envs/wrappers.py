@@ -21,7 +21,7 @@ class Scale(NamedTuple):
     mean: Array
     variance: Array
 
-    def after(self, x: Array) -> Scale:
+    def update(self, x: Array) -> Scale:
         """Update by x (..., k) (Chan, Golub and LeVeque 1979, eq. 2.1)."""
         rows = x.reshape(-1, x.shape[-1])
         n, mean, variance = len(rows), rows.mean(0), rows.var(0)
@@ -60,21 +60,21 @@ class NormalizeObservation:
         inner, raw = self.env.reset(key)
         size = raw.shape[-1:]
         new = Scale(jnp.zeros((), raw.dtype), jnp.zeros(size, raw.dtype), jnp.ones(size, raw.dtype))
-        return self._seen(inner, raw, new.after(raw) if self._scale is None else self._scale)
+        return self._normalize(inner, raw, new.update(raw) if self._scale is None else self._scale)
 
     def _step(self, state: NormalizedState, action: Array) -> Step:
         """See `Environment`."""
         after = self.env.step(state.inner, action)
-        scale = state.scale.after(after.observation) if self._scale is None else state.scale
-        now, observation = self._seen(after.state, after.observation, scale)
+        scale = state.scale.update(after.observation) if self._scale is None else state.scale
+        now, observation = self._normalize(after.state, after.observation, scale)
         return Step(now, observation, *after[2:])  # type: ignore[arg-type]
 
     def _restarted(self, state: NormalizedState, _: Array, done: Array) -> tuple[NormalizedState, Array]:
         """See `Environment`; observations at the ends of episodes count, those at their new starts do not."""
         inner, raw = self.env.restarted(state.inner, state.raw, done)
-        return self._seen(inner, raw, state.scale)
+        return self._normalize(inner, raw, state.scale)
 
-    def _seen(self, inner: Any, raw: Array, scale: Scale) -> tuple[NormalizedState, Array]:
+    def _normalize(self, inner: Any, raw: Array, scale: Scale) -> tuple[NormalizedState, Array]:
         return NormalizedState(inner, raw, scale), scale.of(raw, self._most)
 
 
@@ -123,5 +123,5 @@ class AutoReset:
         gained, length = state.gained + after.reward, state.length + 1
         inner, observation = self.env.restarted(after.state, after.observation, done)  # type: ignore[arg-type]
         now = EpisodeState(inner, jnp.where(done, 0, gained), jnp.where(done, 0, length))
-        paid = after.reward, after.terminated, after.truncated
-        return EpisodeStep(now, observation, *paid, after.observation, gained, length)
+        rest = after.reward, after.terminated, after.truncated
+        return EpisodeStep(now, observation, *rest, after.observation, gained, length)

@@ -23,7 +23,7 @@ import numpy as np
 from .atomic import replacing
 from .errors import FileError
 from .recording import Recording
-from .recording_parts import Part, joined
+from .recording_parts import Part, concatenate_parts
 from .recording_schema import Arrays, check_schema, head_arrays, part_arrays, part_of, recording_of
 
 LOCAL = struct.Struct("<6xH10xL4x2H")  # before a file: flags, its stored size, the sizes of its name and extras
@@ -102,7 +102,7 @@ def _journal(path: str | PathLike[str], file: BinaryIO) -> Recording:
         head = links[0]
         check_schema(path, head)
         parts = [part_of(link, head) for link in links if "t" in link]
-        return recording_of(path, head, joined(parts), bool(links[-1]["complete"]))
+        return recording_of(path, head, concatenate_parts(parts), bool(links[-1]["complete"]))
     except FileError:
         raise
     except BROKEN as error:

@@ -42,7 +42,7 @@ class Part:
         return self.q.nbytes + self.v.nbytes + self.events.t.nbytes * 20
 
 
-def joined(parts: Sequence[Part]) -> Part:
+def concatenate_parts(parts: Sequence[Part]) -> Part:
     """Concatenate parts that follow each other."""
     if len(parts) == 1:
         return parts[0]

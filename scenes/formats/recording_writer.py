@@ -15,7 +15,7 @@ import numpy as np
 from .atomic import replacing, settle
 from .recording import Recording
 from .recording_file import archive, link_arrays, read_recording, write_recording
-from .recording_parts import Part, joined
+from .recording_parts import Part, concatenate_parts
 from .recording_schema import head_arrays
 
 PERIOD = 2.0  # [s] between flushes
@@ -57,7 +57,7 @@ class RecordingWriter:
         if not (self._pending or ended):
             return
         started = time.monotonic()
-        part = joined(self._pending) if self._pending else None
+        part = concatenate_parts(self._pending) if self._pending else None
         link = archive(link_arrays(self._number, part, {}, ended))
         with self._room_or_words(f"the recording up to t = {self._last_t:.6g} s is there"):
             try:

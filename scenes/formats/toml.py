@@ -16,7 +16,7 @@ from typing import Any
 
 from ..chains.spec import refuse_chain
 from ..compiling.check import SceneError
-from ..compiling.order import who
+from ..compiling.order import label_of
 from ..spec import SceneSpec
 from .atomic import replacing
 from .errors import FileError
@@ -84,8 +84,8 @@ def _keys(scene: SceneSpec, error: SceneError) -> Keys:
     if error.where == "scene":
         return tuple(field)
     owners = {
-        "body": [who(spec, k) for k, spec in enumerate(scene.links)],
-        "static": [who(spec, k) for k, spec in enumerate(scene.statics)],
+        "body": [label_of(spec, k) for k, spec in enumerate(scene.links)],
+        "static": [label_of(spec, k) for k, spec in enumerate(scene.statics)],
         "pair": [f"pair rule {k}" for k in range(len(scene.pairs))],
         "exclude": [f"exclusion {k}" for k in range(len(scene.exclusions))],
         "loop": [f"loop {k}" if spec.name is None else f'loop "{spec.name}"' for k, spec in enumerate(scene.loops)],

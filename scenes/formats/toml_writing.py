@@ -30,7 +30,7 @@ def _table(spec: Any, path: str) -> Iterator[str]:
     inner: list[tuple[str, Any]] = []
     if isinstance(spec, (Shape, *JOINTS)):
         yield f'kind = "{spec.kind}"'
-    for key, value in _given(spec):
+    for key, value in _unusual_fields(spec):
         at = f"{path}.{key}" if path else key
         if isinstance(value, tuple) and value and all(isinstance(item, TABLES) for item in value):
             inner += [(f"[[{at}]]", item) for item in value]
@@ -44,7 +44,7 @@ def _table(spec: Any, path: str) -> Iterator[str]:
         yield from _table(value, header.strip("[]"))
 
 
-def _given(spec: Any) -> Iterator[tuple[str, Any]]:
+def _unusual_fields(spec: Any) -> Iterator[tuple[str, Any]]:
     """Keys and values that are not the usual ones; the name first, then fields without a default."""
     if isinstance(spec, dict):
         yield from spec.items()
@@ -71,5 +71,5 @@ def _is_usual(field: Field[Any], value: Any) -> bool:
 def _tabled(value: Any) -> Any:
     """Motors as tables, which `spelled` writes in one line."""
     if isinstance(value, Motor):
-        return dict(_given(value))
+        return dict(_unusual_fields(value))
     return tuple(map(_tabled, value)) if isinstance(value, tuple) else value

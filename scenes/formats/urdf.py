@@ -87,7 +87,7 @@ def import_urdf(
     scene = SceneSpec(links=links, statics=tuple(statics), loops=tuple(reader.gears))
     notes.ignore_unread(robot)
     _refuse(robot, notes)
-    scene = _stand(scene, ground, nodes, robot, notes)
+    scene = _at_start(scene, ground, nodes, robot, notes)
     if shapes.missing:
         text = f"{robot.path}: {shapes.missing} collision shapes are left out, the report of import_urdf says why"
         warnings.warn(text, stacklevel=2)
@@ -162,16 +162,16 @@ def _refuse(robot: Node, notes: Notes) -> None:
         reasons: dict[str, list[tuple[int, str]]] = {}
         for line, item in refused:
             reasons.setdefault(item.why, []).append((line, item.what))
-        text = "; ".join(f"{_some([what for _, what in found])}: {why}" for why, found in reasons.items())
+        text = "; ".join(f"{_first_names([what for _, what in found])}: {why}" for why, found in reasons.items())
         raise FileError(robot.path, f"it is not imported. {text}", refused[0][0])
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _stand(scene: SceneSpec, ground: bool, lines: Mapping[str, Node], robot: Node, notes: Notes) -> SceneSpec:
+def _at_start(scene: SceneSpec, ground: bool, lines: Mapping[str, Node], robot: Node, notes: Notes) -> SceneSpec:
     """The scene at its start; errors of compile_scene get their line in the file."""
     try:
         with warnings.catch_warnings():

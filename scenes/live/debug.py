@@ -41,7 +41,7 @@ class Wires:
         topology = model.topology
         self.colours = np.array(link_colours(topology.names, topology.parents), float).reshape(-1, 3)
         wired = [shape for shape in drawing.shapes if shape.wire]
-        ends = [_placed(_edges(drawing.meshes[s.mesh]), s.position, s.quaternion) for s in wired]
+        ends = [_transform(_edges(drawing.meshes[s.mesh]), s.position, s.quaternion) for s in wired]
         self.ends = np.concatenate([np.zeros((0, 2, 3)), *ends])
         self.link = np.repeat([s.link for s in wired], [len(x) for x in ends]).astype(int)
         self.planes = drawing.planes
@@ -93,8 +93,8 @@ def trigger_lines(triggers: Iterable[Trigger], pose_of: dict[str, Array]) -> Lin
         shape = trigger.shape
         parts = mesh_parts("trigger", shape) if shape.kind == "mesh" else [GEOMETRY[shape.kind]("trigger", shape)]
         for part in parts:
-            own = _placed(_edges(mesh_of(part)), shape.position, shape.quaternion)
-            lines.append((_placed(own, *where), np.array(ENTERED if trigger.inside else EMPTY)))
+            own = _transform(_edges(mesh_of(part)), shape.position, shape.quaternion)
+            lines.append((_transform(own, *where), np.array(ENTERED if trigger.inside else EMPTY)))
     return lines
 
 
@@ -112,7 +112,7 @@ def islands(contacts: Iterable[Contact], names: Sequence[str]) -> Array:
     return first
 
 
-def joined_lines(lines: Lines) -> DebugLines:
+def concatenate_lines(lines: Lines) -> DebugLines:
     ends = np.concatenate([np.zeros((0, 2, 3)), *(x for x, _ in lines)])
     colours = [np.broadcast_to(colour, (len(x), 3)) for x, colour in lines]
     return DebugLines(ends, np.concatenate([np.zeros((0, 3)), *colours]))
@@ -126,6 +126,6 @@ def _edges(mesh: Mesh) -> Array:
     return np.unique(np.where(turn[..., None], ends[:, ::-1], ends), axis=0)
 
 
-def _placed(ends: Array, position: Any, quaternion: Any) -> Array:
+def _transform(ends: Array, position: Any, quaternion: Any) -> Array:
     """Lines (n, 2, 3) in the axes in which their frame has this pose."""
     return np.asarray(ends) @ rotation_matrix(np.asarray(quaternion, float)).T + np.asarray(position, float)

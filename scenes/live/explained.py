@@ -30,12 +30,12 @@ def explained(bodies: Bodies, frame: Any, dt: float, took: float, waiting: int) 
     if n:
         times = np.asarray(hits.t)[: len(pairs)]
         instants = 1 + int((np.diff(np.sort(times)) > SAME).sum()) if len(times) else 0
-        lines.append(f"impacts: {n} at {instants} instant{'s' * (instants != 1)}: {_named(bodies, pairs)}")
+        lines.append(f"impacts: {n} at {instants} instant{'s' * (instants != 1)}: {_busiest_bodies(bodies, pairs)}")
     touching = np.asarray(frame.after.pair)
     touching = touching[touching >= 0]
     lines.append(
         f"contacts: at most {int(frame.contacts)} at a time"
-        + (f", {len(touching)} at its end: {_named(bodies, touching)}" if len(touching) else "")
+        + (f", {len(touching)} at its end: {_busiest_bodies(bodies, touching)}" if len(touching) else "")
     )
     awake, pool = trees.n - asleep - waiting, f", {waiting} waiting in the pool" if waiting else ""
     lines.append(f"bodies: {awake} awake, {asleep} asleep{pool}")
@@ -48,7 +48,7 @@ def explained(bodies: Bodies, frame: Any, dt: float, took: float, waiting: int) 
     return "\n".join(lines)
 
 
-def _named(bodies: Bodies, pairs: Any) -> str:
+def _busiest_bodies(bodies: Bodies, pairs: Any) -> str:
     """Names of the bodies that occur most among these rows of `topology.pairs`."""
     couples, couple_of, _ = bodies.couples
     most = Counter(couple_of[pairs].tolist()).most_common()

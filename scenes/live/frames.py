@@ -29,14 +29,14 @@ from .changes import Changes
 from .growing import beginning, in_background, larger
 from .parts import Parts
 from .pool import Pool, with_spares
-from .standing import Places, Standing
+from .standing import Places, WorldState
 from .touching import Bodies, Contact, contacts_of
 from .triggers import Trigger, carried
 
 MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
 
 
-class Passed(NamedTuple):
+class ComputedFrame(NamedTuple):
     """A computed frame: its first state, the sleep then, the commands to the motors, and the pushes.
     dt: its length, took: the time of its computation [s]."""
 
@@ -92,7 +92,7 @@ class Frames:
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
         self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
-        self._coming: Future[Passed] | None = None
+        self._coming: Future[ComputedFrame] | None = None
         self._took, self._wires = 0.0, None
         self._last: Last | None = None
         self._carried: Any = None  # of the frame that `_contacts` are of
@@ -107,7 +107,7 @@ class Frames:
     def step(self, dt: float | None = None) -> None:
         """Step one frame of dt seconds (None: the world's own), with the forces applied since the last one."""
         self._idle()
-        self._done(self._begun(dt)())
+        self._finish_frame(self._frame_task(dt)())
 
     def begin_step(self, dt: float | None = None) -> None:
         """Begin `step` on another thread, while this one draws: `end_step` waits for it, and calls back.
@@ -116,34 +116,35 @@ class Frames:
         other changes raise RuntimeError.
         """
         self._idle()
-        self._coming = _another_thread().submit(self._begun(dt))
+        self._coming = _another_thread().submit(self._frame_task(dt))
 
     def end_step(self) -> None:
         """Wait for the frame that `begin_step` began; without one, nothing."""
         if self._coming is not None:
             coming, self._coming = self._coming, None
-            self._done(coming.result())
+            self._finish_frame(coming.result())
 
     def _idle(self) -> None:
         if self._coming is not None:
             raise RuntimeError("a frame is on its way, of begin_step(): call end_step() first")
 
-    def _begun(self, dt: float | None) -> Callable[[], Passed]:
+    def _frame_task(self, dt: float | None) -> Callable[[], ComputedFrame]:
         """A function that computes a frame, and changes nothing of the world."""
         if self._larger is not None and self._larger.done():
             self._grow()
         real = self.model.mass.dtype.type
-        asked = real(arguments.seconds("dt", self.dt if dt is None else dt)) + real(self.behind)
-        motors, pushes = self._commands(asked), self._pushes.copy()
+        requested = real(arguments.seconds("dt", self.dt if dt is None else dt)) + real(self.behind)
+        motors, pushes = self._commands(requested), self._pushes.copy()
         self._pushes[:] = 0  # also where the frame fails: they may be why, and the next one would fail as well
         asleep, before = self._now.asleep.pushed(pushes, motors), self.state
 
-        def passed() -> Passed:
+        def computed() -> ComputedFrame:
             began = perf_counter()
-            frame, places = self._parts.stepper.step(before, asleep.island, pushes, motors, asked)
-            return Passed(before, asleep, motors, pushes, frame, places, float(asked), perf_counter() - began)
+            frame, places = self._parts.stepper.step(before, asleep.island, pushes, motors, requested)
+            took = perf_counter() - began
+            return ComputedFrame(before, asleep, motors, pushes, frame, places, float(requested), took)
 
-        return passed
+        return computed
 
     def _commands(self, dt: Any) -> Array:
         """Commands (nv,) to the motors for a frame of dt [s]; motors of `move_joint` stand afterwards."""
@@ -155,9 +156,9 @@ class Frames:
         self._targets.clear()
         return motors
 
-    def _done(self, passed: Passed) -> None:
+    def _finish_frame(self, computed: ComputedFrame) -> None:
         """Set the world's state after a frame, and call the callbacks."""
-        before, asleep, motors, pushes, frame, places, _, self._took = passed
+        before, asleep, motors, pushes, frame, places, _, self._took = computed
         parts = self._parts
         code = results.Code(int(frame.code))
         if code.grave:
@@ -167,21 +168,23 @@ class Frames:
             warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
         again = self._contacts if frame.carried is self._carried else None
         earlier = self._now.places.pose
-        self._stand(self._now.at(frame.state, asleep.after(frame.island, motors), places))
+        self._set_state(self._now.at(frame.state, asleep.after(frame.island, motors), places))
         self._earlier = earlier
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
         self.missed += max(left - saves.LATEST, 0.0)
-        self._carried, self._last = frame.carried, Last(parts.bodies, frame, passed.dt, pushes)
+        self._carried, self._last = frame.carried, Last(parts.bodies, frame, computed.dt, pushes)
         self._contacts = again or functools.cache(
-            lambda: contacts_of(parts.bodies, frame, parts.stepper.held(before, asleep.island, motors, frame))
+            lambda: contacts_of(
+                parts.bodies, frame, parts.stepper.sleeping_contacts(before, asleep.island, motors, frame)
+            )
         )
         for contact in self.contact_events() if self._callbacks else ():
             for callback, body in tuple(self._callbacks):  # who is called may add some
                 if body in (None, contact.a, contact.b):
                     callback(contact)
         for trigger in tuple(self._triggers):
-            came, went = trigger.found(self._within(trigger))
+            came, went = trigger.update(self._within(trigger))
             for tell, bodies in ((trigger.on_enter, came), (trigger.on_leave, went)):
                 if tell is not None:
                     for body in bodies:
@@ -197,9 +200,9 @@ class Frames:
         self.behind = self.missed = 0.0
         self.windows = 0
         self._pushes = np.zeros((self.model.topology.n_links, 6), self.model.mass.dtype)
-        self._stand(self._parts.start)
+        self._set_state(self._parts.start)
         self._earlier = self._now.places.pose
-        self._look_again()
+        self._update_triggers()
 
     @property
     def time(self) -> float:
@@ -260,7 +263,7 @@ class Frames:
         self._parts, self._changes, self.model = twin._parts, twin._changes, twin._changes.model
         self._parts.stepper.use(self.model)
         now = larger(self._now, self._parts)
-        self._now = Standing(self.model, self._parts.spares, now.state, now.asleep)
+        self._now = WorldState(self.model, self._parts.spares, now.state, now.asleep)
         pose = self._now.places.pose
         self._earlier, self._pushes = beginning(self._earlier, pose), beginning(self._pushes, twin._pushes)
         self._motors = beginning(self._motors, twin._motors)
@@ -311,7 +314,7 @@ class Frames:
             (function, None if body is None else arguments.one_of("body", body, self._parts.touchable))
         )
 
-    def _within(self, trigger: Trigger, then: Standing | None = None) -> tuple[str, ...]:
+    def _within(self, trigger: Trigger, then: WorldState | None = None) -> tuple[str, ...]:
         """Names of the bodies that are in the trigger now, or were then."""
         now, carrier = then or self._now, trigger.body
         if carrier in now.hidden:
@@ -322,10 +325,10 @@ class Frames:
         found = self._parts.questions.overlaps(q, trigger.shape, there[:3], there[3:], 0.0, now.hidden, among)
         return tuple(name for name in found if name != carrier and name in now.bodies)
 
-    def _look_again(self) -> None:
+    def _update_triggers(self) -> None:
         """Update the bodies in triggers, without callbacks."""
         for trigger in self._triggers:
-            trigger.found(self._within(trigger))
+            trigger.update(self._within(trigger))
 
     # -- taking back -----------------------------------------------------------------------------------------
 
@@ -346,10 +349,10 @@ class Frames:
         self.behind = saved.behind
         asleep = parts.start.asleep
         asleep = asleep.after(saved.island, saved.motors) if len(saved.island) else asleep
-        then = larger(Standing(parts.model, parts.spares, State(saved.q, saved.v, saved.t), asleep), self._parts)
-        self._stand(self._now.at(then.state, then.asleep))
+        loaded = larger(WorldState(parts.model, parts.spares, State(saved.q, saved.v, saved.t), asleep), self._parts)
+        self._set_state(self._now.at(loaded.state, loaded.asleep))
         self._earlier = self._now.places.pose
-        self._look_again()
+        self._update_triggers()
 
     def hash(self) -> str:
         """Hash of the state, by `carom.state_hash`."""
@@ -366,23 +369,23 @@ class Frames:
                 raise
             self.model = model
             self._parts.stepper.use(model)
-            self._stand(self._now.at(self.state, Asleep.nobody(self.model.topology)))
+            self._set_state(self._now.at(self.state, Asleep.nobody(self.model.topology)))
 
-    def _stand(self, standing: Standing) -> None:
+    def _set_state(self, world: WorldState) -> None:
         self._idle()
-        self._now, self._contacts = standing, None
+        self._now, self._contacts = world, None
 
-    def _put(self, standing: Standing) -> None:
+    def _set_by_hand(self, world: WorldState) -> None:
         """Set a state in which bodies were moved by hand."""
-        old, new = self._now.places.pose, standing.places.pose
+        old, new = self._now.places.pose, world.places.pose
         self._earlier = np.where((old != new).any(-1, keepdims=True), new, self._earlier)
-        self._stand(standing)
+        self._set_state(world)
 
     def _warm(self, probes: Sequence[Shape]) -> None:
         """Run everything once, and restore the state. probes: shapes of later queries."""
         nobody = self._now.asleep.island
         self._parts.stepper.step(self.state, nobody, self._pushes, self._motors.astype(self.state.q.dtype), self.dt)
-        self._parts.stepper.answer(self.state.q, self._pushes)
+        self._parts.stepper.response(self.state.q, self._pushes)
         self.poses()
 
 

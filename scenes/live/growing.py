@@ -16,7 +16,7 @@ import numpy as np
 from ...engine.state import State
 from .asleep import Asleep
 from .parts import Parts
-from .standing import Standing
+from .standing import WorldState
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def beginning(old: Any, new: Any) -> Any:
     return made
 
 
-def larger(standing: Standing, parts: Parts) -> Standing:
+def larger(standing: WorldState, parts: Parts) -> WorldState:
     """The state of a smaller world in a larger one, whose additional bodies wait in the pool."""
     start, old, asleep = parts.start, standing.state, standing.asleep
     state = State(beginning(old.q, start.state.q), beginning(old.v, start.state.v), old.t)
@@ -51,4 +51,4 @@ def larger(standing: Standing, parts: Parts) -> Standing:
         beginning(asleep.island, start.asleep.island),
         beginning(asleep.motors, start.asleep.motors),
     )
-    return Standing(parts.model, parts.spares, state, sleeps)
+    return WorldState(parts.model, parts.spares, state, sleeps)

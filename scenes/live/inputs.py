@@ -121,7 +121,7 @@ class Inputs(Frames):
         self._changing.attach(joint, self._now.places.pose, where)
         self._use()
         q, v = joined_velocities.straight(self.model, self.state.q, self.state.v, self.state.t)
-        self._stand(self._now.changed(q=q, v=v))
+        self._set_state(self._now.change(q=q, v=v))
 
     def detach(self, joint: str) -> None:
         """Cut a loop that can be cut."""

@@ -17,7 +17,7 @@ from ..spec import SceneSpec, StaticSpec
 from .asking import Questions
 from .asleep import Asleep
 from .pool import Pool, Spares, with_spares
-from .standing import Standing
+from .standing import WorldState
 from .stepping import Stepper
 from .touching import Bodies
 
@@ -42,7 +42,7 @@ class Parts:
         self.model, start = compile_scene(self.spec, dtype=dtype)
         topology = self.model.topology
         self.spares, state = Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start)
-        self.start = Standing(self.model, self.spares, state, Asleep.nobody(topology))
+        self.start = WorldState(self.model, self.spares, state, Asleep.nobody(topology))
         limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
         limits |= not topology.pairs  # where nothing can touch, a step looks at limits, even if there are none
         rules = replace(Rules.of(options, limits), max_logged=None)  # `contact_events` misses none

@@ -59,33 +59,33 @@ def _read_only(arrays: Any) -> Any:
     return arrays
 
 
-class Standing:
+class WorldState:
     """A world at one instant; every change returns a new one."""
 
     def __init__(self, model: Model, spares: Spares, state: State, asleep: Asleep) -> None:
         self.model, self.spares, self.state, self.asleep = model, spares, state, asleep
         _read_only((state.q, state.v))
 
-    def changed(self, q: Any = None, v: Any = None, t: Any = None) -> Standing:
+    def change(self, q: Any = None, v: Any = None, t: Any = None) -> WorldState:
         """Change some of the state; bodies whose state changes wake."""
         old: Any = self.state
         with np.errstate(over="ignore"):
             q, v, t = (a if b is None else np.asarray(b, a.dtype) for a, b in ((old.q, q), (old.v, v), (old.t, t)))
-        self._held(q, v)
+        self._check_range(q, v)
         new = State(q, v, t)
-        return Standing(self.model, self.spares, new, self.asleep.moved(old, new))
+        return WorldState(self.model, self.spares, new, self.asleep.moved(old, new))
 
-    def _held(self, *numbers: Array) -> None:
+    def _check_range(self, *numbers: Array) -> None:
         """Raise ValueError for numbers that the world's dtype cannot hold."""
         if not all(np.isfinite(x).all() for x in numbers):
             dtype = self.state.q.dtype
             raise ValueError(f"that would leave the world with numbers that {dtype} cannot hold; it is as it was")
 
-    def at(self, state: State, asleep: Asleep, places: Places | None = None) -> Standing:
+    def at(self, state: State, asleep: Asleep, places: Places | None = None) -> WorldState:
         """The world in another state; if only the time changed, computed values are kept.
 
         places: those of that state, if they are known."""
-        new, old = Standing(self.model, self.spares, state, asleep), self.state
+        new, old = WorldState(self.model, self.spares, state, asleep), self.state
         if state.q is old.q and state.v is old.v:
             kept = {name: x for name, x in vars(self).items() if name != "sleeps"}
             vars(new).update(kept, state=state, asleep=asleep)
@@ -147,10 +147,10 @@ class Standing:
         pose, given, f, m, p = (np.asarray(x, dtype) for x in (self.places.pose, wrenches, force, torque, where))
         which = np.int32(link), np.bool_(at_centre), np.bool_(own)
         made = np.array(with_push.straight(self.model, pose, given, which[0], f, m, p, *which[1:]))
-        self._held(made)
+        self._check_range(made)
         return made
 
-    def put(self, body: str, position: Numbers, turn: Numbers, linear: Numbers, angular: Numbers) -> Standing:
+    def put(self, body: str, position: Numbers, turn: Numbers, linear: Numbers, angular: Numbers) -> WorldState:
         """Put a free body at a pose, with velocities of its centre of mass [m/s, rad/s]; spare ones too."""
         topology = self.model.topology
         link = topology.link(body)
@@ -170,10 +170,10 @@ class Standing:
                     f"{body!r} stays in its plane: position, quaternion, linear_velocity, angular_velocity are "
                     f"{', '.join(f'{x:.3g}' for x in off)} off it; give what lies in it"
                 )
-            return self._moved(link, q, v)
-        return self._moved(link, *put_there.straight(self.model, np.int32(link), *numbers))
+            return self._put_joint(link, q, v)
+        return self._put_joint(link, *put_there.straight(self.model, np.int32(link), *numbers))
 
-    def jointed(self, name: str, q: Numbers | None, v: Numbers | None) -> Standing:
+    def put_joint(self, name: str, q: Numbers | None, v: Numbers | None) -> WorldState:
         """Change the coordinates and velocities of one link's joint; None leaves them unchanged."""
         link = self.link(name, "link")
         coordinates, dofs = self.joint(link)
@@ -181,15 +181,15 @@ class Standing:
             q = arguments.numbers("q", q, coordinates.stop - coordinates.start)
             if self.model.topology.joints[link] in TURNING:
                 q[-4:] = arguments.quaternion("the quaternion in q", q[-4:])
-        return self._moved(link, q, None if v is None else arguments.numbers("v", v, dofs.stop - dofs.start))
+        return self._put_joint(link, q, None if v is None else arguments.numbers("v", v, dofs.stop - dofs.start))
 
-    def _moved(self, link: int, q: Numbers | None, v: Numbers | None) -> Standing:
+    def _put_joint(self, link: int, q: Numbers | None, v: Numbers | None) -> WorldState:
         """Put a joint at checked coordinates."""
         all_q, all_v = np.array(self.state.q), np.array(self.state.v)
         for old, at, new in zip((all_q, all_v), self.joint(link), (q, v), strict=True):
             if new is not None:
                 old[at] = new
-        return self.changed(all_q, all_v)
+        return self.change(all_q, all_v)
 
     def joint(self, k: int) -> tuple[slice, slice]:
         """Coordinates and degrees of freedom of the joint of link k."""
@@ -209,11 +209,11 @@ class Standing:
             raise PoolError(f"add_body: all {len(names[kind])} of {kind!r} are in use: {fix}")
         return body
 
-    def parked(self, body: str) -> Standing:
+    def parked(self, body: str) -> WorldState:
         """Return a spare body to its parking position."""
         if not (isinstance(body, str) and any(body in names for names in self.spares.names.values())):
             which = f"{brief(body)} is no body of the pool"
             raise PoolError(f"remove_body: {which}: only what add_body() returned goes back")
         link = self.link(body)
         coordinates, dofs = self.joint(link)
-        return self._moved(link, self.spares.parked[coordinates], np.zeros(dofs.stop - dofs.start))
+        return self._put_joint(link, self.spares.parked[coordinates], np.zeros(dofs.stop - dofs.start))

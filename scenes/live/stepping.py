@@ -27,7 +27,7 @@ from .asleep import pushed
 from .pace import Pace
 from .pool import Spares
 from .standing import Places, places
-from .touching import Held
+from .touching import SleepingContacts
 
 ISLANDS = 4096  # of which it is remembered what holds them
 NOTHING = np.zeros(0, int), np.zeros(0, int), *np.zeros((3, 0, 3))
@@ -91,7 +91,7 @@ class Stepper:
         self._asleep = (bits, frame, there) if stays else None
         return frame, there
 
-    def held(self, state: State, island: Array, motors: Array, frame: Frame) -> Held:
+    def sleeping_contacts(self, state: State, island: Array, motors: Array, frame: Frame) -> SleepingContacts:
         """Contacts that hold the trees asleep (T,) at the start of a frame, in this state of the world.
 
         Each island is computed by a step of it alone: the result does not depend on other sleeping islands.
@@ -100,7 +100,7 @@ class Stepper:
         columns = (np.concatenate(x) for x in zip(*islands, strict=True)) if islands else NOTHING
         tree, pair, point, normal, force = columns
         slept = np.asarray(frame.slept)[tree]
-        return Held(pair, point, normal, slept[:, None] * force, frame.island[tree] >= 0)
+        return SleepingContacts(pair, point, normal, slept[:, None] * force, frame.island[tree] >= 0)
 
     def _rows(self, state: State, island: Array, motors: Array, tree: int) -> tuple[Array, ...]:
         """Rows of contacts that hold an island: its tree, their pair, point, normal, and force on A [N]."""
@@ -112,7 +112,7 @@ class Stepper:
                 self._held.clear()
             others = np.where(mine[:-1], -1, np.arange(len(island), dtype=np.int32))
             nothing = np.zeros((self._model.topology.n_links, 6))
-            alone, _ = self._made(state, others, nothing, motors, self._max_dt, self._room)
+            alone, _ = self._compute(state, others, nothing, motors, self._max_dt, self._room)
             parts = alone.after, alone.carried
             pair, point, normal, impulse = (
                 np.concatenate([getattr(x, name).reshape(-1, *own) for x in parts])
@@ -126,15 +126,15 @@ class Stepper:
     def _paced(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, Places]:
         """Compute a frame within the budget, if there is one."""
         if self._pace is None:
-            return self._made(state, island, wrenches, motors, dt, self._room)
+            return self._compute(state, island, wrenches, motors, dt, self._room)
         room, begin, ready = self._pace.room(dt, *self._room), perf_counter(), self._rules in self._compiled
-        frame, there = self._made(state, island, wrenches, motors, dt, room)
+        frame, there = self._compute(state, island, wrenches, motors, dt, room)
         if ready and self._rules in self._compiled:
             self._pace.took(perf_counter() - begin, int(frame.ticks))
         self._compiled.add(self._rules)
         return frame, there
 
-    def _made(
+    def _compute(
         self, state: State, island: Array, wrenches: Array, motors: Array, dt: float, room: tuple[int, float | None]
     ) -> tuple[Frame, Places]:
         """Compute a frame.  room: the most ticks, and the length of windows [s]."""
@@ -161,7 +161,7 @@ class Stepper:
     def _ended(frame: Frame) -> tuple[int, int, int]:
         return int(frame.code), int(frame.contacts), int(frame.pairs)
 
-    def answer(self, q: Any, wrenches: Array) -> Array:
+    def response(self, q: Any, wrenches: Array) -> Array:
         """Change of the velocities (nv,) by impulsive wrenches on links (nl, 6) [N m s, N s], all at once."""
         return velocity_changes.straight(self._model, q, wrenches.astype(self._dtype))
 

@@ -65,7 +65,7 @@ class Bodies:
 
 
 @dataclass(frozen=True)
-class Held:
+class SleepingContacts:
     """Contacts that held islands in a frame while they slept, n rows as those of `integrators.frame.Touching`.
     here: (n,) bool, whether the island still sleeps at its end."""
 
@@ -76,12 +76,12 @@ class Held:
     here: Array
 
 
-def contacts_of(bodies: Bodies, frame: Any, held: Held) -> list[Contact]:
+def contacts_of(bodies: Bodies, frame: Any, asleep: SleepingContacts) -> list[Contact]:
     """Contacts of a `integrators.frame.Frame` with arrays of numpy, ordered by the bodies' names."""
     couples, couple_of, side = bodies.couples
     hits = frame.impacts
     struck = (hits.pair >= 0) & (np.arange(len(hits.pair)) < hits.count)
-    resting = [frame.before, frame.after, frame.carried, held]
+    resting = [frame.before, frame.after, frame.carried, asleep]
     pair = np.concatenate([hits.pair[struck], *(x.pair.ravel() for x in resting)])
     vectors = [
         np.concatenate([getattr(hits, name)[struck], *(getattr(x, name).reshape(-1, 3) for x in resting)])
@@ -99,7 +99,7 @@ def contacts_of(bodies: Bodies, frame: Any, held: Held) -> list[Contact]:
     speed, count, first = np.zeros(len(touched)), np.zeros(len(touched), int), row[: struck.sum()]
     np.maximum.at(speed, first, -hits.u_before[struck, 2])
     np.add.at(count, first, 1)
-    ends = ((frame.before.pair, held.pair), (frame.after.pair, held.pair[held.here]))
+    ends = ((frame.before.pair, asleep.pair), (frame.after.pair, asleep.pair[asleep.here]))
     there = np.zeros((2, len(couples)), bool)
     for mine, pairs in zip(there, ends, strict=True):
         for pair in pairs:

@@ -36,7 +36,7 @@ class Trigger:
         statics."""
         return self._inside
 
-    def found(self, inside: Inside) -> tuple[list[str], list[str]]:
+    def update(self, inside: Inside) -> tuple[list[str], list[str]]:
         """Names of the bodies that entered, and of those that left, since the last update."""
         came = [name for name in inside if name not in self._inside]
         went = [name for name in self._inside if name not in inside]

@@ -14,7 +14,7 @@ from ...collision.queries.rays import RayHits
 from ...collision.shapes import ALL_LAYERS, Shape
 from . import arguments
 from .asking import Hit
-from .debug import DebugLines, Wires, contact_lines, islands, joined_lines, trigger_lines
+from .debug import DebugLines, Wires, concatenate_lines, contact_lines, islands, trigger_lines
 from .explained import explained
 from .inputs import Inputs
 from .triggers import Callback, Trigger
@@ -73,10 +73,10 @@ class Live(Inputs):
     def apply_impulse(self, body: str, impulse: Numbers, point: Numbers | None = None, *, frame: str = "world") -> None:
         """Strike a body [N s] at once, at a point as in `apply_force`; a tree responds as a whole."""
         nothing, p = np.zeros_like(self._pushes), arguments.numbers("impulse", impulse, 3)
-        struck = self._now.pushed(nothing, body, p, point, NOTHING, frame)
-        answer = self._parts.stepper.answer(self.state.q, struck)
+        wrenches = self._now.pushed(nothing, body, p, point, NOTHING, frame)
+        response = self._parts.stepper.response(self.state.q, wrenches)
         with np.errstate(over="ignore"):  # which is refused
-            self._stand(self._now.changed(v=self.state.v + answer))
+            self._set_state(self._now.change(v=self.state.v + response))
 
     # -- putting elsewhere -----------------------------------------------------------------------------------
 
@@ -93,8 +93,8 @@ class Live(Inputs):
         quaternion: None: (1, 0, 0, 0), or of a body in a plane that of its kind in the scene."""
         body = self._now.spare(name)
         parked = self._now.places.pose[self.model.topology.link(body), 3:]
-        turn = parked if quaternion is None else quaternion
-        self._put(self._now.put(body, position, turn, linear_velocity, angular_velocity))
+        rotation = parked if quaternion is None else quaternion
+        self._set_by_hand(self._now.put(body, position, rotation, linear_velocity, angular_velocity))
         return body
 
     def remove_body(self, body: str) -> None:
@@ -102,7 +102,7 @@ class Live(Inputs):
         parked = self._now.parked(body)
         for joint in self._changes.attached_to(self.model.topology.link(body)):
             self.detach(joint)
-        self._put(parked)
+        self._set_by_hand(parked)
         self._pushes[self.model.topology.link(body)] = 0
 
     def teleport(
@@ -118,11 +118,11 @@ class Live(Inputs):
         given = (position, quaternion, linear_velocity, angular_velocity)
         now = (pose[:3], pose[3:], velocity[3:], velocity[:3])
         put = (old if new is None else new for new, old in zip(given, now, strict=True))
-        self._put(self._now.put(body, *put))
+        self._set_by_hand(self._now.put(body, *put))
 
     def set_joint(self, link: str, q: Numbers | None = None, v: Numbers | None = None) -> None:
         """Put a joint at these coordinates, moving at these velocities; None leaves them unchanged."""
-        self._put(self._now.jointed(link, q, v))
+        self._set_by_hand(self._now.put_joint(link, q, v))
 
     def raycast(
         self, origin: Numbers, direction: Numbers, max_distance: float = math.inf, *, ignore: Sequence[str] = (),
@@ -156,11 +156,11 @@ class Live(Inputs):
     ) -> list[str]:  # fmt: skip
         """Names of the bodies that a shape there would overlap, or be `within` [m] of, the nearest first.
         ignore, mask: see `raycast`."""
-        asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
-        turn, near = arguments.quaternion("quaternion", quaternion), arguments.metres("within", within)
+        probe, origin = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
+        rotation, reach = arguments.quaternion("quaternion", quaternion), arguments.metres("within", within)
         hidden = self._now.hidden | arguments.names("ignore", ignore, self._parts.named)
         among = self._changes.shapes_in(mask)
-        return self._parts.questions.overlaps(self.state.q, asked, place, turn, near, hidden, among)
+        return self._parts.questions.overlaps(self.state.q, probe, origin, rotation, reach, hidden, among)
 
     def add_trigger(
         self,
@@ -180,15 +180,15 @@ class Live(Inputs):
         that flies through within one frame is not reported; see `contact_events` for impacts.
         Each trigger queries its shape as `overlap` does: name its kind in `probes` to compile that at the start.
         """
-        asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
-        turn = arguments.quaternion("quaternion", quaternion)
+        probe, origin = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
+        rotation = arguments.quaternion("quaternion", quaternion)
         carrier = None if body is None else arguments.one_of("body", body, self.model.topology.names)
         callbacks = [
             None if x is None else arguments.function(name, x, "the name of a body")
             for name, x in (("on_enter", on_enter), ("on_leave", on_leave))
         ]
-        trigger = Trigger(asked, np.concatenate([place, turn]), carrier, *callbacks)
-        trigger.found(self._within(trigger))
+        trigger = Trigger(probe, np.concatenate([origin, rotation]), carrier, *callbacks)
+        trigger.update(self._within(trigger))
         self._triggers.append(trigger)
         return trigger
 
@@ -227,7 +227,7 @@ class Live(Inputs):
             lines += contact_lines(events, usual if per_impulse is None else per_impulse, size / 10)
         if triggers:
             lines += trigger_lines(self._triggers, {name: poses[names.index(name)] for name in self.bodies})
-        return joined_lines(lines)
+        return concatenate_lines(lines)
 
     def _warm(self, probes: Sequence[Shape]) -> None:
         super()._warm(probes)

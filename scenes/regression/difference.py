@@ -123,11 +123,11 @@ def _of_impact(a: Impact | None, b: Impact | None, scale: _Scale) -> list[Differ
     if a is None or b is None:
         impact, word = (b, "new") if a is None else (a, "missing")
         assert impact is not None
-        return [Difference(impact.t, f"{_called(impact)} is {word}: p_n = {impact.p_n:.6g} N s", np.inf)]
+        return [Difference(impact.t, f"{_label(impact)} is {word}: p_n = {impact.p_n:.6g} N s", np.inf)]
     wrong = [row for row in _fields(a, b, scale) if not row[3] <= 1]
     if not wrong:
         return []
-    return [Difference(a.t, f"{_called(a)}: " + "; ".join(_said(*row) for row in wrong), max(row[3] for row in wrong))]
+    return [Difference(a.t, f"{_label(a)}: " + "; ".join(_text(*row) for row in wrong), max(row[3] for row in wrong))]
 
 
 def _of_ends(old: tuple[End, ...], new: tuple[End, ...], scale: _Scale) -> list[Difference]:
@@ -144,15 +144,15 @@ def _of_ends(old: tuple[End, ...], new: tuple[End, ...], scale: _Scale) -> list[
         wrong = [row for row in rows if not row[3] <= 1 and not (np.isnan(row[1]) and np.isnan(row[2]))]
         if wrong:
             off = max(np.inf if np.isnan(row[3]) else row[3] for row in wrong)
-            found.append(Difference(np.inf, f"{where}: " + "; ".join(_said(*row) for row in wrong), off))
+            found.append(Difference(np.inf, f"{where}: " + "; ".join(_text(*row) for row in wrong), off))
     return found
 
 
-def _called(impact: Impact) -> str:
+def _label(impact: Impact) -> str:
     lane = f" in lane {impact.lane}" if impact.lane else ""
     return f"the impact {' - '.join(impact.bodies)} at t = {impact.t:.9g} s{lane}"
 
 
-def _said(name: str, old: float, new: float, off: float) -> str:
+def _text(name: str, old: float, new: float, off: float) -> str:
     unit = " " * bool(UNITS[name[0]]) + UNITS[name[0]]
     return f"{name} was {old:.10g}, is {new:.10g}{unit} (off by {abs(new - old):.2g}, {off:.3g} x allowed)"

@@ -80,7 +80,7 @@ def event_log(recording: Recording) -> EventLog:
     return EventLog(head, tuple(impacts), tuple(ends))
 
 
-def written(log: EventLog) -> str:
+def log_text(log: EventLog) -> str:
     """The text of a log."""
     lines: list[dict[str, Any]] = [{"carom event log": SCHEMA, **log.head}]
     for row in (*log.impacts, *log.ends):
@@ -89,7 +89,7 @@ def written(log: EventLog) -> str:
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def read(path: str | PathLike[str]) -> EventLog:
+def read_log(path: str | PathLike[str]) -> EventLog:
     """Read a log from its file; raises FileError."""
     text, rows = Path(path).read_text("utf-8"), []
     for number, line in enumerate(text.splitlines(), 1):

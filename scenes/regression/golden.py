@@ -9,7 +9,7 @@ from pathlib import Path
 from ..formats.atomic import replacing
 from ..formats.recording import Recording
 from .difference import Difference, Tolerances, differences
-from .events import EventLog, event_log, read, written
+from .events import EventLog, event_log, log_text, read_log
 
 SHOWN = 5  # differences in a message; the others are counted
 
@@ -31,7 +31,7 @@ def check_golden(
             "(under pytest: --carom-update)"
         )
     else:
-        found = changes(read(target), log, tolerances)
+        found = changes(read_log(target), log, tolerances)
         if found:
             raise AssertionError(message(found, target, recording.title))
 
@@ -40,7 +40,7 @@ def write_golden(log: EventLog, target: Path) -> None:
     """Write the log as a file, all of it or nothing."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as file:
-        file.write(written(log).encode())
+        file.write(log_text(log).encode())
 
 
 def changes(old: EventLog, new: EventLog, tolerances: Tolerances | None = None) -> list[Difference]:

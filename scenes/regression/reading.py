@@ -107,9 +107,9 @@ class Reading:
     @cached_property
     def ledger(self) -> Ledger:
         kinetic, potential = self.energies
-        return Ledger(kinetic, potential, self._lost(kinetic + potential))
+        return Ledger(kinetic, potential, self._impact_losses(kinetic + potential))
 
-    def _lost(self, total: Array) -> Array:
+    def _impact_losses(self, total: Array) -> Array:
         """Energy lost in impacts until each frame (L, F) [J].
 
         A frame at the very instant of an impact is from before or after it: the one that balances better.
@@ -136,7 +136,7 @@ class Reading:
         real = np.arange(column["t"].shape[1]) < column["count"][:, None]
         lane = np.nonzero(real)[0]
         row = {name: x[real] for name, x in column.items() if name != "count"}
-        names = np.array([self._met(pair, link) for pair, link in zip(row["pair"], row["bodies"][:, 0], strict=True)])
+        names = np.array([self._names(pair, link) for pair, link in zip(row["pair"], row["bodies"][:, 0], strict=True)])
         names = names.reshape(-1, 2).astype(object)
         p, u = row["impulse"].astype(float), np.stack([row["u_before"], row["u_after"]], 1).astype(float)
         kinetic = np.stack([row["energy_before"], row["energy_after"]], 1).astype(float)
@@ -146,7 +146,7 @@ class Reading:
             self._friction(lane, row["pair"]),
         )  # fmt: skip
 
-    def _met(self, pair: int, link: int) -> tuple[str, str]:
+    def _names(self, pair: int, link: int) -> tuple[str, str]:
         if pair < 0:
             return self.model.topology.names[link], LIMIT
         i, j = self.model.topology.pairs[pair]

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..formats.atomic import replacing
 from ..formats.errors import FileError
 from .difference import Difference, Tolerances
-from .events import EventLog, event_log, read
+from .events import EventLog, event_log, read_log
 from .golden import changes
 
 SHOWN = 20  # differences of a scene on the page; the others are counted
@@ -68,7 +68,7 @@ def _logs(folder: Path) -> dict[str, EventLog]:
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder).with_suffix("").as_posix()
         if file.suffix == ".jsonl":
-            logs[name] = read(file)
+            logs[name] = read_log(file)
         elif file.suffix == ".npz":
             from ..formats.recording_file import read_recording
 

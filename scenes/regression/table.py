@@ -30,7 +30,7 @@ class Table:
         return [row[self.columns.index(name)] for row in self.rows]
 
     def __str__(self) -> str:
-        cells = [[_shown(x) for x in row] for row in (self.columns, *self.rows)]
+        cells = [[_text(x) for x in row] for row in (self.columns, *self.rows)]
         widths = [max(len(row[k]) for row in cells) for k in range(len(self.columns))]
         words = [any(isinstance(row[k], str) for row in self.rows) for k in range(len(self.columns))]
         align = [str.ljust if word else str.rjust for word in words]
@@ -46,7 +46,7 @@ class Table:
         Path(path).write_text(text.getvalue(), "utf-8")
 
 
-def _shown(x: Any) -> str:
+def _text(x: Any) -> str:
     if x is None:
         return ""
     if isinstance(x, float):

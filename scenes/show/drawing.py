@@ -14,7 +14,7 @@ import numpy as np
 from ...collision.poses import rotation_from_z, rotation_matrix
 from ...engine.model import Model
 from ..compiling.geometry import Geometry
-from ..compiling.order import sort_links, who
+from ..compiling.order import label_of, sort_links
 from ..compiling.shape_rows import ShapeRow, shape_rows
 from ..spec import SceneSpec
 from .colours import BONE, GROUND, MATERIALS, STATIC, Colour, link_colours, pattern
@@ -178,7 +178,7 @@ def _rows(scene: SceneSpec, specs: Sequence[Any]) -> list[tuple[ShapeRow, int, s
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # compile_scene has said them
         rows = [
-            (row, -1, static.name or who(static, k).split()[0])
+            (row, -1, static.name or label_of(static, k).split()[0])
             for k, static in enumerate(scene.statics)
             for row in shape_rows(static, k, moving=False)
         ]

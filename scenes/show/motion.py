@@ -156,11 +156,11 @@ def extent(drawing: Drawing, position: Floats, quaternion: Floats) -> tuple[Floa
     for shape in drawing.shapes:
         vertices = drawing.meshes[shape.mesh].vertices
         box = np.stack(np.meshgrid(*np.stack([vertices.min(0), vertices.max(0)], axis=1)), axis=-1).reshape(-1, 3)
-        corners = shape.position + _turned(shape.quaternion, box)
+        corners = shape.position + _rotate(shape.quaternion, box)
         if shape.link < 0:
             still.append((corners.min(0), corners.max(0)))
             continue
-        placed = p[:, shape.link, None] + _turned(q[:, shape.link, None], corners)
+        placed = p[:, shape.link, None] + _rotate(q[:, shape.link, None], corners)
         low, high = placed.min(1), placed.max(1)
         moving.append(
             (np.minimum(np.quantile(low, 0.02, axis=0), low[0]), np.maximum(np.quantile(high, 0.98, axis=0), high[0]))
@@ -177,7 +177,7 @@ def extent(drawing: Drawing, position: Floats, quaternion: Floats) -> tuple[Floa
     return low, high
 
 
-def _turned(quaternion: Floats, v: Floats) -> Floats:
+def _rotate(quaternion: Floats, v: Floats) -> Floats:
     """Rotate vectors (..., 3) by unit quaternions (..., 4)."""
     w, u = quaternion[..., :1], quaternion[..., 1:]
     c = 2 * np.cross(u, v)

@@ -50,7 +50,7 @@ def plot(recording: Recording, kind: str, path: Target = None, **options: Any) -
     figure = Figure(figsize=(7.6, 4.2), layout="constrained")
     _ONE[kind](figure.add_subplot(), Reading(recording), **options)
     figure.suptitle(recording.title, fontsize=TITLE, color=INK, fontweight="bold", x=0.01, ha="left")
-    return _written(figure, path)
+    return _save(figure, path)
 
 
 def plot_run(recording: Recording, path: Target = None) -> Figure:
@@ -68,7 +68,7 @@ def plot_run(recording: Recording, path: Target = None) -> Figure:
     for k, panel in enumerate(panels):
         panel.draw(figure.add_subplot(rows, 2, k + 1), reading)
     figure.suptitle(_headline(recording, reading), fontsize=BODY + 2.5, color=INK, fontweight="bold", x=0.01, ha="left")
-    return _written(figure, path)
+    return _save(figure, path)
 
 
 def plot_laws(recordings: Mapping[str, Recording], title: str, path: Target = None) -> Figure:
@@ -78,7 +78,7 @@ def plot_laws(recordings: Mapping[str, Recording], title: str, path: Target = No
     laws.draw(tuple(panels), {law: Reading(recording) for law, recording in recordings.items()})
     figure.suptitle(f"{title} under {', '.join(recordings)}", fontsize=TITLE + 1, color=INK, fontweight="bold", x=0.01,
                     ha="left")  # fmt: skip
-    return _written(figure, path)
+    return _save(figure, path)
 
 
 def change_svg(old: EventLog, new: EventLog) -> str:
@@ -102,7 +102,7 @@ def _end(reading: Reading) -> float:
     return float(reading.t[reading.t == reading.t].max())
 
 
-def _written(figure: Figure, path: Target) -> Figure:
+def _save(figure: Figure, path: Target) -> Figure:
     """Write the figure, drawn in memory first: a failed one leaves no file."""
     if path is not None:
         target = Path(path)

@@ -76,7 +76,7 @@ def view(
     with contextlib.redirect_stdout(io.StringIO()):  # its banner
         server = viser.ViserServer(host=host, port=port, label="Carom", verbose=False)
     try:
-        show = _shown(server, source)
+        show = _make_show(server, source)
     except BaseException:
         server.stop()
         raise
@@ -90,7 +90,7 @@ def view(
     return viewer
 
 
-def _shown(server: Any, source: Any) -> Show:
+def _make_show(server: Any, source: Any) -> Show:
     if isinstance(source, Recording):
         from .viewer_recording import RecordingShow
 

@@ -108,7 +108,7 @@ MEASURES: dict[str, Callable[[Lanes], Any]] = {
 }
 
 
-def named(measure: Iterable[str] | Mapping[str, Any], names: Iterable[str]) -> dict[str, Function | None]:
+def select_measures(measure: Iterable[str] | Mapping[str, Any], names: Iterable[str]) -> dict[str, Function | None]:
     """Measures by their names; None: a built-in one.  names: of the scene's links."""
     given = dict(measure) if isinstance(measure, Mapping) else dict.fromkeys(measure)
     if not given:
@@ -124,7 +124,7 @@ def named(measure: Iterable[str] | Mapping[str, Any], names: Iterable[str]) -> d
     return given
 
 
-def measured(lanes: Lanes, measures: Mapping[str, Function | None], count: int) -> dict[str, Array]:
+def measure_lanes(lanes: Lanes, measures: Mapping[str, Function | None], count: int) -> dict[str, Array]:
     """Measure the first `count` lanes, (count, ...)."""
     found = {}
     for name, function in measures.items():

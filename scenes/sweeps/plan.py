@@ -23,7 +23,7 @@ from ..formats.provenance import DECISIVE, provenance
 from ..spec import SceneSpec
 from .draws import lane_values
 from .lane_models import LaneModels
-from .measures import Function, Lanes, measured
+from .measures import Function, Lanes, measure_lanes
 
 SHARD_BYTES = 64e6  # of the frames, and the logs, that a shard holds while it runs
 EVENT_BYTES = 164  # of a row of a log, in double precision
@@ -91,7 +91,7 @@ class Plan:
             if given.get("max_events") is None:
                 given["max_events"] = self._logged
             ran = rollout(model, start, **given)
-            return measured(Lanes(model, start, ran), self.measures, len(lanes))
+            return measure_lanes(Lanes(model, start, ran), self.measures, len(lanes))
 
     @property
     def _logged(self) -> int:

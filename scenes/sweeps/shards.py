@@ -15,7 +15,7 @@ import numpy as np
 from ..chains.spec import refuse_chain
 from ..formats.atomic import check_writable
 from ..regression.runs import described
-from .measures import DEFAULT, Function, named
+from .measures import DEFAULT, Function, select_measures
 from .parts import Parts
 from .plan import Plan
 from .result import Sweep, check_suffix, read_design, value_array
@@ -96,7 +96,7 @@ def sweep(
     for name, value in (("lanes", lanes), ("shard", shard), ("workers", workers)):
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it must be at least 1")
-    measures = named(measure, [link.name for link in spec.links])
+    measures = select_measures(measure, [link.name for link in spec.links])
     double = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
     plan = Plan(spec, dict(vary or {}), dict(columns), int(seed), lanes, shard, keywords, measures, double)
     if out is not None:
@@ -104,13 +104,13 @@ def sweep(
         check_writable(out)
     mine = _share(part, plan.shards, out)
     if out is None:
-        found = dict(_counted(_run(plan, mine, on, workers), plan, set(), progress))
+        found = dict(_report_progress(_run(plan, mine, on, workers), plan, set(), progress))
         return _put_together(plan, [found[number] for number in mine], mine)
     parts = Parts(Path(f"{fspath(out)}.parts"), plan.manifest)
     there = parts.done() & {*mine}
     missing = [number for number in mine if number not in there]
     try:
-        for number, arrays in _counted(_run(plan, missing, on, workers), plan, there, progress):
+        for number, arrays in _report_progress(_run(plan, missing, on, workers), plan, there, progress):
             parts.write(number, arrays)
     except Exception:
         if part is None and not parts.done():  # a call that is put right begins anew
@@ -150,7 +150,7 @@ def _run(plan: Plan, shards: Sequence[int], on: Any, workers: int | None) -> Ite
         yield from run_on_dask(fresh, shards, on, workers)
 
 
-def _counted(
+def _report_progress(
     shards: Iterator[Shard], plan: Plan, there: set[int], report: Callable[[Progress], None] | None
 ) -> Iterator[Shard]:
     """The shards, with a report of progress after each."""

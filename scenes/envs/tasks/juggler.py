@@ -88,10 +88,10 @@ def apex(s: Period) -> Array:
 def sketch(q: np.ndarray) -> list[Segment]:
     (tilt, x, z), *balls = q.reshape(-1, 3)
     along = WIDTH * np.cos(tilt), WIDTH * np.sin(tilt)
-    drawn: list[Segment] = [(x - along[0], z - along[1], x + along[0], z + along[1], THICKNESS, INK)]
+    segments: list[Segment] = [(x - along[0], z - along[1], x + along[0], z + along[1], THICKNESS, INK)]
     for k, (_, x, z) in enumerate(balls):
-        drawn.append((x, z, x, z, RADIUS, LINKS[k % len(LINKS)]))
-    return drawn
+        segments.append((x, z, x, z, RADIUS, LINKS[k % len(LINKS)]))
+    return segments
 
 
 def scene(balls: int, restitution: float, friction: float) -> SceneSpec:

@@ -60,14 +60,14 @@ def quadruped(*, roughness: float = 0.03, speed: float = 0.3) -> Task:
         return model.replace(friction=model.friction * (0.5 + 0.7 * grip), mass=model.mass.at[0].mul(0.8 + 0.4 * load))
 
     def reward(s: Period) -> Array:
-        _, velocity, rates = seen(s)
+        _, velocity, rates = trunk_motion(s)
         tracked = jnp.exp(-(((velocity[0] - s.command) / 0.15) ** 2))
         unsteady = velocity[1] ** 2 + rates[0] ** 2 + rates[1] ** 2
         return 0.5 + tracked - 0.02 * unsteady - 2e-4 * (s.v[6:] ** 2).sum()
 
     def observe(s: Period) -> Array:
         joints = s.q[7:] - jnp.array(STAND * 4, s.q.dtype)
-        return jnp.concatenate([*seen(s), joints, s.v[6:], s.action, s.command[None]])
+        return jnp.concatenate([*trunk_motion(s), joints, s.v[6:], s.action, s.command[None]])
 
     return Task(
         name="quadruped",
@@ -80,17 +80,17 @@ def quadruped(*, roughness: float = 0.03, speed: float = 0.3) -> Task:
         command=lambda key: speed * jax.random.uniform(key, minval=0.5, maxval=1.5),
         observe=observe,
         reward=reward,
-        ended=lambda s: (seen(s)[0][2] < 0.5) | (jnp.abs(s.q[:2]) > edge - 0.5).any(),
-        info=lambda s: {"speed": seen(s)[1][0]},
+        ended=lambda s: (trunk_motion(s)[0][2] < 0.5) | (jnp.abs(s.q[:2]) > edge - 0.5).any(),
+        info=lambda s: {"speed": trunk_motion(s)[1][0]},
         options=Options(max_dt=0.005, scheme="semi_implicit"),
     )
 
 
-def seen(s: Period) -> tuple[Array, Array, Array]:
+def trunk_motion(s: Period) -> tuple[Array, Array, Array]:
     """Up, velocity [m/s] and angular velocity [rad/s] in the trunk's axes, (3,) each."""
-    turn = Quat.of_array(s.q[3:7]).conjugate()
+    to_trunk = Quat.of_array(s.q[3:7]).conjugate()
     up = Vec3(*jnp.array([0.0, 0.0, 1.0], s.q.dtype))
-    return tuple(jnp.stack(turn.rotate(x).xyz) for x in (up, Vec3(*s.v[3:6]), Vec3(*s.v[:3])))  # type: ignore[return-value]
+    return tuple(jnp.stack(to_trunk.rotate(x).xyz) for x in (up, Vec3(*s.v[3:6]), Vec3(*s.v[:3])))  # type: ignore[return-value]
 
 
 def ground(roughness: float) -> np.ndarray:

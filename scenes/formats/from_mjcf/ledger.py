@@ -32,10 +32,10 @@ class Ledger:
             self.note("refused", noun, name, why)
 
     def items(self) -> tuple[Item, ...]:
-        return tuple(Item(outcome, _told(noun, names), why) for (outcome, noun, why), names in self._names.items())
+        return tuple(Item(outcome, _summary(noun, names), why) for (outcome, noun, why), names in self._names.items())
 
 
-def _told(noun: str, names: list[str]) -> str:
+def _summary(noun: str, names: list[str]) -> str:
     if len(names) == 1:
         return f"{noun} {names[0]!r}" if names[0] else noun
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

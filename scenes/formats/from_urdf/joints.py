@@ -12,7 +12,7 @@ from ....collision.poses import Array
 from ...joint_specs import Fixed, Floating, Joint, Motor, Planar, Prismatic, Revolute
 from ...loop_specs import Gear
 from ...spec import LoopSpec
-from .frames import Pose, read_origin, shifted, turned
+from .frames import Pose, read_origin, rotation, translation
 from .nodes import Node
 from .notes import Notes
 from .tree import nearest
@@ -68,7 +68,7 @@ class JointReader:
         rigid = self._is_fixed(node, name, start, limits)
         if rigid:
             along = np.array(axis) / np.linalg.norm(axis)
-            return Placed(Fixed(), pose @ (shifted(along * start) if slides else turned(along, start)))
+            return Placed(Fixed(), pose @ (translation(along * start) if slides else rotation(along, start)))
         return Placed((Prismatic if slides else Revolute)(axis, limits, **numbers), pose, start or None)
 
     def _is_fixed(self, node: Node, name: str, start: float, limits: tuple[float, float] | None) -> bool:

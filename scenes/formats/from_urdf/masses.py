@@ -18,7 +18,7 @@ from ...compiling.check import MOST, SceneError
 from ...compiling.inertia import link_mass
 from ...joint_specs import Fixed, Floating
 from ...spec import LinkSpec
-from .frames import Pose, shifted
+from .frames import Pose, translation
 from .nodes import Node
 from .notes import Notes
 
@@ -31,7 +31,7 @@ def sound_masses(links: list[LinkSpec], nodes: Mapping[str, Node], notes: Notes,
     carriers: dict[str, tuple[str, Pose]] = {}  # of each link: what it is welded to, and its pose there
     welded: dict[str, list[LinkSpec]] = {}
     for link in links:
-        at = shifted(np.zeros(3))
+        at = translation(np.zeros(3))
         first = link.name
         if isinstance(link.joint, Fixed) and link.parent in carriers:
             first, above = carriers[link.parent]

@@ -13,7 +13,7 @@ from ....engine.model import Model
 from ...compile import compile_scene
 from ...joint_specs import Floating, Prismatic
 from ...spec import LinkSpec, PlaneSpec, SceneSpec
-from .frames import Pose, shifted, turned
+from .frames import Pose, rotation, translation
 
 GROUND = "ground"
 NEAR = (
@@ -64,14 +64,14 @@ def _gaps(scene: SceneSpec, margin: float, only: str | None = None) -> list[tupl
 
 def _start_poses(scene: SceneSpec) -> dict[str, Pose]:
     """Poses of the links of an imported robot in the world; parents come first."""
-    poses = {"world": shifted(np.zeros(3))}
+    poses = {"world": translation(np.zeros(3))}
     link: Any
     for link in scene.links:
         pose = poses[link.parent] @ Pose(np.asarray(link.position), np.asarray(link.quaternion))
         if link.q0 is not None:
             axis = np.asarray(link.joint.axis) / np.linalg.norm(link.joint.axis)
             slides = isinstance(link.joint, Prismatic)
-            pose = pose @ (shifted(axis * link.q0) if slides else turned(axis, link.q0))
+            pose = pose @ (translation(axis * link.q0) if slides else rotation(axis, link.q0))
         poses[link.name] = pose
     return poses
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..engine.compaction import in_front, up_to_the_last
+from ..engine.compaction import compact, map_to_last
 from ..engine.rows import take
 from .bounds import bounding_halves, bounding_spheres
 from .culling.volumes import Volume, from_plane, separation
@@ -78,12 +78,12 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Near
     if isinstance(pairs.first, np.ndarray):
         apart, near = how_far((around, look), pairs[1:3])
     else:
-        apart, near = up_to_the_last(how_far, pairs.there, (around, look), pairs[1:3])
+        apart, near = map_to_last(how_far, pairs.there, (around, look), pairs[1:3])
     near = near & pairs.there
     near = jnp.broadcast_to(near, (n, *batch))
     apart = only_where(~near & pairs.there, apart)
     each = VECTOR // apart.gap.dtype.itemsize
-    order, real = in_front(near, -(-n // each) * each)
+    order, real = compact(near, -(-n // each) * each)
     order = jnp.where(real, order, order[:1])  # padding repeats a pair, since another one might take longer
     count = near.sum(0, dtype=jnp.int32).max()
     fixed = Shapes(*jax.lax.stop_gradient((shapes.model, shapes.pose)), batch)

@@ -17,7 +17,7 @@ from jax import Array
 
 from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import in_front, up_to_the_last
+from ..engine.compaction import compact, map_to_last
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.native.primitive import native
@@ -324,14 +324,14 @@ def _surface(shapes: Shapes, parts: list[_Part], margin: Any) -> Proximities:
         columns = [woven(1, jnp.int32), woven(2, dtype), *(jnp.where(active, woven(k, dtype), 0) for k in range(3, 12))]
     else:
         given = [jnp.concatenate([x[k] for rows in cells for x in rows]) for k in range(1, 12)]
-        order, active = in_front(active, len(active))
+        order, active = compact(active, len(active))
 
         def some(given: list[Array], rows: tuple[Array, Array]) -> list[Array]:
             at, there = rows
             return [jnp.where(there, jnp.take_along_axis(x, at, 0), 0) for x in given]
 
         place = jnp.asarray(_place(tuple((len(part.pair), len(part.rows)) for part in parts)))
-        columns = up_to_the_last(some, active, given, (place[order], active), FEW)
+        columns = map_to_last(some, active, given, (place[order], active), FEW)
     pair, gap, *xyz = (jnp.moveaxis(x, 0, -1) for x in columns)
     active = jnp.moveaxis(active, 0, -1)
     normal, a, b = (jnp.stack(xyz[k : k + 3], -1) for k in (0, 3, 6))

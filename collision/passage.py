@@ -42,8 +42,8 @@ from jax import Array
 from ..engine.algebra.fence import fence
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import in_front, up_to_the_last
-from ..engine.dynamics.kinematics import Moving, Placed, move, place
+from ..engine.compaction import compact, map_to_last
+from ..engine.dynamics.kinematics import LinkPoses, LinkVelocities, propagate_poses, propagate_velocities
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.rows import take
@@ -105,7 +105,7 @@ def clearances(model: Model, q: Array, near: Proximities) -> Clearances:
     here = near.active & jnp.asarray(checked_pairs(topology))[jnp.maximum(near.pair, 0)]
     room = ROWS * int(checked_pairs(topology).sum())
     if room < here.shape[-1]:
-        near = rows_at(near, *in_front(jnp.moveaxis(here, -1, 0), room))
+        near = rows_at(near, *compact(jnp.moveaxis(here, -1, 0), room))
         here = near.active
     pair, normal, gap = jnp.maximum(near.pair, 0), near.normal, jnp.maximum(near.gap, 0.0)
     lead = pair.ndim - 1
@@ -119,7 +119,7 @@ def clearances(model: Model, q: Array, near: Proximities) -> Clearances:
         return jnp.moveaxis(jnp.maximum(gap + ball, glancing), -1, 0)
 
     rows = tuple(jnp.moveaxis(x, lead, 0) for x in (pair, normal, gap))
-    room = up_to_the_last(unseen, jnp.moveaxis(here, -1, 0), (model, interior_points(model, q)), rows)
+    room = map_to_last(unseen, jnp.moveaxis(here, -1, 0), (model, interior_points(model, q)), rows)
     return Clearances(pair, Vec3.of(normal), jnp.where(here, jnp.moveaxis(room, 0, -1), jnp.inf))
 
 
@@ -152,7 +152,7 @@ def clearance_used(
     rows = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), (clearances.pair, clearances.normal))
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
     checked = jnp.isfinite(jnp.moveaxis(clearances.room, -1, 0))
-    nearer = jnp.moveaxis(up_to_the_last(used, checked, table, rows), 0, -1)
+    nearer = jnp.moveaxis(map_to_last(used, checked, table, rows), 0, -1)
     share = jnp.where(nearer > 0, nearer, 0.0) / jnp.where(
         clearances.room > 0, clearances.room, jnp.finfo(nearer.dtype).tiny
     )
@@ -177,8 +177,8 @@ class _Ways(NamedTuple):
 
 def _ways(model: Model, before: State, after: State, h: Array) -> _Ways:
     forest = Forest.of(model, q=before.q, v=before.v)
-    starts, ends = (place(forest, model, x.q) for x in (before, after))
-    first, last = (move(forest, placed, x.v) for placed, x in ((starts, before), (ends, after)))
+    starts, ends = (propagate_poses(forest, model, x.q) for x in (before, after))
+    first, last = (propagate_velocities(forest, poses, x.v) for poses, x in ((starts, before), (ends, after)))
     parts = [
         _way(x.pose, y.pose, u.V, w.V, forest.parameter(model, "com", group), h)
         for group, x, y, u, w in zip(forest.groups, starts, ends, first, last, strict=True)
@@ -203,7 +203,7 @@ def _way(start, end, V, W, com, h):
     return (*first.xyz, *second.xyz, *d.xyz, turn)
 
 
-def _tumbling(forest: Forest, model: Model, group: Group, start: Placed, first: Moving, h: Array) -> Any:
+def _tumbling(forest: Forest, model: Model, group: Group, start: LinkPoses, first: LinkVelocities, h: Array) -> Any:
     """Largest rotation of the free bodies of a group [rad], 0 for other links. A quadratic is no bound for a radian or
     more."""
     free = np.array([group.joint == "floating" and free_links(forest.topology)[k] for k in group.links], bool)

@@ -19,7 +19,7 @@ from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.spatial import Transform
 from ..engine.algebra.vec3 import Vec3, pytree
-from ..engine.dynamics.kinematics import place
+from ..engine.dynamics.kinematics import propagate_poses
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.rows import take
@@ -65,7 +65,7 @@ def shapes_at(model: Model, q: Array) -> Shapes:
     still = links.count(-1)  # the world's shapes come first
     poses = [jax.tree.map(lambda x: x[:still], Transform(R, p))]
     if still < len(links):
-        carried = forest.by_link([placed.pose for placed in place(forest, model, q)])
+        carried = forest.by_link([link.pose for link in propagate_poses(forest, model, q)])
         link = jax.tree.map(lambda x: take(x, links[still:]), carried)
         own = jax.tree.map(lambda x: x[still:], Transform(R, p))
         poses.append(Transform(link.R @ own.R, link.R @ own.p + link.p))

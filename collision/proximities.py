@@ -37,7 +37,7 @@ class Proximities(NamedTuple):
 
 
 def rows_at(near: Proximities, order: Any, real: Any) -> Proximities:
-    """The rows of these numbers (m, *batch), and which of them are real, as `in_front` gives them."""
+    """The rows of these numbers (m, *batch), and which of them are real, as `compact` gives them."""
     index, active = (jnp.moveaxis(x, 0, -1) for x in (order, real))
     pair, gap = (jnp.take_along_axis(x, index, -1) for x in (near.pair, near.gap))
     vectors = near.normal, near.point_a, near.point_b

@@ -63,8 +63,8 @@ from jax import Array
 from ..engine.algebra.fence import fence
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import combined, in_front, of_the_chosen
-from ..engine.dynamics.kinematics import place
+from ..engine.compaction import compact, map_indexed, segment_reduce
+from ..engine.dynamics.kinematics import propagate_poses
 from ..engine.dynamics.trees import trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model
@@ -174,7 +174,7 @@ def least_of_clocks(time: Array, clock: Array | None, model: Model, axis: int) -
     if clock is None:
         return time.min(axis, initial=jnp.inf)
     clocks = trees_of(model.topology).n
-    return combined(jnp.minimum, time, clock, clocks, jnp.inf)
+    return segment_reduce(jnp.minimum, time, clock, clocks, jnp.inf)
 
 
 def undetected_depths(model: Model, pair: Array) -> tuple[Array, Array]:
@@ -275,7 +275,7 @@ def _earliest_time(
         active = active & ~(distance > sum(ways))
     numbers, vectors = (pair, distance, near.gap), (near.normal, near.point_a, near.point_b)
     rows = *jax.tree.map(lambda x: first(x, 0), numbers), tuple(first(x, 1) for x in vectors)
-    order, real = in_front(first(active, 0), near.pair.shape[-1])
+    order, real = compact(first(active, 0), near.pair.shape[-1])
 
     def safe_times(given: tuple[Model, Array], rows: Any, real: Array) -> Array:
         model, table = given
@@ -288,7 +288,7 @@ def _earliest_time(
         there, g = jnp.moveaxis(real, 0, lead), Vec3.of(model.gravity[..., None, :])
         return jnp.moveaxis(_safe_times(a, b, g, there, vectors, (far, gap, farther)), -1, 0)
 
-    time = of_the_chosen(safe_times, order, real, (model, table), rows)
+    time = map_indexed(safe_times, order, real, (model, table), rows)
     here = None if clock is None else clock_of_pairs(model.topology, clock, pair[order])
     time = least_of_clocks(jnp.where(real, time, jnp.inf), here, model, 0)
     return time if within is None else jnp.minimum(time, within)
@@ -377,7 +377,7 @@ def interior_points(model: Model, q: Array) -> Vec3:
     inside = Quat.of_array(model.shape_quaternion).rotate(Vec3.of(insides(model))) + Vec3.of(model.shape_position)
     if not on_link.any():
         return inside
-    poses = [placed.pose for placed in place(forest, model, q)]
+    poses = [link.pose for link in propagate_poses(forest, model, q)]
     links = jax.tree.map(lambda *x: forest.join_links(x), *poses)
     link = np.where(on_link, model.topology.shape_links, 0).tolist()
     pose = jax.tree.map(lambda x: take(x, link, -1), links)

@@ -20,8 +20,8 @@ from ..collision.safe_step import clock_of_pairs, least_of_clocks
 from ..engine.algebra.fence import fence
 from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import in_front, of_the_chosen
-from ..engine.dynamics.kinematics import move, place
+from ..engine.compaction import compact, map_indexed
+from ..engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.rows import take
@@ -106,9 +106,9 @@ def _pairs(
     within: pairs that cannot close their gap by then have gap inf [s].
     """
     topology, forest = model.topology, Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
-    origin = forest.by_link([x.pose.p for x in placed])
-    first = [forest.by_link([x.V for x in move(forest, placed, rates)]) for rates in (v, dv)]
+    poses = propagate_poses(forest, model, q)
+    origin = forest.by_link([x.pose.p for x in poses])
+    first = [forest.by_link([x.V for x in propagate_velocities(forest, poses, rates)]) for rates in (v, dv)]
     shapes = np.array(topology.pairs, np.int32).reshape(-1, 2)
     links = np.array((*topology.shape_links, -1), np.int32)[shapes]
     active, pair, gap = (jnp.moveaxis(x, -1, 0) for x in (near.active, near.pair, near.gap))
@@ -118,7 +118,7 @@ def _pairs(
     else:
         way = _travel_estimates(model, first, within)
         ways = sum(gather(way, jnp.asarray(shapes)[pair, k], 0) for k in (0, 1))
-        order, real = in_front(active & ~(gap > ways), len(active))
+        order, real = compact(active & ~(gap > ways), len(active))
     vectors = tuple(Vec3.of(jnp.moveaxis(x, -2, 0)) for x in (near.normal, near.point_a, near.point_b))
 
     def rates_of(given: Any, rows: Any, there: Array) -> tuple[Array, Array]:
@@ -133,7 +133,7 @@ def _pairs(
         (u_a, a_a), (u_b, a_b) = sides
         return _project_on_normal(n, u_a - u_b, a_a - a_b)
 
-    rates = of_the_chosen(rates_of, order, real, (origin, first), (pair, vectors))
+    rates = map_indexed(rates_of, order, real, (origin, first), (pair, vectors))
     return jnp.where(real, gather(gap, order, 0), jnp.inf), *rates, order
 
 

@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..engine.algebra.bounded import of_the_first
+from ..engine.algebra.bounded import map_first
 from ..engine.algebra.fence import lane_programs, settled
 from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
 from ..engine.closures.blocks import inverse_inertias
-from ..engine.compaction import up_to_the_last
-from ..engine.dynamics.kinematics import place
+from ..engine.compaction import map_to_last
+from ..engine.dynamics.kinematics import propagate_poses
 from ..engine.dynamics.trees import Trees, dof_motions, trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model
@@ -64,13 +64,13 @@ def jacobian_at(model: Model, q: Array, contacts: Contacts, inverse: Array | Non
     """
     trees = trees_of(model.topology)
     forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
-    placed = place(forest, model, q)
-    motions = jax.tree.map(lambda x: x[jnp.minimum(trees.dofs, len(x) - 1)], dof_motions(forest, placed))
-    inverse = settled(inverse_inertias(forest, model, placed)) if inverse is None else inverse
+    poses = propagate_poses(forest, model, q)
+    motions = jax.tree.map(lambda x: x[jnp.minimum(trees.dofs, len(x) - 1)], dof_motions(forest, poses))
+    inverse = settled(inverse_inertias(forest, model, poses)) if inverse is None else inverse
     numbers = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
     number = jnp.arange(1, len(contacts.active) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (contacts.active.ndim - 1))
     last = jnp.where(contacts.active, number, 0).max()
-    return of_the_first(VECTOR // q.dtype.itemsize, _jacobian_of_contacts, last, (model, motions, inverse), numbers)
+    return map_first(VECTOR // q.dtype.itemsize, _jacobian_of_contacts, last, (model, motions, inverse), numbers)
 
 
 def _jacobian_of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], contacts: Contacts) -> ContactJacobian:
@@ -106,7 +106,7 @@ def drop_immovable(contacts: Contacts, rows: ContactJacobian) -> Contacts:
 def inverse_mass_matrix(model: Model, q: Array) -> Array:
     """M^-1 of all trees at q (*batch, nq), (T, w, w, *batch)."""
     forest = Forest(model.topology, q.shape[:-1], q.dtype)
-    return settled(inverse_inertias(forest, model, place(forest, model, q)))
+    return settled(inverse_inertias(forest, model, propagate_poses(forest, model, q)))
 
 
 def joint_jacobian(model: Model, inverse: Array, dofs: Sequence[int], drift: Array) -> ContactJacobian:
@@ -139,7 +139,7 @@ def relative_velocity(rows: ContactJacobian, V: Array, every: bool = False) -> V
     every: compute all rows, not only up to the last active one. Functions that are transposed need this.
     """
     few = len(rows.tree) if every else _uncounted(rows.J.x)
-    return up_to_the_last(_relative, _has_motion(rows), V, rows._replace(Y=None, K=None), few)  # type: ignore[arg-type]
+    return map_to_last(_relative, _has_motion(rows), V, rows._replace(Y=None, K=None), few)  # type: ignore[arg-type]
 
 
 def _relative(V: Array, rows: ContactJacobian) -> Vec3:
@@ -182,7 +182,7 @@ def joint_impulses(rows: ContactJacobian, p: Vec3, n: int) -> Array:
 
 def _sum_over_contacts(rows: ContactJacobian, columns: Vec3, p: Vec3, n: int, every: bool = False) -> Array:
     real, few = _has_motion(rows), len(rows.tree) if every else _uncounted(columns.x)
-    each = up_to_the_last(_times_impulses, real, None, (columns, p), few)
+    each = map_to_last(_times_impulses, real, None, (columns, p), few)
     if rows.tree.shape[1] == 1:
         return jnp.concatenate([each.sum(0), jnp.zeros_like(each, shape=(n - 1, *each.shape[2:]))])
     real, own = jnp.repeat(real, 2, 0), rows.tree.reshape(-1, *rows.tree.shape[2:])

@@ -31,11 +31,11 @@ from jax import Array
 
 from ..collision.narrow import KERNELS, ordered
 from ..collision.posed import Shapes, shapes_at
-from ..engine.algebra.bounded import of_the_first
+from ..engine.algebra.bounded import map_first
 from ..engine.algebra.fence import fence
 from ..engine.algebra.spatial import Transform
 from ..engine.algebra.vec3 import Mat3, Vec3
-from ..engine.dynamics.kinematics import carry, move, place
+from ..engine.dynamics.kinematics import bias_accelerations, propagate_poses, propagate_velocities
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.forest import Forest
 from ..engine.model import Model
@@ -95,7 +95,7 @@ def contact_kinematics_at(
     given = model, shapes_at(model, q).pose, links, jnp.asarray(h)
     each = VECTOR // q.dtype.itemsize
     of_contacts = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
-    return of_the_first(each, _kinematics_of_contacts, last.max(), given, (of_contacts, u))
+    return map_first(each, _kinematics_of_contacts, last.max(), given, (of_contacts, u))
 
 
 def _kinematics_of_contacts(
@@ -222,11 +222,11 @@ def _link_motions(model: Model, q: Array, v: Array, contacts: Contacts) -> _Link
         p, w = (jnp.moveaxis(x.reshape(*x.shape[:-1], n, -1), -2, 0) for x in (q, v))
         return _LinkMotion(Vec3.of(p), Vec3.of(w), Vec3.of(w[..., 3:]), None, None)
     forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
-    placed = place(forest, model, q)
-    moving = move(forest, placed, v)
+    poses = propagate_poses(forest, model, q)
+    velocities = propagate_velocities(forest, poses, v)
     each = [
         _LinkMotion(x.pose.p, y.V.w, y.V.v, z.w, z.v + y.V.w.cross(y.V.v))
-        for x, y, z in zip(placed, moving, carry(forest, placed, moving), strict=True)
+        for x, y, z in zip(poses, velocities, bias_accelerations(forest, poses, velocities), strict=True)
     ]
     return forest.by_link(each)
 

@@ -18,7 +18,7 @@ from jax import Array
 from ..collision.passage import free_links
 from ..collision.proximities import Proximities, rows_at
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import in_front
+from ..engine.compaction import compact
 from ..engine.joints import JOINTS
 from ..engine.model import Model
 from ..engine.results import CONTACTS_FULL, OK, gravest
@@ -258,7 +258,7 @@ def _nearest_rows(near: Proximities, far: Array, room: int) -> tuple[Proximities
     active = active & (jnp.moveaxis(near.gap, -1, 0) <= far)
     if len(active) <= room:
         return near._replace(active=jnp.moveaxis(active, 0, -1)), jnp.zeros(active.shape[1:], jnp.int32)
-    order, real = in_front(active, room)
+    order, real = compact(active, room)
     missing = active.sum(0, dtype=jnp.int32) - real.sum(0, dtype=jnp.int32)
     return rows_at(near, order, real), missing
 
@@ -272,7 +272,7 @@ def _compact(contacts: Contacts, room: int, missing: Array, in_order: bool) -> C
     active = contacts.active
     count = active.sum(0, dtype=jnp.int32) + missing
     if room < len(active) or (len(active) > IN_PLACE and not in_order):
-        order, real = in_front(active, room)
+        order, real = compact(active, room)
         front = jax.tree.map(lambda x: gather(x, order, 0), _rows_only(contacts))
         contacts = front._replace(active=real, code=contacts.code)
     full = jnp.where(count > room, CONTACTS_FULL, OK)

@@ -23,7 +23,7 @@ from jax import Array
 
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.vec3 import Sym3, Vec3
-from ..engine.compaction import in_front
+from ..engine.compaction import compact
 from ..engine.model import Model
 from ..engine.results import IMPACTS_CAPPED, OK, gravest
 from .cone.solve import solve_cone
@@ -132,7 +132,7 @@ def logged(felt: Array, struck: SimultaneousImpacts, energy: Array) -> Impacts:
     """
     u, after, p = struck
     work = jnp.where(felt, _work(p, u, after), 0)
-    order, real = in_front(felt, len(felt))
+    order, real = compact(felt, len(felt))
     u0, u1, p1, gained = jax.tree.map(lambda x: jnp.where(real, gather(x, order, 0), 0), (u, after, p, work))
     sums = energy + jnp.cumsum(gained, 0)
     number, none = felt.sum(0, dtype=jnp.int32), jnp.zeros_like(order)

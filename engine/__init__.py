@@ -1,1 +1,1 @@
-"""Floor 1: what moves, and how: component algebra, model, state, result codes, dynamics."""
+"""Floor 1: component algebra, model, state, result codes, dynamics of joints and links."""

@@ -1,4 +1,4 @@
-"""The true rows of a mask brought to the front, and loops that end at their count."""
+"""Compaction: the true rows of a mask moved to the front, and loops that end at their count."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from .algebra.bounded import of_the_first
+from .algebra.bounded import map_first
 from .algebra.fence import lane_programs
 
-VECTOR = 64  # bytes: so many numbers at a time are looked at
+VECTOR = 64  # bytes of the numbers that are read at a time
 WORD = 32  # bits
 
 
-def in_front(mask: Array, room: int) -> tuple[Array, Array]:
-    """Where the true rows of mask (n, *batch) are, in order: rows (room, *batch), and which of these are real.
+def compact(mask: Array, room: int) -> tuple[Array, Array]:
+    """Indices of the true rows of mask (n, *batch), in order: rows (room, *batch), and whether each is real.
 
-    In one pass where each lane has a program of its own. Else by binary search in the running count: no sort, around
-    which a loop would not compile to one function.
+    In one pass if each lane has a program of its own. Else by binary search in the running count: no sort, since a loop
+    around a sort would not compile to one function.
     """
     if lane_programs() and mask.size == len(mask):
         flat = mask.reshape(-1)
-        rows, count = bit_by_bit(pack(flat), room)
+        rows, count = set_bits(pack(flat), room)
         rows, real = jnp.minimum(rows, len(flat) - 1), jnp.arange(room, dtype=jnp.int32) < count
         return rows.reshape(room, *mask.shape[1:]), real.reshape(room, *mask.shape[1:])
     count = jnp.cumsum(mask, 0, dtype=jnp.int32).reshape(len(mask), -1)
@@ -35,9 +35,9 @@ def in_front(mask: Array, room: int) -> tuple[Array, Array]:
     return rows.reshape(room, *mask.shape[1:]), real.reshape(room, *mask.shape[1:])
 
 
-def bit_by_bit(words: Array, room: int) -> tuple[Array, Array]:
-    """The numbers of the first bits that are set in words (n,) uint32, in order: (room,), and how many are set in all
-    (), as one program finds them: a word at a time, and in a word from one bit to the next that is set."""
+def set_bits(words: Array, room: int) -> tuple[Array, Array]:
+    """Numbers of the first bits that are set in words (n,) uint32, in order, (room,), and the count of all that are
+    set (): word by word, and in a word from one set bit to the next."""
 
     def bits(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         def put(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -50,34 +50,34 @@ def bit_by_bit(words: Array, room: int) -> tuple[Array, Array]:
         word = jax.lax.dynamic_index_in_dim(words, k, 0, keepdims=False)
         return jax.lax.while_loop(lambda carry: carry[0] != 0, put, (word, *carry))[1:]
 
-    # one row more than there is room for, which takes what is too much
+    # one row more than there is room for, which takes the excess
     start = jnp.full(room + 1, WORD * len(words) - 1, jnp.int32), jnp.int32(0)
     rows, count = jax.lax.fori_loop(jnp.int32(0), jnp.int32(len(words)), bits, start)
     return rows[:room], count
 
 
 def pack(mask: Array) -> Array:
-    """(words,) uint32 of a mask (n,): bit k of word w is entry 32 w + k."""
+    """Pack a mask (n,) into (words,) uint32: bit k of word w is entry 32 w + k."""
     bits = jnp.pad(mask, (0, -len(mask) % WORD)).reshape(-1, WORD).astype(jnp.uint32)
     return (bits << jnp.arange(WORD, dtype=jnp.uint32)).sum(1, dtype=jnp.uint32)
 
 
-def up_to_the_last(f: Callable[[Any, Any], Any], there: Array, given: Any, rows: Any, few: int = 256) -> Any:
-    """f(given, rows), whose results have a row for each of `rows` (n, ...), up to the last one that is there; zeros
-    behind. Up to so few rows are computed all. f as in `of_the_first`.
+def map_to_last(f: Callable[[Any, Any], Any], there: Array, given: Any, rows: Any, few: int = 256) -> Any:
+    """Compute f(given, rows), with a row of results for each of `rows` (n, ...), up to the last one that is there; then
+    zeros. All rows are computed if there are at most `few`. f as in `map_first`.
 
     there: (n, *batch).
     """
     if len(there) <= few:
         return f(given, rows)
-    return of_the_first(_at_a_time(rows), f, _last(there), given, rows)
+    return map_first(_at_a_time(rows), f, _last(there), given, rows)
 
 
-def of_the_chosen(f: Callable[[Any, Any, Array], Any], order: Array, real: Array, given: Any, rows: Any) -> Any:
-    """f(given, chosen rows, which of them are real), whose results have a row for each number in `order`, up to the
-    last that is real. f as in `of_the_first`.
+def map_indexed(f: Callable[[Any, Any, Array], Any], order: Array, real: Array, given: Any, rows: Any) -> Any:
+    """Compute f(given, chosen rows, whether each is real), with a row of results for each number in `order`, up to
+    the last that is real. f as in `map_first`.
 
-    order, real: (m, *batch), as `in_front` gives them.  rows: (n, *batch, own axes).
+    order, real: (m, *batch), as `compact` gives them.  rows: (n, *batch, own axes).
     """
 
     def some(given: Any, asked: tuple[Array, Array]) -> Any:
@@ -85,11 +85,11 @@ def of_the_chosen(f: Callable[[Any, Any, Array], Any], order: Array, real: Array
         index = lambda x: order.reshape(*order.shape, *(1,) * (x.ndim - order.ndim))  # noqa: E731
         return f(given, jax.tree.map(lambda x: jnp.take_along_axis(x, index(x), 0), rows), real)
 
-    return of_the_first(_at_a_time(rows), some, _last(real), (given, rows), (order, real))
+    return map_first(_at_a_time(rows), some, _last(real), (given, rows), (order, real))
 
 
-def combined(how: Callable[[Array, Array], Array], x: Array, index: Array, n: int, neutral: float) -> Array:
-    """(n,) what `how` makes of the entries of x (m,) with each index, in their order; neutral where there is none.
+def segment_reduce(how: Callable[[Array, Array], Array], x: Array, index: Array, n: int, neutral: float) -> Array:
+    """Combine by `how` the entries of x (m,) with each index, in their order: (n,), neutral for an index without any.
     Entries with other indices are left out."""
     last = _last(x != neutral)
 
@@ -101,7 +101,7 @@ def combined(how: Callable[[Array, Array], Array], x: Array, index: Array, n: in
 
 
 def _last(there: Array) -> Array:
-    """How many rows there are up to the last one that is there, in any lane."""
+    """Number of rows up to the last one that is there, in any lane."""
     number = jnp.arange(1, len(there) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (there.ndim - 1))
     return jnp.where(there, number, 0).max()
 

@@ -1,4 +1,4 @@
-"""How records print: a headline and a few rows, at most six lines of text, and a small table in a notebook.
+"""Printing of records: a headline and a few rows, at most six lines of text, and a small table in a notebook.
 
 Inside jit there are no numbers to show: shapes stand in their place.
 """
@@ -19,8 +19,8 @@ Row = tuple[str, str]
 T = TypeVar("T", bound=type)
 
 
-def shown(describe: Callable[[Any], tuple[str, Sequence[Row]]]) -> Callable[[T], T]:
-    """A decorator of classes: what `describe` says of an object, a headline and rows (name, text), is its repr."""
+def display_as(describe: Callable[[Any], tuple[str, Sequence[Row]]]) -> Callable[[T], T]:
+    """Decorate a class: its repr is the headline and the rows (name, text) that `describe` returns for an object."""
 
     def text(self: Any) -> str:
         head, rows = describe(self)
@@ -41,7 +41,7 @@ def shown(describe: Callable[[Any], tuple[str, Sequence[Row]]]) -> Callable[[T],
 
 
 def values(x: Any) -> np.ndarray | None:
-    """In numpy; None where it is no array, or not to be had here: traced, or of other processes."""
+    """The values in numpy; None if it is no array, or its values are not at hand: traced, or of other processes."""
     if isinstance(x, np.ndarray | np.generic):
         return np.asarray(x)
     import jax.core  # a scene prints without jax
@@ -51,7 +51,7 @@ def values(x: Any) -> np.ndarray | None:
 
 
 def numbers(x: Any) -> str:
-    """A few numbers as they are, many by their shape and range, none by what stands there."""
+    """Text of an array: a few numbers as they are, many by their shape and range, none by its placeholder."""
     x_here = values(x)
     if x_here is None:
         return f"{x.dtype}{list(x.shape)}" if hasattr(x, "shape") and hasattr(x, "dtype") else str(x)
@@ -65,24 +65,24 @@ def numbers(x: Any) -> str:
 
 
 def names(found: Iterable[Any]) -> str:
-    """The first few, and how many more."""
+    """The first few names, and the count of the others."""
     every = [str(name) for name in found]
     more = f", and {len(every) - FEW} more" if len(every) > FEW else ""
     return ", ".join(every[:FEW]) + more
 
 
 def count(number: int, what: str) -> str:
-    """E.g. "1 link", "2 links"; bodies and the like end with ies."""
+    """A count with its noun, e.g. "1 link", "2 links"; bodies and the like end with ies."""
     if number == 1:
         return f"1 {what}"
     return f"{number} {what[:-1]}ies" if what.endswith("dy") else f"{number} {what}s"
 
 
 def counts(kinds: Iterable[str]) -> str:
-    """E.g. "2 box, 1 plane"."""
+    """Counts by kind, e.g. "2 box, 1 plane"."""
     return ", ".join(f"{n} {kind}" for kind, n in Counter(kinds).most_common()) or "none"
 
 
 def lanes_text(lead: Sequence[int]) -> str:
-    """Of the leading axes; empty for a single one."""
+    """Text of the leading axes of lanes; empty for a single lane."""
     return f", {' x '.join(map(str, lead))} lanes" if lead else ""

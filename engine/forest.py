@@ -1,7 +1,7 @@
-"""How the links of a forest are walked, group by group, and how arrays become components and back.
+"""Forests: links group by group, from the roots outwards and back, and arrays as components and back.
 
 A value of a group is a pytree of components. With n links in the group a component has shape
-(n, *batch), with one link just (*batch); anything that broadcasts to it will do. The group axis comes
+(n, *batch), with one link just (*batch), or any shape that broadcasts to it. The group axis comes
 first, so a parent's single row broadcasts over its children, and a row is contiguous in memory.
 """
 
@@ -50,7 +50,7 @@ class Forest:
 
     @property
     def rank(self) -> int:
-        """How many batch axes there are."""
+        """Number of batch axes."""
         return len(self.batch)
 
     @property
@@ -64,11 +64,11 @@ class Forest:
         return self.rows(getattr(model, name), Model.base_ndim(name), group.links)
 
     def per_dof(self, array: Array, group: Group) -> tuple[Array, ...]:
-        """One component a degree of freedom, from an array (..., nv)."""
+        """One component a degree of freedom, of an array (..., nv)."""
         return self._spread(array, self.topology.v_start, JOINTS[group.joint].nv, group)
 
     def coordinates(self, q: Array, group: Group) -> tuple[Array, ...]:
-        """One component a coordinate, from an array (..., nq)."""
+        """One component a coordinate, of an array (..., nq)."""
         return self._spread(q, self.topology.q_start, JOINTS[group.joint].nq, group)
 
     def _spread(self, array: Array, start: Sequence[int], width: int, group: Group) -> tuple[Array, ...]:
@@ -86,15 +86,15 @@ class Forest:
     # -- components to arrays ------------------------------------------------------------------
 
     def join_dofs(self, per_group: Sequence[Sequence[Any]]) -> Array:
-        """An array (*batch, nv) from one sequence of components a group."""
+        """An array (*batch, nv) of one sequence of components a group."""
         return self._join(per_group, self.topology.v_start)
 
     def join_coordinates(self, per_group: Sequence[Sequence[Any]]) -> Array:
-        """An array (*batch, nq) from one sequence of components a group."""
+        """An array (*batch, nq) of one sequence of components a group."""
         return self._join(per_group, self.topology.q_start)
 
     def join_links(self, per_group: Sequence[Any]) -> Array:
-        """An array (*batch, nl) from one component a group."""
+        """An array (*batch, nl) of one component a group."""
         return self._join([(x,) for x in per_group], range(self.topology.n_links))
 
     def by_link(self, per_group: Sequence[Any]) -> Any:
@@ -195,7 +195,7 @@ class Forest:
 
     @cached_property
     def _runs(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...], ...]:
-        """For each group: its parents as (group, rows) runs in row order."""
+        """The parents of each group as (group, rows) runs in row order."""
         all_runs = []
         for group in self.groups:
             runs: list[tuple[int, tuple[int, ...]]] = []

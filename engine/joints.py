@@ -1,12 +1,12 @@
 """The joint table: widths, placement and motion subspace of every joint type, one row each.
 
-A row's `move(R0, par, q, turns)` places the child: R0 is the orientation of the joint frame in the
-world, q the joint's coordinates, turns the (cos, sin) of those that are angles. It returns R (orientation
+A row's `move(R0, par, q, cos_sin)` places the child: R0 is the orientation of the joint frame in the
+world, q the joint's coordinates, cos_sin the (cos, sin) of those that are angles. It returns R (orientation
 of the child in the world), d (from the joint frame's origin to the child's, world axes) and S (one Motion
 a degree of freedom, world axes, at the child's origin): the child moves with S qd relative to its parent.
 
 Accelerations need the rate of S (Featherstone 3.40-3.41, Kim 41): a = a_parent + S qdd + V x (S qd) + c_J,
-where c_J (`bias`) is what is left of the rate of S qd as seen from the child.
+where c_J (`bias`) is the rest of the rate of S qd as seen from the child.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .algebra.rotation import Quat, cotc, turned
+from .algebra.rotation import Quat, cotc, rodrigues
 from .algebra.spatial import IDENTITY, Motion
 from .algebra.vec3 import Mat3, Scalar, Vec3, pytree
 from .algebra.zero import ZERO
@@ -37,13 +37,13 @@ class JointParams:
 class Joint:
     """One row of the table.
 
-    nq, nv: widths in q and v.  angles: how many of the first coordinates are angles.
+    nq, nv: widths in q and v.  angles: number of the first coordinates that are angles.
     move: see the module.  bias(S, qd): c_J.
     advance(q, v, h): coordinates after moving with constant v for the time h.
     rate(q, v): dq/dt.  normalize(q): rounding taken off the quaternions.
-    bracket(a, b): what a and b do not commute by, see `kinematics.bracket`.
+    bracket(a, b): the Lie bracket of a and b, see `kinematics.bracket`.
     pull(q, f): joint forces that do the work of forces f along the displacement.
-    displacement(q): the move away from q0 = neutral as a vector of nv numbers (what springs pull on).
+    displacement(q): the move away from q0 = neutral as a vector of nv numbers (springs pull on it).
     neutral: coordinates at which the child's frame is the joint frame.
     """
 
@@ -68,50 +68,54 @@ class Joint:
         return self.units or S
 
 
-def _fixed(R0, par, q, turns):
+def _fixed(R0, par, q, cos_sin):
     return R0, ZERO, ()
 
 
-def _revolute(R0, par, q, turns):
-    return R0 @ turned(par.axis, *turns[0]), ZERO, (Motion(R0 @ par.axis, ZERO),)
+def _revolute(R0, par, q, cos_sin):
+    return R0 @ rodrigues(par.axis, *cos_sin[0]), ZERO, (Motion(R0 @ par.axis, ZERO),)
 
 
-def _prismatic(R0, par, q, turns):
+def _prismatic(R0, par, q, cos_sin):
     a = R0 @ par.axis
     return R0, a * q[0], (Motion(ZERO, a),)
 
 
-def _screw(R0, par, q, turns):
+def _screw(R0, par, q, cos_sin):
     a = R0 @ par.axis
-    return R0 @ turned(par.axis, *turns[0]), a * (par.pitch * q[0]), (Motion(a, a * par.pitch),)
+    return R0 @ rodrigues(par.axis, *cos_sin[0]), a * (par.pitch * q[0]), (Motion(a, a * par.pitch),)
 
 
-def _cylindrical(R0, par, q, turns):
+def _cylindrical(R0, par, q, cos_sin):
     a = R0 @ par.axis
-    return R0 @ turned(par.axis, *turns[0]), a * q[1], (Motion(a, ZERO), Motion(ZERO, a))
+    return R0 @ rodrigues(par.axis, *cos_sin[0]), a * q[1], (Motion(a, ZERO), Motion(ZERO, a))
 
 
-def _universal(R0, par, q, turns):
-    R1 = R0 @ turned(par.axis, *turns[0])
-    return R1 @ turned(par.axis2, *turns[1]), ZERO, (Motion(R0 @ par.axis, ZERO), Motion(R1 @ par.axis2, ZERO))
+def _universal(R0, par, q, cos_sin):
+    R1 = R0 @ rodrigues(par.axis, *cos_sin[0])
+    return R1 @ rodrigues(par.axis2, *cos_sin[1]), ZERO, (Motion(R0 @ par.axis, ZERO), Motion(R1 @ par.axis2, ZERO))
 
 
 def _universal_bias(S, qd):
     return Motion(S[0].w.cross(S[1].w) * (qd[0] * qd[1]), ZERO)
 
 
-def _planar(R0, par, q, turns):
+def _planar(R0, par, q, cos_sin):
     # the plane's axes stay with the parent, the child turns about the normal at its own origin
     n, x = R0 @ par.axis, R0 @ par.axis2
     y = n.cross(x)
-    return R0 @ turned(par.axis, *turns[0]), x * q[1] + y * q[2], (Motion(n, ZERO), Motion(ZERO, x), Motion(ZERO, y))
+    return (
+        R0 @ rodrigues(par.axis, *cos_sin[0]),
+        x * q[1] + y * q[2],
+        (Motion(n, ZERO), Motion(ZERO, x), Motion(ZERO, y)),
+    )
 
 
 def _planar_bias(S, qd):
     return Motion(ZERO, (S[1].v * qd[1] + S[2].v * qd[2]).cross(S[0].w) * qd[0])
 
 
-def _spherical(R0, par, q, turns):
+def _spherical(R0, par, q, cos_sin):
     R = R0 @ Quat(*q).matrix()
     return R, ZERO, tuple(Motion(column, ZERO) for column in R.columns)
 
@@ -128,7 +132,7 @@ def _spherical_rate(q, v):
     return _components(Quat(*q) * Quat.of(ZERO, Vec3(*v) * 0.5))
 
 
-def _floating(R0, par, q, turns):
+def _floating(R0, par, q, cos_sin):
     # q and v are in world axes whatever the joint frame is; the parent is the world
     return Quat(*q[3:]).matrix(), Vec3(*q[:3]), ()
 

@@ -1,4 +1,4 @@
-"""Model: what does not change while time passes. Static topology, and parameters as arrays.
+"""Model: the constants of a scene. Static topology, and parameters as arrays.
 
 The topology is hashable plain data: two scenes that differ only in numbers share one compiled
 program. Every parameter may carry leading batch axes (one value per lane); `Model.base_ndim` says
@@ -13,12 +13,12 @@ from typing import Any
 import jax
 from jax import Array
 
-from .display import Row, count, counts, lanes_text, names, numbers, shown
+from .display import Row, count, counts, display_as, lanes_text, names, numbers
 from .parameters import AXES, COMBINED, checked, gripped, is_array, pair_numbers, unread
 from .topology import Topology
 
 
-def _described(model: Model) -> tuple[str, list[Row]]:
+def _describe(model: Model) -> tuple[str, list[Row]]:
     topology = model.topology
     shapes = {name: x.shape for name, x in model.parameters.items() if is_array(x)}
     lanes = {shape[: len(shape) - len(AXES[name])] for name, shape in shapes.items()} - {()}
@@ -33,7 +33,7 @@ def _described(model: Model) -> tuple[str, list[Row]]:
     return ", ".join(sizes) + lanes_text(max(lanes, default=())), [*rows, ("gravity [m/s^2]", numbers(model.gravity))]
 
 
-@shown(_described)
+@display_as(_describe)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Model:
@@ -48,11 +48,11 @@ class Model:
         armature (nv,) rotor inertia reflected to the joint [kg m^2, kg]; damping (nv,) [N m s/rad, N s/m];
         loss (nv,) Coulomb friction [N m, N]; stiffness (nv,) [N m/rad, N/m] and rest (nv,) of the spring;
         motor_gain, motor_kp, motor_kd, motor_effort, motor_target (nv,): the motor's torque is
-        clip(gain u - kp q - kd v, -effort, effort) with u the control, or the target where none is given. Where gain
-        and kd are infinite the motor is rigid: v is u as long as that takes no more than the effort;
-        lower, upper (nv,) limits, -inf and inf where there are none [rad, m]; limit_restitution (nv,).
-    World: gravity (3,) [m/s^2]; gap_band () [m, rad]: how near is touching; rest_speed () [m/s, rad/s]: contacts
-        that close more slowly than this rest, they do not bounce.
+        clip(gain u - kp q - kd v, -effort, effort) with u the control, or the target without a control. If gain and kd
+        are infinite the motor is rigid: v is u as long as that takes no more than the effort;
+        lower, upper (nv,) limits, -inf and inf for none [rad, m]; limit_restitution (nv,).
+    World: gravity (3,) [m/s^2]; gap_band () [m, rad]: largest gap that counts as touching; rest_speed () [m/s, rad/s]:
+        contacts that close more slowly than this rest, they do not bounce.
     Shapes (pose in the link's frame):
         shape_size (ns, 3) [m], by kind: sphere (r, 0, 0), box half extents, capsule and cylinder
         (r, half length, 0), ellipsoid radii, plane zeros (normal is the pose's z axis);
@@ -65,11 +65,11 @@ class Model:
     Loops (nk of them, see `engine/loops/kinds.py`; axes of both frames coincide when the joint is at zero):
         loop_position (nk, 2, 3) [m], loop_quaternion (nk, 2, 4): frames on a and on b;
         loop_size (nk,): length, radius or ratio;  loop_course (nk, 5): offset, rate, amplitude, frequency, phase of
-        what a distance, gear or drive keeps to: offset + rate t + amplitude sin(2 pi frequency t + phase);
+        the target of a distance, gear or drive: offset + rate t + amplitude sin(2 pi frequency t + phase);
         loop_spring (nk, 2, 4): stiffness, rest, damping and constant force along up to two coordinates;
-        loop_stiff, loop_damp (nk, 2): of the penalty, for what shifts and what turns [N/m, N m; N s/m, N m s];
+        loop_stiff, loop_damp (nk, 2): of the penalty, for translations and rotations [N/m, N m; N s/m, N m s];
         loop_limits (nk, 2, 2): (lower, upper) of up to two coordinates, held by penalty;
-        loop_active (nk,): 1 where a loop that can be switched holds, 0 where it is cut.
+        loop_active (nk,): 1 if a loop that can be switched holds, 0 if it is cut.
         baumgarte () [1/s]: rate at which errors are fed back.
     Pairs: pair_friction (np,), pair_restitution (np,), pair_tangential_restitution (np,): of a pair without a rule
         the geometric mean of its shapes' friction, and the smaller restitutions; pair_touches (np,): 1 of a pair that
@@ -131,8 +131,8 @@ class Model:
         """A copy with some parameters changed, e.g. `model.replace(mass=masses)` with masses (nl,) or (lanes, nl).
 
         friction, restitution and tangential_restitution of shapes change those of their pairs; pairs that have a rule
-        between materials keep what the rule says. Raises ValueError for a shape that does not fit, and for what would
-        change nothing.
+        between materials keep the rule's numbers. Raises ValueError for an array of the wrong shape, and for a
+        parameter that would change nothing.
         """
         known = {f.name for f in fields(self)}
         for name in changes:
@@ -152,10 +152,10 @@ class Model:
 
     @property
     def parameters(self) -> dict[str, Array]:
-        """Its arrays by their names."""
+        """The parameters' arrays by their names."""
         return {name: x for name, x in vars(self).items() if name != "topology"}
 
     @staticmethod
     def base_ndim(name: str) -> int:
-        """How many trailing axes the parameter has when it is not batched."""
+        """Number of trailing axes of the parameter when it is not batched."""
         return len(AXES[name])

@@ -1,4 +1,4 @@
-"""A model's parameters as one array. To hand a program forty arrays takes longer than many a program runs."""
+"""A model's parameters as one array: to pass forty arrays to a program takes longer than many programs run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Packed:
-    """numbers: (N,) or (lanes, N), one parameter behind the other.  shapes: (name, shape) of each, of one lane."""
+    """A packed model.  numbers: (N,) or (lanes, N), all parameters.  shapes: (name, shape) of each, of one lane."""
 
     numbers: Array
     topology: Topology = field(metadata={"static": True})
@@ -32,7 +32,7 @@ class Packed:
 
     @property
     def model(self) -> Model:
-        """Of one lane."""
+        """The model of one lane."""
         parameters, at = {}, 0
         for name, shape in self.shapes:
             size = math.prod(shape)
@@ -42,7 +42,7 @@ class Packed:
 
 
 def once_a_model(function: Callable[[Model], T]) -> Callable[[Model], T]:
-    """function(model), worked out once for each model, which never changes."""
+    """Cache function(model) for each model, which never changes."""
     kept: dict[int, tuple[weakref.ref[Model], T]] = {}
 
     @functools.wraps(function)
@@ -60,7 +60,7 @@ def once_a_model(function: Callable[[Model], T]) -> Callable[[Model], T]:
 
 @once_a_model
 def traced(model: Model) -> bool:
-    """Whether some parameter is a number of a program that is being traced."""
+    """Return whether some parameter is a number of a program that is being traced."""
     return any(isinstance(x, jax.core.Tracer) for x in model.parameters.values())
 
 
@@ -72,7 +72,7 @@ def lanes_of(model: Model) -> tuple[int, ...]:
 
 @once_a_model
 def packed(model: Model) -> Packed | Model:
-    """The model itself where this is not to be had: traced, of several types or axes of lanes, or of many processes."""
+    """Pack a model; the model itself if it is traced, of several types or axes of lanes, or of many processes."""
     parameters = model.parameters
     if traced(model) or len(lanes_of(model)) > 1 or len({x.dtype for x in parameters.values()}) > 1:
         return model
@@ -86,7 +86,7 @@ def packed(model: Model) -> Packed | Model:
 
 
 def unpacked(given: Any) -> Any:
-    """The model, of one lane, if it is a packed one; else what is given."""
+    """The model, of one lane, of a packed one; else the argument itself."""
     return given.model if isinstance(given, Packed) else given
 
 

@@ -1,4 +1,4 @@
-"""The parameters of a model: the shape of each, and what `Model.replace` makes of a given one."""
+"""The parameters of a model: the shape of each, and its conversion in `Model.replace`."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ COMBINED = {
 
 
 def is_array(x: Any) -> bool:
-    """Whether it is a parameter's value; a model may also hold axes for vmap, or shardings, in their places."""
+    """Return whether it is a parameter's value; a model may also hold axes for vmap, or shardings, instead."""
     return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
 def checked(name: str, value: Any, old: Any, topology: Topology) -> Any:
-    """The value in place of an old one: an array of the parameter's shape, with leading axes for lanes."""
+    """Check the value that replaces an old one: an array of the parameter's shape, with leading axes for lanes."""
     if not is_array(old):
         return value
     if not is_array(value):
@@ -67,7 +67,7 @@ def checked(name: str, value: Any, old: Any, topology: Topology) -> Any:
 
 
 def pair_numbers(name: str, values: Any, old: Any, topology: Topology) -> Any:
-    """(..., np) a number of all pairs from that of the shapes, (..., ns); where a rule gives it, the old one stays."""
+    """A number of all pairs, (..., np), from that of the shapes, (..., ns); pairs with a rule keep the old one."""
     if not is_array(old):
         return values
     i, j = np.array(topology.pairs, np.int32).reshape(-1, 2).T
@@ -79,8 +79,8 @@ def pair_numbers(name: str, values: Any, old: Any, topology: Topology) -> Any:
 def gripped(
     topology: Topology, loss: Any, motor_kd: Any, changed: Iterable[str]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """`Topology.gripped` once some parameters are changed. A loss whose numbers are not known yet may be at any degree
-    of freedom that is no floating joint's."""
+    """`Topology.gripped` after some parameters are changed. A loss whose numbers are not known yet may be at any degree
+    of freedom except those of floating joints."""
     losing, rigid = topology.gripped
     names = set(changed)
     if names & {"topology", "loss", "motor_kd"}:
@@ -97,7 +97,7 @@ def _is_known(x: Any) -> bool:
 
 
 def _dofs(some: np.ndarray) -> tuple[int, ...]:
-    """Those of (..., nv) that are true somewhere."""
+    """Degrees of freedom of (..., nv) that are true somewhere."""
     return tuple(np.flatnonzero(some.reshape(-1, some.shape[-1]).any(0)).tolist()) if some.size else ()
 
 
@@ -111,7 +111,7 @@ def _lengths(topology: Topology) -> dict[str, int]:
 
 
 def unread(name: str, topology: Topology) -> str:
-    """Why no run of such a model reads the parameter; empty if runs do."""
+    """The reason why no run of the model reads the parameter; empty if runs do."""
     if name == "shape_twist" and not topology.driven:
         return "no static moves; give one a linear_velocity or an angular_velocity in the scene"
     if name == "baumgarte" and topology.hold != "baumgarte":

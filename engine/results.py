@@ -1,4 +1,4 @@
-"""Result codes: what happened to a lane, in numbers inside jit and in words on the host."""
+"""Result codes: how a lane ended, in numbers inside jit and in words on the host."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from jax import Array
 
 
 class Code(IntEnum):
-    """What happened to a lane. A greater code is graver, and hides the smaller ones of the same lane.
+    """How a lane ended. A greater code is graver, and hides the smaller ones of the same lane.
 
     0: finished.  Below 100: the run is complete, and somewhere less exact than it promises; of these EVENTS_FULL is the
-    mildest: only rows of the log are missing.  From 100 on: the run is not what was asked for.
+    mildest: only rows of the log are missing.  From 100 on: the run failed or ended early.
     """
 
     OK = 0
@@ -38,7 +38,7 @@ class Code(IntEnum):
 
     @property
     def grave(self) -> bool:
-        """Whether the run is not what was asked for."""
+        """Return whether the code is an error, not a warning."""
         return self >= LEAST_GRAVE
 
 
@@ -156,15 +156,15 @@ class SimulationError(RuntimeError):
 
 
 def any_of(x: np.ndarray) -> bool:
-    """Whether any is not 0; of a single number, without what it takes to ask an array."""
+    """Return whether any is not 0; quicker than numpy for a single number."""
     return bool(x.any() if x.ndim else x)
 
 
 def raise_for(code: Any, t: Any, needed: Mapping[Any, Any] | None = None) -> None:
-    """Raise where a lane's code is grave, warn where one is not OK; both tell of the lanes with the gravest code.
+    """Raise if a lane's code is grave, warn if one is not OK; both name the lanes with the gravest code.
 
     code: (...), t: (...) the last time each lane was well [s].
-    needed: code -> (...) how much room a lane with this code needs.
+    needed: code -> (...) number of rows that a lane with this code needs.
     """
     codes = np.asarray(code)
     if not any_of(codes):
@@ -181,7 +181,7 @@ def raise_for(code: Any, t: Any, needed: Mapping[Any, Any] | None = None) -> Non
 
 
 def why(code: Array | np.ndarray, t: Array | np.ndarray) -> str:
-    """What happened, in words: "finished", or a line for each code, the gravest first.
+    """The codes in words: "finished", or a line for each code, the gravest first.
 
     code: (...), t: (...) the last time each lane was well [s].
     """
@@ -191,7 +191,7 @@ def why(code: Array | np.ndarray, t: Array | np.ndarray) -> str:
 
 
 def last_well(t: Array | np.ndarray, *values: Array | np.ndarray) -> np.ndarray:
-    """(...) when each lane was last well [s]: all its values (..., frames, n) are finite.  t: (..., frames) [s]."""
+    """Last time at which all values of a lane (..., frames, n) are finite, (...) [s].  t: (..., frames) [s]."""
     well = np.logical_and.reduce([np.isfinite(x).all(-1) for x in values])
     t = np.asarray(t)
     return np.where(well, t, t[..., :1]).max(-1)

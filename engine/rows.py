@@ -1,4 +1,4 @@
-"""Rows of a group picked and summed at places known when the program is traced.
+"""Rows of a group picked and summed at indices known when the program is traced.
 
 Gathers and scatters are slow loops on a CPU, so the common patterns become slices, broadcasts, reshapes
 and concatenations; only irregular patterns over many rows fall back.
@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-FEW = 32  # up to so many rows an irregular pattern is written out piece by piece
+FEW = 32  # up to this many rows an irregular pattern is written out piece by piece
 
 
 def take(x: Array, index: Sequence[int], axis: int = 0) -> Array:
-    """x at static places along an axis."""
+    """Take x at static indices along an axis."""
     places, axis = np.asarray(index), axis % x.ndim
     steps = np.unique(np.diff(places))
     if len(places) == 1 or (len(steps) == 1 and steps[0] > 0):
@@ -32,7 +32,7 @@ def take(x: Array, index: Sequence[int], axis: int = 0) -> Array:
 
 
 def sum_into(x: Array, rows: Sequence[int], n: int) -> Array:
-    """(n, ...): row i is the sum of the rows of x (len(rows), ...) that name i. `rows` must be sorted."""
+    """Sums (n, ...): row i adds the rows of x (len(rows), ...) that name i. `rows` must be sorted."""
     counts = np.bincount(rows, minlength=n)
     if len(set(counts)) == 1:
         c = int(counts[0])

@@ -1,4 +1,4 @@
-"""Sensors of a scene as plain hashable data: what each measures, and where."""
+"""Sensors of a scene as plain hashable data: the quantity and the location of each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """at: where it is, "site", "joint" or "bodies".  size: how many numbers it reads; 0: that depends.
-    impulsive: whether impacts are told apart from what acts smoothly, in a reading of their own.
+    """A kind of sensor.  at: its location, "site", "joint" or "bodies".  size: count of its numbers; 0: that depends.
+    impulsive: whether impacts have a reading of their own, apart from smooth forces.
     sums: whether it reads the time between frames, not the instant at their end."""
 
     at: str
@@ -41,7 +41,7 @@ class Site:
 class Sensor:
     """kind: key of KINDS.  site: its number, -1 of a sensor that has none.
     link, other: of a joint or of bodies, -1 the world; other is None where any body counts.
-    rays: (R, 3) directions in the site's frame.  reach: how far they go [m]."""
+    rays: (R, 3) directions in the site's frame.  reach: their length [m]."""
 
     name: str
     kind: str

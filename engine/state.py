@@ -1,4 +1,4 @@
-"""State: exactly what a rollback must restore, nothing derived."""
+"""State: exactly the values that a rollback must restore, nothing derived."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import jax
 from jax import Array
 
-from .display import Row, lanes_text, numbers, shown
+from .display import Row, display_as, lanes_text, numbers
 
 
-def _described(state: State) -> tuple[str, list[Row]]:
+def _describe(state: State) -> tuple[str, list[Row]]:
     widths: list[Any] = [getattr(x, "shape", ("?",))[-1:] or ("?",) for x in (state.q, state.v)]
     head = f"{widths[0][0]} coordinates, {widths[1][0]} velocities{lanes_text(getattr(state.t, 'shape', ()))}"
     return head, [("t [s]", numbers(state.t)), ("q", numbers(state.q)), ("v", numbers(state.v))]
 
 
-@shown(_described)
+@display_as(_describe)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class State:

@@ -1,4 +1,4 @@
-"""What a scene is made of, but for its numbers: links, joints, shapes, pairs and loops, as plain hashable data.
+"""The structure of a scene without its numbers: links, joints, shapes, pairs and loops, as plain hashable data.
 
 Two scenes that differ only in numbers share one compiled program.
 """
@@ -34,7 +34,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Loop:
-    """What ties two links together besides the tree: a joint that closes a loop, a relation, or a spring.
+    """A tie between two links in addition to the tree: a joint that closes a loop, a relation, or a spring.
 
     kind: key of `engine.loops.kinds.KINDS`.  a, b: the links, -1 is the world.
     dofs: the degrees of freedom of a gear (a's, b's) and of a drive (a's, -1); else ().
@@ -62,14 +62,14 @@ class Topology:
     shape_points: slice (start, stop) of `Model.points` owned by each shape (hulls, meshes, heightfields).
     shape_faces: outlines of each hull's faces: its points' numbers, counter-clockwise seen from outside.
     shape_grid: (rows, columns) of each heightfield, (0, 0) of other shapes.
-    shape_window: rows and columns of a heightfield's cells that are looked at about a body, (0, 0) of other shapes.
-    shape_layers: the group and the mask of each shape as the scene gives them, sets of 32 bits.
+    shape_window: rows and columns of a heightfield's cells that are tested about a body, (0, 0) of other shapes.
+    shape_layers: the group and the mask of each shape in the scene, sets of 32 bits.
     pairs: (shape, shape) that may touch, each once, smaller index first.
     ruled: pairs whose friction, restitution and tangential restitution are those of a rule between materials: three
     tuples of their rows in `pairs`.
     filtered: whether `Model.pair_touches` says which of them may touch now; else all may.
     driven: whether some static's surface moves, see `Model.shape_twist`.
-    gripped: degrees of freedom with Coulomb loss, and those with a rigid motor (`Model.motor_kd` infinite): what may
+    gripped: degrees of freedom with Coulomb loss, and those with a rigid motor (`Model.motor_kd` infinite), which may
     hold a joint. `Model.replace` keeps it.
     loops: see `Loop`.  hold: how they are held: "projection" (exact, drift taken off after each step), "baumgarte"
     (exact, drift fed back) or "penalty" (stiff springs).
@@ -137,7 +137,7 @@ class Topology:
         """Groups by (depth, joint type), parents first; rows ordered as their parents are.
 
         That order makes most children's rows equal to their parents' rows, so that a parent's value is
-        found by position, without a gather.
+        read by position, without a gather.
         """
         place: dict[int, tuple[int, int]] = {-1: (-1, 0)}
         groups: list[Group] = []
@@ -154,7 +154,7 @@ class Topology:
 
     @cached_property
     def place(self) -> tuple[tuple[int, int], ...]:
-        """(group, row) of each link."""
+        """The group and the row of each link."""
         where = {i: (g, row) for g, group in enumerate(self.groups) for row, i in enumerate(group.links)}
         return tuple(where[i] for i in range(self.n_links))
 

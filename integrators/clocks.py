@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from ..contact.contacts import Contacts
-from ..engine.compaction import combined
+from ..engine.compaction import segment_reduce
 from ..engine.dynamics.kinematics import integrate_q
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
@@ -180,7 +180,7 @@ class IslandClocks(NamedTuple):
     def _of(self, how: Callable[[Array, Array], Array], tree: Array, x: Array, neutral: float) -> Array:
         trees = len(self.island)
         of_contact = _padded(self.island, trees)[tree.min(1)]  # the world is the last
-        return combined(how, x, of_contact, trees, neutral)[self.island]
+        return segment_reduce(how, x, of_contact, trees, neutral)[self.island]
 
 
 Clocks = OneClock | IslandClocks

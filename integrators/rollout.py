@@ -16,7 +16,7 @@ from jax import Array
 
 from ..engine import results
 from ..engine.algebra.fence import lane_programs
-from ..engine.display import Row, count, lanes_text, numbers, shown, values
+from ..engine.display import Row, count, display_as, lanes_text, numbers, values
 from ..engine.forest import Forest
 from ..engine.forward_only import forward_only
 from ..engine.model import Model
@@ -93,7 +93,7 @@ _FORWARD = (
 MOST_STEPS = 1_000_000  # of max_dt, between two frames
 
 
-@shown(described_run)
+@display_as(described_run)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Rollout:

@@ -16,7 +16,7 @@ from ..engine.algebra import bounded
 from ..engine.algebra.fence import lane_programs
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open, OpenRecord
-from ..engine.native.primitive import differentiated, native
+from ..engine.native.primitive import in_derivative, native
 from ..engine.packed import Packed, unpacked
 from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..engine.state import State
@@ -140,7 +140,7 @@ def run_lane(
     rules, functions = static
     record, rows = closed(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
     sleeps = may_sleep(model.topology, functions) and not rules.report
-    cuts = clocks_may_differ(rules, model.topology) and functions == Drive() and window is None and not differentiated()
+    cuts = clocks_may_differ(rules, model.topology) and functions == Drive() and window is None and not in_derivative()
     ran = run(
         rules, unpacked(model), state, frames, max_dt, controller_of(rows, functions), record, max_ticks, sleeps=sleeps,
         window=window, cuts=cuts,

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..engine.loops.measured import follows
+from ..engine.loops.evaluation import has_target
 from ..engine.model import Model
 from ..engine.state import State
 from ..engine.topology import Topology
@@ -27,7 +27,7 @@ from .recording import Record
 
 def may_sleep(topology: Topology, functions: Drive) -> bool:
     """Whether no force can be a function of time.  functions: the functions of the drive."""
-    return functions == Drive() and not any(follows(loop.kind) for loop in topology.loops)
+    return functions == Drive() and not any(has_target(loop.kind) for loop in topology.loops)
 
 
 def follows_time(model: Model) -> bool:

@@ -1,1 +1,1 @@
-"""Floor 5: what people bring and take away: descriptions, builder, the compile step, the library."""
+"""Floor 5: scenes and their use: descriptions, builder, the compile step, the library, recordings, the command line."""

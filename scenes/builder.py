@@ -1,4 +1,4 @@
-"""SceneBuilder records a scene call by call; `compile_scene` checks what was recorded."""
+"""SceneBuilder records a scene call by call; `compile_scene` checks it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SceneBuilder:
         filtering: bool = False,
         plane: str | None = None,
     ) -> None:
-        """plane: that of all bodies for which `add_body` says no other: a flat world has "xz"."""
+        """plane: that of all bodies for which `add_body` names no other: a flat world has "xz"."""
         self._gravity: Any = gravity
         self._touch: Any = (gap_band, rest_speed)
         self._loops: list[LoopSpec] = []
@@ -77,7 +77,7 @@ class SceneBuilder:
         tangential_restitution: float | None = None,
         material: str | None = None,
     ) -> None:
-        """Shapes fixed in the world; velocities are those of a surface that moves in place, as a conveyor's does."""
+        """Add shapes fixed in the world; velocities are those of a surface that moves in place, as a conveyor's."""
         self._statics.append(_spec(StaticSpec, locals()))
 
     def add_body(
@@ -101,7 +101,7 @@ class SceneBuilder:
     ) -> None:
         """A free body; velocities in world axes, linear_velocity of its centre of mass [m/s, rad/s].
 
-        plane: "xy", "xz" or "yz", in which it stays; None: the builder's."""
+        plane: the body stays in it, "xy", "xz" or "yz"; None: the builder's."""
         plane = self._plane if plane is None else plane
         self._links.append(_spec(BodySpec, locals()))
 
@@ -142,7 +142,7 @@ class SceneBuilder:
         """A second joint between two links, which closes a loop; or a Distance, Spring, Rolling, Gear or Driven.
 
         frame_a, frame_b: the joint's frame on each link, a position (3,) [m] or (position, quaternion); frame_a: by
-        default the link's own frame, frame_b: where frame_a is at the start. Gear and Driven have none.
+        default the link's own frame, frame_b: by default frame_a's pose at the start. Gear and Driven have none.
         active: None: it always holds; True or False: `carom.Live` may cut it and join it again, and it starts so.
 
         b.add_loop("coupler", (1, 0, 0), "world", joint=Revolute((0, 1, 0)))
@@ -193,15 +193,15 @@ class SceneBuilder:
 
         At the end of each frame, at a site: "position" [m], "orientation" (a quaternion), "linear_velocity" [m/s] and
         "angular_velocity" [rad/s] in world axes; "velocimeter" and "gyro", the same in the site's axes; "rangefinder":
-        how far its rays go, along z or as given [m], -1 where they hit nothing within max_distance. Shapes of its own
-        link are not seen. At the joint of a link: "joint_position" and "joint_velocity".
+        distances along its rays, along z or as given [m], -1 for a ray that hits nothing within max_distance. Rays
+        ignore shapes of its own link. At the joint of a link: "joint_position" and "joint_velocity".
 
-        Means over the time between frames, in the site's axes: "accelerometer", of what it feels, which is -gravity
-        where it stands [m/s^2]; "force" [N] and "torque" [N m], that the joint of the site's link transmits to it. And
+        Means over the time between frames, in the site's axes: "accelerometer", the proper acceleration, which is
+        -gravity at rest [m/s^2]; "force" [N] and "torque" [N m], that the joint of the site's link transmits to it. And
         "joint_effort", along the joint [N m, N]; "touch": sum of the normal forces on a link, of another one only if
-        that is named [N]; "contact": 1 where these touched at any time since the last frame, else 0.
+        that is named [N]; "contact": 1 if these touched at any time since the last frame, else 0.
 
-        What impacts add is no part of these means: the sensor "imu" of a kind that has them has a second reading
+        Impacts are no part of these means: the sensor "imu" of a kind that feels impacts has a second reading
         "imu.impulse", the sum of their jumps [m/s, N s, N m s].
         """
         self._sensors.append(SensorSpec(name, kind, site, link, other, rays, max_distance))
@@ -211,7 +211,7 @@ class SceneBuilder:
         links, statics, pairs = tuple(self._links), tuple(self._statics), tuple(self._pairs)
         exclusions, loops = tuple(self._exclusions), tuple(self._loops)
         band, speed = self._touch
-        seen = tuple(self._sites), tuple(self._sensors)
+        sensing = tuple(self._sites), tuple(self._sensors)
         return SceneSpec(
             self._gravity,
             links,
@@ -222,13 +222,13 @@ class SceneBuilder:
             speed,
             loops,
             self._baumgarte,
-            *seen,
+            *sensing,
             self._filtering,
         )
 
 
 def _frame(frame: Any) -> tuple[Any, Any]:
-    """(position, quaternion) of a frame as people give it; None where it does not say."""
+    """(position, quaternion) of a frame as people write it; None for the parts that are left out."""
     if frame is None:
         return None, None
     nested = len(frame) == 2 and all(np.ndim(part) for part in frame)

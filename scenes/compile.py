@@ -1,4 +1,4 @@
-"""compile_scene: from a description to (Model, State), and the one door that rejects bad input.
+"""compile_scene checks a description, rejects bad input, and returns (Model, State).
 
 Everything is computed in numpy float64 and cast at the end.
 """
@@ -27,7 +27,7 @@ from .compiling.flat import flat_joint, flat_velocity
 from .compiling.inertia import link_mass
 from .compiling.joint_rows import JointRow, joint_row, start_q, start_v
 from .compiling.loop_rows import no_loops, with_loops
-from .compiling.order import parent_name, sort_links, who
+from .compiling.order import label_of, parent_name, sort_links
 from .compiling.overlaps import overlap_text
 from .compiling.pairs import pair_table, shape_layers
 from .compiling.precision import checked_dtype
@@ -62,11 +62,11 @@ def compile_scene(
     """Check a SceneSpec (or SceneBuilder) and turn it into a model and the state at t = 0: a Model and a State; of a
     ChainSpec a Chain and a ChainState.
 
-    dtype: float32 or float64; None: float64 where jax's x64 mode is on, else float32.
+    dtype: float32 or float64; None: float64 if jax's x64 mode is on, else float32.
     coordinates: "reduced": those that the joints leave; "maximal": every link is a body of its own, with its pose in q
     (as a floating joint's), and joints are kept by constraint forces; "penalty": the same, kept by stiff springs.
-    overlaps: "warn" names what may touch and overlaps at the start, with its depth, in a SceneWarning (surfaces of
-    triangles and heightfields are left out); "ignore" does not look.
+    overlaps: "warn" names shapes that may touch and overlap at the start, with the depth, in a SceneWarning (surfaces
+    of triangles and heightfields are left out); "ignore" does not check.
     Links keep their order of adding, except that parents come before their children.
     Quaternions whose length is within 1e-3 of one are normalised, others rejected; axes and normals may have
     any length but zero. Raises SceneError (a ValueError) that names the body, the field, the value and the fix.
@@ -87,7 +87,7 @@ def compile_scene(
     specs, parents = sort_links(spec)
     links = [_link_row(link) for link in specs]
     joints = [link.joint for link in links]
-    check_tree([who(link) for link in specs], parents, [link.mass for link in links], joints)
+    check_tree([label_of(link) for link in specs], parents, [link.mass for link in links], joints)
     topology, shape_arrays, owners = _shapes(spec, specs, parents, links)
     arrays = _link_arrays(links) | shape_arrays | {"gravity": gravity, "gap_band": 0.0, "rest_speed": 0.0}
     arrays |= {"baumgarte": 0.0} | no_loops() | no_sites()
@@ -120,7 +120,7 @@ def _touch(spec: SceneSpec, model: Model) -> dict[str, Any]:
 
 
 def rest_speed(gravity: Array, band: Array | float) -> Array:
-    """What falls ten gap bands [m] arrives with [m/s]: the default of a scene with gravity (3,)."""
+    """Speed after a fall of ten gap bands [m/s]: the default of a scene with gravity (3,)."""
     fall = float(np.linalg.norm(gravity)) or STANDARD_GRAVITY
     return np.sqrt(2 * fall * 10 * band)
 
@@ -139,7 +139,7 @@ class _LinkRow:
 
 
 def _link_row(spec: BodySpec | LinkSpec) -> _LinkRow:
-    where = who(spec)
+    where = label_of(spec)
     position = check.numbers(where, "position", spec.position, (3,), "m")
     quaternion = check.quaternion(where, "quaternion", spec.quaternion)
     plane = getattr(spec, "plane", None)
@@ -167,7 +167,7 @@ def _link_row(spec: BodySpec | LinkSpec) -> _LinkRow:
 
 
 def _body_velocity(where: str, spec: BodySpec, mass: MassProperties, quaternion: Array) -> Array:
-    """(6,) angular velocity and velocity of the body's origin, from that of the centre of mass, world axes."""
+    """Angular velocity and velocity of the body's origin (6,), from that of the centre of mass, world axes."""
     w = check.numbers(where, "angular_velocity", spec.angular_velocity, (3,), "rad/s")
     v_com = check.numbers(where, "linear_velocity", spec.linear_velocity, (3,), "m/s")
     return np.concatenate([w, v_com - np.cross(w, rotation_matrix(quaternion) @ mass.com)])
@@ -189,14 +189,14 @@ def _link_arrays(links: list[_LinkRow]) -> dict[str, Array]:
 def _shapes(
     scene: SceneSpec, specs: tuple[Any, ...], parents: tuple[int, ...], links: list[_LinkRow]
 ) -> tuple[Topology, dict[str, Array], list[str]]:
-    """The topology, the shape and pair arrays, and what carries each shape, as messages call it: the world's shapes
+    """The topology, the shape and pair arrays, and the owner of each shape, as messages call it: the world's shapes
     first, then link by link."""
-    placed: list[tuple[ShapeRow, int, str | None, str]] = []  # each shape, its link, the name and the call of its owner
+    entries: list[tuple[ShapeRow, int, str | None, str]] = []  # shape, link, name and label of its owner
     for k, static in enumerate(scene.statics):
-        placed += [(row, -1, static.name, who(static, k)) for row in shape_rows(static, k, moving=False)]
+        entries += [(row, -1, static.name, label_of(static, k)) for row in shape_rows(static, k, moving=False)]
     for k, (spec, link) in enumerate(zip(specs, links, strict=True)):
-        placed += [(row, k, spec.name, who(spec)) for row in link.shapes]
-    rows, on, owners, called = (list(column) for column in zip(*placed, strict=True)) if placed else ([], [], [], [])
+        entries += [(row, k, spec.name, label_of(spec)) for row in link.shapes]
+    rows, on, owners, labels = (list(column) for column in zip(*entries, strict=True)) if entries else ([], [], [], [])
     names, joints = tuple(spec.name for spec in specs), tuple(link.joint.kind for link in links)
     pairs, numbers, ruled = pair_table(scene, names, parents, joints, rows, on, owners)
     geometry = [row.geometry for row in rows]
@@ -220,7 +220,7 @@ def _shapes(
             "shape_twist": _stack([row.twist for row in rows], 6),
             **numbers,
         },
-        called,
+        labels,
     )
 
 

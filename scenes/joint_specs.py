@@ -20,9 +20,9 @@ Limits = Any  # (lower, upper); for several dofs a tuple of these, None for a do
 class Motor:
     """torque on a dof = clip(gain u - kp q - kd v, -effort, effort), with u the control, or target without one.
 
-    kind: "torque": u is the torque [N m, N];  "position": u is the wanted q, needs kp, gain = kp;
-    "velocity": u is the wanted v, needs kd, gain = kd. With kd infinite it is rigid: v is u exactly, as long as that
-    takes no more than its effort, which must be finite; told 0 it is a brake.
+    kind: "torque": u is the torque [N m, N];  "position": u is the target q, needs kp, gain = kp;
+    "velocity": u is the target v, needs kd, gain = kd. With kd infinite it is rigid: v is u exactly, as long as that
+    takes no more than its effort, which must be finite; with u = 0 it is a brake.
     kp [N m/rad, N/m]; kd [N m s/rad, N s/m]; effort > 0 [N m, N], inf: unlimited; target in the units of u.
     Each number may be one per dof of the joint.
     """
@@ -39,10 +39,10 @@ class Motor:
 
 @dataclass(frozen=True, kw_only=True)
 class Joint:
-    """What the dofs of all joints share; a number holds for every dof, a tuple gives one for each.
+    """Parameters of all joints' dofs; a number holds for every dof, a tuple has one for each.
 
     damping [N m s/rad, N s/m]; armature: rotor inertia reflected to the joint [kg m^2, kg];
-    loss: Coulomb friction, which holds what rests [N m, N]; stiffness [N m/rad, N/m] and rest [rad, m]: a spring;
+    loss: Coulomb friction, which holds a joint at rest [N m, N]; stiffness [N m/rad, N/m] and rest [rad, m]: a spring;
     motor: a Motor, or a tuple with one Motor or None per dof.
     """
 
@@ -67,7 +67,7 @@ class Fixed(Joint):
 
 @dataclass(frozen=True)
 class Revolute(Joint):
-    """A turn about axis.  limits: (lower, upper) [rad] or None;  restitution: of the limits, 0..1."""
+    """A rotation about axis.  limits: (lower, upper) [rad] or None;  restitution: of the limits, 0..1."""
 
     kind: ClassVar[str] = "revolute"
     axis: Numbers
@@ -87,7 +87,7 @@ class Prismatic(Joint):
 
 @dataclass(frozen=True)
 class Screw(Joint):
-    """A turn q about axis with a slide pitch * q along it.  pitch [m/rad];  limits of q [rad] or None."""
+    """A rotation q about axis with a slide pitch * q along it.  pitch [m/rad];  limits of q [rad] or None."""
 
     kind: ClassVar[str] = "screw"
     axis: Numbers
@@ -98,7 +98,7 @@ class Screw(Joint):
 
 @dataclass(frozen=True)
 class Cylindrical(Joint):
-    """A turn about axis and a slide along it.  limits: (pair or None [rad], pair or None [m]), or None."""
+    """A rotation about axis and a slide along it.  limits: (pair or None [rad], pair or None [m]), or None."""
 
     kind: ClassVar[str] = "cylindrical"
     axis: Numbers
@@ -108,7 +108,7 @@ class Cylindrical(Joint):
 
 @dataclass(frozen=True)
 class Universal(Joint):
-    """A turn about axis (fixed in the parent), then about axis2 (fixed in the child).  limits: two pairs or Nones."""
+    """Rotations about axis (fixed in the parent), then axis2 (fixed in the child).  limits: two pairs or Nones."""
 
     kind: ClassVar[str] = "universal"
     axis: Numbers = (1.0, 0.0, 0.0)
@@ -119,9 +119,9 @@ class Universal(Joint):
 
 @dataclass(frozen=True)
 class Planar(Joint):
-    """A slide in the plane normal to axis and a turn about it.
+    """A slide in the plane normal to axis and a rotation about it.
 
-    axis2: direction of the x coordinate, its part along axis is taken out; None: the image of x under the
+    axis2: direction of the x coordinate, without its part along axis; None: the image of x under the
     smallest rotation that takes z to axis.  limits: three pairs or Nones (angle, x, y), or None.
     """
 
@@ -134,7 +134,7 @@ class Planar(Joint):
 
 @dataclass(frozen=True)
 class Spherical(Joint):
-    """Any turn: a quaternion.  rest and a position target: rotation vectors (3,)."""
+    """Any rotation: a quaternion.  rest and a position target: rotation vectors (3,)."""
 
     kind: ClassVar[str] = "spherical"
 

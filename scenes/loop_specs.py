@@ -1,4 +1,4 @@
-"""What else may close a loop, besides the joints of `joint_specs.py`: frozen plain data, unchecked until compiled."""
+"""Other loops than the joints of `joint_specs.py`: frozen plain data, unchecked until compiled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..collision.plain import Numbers, make_plain
 
 @dataclass(frozen=True)
 class Distance:
-    """Two points keep their distance, as at the ends of a rod without mass.  length [m]; None: as at the start."""
+    """Two points keep their distance, as at the ends of a rod without mass.  length [m]; None: that at the start."""
 
     kind: ClassVar[str] = "distance"
     length: float | None = None
@@ -21,7 +21,7 @@ class Distance:
 class Spring:
     """A spring between two points: it pulls with stiffness (distance - length) + damping (its rate).
 
-    stiffness [N/m]; length [m], None: as at the start; damping [N s/m].
+    stiffness [N/m]; length [m], None: that at the start; damping [N s/m].
     """
 
     kind: ClassVar[str] = "spring"
@@ -34,7 +34,7 @@ class Spring:
 class Rolling:
     """Rolling without slip on a plane: that through frame b's origin, normal to its z axis; by default the link's own.
 
-    A ball about frame a's origin, or with an axis (in frame a) a thin disc that turns about it.  radius [m].
+    A ball about frame a's origin, or with an axis (in frame a) a thin disc that rotates about it.  radius [m].
     The plane holds it on both sides: it neither slips nor leaves.
     """
 
@@ -48,10 +48,10 @@ class Rolling:
 
 @dataclass(frozen=True)
 class Gear:
-    """The joints of two links turn, or slide, together: q_a = ratio q_b + offset.
+    """The joints of two links rotate, or slide, together: q_a = ratio q_b + offset.
 
-    ratio [1, or rad/m, m/rad]; offset [rad, m], None: as at the start; dof_a, dof_b: which degree of freedom of joints
-    that have several.
+    ratio [1, or rad/m, m/rad]; offset [rad, m], None: that at the start; dof_a, dof_b: index of the degree of freedom
+    of joints that have several.
     """
 
     kind: ClassVar[str] = "gear"
@@ -65,7 +65,7 @@ class Gear:
 class Driven:
     """The joint of link a follows time: q = start + rate t + amplitude sin(2 pi frequency t + phase) + function(t).
 
-    start [rad, m], None: such that q is what the link's q0 says at t = 0; rate [rad/s, m/s]; amplitude [rad, m];
+    start [rad, m], None: the one with q = q0 of the link at t = 0; rate [rad/s, m/s]; amplitude [rad, m];
     frequency [Hz]; phase [rad]; function: of time, made of jax.numpy's functions, not for files; dof: of the joint.
     """
 

@@ -1,4 +1,4 @@
-"""Who carries what: the name behind every shape of a compiled scene, as people read it in contacts, logs and plots."""
+"""Owners of shapes: the name of the body of every shape of a compiled scene, for contacts, logs and plots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def shape_owners(scene: SceneSpec, topology: Topology) -> tuple[str, ...]:
 
 
 def _static_owners(scene: SceneSpec, n: int) -> tuple[str, ...]:
-    """Names of the n shapes of statics, in the model's order; a static without a name is called by its kind."""
+    """Names of the n shapes of statics, in the model's order; a static without a name has the name of its kind."""
     unnamed = [static for static in scene.statics if static.name is None]
     names, counts = [], []
     for k, static in enumerate(scene.statics):

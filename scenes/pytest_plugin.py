@@ -1,6 +1,6 @@
 """The pytest plugin: golden event logs beside tests, and runs of scenes. `docs/regression.md` shows how it is used.
 
-It loads with every pytest where Carom is installed, so that it imports nothing heavy until a fixture is called.
+It loads with every pytest if Carom is installed, so that it imports nothing heavy until a fixture is called.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def carom_run() -> Any:
 
 @pytest.fixture
 def carom_golden(request: pytest.FixtureRequest) -> Any:
-    """carom_golden(recording, name=None, **tolerances): compares a run with goldens/NAME.jsonl beside the test.
+    """carom_golden(recording, name=None, **tolerances) compares a run with goldens/NAME.jsonl beside the test.
 
     name: None: the module's and the test's.  tolerances: time, impulse, velocity, energy, position, see
     `carom.scenes.regression.difference.Tolerances`.  `pytest --carom-update` writes the file instead.

@@ -1,4 +1,4 @@
-"""Whether a recorded run comes again, bit by bit."""
+"""Replays, which check that a recorded run is reproduced bit by bit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from ..integrators.recording import Events
 from .formats.recording import Recording
-from .formats.recording_parts import Part, joined
-from .running import DRIVES, Reporter, counted, pieces
-from .variations import recompiled
+from .formats.recording_parts import Part, concatenate_parts
+from .running import DRIVES, Reporter, pieces, report_progress
+from .variations import recompile
 
 if TYPE_CHECKING:
     from ..engine.topology import Topology
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replay:
-    """frames, events: compared, of all lanes.  difference: the first one, in words; "" where there is none.
+    """A replay.  frames, events: number compared, of all lanes.  difference: the first one, in words; "" for none.
 
-    changed: what is not here as it was where the recording was made, e.g. "jaxlib is 0.11.0, it was 0.10.2".
+    changed: differences between this machine and that of the recording, e.g. "jaxlib is 0.11.0, it was 0.10.2".
     """
 
     frames: int
@@ -37,10 +37,10 @@ class Replay:
 
 
 def replay(recording: Recording, progress: Reporter | None = None) -> Replay:
-    """Compiles the scene of a recording again, runs it from its first frame on in the same pieces, and compares.
+    """Compile the scene of a recording again, run it from its first frame on in the same pieces, and compare.
 
-    Raises ValueError where it cannot be run: control or forces that were a function, planar chains, of which there is
-    the twin alone, or double precision without x64.
+    Raises ValueError if it cannot be run: control or forces that were a function, planar chains, of which only the twin
+    is recorded, or double precision without x64.
     """
     from ..integrators.snapshots import model_hash
     from .formats.provenance import DECISIVE, provenance
@@ -56,7 +56,7 @@ def replay(recording: Recording, progress: Reporter | None = None) -> Replay:
         for name in DECISIVE
         if here[name] != recording.provenance.get(name, "")
     )
-    model, state = recompiled(recording)
+    model, state = recompile(recording)
     wide, scenes = (recording.q.shape[-1], recording.v.shape[-1]), (model.topology.nq, model.topology.nv)
     if wide != scenes:
         raise ValueError(
@@ -69,13 +69,13 @@ def replay(recording: Recording, progress: Reporter | None = None) -> Replay:
     size = recording.piece or frames - 1
     results = islice(pieces(model, state, recording.keywords, size), -(-(frames - 1) // size))
     parts, at, difference = list[Part](), 1, ""
-    for result in counted(results, float(np.nanmax(recording.t)), progress):
+    for result in report_progress(results, float(np.nanmax(recording.t)), progress):
         parts.append(Part.after(result))
         difference = _frames_differ(recording, parts[-1], at, model.topology)
         at += parts[-1].t.shape[-1]
         if difference:
             break
-    again = joined(parts)
+    again = concatenate_parts(parts)
     if not difference and at != frames:
         difference = f"it ended with frame {at - 1}, the recording does with frame {frames - 1}"
     difference = difference or _events_differ(recording.events, again.events)
@@ -83,7 +83,7 @@ def replay(recording: Recording, progress: Reporter | None = None) -> Replay:
 
 
 def _frames_differ(recording: Recording, part: Part, at: int, topology: Topology) -> str:
-    """The first frame, lane and coordinate whose bits are not the recorded ones.  at: number of the part's first."""
+    """The first frame, lane and coordinate whose bits are not the recorded ones.  at: index of the part's first."""
     firsts = []
     for order, (name, axis) in enumerate({"t": -1, "q": -2, "v": -2}.items()):
         lanes = recording.lanes or 1
@@ -121,6 +121,6 @@ def _events_differ(old: Events, new: Events) -> str:
 
 
 def _bits(x: np.ndarray) -> np.ndarray:
-    """As whole numbers: NaN equals itself, and the two zeros are not one."""
+    """Bits as whole numbers: NaN equals itself, and the two zeros differ."""
     x = np.ascontiguousarray(x)
     return x.view(f"u{x.itemsize}") if x.dtype.kind == "f" else x

@@ -1,6 +1,6 @@
-"""Runs for people: in pieces that are recorded as they come, alone or as lanes with variations.
+"""Runs in pieces that are recorded one by one, of a single scene or of lanes with variations.
 
-A run in pieces is the run in one, bit by bit (docs/snapshots.md), and all pieces share one compiled program.
+A run in pieces equals the run in one, bit by bit (docs/snapshots.md), and all pieces share one compiled program.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .chains.spec import ChainSpec
 from .formats.atomic import check_writable
 from .formats.recording import Recording
 from .formats.recording_file import read_recording
-from .formats.recording_parts import Part, joined
+from .formats.recording_parts import Part, concatenate_parts
 from .formats.recording_writer import RecordingWriter
 from .spec import SceneSpec
-from .variations import compiled_lanes
+from .variations import compile_lanes
 
 if TYPE_CHECKING:
     from ..engine.model import Model
@@ -33,7 +33,7 @@ DRIVES = ("control", "forces")  # keywords that may have a row for each interval
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.  t, duration [s]; events: impacts so far, of all lanes."""
+    """Progress of a run.  t, duration [s]; events: impacts so far, of all lanes."""
 
     t: float
     duration: float
@@ -57,14 +57,14 @@ def record(
 ) -> Recording:
     """Run a scene and record it.  keywords: of `carom.rollout`; duration is required.
 
-    path: of the recording's file, which grows while the run goes on; None: it is in memory only.
-    lanes: so many runs side by side.  variations: what differs between them, path -> a value for each lane, paths as
-    in `changed`: {"body.ball.friction": [0.1, 0.5]}; without `lanes` there are as many lanes as values. There are
-    a million lanes at most.
+    path: that of the recording's file, which grows while the run goes on; None: it is in memory only.
+    lanes: number of runs side by side.  variations: their differences, path -> a value for each lane, paths as in
+    `changed`: {"body.ball.friction": [0.1, 0.5]}; without `lanes` there are as many lanes as values. There are a
+    million lanes at most.
     piece: intervals between frames that are run at once; None: a few, by the device.  progress: called after each.
-    A lane that fails is NaN from then on, and its code says why; the run ends when none is left. A run that is
-    interrupted (Ctrl-C) leaves a file of what there is. A path that cannot be written, and frames that this machine's
-    memory does not hold, are refused before it begins.
+    A lane that fails is NaN from then on, and its code says why; the run ends when none is left. An interrupted run
+    (Ctrl-C) leaves a file of the pieces so far. A path that cannot be written, and frames that exceed this machine's
+    memory, are refused before it begins.
     A planar chain is run alone and at once, with the keywords of `carom.chain_rollout`; the recording is its twin's.
     """
     from ..integrators.options import spread
@@ -77,15 +77,15 @@ def record(
     if isinstance(scene, ChainSpec):
         return _record_chain(scene, path, lanes, variations, {"title": title, "dtype": dtype, **keywords}, progress)
     times = _times(keywords)
-    model, state, varied = compiled_lanes(scene, lanes, variations or {}, dtype)
+    model, state, varied = compile_lanes(scene, lanes, variations or {}, dtype)
     _check_memory(len(times), state)
-    size = _even(len(times) - 1, piece or _default_piece())
-    results = counted(pieces(model, state, keywords, size), float(times[-1]), progress)
+    size = _piece_size(len(times) - 1, piece or _default_piece())
+    results = report_progress(pieces(model, state, keywords, size), float(times[-1]), progress)
     first = Recording.of(scene, next(results), title=title, keywords=keywords, varied=varied, model=model)
     first = replace(first, piece=size, complete=False)
     if path is None:
         parts = [Part.first(first), *map(Part.after, results)]
-        return replace(first, **vars(joined(parts)), complete=True)
+        return replace(first, **vars(concatenate_parts(parts)), complete=True)
     with RecordingWriter(path, first) as writer:
         for result in results:
             writer.append(result)
@@ -114,8 +114,8 @@ def pieces(model: Model, state: State, keywords: Mapping[str, Any], size: int) -
 
     times, frame_dt = _times(keywords), keywords.get("frame_dt", 1 / 60)
     intervals = len(times) - 1
-    given: dict[str, Any] = {name: keywords.get(name) for name in DRIVES}
-    rows = {name: np.asarray(x) for name, x in given.items() if not callable(x) and np.ndim(x) >= 2}
+    drives: dict[str, Any] = {name: keywords.get(name) for name in DRIVES}
+    rows = {name: np.asarray(x) for name, x in drives.items() if not callable(x) and np.ndim(x) >= 2}
     rows = {name: _every_frame(name, x, intervals, state) for name, x in rows.items()}
     for begin in range(0, intervals, size):
         end = min(begin + size, intervals)
@@ -125,10 +125,10 @@ def pieces(model: Model, state: State, keywords: Mapping[str, Any], size: int) -
         mine |= {name: x[..., begin:end, :] for name, x in rows.items()}
         result = rollout(model, state, **mine)
         yield result
-        lost = _lost(np.asarray(result.code))
-        if lost.all():
+        failed = _failed(np.asarray(result.code))
+        if failed.all():
             return
-        state = _without(lost, result.state)
+        state = _mask_failed(failed, result.state)
 
 
 def _every_frame(name: str, rows: np.ndarray, intervals: int, state: State) -> np.ndarray:
@@ -143,8 +143,8 @@ def _every_frame(name: str, rows: np.ndarray, intervals: int, state: State) -> n
     return np.broadcast_to(rows, (*lanes, intervals, nv))
 
 
-def counted(results: Iterator[Any], duration: float, report: Reporter | None) -> Iterator[Any]:
-    """The pieces of a run, with progress told when each is done."""
+def report_progress(results: Iterator[Any], duration: float, report: Reporter | None) -> Iterator[Any]:
+    """The pieces of a run, with a report of progress after each."""
     events, t = 0, 0.0
     for result in results:
         yield result
@@ -163,7 +163,7 @@ def _times(keywords: Mapping[str, Any]) -> np.ndarray:
 
 
 def _check_memory(frames: int, state: State) -> None:
-    """That the frames of all lanes are no more than this machine's memory, where it says how much it has."""
+    """Check that the frames of all lanes fit in this machine's memory, if its size is known."""
     needed = frames * sum(x.nbytes for x in (state.t, state.q, state.v))
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -182,27 +182,27 @@ def _default_piece() -> int:
     return PIECE if jax.default_backend() == "cpu" else PIECE_APART
 
 
-def _even(intervals: int, near: int) -> int:
-    """How many intervals a piece has: about `near`, and all pieces alike where the number of intervals allows it, for
+def _piece_size(intervals: int, wanted: int) -> int:
+    """Number of intervals of a piece: about `near`, and equal in all pieces if the number of intervals allows it, since
     another length is another program to compile."""
-    if intervals <= near:
+    if intervals <= wanted:
         return intervals
-    alike = [n for n in range(-(-near // 2), 2 * near + 1) if intervals % n == 0]
-    return min(alike, key=lambda n: abs(n - near), default=near)
+    alike = [n for n in range(-(-wanted // 2), 2 * wanted + 1) if intervals % n == 0]
+    return min(alike, key=lambda n: abs(n - wanted), default=wanted)
 
 
-def _lost(code: np.ndarray) -> np.ndarray:
-    """Lanes that cannot go on."""
+def _failed(code: np.ndarray) -> np.ndarray:
+    """Return whether lanes have failed."""
     from ..engine.results import LEAST_GRAVE
 
     return code >= LEAST_GRAVE
 
 
-def _without(lost: np.ndarray, state: State) -> State:
-    """The state with NaN in lanes that are lost: they would go on from somewhere else than their last frame."""
-    if not lost.any():
+def _mask_failed(failed: np.ndarray, state: State) -> State:
+    """The state with NaN in failed lanes, whose next piece would not begin at their last frame."""
+    if not failed.any():
         return state
     import jax.numpy as jnp
 
-    wide = lost[:, None]
+    wide = failed[:, None]
     return replace(state, q=jnp.where(wide, jnp.nan, state.q), v=jnp.where(wide, jnp.nan, state.v))

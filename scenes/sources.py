@@ -1,4 +1,4 @@
-"""Where scenes come from, and where they go: `carom.load` and `carom.save_scene`."""
+"""Sources of scenes: `carom.load` and `carom.save_scene`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec | ChainSpe
 
     Returns a SceneSpec; of the library's planar chains, e.g. load("dropped_chain"), a ChainSpec.
     parameters: keywords of the function that builds the library's scene; `carom list` shows the names. For robots those
-    of `carom.import_urdf` and `carom.import_mjcf`, which also report what became of everything in the file; here there
-    is a warning where something could not be taken as it stands.
-    Raises FileError, with the line of what is wrong, and ValueError for a name that the library has not.
+    of `carom.import_urdf` and `carom.import_mjcf`, which also return a report on everything in the file; here parts
+    that could not be read unchanged raise a warning.
+    Raises FileError, with the line of the error, and ValueError for a name that is not in the library.
     """
     path = os.fspath(source)
     if path in SCENES or path in CHAINS:
@@ -48,7 +48,7 @@ def load(source: str | PathLike[str], **parameters: Any) -> SceneSpec | ChainSpe
 
 
 def save_scene(scene: SceneSpec | SceneBuilder, path: str | PathLike[str]) -> None:
-    """Write a scene (or what a SceneBuilder has recorded) as a TOML file, which `load` reads back. Raises FileError."""
+    """Write a scene (or that of a SceneBuilder) as a TOML file, which `load` reads back. Raises FileError."""
     from .formats.toml import write_toml
 
     if Path(path).suffix.lower() != ".toml":
@@ -74,16 +74,16 @@ def _toml(path: str, **parameters: Any) -> SceneSpec:
 def _urdf(path: str, **parameters: Any) -> SceneSpec:
     from .formats.urdf import import_urdf
 
-    return _told(import_urdf(path, **parameters))
+    return _warn(import_urdf(path, **parameters))
 
 
 def _mjcf(path: str, **parameters: Any) -> SceneSpec:
     from .formats.mjcf import import_mjcf
 
-    return _told(import_mjcf(path, **parameters))
+    return _warn(import_mjcf(path, **parameters))
 
 
-def _told(imported: Imported) -> SceneSpec:
+def _warn(imported: Imported) -> SceneSpec:
     scene, report = imported
     if report.of("approximated"):
         reader = "import_urdf" if report.source.lower().endswith((".urdf", ".xacro")) else "import_mjcf"

@@ -1,4 +1,4 @@
-"""A scene as plain data: what the builder records, what files hold, what `compile_scene` checks.
+"""A scene as plain data: the builder records it, files hold it, `compile_scene` checks it.
 
 Frozen dataclasses of numbers, strings and tuples: equal scenes compare equal. SI units, world z up,
 quaternions w x y z. Nothing is checked here; `compile_scene` is the one door that rejects bad input.
@@ -12,7 +12,7 @@ from typing import Any
 
 from ..collision.plain import Numbers, make_plain
 from ..collision.shapes import ALL_LAYERS, Shape
-from ..engine.display import Row, count, counts, names, shown
+from ..engine.display import Row, count, counts, display_as, names
 from .joint_specs import Joint
 
 
@@ -29,7 +29,7 @@ class BodySpec:
     inertia: (3, 3) about com, body axes, or its diagonal (3,) [kg m^2]; None: from the shapes, scaled to mass.
     friction, restitution, tangential_restitution, material: of shapes that have none of their own; None: 0.5, 0, 0 and
     no material.
-    plane: "xy", "xz" or "yz": the body moves in this plane of the world and turns about its normal alone, on a planar
+    plane: "xy", "xz" or "yz": the body moves in this plane of the world and rotates about its normal alone, on a planar
     joint with the coordinates angle (from the first axis towards the second) and these two [rad, m]; None: it is free.
     """
 
@@ -60,9 +60,9 @@ class LinkSpec:
     parent: name of a link, a body or "world".
     position (3,) [m], quaternion (4,): the joint frame in the parent's frame; the link's frame is the joint
     frame after the joint's motion. On a floating joint they are the pose at the start, unless q0 gives it.
-    mass: 0 is allowed between joints, where some link further out has mass or the joint has armature.
-    inertia: zeros make a point mass, where the joint still feels its inertia.
-    q0: joint coordinates at the start; None: zero (quaternions: no turn).
+    mass: 0 is allowed between joints, if some link further out has mass or the joint has armature.
+    inertia: zeros make a point mass, if the joint still moves its inertia.
+    q0: joint coordinates at the start; None: zero (quaternions: no rotation).
     v0: joint velocities at the start; a number for one dof; None: zero.
     """
 
@@ -112,8 +112,8 @@ class PlaneSpec:
 class StaticSpec:
     """Static geometry fixed in W.  position (3,) [m] and quaternion (4,) of the frame that carries the shapes.
 
-    linear_velocity (3,) [m/s] at the position and angular_velocity (3,) [rad/s], world axes: how the surface moves
-    while the geometry stays where it is, as that of a conveyor belt or a turntable.
+    linear_velocity (3,) [m/s] at the position and angular_velocity (3,) [rad/s], world axes: the velocity of the
+    surface, while the geometry stays in place, as that of a conveyor belt or a turntable.
     """
 
     name: str | None = None
@@ -133,7 +133,7 @@ class StaticSpec:
 
 @dataclass(frozen=True)
 class PairSpec:
-    """What happens between two materials, in place of the combination rule; None leaves that number to the rule."""
+    """Friction and restitutions between two materials, in place of the combination rule; None: that of the rule."""
 
     material_a: str
     material_b: str
@@ -147,14 +147,14 @@ class PairSpec:
 
 @dataclass(frozen=True)
 class LoopSpec:
-    """What ties two links together besides the tree of joints: see `SceneBuilder.add_loop`.
+    """A tie between two links besides the tree of joints: see `SceneBuilder.add_loop`.
 
     link_a, link_b: names, or "world".  joint: a joint that closes the loop (springs, motors and limits stay with the
     tree's joints), or Distance, Spring, Rolling, Gear, Driven.
     position_a (3,) [m], quaternion_a (4,): the joint's frame on link a;  position_b, quaternion_b: on link b; None:
-    where the frame on a is at the start.
-    active: whether it holds at the start, of one that a world may cut and join (see `carom.Live.attach`); None: it
-    always holds.
+    the pose of the frame on a at the start.
+    active: whether a loop that a world may cut and join (see `carom.Live.attach`) holds at the start; None: it always
+    holds.
     """
 
     link_a: str
@@ -173,7 +173,7 @@ class LoopSpec:
 
 @dataclass(frozen=True)
 class SiteSpec:
-    """A named frame on a link, for sensors and for whoever asks where it is.
+    """A named frame on a link, for sensors and for queries of its pose.
 
     link: name of a body or link, or "world".  position (3,) [m] and quaternion (4,): in the link's frame.
     """
@@ -191,9 +191,9 @@ class SiteSpec:
 class SensorSpec:
     """A sensor, that `report="sensors"` reads: see `SceneBuilder.add_sensor`.
 
-    kind: of what it measures.  site: name of the site it is at.  link: of the joint or the body that it is at; other:
-    of the body that must touch it, None for any.  rays: (R, 3) directions of a rangefinder in the site's frame; None:
-    one, along z.  max_distance: how far it sees [m]; None: any distance.
+    kind: the measured quantity.  site: name of its site.  link: name of its joint's link or of its body; other: name of
+    the body that must touch it, None for any.  rays: (R, 3) directions of a rangefinder in the site's frame; None: one,
+    along z.  max_distance: range of its rays [m]; None: infinite.
     """
 
     name: str
@@ -208,7 +208,7 @@ class SensorSpec:
         make_plain(self)
 
 
-def _described(scene: SceneSpec) -> tuple[str, list[Row]]:
+def _describe(scene: SceneSpec) -> tuple[str, list[Row]]:
     free = [link.name for link in scene.links if isinstance(link, BodySpec)]
     hung = [link.name for link in scene.links if isinstance(link, LinkSpec)]
     head = ", ".join((count(len(free), "free body"), count(len(hung), "link"), count(len(scene.statics), "static")))
@@ -223,22 +223,22 @@ def _described(scene: SceneSpec) -> tuple[str, list[Row]]:
     return head, [*(row for row in rows if row[1]), ("gravity [m/s^2]", str(scene.gravity))]
 
 
-@shown(_described)
+@display_as(_describe)
 @dataclass(frozen=True)
 class SceneSpec:
     """A whole scene.
 
     gravity (3,) in W [m/s^2].  links: bodies and links in order of adding.  statics: planes and static geometry.
-    loops: what closes loops of links.  baumgarte [1/s]: how fast errors of the loops are fed back into accelerations;
-    None: they are taken off after each step, to rounding.
+    loops: ties that close loops of links.  baumgarte [1/s]: rate at which errors of the loops are fed back into
+    accelerations; None: they are removed after each step, to rounding.
     pairs: rules between materials.  exclusions: pairs of names (of bodies, links, statics, or "world": all
     statics) that never touch.
-    gap_band [m]: how near is touching; None: 1e-9 in double precision, 1e-5 in single, times the size of the largest
-    moving shape where that is above a metre. rest_speed [m/s]: contacts that close more slowly rest and do not
+    gap_band [m]: largest gap that counts as touching; None: 1e-9 in double precision, 1e-5 in single, times the size of
+    the largest moving shape if that is above a metre. rest_speed [m/s]: contacts that close more slowly rest and do not
     bounce; None: the speed of a fall through ten bands.
     sites: named frames on links.  sensors: that `report="sensors"` reads.
-    filtering: whether layers, masks and who ignores whom may change while a world runs (`carom.Live.set_layers`);
-    pairs that may not touch at first cost what others cost.
+    filtering: whether layers, masks and ignored pairs may change while a world runs (`carom.Live.set_layers`); pairs
+    that may not touch at first cost as much as others.
     """
 
     gravity: Numbers = (0.0, 0.0, -9.81)

@@ -1,4 +1,4 @@
-"""Lanes of a batch that are the same scene with other numbers."""
+"""Variations: lanes of a batch that are one scene with different numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..engine.state import State
 
 
-def compiled_lanes(
+def compile_lanes(
     scene: SceneSpec, lanes: int | None, variations: Mapping[str, Sequence[Any]], dtype: Any = None
 ) -> tuple[Model, State, dict[str, np.ndarray]]:
     """The model, the state, and the model's parameters that differ between lanes, each (lanes, ...)."""
@@ -51,13 +51,13 @@ def compiled_lanes(
                 "kinds of shapes and the joints must be equal in all lanes"
             )
     parameters = [name for name in vars(model) if name != "topology"]
-    varied = _stacked([other for other, _ in found], parameters)
-    started = _stacked([other for _, other in found], ["q", "v"])
+    varied = _stack([other for other, _ in found], parameters)
+    started = _stack([other for _, other in found], ["q", "v"])
     return model.replace(**_on_device(varied)), replace(tile(state, lanes), **_on_device(started)), varied
 
 
-def recompiled(recording: Recording) -> tuple[Model, State]:
-    """The model of a recording, and the state that it began with."""
+def recompile(recording: Recording) -> tuple[Model, State]:
+    """The model of a recording, and its first state."""
     from ..engine.state import State
     from .compile import compile_scene
 
@@ -66,8 +66,8 @@ def recompiled(recording: Recording) -> tuple[Model, State]:
     return model.replace(**_on_device(dict(recording.varied))), State(**_on_device(state))
 
 
-def _stacked(lanes: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """The arrays of these names, lanes first, where they are not equal in all lanes."""
+def _stack(lanes: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The arrays of these names, lanes first, that are not equal in all lanes."""
     found, different = {}, {id(lane): lane for lane in lanes}
     for name in names:
         arrays = {key: np.asarray(getattr(lane, name)) for key, lane in different.items()}

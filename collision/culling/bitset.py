@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.algebra.fence import lane_programs
-from ...engine.compaction import WORD, bit_by_bit
+from ...engine.compaction import WORD, set_bits
 
 BLOCK = 4  # words counted together: the running sum is the slow part, so it is kept short
 
@@ -32,7 +32,7 @@ def first_set(words: Array, capacity: int) -> tuple[Array, Array, Array]:
     words (m,) uint32. Slots beyond the last set bit hold some valid place: tell them by the count.
     """
     if lane_programs():
-        number, found = bit_by_bit(words, capacity)
+        number, found = set_bits(words, capacity)
         return number // WORD, number % WORD, found
     words = jnp.pad(words, (0, -len(words) % BLOCK))
     # the block of the k-th set bit

@@ -22,11 +22,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ...engine.algebra.bounded import of_the_first
+from ...engine.algebra.bounded import map_first
 from ...engine.algebra.fence import lane_programs, settled
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
-from ...engine.compaction import in_front
+from ...engine.compaction import compact
 from ..geometry.hull import PRISM, hull_of
 from ..geometry.manifold import spread
 from ..geometry.near import AXES, Z_AXIS, Near, at, direction, only_where, select
@@ -95,7 +95,7 @@ def _of_near(meet: Callable[..., tuple[Near, ...]], near: Array, items: Any, cor
     are not there. items: leaves (..., n), or ones for all."""
     n, flat = near.shape[1], near.reshape(-1)
     each = VECTOR // corners.x.dtype.itemsize
-    order, real = in_front(flat, -(-len(flat) // each) * each)
+    order, real = compact(flat, -(-len(flat) // each) * each)
     order = jnp.where(real, order, order[:1])  # what fills a vector up is no other column, which might take longer
     tops = jax.tree.map(lambda x: x.reshape(len(x), -1), corners)
 
@@ -109,7 +109,7 @@ def _of_near(meet: Callable[..., tuple[Near, ...]], near: Array, items: Any, cor
         own = jax.tree.map(lambda x: of_item(x, index), items)
         return meet(*own, jax.tree.map(lambda x: jnp.take(x, index, axis=-1), tops))
 
-    found = of_the_first(each, some, flat.sum(dtype=jnp.int32), (items, tops), order)
+    found = map_first(each, some, flat.sum(dtype=jnp.int32), (items, tops), order)
     place = jnp.maximum(jnp.cumsum(flat, dtype=jnp.int32) - 1, 0)
     rows = jax.tree.map(lambda x: jnp.take(x, place).reshape(near.shape), found)
     none = jnp.zeros_like(corners.x[0])

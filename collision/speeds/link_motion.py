@@ -39,7 +39,7 @@ from jax import Array
 
 from ...engine.algebra.fence import fence
 from ...engine.algebra.vec3 import Sym3, Vec3
-from ...engine.dynamics.kinematics import move, place
+from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.dynamics.passive import displacement
 from ...engine.forest import Forest
 from ...engine.joints import JOINTS
@@ -119,9 +119,10 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
     free = _falls_freely(topology, roots, jnp.broadcast_to(acted, full)) & ~np.isin(np.arange(n), list(tied))
 
     # the common motion of each tree in free fall, and the energy of the rest
-    placed = place(forest, model, state.q)
+    poses = propagate_poses(forest, model, state.q)
+    velocities = propagate_velocities(forest, poses, state.v)
     bodies = [body_motion(x.pose, y.V, *(forest.parameter(model, name, group) for name in BODY))
-              for group, x, y in zip(forest.groups, placed, move(forest, placed, state.v), strict=True)]  # fmt: skip
+              for group, x, y in zip(forest.groups, poses, velocities, strict=True)]  # fmt: skip
     center, velocity = (Vec3(*(forest.join_links([b[k] for b in bodies]) for k in ks)) for ks in ((0, 1, 2), (3, 4, 5)))
     turning, spin, turn = (forest.join_links([b[k] for b in bodies]) for k in (6, 7, 8))
     share = jnp.where(free, inverse(M, 0.0), 0.0)

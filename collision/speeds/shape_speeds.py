@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from ...engine.algebra.vec3 import Vec3
-from ...engine.dynamics.kinematics import move, place
+from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.forest import Forest
 from ...engine.model import Model
 from ...engine.rows import take
@@ -21,7 +21,7 @@ def shape_speeds(model: Model, q: Array, v: Array) -> Array:
     moves = np.array(topology.shape_links, int) >= 0
     if not moves.any():
         return jnp.zeros((len(moves), *forest.batch), q.dtype)
-    links = forest.by_link([x.V for x in move(forest, place(forest, model, q), v)])
+    links = forest.by_link([x.V for x in propagate_velocities(forest, propagate_poses(forest, model, q), v)])
     twist = jax.tree.map(lambda x: take(x, np.where(moves, topology.shape_links, 0).tolist()), links)
     ball = bounding_spheres(model)
     # the centre is no farther from the link's origin than the shape's origin, and it from that

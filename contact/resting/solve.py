@@ -31,7 +31,7 @@ from jax import Array
 
 from ...engine.algebra.bounded import loop
 from ...engine.algebra.vec3 import Mat3, Vec3
-from ...engine.compaction import up_to_the_last
+from ...engine.compaction import map_to_last
 from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ...engine.results import gravest
@@ -160,7 +160,7 @@ def solve(
         stage, V, _, grip, slides, code, _, start_of_window, first = state_so_far
         step = stage > 0  # otherwise the start of the step
         u = midway.frame @ (contacts.frame.T @ relative_velocity(rows, V))
-        here: ContactJacobian = up_to_the_last(_select_rows, contacts.active, step, (midway.rows, rows), AT_ONCE)
+        here: ContactJacobian = map_to_last(_select_rows, contacts.active, step, (midway.rows, rows), AT_ONCE)
         here = here._replace(drift=here.drift + midway.bias * jnp.where(step, 1, 0))
         active = jnp.where(step, resting, touching)
         start = V + jnp.where(step, change, 0)

@@ -1,1 +1,1 @@
-"""The brick of the house: vectors, rotations and spatial quantities as pytrees of scalar components."""
+"""Component algebra: vectors, rotations and spatial quantities as pytrees of scalar components."""

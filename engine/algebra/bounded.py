@@ -1,9 +1,9 @@
 """Loops that end when they are done, with derivatives in both modes.
 
-JAX cannot go back through a `while_loop`: it would have to keep what every iteration began with, and does not know how
-many there are. A loop with a bound is a scan that skips what is left. Two scans, one in the other, keep sqrt(most)
-states of each and compute the rest anew (Griewank and Walther 2008, chapter 12): the loop runs three times, and
-remembers little.
+JAX cannot differentiate a `while_loop` in reverse: it would have to store the carry of every iteration, and the number
+of iterations is unknown. A loop with a bound is a scan that skips the iterations that are left. Two nested scans store
+sqrt(most) states each and compute the rest anew (Griewank and Walther 2008, chapter 12): the loop runs three times and
+needs little memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ checkpoint = functools.partial(jax.checkpoint, prevent_cse=False)  # type: ignor
 
 
 def iterate(busy: Callable[[Any], Array], body: Callable[[Any], Any], carry: Any, most: int) -> Any:
-    """carry = body(carry) while busy(carry), a bool (), at most so many times."""
+    """Iterate carry = body(carry) while busy(carry), a bool (), at most `most` times."""
     few = math.isqrt(max(most - 1, 0)) + 1
 
     def one(carry: Any, k: Array) -> tuple[Any, None]:
@@ -38,9 +38,9 @@ def iterate(busy: Callable[[Any], Array], body: Callable[[Any], Any], carry: Any
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def loop(most: int, busy: Callable[[Any, Any], Array], body: Callable[[Any, Any], Any], given: Any, carry: Any) -> Any:
-    """carry = body(given, carry) while busy(given, carry), a bool (); it ends within `most` iterations.
+    """Iterate carry = body(given, carry) while busy(given, carry), a bool (); it ends within `most` iterations.
 
-    busy and body may close over nothing that is differentiated. A `while_loop`, but for its derivatives.
+    busy and body may close over nothing that is differentiated. It is a `while_loop` except for its derivatives.
     """
     return jax.lax.while_loop(lambda x: busy(given, x), lambda x: body(given, x), carry)
 
@@ -56,18 +56,18 @@ loop.defjvp(_derivative, symbolic_zeros=True)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def of_the_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: Any, rows: Any) -> Any:
-    """f(given, rows), whose results have a row for each of `rows` (n, ...), up to the row `count` (); zeros behind.
+def map_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: Any, rows: Any) -> Any:
+    """Compute f(given, rows), with a row of results for each of `rows` (n, ...), up to the row `count` (); then zeros.
 
-    So many rows at a time (`each`) are computed. f may close over nothing that is differentiated, and no row's result
-    may depend on other rows.
+    `each` rows are computed at a time. f may close over nothing that is differentiated, and no row's result may depend
+    on other rows.
     """
     f = jax.jit(f)  # traced once, for the shapes and for the loop
     n = jax.tree.leaves(rows)[0].shape[0]
     if n == 0:
         return f(given, rows)
     each = min(each, n)
-    # what begins too late to be so many rows begins earlier: some rows are computed twice
+    # a last stretch that would be too short begins earlier: some rows are computed twice
     some = lambda k, x: jax.lax.dynamic_slice_in_dim(x, k * each, each)  # noqa: E731
     put = lambda k, x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
     shapes = jax.eval_shape(lambda: f(given, jax.tree.map(lambda x: x[:each], rows)))
@@ -84,7 +84,7 @@ def of_the_first(each: int, f: Callable[[Any, Any], Any], count: Array, given: A
 
 
 def _all_at_once(each: int, f: Any, primals: Any, tangents: Any) -> tuple[Any, Any]:
-    """A loop whose length is not known cannot be differentiated in reverse."""
+    """Compute all rows: a loop of unknown length cannot be differentiated in reverse."""
     count, _, rows = primals
     _, d = partial_jvp(lambda _, given, rows: f(given, rows), primals, tangents)
     first = jnp.arange(jax.tree.leaves(rows)[0].shape[0]) < count
@@ -94,15 +94,15 @@ def _all_at_once(each: int, f: Any, primals: Any, tangents: Any) -> tuple[Any, A
             return d
         return jnp.where(first.reshape(-1, *(1,) * (d.ndim - 1)), d, 0)
 
-    results = of_the_first(each, f, *primals)
+    results = map_first(each, f, *primals)
     return results, jax.tree.map(only, results, d)
 
 
-of_the_first.defjvp(_all_at_once, symbolic_zeros=True)
+map_first.defjvp(_all_at_once, symbolic_zeros=True)
 
 
 def partial_jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    """`jax.jvp` in a rule with symbolic zeros: along what varies only."""
+    """Compute `jax.jvp` in a rule with symbolic zeros, along the arguments that vary only."""
     leaves, tree = jax.tree.flatten(primals)
     slopes = jax.tree.leaves(tangents, is_leaf=is_zero)
     varied = [k for k, d in enumerate(slopes) if not is_zero(d)]
@@ -115,12 +115,12 @@ def partial_jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple
 
 
 def is_zero(d: Any) -> bool:
-    """Whether a tangent is known to be zero, as those of whole numbers are."""
+    """Return whether a tangent is known to be zero, as those of whole numbers are."""
     return isinstance(d, SymbolicZero) or getattr(d, "dtype", None) == jax.dtypes.float0
 
 
 def filled(tangents: Any, primals: Any) -> Any:
-    """Tangents with zeros written out; those of whole numbers stay what they are."""
+    """Write out the zeros of tangents; tangents of whole numbers stay as they are."""
 
     def fill(d: Any, x: Array) -> Any:
         if not is_zero(d):
@@ -132,7 +132,7 @@ def filled(tangents: Any, primals: Any) -> Any:
 
 @jax.custom_jvp
 def differentiated_once(x: Any) -> Any:
-    """x, in a rule whose result has no derivative: an error says so where one is asked for."""
+    """Return x, in a rule whose result has no derivative; a second derivative raises an error that says so."""
     return x
 
 

@@ -1,4 +1,4 @@
-"""`@fence`: how XLA's CPU compiler is kept from fusing across a stage.
+"""`@fence` keeps XLA's CPU compiler from fusing across a stage.
 
 Fusion on the CPU duplicates every shared subexpression into each of its users. In a deep elementwise
 program (a chain of links, each reading its parent's components a dozen times) the copies multiply at
@@ -6,8 +6,8 @@ every level: four links 7 us, six links 3.4 ms, seven 248 ms. `optimization_barr
 fusion there. A call that is not inlined is not fused across, and it survives vmap, jvp, grad, scan
 and while. One fence a stage is enough.
 
-Elsewhere (GPU, TPU) XLA is told nothing: fusion there keeps shared values in registers. Where lanes have programs of
-their own, fences stay in the jaxpr on a GPU as on a CPU, that both make theirs of one and the same.
+Elsewhere (GPU, TPU) there are no fences: fusion there keeps shared values in registers. If lanes have programs of
+their own, fences stay in the jaxpr on a GPU as on a CPU, so that both compile the same jaxpr.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def settled(x: T) -> T:
     """The same values, computed once for all who read them.
 
     Fusion may compute an expression anew for each of its readers, and round it differently each time (it contracts
-    products and sums where it can). Where a decision hangs on it, the sign of a number that is nearly zero, two
-    components of one vector could decide differently. Pass what a decision is made from through here.
+    products and sums where it can). If a decision depends on it, as on the sign of a number that is nearly zero, two
+    components of one vector could decide differently. Pass the arguments of a decision through here.
     """
     return _once(x) if lane_programs() else jax.lax.optimization_barrier(x)
 
@@ -66,8 +66,8 @@ def _once(x):
 
 
 def lane_programs() -> bool:
-    """Whether each lane has a program of its own here (`engine/native/`): machine code on a CPU, a kernel on NVIDIA's
-    GPUs. Elsewhere XLA's programs take all lanes in step."""
+    """Return whether each lane has a program of its own on this device (`engine/native/`): machine code on a CPU, a
+    kernel on NVIDIA's GPUs. Elsewhere XLA's programs compute all lanes in step."""
     backend = jax.default_backend()
     return set_xla_metadata is not None and (backend == "cpu" or (backend == "gpu" and _kernels()))
 

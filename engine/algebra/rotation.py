@@ -66,12 +66,12 @@ class Quat:
 
     @staticmethod
     def of(w: Scalar, v: Vec3) -> Quat:
-        """From scalar and vector part."""
+        """The quaternion of a scalar and a vector part."""
         return Quat(w, v.x, v.y, v.z)
 
     @staticmethod
     def of_array(a: Any) -> Quat:
-        """From an array (..., 4)."""
+        """The quaternion of an array (..., 4)."""
         return Quat(a[..., 0], a[..., 1], a[..., 2], a[..., 3])
 
     def __mul__(self, o: Quat) -> Quat:
@@ -140,7 +140,7 @@ class Quat:
         return Quat(*(a * s for a in best))
 
 
-def turned(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
+def rodrigues(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
     """Rotation matrix about a unit axis by the angle of cosine c and sine s (Rodrigues)."""
     a, k = axis, axis * (1 - c)
     return Mat3(
@@ -152,4 +152,4 @@ def turned(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
 
 def about(axis: Vec3, angle: Scalar) -> Mat3:
     """Rotation matrix about a unit axis by an angle [rad]."""
-    return turned(axis, jnp.cos(angle), jnp.sin(angle))
+    return rodrigues(axis, jnp.cos(angle), jnp.sin(angle))

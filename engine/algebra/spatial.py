@@ -84,7 +84,7 @@ class RigidInertia:
 
     @staticmethod
     def about_com(m: Scalar, c: Vec3, Ic: Sym3) -> RigidInertia:
-        """From mass, centre of mass and inertia about it (22)."""
+        """Inertia of a mass, its centre of mass and its inertia about that (22)."""
         h = c * m
         return RigidInertia(m, h, Ic + Sym3.scalar(h.dot(c)) - Sym3.outer(c) * m)
 
@@ -154,7 +154,7 @@ class Transform:
         return self.p + self.R @ o
 
     def inverse(self) -> Transform:
-        """(4)"""
+        """The inverse transform (4)."""
         return Transform(self.R.T, -(self.R.T @ self.p))
 
     def Ad(self, V: Motion) -> Motion:

@@ -19,12 +19,12 @@ class Vec2:
 
     @staticmethod
     def of(a: Any) -> Vec2:
-        """From an array (..., n, 2): components (n, ...), lanes last."""
+        """The vectors of an array (..., n, 2): components (n, ...), lanes last."""
         return Vec2(*(jnp.moveaxis(a[..., k], -1, 0) for k in (0, 1)))
 
     @property
     def array(self) -> Array:
-        """(..., n, 2) from components (n, ...)."""
+        """Array (..., n, 2) of components (n, ...)."""
         return jnp.stack([jnp.moveaxis(self.x, 0, -1), jnp.moveaxis(self.y, 0, -1)], -1)
 
     def __add__(self, o: Vec2) -> Vec2:
@@ -42,14 +42,14 @@ class Vec2:
     __rmul__ = __mul__
 
     def __getitem__(self, rows: Any) -> Vec2:
-        """Of some rows."""
+        """The vectors of some rows."""
         return Vec2(self.x[rows], self.y[rows])
 
     def dot(self, o: Vec2) -> Scalar:
         return self.x * o.x + self.y * o.y
 
     def cross(self, o: Vec2) -> Scalar:
-        """Out of the plane: positive where o lies to the left of self."""
+        """Component of the cross product out of the plane; positive if o lies to the left of self."""
         return self.x * o.y - self.y * o.x
 
     @property

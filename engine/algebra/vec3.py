@@ -34,7 +34,7 @@ class Vec3:
 
     @staticmethod
     def of(a: Any) -> Vec3:
-        """From an array (..., 3)."""
+        """The vector of an array (..., 3)."""
         return Vec3(a[..., 0], a[..., 1], a[..., 2])
 
     @property
@@ -157,7 +157,7 @@ class Sym3:
 
     @staticmethod
     def of(a: Any) -> Sym3:
-        """From the upper triangle of an array (..., 3, 3)."""
+        """The matrix of the upper triangle of an array (..., 3, 3)."""
         return Sym3(a[..., 0, 0], a[..., 1, 1], a[..., 2, 2], a[..., 0, 1], a[..., 0, 2], a[..., 1, 2])
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Energy of the whole scene: of the links, of joint springs, and of what loops store."""
+"""Energy of the whole scene: links, joint springs and loops."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from jax import Array
 from ..algebra.fence import fence
 from ..dynamics.energy import Energy
 from ..dynamics.energy import energy as of_tree
-from ..dynamics.kinematics import place
+from ..dynamics.kinematics import propagate_poses
 from ..forest import Forest
-from ..loops.measured import activity, groups_of, numbers, standing
+from ..loops.evaluation import activity, evaluate_loops, groups_of, numbers
 from ..model import Model
 from ..native.surface import lanewise
 from ..state import State
@@ -20,8 +20,8 @@ from .forces import beyond, coefficients, penalised
 def energy(model: Model, state: State) -> Energy:
     """Kinetic and potential energy. Weights have zero potential at the world's origin.
 
-    Loops store that of their springs, limits and constant forces (motors of bodies apart among them), and where they
-    are held by penalty its function (7) of Mikhaylyuk & Strashnov (2013), alpha G^2/2.
+    Loops store the energy of their springs, limits and constant forces (the motors of maximal coordinates too). Loops
+    held by penalty also store its function (7) of Mikhaylyuk & Strashnov (2013), alpha G^2/2.
     """
     if not model.topology.loops:
         return of_tree(model, state)
@@ -39,22 +39,22 @@ def _stored(model: Model, state: State) -> Array:
     forest = Forest.of(model, q=state.q, v=state.v)
     t = jnp.broadcast_to(jnp.asarray(state.t, state.q.dtype), forest.batch)
     total = jnp.zeros(forest.batch, forest.dtype)
-    stands = standing(forest, model, place(forest, model, state.q))
-    for group, stand in zip(groups_of(forest.topology), stands, strict=True):
+    loop_rows_by_kind = evaluate_loops(forest, model, propagate_poses(forest, model, state.q))
+    for group, loop_rows in zip(groups_of(forest.topology), loop_rows_by_kind, strict=True):
         if any(forest.topology.loops[k].acts for k in group.loops):
             spring, ends = (numbers(forest, x, 3, group.loops) for x in (model.loop_spring, model.loop_limits))
-            for k, row in enumerate(stand.left):
+            for k, row in enumerate(loop_rows.coordinates):
                 alpha = coefficients(forest, model, group, row)[0]
-                stored = _held(row.error, spring[..., k, :], ends[..., k, :], alpha)
+                stored = _penalty_energy(row.error, spring[..., k, :], ends[..., k, :], alpha)
                 active = activity(forest, model, group)
                 total = total + (stored if active is None else stored * active).sum(0)
-        for row, off, _ in penalised(forest, model, group, stand, t):
+        for row, off, _ in penalised(forest, model, group, loop_rows, t):
             total = total + (coefficients(forest, model, group, row)[0] * off * off).sum(0) / 2
     return total
 
 
 @fence
-def _held(x, spring, ends, alpha):
+def _penalty_energy(x, spring, ends, alpha):
     stiffness, rest, _, force = (spring[..., k] for k in range(4))
     stretch, chi = x - rest, beyond(x, ends)
     return (stiffness * stretch * stretch + alpha * chi * chi) / 2 - force * x

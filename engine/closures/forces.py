@@ -1,8 +1,8 @@
 """Forces of loops that are not constraint forces: springs, dampers, limits, and the penalty joints.
 
 Mikhaylyuk & Strashnov (2013): a row that is held by penalty pulls with -(alpha G + beta dG/dt) along its Jacobian (9);
-a limit does so beyond its end (21, 25), chi = G - end there and 0 between the ends. Departure: the limits of turns are
-taken of the angle, where the paper takes its sine, and so may lie anywhere within half a turn.
+a limit does so beyond its end (21, 25), chi = G - end there and 0 between the ends. Departure: the limits of rotations
+apply to the angle, not to its sine as in the paper, and so may lie anywhere within half a turn.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from jax import Array
 from ..algebra.fence import fence
 from ..algebra.spatial import Force
 from ..algebra.zero import ZERO, dense, is_zero
-from ..dynamics.kinematics import move, place
+from ..dynamics.kinematics import propagate_poses, propagate_velocities
 from ..dynamics.wrenches import along_joints
 from ..forest import Forest
+from ..loops.evaluation import STILL, Group, evaluate_loops, groups_of, numbers, of_links, row_rate, targets, wrap_angle
 from ..loops.kinds import KINDS, RELATIONS, Row
-from ..loops.measured import STILL, Group, course, groups_of, numbers, of_links, row_rate, standing, wrapped
 from ..maximal.gather import gathered
 from ..model import Model
 from ..rows import take
@@ -36,45 +36,45 @@ def loop_forces(model: Model, q: Array, v: Array, t: Array | float) -> Array:
     if not (topology.hold == "penalty" or any(loop.acts for loop in topology.loops)):
         return jnp.zeros((*forest.batch, topology.nv), forest.dtype)
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), forest.batch)
-    placed = place(forest, model, q)
-    velocities = forest.by_link([x.V for x in move(forest, placed, v)])
+    poses = propagate_poses(forest, model, q)
+    velocities = forest.by_link([x.V for x in propagate_velocities(forest, poses, v)])
     links: list[int] = []
     wrenches: list[Force] = []
-    for group, stand in zip(groups_of(topology), standing(forest, model, placed), strict=True):
+    for group, loop_rows in zip(groups_of(topology), evaluate_loops(forest, model, poses), strict=True):
         V = tuple(of_links(velocities, ends, STILL) for ends in (group.a, group.b))
-        pulled = pulls(forest, model, group, stand, V, t)
-        if pulled:
+        row_forces = pulls(forest, model, group, loop_rows, V, t)
+        if row_forces:
             links += group.a + group.b
-            wrenches += [_full(forest, len(group.loops), side) for side in wrenches_of(pulled, stand.origins)]
-    return along_joints(forest, placed, _summed(forest, links, wrenches))
+            wrenches += [_full(forest, len(group.loops), side) for side in wrenches_of(row_forces, loop_rows.origins)]
+    return along_joints(forest, poses, _summed(forest, links, wrenches))
 
 
-def pulls(forest: Forest, model: Model, group: Group, stand: Any, V: Any, t: Array) -> list[tuple[Row, Array]]:
+def pulls(forest: Forest, model: Model, group: Group, loop_rows: Any, V: Any, t: Array) -> list[tuple[Row, Array]]:
     """Rows with the multipliers (n, *batch) that springs, limits and penalties put on them."""
-    found = []
+    row_forces = []
     if any(forest.topology.loops[k].acts for k in group.loops):
         spring, ends = (numbers(forest, x, 3, group.loops) for x in (model.loop_spring, model.loop_limits))
-        for k, row in enumerate(stand.left):
-            x, rate = row.error, row_rate(row, V, stand.origins)
-            own = coefficients(forest, model, group, row)
-            found.append((row, _pull(x, rate, spring[..., k, :], ends[..., k, :], *own)))
-    for row, off, pace in penalised(forest, model, group, stand, t):
+        for k, row in enumerate(loop_rows.coordinates):
+            x, rate = row.error, row_rate(row, V, loop_rows.origins)
+            penalty = coefficients(forest, model, group, row)
+            row_forces.append((row, _pull(x, rate, spring[..., k, :], ends[..., k, :], *penalty)))
+    for row, off, pace in penalised(forest, model, group, loop_rows, t):
         alpha, beta = coefficients(forest, model, group, row)
-        found.append((row, -(alpha * off + beta * (row_rate(row, V, stand.origins) - pace))))
-    return found
+        row_forces.append((row, -(alpha * off + beta * (row_rate(row, V, loop_rows.origins) - pace))))
+    return row_forces
 
 
-def penalised(forest: Forest, model: Model, group: Group, stand: Any, t: Array) -> list[tuple[Row, Array, Any]]:
-    """Rows that are held by penalty: what they are off, and how fast what they are to keep to changes, (n, *batch)."""
+def penalised(forest: Forest, model: Model, group: Group, loop_rows: Any, t: Array) -> list[tuple[Row, Array, Any]]:
+    """Rows that are held by penalty, their errors, and the rates of their targets, (n, *batch)."""
     if forest.topology.hold != "penalty" or group.kind in RELATIONS:
         return []
-    goal = course(forest, model, group, t) if KINDS[group.kind].timed else (0.0, 0.0)
-    turn = wrapped if group.kind == "driven_turn" else lambda off: off
-    return [(row, turn(row.error - goal[0]), goal[1]) for row in stand.rows]
+    target = targets(forest, model, group, t) if KINDS[group.kind].timed else (0.0, 0.0)
+    difference = wrap_angle if group.kind == "driven_turn" else lambda off: off
+    return [(row, difference(row.error - target[0]), target[1]) for row in loop_rows.rows]
 
 
 def coefficients(forest: Forest, model: Model, group: Group, row: Row) -> tuple[Array, Array]:
-    """alpha and beta (n, *batch) of a row: those for shifts, or for turns, which need no force."""
+    """alpha and beta (n, *batch) of a row: those of translations, or those of rotations."""
     arrays = (numbers(forest, x, 2, group.loops) for x in (model.loop_stiff, model.loop_damp))
     alpha, beta = (x[..., int(is_zero(row.f))] for x in arrays)
     return alpha, beta
@@ -89,7 +89,7 @@ def _pull(x, rate, spring, ends, alpha, beta):
 
 
 def beyond(x: Array, ends: Array) -> Array:
-    """chi: how far x is below the lower or above the upper end; 0 between them."""
+    """chi: distance of x below the lower or above the upper end; 0 between them."""
     lower, upper = ends[..., 0], ends[..., 1]
     below, above = x < lower, x > upper
     return jnp.where(below, x - jnp.where(below, lower, 0), jnp.where(above, x - jnp.where(above, upper, 0), 0))
@@ -97,7 +97,7 @@ def beyond(x: Array, ends: Array) -> Array:
 
 @fence
 def wrenches_of(pulls, origins) -> tuple[Force, Force]:
-    """What multipliers put on links a and b, about their origins: opposite forces at the rows' points."""
+    """Wrenches of multipliers on links a and b, about their origins: opposite forces at the rows' points."""
     on_a = on_b = NONE
     for row, size in pulls:
         moment, force = row.m * size, row.f * size
@@ -112,9 +112,9 @@ def _full(forest: Forest, n: int, F: Force) -> Force:
 
 
 def _summed(forest: Forest, links: list[int], wrenches: list[Force]) -> list[Force]:
-    """The wrenches on each link, one entry a group; those on the world go nowhere."""
-    joined = jax.tree.map(lambda *x: jnp.concatenate(x), *wrenches)
-    by_link = jax.tree.map(lambda x: gathered(x, links, forest.topology.n_links), joined)
+    """The sum of the wrenches on each link, one entry a group; those on the world are dropped."""
+    wrenches_by_link = jax.tree.map(lambda *x: jnp.concatenate(x), *wrenches)
+    by_link = jax.tree.map(lambda x: gathered(x, links, forest.topology.n_links), wrenches_by_link)
     return [
         jax.tree.map(lambda x, g=group: x[g.links[0]] if g.n == 1 else take(x, g.links), by_link)
         for group in forest.groups

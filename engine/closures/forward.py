@@ -4,8 +4,8 @@
     lambda = -(A M^-1 A^T)^+ (A qdd_r + bias)       (67)
     qdd = qdd_r + M^-1 A^T lambda                   (68, 69)
 
-M^-1 A^T comes from the reduced articulated-body passes, with one factorisation for all columns: O(n m) + O(m^3). Where
-every link floats the system is sparse, and is solved as such (`engine/maximal/kkt.py`).
+M^-1 A^T comes from the reduced articulated-body passes, with one factorisation for all columns: O(n m) + O(m^3). If
+every link floats, the system is sparse and is solved by `engine/maximal/kkt.py`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from jax import Array
 from ..dynamics.aba import Factor, aba, factorize, solve
 from ..dynamics.bodies import bias_forces, gravity, inertias
 from ..dynamics.impulse import NONE, respond
-from ..dynamics.kinematics import Placed, move, place
+from ..dynamics.kinematics import LinkPoses, propagate_poses, propagate_velocities
 from ..forest import Forest
+from ..loops.evaluation import LoopRows, by_loop, errors, evaluate_loops, rates
 from ..loops.kinds import row_count
 from ..loops.linear import bias, jacobian
-from ..loops.measured import Standing, by_loop, errors, rates, standing
 from ..loops.solve import solve_symmetric
 from ..maximal.kkt import Sparse, apart, sparse
 from ..model import Model
@@ -38,12 +38,12 @@ class Constrained(NamedTuple):
 
 
 def forward(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> Array:
-    """Accelerations (..., nv) under joint forces tau (..., nv), and those of the loops that are held exactly."""
+    """Accelerations (..., nv) under joint forces tau (..., nv) and constraint forces of the loops held exactly."""
     return _constrained(model, q, v, t, tau)[0] if exact(model.topology) else aba(model, q, v, tau)
 
 
 def exact(topology: Topology) -> bool:
-    """Whether there are loops that constraint forces hold."""
+    """Return whether there are loops that constraint forces hold."""
     return topology.hold != "penalty" and any(row_count(loop.kind) for loop in topology.loops)
 
 
@@ -62,7 +62,7 @@ class Dense(NamedTuple):
         """x (m, k, *batch) of least norm with W x = r (m, k, *batch)."""
         return solve_symmetric(self.W, r)
 
-    def answer(self, force: Array) -> Array:
+    def response(self, force: Array) -> Array:
         """M^-1 A^T force: accelerations (*batch, nv) of multipliers (m, *batch), or velocity changes of impulses."""
         return jnp.moveaxis((self.columns * force[:, None]).sum(0), 0, -1)
 
@@ -78,36 +78,36 @@ def constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array) 
 
 
 def _constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> tuple[Array, Array]:
-    """Accelerations (*batch, nv) and multipliers (m, *batch), rows as in `measured.py`."""
+    """Accelerations (*batch, nv) and multipliers (m, *batch), rows as in `evaluation.py`."""
     forest = Forest.of(model, q=q, v=v, tau=tau)
-    placed = place(forest, model, q)
-    moving, bodies = move(forest, placed, v), inertias(forest, model, placed)
-    factors = factorize(forest, model, placed, bodies)
-    forces, c = [forest.per_dof(tau, group) for group in forest.groups], [x.c for x in moving]
-    alone = forest.join_dofs(solve(forest, placed, factors, bias_forces(bodies, moving), forces, c, gravity(model)))
+    poses = propagate_poses(forest, model, q)
+    velocities, bodies = propagate_velocities(forest, poses, v), inertias(forest, model, poses)
+    factors = factorize(forest, model, poses, bodies)
+    forces, c = [forest.per_dof(tau, group) for group in forest.groups], [x.c for x in velocities]
+    alone = forest.join_dofs(solve(forest, poses, factors, bias_forces(bodies, velocities), forces, c, gravity(model)))
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), forest.batch)
-    loops = standing(forest, model, placed)
-    coupling = couple(forest, model, placed, factors, loops)
-    wrong = bias(forest, model, placed, moving, t) + coupling.along(alone)
+    loops = evaluate_loops(forest, model, poses)
+    coupling = couple(forest, model, poses, factors, loops)
+    wrong = bias(forest, model, poses, velocities, t) + coupling.along(alone)
     if model.topology.hold == "baumgarte":
-        error, rate = errors(forest, model, loops, q, t), rates(forest, model, loops, moving, v, t)
+        error, rate = errors(forest, model, loops, q, t), rates(forest, model, loops, velocities, v, t)
         wrong = wrong + model.baumgarte * (2 * rate + model.baumgarte * error)
     force = coupling.solve(-wrong[:, None])[:, 0]
-    return alone + coupling.answer(force), force
+    return alone + coupling.response(force), force
 
 
 def couple(
-    forest: Forest, model: Model, placed: list[Placed], factors: list[Factor], loops: list[Standing]
+    forest: Forest, model: Model, poses: list[LinkPoses], factors: list[Factor], loops: list[LoopRows]
 ) -> Dense | Sparse:
-    """What the rows are to the tree, and the tree to the rows."""
+    """Couple the rows to the tree: A, M^-1 A^T and W."""
     if apart(forest.topology):
         return sparse(forest, factors, loops)
-    A = jacobian(forest, model, placed, loops)
+    A = jacobian(forest, model, poses, loops)
     still = [NONE] * len(forest.groups)
 
     def respond_to(row: Array) -> Array:
         joints = [forest.per_dof(jnp.moveaxis(row, 0, -1), group) for group in forest.groups]
-        return jnp.moveaxis(forest.join_dofs(respond(forest, placed, factors, still, joints)), -1, 0)
+        return jnp.moveaxis(forest.join_dofs(respond(forest, poses, factors, still, joints)), -1, 0)
 
     Y = jax.vmap(respond_to)(A)
     return Dense(A, Y, (A[:, None] * Y).sum(2))

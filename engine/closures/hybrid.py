@@ -5,8 +5,8 @@
     lambda = -(A_v Y)^+ (A a_r + bias)                (76)
     a_v = a_rv + Y lambda,  tau_u = tau_ru + tau_cu - A_u^T lambda      (78-80)
 
-The part tau_c of lambda is the sum of the rows' own. Where more is given than the loops leave free (m > n_v), only
-some a_u can be had, and if they can, tau_u has many solutions, of which inverse.py's rules choose one (end of 3.3).
+The part tau_c of lambda is the sum of the rows' own. If more is given than the loops leave free (m > n_v), only some
+a_u are possible, and then tau_u has many solutions, of which inverse.py's rules choose one (end of 3.3).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ConstrainedHybrid(NamedTuple):
     """acceleration and force (..., nv) of every degree of freedom, given and found: M a + b = force + A^T lambda.
 
     constraint_force: lambda (..., m), of the loops' rows, in the loops' order [N, N m].
-    redundancy: (...) in how many independent ways the forces that were found can strain against each other.
-    code: (...) LOOPS_FORBID where the loops do not allow the accelerations that were given.
+    redundancy: (...) number of independent ways in which the computed forces can strain against each other.
+    code: (...) LOOPS_FORBID if the loops do not allow the given accelerations.
     """
 
     acceleration: Array

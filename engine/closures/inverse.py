@@ -1,14 +1,14 @@
-"""Inverse dynamics with loops: the efforts of motors behind given accelerations (Kim 2012, section 3.1).
+"""Inverse dynamics with loops: the efforts of motors that give the accelerations (Kim 2012, section 3.1).
 
     tau_r = M a + b                                  what the tree alone would need; less the passive forces, the load
-    A_p^T lambda = load_p                            (57): where there is no motor, the constraints must carry it
+    A_p^T lambda = load_p                            (57): the constraints carry the load of joints without motors
     tau_a = load_a - A_a^T lambda                    (58)
     lambda = (A_p^T)^+ load_p + N s                  (59-61): N spans what pulls at motors only
     s = (A_a^T N)^+ (load_a - A_a^T (A_p^T)^+ load_p)      (62-64): the least efforts; s = 0: the least lambda
 
 Departures: columns are masked, not cut out, so that which joints have motors is data; the projector P on the null space
-of A_p^T stands for the basis N, as N (A_a^T N)^+ = (A_a^T P)^+ for orthonormal N; A may be of any rank (what is below
-`DEPENDENT` counts as dependent). Forces that act anyway may act at motors too; Kim has them elsewhere only.
+of A_p^T stands for the basis N, as N (A_a^T N)^+ = (A_a^T P)^+ for orthonormal N; A may be of any rank (parts below
+`DEPENDENT` count as dependent). Passive forces may act at motors too; in Kim they act elsewhere only.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ DEPENDENT = 3.0  # times the root of the rounding, of A's size: A M^-1 A^T knows
 class Inverse(NamedTuple):
     """Efforts that give the accelerations: M a + b = passive force + torque + A^T constraint_force + residual.
 
-    torque: (..., nv) of the motors, 0 where there is none [N m, N].
+    torque: (..., nv) of the motors, 0 without a motor [N m, N].
     constraint_force: (..., m) the multipliers of the loops' rows, in the loops' order [N, N m].
-    residual: (..., nv) what is missing where there is no motor; rounding, or else `code` says so [N m, N].
-    redundancy: (...) in how many independent ways the motors can strain against each other; 0: they are unique.
+    residual: (..., nv) missing force at joints without a motor: rounding, or else `code` says so [N m, N].
+    redundancy: (...) number of independent ways in which motors can strain against each other; 0: torques are unique.
     code: (...) see `engine.results`.
     """
 
@@ -69,15 +69,15 @@ def constrained_inverse(
     minimize: Minimize = "constraint_force",
     tolerance: float | None = None,
 ) -> Inverse:
-    """What the motors must do for the accelerations a (..., nv), which must obey the loops, as q and v must.
+    """Efforts of the motors for the accelerations a (..., nv), which must obey the loops, as q and v must.
 
-    Loops count as held exactly, however the model holds them. What cannot be is said by `code`, see `Inverse`.
+    Loops count as held exactly, however the model holds them. If there is no solution, `code` says so, see `Inverse`.
 
     q: (..., nq), v: (..., nv), t: (...) [s].  actuated: (..., nv) bool, which degrees of freedom have motors.
-    passive_force: (..., nv) what acts besides: `passive_forces(model, q, v)`, `loop_forces` of springs [N m, N].
-    minimize: where the motors are redundant, whose norm is to be least, the "constraint_force"'s or the "torque"'s;
-        numbers in N and in N m count alike.
-    tolerance: part of the forces, and of the accelerations, that may be missing; default the root of the rounding.
+    passive_force: (..., nv) other forces: `passive_forces(model, q, v)`, `loop_forces` of springs [N m, N].
+    minimize: the vector of least norm if the motors are redundant, "constraint_force" or "torque"; numbers in N and in
+        N m count alike.
+    tolerance: part of the forces, and of the accelerations, that may be missing; default: the root of the rounding.
     """
     q, v, a = (jnp.asarray(x) for x in (q, v, a))
     t, passive = (jnp.asarray(x, q.dtype) for x in (t, passive_force))
@@ -87,14 +87,14 @@ def constrained_inverse(
 
 
 def is_torque(minimize: Minimize) -> bool:
-    """Whether torques are to be least, not constraint forces."""
+    """Return whether torques are minimized, not constraint forces."""
     if minimize not in get_args(Minimize):
         raise ValueError(f"minimize is {minimize!r}; it must be one of {', '.join(get_args(Minimize))}")
     return minimize == "torque"
 
 
 def part(tolerance: float | None, dtype: Any) -> float:
-    """The tolerance, or the root of the rounding where none is given."""
+    """The tolerance, or the root of the rounding for None."""
     return float(jnp.finfo(dtype).eps) ** 0.5 if tolerance is None else tolerance
 
 
@@ -115,7 +115,7 @@ def _inverse(model: Model, q, v, a, t, actuated, passive, least_torque, toleranc
 def share(A: Array, load: Array, actuated: Array, least_torque: ArrayLike) -> Split:
     """Share a load (..., nv) between motors and constraints A (..., m, nv): load = torque + A^T lambda + residual.
 
-    least_torque: bool, whether the torques are to be least where there is a choice, or lambda.
+    least_torque: bool, whether to minimize the torques if there is a choice, or lambda.
     """
     small = DEPENDENT * jnp.finfo(A.dtype).eps ** 0.5 * size(A)
     passive = jnp.where(actuated[..., None, :], 0, A).mT
@@ -132,7 +132,7 @@ def strain(
 ) -> tuple[Array, Array, Array]:
     """(62-64): torques (..., nv) and their lambda (..., m) from those of the least lambda; and the redundancy.
 
-    held: (..., nv) which may pull.  P: (..., m, m) projector on the lambda that pull at these only.
+    held: (..., nv) degrees of freedom that may pull.  P: (..., m, m) projector on the lambda that pull at these only.
     """
     pull = times(jnp.where(held[..., None, :], A, 0).mT, P)
     inverse = pseudo_inverse(pull, small)
@@ -141,7 +141,7 @@ def strain(
 
 
 def obeyed(A: Array, bias: Array, v: Array, a: Array, tolerance: ArrayLike) -> Array:
-    """Whether A a + bias = 0 (...) to a part of what it is made of, or of 1 rad/s^2, m/s^2."""
+    """Return whether A a + bias = 0 (...) to a part of its terms, or of 1 rad/s^2, m/s^2."""
     off = abs(apply(A, a) + bias).max(-1, initial=0)
     pace = abs(a).max(-1, initial=0) + jnp.square(v).max(-1, initial=0) + 1
     return off <= tolerance * (abs(A).sum(-1).max(-1, initial=0) * pace + abs(bias).max(-1, initial=0))

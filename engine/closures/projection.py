@@ -1,7 +1,7 @@
-"""Errors of the constraints taken off a state, by the least motion that does it, in the metric of the masses.
+"""Projection of a state on the constraints, by the least motion in the metric of the masses.
 
 q <- q + dq,  dq = -M^-1 A^T W^+ G(q)        Newton's method; integration leaves little to do
-v <- v - M^-1 A^T W^+ (A v + dG/dt)          what an impulse of the constraints would do
+v <- v - M^-1 A^T W^+ (A v + dG/dt)          the effect of an impulse of the constraints
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from jax import Array
 
 from ..dynamics.aba import factorize
 from ..dynamics.bodies import inertias
-from ..dynamics.kinematics import integrate_q, move, place
+from ..dynamics.kinematics import integrate_q, propagate_poses, propagate_velocities
 from ..forest import Forest
-from ..loops.measured import errors, rates, standing
+from ..loops.evaluation import errors, evaluate_loops, rates
 from ..model import Model
 from .forward import couple
 
@@ -36,12 +36,12 @@ def projected(model: Model, q: Array, v: Array, t: Array | float) -> tuple[Array
 
 
 def corrections(model: Model, q: Array, v: Array, t: Array) -> tuple[Array, Array]:
-    """The displacement and the velocity change (*batch, nv) that take the errors off, as far as a line reaches."""
+    """The displacement and the velocity change (*batch, nv) that remove the errors to first order."""
     forest = Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
-    loops = standing(forest, model, placed)
-    factors = factorize(forest, model, placed, inertias(forest, model, placed))
-    coupling = couple(forest, model, placed, factors, loops)
-    off = errors(forest, model, loops, q, t), rates(forest, model, loops, move(forest, placed, v), v, t)
+    poses = propagate_poses(forest, model, q)
+    loops = evaluate_loops(forest, model, poses)
+    factors = factorize(forest, model, poses, inertias(forest, model, poses))
+    coupling = couple(forest, model, poses, factors, loops)
+    off = errors(forest, model, loops, q, t), rates(forest, model, loops, propagate_velocities(forest, poses, v), v, t)
     wrong = coupling.solve(jnp.stack(off, 1))
-    return coupling.answer(-wrong[:, 0]), coupling.answer(-wrong[:, 1])
+    return coupling.response(-wrong[:, 0]), coupling.response(-wrong[:, 1])

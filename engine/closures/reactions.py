@@ -1,4 +1,4 @@
-"""What loops do to the links they tie: forces and moments of constraints, springs, limits, gears and drives."""
+"""Wrenches of loops on the links they tie: forces and moments of constraints, springs, limits, gears and drives."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from jax import Array
 
 from ..algebra.fence import fence
 from ..algebra.spatial import Force, Motion
-from ..dynamics.kinematics import Placed, fk, move, place
+from ..dynamics.kinematics import LinkPoses, fk, propagate_poses, propagate_velocities
 from ..dynamics.passive import motor_forces, passive_forces
 from ..dynamics.trees import dof_motions
 from ..forest import Forest
+from ..loops.evaluation import STILL, Group, by_loop, evaluate_loops, groups_of, of_links, row_loops
 from ..loops.kinds import RELATIONS
-from ..loops.measured import STILL, Group, by_loop, groups_of, of_links, row_loops, standing
 from ..model import Model
 from ..rows import take
 from ..state import State
@@ -26,30 +26,30 @@ from .forward import constrained, exact
 
 @jax.jit
 def loop_wrenches(model: Model, state: State, control: Array | None = None, forces: Array | None = None) -> Array:
-    """(..., loops, 6) moment about frame a's origin [N m] and force [N] of each loop on its link a, world axes.
+    """Moment about frame a's origin [N m] and force [N] of each loop on its link a, world axes, (..., loops, 6).
 
-    Link b gets the opposite at the same place. A gear or a drive turns, or pushes, link a along its joint.
+    Link b gets the opposite at the same point. A gear or a drive rotates, or pushes, link a along its joint.
     control: (..., nv) the command to the motors; None: their targets.
-    forces: (..., nv) more forces along the degrees of freedom, None: none. Contacts are not felt but by these: they
-    act by impulses, in steps.
-    Where loops repeat each other their forces are not determined: of all that would do, these are the smallest.
+    forces: (..., nv) more forces along the degrees of freedom, None: none. Contact forces count only if they are given
+    here: contacts act by impulses, in steps.
+    If loops are redundant, their forces are not determined: these are the smallest of all solutions.
     """
     q, v, topology = state.q, state.v, model.topology
     forest = Forest.of(model, q=q, v=v)
     t = jnp.broadcast_to(jnp.asarray(state.t, q.dtype), forest.batch)
-    placed = place(forest, model, q)
-    velocities = forest.by_link([x.V for x in move(forest, placed, v)])
+    poses = propagate_poses(forest, model, q)
+    velocities = forest.by_link([x.V for x in propagate_velocities(forest, poses, v)])
     force = _multipliers(model, q, v, t, control, 0.0 if forces is None else forces)
     parts = [jnp.zeros((0, 6, *forest.batch), forest.dtype)]
-    for group, stand in zip(groups_of(topology), standing(forest, model, placed), strict=True):
-        own = [force[np.flatnonzero(np.array(row_loops(topology)) == k)] for k in group.loops]
-        sizes = [jnp.stack(rows) for rows in zip(*own, strict=True)]
+    for group, loop_rows in zip(groups_of(topology), evaluate_loops(forest, model, poses), strict=True):
+        axis = [force[np.flatnonzero(np.array(row_loops(topology)) == k)] for k in group.loops]
+        sizes = [jnp.stack(rows) for rows in zip(*axis, strict=True)]
         if group.kind in RELATIONS:
-            wrench = _along_joint(forest, placed, group, sizes[0])
+            wrench = _along_joint(forest, poses, group, sizes[0])
         else:
             V = tuple(of_links(velocities, ends, STILL) for ends in (group.a, group.b))
-            pulled = [*zip(stand.rows, sizes, strict=False), *pulls(forest, model, group, stand, V, t)]
-            wrench = wrenches_of(pulled, stand.origins)[0]
+            row_forces = [*zip(loop_rows.rows, sizes, strict=False), *pulls(forest, model, group, loop_rows, V, t)]
+            wrench = wrenches_of(row_forces, loop_rows.origins)[0]
         rows = [jnp.broadcast_to(x, (len(group.loops), *forest.batch)) for x in (*wrench.n.xyz, *wrench.f.xyz)]
         parts.append(jnp.stack(rows, 1))
     order = np.argsort([k for group in groups_of(topology) for k in group.loops])
@@ -57,7 +57,7 @@ def loop_wrenches(model: Model, state: State, control: Array | None = None, forc
 
 
 def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | None, forces: Any) -> Array:
-    """(m, *batch) rows as in `measured.py`; zeros where penalty forces stand for them."""
+    """Multipliers (m, *batch), rows as in `evaluation.py`; zeros if penalty forces act in their place."""
     tau = passive_forces(model, q, v) + motor_forces(model, q, v, control) + loop_forces(model, q, v, t) + forces
     if not exact(model.topology):
         return jnp.zeros((len(row_loops(model.topology)), *tau.shape[:-1]), tau.dtype)
@@ -65,9 +65,9 @@ def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | No
     return force[np.argsort(by_loop(model.topology))]
 
 
-def _along_joint(forest: Forest, placed: list[Placed], group: Group, size: Array) -> Force:
-    """What does the work `size` along a degree of freedom: a moment where it turns, or else a force (n, *batch)."""
-    motions, _ = dof_motions(forest, placed)
+def _along_joint(forest: Forest, poses: list[LinkPoses], group: Group, size: Array) -> Force:
+    """The wrench of work `size` along a degree of freedom: a moment if it rotates, else a force (n, *batch)."""
+    motions, _ = dof_motions(forest, poses)
     dofs = [forest.topology.loops[k].dofs[0] for k in group.loops]
     return _working(jax.tree.map(lambda x: take(x, dofs), motions), size)
 
@@ -75,17 +75,17 @@ def _along_joint(forest: Forest, placed: list[Placed], group: Group, size: Array
 @fence
 def _working(s: Motion, size: Array) -> Force:
     turn, shift = s.w.dot(s.w), s.v.dot(s.v)
-    turns = turn > 0
-    moment = jnp.where(turns, size / jnp.where(turns, turn, 1), 0)
-    force = jnp.where(turns, 0, size / jnp.where(turns, 1, shift))
+    rotates = turn > 0
+    moment = jnp.where(rotates, size / jnp.where(rotates, turn, 1), 0)
+    force = jnp.where(rotates, 0, size / jnp.where(rotates, 1, shift))
     return Force(s.w * moment, s.v * force)
 
 
 def _about_frames(model: Model, q: Array, wrenches: Array) -> Array:
-    """Wrenches (..., loops, 6) about links' origins, taken about frames a's."""
+    """Move wrenches (..., loops, 6) from the links' origins to those of frames a."""
     links = np.array([loop.a for loop in model.topology.loops], int)
     arm, rotation = model.loop_position[..., 0, :], fk(model, q).rotation
-    turned = (rotation[..., np.maximum(links, 0), :, :] @ arm[..., None])[..., 0]
-    arm = jnp.where((links < 0)[:, None], arm, turned)
+    offset = (rotation[..., np.maximum(links, 0), :, :] @ arm[..., None])[..., 0]
+    arm = jnp.where((links < 0)[:, None], arm, offset)
     moment, force = wrenches[..., :3], wrenches[..., 3:]
     return jnp.concatenate([moment - jnp.cross(arm, force), force], -1)

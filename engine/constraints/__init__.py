@@ -1,1 +1,1 @@
-"""How motion constraints enter equations of motion (Featherstone 2008, chapter 3): functions of plain arrays."""
+"""Motion constraints in equations of motion (Featherstone 2008, chapter 3): functions of plain arrays."""

@@ -1,9 +1,9 @@
-"""A rigid body on a joint: how it accelerates by a force anywhere on it (Featherstone 2008, section 3.6).
+"""The acceleration of a rigid body on a joint by a force anywhere on it (Featherstone 2008, section 3.6).
 
     f + f_c = I a + p,    v in S,  f_c orthogonal to S        (3.45, 3.46)
 
-p is v x* I v less the weight. Three ways to the same: by the apparent inverse inertia (method 1, 3.53-3.55), by the
-constraint forces (method 2, 3.60), and in the joint's own coordinates (method 3, 3.62-3.64).
+p is v x* I v less the weight. Three methods give the same: by the apparent inverse inertia (method 1, 3.53-3.55), by
+the constraint forces (method 2, 3.60), and in the joint's own coordinates (method 3, 3.62-3.64).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     [K   0 ] [-lambda ] = [   k   ]        (3.17)
 
 The matrix has rank n + rank K. Departure: it is not solved as it stands. K's null space, by the projector P, gives the
-same accelerations where constraints repeat each other, and the smallest of the forces that are then possible; H need
-be positive definite only on the motions that the constraints allow.
+same accelerations if constraints are redundant, and the smallest of the forces that are then possible; H must be
+positive definite only on the motions that the constraints allow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEPENDENT = 1e3  # times the rounding of K: singular values of K that are smalle
 
 
 class Implicit(NamedTuple):
-    """acceleration (..., n), and force (..., nc): lambda, of least norm where the constraints repeat each other."""
+    """acceleration (..., n), and force (..., nc): lambda, of least norm if the constraints are redundant."""
 
     acceleration: Array
     force: Array
@@ -33,7 +33,7 @@ def constrain_implicitly(H: Array, C: Array, tau: Array, K: Array, k: Array) -> 
     inverse = pseudo_inverse(K, small)
     P, start = beside(inverse, K), apply(inverse, k)
     scale = jnp.trace(H, axis1=-2, axis2=-1)[..., None, None]
-    inner = times(P, H, P) + scale * times(inverse, K)  # the second term only fills what P leaves out
+    inner = times(P, H, P) + scale * times(inverse, K)  # the second term only fills the complement of P
     rest = apply(P, tau - C - apply(H, start))
     a = start + apply(P, jnp.linalg.solve(inner, rest[..., None])[..., 0])
     return Implicit(a, apply(inverse.mT, apply(H, a) + C - tau))

@@ -1,7 +1,7 @@
-"""The Moore-Penrose inverse with a rank that is stated: what is smaller than a given size counts as zero.
+"""The Moore-Penrose inverse with a stated rank: singular values below a given size count as zero.
 
 `jnp.linalg.pinv` cuts relative to the matrix's own largest singular value, and so inverts the rounding of a matrix
-that ought to vanish. Here the caller says what is small, from the size of what the matrix was made of.
+that ought to vanish. Here the caller states what is small, from the size of the terms of the matrix.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def pseudo_inverse(a: Array, smallest: Array) -> Array:
     """
     u, s, vt = jnp.linalg.svd(a, full_matrices=False)
     kept = s > smallest[..., None]
-    inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0 * s)  # 0 s: what is NaN stays NaN
+    inverse = jnp.where(kept, 1 / jnp.where(kept, s, 1), 0 * s)  # 0 s: NaN stays NaN
     return times(vt.mT * inverse[..., None, :], u.mT)
 
 
@@ -32,7 +32,7 @@ def _derivative(primals, tangents):
 
 
 def beside(a: Array, b: Array) -> Array:
-    """1 - a b (..., n, n): the projector on what a b leaves out."""
+    """1 - a b (..., n, n): the projector on the complement of a b."""
     return jnp.eye(a.shape[-2], dtype=a.dtype) - times(a, b)
 
 
@@ -55,5 +55,5 @@ def apply(a: Array, x: Array) -> Array:
 
 
 def size(a: Array) -> Array:
-    """Frobenius norm (...) of a matrix, not differentiated: it says what is small."""
+    """Frobenius norm (...) of a matrix, not differentiated: the scale for what is small."""
     return jax.lax.stop_gradient(jnp.sqrt((a * a).sum((-2, -1))))

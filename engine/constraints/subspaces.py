@@ -21,7 +21,7 @@ class Parts(NamedTuple):
 
 
 def decompose(S1: Array, S2: Array, x: Array) -> Parts:
-    """x = x1 + x2 with x1 in the range of S1 (..., n, m) and x2 in that of S2 (..., n, n - m): (3.27).
+    """Decompose x = x1 + x2 with x1 in the range of S1 (..., n, m) and x2 in that of S2 (..., n, n - m): (3.27).
 
     The two must span the whole space between them (3.24).
     """
@@ -31,14 +31,14 @@ def decompose(S1: Array, S2: Array, x: Array) -> Parts:
 
 
 def complement(S: Array) -> Array:
-    """T (..., n, n - m), orthonormal columns: all that is orthogonal to S (..., n, m) of independent columns."""
+    """The complement T (..., n, n - m), orthonormal columns orthogonal to S (..., n, m) of independent columns."""
     return jnp.linalg.qr(S, mode="complete")[0][..., S.shape[-1] :]
 
 
 def split_force(I: Array, S: Array, f: Array) -> Parts:
-    """What of a force on a constrained body accelerates it, I S (S^T I S)^-1 S^T f, and what the bearings take (3.28).
+    """Split a force on a constrained body: I S (S^T I S)^-1 S^T f accelerates it, the bearings carry the rest (3.28).
 
-    I (..., n, n) inertia, S (..., n, m) the motions it is left, f (..., n). Any S with the same range gives the same.
+    I (..., n, n) inertia, S (..., n, m) its free motions, f (..., n). Any S with the same range gives the same.
     """
     IS = times(I, S)
     alpha = jnp.linalg.solve(times(S.mT, IS), apply(S.mT, f)[..., None])[..., 0]

@@ -30,7 +30,7 @@ from ..joints import JOINTS
 from ..model import Model
 from ..native.surface import lanewise
 from .bodies import bias_forces, gravity, hand_inwards, inertias
-from .kinematics import AT_REST, Moving, Placed, move, place
+from .kinematics import AT_REST, LinkPoses, LinkVelocities, propagate_poses, propagate_velocities
 from .rnea import rnea_change
 
 Columns = tuple[Scalar, ...]
@@ -90,16 +90,16 @@ _inverse = fence(Sym3.inverse)
 
 
 def factorize(
-    forest: Forest, model: Model, placed: list[Placed], bodies: list[Any], given: Array | None = None
+    forest: Forest, model: Model, poses: list[LinkPoses], bodies: list[Any], given: Array | None = None
 ) -> list[Factor]:
     """Articulated inertias and pivots of all groups (Kim 49); depends on q only.
 
-    given: degrees of freedom whose acceleration is prescribed keep their inertia (hybrid dynamics).
+    given: degrees of freedom with a prescribed acceleration, which keep their inertia (hybrid dynamics).
     """
     IA: list[Any] = [body.articulated() for body in bodies]
     factors: list[Any] = [None] * len(IA)
     for g in reversed(range(len(IA))):
-        group, (_, r, S) = forest.groups[g], placed[g]
+        group, (_, r, S) = forest.groups[g], poses[g]
         row = JOINTS[group.joint]
         armature = forest.per_dof(model.armature, group)
         if group.joint == "floating" and given is None:
@@ -169,7 +169,7 @@ def _release_root(root: Root, IA, p, c, tau, a_world) -> tuple[Columns, Motion]:
 
 def solve(
     forest: Forest,
-    placed: list[Placed],
+    poses: list[LinkPoses],
     factors: list[Factor],
     biases: list[Force],
     tau: list[Columns],
@@ -184,7 +184,7 @@ def solve(
     p: list[Any] = list(biases)
     u: list[Any] = [None] * len(p)
     for g in reversed(range(len(p))):
-        group, (_, r, S), (IA, pivots) = forest.groups[g], placed[g], factors[g]
+        group, (_, r, S), (IA, pivots) = forest.groups[g], poses[g], factors[g]
         if isinstance(pivots, Root):
             continue
         u[g], rest = _gather(group.joint)(IA, pivots, S, p[g], c[g], tau[g])
@@ -192,7 +192,7 @@ def solve(
     a: list[Motion] = []
     qdd: list[Columns] = []
     for g, group in enumerate(forest.groups):
-        (_, r, S), (IA, pivots) = placed[g], factors[g]
+        (_, r, S), (IA, pivots) = poses[g], factors[g]
         if isinstance(pivots, Root):
             rates, ag = _release_root(pivots, IA, p[g], c[g], tau[g], a_world)
         else:
@@ -207,7 +207,7 @@ def aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
     """Joint accelerations (..., nv) from joint forces tau (..., nv): M qdd + b = tau.
 
     q: (..., nq), v: (..., nv). Only rigid-body inertia, armature and gravity act besides tau: add
-    `passive_forces(model, q, v)` for springs and damping, `motor_forces` for motors. Dry friction only a run knows.
+    `passive_forces(model, q, v)` for springs and damping, `motor_forces` for motors. Only a run knows dry friction.
     """
     return _aba(model, q, v, tau)
 
@@ -218,22 +218,26 @@ def _aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
     return _solved(forest, model, q, v, tau)[0]
 
 
-def _solved(forest: Forest, model: Model, q: Array, v: Array, tau: Array) -> tuple[Array, list[Placed], list[Factor]]:
-    placed = place(forest, model, q)
-    moving: list[Moving] = move(forest, placed, v)
-    bodies = inertias(forest, model, placed)
-    factors = factorize(forest, model, placed, bodies)
+def _solved(
+    forest: Forest, model: Model, q: Array, v: Array, tau: Array
+) -> tuple[Array, list[LinkPoses], list[Factor]]:
+    poses = propagate_poses(forest, model, q)
+    velocities: list[LinkVelocities] = propagate_velocities(forest, poses, v)
+    bodies = inertias(forest, model, poses)
+    factors = factorize(forest, model, poses, bodies)
     forces = [forest.per_dof(tau, group) for group in forest.groups]
-    qdd = solve(forest, placed, factors, bias_forces(bodies, moving), forces, [x.c for x in moving], gravity(model))
-    return forest.join_dofs(qdd), placed, factors
+    qdd = solve(
+        forest, poses, factors, bias_forces(bodies, velocities), forces, [x.c for x in velocities], gravity(model)
+    )
+    return forest.join_dofs(qdd), poses, factors
 
 
 @functools.partial(_aba.defjvp, symbolic_zeros=True)
 def _aba_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    """M dqdd = dtau less what inverse dynamics changes by at given qdd: one more solve, no factor is differentiated."""
+    """M dqdd = dtau less the change of inverse dynamics at fixed qdd: one more solve, no factor is differentiated."""
     model, q, v, tau = primals
     forest = Forest.of(model, q=q, v=v, tau=tau)
-    qdd, placed, factors = _solved(forest, *primals)
+    qdd, poses, factors = _solved(forest, *primals)
     change = rnea_change(model, q, v, qdd, tangents[:3])
     force = ZERO if isinstance(tangents[3], SymbolicZero) else tangents[3]
     if change is not None:
@@ -241,5 +245,5 @@ def _aba_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     if is_zero(force):
         return qdd, jnp.zeros_like(qdd)
     per_group = [forest.per_dof(force, group) for group in forest.groups]
-    still, none = [AT_REST] * len(placed), [Force(ZERO, ZERO)] * len(placed)
-    return qdd, forest.join_dofs(solve(forest, placed, factors, none, per_group, still, AT_REST))
+    still, none = [AT_REST] * len(poses), [Force(ZERO, ZERO)] * len(poses)
+    return qdd, forest.join_dofs(solve(forest, poses, factors, none, per_group, still, AT_REST))

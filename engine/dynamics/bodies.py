@@ -12,7 +12,7 @@ from ..algebra.vec3 import Sym3, Vec3
 from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..model import Model
-from .kinematics import Moving, Placed
+from .kinematics import LinkPoses, LinkVelocities
 
 
 @fence
@@ -41,21 +41,21 @@ def _bias(inertia: RigidInertia, V: Motion) -> Force:
     return V.ad_dual(inertia @ V) * -1
 
 
-def inertias(forest: Forest, model: Model, placed: list[Placed]) -> list[RigidInertia]:
+def inertias(forest: Forest, model: Model, poses: list[LinkPoses]) -> list[RigidInertia]:
     """Inertia of every link in world axes about its own origin; one entry a group."""
     names = ("mass", "com", "inertia")
     return [
         _inertia(x.pose.R, *(forest.parameter(model, name, group) for name in names))
-        for group, x in zip(forest.groups, placed, strict=True)
+        for group, x in zip(forest.groups, poses, strict=True)
     ]
 
 
-def bias_forces(bodies: list[RigidInertia], moving: list[Moving]) -> list[Force]:
+def bias_forces(bodies: list[RigidInertia], velocities: list[LinkVelocities]) -> list[Force]:
     """-ad*_V I V: the wrench that keeps each link's velocity constant."""
-    return [_bias(body, x.V) for body, x in zip(bodies, moving, strict=True)]
+    return [_bias(body, x.V) for body, x in zip(bodies, velocities, strict=True)]
 
 
 def gravity(model: Model) -> Motion:
-    """The acceleration the world is given in place of weights: -g."""
+    """The acceleration of the world in place of weights: -g."""
     g: Array = model.gravity
     return Motion(Vec3(0.0, 0.0, 0.0), -Vec3.of(g))

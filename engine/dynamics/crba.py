@@ -24,7 +24,7 @@ from ..model import Model
 from ..native.surface import lanewise
 from ..topology import Topology
 from .bodies import hand_inwards, inertias
-from .kinematics import Placed, place
+from .kinematics import LinkPoses, propagate_poses
 
 
 @functools.cache
@@ -39,11 +39,11 @@ def _columns(joint: str):
     return columns
 
 
-def composites(forest: Forest, placed: list[Placed], bodies: list[RigidInertia]) -> list[RigidInertia]:
+def composites(forest: Forest, poses: list[LinkPoses], bodies: list[RigidInertia]) -> list[RigidInertia]:
     """Inertia of each link together with everything it carries; one entry a group."""
     Ic: list[Any] = list(bodies)
     for g in reversed(range(len(Ic))):
-        hand_inwards(forest, g, Ic[g], placed[g].r, Ic)
+        hand_inwards(forest, g, Ic[g], poses[g].r, Ic)
     return Ic
 
 
@@ -51,14 +51,14 @@ def composites(forest: Forest, placed: list[Placed], bodies: list[RigidInertia])
 def crba(model: Model, q: Array) -> Array:
     """The inertia matrix M (..., nv, nv), armature included, at the coordinates q (..., nq)."""
     forest = Forest.of(model, q=q)
-    placed = place(forest, model, q)
-    Ic = composites(forest, placed, inertias(forest, model, placed))
+    poses = propagate_poses(forest, model, q)
+    Ic = composites(forest, poses, inertias(forest, model, poses))
     roots: list[Vec3] = []
     twists, wrenches = [], []
     for g, group in enumerate(forest.groups):
-        p = placed[g].pose.p
+        p = poses[g].pose.p
         roots.append(forest.from_parents(g, roots, p))
-        s, F = _columns(group.joint)(Ic[g], placed[g].S, p - roots[g])
+        s, F = _columns(group.joint)(Ic[g], poses[g].S, p - roots[g])
         twists.append([(x.w.x, x.w.y, x.w.z, x.v.x, x.v.y, x.v.z) for x in s])
         wrenches.append([(x.n.x, x.n.y, x.n.z, x.f.x, x.f.y, x.f.z) for x in F])
 
@@ -74,7 +74,7 @@ def crba(model: Model, q: Array) -> Array:
 
 
 def on_path(topology: Topology) -> np.ndarray:
-    """(nv, nv) true where the column's degree of freedom moves the row's link."""
+    """Return whether the column's degree of freedom moves the row's link, (nv, nv) bool."""
     owner = np.repeat(np.arange(topology.n_links), np.diff(topology.v_start))
     carries = np.zeros((topology.n_links, topology.n_links), bool)
     for i in range(topology.n_links):

@@ -15,7 +15,7 @@ from ..model import Model
 from ..native.surface import lanewise
 from ..state import State
 from .bodies import inertias
-from .kinematics import move, place
+from .kinematics import propagate_poses, propagate_velocities
 from .passive import displacement
 from .trees import to_blocks, trees_of
 
@@ -62,11 +62,11 @@ def energy(model: Model, state: State) -> Energy:
 @lanewise
 def _energy(model: Model, q: Array, v: Array) -> Energy:
     forest = Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
-    bodies = inertias(forest, model, placed)
-    kinetic = [_kinetic(body, x.V) for body, x in zip(bodies, move(forest, placed, v), strict=True)]
+    poses = propagate_poses(forest, model, q)
+    bodies = inertias(forest, model, poses)
+    kinetic = [_kinetic(body, x.V) for body, x in zip(bodies, propagate_velocities(forest, poses, v), strict=True)]
     g = Vec3.of(model.gravity)
-    weights = [_weight(body, x.pose.p, g) for body, x in zip(bodies, placed, strict=True)]
+    weights = [_weight(body, x.pose.p, g) for body, x in zip(bodies, poses, strict=True)]
     stretch = displacement(model, q) - model.rest
     springs = jnp.where(model.stiffness == 0, 0.0, model.stiffness * stretch**2).sum(-1) / 2
     rotors = (model.armature * v**2).sum(-1) / 2
@@ -77,11 +77,11 @@ def _energy(model: Model, q: Array, v: Array) -> Energy:
 
 
 def kinetic_of_trees(model: Model, q: Array, v: Array) -> Array:
-    """(T + 1, *batch) kinetic energy of each tree, of links and rotors [J]; the world has none."""
+    """Kinetic energy of each tree, of links and rotors, (T + 1, *batch) [J]; the world has none."""
     trees, forest = trees_of(model.topology), Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
-    moving = zip(inertias(forest, model, placed), move(forest, placed, v), strict=True)
-    links = forest.by_link([_kinetic(body, x.V) for body, x in moving])
+    poses = propagate_poses(forest, model, q)
+    velocities = zip(inertias(forest, model, poses), propagate_velocities(forest, poses, v), strict=True)
+    links = forest.by_link([_kinetic(body, x.V) for body, x in velocities])
     rotors = (to_blocks(trees, model.armature * v**2) * 0.5).sum(1)
     of = [np.flatnonzero(trees.of_link[:-1] == tree) for tree in range(trees.n)]
     if all(len(x) == 1 for x in of):
@@ -100,12 +100,12 @@ def momentum(model: Model, state: State, about: Array | tuple = (0.0, 0.0, 0.0))
 @lanewise
 def _momenta(model: Model, q: Array, v: Array, about: Array) -> Momentum:
     forest = Forest.of(model, q=q, v=v, about=about)
-    placed = place(forest, model, q)
-    moving = move(forest, placed, v)
+    poses = propagate_poses(forest, model, q)
+    velocities = propagate_velocities(forest, poses, v)
     center = Vec3.of(about)
     parts = [
         _momentum(body, x.V, at.pose.p - center)
-        for body, x, at in zip(inertias(forest, model, placed), moving, placed, strict=True)
+        for body, x, at in zip(inertias(forest, model, poses), velocities, poses, strict=True)
     ]
     total = [forest.join_links([x[k] for x in parts]).sum(-1) for k in range(6)]
     return Momentum(jnp.stack(total[:3], -1), jnp.stack(total[3:], -1))

@@ -1,7 +1,7 @@
 """Hybrid dynamics: some degrees of freedom by acceleration, the others by force.
 
 Kim (2012), table 4, column by column: a prescribed column keeps its inertia (it is not eliminated) and
-hands U qdd inwards in place of U u/D; outwards its force is read off instead of its acceleration.
+hands U qdd inwards in place of U u/D; outwards its force is computed instead of its acceleration.
 All prescribed: inverse dynamics. None prescribed: forward dynamics.
 """
 
@@ -22,7 +22,7 @@ from ..model import Model
 from ..native.surface import lanewise
 from .aba import Columns, Factor, factorize
 from .bodies import bias_forces, gravity, hand_inwards, inertias
-from .kinematics import AT_REST, Placed, move, place
+from .kinematics import AT_REST, LinkPoses, propagate_poses, propagate_velocities
 
 
 class Hybrid(NamedTuple):
@@ -73,14 +73,14 @@ def hybrid(model: Model, q: Array, v: Array, given: Array, values: Array) -> Hyb
     q: (..., nq), v: (..., nv), given: (..., nv) bool, values: (..., nv) [rad/s^2, m/s^2 or N m, N].
     """
     given, values = (jnp.asarray(x, q.dtype) for x in (given, values))
-    return found(hybrid_factors(model, q, v, given, values), values)
+    return solve_hybrid(hybrid_factors(model, q, v, given, values), values)
 
 
 class Factors(NamedTuple):
-    """What one system with prescribed accelerations needs to be solved for any values; per group but for the first."""
+    """Factors of one system with prescribed accelerations, to solve it for any values; per group except the first."""
 
     forest: Forest
-    placed: list[Placed]
+    poses: list[LinkPoses]
     factors: list[Factor]
     biases: list[Any]
     c: list[Any]
@@ -89,37 +89,37 @@ class Factors(NamedTuple):
     given: list[Columns]
 
     def at_rest(self) -> Factors:
-        """The same system without velocities and gravity: what is left is linear in the values."""
-        n = len(self.placed)
+        """The same system without velocities and gravity: it is linear in the values."""
+        n = len(self.poses)
         return self._replace(biases=[Force(ZERO, ZERO)] * n, c=[AT_REST] * n, a_world=AT_REST)
 
 
 def hybrid_factors(model: Model, q: Array, v: Array, given: Array, values: Array) -> Factors:
-    """given: (..., nv), 1 where the acceleration is prescribed, else 0.  values: for its shape."""
+    """Factorize a system.  given: (..., nv), 1 if the acceleration is prescribed, else 0.  values: for its shape."""
     forest = Forest.of(model, q=q, v=v, given=given, values=values)
-    placed = place(forest, model, q)
-    moving = move(forest, placed, v)
-    bodies = inertias(forest, model, placed)
-    factors = factorize(forest, model, placed, bodies, given)
+    poses = propagate_poses(forest, model, q)
+    velocities = propagate_velocities(forest, poses, v)
+    bodies = inertias(forest, model, poses)
+    factors = factorize(forest, model, poses, bodies, given)
     armature, known = ([forest.per_dof(x, group) for group in forest.groups] for x in (model.armature, given))
-    biases = bias_forces(bodies, moving)
-    return Factors(forest, placed, factors, biases, [x.c for x in moving], gravity(model), armature, known)
+    biases = bias_forces(bodies, velocities)
+    return Factors(forest, poses, factors, biases, [x.c for x in velocities], gravity(model), armature, known)
 
 
-def found(system: Factors, values: Array) -> Hybrid:
+def solve_hybrid(system: Factors, values: Array) -> Hybrid:
     """Solve for the values (..., nv)."""
-    forest, placed, factors, biases, c, a_world, armature, given = system
+    forest, poses, factors, biases, c, a_world, armature, given = system
     p: list[Any] = list(biases)
     u: list[Any] = [()] * len(p)
     known = [(given[g], forest.per_dof(values, group)) for g, group in enumerate(forest.groups)]
     for g in reversed(range(len(p))):
-        group, (_, r, S), (IA, pivots) = forest.groups[g], placed[g], factors[g]
+        group, (_, r, S), (IA, pivots) = forest.groups[g], poses[g], factors[g]
         u[g], handed = _gather(group.joint)(IA, pivots, S, p[g], c[g], *known[g])
         hand_inwards(forest, g, handed, r, p)
     a: list[Motion] = []
     qdd, tau = [], []
     for g, group in enumerate(forest.groups):
-        (_, r, S), (_, pivots) = placed[g], factors[g]
+        (_, r, S), (_, pivots) = poses[g], factors[g]
         a_parent = forest.from_parents(g, a, a_world)
         stage = _accelerate(group.joint)
         rates, forces, ag = stage(pivots, S, u[g], a_parent, r, c[g], armature[g], *known[g])

@@ -1,4 +1,4 @@
-"""How a tree answers to impulses: the change of all joint velocities, without the inertia matrix.
+"""Response of a tree to impulses: the change of all joint velocities, without the inertia matrix.
 
 Mirtich (1996), sections 4.3-4.4, by the passes of the articulated-body algorithm: impulses in place of
 forces, velocity changes in place of accelerations, no velocity-dependent terms. Positions stay put.
@@ -22,21 +22,21 @@ from ..forest import Forest
 from ..model import Model
 from .aba import Columns, Factor, factorize, solve
 from .bodies import inertias
-from .kinematics import AT_REST, Placed, place
+from .kinematics import AT_REST, LinkPoses, propagate_poses
 
 NONE: Any = Force(ZERO, ZERO)
 
 
 def respond(
-    forest: Forest, placed: list[Placed], factors: list[Factor], impulses: Sequence[Force], joints: Sequence[Columns]
+    forest: Forest, poses: list[LinkPoses], factors: list[Factor], impulses: Sequence[Force], joints: Sequence[Columns]
 ) -> list[Columns]:
     """Velocity change of all degrees of freedom, one entry a group.
 
     impulses: wrench impulses on the links at their origins, world axes [N m s, N s], one entry a group.
     joints: impulses along the degrees of freedom, one entry a group. ZERO parts cost nothing.
     """
-    still: list[Any] = [AT_REST] * len(placed)
-    return solve(forest, placed, factors, [NONE - x for x in impulses], list(joints), still, AT_REST)
+    still: list[Any] = [AT_REST] * len(poses)
+    return solve(forest, poses, factors, [NONE - x for x in impulses], list(joints), still, AT_REST)
 
 
 def impulse_response(
@@ -62,10 +62,10 @@ def _impulse_response(model: Model, q: Array, point: Array, impulse: Array, mome
     forest = Forest.of(model, q=q, point=point, impulse=impulse, moment=moment)
     if link < 0:
         return jnp.zeros((*forest.batch, forest.topology.nv), q.dtype)
-    placed = place(forest, model, q)
-    factors = factorize(forest, model, placed, inertias(forest, model, placed))
-    arm = forest.row(link, [x.pose.R for x in placed]) @ Vec3.of(point)
+    poses = propagate_poses(forest, model, q)
+    factors = factorize(forest, model, poses, inertias(forest, model, poses))
+    arm = forest.row(link, [x.pose.R for x in poses]) @ Vec3.of(point)
     struck = Force(Vec3.of(moment), Vec3.of(impulse)).from_point(arm)
     impulses = forest.only(link, struck, NONE)
     joints = [(ZERO,) * len(forest.per_dof(model.armature, group)) for group in forest.groups]
-    return forest.join_dofs(respond(forest, placed, factors, impulses, joints))
+    return forest.join_dofs(respond(forest, poses, factors, impulses, joints))

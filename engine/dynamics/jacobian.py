@@ -1,4 +1,4 @@
-"""Jacobians: how the joint velocities move a point of a link."""
+"""Jacobians: velocities of a point of a link by joint velocities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..model import Model
-from .kinematics import place
+from .kinematics import propagate_poses
 from .trees import dof_motions
 
 
@@ -33,9 +33,9 @@ def _jacobian(model: Model, q: Array, point: Array, link: int) -> Array:
     topology = forest.topology
     if link < 0:
         return jnp.zeros((*forest.batch, 6, topology.nv), q.dtype)
-    placed = place(forest, model, q)
-    x = forest.row(link, [p.pose for p in placed]) @ Vec3.of(point)
-    motions, points = dof_motions(forest, placed)
+    poses = propagate_poses(forest, model, q)
+    x = forest.row(link, [p.pose for p in poses]) @ Vec3.of(point)
+    motions, points = dof_motions(forest, poses)
     s = motions.at(x - points)
     rows = [jnp.moveaxis(row, 0, -1) for row in (*s.w.xyz, *s.v.xyz)]
     owner = np.repeat(np.arange(topology.n_links), np.diff(topology.v_start))

@@ -1,4 +1,4 @@
-"""Forward kinematics: where the links are and how they move (Kim 37, 41).
+"""Forward kinematics: poses and velocities of the links (Kim 37, 41).
 
 All spatial quantities of this package are written in *world axes at the link's own origin*. Kim writes
 them in the link's axes; with world axes every Ad between neighbours is a shift of the origin by
@@ -32,7 +32,7 @@ WORLD = Transform(IDENTITY, Vec3(ZERO, ZERO, ZERO))
 AT_REST: Any = Motion(ZERO, ZERO)
 
 
-class Placed(NamedTuple):
+class LinkPoses(NamedTuple):
     """One group's links in the world."""
 
     pose: Transform
@@ -40,7 +40,7 @@ class Placed(NamedTuple):
     S: tuple[Motion, ...]
 
 
-class Moving(NamedTuple):
+class LinkVelocities(NamedTuple):
     """One group's velocities."""
 
     V: Motion
@@ -48,26 +48,26 @@ class Moving(NamedTuple):
 
 
 @functools.cache
-def _place(joint: str):
+def _pose_stage(joint: str):
     row = JOINTS[joint]
 
     @fence
-    def turns(*angles):
+    def cos_sin(*angles):
         return tuple((jnp.cos(a), jnp.sin(a)) for a in angles)
 
     @fence
-    def place(parent, numbers, q, turns):
+    def place(parent, numbers, q, cos_sin):
         position, quaternion, axis, axis2, pitch = numbers
         R0 = parent.R @ Quat.of_array(quaternion).matrix()
-        R, d, S = row.move(R0, JointParams(Vec3.of(axis), Vec3.of(axis2), pitch), q, turns)
+        R, d, S = row.move(R0, JointParams(Vec3.of(axis), Vec3.of(axis2), pitch), q, cos_sin)
         r = parent.R @ Vec3.of(position) + d
-        return Placed(Transform(R, parent.p + r), r, S)
+        return LinkPoses(Transform(R, parent.p + r), r, S)
 
-    return turns, place
+    return cos_sin, place
 
 
 @functools.cache
-def _move(joint: str):
+def _velocity_stage(joint: str):
     row = JOINTS[joint]
 
     @fence
@@ -75,46 +75,46 @@ def _move(joint: str):
         S = row.subspace(S)
         VJ = sum((s * rate for s, rate in zip(S, qd, strict=True)), start=AT_REST)
         V = (V_parent.at(r) + VJ).filled()
-        return Moving(V, V.ad(VJ) + row.bias(S, qd) if qd else AT_REST)
+        return LinkVelocities(V, V.ad(VJ) + row.bias(S, qd) if qd else AT_REST)
 
     return move
 
 
-def place(forest: Forest, model: Model, q: Array) -> list[Placed]:
+def propagate_poses(forest: Forest, model: Model, q: Array) -> list[LinkPoses]:
     """Poses and joint subspaces, from the roots outwards; one entry a group."""
-    placed: list[Placed] = []
+    poses: list[LinkPoses] = []
     for g, group in enumerate(forest.groups):
-        turns, stage = _place(group.joint)
-        parent = forest.from_parents(g, [x.pose for x in placed], WORLD)
+        cos_sin, stage = _pose_stage(group.joint)
+        parent = forest.from_parents(g, [x.pose for x in poses], WORLD)
         numbers = tuple(forest.parameter(model, name, group) for name in _PLACEMENT)
         qg = forest.coordinates(q, group)
-        placed.append(stage(parent, numbers, qg, turns(*qg[: JOINTS[group.joint].angles])))
-    return placed
+        poses.append(stage(parent, numbers, qg, cos_sin(*qg[: JOINTS[group.joint].angles])))
+    return poses
 
 
 _PLACEMENT = ("joint_position", "joint_quaternion", "axis", "axis2", "pitch")
 
 
-def move(forest: Forest, placed: list[Placed], v: Array) -> list[Moving]:
+def propagate_velocities(forest: Forest, poses: list[LinkPoses], v: Array) -> list[LinkVelocities]:
     """Velocities and their part of the accelerations, from the roots outwards; one entry a group."""
-    moving: list[Moving] = []
+    velocities: list[LinkVelocities] = []
     for g, group in enumerate(forest.groups):
-        V_parent = forest.from_parents(g, [x.V for x in moving], AT_REST)
-        stage = _move(group.joint)
-        moving.append(stage(V_parent, placed[g].r, placed[g].S, forest.per_dof(v, group)))
-    return moving
+        V_parent = forest.from_parents(g, [x.V for x in velocities], AT_REST)
+        stage = _velocity_stage(group.joint)
+        velocities.append(stage(V_parent, poses[g].r, poses[g].S, forest.per_dof(v, group)))
+    return velocities
 
 
-def carry(forest: Forest, placed: list[Placed], moving: list[Moving]) -> list[Motion]:
-    """Accelerations of the links that joint accelerations and gravity have no part in, from the roots outwards."""
-    carried: list[Motion] = []
-    for g, x in enumerate(moving):
-        carried.append(_carried(forest.from_parents(g, carried, AT_REST), placed[g].r, x.c))
-    return carried
+def bias_accelerations(forest: Forest, poses: list[LinkPoses], velocities: list[LinkVelocities]) -> list[Motion]:
+    """Accelerations of the links without those of joints and gravity, from the roots outwards."""
+    accelerations: list[Motion] = []
+    for g, x in enumerate(velocities):
+        accelerations.append(_bias_stage(forest.from_parents(g, accelerations, AT_REST), poses[g].r, x.c))
+    return accelerations
 
 
 @fence
-def _carried(a_parent: Motion, r: Vec3, c: Any) -> Motion:
+def _bias_stage(a_parent: Motion, r: Vec3, c: Any) -> Motion:
     return (a_parent.at(r) + c).filled()
 
 
@@ -133,23 +133,23 @@ class Poses(NamedTuple):
 def fk(model: Model, q: Array) -> Poses:
     """Poses of all links at the coordinates q (..., nq)."""
     forest = Forest.of(model, q=q)
-    placed = place(forest, model, q)
+    poses = propagate_poses(forest, model, q)
 
-    def joined(pick) -> Array:
-        return forest.join_links([pick(x.pose) for x in placed])
+    def join(pick) -> Array:
+        return forest.join_links([pick(x.pose) for x in poses])
 
-    position = [joined(lambda T, k=k: getattr(T.p, k)) for k in "xyz"]
-    rotation = [joined(lambda T, k=k: getattr(T.R, k)) for k in Mat3.__dataclass_fields__]
+    position = [join(lambda T, k=k: getattr(T.p, k)) for k in "xyz"]
+    rotation = [join(lambda T, k=k: getattr(T.R, k)) for k in Mat3.__dataclass_fields__]
     shape = (*forest.batch, forest.topology.n_links, 3, 3)
     return Poses(jnp.stack(position, -1), jnp.stack(rotation, -1).reshape(shape))
 
 
 @jax.jit
 def link_velocities(model: Model, q: Array, v: Array) -> Array:
-    """(..., nl, 6) angular velocity of each link and velocity of its origin, world axes [rad/s, m/s]."""
+    """Angular velocity of each link and velocity of its origin, (..., nl, 6), world axes [rad/s, m/s]."""
     forest = Forest.of(model, q=q, v=v)
-    moving = move(forest, place(forest, model, q), v)
-    parts = [[getattr(x.V, part) for x in moving] for part in "wv"]
+    velocities = propagate_velocities(forest, propagate_poses(forest, model, q), v)
+    parts = [[getattr(x.V, part) for x in velocities] for part in "wv"]
     return jnp.stack([forest.join_links([getattr(x, k) for x in part]) for part in parts for k in "xyz"], -1)
 
 
@@ -169,7 +169,7 @@ def integrate_q(model: Model, q: Array, v: Array, h: Array | float) -> Array:
 
 @jax.jit
 def coordinate_rates(model: Model, q: Array, v: Array) -> Array:
-    """dq/dt (..., nq) at the coordinates q and joint velocities v; differs from v where q has quaternions."""
+    """Rates dq/dt (..., nq) at the coordinates q and joint velocities v; they differ from v if q has quaternions."""
     forest = Forest.of(model, q=q, v=v)
     rates = [
         JOINTS[group.joint].rate(forest.coordinates(q, group), forest.per_dof(v, group)) for group in forest.groups
@@ -179,8 +179,8 @@ def coordinate_rates(model: Model, q: Array, v: Array) -> Array:
 
 @jax.jit
 def bracket(model: Model, a: Array, b: Array) -> Array:
-    """The joint velocities [a, b] (..., nv) by which moves along a and b (..., nv) do not commute: the rate along a of
-    what anything changes by along b, less that along b of what it changes by along a, is what it changes by along them.
+    """The Lie bracket [a, b] (..., nv), joint velocities, of moves along a and b (..., nv): for any function, its
+    derivative along b differentiated along a, less its derivative along a differentiated along b, is that along [a, b].
     """
     forest = Forest.of(model, a=a, b=b)
     parts = [JOINTS[group.joint].bracket(forest.per_dof(a, group), forest.per_dof(b, group)) for group in forest.groups]

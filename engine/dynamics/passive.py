@@ -1,7 +1,7 @@
-"""Joint forces that are not asked for: springs and damping; and what a motor makes of a control.
+"""Passive joint forces: springs and damping; and motor forces by control.
 
-What holds joints, dry friction and rigid motors, is no function of the state: it depends on all else that acts, and a
-run finds it (`contact/grips.py`).
+Dry friction and rigid motors, which hold joints, are no functions of the state: they depend on all other forces, and a
+run computes them (`contact/grips.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..model import Model
 
 @jax.jit
 def displacement(model: Model, q: Array) -> Array:
-    """How far each degree of freedom is from neutral (..., nv); the rotation vector for a spherical joint."""
+    """Displacement of each degree of freedom from neutral (..., nv); the rotation vector of a spherical joint."""
     forest = Forest.of(model, q=q)
     parts = [JOINTS[group.joint].displacement(forest.coordinates(q, group)) for group in forest.groups]
     return forest.join_dofs(parts)
@@ -28,8 +28,8 @@ def passive_forces(model: Model, q: Array, v: Array) -> Array:
     """Springs and damping (..., nv); not Coulomb loss.
 
     A spring pulls with k (rest - displacement) along the displacement: it does the work of its energy, also on
-    joints that turn in three dimensions. Damping is -d v. Coulomb loss is -loss sign(v) where a joint moves; what it
-    holds a joint at rest with depends on all that pushes, contacts too, and only a run knows it.
+    joints that rotate in three dimensions. Damping is -d v. Coulomb loss is -loss sign(v) if a joint moves; the force
+    that holds a joint at rest depends on all other forces, contacts too, and only a run computes it.
     """
     springs = jnp.where(model.stiffness == 0, 0.0, model.stiffness * (model.rest - displacement(model, q)))
     forest = Forest.of(model, q=q, springs=springs)
@@ -46,12 +46,12 @@ def motor_forces(model: Model, q: Array, v: Array, control: Array | None = None)
 
     Torque motors, and dofs without a motor: gain 1, kp = kd = 0, so u is a force [N m, N].
     Position motors: gain = kp, u is an angle or a length. Velocity motors: gain = kd, u is a rate. Rigid motors, whose
-    kd is infinite, are left out: what they give depends on all that pushes, and only a run knows it.
+    kd is infinite, are left out: their force depends on all other forces, and only a run computes it.
     """
     u = model.motor_target if control is None else control
     gain, kd = model.motor_gain, model.motor_kd
     if model.topology.gripped[1]:
         rigid = jnp.isinf(kd)
         gain, kd = (jnp.where(rigid, 0, x) for x in (gain, kd))
-    held = jnp.where(model.motor_kp == 0, 0.0, model.motor_kp * displacement(model, q))
-    return jnp.clip(gain * u - held - kd * v, -model.motor_effort, model.motor_effort)
+    spring = jnp.where(model.motor_kp == 0, 0.0, model.motor_kp * displacement(model, q))
+    return jnp.clip(gain * u - spring - kd * v, -model.motor_effort, model.motor_effort)

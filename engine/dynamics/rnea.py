@@ -1,4 +1,4 @@
-"""Recursive Newton-Euler algorithm: the joint forces behind given accelerations.
+"""Recursive Newton-Euler algorithm: the joint forces that give the accelerations.
 
 Kim (2012), table 2, in world axes at the links' own origins (see kinematics.py). F is the wrench handed
 from the parent to the link through the joint.
@@ -20,7 +20,7 @@ from ..joints import JOINTS
 from ..model import Model
 from ..native.surface import lanewise
 from .bodies import bias_forces, gravity, hand_inwards, inertias
-from .kinematics import move, place
+from .kinematics import propagate_poses, propagate_velocities
 
 
 @functools.cache
@@ -62,28 +62,28 @@ def rnea(model: Model, q: Array, v: Array, a: Array) -> Array:
     (see `passive_forces`); armature is.
     """
     forest = Forest.of(model, q=q, v=v, a=a)
-    placed = place(forest, model, q)
-    moving = move(forest, placed, v)
-    bodies = inertias(forest, model, placed)
+    poses = propagate_poses(forest, model, q)
+    velocities = propagate_velocities(forest, poses, v)
+    bodies = inertias(forest, model, poses)
     accelerations: list[Motion] = []
     for g, group in enumerate(forest.groups):
         a_parent = forest.from_parents(g, accelerations, gravity(model))
         qdd = forest.per_dof(a, group)
-        accelerations.append(outward(group.joint)(a_parent, placed[g].r, placed[g].S, moving[g].c, qdd))
-    F: list[Any] = [wrench(*x) for x in zip(bodies, accelerations, bias_forces(bodies, moving), strict=True)]
+        accelerations.append(outward(group.joint)(a_parent, poses[g].r, poses[g].S, velocities[g].c, qdd))
+    F: list[Any] = [wrench(*x) for x in zip(bodies, accelerations, bias_forces(bodies, velocities), strict=True)]
     tau: list[Any] = [()] * len(F)
     for g in reversed(range(len(F))):
         group = forest.groups[g]
         qdd, armature = forest.per_dof(a, group), forest.per_dof(model.armature, group)
-        tau[g] = _inward(group.joint)(F[g], placed[g].S, armature, qdd)
-        hand_inwards(forest, g, F[g], placed[g].r, F)
+        tau[g] = _inward(group.joint)(F[g], poses[g].S, armature, qdd)
+        hand_inwards(forest, g, F[g], poses[g].r, F)
     return forest.join_dofs(tau)
 
 
 def rnea_change(model: Model, q: Array, v: Array, a: Array, tangents: tuple) -> Array | None:
-    """Change of `rnea` (..., nv) along tangents of (model, q, v), a as it stands; None where all of them are zero.
+    """Change of `rnea` (..., nv) along tangents of (model, q, v) at fixed a; None if all of them are zero.
 
-    tangents: as a rule of `jax.custom_jvp` with symbolic zeros is given them; these cost nothing.
+    tangents: those of a rule of `jax.custom_jvp` with symbolic zeros; these cost nothing.
     """
     leaves, tree = jax.tree.flatten((model, q, v))
     changes = tree.flatten_up_to(tangents)

@@ -1,4 +1,4 @@
-"""Sites: where the named frames of a scene are, and how they move."""
+"""Sites: poses and velocities of the named frames of a scene."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def site_poses(model: Model, q: Array) -> Poses:
 
 @jax.jit
 def site_velocities(model: Model, q: Array, v: Array) -> Array:
-    """(..., nf, 6) angular velocity of each site and velocity of its origin, world axes [rad/s, m/s]."""
+    """Angular velocity of each site and velocity of its origin, (..., nf, 6), world axes [rad/s, m/s]."""
     w, v = jnp.split(_of_sites(model, link_velocities(model, q, v), jnp.zeros(6, q.dtype)), 2, -1)
     arms = _arms(model, _of_sites(model, fk(model, q).rotation, jnp.eye(3, dtype=q.dtype)))
     return jnp.concatenate([w, v + jnp.cross(w, arms)], -1)
 
 
 def _arms(model: Model, R: Array) -> Array:
-    """(..., nf, 3) from the origin of each site's link, whose axes are R (..., nf, 3, 3), to the site."""
+    """Vectors (..., nf, 3) from the origin of each site's link, whose axes are R (..., nf, 3, 3), to the site."""
     return (R * model.site_position[..., None, :]).sum(-1)
 
 
 def _of_sites(model: Model, x: Array, world: Array) -> Array:
-    """Of each site's link, x (..., nl, *own); world: (*own), that of the world."""
+    """Values of each site's link from x (..., nl, *own); world: (*own), that of the world."""
     links = np.array([site.link for site in model.topology.sites], int)
     axis = x.ndim - world.ndim - 1
     row = jnp.broadcast_to(world, (*x.shape[:axis], 1, *world.shape))

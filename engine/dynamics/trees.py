@@ -1,7 +1,7 @@
 """Trees as blocks: joint velocities and inverse inertias of every tree of a forest, side by side.
 
-What links hang on one root moves together and answers to impulses together; what hangs on different roots does not,
-unless loops tie it: then it counts as one tree here (`engine/closures/blocks.py` has the answers).
+The links that hang on one root move together and respond to impulses together. Links of different roots do not, unless
+loops tie them: then they count as one tree here (`engine/closures/blocks.py` computes the response).
 So M^-1 is block diagonal, one block a tree, and a contact concerns two of them at most. All blocks are made as wide
 as the widest tree, w, with zeros behind, so that a tree can be picked by a number known only when the program runs.
 """
@@ -26,17 +26,17 @@ from ..topology import Topology
 from .aba import factorize
 from .bodies import inertias
 from .impulse import NONE, respond
-from .kinematics import Placed
+from .kinematics import LinkPoses
 
 
 @dataclass(frozen=True)
 class Trees:
-    """Which tree each link and each degree of freedom belongs to. n trees of at most w degrees of freedom.
+    """The tree of each link and each degree of freedom. n trees of at most w degrees of freedom.
 
-    of_link: (nl + 1,) tree of each link, and of the world, which is n; so is what is welded to the world.
-    dofs: (n, w) degrees of freedom of each tree, nv where there are fewer.
+    of_link: (nl + 1,) tree of each link, and of the world: n, as of links welded to the world.
+    dofs: (n, w) degrees of freedom of each tree, padded by nv.
     moves: (nl + 1, w) whether the k-th degree of freedom of a link's tree moves the link.
-    block: (nv,) place of each degree of freedom in the flattened (n, w).
+    block: (nv,) index of each degree of freedom in the flattened (n, w).
     """
 
     of_link: NDArray[np.int32]
@@ -78,7 +78,7 @@ def trees_of(topology: Topology) -> Trees:
 
 @functools.lru_cache(maxsize=256)
 def roots_of(topology: Topology) -> tuple[int, ...]:
-    """The root of each link; of trees that loops tie together by constraint forces, the first one's."""
+    """The root of each link; if constraint forces of loops tie trees together, the root of the first of them."""
     root = [topology.ancestors(i)[-1] for i in range(topology.n_links)]
     for loop in topology.loops if topology.hold != "penalty" else ():
         if min(loop.a, loop.b) >= 0 and loop.kind != "spring":
@@ -91,50 +91,50 @@ def roots_of(topology: Topology) -> tuple[int, ...]:
 
 
 def to_blocks(trees: Trees, v: Array) -> Array:
-    """(n + 1, w, *batch) from joint velocities (*batch, nv); the last block is the world's, zeros."""
+    """Blocks (n + 1, w, *batch) of joint velocities (*batch, nv); the last block is the world's, zeros."""
     padded = jnp.concatenate([jnp.moveaxis(v, -1, 0), jnp.zeros((1, *v.shape[:-1]), v.dtype)])
     blocks = padded[trees.dofs] if not _in_order(trees) else padded[:-1].reshape(trees.n, trees.w, *v.shape[:-1])
     return jnp.concatenate([blocks, jnp.zeros((1, *blocks.shape[1:]), v.dtype)])
 
 
 def from_blocks(trees: Trees, blocks: Array) -> Array:
-    """Joint velocities (*batch, nv) from blocks (n + 1, w, *batch)."""
+    """Joint velocities (*batch, nv) of blocks (n + 1, w, *batch)."""
     rows = blocks[:-1].reshape(trees.n * trees.w, *blocks.shape[2:])
     return jnp.moveaxis(rows if _in_order(trees) else rows[trees.block], 0, -1)
 
 
 def _in_order(trees: Trees) -> bool:
-    """Whether the blocks are the joint velocities as they stand; what pads a last short block would go on counting."""
+    """Return whether the blocks are the joint velocities in order; the padding of a last short block would count on."""
     return np.array_equal(trees.dofs.ravel(), np.arange(len(trees.block)))
 
 
-# -- how they move points, and how they answer ------------------------------------------------------
+# -- motions of points, and responses to impulses ---------------------------------------------------
 
 
-def dof_motions(forest: Forest, placed: list[Placed]) -> tuple[Motion, Vec3]:
+def dof_motions(forest: Forest, poses: list[LinkPoses]) -> tuple[Motion, Vec3]:
     """The motion each degree of freedom gives its link, at the point where it acts: components (nv, *batch).
 
     World axes; the points are the origins of the links [m].
     """
     columns = []
-    for group, (pose, _, S) in zip(forest.groups, placed, strict=True):
+    for group, (pose, _, S) in zip(forest.groups, poses, strict=True):
         motions = [s.filled() for s in JOINTS[group.joint].subspace(S)]
         columns.append([(*s.w.xyz, *s.v.xyz, *pose.p.xyz) for s in motions])
     rows = [jnp.moveaxis(forest.join_dofs([[s[k] for s in group] for group in columns]), -1, 0) for k in range(9)]
     return Motion(Vec3(*rows[:3]), Vec3(*rows[3:6])), Vec3(*rows[6:])
 
 
-def inverse_inertias(forest: Forest, model: Model, placed: list[Placed]) -> Array:
-    """M^-1 of every tree, (n, w, w, *batch): its columns are the answers to unit impulses along the joints."""
+def inverse_inertias(forest: Forest, model: Model, poses: list[LinkPoses]) -> Array:
+    """M^-1 of every tree, (n, w, w, *batch): its columns are the responses to unit impulses along the joints."""
     trees = trees_of(forest.topology)
-    factors = factorize(forest, model, placed, inertias(forest, model, placed))
+    factors = factorize(forest, model, poses, inertias(forest, model, poses))
     still = [NONE] * len(forest.groups)
 
-    def answer(impulse: Array) -> Array:
+    def response(impulse: Array) -> Array:
         joints = [forest.per_dof(impulse, group) for group in forest.groups]
-        return to_blocks(trees, forest.join_dofs(respond(forest, placed, factors, still, joints)))[:-1]
+        return to_blocks(trees, forest.join_dofs(respond(forest, poses, factors, still, joints)))[:-1]
 
     units = np.zeros((trees.w, forest.topology.nv + 1))
     for k in range(trees.w):
         units[k, trees.dofs[:, k]] = 1
-    return jax.vmap(answer, out_axes=2)(jnp.asarray(units[:, :-1], forest.dtype))
+    return jax.vmap(response, out_axes=2)(jnp.asarray(units[:, :-1], forest.dtype))

@@ -1,8 +1,8 @@
-"""What wrenches on links do to joints: the forces along the degrees of freedom that they amount to, how a tree answers
-if they are impulses, and the wrenches that pass through the joints of a tree in motion.
+"""Wrenches on links: their forces along the degrees of freedom, the response of a tree if they are impulses, and the
+wrenches that pass through the joints of a tree in motion.
 
 tau = sum over links of J^T (moment, force), by the inward pass of the recursive Newton-Euler algorithm: each link hands
-its wrench to its parent, and a joint feels what passes through it along its own motions.
+its wrench to its parent, and the force along a joint is the wrench that passes through it, along its own motions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..native.surface import compiled
 from .aba import factorize
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .impulse import respond
-from .kinematics import Placed, move, place
+from .kinematics import LinkPoses, propagate_poses, propagate_velocities
 from .rnea import outward, wrench
 
 
@@ -47,17 +47,17 @@ def joint_forces(model: Model, q: Array, wrenches: Array) -> Array:
     q: (..., nq).  wrenches: (..., nl, 6) moment about the link's origin [N m] and force [N], world axes.
     """
     forest = _forest(model, q, wrenches)
-    placed = place(forest, model, q)
-    return along_joints(forest, placed, _on_links(forest, wrenches))
+    poses = propagate_poses(forest, model, q)
+    return along_joints(forest, poses, _on_links(forest, wrenches))
 
 
-def along_joints(forest: Forest, placed: list[Placed], wrenches: list[Force]) -> Array:
-    """The same of wrenches in components, one entry a group."""
+def along_joints(forest: Forest, poses: list[LinkPoses], wrenches: list[Force]) -> Array:
+    """Joint forces of wrenches in components, one entry a group."""
     F: list[Any] = list(wrenches)
     tau: list[Any] = [()] * len(F)
     for g in reversed(range(len(F))):
-        tau[g] = _along(forest.groups[g].joint)(F[g], placed[g].S)
-        hand_inwards(forest, g, F[g], placed[g].r, F)
+        tau[g] = _along(forest.groups[g].joint)(F[g], poses[g].S)
+        hand_inwards(forest, g, F[g], poses[g].r, F)
     return forest.join_dofs(tau)
 
 
@@ -68,34 +68,35 @@ def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
     q: (..., nq).  wrenches: (..., nl, 6) moment about the link's origin [N m s] and impulse [N s], world axes.
     """
     forest = _forest(model, q, wrenches)
-    placed = place(forest, model, q)
-    factors = factorize(forest, model, placed, inertias(forest, model, placed))
+    poses = propagate_poses(forest, model, q)
+    factors = factorize(forest, model, poses, inertias(forest, model, poses))
     joints = [(ZERO,) * len(forest.per_dof(model.armature, group)) for group in forest.groups]
-    return forest.join_dofs(respond(forest, placed, factors, _on_links(forest, wrenches), joints))
+    return forest.join_dofs(respond(forest, poses, factors, _on_links(forest, wrenches), joints))
 
 
 @compiled
 def joint_wrenches(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None = None) -> Array:
-    """What each joint transmits to its link (..., nl, 6) for the accelerations a: its motor's and its bearings' part.
+    """Wrench that each joint transmits to its link (..., nl, 6) at the accelerations a: motor and bearings together.
 
-    Moment about the link's origin [N m] and force [N], world axes: F_i of Kim (2012), table 2. A free body's is what
-    moves it besides its weight. Rotors (armature) are not in it: they turn with the link, but stand on its parent.
-    q: (..., nq), v: (..., nv), a: (..., nv).  wrenches: (..., nl, 6) what else acts on the links, in the same way;
+    Moment about the link's origin [N m] and force [N], world axes: F_i of Kim (2012), table 2. That of a free body
+    moves it in addition to its weight. Rotors (armature) are not in it: they turn with the link, but are mounted on its
+    parent.
+    q: (..., nq), v: (..., nv), a: (..., nv).  wrenches: (..., nl, 6) other wrenches on the links, in the same form;
     the constraint forces of loops must be among them.
     """
     nl = model.topology.n_links
     wrenches = jnp.zeros((nl, 6), q.dtype) if wrenches is None else wrenches
     forest = _forest(model, q, wrenches, v=v, a=a)
-    placed = place(forest, model, q)
-    moving, bodies = move(forest, placed, v), inertias(forest, model, placed)
+    poses = propagate_poses(forest, model, q)
+    velocities, bodies = propagate_velocities(forest, poses, v), inertias(forest, model, poses)
     moved: list[Motion] = []
     for g, group in enumerate(forest.groups):
         a_parent = forest.from_parents(g, moved, gravity(model))
-        moved.append(outward(group.joint)(a_parent, placed[g].r, placed[g].S, moving[g].c, forest.per_dof(a, group)))
-    needed = map(wrench, bodies, moved, bias_forces(bodies, moving))
+        moved.append(outward(group.joint)(a_parent, poses[g].r, poses[g].S, velocities[g].c, forest.per_dof(a, group)))
+    needed = map(wrench, bodies, moved, bias_forces(bodies, velocities))
     F: list[Any] = [x - other for x, other in zip(needed, _on_links(forest, wrenches), strict=True)]
     for g in reversed(range(len(F))):
-        hand_inwards(forest, g, F[g], placed[g].r, F)
+        hand_inwards(forest, g, F[g], poses[g].r, F)
     return jnp.stack([forest.join_links([pick(x) for x in F]) for pick in _COMPONENTS], -1)
 
 

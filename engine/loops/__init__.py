@@ -1,1 +1,1 @@
-"""What ties links besides the tree, as scalar constraints: rows, errors, rates, Jacobians, and their equations."""
+"""Loops tie links in addition to the tree, by scalar constraints: rows, errors, rates, Jacobians, equations."""

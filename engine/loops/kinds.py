@@ -1,8 +1,8 @@
-"""The table of loops: what each kind ties, as scalar constraints between two frames, one row each.
+"""The table of loops: the scalar constraints of each kind between two frames, one row each.
 
 The letters are Mikhaylyuk & Strashnov's (2013): frame i sits on link a, frame j on link b, at points P_i and P_j with
-unit axes n_i0, n_i1, n_i2 and n_j0, n_j1, n_j2. Joints turn about and slide along n_0 (their axis2 is n_1); the frames
-coincide when the joint is at zero. Equation numbers are theirs.
+unit axes n_i0, n_i1, n_i2 and n_j0, n_j1, n_j2. Joints rotate about n_0 and slide along it (their axis2 is n_1); the
+frames coincide when the joint is at zero. Equation numbers are theirs.
 
 A row is G = 0 with dG/dt = f . (v_a(x_a) - v_b(x_b)) + m . (w_a - w_b): by the principle of virtual power a multiplier
 lambda pushes a with the force lambda f at x_a and the moment lambda m, and b with the opposite at x_b. So a row's pull
@@ -38,9 +38,9 @@ Ends = tuple[Transform, Transform]  # of frames i and j in the world
 
 @dataclass(frozen=True)
 class Kind:
-    """rows(ends, size): the constraints: so many `shifts`, which hold points, then `turns`, which hold directions.
-    coordinates(ends): what is left to move, as rows whose `error` is the coordinate; springs and limits act on them.
-    timed: whether the row is to keep to the loop's course, not to 0."""
+    """A kind of loop.  rows(ends, size): the constraints: `shifts` rows hold points, then `turns` rows hold directions.
+    coordinates(ends): the free coordinates, as rows whose `error` is the coordinate; springs and limits act on them.
+    timed: whether the target of the row is the loop's function of time, not 0."""
 
     rows: Callable[[Ends, Any], Rows] = lambda ends, size: ()
     shifts: int = 0
@@ -75,36 +75,36 @@ def _turn(error: Scalar, m: Vec3) -> Row:
     return Row(error, ZERO, m, ZERO, ZERO)
 
 
-_PARALLEL, _ALIKE = ((1, 0), (2, 0)), ((1, 0), (2, 0), (1, 2))  # n_j0 along n_i0; and no turn about it either
+_PARALLEL, _ALIKE = ((1, 0), (2, 0)), ((1, 0), (2, 0), (1, 2))  # n_j0 along n_i0; and no rotation about it
 
 
 def _angle(ends: Ends, about: int = 0) -> Row:
-    """How far frame j is turned about an axis of frame i, in (-pi, pi] [rad]."""
+    """Angle of frame j about an axis of frame i, in (-pi, pi] [rad]."""
     i, j = (x.R.columns for x in ends)
     x, y = (about + 1) % 3, (about + 2) % 3
     return _turn(jnp.arctan2(i[y].dot(j[x]), i[x].dot(j[x])), -i[about])
 
 
 def _inclined(ends: Ends, cosine: Scalar) -> Row:
-    """n_i0 . n_j1 keeps the cosine between the two axes of a universal joint: 0 where they are square (15)."""
+    """n_i0 . n_j1 keeps the cosine between the two axes of a universal joint: 0 if they are orthogonal (15)."""
     row = _square(ends, (0, 1))[0]
     return row._replace(error=row.error - cosine)
 
 
 def _first_turn(ends: Ends) -> Row:
-    """Of a universal joint with square axes: how far n_j1 is turned about n_i0 from n_i1 [rad]."""
+    """First angle of a universal joint with orthogonal axes: of n_j1 about n_i0 from n_i1 [rad]."""
     i, j = (x.R.columns for x in ends)
     return _turn(jnp.arctan2(i[2].dot(j[1]), i[1].dot(j[1])), -i[0])
 
 
 def _second_turn(ends: Ends) -> Row:
-    """How far frame j is then turned about n_j1 [rad]."""
+    """Second angle of a universal joint: of frame j about n_j1 [rad]."""
     i, j = (x.R.columns for x in ends)
     return _turn(jnp.arctan2(i[0].dot(j[2]), i[0].dot(j[0])), -j[1])
 
 
 def _shift(ends: Ends, along: int = 0) -> Row:
-    """How far P_j lies from P_i along an axis of frame i [m]."""
+    """Coordinate of P_j from P_i along an axis of frame i [m]."""
     (i, j), n = ends, ends[0].R.columns[along]
     return Row((j.p - i.p).dot(n), -n, ZERO, j.p, j.p)
 
@@ -120,7 +120,7 @@ def _length(ends: Ends) -> Row:
 
 
 def _screw(ends: Ends, pitch: Scalar) -> Rows:
-    """The shift keeps to pitch times the angle; a nut does not know how many turns it has made."""
+    """The shift equals pitch times the angle; the number of full turns is not known."""
     angle, shift = _angle(ends), _shift(ends)
     turn = 2 * jnp.pi * pitch
     off = shift.error - pitch * angle.error
@@ -145,7 +145,7 @@ def _disc(ends: Ends, radius: Scalar) -> Rows:
 
 
 def _rolling(height: Scalar, touch: Vec3, ends: Ends) -> Rows:
-    """What touches the plane has its velocity: held to it (holonomic), and no slip (it cannot be integrated)."""
+    """The point that touches the plane has its velocity: held to it (holonomic), and no slip (not integrable)."""
     n, x, y = ends[1].R.columns
     return (Row(height, n, ZERO, touch, touch), *(Row(0.0 * height, t, ZERO, touch, touch) for t in (x, y)))
 
@@ -170,5 +170,5 @@ RELATIONS = ("gear", "drive")  # of joint coordinates: q_i - size q_j and q_i ke
 
 
 def row_count(kind: str) -> int:
-    """How many rows a kind has."""
+    """Number of rows of a kind."""
     return 1 if kind in RELATIONS else KINDS[kind].shifts + KINDS[kind].turns

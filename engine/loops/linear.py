@@ -1,4 +1,4 @@
-"""Constraints made linear: A a + bias = 0 for the accelerations, A v + dG/dt = 0 for the velocities (Kim 55, 71)."""
+"""Linear constraints: A a + bias = 0 for the accelerations, A v + dG/dt = 0 for the velocities (Kim 55, 71)."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from ..algebra.fence import fence
 from ..algebra.spatial import Motion, Transform
 from ..algebra.vec3 import Vec3, skew
 from ..algebra.zero import is_zero
-from ..dynamics.kinematics import Moving, Placed, carry, move, place
+from ..dynamics.kinematics import LinkPoses, LinkVelocities, bias_accelerations, propagate_poses, propagate_velocities
 from ..dynamics.trees import dof_motions
 from ..forest import Forest
 from ..model import Model
 from ..topology import Topology
-from .kinds import RELATIONS, Row, row_count
-from .measured import (
+from .evaluation import (
     STILL,
     WORLD,
     Group,
-    Standing,
+    LoopRows,
     activity,
     by_loop,
-    course,
     errors,
-    follows,
+    evaluate_loops,
+    evaluate_rows,
     groups_of,
+    has_target,
     numbers,
     of_links,
     rates,
     row_rate,
-    stand,
-    standing,
+    targets,
 )
+from .kinds import RELATIONS, Row, row_count
 
 
 class Closed(NamedTuple):
-    """m constraints, loop by loop.  A (..., m, nv);  bias (..., m): what dA/dt v and time add to their acceleration;
-    error (..., m): G [m, rad];  rate (..., m): dG/dt = A v less the rate of what is driven."""
+    """m constraints, loop by loop.  A (..., m, nv);  bias (..., m): the part of their acceleration by dA/dt v and by
+    time;  error (..., m): G [m, rad];  rate (..., m): dG/dt = A v less the rate of drives."""
 
     A: Array
     bias: Array
@@ -56,33 +56,32 @@ def closed(model: Model, q: Array, v: Array, t: Array | float = 0.0) -> Closed:
     forest = Forest.of(model, q=q, v=v)
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), forest.batch)
     order = by_loop(model.topology)
-    placed = place(forest, model, q)
-    loops = standing(forest, model, placed)
-    A, error = jacobian(forest, model, placed, loops)[order], errors(forest, model, loops, q, t)
-    moving = move(forest, placed, v)
-    rate = rates(forest, model, loops, moving, v, t)
-    rows = [jnp.moveaxis(x[order], 0, -1) for x in (bias(forest, model, placed, moving, t), error, rate)]
+    poses = propagate_poses(forest, model, q)
+    loops = evaluate_loops(forest, model, poses)
+    A, error = jacobian(forest, model, poses, loops)[order], errors(forest, model, loops, q, t)
+    velocities = propagate_velocities(forest, poses, v)
+    rate = rates(forest, model, loops, velocities, v, t)
+    rows = [jnp.moveaxis(x[order], 0, -1) for x in (bias(forest, model, poses, velocities, t), error, rate)]
     return Closed(jnp.moveaxis(A, (0, 1), (-2, -1)), *rows)
 
 
-def bias(forest: Forest, model: Model, placed: list[Placed], moving: list[Moving], t: Array) -> Array:
-    """What the rates' rates would be without joint accelerations, (m, *batch), at the time t (*batch).
+def bias(forest: Forest, model: Model, poses: list[LinkPoses], velocities: list[LinkVelocities], t: Array) -> Array:
+    """Second derivatives of G without joint accelerations, (m, *batch), at the time t (*batch).
 
-    A kind's rows are differentiated along the motion of the two links they join, of which all is known: the rest of
-    the tree need not be.
+    A kind's rows are differentiated along the motion of the two links they join, not of the whole tree.
     """
-    poses, velocities = (forest.by_link(x) for x in ([x.pose for x in placed], [x.V for x in moving]))
-    changes = forest.by_link(carry(forest, placed, moving))
+    T, V = (forest.by_link(x) for x in ([x.pose for x in poses], [x.V for x in velocities]))
+    changes = forest.by_link(bias_accelerations(forest, poses, velocities))
     found = []
     for group in groups_of(forest.topology):
         values: list[Any] = [0.0] * row_count(group.kind)
         if group.kind not in RELATIONS:
-            known = ((poses, WORLD), (velocities, STILL), (changes, STILL))
+            known = ((T, WORLD), (V, STILL), (changes, STILL))
             ends = [[of_links(x, links, still) for x, still in known] for links in (group.a, group.b)]
             arrays = ((model.loop_position, 3), (model.loop_quaternion, 3), (model.loop_size, 1))
             values = list(_bias(group.kind)(ends, *(numbers(forest, x, own, group.loops) for x, own in arrays)))
-        if follows(group.kind):
-            change = jax.jvp(lambda t, g=group: course(forest, model, g, t)[1], (t,), (jnp.ones_like(t),))[1]
+        if has_target(group.kind):
+            change = jax.jvp(lambda t, g=group: targets(forest, model, g, t)[1], (t,), (jnp.ones_like(t),))[1]
             values = [values[0] - change]
         if (active := activity(forest, model, group)) is not None:
             values = [x * active for x in values]
@@ -93,9 +92,9 @@ def bias(forest: Forest, model: Model, placed: list[Placed], moving: list[Moving
 @functools.cache
 def _bias(kind: str):
     @fence
-    def bias(ends, at, turned, size):
+    def bias(ends, at, quaternions, size):
         def rate(poses: Any, velocities: Any) -> list[Any]:
-            rows, _ = stand(kind, poses[0], poses[1], at, turned, size)
+            rows, _ = evaluate_rows(kind, poses[0], poses[1], at, quaternions, size)
             return [row_rate(row, velocities, tuple(T.p for T in poses)) for row in rows]
 
         poses, velocities, changes = zip(*ends, strict=True)
@@ -108,9 +107,9 @@ def _bias(kind: str):
     return bias
 
 
-def jacobian(forest: Forest, model: Model, placed: list[Placed], loops: list[Standing]) -> Array:
-    """A (m, nv, *batch): what each degree of freedom adds to the rates of the rows."""
-    motions, points = dof_motions(forest, placed)
+def jacobian(forest: Forest, model: Model, poses: list[LinkPoses], loops: list[LoopRows]) -> Array:
+    """Jacobian A (m, nv, *batch) of the rows by the degrees of freedom."""
+    motions, points = dof_motions(forest, poses)
     columns = [jnp.zeros((0, forest.topology.nv, *forest.batch), forest.dtype)]
     for group, placed_loops in zip(groups_of(forest.topology), loops, strict=True):
         moves = [_moves(forest.topology, end, forest.rank) for end in (group.a, group.b)]
@@ -132,18 +131,18 @@ def _column(row: Row, s: Motion, at: Vec3, by_a: Any, by_b: Any) -> Array:
 
 
 def _moves(topology: Topology, links: tuple[int, ...], rank: int) -> np.ndarray:
-    """(n, nv, 1...) which degrees of freedom move each link."""
+    """Return whether each degree of freedom moves each link, (n, nv, 1...)."""
     owner = np.repeat(np.arange(topology.n_links), np.diff(topology.v_start))
     rows = [np.isin(owner, topology.ancestors(link)) for link in links]
     return np.array(rows).reshape(len(links), topology.nv, *(1,) * rank)
 
 
 def _relation(forest: Forest, model: Model, group: Group) -> Array:
-    """(n, nv, *batch): 1 at q_i's degree of freedom, -size at q_j's."""
+    """Rows of relations (n, nv, *batch): 1 at q_i's degree of freedom, -size at q_j's."""
     nv, lanes = forest.topology.nv, (1,) * forest.rank
     dofs = [forest.topology.loops[k].dofs for k in group.loops]
-    place = lambda n: np.array([np.arange(nv) == d[n] for d in dofs]).reshape(-1, nv, *lanes)  # noqa: E731
-    A = jnp.asarray(place(0), forest.dtype)
+    entries = lambda n: np.array([np.arange(nv) == d[n] for d in dofs]).reshape(-1, nv, *lanes)  # noqa: E731
+    A = jnp.asarray(entries(0), forest.dtype)
     if group.kind == "gear":
-        A = A - numbers(forest, model.loop_size, 1, group.loops)[:, None] * place(1)
+        A = A - numbers(forest, model.loop_size, 1, group.loops)[:, None] * entries(1)
     return jnp.broadcast_to(A, (len(dofs), nv, *forest.batch))

@@ -1,10 +1,10 @@
 """Symmetric positive semi-definite equations that may lack rank: W x = r for right sides that W can reach.
 
 Loops are often redundant (a plane four-bar in space has five rows where two would do) and lose rank for a moment
-(when it lies flat). So W + mu 1 is factored in place of W, mu a small part of W's mean diagonal, and the rest is taken
-off by proximal steps (Carpentier, Budhiraja, Mansard 2021): x <- (W + mu 1)^-1 (r + mu x). A step leaves mu/(s + mu) of
-the part along an eigenvector with eigenvalue s: parts that matter settle to rounding, parts with s far below mu do not
-move. Started at 0, x tends to the solution of least norm.
+(when it lies flat). So W + mu 1 is factored in place of W, mu a small part of W's mean diagonal, and the error is
+removed by proximal steps (Carpentier, Budhiraja, Mansard 2021): x <- (W + mu 1)^-1 (r + mu x). A step leaves
+mu/(s + mu) of the part along an eigenvector with eigenvalue s: parts that matter converge to rounding, parts with s far
+below mu do not change. Started at 0, x tends to the solution of least norm.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def solve_symmetric(W: Array, r: Array) -> Array:
 
 @fence
 def _factor(W: Array, mu: Array) -> Array:
-    """L and D of W + mu 1 = L D L^T in one array (m, m, *batch): row k holds 1/D_k at k and L's column k behind it."""
+    """Factor W + mu 1 = L D L^T into one array (m, m, *batch): row k holds 1/D_k at k and L's column k behind it."""
     number = jnp.arange(len(W)).reshape(-1, *(1,) * (W.ndim - 2))
     unit = (number[:, None] == number).astype(W.dtype)
 
     def eliminate(k: Array, L: Array) -> Array:
-        row = _row(L, k)  # what is left is symmetric: its row is its column
+        row = _row(L, k)  # the rest is symmetric: its row is its column
         inverse = 1 / _row(row, k)
         later = jnp.where(number > k, row, 0)
         scaled = later * inverse
@@ -53,7 +53,7 @@ def _factor(W: Array, mu: Array) -> Array:
 
 @fence
 def _substitute(L: Array, r: Array) -> Array:
-    """(L D L^T)^-1 r"""
+    """Solve (L D L^T) x = r."""
     m = len(L)
     number = jnp.arange(m).reshape(m, *(1,) * (L.ndim - 2))
 
@@ -70,7 +70,7 @@ def _substitute(L: Array, r: Array) -> Array:
 
 
 def _diagonal(x: Array) -> Array:
-    """(m, *batch) of x (m, m, *batch)."""
+    """Diagonal (m, *batch) of x (m, m, *batch)."""
     number = jnp.arange(len(x)).reshape(-1, *(1,) * (x.ndim - 2))
     return jnp.where(number[:, None] == number, x, 0).sum(1)
 

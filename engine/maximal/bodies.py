@@ -1,9 +1,9 @@
-"""Any model as bodies apart: links float, and the joints of the tree become loops (Featherstone 2008, 3.7).
+"""Any model in maximal coordinates: links float, and the joints of the tree become loops (Featherstone 2008, 3.7).
 
-Each body has its own pose and velocity; what joints leave free is no longer built in but kept, exactly by constraint
-forces or nearly by springs: the penalty joints of Mikhaylyuk & Strashnov (2013), section 4.2, whose coefficients are
-the defaults. Limits are penalties in both (4.3). Springs, dampers and constant motors act along the coordinates that
-the loops measure, angles within half a turn; a control is now what acts on each body.
+Each body has its own pose and velocity; joints are no longer built in but kept, exactly by constraint forces or nearly
+by springs: the penalty joints of Mikhaylyuk & Strashnov (2013), section 4.2, whose coefficients are the defaults.
+Limits are penalties in both (4.3). Springs, dampers and constant motors act along the coordinates that the loops
+measure, angles within half a turn; a control is now the wrench on each body.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from ..algebra.rotation import Quat
-from ..dynamics.kinematics import move, place
+from ..dynamics.kinematics import propagate_poses, propagate_velocities
 from ..forest import Forest
 from ..model import Model
 from ..state import State
@@ -31,7 +31,7 @@ def bodies_apart(model: Model, state: State, *, hold: str | None = None) -> tupl
     """The model with every link floating, and the state it then has; on the host, not under jit.
 
     hold: "projection", "baumgarte" or "penalty" (see `Topology`), None: as it is. Loops keep their numbers; those of
-    the joints follow, link by link, a the parent and b the link. Raises ValueError for what cannot be carried over.
+    the joints follow, link by link, a the parent and b the link. Raises ValueError for parts that cannot be converted.
     """
     for refusal in refusals(model):
         raise ValueError(str(refusal))
@@ -43,18 +43,18 @@ def bodies_apart(model: Model, state: State, *, hold: str | None = None) -> tupl
 def _topology(model: Model, hold: str) -> Topology:
     old = model.topology
     loops = [_undriven(old, loop) for loop in old.loops]
-    loops += [Loop(old.joints[i], old.parents[i], i, acts=acts(model, i)) for i in joined(old)]
+    loops += [Loop(old.joints[i], old.parents[i], i, acts=acts(model, i)) for i in jointed_links(old)]
     n = old.n_links
     return replace(old, parents=(-1,) * n, joints=("floating",) * n, loops=tuple(loops), hold=hold)
 
 
-def joined(topology: Topology) -> list[int]:
-    """Links that hang on joints, not free."""
+def jointed_links(topology: Topology) -> list[int]:
+    """Links that hang on joints, not free ones."""
     return [i for i, joint in enumerate(topology.joints) if joint != "floating"]
 
 
 def _undriven(topology: Topology, loop: Loop) -> Loop:
-    """A driven coordinate of a joint, as a loop that stands beside it."""
+    """A driven coordinate of a joint, as a loop of its own."""
     if loop.kind != "drive":
         return loop
     k = loop.dofs[0] - topology.v_start[loop.a]
@@ -66,7 +66,7 @@ def _undriven(topology: Topology, loop: Loop) -> Loop:
 def _numbers(model: Model, state: State) -> tuple[dict[str, Array], Array, Array]:
     """The arrays that change, and q (..., 7 nl), v (..., 6 nl)."""
     old = model.topology
-    n, links = old.n_links, np.array(joined(old), int)
+    n, links = old.n_links, np.array(jointed_links(old), int)
     frames = {"loop_position": positions(model, links), "loop_quaternion": quaternions(model, links)}
     axes = model.axis[..., links, :], model.axis2[..., links, :]
     universal = np.array([old.joints[i] == "universal" for i in links], bool)
@@ -87,10 +87,10 @@ def _numbers(model: Model, state: State) -> tuple[dict[str, Array], Array, Array
         "joint_quaternion": jnp.zeros_like(model.joint_quaternion) + jnp.array([1.0, 0, 0, 0], size.dtype),
     }
     free = np.array([d for i in range(n) if old.joints[i] == "floating" for d in range(*old.v_start[i : i + 2])], int)
-    now = np.array([6 * i + k for i in range(n) if old.joints[i] == "floating" for k in range(6)], int)
+    apart = np.array([6 * i + k for i in range(n) if old.joints[i] == "floating" for k in range(6)], int)
     for name, none in DOF_DEFAULTS.items():
         value = getattr(model, name)
-        numbers[name] = jnp.full((*value.shape[:-1], 6 * n), none, value.dtype).at[..., now].set(value[..., free])
+        numbers[name] = jnp.full((*value.shape[:-1], 6 * n), none, value.dtype).at[..., apart].set(value[..., free])
     return numbers, *_coordinates(model, state)
 
 
@@ -105,14 +105,15 @@ def _beside(old: Any, new: Array, name: str) -> Array:
 def _coordinates(model: Model, state: State) -> tuple[Array, Array]:
     """Poses (..., 7 nl) and velocities (..., 6 nl) of all links, as of floating ones."""
     forest = Forest.of(model, q=state.q, v=state.v)
-    placed = place(forest, model, state.q)
-    poses, V = (forest.by_link(x) for x in ([x.pose for x in placed], [x.V for x in move(forest, placed, state.v)]))
-    turn = Quat.from_matrix(poses.R)
-    q = [*poses.p.xyz, turn.w, turn.x, turn.y, turn.z]
+    poses = propagate_poses(forest, model, state.q)
+    velocities = propagate_velocities(forest, poses, state.v)
+    T, V = (forest.by_link(x) for x in ([x.pose for x in poses], [x.V for x in velocities]))
+    turn = Quat.from_matrix(T.R)
+    q = [*T.p.xyz, turn.w, turn.x, turn.y, turn.z]
     return tuple(_interleaved(x) for x in (q, [*V.w.xyz, *V.v.xyz]))  # type: ignore[return-value]
 
 
 def _interleaved(components: list[Array]) -> Array:
-    """(*batch, nl k) from components (nl, *batch)."""
+    """Array (*batch, nl k) of components (nl, *batch)."""
     x = jnp.moveaxis(jnp.stack(components, 1), (0, 1), (-2, -1))
     return x.reshape(*x.shape[:-2], -1)

@@ -22,7 +22,7 @@ class Blocks(NamedTuple):
 
 
 def factor(levels: tuple[Level, ...], D: Array, K: Array) -> list[Blocks]:
-    """D (joints, w, w, *batch): blocks of the joints, K (edges, w, w, *batch): of the later against the earlier."""
+    """Factor D (joints, w, w, *batch), blocks of the joints, and K (edges, w, w, *batch), the later joint's rows."""
     found = []
     for level in levels:
         inverse, own = _inverse(D[: level.pivots]), K[: len(level.pivot)]
@@ -38,7 +38,7 @@ def factor(levels: tuple[Level, ...], D: Array, K: Array) -> list[Blocks]:
 
 
 def substitute(levels: tuple[Level, ...], factor: list[Blocks], r: Array) -> Array:
-    """(L D L^T)^-1 r, (joints, w, k, *batch)."""
+    """Solve L D L^T x = r, (joints, w, k, *batch)."""
     met: list[Array] = []
     for level, (_, L) in zip(levels, factor, strict=True):
         met.append(r[: level.pivots])
@@ -56,13 +56,13 @@ def substitute(levels: tuple[Level, ...], factor: list[Blocks], r: Array) -> Arr
 
 @fence
 def products(A: Array, B: Array) -> Array:
-    """A B^T of each pair: (n, w, v, *batch), (n, u, v, *batch)."""
+    """Products A B^T of each pair: (n, w, v, *batch), (n, u, v, *batch)."""
     return (A[:, :, None] * B[:, None]).sum(3)
 
 
 @fence
 def _times(A: Array, x: Array) -> Array:
-    """A x of each pair: (n, w, v, *batch), (n, v, k, *batch)."""
+    """Products A x of each pair: (n, w, v, *batch), (n, v, k, *batch)."""
     return (A[:, :, :, None] * x[:, None]).sum(2)
 
 

@@ -13,13 +13,13 @@ from ..model import Model
 
 
 def positions(model: Model, links: np.ndarray) -> Array:
-    """(..., joints, 2, 3) of the joints on which these links hang [m]."""
+    """Positions (..., joints, 2, 3) of the joints on which these links hang [m]."""
     at = model.joint_position[..., links, :]
     return jnp.stack([at, jnp.zeros_like(at)], -2)
 
 
 def quaternions(model: Model, links: np.ndarray) -> Array:
-    """(..., joints, 2, 4): on the parent, the joint frame turned; on the link, the same at zero."""
+    """Quaternions (..., joints, 2, 4): on the parent, the joint frame rotated; on the link, the same at zero."""
     x, axis2 = (Vec3.of(a[..., links, :]) for a in (model.axis, model.axis2))
     universal = np.array([model.topology.joints[i] == "universal" for i in links], bool)
     other = _either(universal, axis2, _least(x))
@@ -47,7 +47,7 @@ def _least(x: Vec3) -> Vec3:
 
 
 def _across(x: Vec3, n: Vec3) -> Vec3:
-    """The unit vector square to n that is nearest to x."""
+    """The unit vector orthogonal to n that is nearest to x."""
     y = x - n * n.dot(x)
     return y / jnp.sqrt(y.dot(y))
 

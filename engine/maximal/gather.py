@@ -1,4 +1,4 @@
-"""Sums over what a graph joins, by gathers alone: with a scatter a step would not be one function on a CPU."""
+"""Sums over the edges of a graph by gathers alone: with a scatter a step would not be one function on a CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..rows import take
 
 
 def gathered(x: Array, targets: Sequence[int], n: int) -> Array:
-    """(n, ...): row i is the sum of the rows of x (len(targets), ...) whose target is i; below 0 they go nowhere."""
+    """Sums (n, ...): row i adds the rows of x (len(targets), ...) whose target is i; negative ones are dropped."""
     mine: list[list[int]] = [[] for _ in range(n)]
     for row, target in enumerate(targets):
         if target >= 0:

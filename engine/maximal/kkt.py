@@ -1,15 +1,15 @@
-"""Bodies apart and their joints: the sparse system of Featherstone (2008), (3.74), for any connectivity.
+"""Floating bodies and their joints: the sparse system of Featherstone (2008), (3.74), for any connectivity.
 
     [ I       P T ] [    a    ]   [ f - p             ]
     [ T^T P^T  0  ] [ -lambda ] = [ -d(T^T P^T)/dt v  ]
 
-The bodies go first: I is block diagonal, one 6x6 a body. What is left, W = T^T P^T I^-1 P T, has a block for each joint
-and one for each two joints that share a body; it is factored block by block, W = L D L^T, in the order of `order.py`.
-Chains and trees of n joints cost about n blocks, in time and memory; k joints on one body cost k^2.
+The bodies are eliminated first: I is block diagonal, one 6x6 a body. The Schur complement W = T^T P^T I^-1 P T has a
+block for each joint and one for each two joints that share a body; it is factored block by block, W = L D L^T, in the
+order of `order.py`. Chains and trees of n joints cost about n blocks in time and memory; k joints on one body cost k^2.
 
-W may lack rank, where joints say the same thing twice or a mechanism is momentarily singular: as in
-`loops/solve.py`, W + mu 1 is factored, and proximal steps take mu off. The accelerations are then unique and the
-forces those of least norm; parts of a right-hand side that W cannot reach are left alone.
+W may lack rank, if joints are redundant or a mechanism is momentarily singular: as in `loops/solve.py`, W + mu 1 is
+factored, and proximal steps remove mu. The accelerations are then unique and the forces those of least norm; parts of a
+right-hand side that W cannot reach are ignored.
 
 Blocks are as wide as the joint with the most rows, w, with ones on the diagonals behind the others' rows.
 """
@@ -31,8 +31,8 @@ from ..algebra.vec3 import Vec3
 from ..algebra.zero import ZERO, dense, is_zero
 from ..dynamics.aba import Factor
 from ..forest import Forest
+from ..loops.evaluation import LoopRows, groups_of
 from ..loops.kinds import row_count
-from ..loops.measured import Standing, groups_of
 from ..loops.solve import SMALL, STEPS
 from ..rows import take
 from ..topology import Topology
@@ -42,7 +42,7 @@ from .order import Order, order_of
 
 
 class Sparse(NamedTuple):
-    """What the rows are to the bodies, and the bodies to the rows, loops in order of elimination.
+    """Rows and bodies coupled: J, I^-1 J^T and the factored W, loops in order of elimination.
 
     J: (loops, 2, w, 6, *batch) on links a and b.  Y: the same, times I^-1.  mu: (*batch).
     """
@@ -81,7 +81,7 @@ class Sparse(NamedTuple):
         step = lambda _, x: substitute(levels, self.factor, padded + self.mu * x)  # noqa: E731
         return self._rows(fori_loop(0, STEPS, step, jnp.zeros_like(padded)))
 
-    def answer(self, force: Array) -> Array:
+    def response(self, force: Array) -> Array:
         """M^-1 A^T force: accelerations (*batch, nv) of multipliers (m, *batch), or velocity changes of impulses."""
         sides = (self.Y * self._padded(force)[:, None, :, None]).sum(2)
         n = self.forest.topology.n_links
@@ -89,7 +89,7 @@ class Sparse(NamedTuple):
         return jnp.moveaxis(bodies.reshape(6 * n, *bodies.shape[2:]), 0, -1)
 
     def _padded(self, rows: Array) -> Array:
-        """(loops, w, ...) from rows (m, ...) as `measured.py` orders them."""
+        """Padded rows (loops, w, ...) of rows (m, ...) as `evaluation.py` orders them."""
         place, w = _places(self.forest.topology)
         filled = jnp.concatenate([rows, jnp.zeros_like(rows[:1])])
         order = np.full(self.J.shape[0] * w, len(rows))
@@ -102,11 +102,11 @@ class Sparse(NamedTuple):
 
 
 def apart(topology: Topology) -> bool:
-    """Whether all links float and loops join nothing but links."""
+    """Return whether all links float and loops join only links."""
     return set(topology.joints) == {"floating"} and not any(loop.dofs for loop in topology.loops)
 
 
-def sparse(forest: Forest, factors: list[Factor], loops: list[Standing]) -> Sparse:
+def sparse(forest: Forest, factors: list[Factor], loops: list[LoopRows]) -> Sparse:
     """The system of a forest that is `apart`, factored."""
     order = order_of(forest.topology)
     ends = _ends(forest.topology)
@@ -126,7 +126,7 @@ def sparse(forest: Forest, factors: list[Factor], loops: list[Standing]) -> Spar
 
 
 def _between(order: Order, J: Array, Y: Array) -> Array:
-    """W between joints that share a body, (edges, w, w, *batch); 0 where they share none, but will in time."""
+    """W between joints that share a body, (edges, w, w, *batch); 0 for edges that elimination adds."""
     if not order.shared:
         return jnp.zeros((0, *J.shape[2:3] * 2, *J.shape[4:]), J.dtype)
     edge, side, other = zip(*order.shared, strict=True)
@@ -141,14 +141,14 @@ def _between(order: Order, J: Array, Y: Array) -> Array:
 
 @functools.lru_cache(maxsize=256)
 def _ends(topology: Topology) -> np.ndarray:
-    """(loops, 2) links a and b, in order of elimination."""
+    """Links a and b of the loops, (loops, 2), in order of elimination."""
     loops = [topology.loops[k] for k in order_of(topology).loops]
     return np.array([(loop.a, loop.b) for loop in loops], int).reshape(-1, 2)
 
 
 @functools.lru_cache(maxsize=256)
 def _places(topology: Topology) -> tuple[np.ndarray, int]:
-    """(m,) where each row of `measured.py` stands in the flattened (loops, w), and w."""
+    """Index (m,) of each row of `evaluation.py` in the flattened (loops, w), and w."""
     place = {k: n for n, k in enumerate(order_of(topology).loops)}
     w = max(row_count(topology.loops[k].kind) for k in place)
     rows = [
@@ -157,15 +157,15 @@ def _places(topology: Topology) -> tuple[np.ndarray, int]:
     return np.array(rows, int), w
 
 
-def _wrenches(forest: Forest, loops: list[Standing]) -> Array:
-    """(loops, 2, w, 6, *batch): moments about the links' origins and forces of unit multipliers, on a and b."""
+def _wrenches(forest: Forest, loops: list[LoopRows]) -> Array:
+    """Wrenches (loops, 2, w, 6, *batch) of unit multipliers on a and b: moments about the links' origins, forces."""
     order, (_, w) = order_of(forest.topology), _places(forest.topology)
     found, numbers = [], []
-    for group, stand in zip(groups_of(forest.topology), loops, strict=True):
-        if not stand.rows:
+    for group, loop_rows in zip(groups_of(forest.topology), loops, strict=True):
+        if not loop_rows.rows:
             continue
         n, none = len(group.loops), ((ZERO,) * 6,) * 2
-        rows = [_sides(row, stand.origins) for row in stand.rows] + [none] * (w - len(stand.rows))
+        rows = [_sides(row, loop_rows.origins) for row in loop_rows.rows] + [none] * (w - len(loop_rows.rows))
         flat = [dense(x, (n, *forest.batch), forest.dtype) for side in range(2) for row in rows for x in row[side]]
         found.append(jnp.stack(flat, 1).reshape(n, 2, w, 6, *forest.batch))
         numbers += group.loops
@@ -174,7 +174,7 @@ def _wrenches(forest: Forest, loops: list[Standing]) -> Array:
 
 @fence
 def _sides(row: Any, origins: Any) -> Any:
-    """What a unit multiplier puts on a and on b, six components each."""
+    """Wrenches of a unit multiplier on a and on b, six components each."""
     on_a, on_b = (Force((x - o).cross(row.f) + row.m, row.f) for x, o in zip((row.x_a, row.x_b), origins, strict=True))
     return tuple((*_filled(F.n).xyz, *_filled(F.f).xyz) for F in (on_a, on_b * -1))
 

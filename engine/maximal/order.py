@@ -1,4 +1,4 @@
-"""In which order the joints of bodies apart are eliminated: decided by the graph alone, before anything is computed.
+"""The order in which the joints of floating bodies are eliminated, decided by the graph alone.
 
 Joints that share a body are neighbours. Eliminating one joins its neighbours to each other; those with few go first
 (minimum degree), and joints that are not neighbours go together, level by level: a chain of n joints takes about
@@ -21,7 +21,7 @@ class Level(NamedTuple):
     """Joints eliminated together; edges tie one of them, the pivot, to one that stays. All numbers count from the first
     joint, or edge, that is left at this level, or after it.
 
-    pivots: how many.  pivot: of each edge.  later: of each edge, the joint after the level.
+    pivots: their number.  pivot: of each edge.  later: of each edge, the joint after the level.
     one, other: pairs of edges of one pivot;  edge: the edge after the level that ties what they lead to.
     """
 

@@ -1,4 +1,4 @@
-"""What acts in the joints, as loops have it: springs, dampers, constant motors, limits; coefficients of penalties."""
+"""Forces in the joints as parameters of loops: springs, dampers, constant motors, limits; coefficients of penalties."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ACTING = ("damping", "stiffness", "motor_kp", "motor_kd", "motor_target", "lower
 
 
 def acts(model: Model, link: int) -> bool:
-    """Whether anything acts in the joint of a link."""
+    """Return whether a spring, damper, motor or limit acts in the joint of a link."""
     own = slice(*model.topology.v_start[link : link + 2])
     return any((np.asarray(getattr(model, name))[..., own] != DOF_DEFAULTS[name]).any() for name in ACTING)
 
@@ -30,7 +30,7 @@ def acts(model: Model, link: int) -> bool:
 def pulls(model: Model, links: np.ndarray) -> dict[str, Array]:
     """loop_spring (..., joints, 2, 4) and loop_limits (..., joints, 2, 2).
 
-    A motor clip(gain u - kp x - kd dx/dt) is a spring, a damper and a constant force where it is not clipped.
+    A motor clip(gain u - kp x - kd dx/dt) is a spring, a damper and a constant force while it is not clipped.
     """
     dofs = _dofs(model, links)
 
@@ -47,7 +47,7 @@ def pulls(model: Model, links: np.ndarray) -> dict[str, Array]:
 
 
 def _dofs(model: Model, links: np.ndarray) -> np.ndarray:
-    """(joints, 2) the degrees of freedom that the loops measure, -1 for none."""
+    """Degrees of freedom that the loops measure, (joints, 2), -1 for none."""
     topology, rows = model.topology, []
     for i in links:
         first, width = topology.v_start[i], len(COORDINATES.get(topology.joints[i], ()))

@@ -1,4 +1,4 @@
-"""What a tree's joints have and the same joints as loops have not."""
+"""Features of a tree's joints that the same joints as loops do not have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..model import Model
 
 SQUARE = 1e-9  # cosine below which the axes of a universal joint are square; else its angles are not known here
 ROUND = 1e-9  # part of the largest principal inertia that the least must have
-# joints whose coordinates a loop measures, and which of them are angles
+# joints whose coordinates a loop measures, and whether each is an angle
 COORDINATES = {
     "revolute": (True,), "screw": (True,), "prismatic": (False,), "cylindrical": (True, False),
     "universal": (True, True),
@@ -20,7 +20,7 @@ DRIVEN = ("revolute", "screw", "prismatic", "cylindrical")
 
 
 class Refusal(NamedTuple):
-    """where: the link and its joint, or the loop.  must: what the value must be, and after a colon what to do."""
+    """A refused feature.  where: the link and its joint, or the loop.  must: the value it must have: the remedy."""
 
     where: str
     field: str
@@ -32,7 +32,7 @@ class Refusal(NamedTuple):
 
 
 def refusals(model: Model) -> Iterator[Refusal]:
-    """What keeps a model from being taken apart, the gravest first; parameters that are batched count in all lanes."""
+    """Reasons why a model has no maximal coordinates, the gravest first; batched parameters count in all lanes."""
     yield from _bodies(model)
     for link, joint in enumerate(model.topology.joints):
         if joint != "floating":

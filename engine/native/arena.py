@@ -1,6 +1,6 @@
-"""The memory of a lane: one block, in which every value that must be stored has a slot for as long as it is read.
+"""The memory of a lane: one block, in which every stored value has a slot as long as it is read.
 
-All of it is laid out when the program is compiled; nothing is asked for while it runs.
+All of it is laid out when the program is compiled; nothing is allocated while it runs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ THREADS = 32  # of a warp, which may do so further
 
 
 class Slot:
-    """holders: how many values and loops hold it.  owners: those among them that hold it for values to come, the loop
-    or branch whose result it is: while there are no others, nothing that is in it will be read."""
+    """A part of the arena.  holders: number of values and loops that hold it.  owners: those that hold it for values to
+    come, as the loop or branch whose result it is: while there are no others, its content will not be read."""
 
     __slots__ = ("fixed", "holders", "offset", "owners", "size")
 
@@ -27,7 +27,7 @@ class Slot:
 
 class Arena:
     def __init__(self, warp: bool = False) -> None:
-        self.top = LINE if warp else 0  # where a warp's threads write what nobody is to read
+        self.top = LINE if warp else 0  # scratch of a warp's threads, never read
         self._padding = THREADS if warp else PADDING
         self._free: list[tuple[int, int]] = []  # (offset, size) of lines, by offset, never adjacent
         self._cells: list[int] = []  # 8 bytes each, for single numbers
@@ -43,7 +43,7 @@ class Arena:
         return Slot(self._lines(size), size, fixed)
 
     def take_open(self) -> Slot:
-        """For where an open array begins, and how many rows it has."""
+        """A slot for the address of an open array and its number of rows."""
         return Slot(self._lines(LINE), LINE, True)
 
     def drop(self, slot: Slot) -> None:
@@ -57,7 +57,7 @@ class Arena:
             self._give_back(slot.offset, slot.size)
 
     def _lines(self, size: int) -> int:
-        """The tightest gap that is large enough."""
+        """Lines of the tightest gap that is large enough."""
         fits = [(n, offset) for offset, n in self._free if n >= size]
         if not fits:
             self.top += size

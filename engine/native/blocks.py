@@ -1,4 +1,4 @@
-"""How many lanes a block has: those that run side by side as elements of one vector."""
+"""Number of lanes in a block: they run side by side as elements of one vector."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VECTOR = 64  # bytes, of a CPU's
 
 
 def side_by_side(dtype: Any) -> int:
-    """As many numbers as a CPU's vector holds; on a GPU, where a thread runs each lane, one."""
+    """Number of lanes in a CPU's vector; on a GPU, where a thread runs each lane, one."""
     if jax.default_backend() == "gpu":
         return 1 if of_gpu(True) is Runner.THREAD else THREADS
     return VECTOR // np.dtype(dtype).itemsize

@@ -1,10 +1,10 @@
-"""Machine code on disk: compiled once, for every process to come.
+"""Machine code on disk: compiled once, for all later processes.
 
 `~/.cache/carom/native` (or `$XDG_CACHE_HOME/carom/native`, or `$CAROM_CACHE`) holds a file for each program, named by
-its key. A file begins with a digest of all that follows, its key included: one that was cut off, changed, or put under
-another name is not run, nor one that somebody else could have written. Files are written beside and moved into place,
-so two processes do not disturb each other and a process that is killed leaves nothing half written. Beyond MOST bytes,
-those that were used longest ago go. `CAROM_CACHE=off` does without.
+its key. A file begins with a digest of all that follows, its key included: a file that was cut off, changed, or renamed
+is not run, nor one that another user could have written. Files are written under another name and moved into place, so
+two processes do not disturb each other and a killed process leaves no partial file. Beyond MOST bytes, the least
+recently used files are deleted. `CAROM_CACHE=off` turns the cache off.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST = 512 << 20
 
 
 def folder() -> Path | None:
-    """Where the files are; None if there is to be no cache."""
+    """The folder of the files; None without a cache."""
     named = os.environ.get("CAROM_CACHE")
     if named == "off":
         return None
@@ -33,7 +33,7 @@ def folder() -> Path | None:
 
 
 def find(key: str) -> tuple[dict[str, Any], bytes] | None:
-    """What was stored under a key: a description, and object code."""
+    """Find the description and the object code stored under a key."""
     place = folder()
     if place is None:
         return None
@@ -56,7 +56,7 @@ def find(key: str) -> tuple[dict[str, Any], bytes] | None:
 
 
 def store(key: str, description: dict[str, Any], code: bytes) -> None:
-    """Never raises: without a cache all works, only later."""
+    """Store code under a key. Never raises: without a cache everything works, but starts later."""
     place = folder()
     if place is None:
         return
@@ -81,14 +81,14 @@ def _digest(key: str, body: bytes) -> bytes:
 
 
 def _only_mine(status: os.stat_result) -> bool:
-    """Whether nobody else could have written it."""
+    """Return whether no other user could have written the file."""
     if not hasattr(os, "getuid"):
         return True
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _make_room(place: Path, size: int) -> None:
-    """Files used longest ago go until there is room for one of this size; what a killed process left goes too."""
+    """Delete the least recently used files until there is room for this size, and the leftovers of killed processes."""
     entries = []
     for entry in os.scandir(place):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The machine code of a program: from the cache, or compiled now."""
+"""The machine code of a program, from the cache or compiled now."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .machine import Loaded, assemble, target
 from .runner import Runner
 from .stages import stage
 
-WORK = 20_000  # operations: what is worth a task of its own
+WORK = 20_000  # operations that are worth a task of their own
 _numbers = itertools.count()
 
 
 @dataclasses.dataclass
 class Code:
-    """code: as LLVM wrote it.  grain: how many lanes a thread takes at a time.  opens: for each result, which
-    open argument it is, or None."""
+    """code: object code by LLVM.  grain: number of lanes a thread takes at a time.  opens: for each result, the
+    open argument that it is, or None."""
 
     code: bytes
     grain: int
@@ -44,13 +44,13 @@ class Code:
         return self._name
 
     def address(self, function: str) -> int:
-        """Of a function of the code."""
+        """Address of a function of the code."""
         if self._loaded is None:
             self._loaded = Loaded(self.code)
         return self._loaded.address(function)
 
     def scratch(self, lanes: int) -> list[Any]:
-        """More results, which nobody reads: threads have arenas of their own."""
+        """Additional results that are never read: the arenas of threads."""
         return []
 
     def description(self) -> dict[str, Any]:
@@ -61,8 +61,8 @@ class LaneText(NamedTuple):
     """LLVM's text of a lane's program, `void lane(ptr %A)`.
 
     inputs, outputs: (place in the arena, size), in bytes; the size of an open one is None, of one that is not read 0.
-    arena: its size.  opens: for each result, which open argument it is, or None.  grain: how many lanes are worth a
-    task of their own.  elements: bytes of an element of each input, then of each output.  runner: whom it is for.
+    arena: its size.  opens: for each result, the open argument that it is, or None.  grain: number of lanes worth a
+    task of their own.  elements: bytes of an element of each input, then of each output.  runner: what runs it.
     """
 
     text: str
@@ -76,7 +76,7 @@ class LaneText(NamedTuple):
 
 
 def lane_text(closed: Any, open: Sequence[int], runner: Runner = Runner.CPU) -> LaneText:
-    """Of a closed jaxpr."""
+    """The text of a closed jaxpr."""
     text, made, needed = compiled_text(closed, open, runner)
     sizes = lambda avals: [int(np.prod(a.shape, dtype=int)) * a.dtype.itemsize for a in avals]  # noqa: E731
     inputs = [
@@ -93,7 +93,7 @@ def lane_text(closed: Any, open: Sequence[int], runner: Runner = Runner.CPU) -> 
 
 
 def compiled(name: str, closed: Any, open: Sequence[int], keep: bool) -> Code:
-    """The code of a closed jaxpr. keep: in the cache by its text, from where it comes if it was compiled before."""
+    """The code of a closed jaxpr. keep: store it in the cache by its text, or find it there."""
     with stage(name, "translating"):
         made = lane_text(closed, open)
     machine = target()

@@ -20,9 +20,9 @@ from .types import type_of
 
 
 def compiled_text(closed: Any, opens: Sequence[int], runner: Runner = Runner.CPU) -> tuple[str, Program, list[bool]]:
-    """LLVM's text of a closed jaxpr, and which of its arguments it reads.
+    """LLVM's text of a closed jaxpr, and whether it reads each argument.
 
-    opens: of each argument, whether it is an open array.
+    opens: whether each argument is an open array.
     """
     graph = Graph()
     for k, (var, is_open) in enumerate(zip(closed.jaxpr.invars, opens, strict=True)):

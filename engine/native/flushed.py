@@ -1,7 +1,7 @@
-"""Denormal numbers count as 0, written out, for machines that cannot be told so: WebAssembly's.
+"""Denormal numbers flushed to 0 by instructions, for machines without a mode for that, as WebAssembly's.
 
-What may answer a denormal number is followed by instructions that make it 0 of the same sign; where none is made, none
-is read.
+An operation that may return a denormal number is followed by instructions that make it 0 of the same sign; since none
+is made, none is read.
 """
 
 from __future__ import annotations

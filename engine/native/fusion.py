@@ -1,4 +1,4 @@
-"""What is computed where it is read: the terms of a reduction, the new elements of an update.
+"""Fusion: the terms of a reduction and the new elements of an update are computed where they are read.
 
 An elementwise value that only one such node reads, every element once, need not be an array of its own.
 """
@@ -17,7 +17,7 @@ MOST = 24  # operations that move into a node
 
 
 def fuse(graph: Graph, region: Region, small: int) -> None:
-    """Moves values into the nodes of a region that read them."""
+    """Move values into the nodes of a region that read them."""
     uses = Counter(a.base for item in region.items for a in reads(item))
     uses.update(2 * [v.base for v in region.results])
     moved: set[Value] = set()
@@ -59,7 +59,7 @@ def _leaves(inner: list[Value]) -> list[Value]:
 
 
 def _into_fold(graph: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
-    """In strips, from its first element to its last."""
+    """Fuse into a fold, in strips from the first element to the last."""
     if any(a.start is None and not a.uniform for a in _leaves(inner)):
         return False
     _move(node, source, inner)
@@ -67,8 +67,8 @@ def _into_fold(graph: Graph, node: Node, source: Value, inner: list[Value]) -> b
 
 
 def _into_reduce(graph: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
-    """In the order of the results, term after term, or in that of the terms, result after result: whichever lets views
-    be read in rows. What a loop reads otherwise and does not change is written out in that order before it."""
+    """Fuse into a reduction: in the order of the results, term after term, or of the terms, result after result,
+    whichever lets views be read in rows. Other views of constants of a loop are stored in that order before it."""
     op, terms = node.param
     if source.size != terms.size:
         return False
@@ -94,7 +94,7 @@ def _into_reduce(graph: Graph, node: Node, source: Value, inner: list[Value]) ->
 
 
 def _written(graph: Graph, view: Value, region: Region) -> Value:
-    """An array of its own, from before the loop."""
+    """A view as an array of its own, stored before the loop."""
     graph.region = region
     copy = graph.whole(view)
     copy.live = True
@@ -102,7 +102,7 @@ def _written(graph: Graph, view: Value, region: Region) -> Value:
 
 
 def _reordered(graph: Graph, inner: list[Value], places: np.ndarray, written: dict[Value, Value]) -> list[Value]:
-    """The same operations for elements in another order. written: what stands for some views."""
+    """The same operations for elements in another order. written: replacements of some views."""
     made: dict[Value, Value] = {}
 
     def argument(a: Value) -> Value:
@@ -117,7 +117,7 @@ def _reordered(graph: Graph, inner: list[Value], places: np.ndarray, written: di
 
 
 def _into_put(graph: Graph, node: Node, source: Value, inner: list[Value]) -> bool:
-    """While it is written: what it reads of the array must be what it writes over."""
+    """Fuse into an update: the elements it reads of the array must be those it overwrites."""
     array, _, *indices = node.args
     table, terms = node.param
     if (table != table[0] + np.arange(len(table))).any():

@@ -1,8 +1,8 @@
 """The program of a lane as a graph: values that are flat arrays, and regions, the bodies of loops and branches.
 
 A value has a size and a type and no shape: a slice, a transpose, a broadcast is a *view*, a table of places in another
-value, composed when the graph is built and never stored. What is computed element by element is a value of its own
-(`op` names the operation); what is not (loops, branches, reductions, updates) is a `Node` with results.
+value, composed when the graph is built and never stored. An elementwise operation is a value of its own (`op` names the
+operation); loops, branches, reductions and updates are a `Node` with results.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from .types import Type, Unsupported, type_of
 
 _numbers = itertools.count()
-MEMORY = ("gather", "window")  # operations whose first argument is read at other places than their own
+MEMORY = ("gather", "window")  # operations whose first argument is read at other indices than their own
 
 
 class Value:
-    """op: "input" of a region, "const", "view", "result" of a node, "open" (see `Graph`), or an elementwise operation.
+    """A flat array.  op: "input" of a region, "const", "view", "result" of a node, "open" (see `Graph`), an operation.
 
     args: values it is computed from.  param: a constant's data, a view's places, an operation's parameter, a result's
-    node.  region: where it is computed; None for constants.
+    node.  region: the one in which it is computed; None for constants.
     """
 
     __slots__ = (
@@ -52,7 +52,7 @@ class Value:
         self.id = next(_numbers)
         self.live = self.stored = False  # whether anything needs it; whether it must be in memory
         self.inline = False  # whether it is computed where it is read, see `fusion.py`
-        self.stage, self.last = 0, -1  # its turn in the region; the last node of the region that reads it
+        self.stage, self.last = 0, -1  # its order in the region; the last node of the region that reads it
         self.cluster: Any = None  # the cluster or node that computes it
         self.slot: Any = None  # where in the arena
         self.open: int | None = None  # of an array of any length, see `Graph`: the argument that it was
@@ -60,11 +60,11 @@ class Value:
 
     @property
     def base(self) -> Value:
-        """What a view looks at; else the value itself."""
+        """The value that a view looks at; else the value itself."""
         return self.args[0] if self.op == "view" else self
 
     def _pattern(self) -> tuple[bool, int | None]:
-        """Whether every element is the same one; of a view of neighbours, in their order, the first one's place."""
+        """Return whether every element is the same one; and of a view of neighbours in order the first one's index."""
         if self.op == "const":
             flat = self.param
             return flat.size > 0 and flat.tobytes() == flat[:1].tobytes() * flat.size, 0
@@ -78,16 +78,16 @@ class Value:
 
 
 def digest(x: np.ndarray) -> bytes:
-    """What tells arrays of one type and size apart."""
+    """Digest that tells arrays of one type and size apart."""
     return x.tobytes() if x.size <= 8 else hashlib.blake2b(np.ascontiguousarray(x).data, digest_size=16).digest()
 
 
 class Region:
     """A body of straight-line code.  items: elementwise values and nodes, in an order that can be computed.
 
-    inputs: values that the owner sets before each run.  results: what the owner takes away.
-    before: of a loop's body, where what does not change is computed; None of others.  outermost: the `before` of the
-    outermost loop it is in; None outside of loops.
+    inputs: values that the owner sets before each run.  results: values that the owner reads after it.
+    before: of a loop's body, the region in which constants of the loop are computed; None of others.  outermost: the
+    `before` of the outermost loop it is in; None outside of loops.
     """
 
     def __init__(self, parent: Region | None, owner: Node | None = None, before: Region | None = None) -> None:
@@ -97,7 +97,7 @@ class Region:
         self.items: list[Value | Node] = []
         self.inputs: list[Value] = []
         self.results: list[Value] = []
-        self.known: dict[Any, Value] = {}  # what has been computed here, by what it is
+        self.known: dict[Any, Value] = {}  # values computed here, by operation and arguments
         self.order: list[Any] = []  # clusters and nodes, see `order.py`
         self.weight = 0
 
@@ -109,10 +109,10 @@ class Region:
 
 
 class Node:
-    """What is no elementwise operation.  op: names its emitter.  args: values it reads.  regions: its bodies.
+    """An operation that is not elementwise.  op: names its emitter.  args: values it reads.  regions: its bodies.
     outside: values of outer regions that the bodies read.
     source: an argument that is computed within the node, see `fusion.py`; inner: by these operations, from these
-    leaves; length: of the rows it is cut into."""
+    leaves; length: that of the rows it is cut into."""
 
     def __init__(self, op: str, args: Sequence[Value], param: Any, region: Region) -> None:
         self.op, self.args, self.param, self.region = op, list(args), param, region
@@ -139,9 +139,9 @@ class Graph:
     """Builds a graph, region by region, and keeps it small on the way: equal values are one value, views of views are
     views, and operations move out of the loops that do not change their arguments.
 
-    An argument may be *open*: an array of rows, of which the program does not know how many there are. It stays where
-    the caller has it. Rows of it are read and written at places that the program works out, and it is handed from loop
-    to loop; nothing else is done to it, and it is never copied.
+    An argument may be *open*: an array of rows whose number the program does not know. It stays in the caller's memory.
+    Rows of it are read and written at indices that the program computes, and it is passed from loop to loop; nothing
+    else is done to it, and it is never copied.
     """
 
     def __init__(self) -> None:
@@ -184,7 +184,7 @@ class Graph:
     def compute(
         self, op: str, size: int, type: Type, args: Sequence[Value], param: Any = None, key: Any = None
     ) -> Value:
-        """An elementwise operation. key: what stands for the parameter where it cannot be hashed."""
+        """An elementwise operation. key: replaces a parameter that cannot be hashed."""
         if any(a.open is not None for a in args[op in MEMORY :]):
             raise Unsupported(f"{op} of an open array")
 
@@ -196,7 +196,7 @@ class Graph:
         return self._once((op, size, type.name, tuple(a.id for a in args), param if key is None else key), args, make)
 
     def _once(self, known: Any, args: Sequence[Value], make: Callable[[Region], Value]) -> Value:
-        """What is known under this name; else what is made of these, where that is to be done."""
+        """The value known under this key; else the one made of these arguments, in the earliest region."""
         region: Region | None = self.region
         while region is not None:
             if known in region.known:
@@ -207,8 +207,8 @@ class Graph:
         return value
 
     def earliest(self, args: Sequence[Value], region: Region) -> Region:
-        """The outermost region in which what a region makes of these can be computed: before loops. Out of branches
-        only before the outermost loop, which has many turns: what a run never changes is worked out once."""
+        """The outermost region in which a value of these arguments can be computed: before loops. Out of branches only
+        before the outermost loop, which has many iterations: constants of a run are computed once."""
         deepest = max((a.region.depth for a in args if a.region is not None), default=0)
         if region.outermost is not None and deepest <= region.outermost.depth:
             return region.outermost
@@ -223,12 +223,12 @@ class Graph:
         return node
 
     def reduced(self, op: str, args: Sequence[Value], param: Any, key: Any, size: int, type: Type) -> Value:
-        """The result of a node that does nothing but compute it. key: what stands for the parameter."""
+        """The result of a node with one result. key: replaces the parameter."""
         make = lambda region: self.node(op, args, param, region).result(size, type)  # noqa: E731
         return self._once((op, size, type.name, tuple(a.id for a in args), key), args, make)
 
     def whole(self, value: Value) -> Value:
-        """The same as an array of its own, no view."""
+        """The value as an array of its own, no view."""
         return self.compute("copy", value.size, value.type, (value,)) if value.op == "view" else value
 
     def select(self, which: Value, no: Value, yes: Value) -> Value:
@@ -237,7 +237,7 @@ class Graph:
         return no if no is yes else self.compute("select_n", no.size, no.type, (which, no, yes))
 
     def inside(self, node: Node, before: Region | None, build: Callable[[Region], None]) -> Region:
-        """A new region of a node. before: where a loop's constants are computed; None for branches."""
+        """A new region of a node. before: the region of a loop's constants; None for branches."""
         outer = self.region
         self.region = Region(before if before is not None else outer, node, before)
         node.regions.append(self.region)

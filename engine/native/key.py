@@ -1,8 +1,8 @@
-"""What a program's machine code hangs on, as a digest that can be had without tracing it.
+"""The key of a program's machine code: a digest of all it depends on, computed without tracing it.
 
-The package's own source, the versions of what compiles it, the processor, the program's name and what is static in it,
-and of its arguments shapes and types, never numbers. What has no lasting name (a user's function, for one) has
-no key: then the text that was compiled is the key.
+It depends on the package's source, the versions of its compilers, the processor, the program's name and static
+arguments, and the shapes and types of its other arguments, never on numbers. Objects without a lasting name (a user's
+function, for one) have no key: then the compiled text is the key.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _only_here: set[str] = set()
 
 
 class Nameless(Exception):
-    """It has no lasting name."""
+    """An object without a lasting name."""
 
 
 def only_here(name: str) -> None:
-    """A name that means something in this process alone, and in another one perhaps something else."""
+    """Mark a name that is valid in this process only: in another one it may mean something else."""
     _only_here.add(name)
 
 
 def program_key(function: Any, static: Any, args: Any) -> str | None:
-    """None: there is no key."""
+    """The key of a program; None if it has none."""
     digest = hashlib.sha256(surroundings().encode())
     try:
         _static(digest, function)
@@ -61,7 +61,7 @@ def surroundings() -> str:
 
 @functools.cache
 def _built() -> str:
-    """The source and the versions."""
+    """Digest of the source and the versions."""
     import jaxlib
     import llvmlite
 
@@ -73,7 +73,7 @@ def _built() -> str:
 
 
 def _static(digest: Any, x: Any) -> None:
-    """Its content."""
+    """Digest the content of a static argument."""
     if isinstance(x, str) and x in _only_here:
         raise Nameless(x)
     if x is None or isinstance(x, bool | int | float | complex | str | bytes):
@@ -104,12 +104,12 @@ def _static(digest: Any, x: Any) -> None:
 
 
 def _ours(x: Any) -> bool:
-    """Whether it is a function or class of this package's own, found by its name."""
+    """Return whether it is a function or class of this package, found by its name."""
     return x.__module__.split(".")[0] == __name__.split(".")[0] and "<" not in x.__qualname__
 
 
 def _argument(digest: Any, x: Any) -> None:
-    """Its shape and type; of what is static in it, the content."""
+    """Digest the shape and type of an argument, and the content of its static parts."""
     if isinstance(x, Open):
         digest.update(f"open {x.written} {x.array.dtype} {x.array.shape[1:]};".encode())
     elif hasattr(x, "shape") and hasattr(x, "dtype"):

@@ -1,4 +1,4 @@
-"""What of a graph is needed at all: from its results backwards, carries of loops and results of branches one by one."""
+"""The needed part of a graph, from its results backwards; carries of loops and results of branches one by one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .sinking import sink
 
 
 def prune(top: Region) -> list[Region]:
-    """Leaves out what nothing needs. All regions that remain, outer ones first."""
+    """Remove all that nothing needs. Returns the regions that remain, outer ones first."""
     _mark(top)
     regions = list(_regions(top))
     for region in regions:
@@ -66,7 +66,7 @@ def _regions(region: Region) -> Iterator[Region]:
 
 
 def _trim(node: Node) -> None:
-    """Without the carries and results that are not needed."""
+    """Remove the carries and results that are not needed."""
     kept = [k for k, value in enumerate(node.results) if value.live]
     node.results = [node.results[k] for k in kept]
     if node.op == "loop":
@@ -84,7 +84,7 @@ def reads(item: Value | Node) -> list[Value]:
 
 
 def _outside(region: Region) -> None:
-    """Tells the owner what its bodies read from outside."""
+    """Set the owner's list of values that its bodies read from outside."""
     if region.owner is None:
         return
     home = region.owner.region

@@ -1,4 +1,4 @@
-"""From LLVM's text to machine code, through llvmlite."""
+"""Machine code of LLVM's text, by llvmlite."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import os
 import sys
 from typing import Any
 
-_LIBRARY = {"linux": "libm.so.6", "darwin": "libSystem.B.dylib"}  # looking for it by name takes half a second
+_LIBRARY = {"linux": "libm.so.6", "darwin": "libSystem.B.dylib"}  # a search by name takes half a second
 
 
 def level() -> int:
-    """How hard LLVM tries when it chooses instructions and registers, 0 to 2. At 0 it takes a third of the time, and
-    the code takes 1.4 times as long."""
+    """LLVM's optimization level for instructions and registers, 0 to 2. At 0 compiling takes a third of the time, and
+    the code runs 1.4 times as long."""
     return int(os.environ.get("CAROM_NATIVE_LEVEL", "2"))
 
 
@@ -39,7 +39,7 @@ _MATHEMATICS = ("fmod", "erf")
 
 
 def processor() -> tuple[str, str]:
-    """What code is made for, and its features: this machine, or what CAROM_NATIVE_CPU names, as x86-64-v3."""
+    """The processor that code is made for, and its features: this machine, or CAROM_NATIVE_CPU, as x86-64-v3."""
     named = os.environ.get("CAROM_NATIVE_CPU")
     if named:
         return named, ""
@@ -57,13 +57,13 @@ def target() -> Any:
 
 
 def assemble(text: str, machine: Any) -> bytes:
-    """Object code."""
+    """Assemble LLVM's text into object code."""
     binding = llvm()
     module = binding.parse_assembly(text)
     if os.environ.get("CAROM_NATIVE_CHECK"):
         module.verify()
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
-    return machine.emit_object(module)  # what LLVM's passes over its own language would still find is 2 %
+    return machine.emit_object(module)  # LLVM's passes over its own language would gain 2 %
 
 
 class Loaded:
@@ -80,5 +80,5 @@ class Loaded:
         return self._engine.get_function_address(name)
 
     def call(self, name: str, *numbers: int) -> None:
-        """A function of whole numbers."""
+        """Call a function of whole numbers."""
         ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(numbers))(self.address(name))(*numbers)

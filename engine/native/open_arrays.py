@@ -10,8 +10,8 @@ import jax
 
 @jax.tree_util.register_pytree_node_class
 class Open:
-    """An argument that is an array of rows, (rows, ...), whose number a program need not know. It sees the array, and
-    must not ask how long it is."""
+    """An argument that is an array of rows, (rows, ...), whose number a program need not know. It sees the array, but
+    must not read its length."""
 
     written = 1
 
@@ -34,7 +34,7 @@ class OpenRecord(Open):
 
 
 def open_leaves(args: Any) -> list[int]:
-    """How each leaf is open."""
+    """The kind of openness of each leaf."""
     is_open = lambda x: isinstance(x, Open)  # noqa: E731
     marks = jax.tree.map(lambda x: jax.tree.map(lambda _: x.written, x) if is_open(x) else 0, args, is_leaf=is_open)
     return jax.tree.leaves(marks)

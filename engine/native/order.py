@@ -1,8 +1,8 @@
 """The order of a region: elementwise operations of one size that can share a loop become a cluster.
 
-An operation's stage is the first at which all it reads is there. What it reads at its own place, from the same loop,
-may be of the same stage; what it reads otherwise is of an earlier one. Then each moves to the latest stage that those
-who read it allow, so that what is made is used soon, from registers.
+An operation's stage is the first at which all its arguments are computed. Arguments read at its own index, from the
+same loop, may be of the same stage; others are of an earlier one. Then each operation moves to the latest stage that
+its readers allow, so that values are used soon, from registers.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _set_stage(item: Value | Node, stage: int) -> None:
 
 
 def _dependencies(item: Value | Node) -> list[tuple[Value, bool]]:
-    """What it reads, and whether only at its own place."""
+    """The values that an item reads, and whether only at its own index."""
     if isinstance(item, Node):
         return [(value, False) for value in reads(item)]
     return [

@@ -1,4 +1,4 @@
-"""How programs run on a device: as machine code, as a kernel, or as XLA's program."""
+"""The path of programs on a device: machine code, a kernel, or XLA's program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .warp.driver import DriverError, device_count
 
 
 def path_on(platform: str) -> str:
-    """platform: jax's name of it, "cpu", "cuda", "tpu"."""
+    """The path of programs on a platform, by jax's name: "cpu", "cuda", "tpu"."""
     if importlib.util.find_spec("llvmlite") is None:
         return "XLA's program (there is no llvmlite)"
     if platform == "cpu":

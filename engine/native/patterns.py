@@ -1,4 +1,4 @@
-"""Patterns in tables of places: what a vector can read at once."""
+"""Patterns in tables of indices that a vector can read at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _KINDS: dict[tuple[int, int], str] = {}
 
 
 def row_kind(view: Value, length: int) -> str:
-    """How places run along the rows of this length: a "line" of neighbours, all the "same", or "" for neither."""
+    """Pattern of places along rows of this length: a "line" of neighbours, all the "same", or "" for neither."""
     key = (view.id, length)
     if key not in _KINDS:
         steps = np.diff(view.param.reshape(-1, length), axis=1)

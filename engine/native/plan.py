@@ -1,8 +1,8 @@
-"""Which function each part of the program is compiled in, which values must be in memory, and until when.
+"""The plan of a program: the function of each part, the values that must be in memory, and until when.
 
 LLVM's time grows faster than a function's length, so a long region is cut into functions of bounded weight, and a loop
-or branch too heavy for one keeps its skeleton where it stands. Between functions values pass through memory; within
-one, small values stay in registers.
+or branch too heavy for one keeps only its skeleton in place. Between functions values pass through memory; within one,
+small values stay in registers.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Plan:
                 if not a.inline:
                     self._use(a, part.region, part.index, part.function, part, value.op in MEMORY and k == 0)
         for k, a in enumerate(part.args):
-            # whole arrays are read from memory by these, and what a join takes apart is read element by element
+            # these read whole arrays from memory; a join reads its arguments element by element
             memory = part.op in ("reduce", "running", "scatter") or (part.op in ("put", "put_if") and k == 0)
             self._use(a, part.region, part.index, part.function, part, memory)
 

@@ -1,7 +1,7 @@
-"""Object code for other machines than this one: what an exported world is made of.
+"""Object code for other machines than this one: that of exported worlds.
 
-A lane's text is of no machine. Each operation rounds as IEEE 754 says and none is contracted or reordered, so whatever
-processor the text is assembled for computes the same bits; how wide its vectors are changes the time alone.
+A lane's text depends on no machine. Each operation rounds by IEEE 754 and none is contracted or reordered, so every
+processor computes the same bits; the width of its vectors changes the time alone.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from .machine import level, llvm
 
 MODE = 0x9FC0  # of x86's vector unit: to nearest, no traps, denormals count as 0
 FLUSH = 1 << 24  # of AArch64's FPCR: the same
-# what LLVM leaves to C's library where a processor lacks the instruction; all of them exact
+# functions that LLVM leaves to C's library if a processor lacks the instruction; all of them exact
 EXACT = ("floor", "ceil", "trunc", "round", "roundeven", "rint")
 # functions of C's library that are not the same everywhere
 INEXACT = ("fmod", "erf")
 
 
 class Target(NamedTuple):
-    """triple: LLVM's name of the machine.  cpu: the least processor, by LLVM's name.  features: of it, besides.
-    library: what a static library is called, {} for its name.  reloc: whether code may lie anywhere, "pic" or not."""
+    """triple: LLVM's name of the machine.  cpu: the least processor, by LLVM's name.  features: its other features.
+    library: file name of a static library, {} for its name.  reloc: whether code may lie anywhere, "pic" or not."""
 
     triple: str
     cpu: str
@@ -86,14 +86,14 @@ def _object(module: Any, machine: Any) -> bytes:
 
 
 def library_functions(code: bytes, names: tuple[str, ...] = EXACT) -> list[str]:
-    """Which of these functions of C's mathematics library object code calls."""
+    """The functions among these of C's mathematics library that object code calls."""
     found = {m[1].decode() for m in re.finditer(rb"(?<![\w.])_?([a-z]+)f?\x00", code)}
     return [name for name in names if name in found or f"{name}f" in found]
 
 
 class FloatMode(NamedTuple):
-    """Instructions before and after what computes, and what they need declared: the caller's way of rounding, of
-    trapping and of treating denormals is put aside, and comes back."""
+    """Instructions before and after a computation, and their declarations: the caller's modes of rounding, trapping
+    and denormals are saved, and restored."""
 
     before: list[str]
     after: list[str]
@@ -101,7 +101,7 @@ class FloatMode(NamedTuple):
 
 
 def float_mode(triple: str) -> FloatMode:
-    """Of a machine."""
+    """The float mode of a machine."""
     if triple.startswith("x86_64"):
         return FloatMode(
             [

@@ -1,8 +1,8 @@
 """`native(function)`: a lane's program as a primitive of jax.
 
 On a CPU it is lowered to one call of machine code made from its jaxpr; under `vmap` that call loops over lanes. On a
-GPU of NVIDIA's it is one kernel, of which each warp takes lane after lane. What this compiler does not translate, other
-platforms, and machines without llvmlite get XLA's lowering of the same jaxpr.
+GPU of NVIDIA's it is one kernel, of which each warp takes lane after lane. Programs that this compiler does not
+translate, other platforms, and machines without llvmlite get XLA's lowering of the same jaxpr.
 In forward mode the differentiated jaxpr is a program of its own; in reverse mode jax sees the function itself.
 """
 
@@ -40,19 +40,19 @@ from .warp.code import Kernel
 from .warp.code import compiled as compiled_kernel
 from .warp.driver import DriverError
 
-ROWS = 10007  # of an open array while a program is traced: so many as nothing else has
+ROWS = 10007  # rows of an open array while a program is traced: a number that nothing else has
 NO_MESH = jax.sharding.AbstractMesh((), ())
-Made = TypeVar("Made", Code, Kernel)
-_making = threading.RLock()  # LLVM compiles for one thread at a time
-_derived: ContextVar[bool] = ContextVar("within the derivative of a native program", default=False)
+CodeOrKernel = TypeVar("CodeOrKernel", Code, Kernel)
+_compile_lock = threading.RLock()  # LLVM compiles for one thread at a time
+_in_derivative: ContextVar[bool] = ContextVar("within the derivative of a native program", default=False)
 log = logging.getLogger("carom.native")
-_within: ContextVar[bool] = ContextVar("within a native program", default=False)
+_in_native: ContextVar[bool] = ContextVar("within a native program", default=False)
 
 
 class Program:
-    """A function of arrays, traced for their shapes. function: of flat arrays, to a flat list. avals: of one lane;
-    of open arrays, with ROWS rows. open: of each, 0 if it is none, 1 if it is read, 2 if it is also written, and
-    then it is a result too: all of these in the same order."""
+    """A function of arrays, traced for their shapes. function: takes flat arrays, returns a flat list. avals: of one
+    lane; those of open arrays have ROWS rows. open: of each, 0 if it is not open, 1 if it is read, 2 if it is also
+    written, and then it is a result too, in the same order."""
 
     def __init__(
         self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None,
@@ -63,38 +63,38 @@ class Program:
         self.key = key if key is None or self.wide is None else f"{key}{self.wide}"
         self._block = () if self.wide is None else (self.wide,)
         self._alike = blocks or alike
-        self.tree: Any = None  # of what the function returns
+        self.tree: Any = None  # of the function's results
         self._derivatives: dict[tuple[bool, ...], Program] = {}
         self.primal: Program | None = (
-            None  # of a derivative: whose; its results come first, and no tangent changes them
+            None  # of a derivative: its primal; the primal's results come first, and no tangent changes them
         )
 
     @functools.cached_property
     def closed(self) -> Any:
         with stage(self.name, "tracing"), jax.sharding.use_abstract_mesh(NO_MESH):  # a lane knows of no shard_map
-            return _traced(self.function, [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals])
+            return _trace(self.function, [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals])
 
     def within(self, batched: tuple[bool, ...], avals: Sequence[Any]) -> Any:
         """The jaxpr as a part of another program."""
         if any(self.open):
             raise Unsupported("a program of open arrays within another")
-        return _traced(functools.partial(self.plain, batched), avals)
+        return _trace(functools.partial(self.plain, batched), avals)
 
     @functools.cached_property
     def code(self) -> Code | None:
-        """Machine code; None where there is none, which is said once a program."""
-        return self._compiled(compiled, self.key)
+        """Machine code; None if there is none, which is logged once a program."""
+        return self._compile(compiled, self.key)
 
     @functools.cached_property
     def kernel(self) -> Kernel | None:
-        """The same for a GPU."""
-        return self._compiled(functools.partial(compiled_kernel, of_gpu(self._alike)), self._kernel_key)
+        """The kernel for a GPU."""
+        return self._compile(functools.partial(compiled_kernel, of_gpu(self._alike)), self._kernel_key)
 
     @property
     def _kernel_key(self) -> str | None:
         return self.key and hashlib.sha256(f"{self.key} {of_gpu(self._alike).name}".encode()).hexdigest()
 
-    def _compiled(self, compile: Callable[..., Made], key: str | None) -> Made | None:
+    def _compile(self, compile: Callable[..., CodeOrKernel], key: str | None) -> CodeOrKernel | None:
         try:
             made = compile(self.name, self.closed, self.open, key is None)
         except (Unsupported, ImportError) as why:
@@ -104,16 +104,16 @@ class Program:
         self.__dict__.pop("closed", None)  # it is large, and was needed for this
         if key is not None:
             with contextlib.suppress(structure.Foreign):
-                more = {"results": shapes, "tree": None if self.tree is None else structure.written(self.tree)}
+                more = {"results": shapes, "tree": None if self.tree is None else structure.write(self.tree)}
                 cache.store(key, {**made.description(), **more}, made.code)
         return made
 
     def recall(self) -> bool:
-        """Takes code, a kernel, results and tree from the cache, if they are there."""
+        """Load code, a kernel, results and tree from the cache, if they are there."""
         for name, kind, key in (("code", Code, self.key), ("kernel", Kernel, self._kernel_key)):
-            found = None if key is None else cache.find(key)
-            if found is not None:
-                known, code = found
+            entry = None if key is None else cache.find(key)
+            if entry is not None:
+                known, code = entry
                 shapes, tree = known.pop("results"), known.pop("tree")
                 self.results = tuple(jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype)) for shape, dtype in shapes)
                 self.tree = None if tree is None else structure.read(tree)
@@ -122,11 +122,11 @@ class Program:
 
     @functools.cached_property
     def results(self) -> tuple[Any, ...]:
-        """Of one lane; of open arrays, with ROWS rows."""
+        """Results of one lane; those of open arrays have ROWS rows."""
         return tuple(jax.ShapeDtypeStruct(x.shape[len(self._block) :], x.dtype) for x in self.closed.out_avals)
 
     def results_of(self, avals: Sequence[Any], batched: tuple[bool, ...]) -> list[Any]:
-        """Of all lanes of these arguments."""
+        """Results of all lanes of these arguments."""
         lanes = _lanes(avals, batched)
         lead = () if lanes is None else (lanes,)
         rows = iter(
@@ -139,12 +139,12 @@ class Program:
         return made
 
     def plain(self, batched: tuple[bool, ...], *leaves: Any) -> list[Any]:
-        """The same, as jax sees it."""
+        """The function as jax sees it."""
         if not any(batched):
             return self.function(*leaves)
         if self.wide is None:
             return jax.vmap(self.function, in_axes=[0 if yes else None for yes in batched])(*leaves)
-        return self.function(*_every_lane(leaves, batched))
+        return self.function(*_broadcast_lanes(leaves, batched))
 
     def derivative(self, varying: tuple[bool, ...]) -> Program:
         """(arguments, tangents of those that vary) -> (results, the tangents of those that are not whole numbers)."""
@@ -154,7 +154,7 @@ class Program:
             def function(*leaves: Any) -> list[Any]:
                 primals, some = leaves[: len(self.avals)], iter(leaves[len(self.avals) :])
                 tangents = [next(some) if yes else _no_tangent(x) for x, yes in zip(primals, varying, strict=True)]
-                out, dots = _along(self.function, primals, tuple(tangents))
+                out, dots = _jvp_in_derivative(self.function, primals, tuple(tangents))
                 return [*out, *(d for x, d in zip(out, dots, strict=True) if _differentiable(x))]
 
             key = self.key and hashlib.sha256(f"{self.key} {varying}".encode()).hexdigest()
@@ -168,28 +168,28 @@ class Program:
         return self._derivatives[varying]
 
 
-def _traced(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
+def _trace(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
     def inside(*leaves: Any) -> Any:
-        token = _within.set(True)
+        token = _in_native.set(True)
         try:
             return function(*leaves)
         finally:
-            _within.reset(token)
+            _in_native.reset(token)
 
     return jax.make_jaxpr(inside)(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
 
 
-def differentiated() -> bool:
-    """Whether what is being traced is the derivative of a native program."""
-    return _derived.get()
+def in_derivative() -> bool:
+    """Return whether the derivative of a native program is being traced."""
+    return _in_derivative.get()
 
 
-def _along(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
-    token = _derived.set(True)
+def _jvp_in_derivative(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+    token = _in_derivative.set(True)
     try:
         return jax.jvp(function, primals, tangents)
     finally:
-        _derived.reset(token)
+        _in_derivative.reset(token)
 
 
 def _differentiable(x: Any) -> bool:
@@ -201,12 +201,12 @@ def _no_tangent(x: Any) -> Any:
 
 
 def _wide(avals: Sequence[Any]) -> int:
-    """How many lanes of its widest numbers run side by side."""
+    """Number of lanes of its widest numbers that run side by side."""
     return min((side_by_side(a.dtype) for a in avals if _differentiable(a)), default=side_by_side(np.float64))
 
 
-def _every_lane(args: Sequence[Any], batched: tuple[bool, ...]) -> tuple[Any, ...]:
-    """Arguments with lanes first, all of them."""
+def _broadcast_lanes(args: Sequence[Any], batched: tuple[bool, ...]) -> tuple[Any, ...]:
+    """Give all arguments a first axis of lanes."""
     lanes = _lanes(args, batched)
     return tuple(x if yes else jnp.broadcast_to(x, (lanes, *x.shape)) for x, yes in zip(args, batched, strict=True))
 
@@ -226,23 +226,23 @@ def _abstract(*avals: Any, program: Program, batched: tuple[bool, ...]) -> list[
 
 @native_p.def_impl
 def _run(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
-    return _compiled(program, batched)(*args)
+    return _jitted(program, batched)(*args)
 
 
 @functools.lru_cache(4096)
-def _compiled(program: Program, batched: tuple[bool, ...]) -> Any:
+def _jitted(program: Program, batched: tuple[bool, ...]) -> Any:
     return jax.jit(lambda *args: native_p.bind(*args, program=program, batched=batched))
 
 
-def _as_jax(*args: Any, program: Program, batched: tuple[bool, ...]) -> list[Any]:
+def _lower_to_xla(*args: Any, program: Program, batched: tuple[bool, ...]) -> list[Any]:
     return program.plain(batched, *args)
 
 
-def _called(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
-    return _by(program.code, args, program, batched)
+def _lower_to_cpu(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
+    return _run_code(program.code, args, program, batched)
 
 
-def _launched(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
+def _lower_to_gpu(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
     kernel = program.kernel
     try:
         if kernel is not None:
@@ -251,10 +251,10 @@ def _launched(*args: Any, program: Program, batched: tuple[bool, ...]) -> Any:
     except DriverError as why:
         log.warning("%s runs as XLA's program: %s", program.name, why)
         kernel = None
-    return _by(kernel, args, program, batched)
+    return _run_code(kernel, args, program, batched)
 
 
-def _by(code: Code | Kernel | None, args: Sequence[Any], program: Program, batched: tuple[bool, ...]) -> Any:
+def _run_code(code: Code | Kernel | None, args: Sequence[Any], program: Program, batched: tuple[bool, ...]) -> Any:
     if code is None:
         return program.plain(batched, *args)
     kinds = program.results_of(args, batched)
@@ -263,11 +263,11 @@ def _by(code: Code | Kernel | None, args: Sequence[Any], program: Program, batch
     if not any(batched):
         kinds = [jax.core.ShapedArray((1, *x.shape), x.dtype) for x in kinds]
         return [x[0] for x in _in_blocks(code, program.wide, [x[None] for x in args], kinds)]
-    return _in_blocks(code, program.wide, _every_lane(args, batched), kinds)
+    return _in_blocks(code, program.wide, _broadcast_lanes(args, batched), kinds)
 
 
 def _in_blocks(code: Code | Kernel, wide: int, args: Sequence[Any], kinds: list[Any]) -> list[Any]:
-    """Arguments and results have lanes first; behind the last lane of the last block come equal ones."""
+    """Run lanes in blocks. Arguments and results have lanes first; copies of the last lane pad the last block."""
     lanes = len(args[0])
     blocks = -(-lanes // wide)
 
@@ -283,7 +283,7 @@ def _in_blocks(code: Code | Kernel, wide: int, args: Sequence[Any], kinds: list[
 def _call(
     code: Code | Kernel, args: Sequence[Any], batched: tuple[bool, ...], opened: Sequence[int], kinds: list[Any]
 ) -> Any:
-    """kinds: of the results, with lanes first where an argument has them."""
+    """Call the code.  kinds: those of the results, with lanes first if an argument has them."""
 
     def bytes_of(array: Any, is_lanes: bool = True) -> int:
         return int(np.prod(array.shape[is_lanes:], dtype=np.int64)) * array.dtype.itemsize
@@ -302,23 +302,23 @@ def _call(
     return call(layout.view(np.int32), *args)[: len(kinds)]
 
 
-mlir.register_lowering(native_p, mlir.lower_fun(_as_jax, multiple_results=True))
-mlir.register_lowering(native_p, mlir.lower_fun(_called, multiple_results=True), platform="cpu")
-mlir.register_lowering(native_p, mlir.lower_fun(_launched, multiple_results=True), platform="cuda")
+mlir.register_lowering(native_p, mlir.lower_fun(_lower_to_xla, multiple_results=True))
+mlir.register_lowering(native_p, mlir.lower_fun(_lower_to_cpu, multiple_results=True), platform="cpu")
+mlir.register_lowering(native_p, mlir.lower_fun(_lower_to_gpu, multiple_results=True), platform="cuda")
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program, batched: tuple[bool, ...]) -> Any:
-    # what is written into an open array may vary, whether it does so before or not
+    # an open array that is written may vary, whether it does so before or not
     varying = tuple(
         not isinstance(t, ad.Zero) or (open == 2 and _differentiable(x))
         for t, x, open in zip(tangents, primals, program.open, strict=True)
     )
     given = [ad.instantiate_zeros(t) for t, yes in zip(tangents, varying, strict=True) if yes]
-    if any(isinstance(t, pe.JaxprTracer) for t in given):  # to be transposed: jax must see what it is
+    if any(isinstance(t, pe.JaxprTracer) for t in given):  # to be transposed: jax must see the function
         some = iter(given)
         whole = [next(some) if yes else _no_tangent(p) for p, yes in zip(primals, varying, strict=True)]
-        plain = jax.jit(functools.partial(_as_jax, program=program, batched=batched))
-        return _along(plain, tuple(primals), tuple(whole))
+        plain = jax.jit(functools.partial(_lower_to_xla, program=program, batched=batched))
+        return _jvp_in_derivative(plain, tuple(primals), tuple(whole))
     derived = program.derivative(varying)
     lanes = batched + tuple(b for b, yes in zip(batched, varying, strict=True) if yes)
     out = native_p.bind(*primals, *given, program=derived, batched=lanes)
@@ -341,12 +341,12 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batche
     moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     mapped = [d is not None for d in dims]
     given = list(mapped)
-    for k, open in enumerate(program.open):  # what is written belongs to one lane
+    for k, open in enumerate(program.open):  # a written array belongs to one lane
         if open == 2 and not mapped[k]:
             moved[k], mapped[k] = jnp.broadcast_to(moved[k], (size, *moved[k].shape)), True
     if inner is None:
         out = native_p.bind(*moved, program=program, batched=tuple(mapped))
-        return _unmapped(program, given, out)
+        return _unbatch_constants(program, given, out)
     flat = []
     for x, outer, own in zip(moved, mapped, batched, strict=True):  # two axes of lanes as one
         if outer or own:
@@ -356,11 +356,11 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batche
         flat.append(x)
     both = tuple(a or b for a, b in zip(mapped, batched, strict=True))
     out = native_p.bind(*flat, program=program, batched=both)
-    return _unmapped(program, given, [x.reshape(size, inner, *x.shape[1:]) for x in out])
+    return _unbatch_constants(program, given, [x.reshape(size, inner, *x.shape[1:]) for x in out])
 
 
-def _unmapped(program: Program, mapped: list[bool], out: list[Any]) -> tuple[list[Any], list[int | None]]:
-    """Results and their axes of lanes: where only tangents differ, a derivative's first results are of all lanes."""
+def _unbatch_constants(program: Program, mapped: list[bool], out: list[Any]) -> tuple[list[Any], list[int | None]]:
+    """Results and their axes of lanes: if only tangents differ, a derivative's first results are of all lanes."""
     primal = program.primal
     same = 0 if primal is None or any(mapped[: len(primal.avals)]) else len(primal.results)
     return [x[0] if k < same else x for k, x in enumerate(out)], [None if k < same else 0 for k in range(len(out))]
@@ -370,18 +370,18 @@ batching.primitive_batchers[native_p] = _batch
 
 
 def _as_array(x: Any, wide: bool) -> np.ndarray:
-    """As jax would take it, with 64 bits or without."""
+    """The array as jax would convert it, with 64 bits or without."""
     array = np.asarray(x, order="C")
     return array if wide or array.dtype.itemsize < 8 else array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
 
 
 def _on_cpu() -> bool:
-    """Whether programs that are called outside of others run as machine code, and here."""
-    return jax.default_backend() == "cpu" and not (_within.get() or jax.config.jax_disable_jit)  # pyright: ignore
+    """Return whether programs called outside of others run as machine code on this machine."""
+    return jax.default_backend() == "cpu" and not (_in_native.get() or jax.config.jax_disable_jit)  # pyright: ignore
 
 
 class Native(Protocol):
-    """straight: the same without XLA, numpy's arrays in and out, where it is called outside of other programs."""
+    """A native function.  straight: a call without XLA, with numpy's arrays in and out, outside of other programs."""
 
     straight: Callable[..., Any]
 
@@ -389,19 +389,19 @@ class Native(Protocol):
 
 
 def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = False) -> Native:
-    """function(static, *args), static hashable and args pytrees of arrays, compiled to machine code where that can be.
+    """Compile function(static, *args), static hashable and args pytrees of arrays, to machine code if possible.
 
     Arrays in `Open` may be of any length: all lengths share one program.
-    blocks: under `vmap`, lanes run side by side in blocks of as many as a vector holds, a lane alone as a block of
-        equal ones. The function takes lanes too, along one axis in front of every array, and no open ones. A loop in
-        it goes on until the last lane of a block is done; it must leave those alone that are.
-    alike: lanes, or such blocks of them, go the same way through it: on a GPU a thread runs each, not a warp.
+    blocks: under `vmap`, lanes run side by side in blocks of as many as a vector holds, a single lane as a block of
+        copies. The function takes lanes too, along one axis in front of every array, and no open ones. A loop in it
+        goes on until the last lane of a block is done; it must not change lanes that are done.
+    alike: lanes, or blocks of them, take the same branches: on a GPU a thread runs each, not a warp.
     """
     programs: dict[Any, Program] = {}
     straights: dict[Any, tuple[Straight, Any]] = {}
 
-    def found(static: Any, args: Any, leaves: Sequence[Any], tree: Any) -> Program | None:
-        """The program for such arguments; None for a user's function that holds numbers of a program around it."""
+    def find_program(static: Any, args: Any, leaves: Sequence[Any], tree: Any) -> Program | None:
+        """The program for these arguments; None for a user's function that closes over numbers of an outer program."""
         opens = tuple(open_leaves(args))
         avals = tuple(
             jax.ShapeDtypeStruct((ROWS, *x.shape[1:]) if is_open else x.shape, x.dtype)
@@ -416,8 +416,8 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
                 out, shape["tree"] = jax.tree.flatten(function(static, *jax.tree.unflatten(tree, leaves)))
                 return out
 
-            coded = program_key(function, static, args)
-            program = Program(function.__qualname__, flat, avals, opens, coded, blocks, alike)
+            code_key = program_key(function, static, args)
+            program = Program(function.__qualname__, flat, avals, opens, code_key, blocks, alike)
             if not program.recall():
                 if any(isinstance(c, jax.core.Tracer) for c in program.closed.consts):
                     return None
@@ -425,24 +425,24 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
             programs[key] = program
         return programs[key]
 
-    def part(static: Any, *args: Any) -> Any:
-        """As a part of a program that jax traces."""
+    def call_traced(static: Any, *args: Any) -> Any:
+        """Call it as a part of a program that jax traces."""
         leaves, tree = jax.tree.flatten(args)
         leaves = [jnp.asarray(x) for x in leaves]
-        program = found(static, args, leaves, tree)
+        program = find_program(static, args, leaves, tree)
         if program is None:
             return function(static, *args)
         out = native_p.bind(*leaves, program=program, batched=(False,) * len(leaves))
         return jax.tree.unflatten(program.tree, out)
 
-    alone = jax.jit(part, static_argnums=0)
+    call_jitted = jax.jit(call_traced, static_argnums=0)
 
     @functools.wraps(function)
     def call(static: Any, *args: Any) -> Any:
-        if _within.get() or jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
+        if _in_native.get() or jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
             return function(static, *args)
         traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(args))
-        return part(static, *args) if traced else alone(static, *args)
+        return call_traced(static, *args) if traced else call_jitted(static, *args)
 
     def straight(static: Any, *args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
@@ -450,9 +450,11 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
         leaves = [_as_array(x, wide) for x in leaves]
         key = static, tree, wide, tuple([(x.shape, x.dtype) for x in leaves])
         if key not in straights:
-            with _making:
+            with _compile_lock:
                 program = (
-                    found(static, args, leaves, tree) if _on_cpu() and not (blocks or any(open_leaves(args))) else None
+                    find_program(static, args, leaves, tree)
+                    if _on_cpu() and not (blocks or any(open_leaves(args)))
+                    else None
                 )
                 if program is None or program.code is None:
                     return jax.tree.map(np.asarray, call(static, *args))

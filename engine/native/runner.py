@@ -1,4 +1,4 @@
-"""Who runs a lane."""
+"""Runners: a CPU or a GPU, with the sizes that code is made for."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Runner(enum.Enum):
 
     @property
     def small(self) -> int:
-        """Elements: so many are one register, of a vector type; more are an array in memory. A thread has no vectors:
-        what is a loop over memory is less code, and of that a GPU has never enough at hand."""
+        """Largest number of elements in one register, of a vector type; larger values are in memory. A thread has no
+        vectors: a loop over memory is less code, and a GPU's instruction cache is small."""
         return 4 if self is Runner.THREAD else 16
 
     @property
     def strip(self) -> int | None:
-        """Elements that a loop over a long array takes at a time; None: as many as a vector of theirs has."""
+        """Number of elements that a loop over a long array takes at a time; None: as many as a vector of them has."""
         return {Runner.WARP: THREADS, Runner.THREAD: 1}.get(self)
 
 
 def of_gpu(alike: bool) -> Runner:
-    """Who runs a lane on a GPU. alike: whether lanes go the same way through the program, so that no thread waits for
-    what others do."""
+    """The runner of lanes on a GPU. alike: whether lanes take the same branches of the program, so that no thread waits
+    for others."""
     asked = os.environ.get(VARIABLE) or ("thread" if alike else "warp")
     if asked not in ("thread", "warp"):
         raise ValueError(f"{VARIABLE} is {asked!r}; it may be thread or warp")

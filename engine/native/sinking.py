@@ -1,7 +1,7 @@
-"""What only one branch reads is computed in it, and what only a loop reads before it, if it has any turn.
+"""Values that only one branch reads are computed in it; those that only a loop reads, before it, if it iterates.
 
-jax computes the operands of a branch whether it is taken or not. Most of what a tick knows how to do it need not do:
-where faces lie on each other, how a step's end is put right.
+jax computes the operands of a branch whether it is taken or not. Most branches of a tick are not taken, as the points
+of faces that lie on each other and the correction at a step's end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ ALONE = ("fold", "reduce", "join", "running")  # nodes that do nothing but compu
 
 
 def sink(regions: list[Region]) -> None:
-    """Moves values inwards, as far as it goes. regions: all there are, outer ones first."""
+    """Move values inwards as far as possible. regions: all of them, outer ones first."""
     readers: dict[Value, list[Region]] = {}
 
     def read_by(region: Region, values: list[Value]) -> None:
@@ -24,7 +24,7 @@ def sink(regions: list[Region]) -> None:
         for item in region.items:
             if isinstance(item, Node):
                 read_by(region, item.args)
-    for region in reversed(regions):  # what reads something stands behind it, or further in
+    for region in reversed(regions):  # readers of a value are behind it, or further in
         kept: list[Value | Node] = []
         moved: dict[Region, list[Value | Node]] = {}
         for item in reversed(region.items):
@@ -72,6 +72,6 @@ def _towards(region: Region, inner: Region) -> Region | None:
 
 
 def _at_most_once(region: Region) -> bool:
-    """Whether it runs once at most where its owner stands: a branch, or what comes before a loop."""
+    """Return whether it runs once at most for each run of its owner: a branch, or the `before` of a loop."""
     owner = region.owner
     return owner is not None and (owner.op == "cond" or region is owner.regions[0])

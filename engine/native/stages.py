@@ -1,4 +1,4 @@
-"""What the compiler is at, for those who wait for it."""
+"""Stages of the compiler, reported to those who wait for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _watchers: list[Watcher] = []
 
 @contextlib.contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """Tells the watcher of every stage of compiling in here."""
+    """Call the watcher at every stage of compiling in this context."""
     _watchers.append(watcher)
     try:
         yield

@@ -1,6 +1,6 @@
-"""A program called without XLA: one lane, numpy's arrays in and out. XLA's way to it takes longer than many run.
+"""A program called without XLA: one lane, numpy's arrays in and out. A call by XLA takes longer than many programs run.
 
-The code is the same, and so are the bits: it is handed a call frame that looks like XLA's (`handler.py`).
+The code is the same, and so are the bits: it gets a call frame that looks like XLA's (`handler.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FRAME, BUFFER = 16, 4  # words of a call frame, and of a buffer in it, that the 
 
 
 class Straight:
-    """results: shape and dtype of each."""
+    """A direct call of machine code.  results: shape and dtype of each."""
 
     def __init__(self, code: Code, n_args: int, results: Sequence[Any]) -> None:
         self._results = [(x.shape, np.dtype(x.dtype)) for x in results]
@@ -35,10 +35,10 @@ class Straight:
         n = 1 + n_args + len(self._results)
         self._buffers = FRAME + n + BUFFER * np.arange(n)  # words at which they begin: the layout, arguments, results
         self._data = self._buffers + DATA // WORD
-        self._free: list[tuple[np.ndarray, int]] = []  # frames that nobody uses now, and where they are
+        self._free: list[tuple[np.ndarray, int]] = []  # frames that are free now, and their addresses
 
     def __call__(self, args: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """args: contiguous, of the program's shapes and dtypes."""
+        """Call it.  args: contiguous, of the program's shapes and dtypes."""
         try:
             frame, at = self._free.pop()
         except IndexError:

@@ -1,4 +1,4 @@
-"""What a program returns, as plain data: so that a process that has its machine code need not trace it to know.
+"""The structure of a program's results as plain data, so that a process with its machine code need not trace it.
 
 Tuples, lists, dicts, and the classes of this package: named tuples and dataclasses, whose static fields are plain too.
 """
@@ -16,7 +16,7 @@ class Foreign(Exception):
     """A structure that cannot be written down."""
 
 
-def written(tree: Any) -> Any:
+def write(tree: Any) -> Any:
     """A tree structure as JSON."""
     return _write(jax.tree.unflatten(tree, range(tree.num_leaves)))
 

@@ -1,7 +1,7 @@
-"""Functions that people call with arrays, as machine code: `compiled` for a call as it stands, `lanewise` for batches.
+"""Public functions as machine code: `compiled` for single calls, `lanewise` for batches.
 
-Called with arrays they run as programs of their own. Called inside a program that is being traced (a user's `jit`,
-`vmap` or `grad`, or another native program) they are a part of that.
+Called with arrays they run as programs of their own. Called inside a traced program (a user's `jit`, `vmap` or `grad`,
+or another native program) they are a part of that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .primitive import native
 
 
 class Compiled(Protocol):
-    """straight: called with arrays, as machine code without XLA: numpy's arrays in and out, for who calls it often."""
+    """A compiled function.  straight: a call with arrays as machine code without XLA, numpy's arrays in and out."""
 
     straight: Callable[..., Any]
     lower: Callable[..., Any]
@@ -34,7 +34,7 @@ class Compiled(Protocol):
 
 
 def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) -> Compiled:
-    """As `jax.jit`, but machine code where it is called with arrays."""
+    """Compile a function as `jax.jit` does, but to machine code if it is called with arrays."""
     plain = jax.jit(function, static_argnames=tuple(static_argnames))
 
     def body(static: tuple[tuple[str, Any], ...], args: Any, named: Any) -> Any:
@@ -59,10 +59,10 @@ def compiled(function: Callable[..., Any], static_argnames: Sequence[str] = ()) 
 
 
 def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """function(model, *arrays (..., n)) -> arrays that begin with the same axes of lanes.
+    """Compile function(model, *arrays (..., n)) -> arrays that begin with the same axes of lanes.
 
-    Called with arrays, lanes run in blocks of as many as a vector holds: operations are of a whole block. A lane alone
-    runs as a block too, so that it is computed the same.
+    Called with arrays, lanes run in blocks of as many as a vector holds: operations apply to a whole block. A single
+    lane runs as a block too, so that its result is the same.
     """
     plain = jax.jit(function)
 
@@ -105,7 +105,7 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return in_blocks(_handed(model), *arrays)
         except (TypeError, ValueError):
-            jax.eval_shape(plain, model, *arrays)  # says what is wrong with the arguments as they were given
+            jax.eval_shape(plain, model, *arrays)  # raises the error for the arguments as the caller has them
             raise
 
     call.lower = plain.lower  # type: ignore[attr-defined]
@@ -113,12 +113,12 @@ def lanewise(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _handed(model: Model) -> Packed | Model:
-    """As a program takes it that may be of many lanes."""
+    """The model as a program of many lanes takes it."""
     return model if lanes_of(model) else packed(model)
 
 
 def _traced(arguments: Any) -> bool:
-    """Whether it is called inside a program, or to be run operation by operation."""
+    """Return whether it is called inside a program, or is to run operation by operation."""
     if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
         return True
     leaves = jax.tree.leaves(arguments, is_leaf=lambda x: isinstance(x, Model))

@@ -25,7 +25,7 @@ class Type(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """In the names of LLVM's intrinsics."""
+        """The type's suffix in the names of LLVM's intrinsics."""
         return f"{'f' if self.kind == 'f' else 'i'}{self.bits}"
 
     @property
@@ -50,7 +50,7 @@ _BY_NAME = {t.name: t for t in (F64, F32, I64, I32, BOOL, *_OTHERS)}
 
 
 class Unsupported(Exception):
-    """What this compiler does not translate: the caller leaves the program to XLA."""
+    """A program that this compiler does not translate: the caller leaves it to XLA."""
 
 
 @functools.cache
@@ -62,7 +62,7 @@ def type_of(dtype: Any) -> Type:
 
 
 def vector(t: Type, width: int, stored: bool = False) -> str:
-    """LLVM's name of a vector of so many elements; of one, the scalar's."""
+    """LLVM's name of a vector of `width` elements; of one, the scalar's."""
     one = t.stored if stored else t.llvm
     return one if width == 1 else f"<{width} x {one}>"
 

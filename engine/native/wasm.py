@@ -1,9 +1,9 @@
 """A WebAssembly module of one object file: memory and a stack of its own, functions to call from outside, no imports.
 
-What a linker does where there is one file and nothing to import: data get their places in memory, and these are written
-into the code. The format: WebAssembly's core specification, section 5 (modules); the conventions of object files,
-https://github.com/WebAssembly/tool-conventions/blob/main/Linking.md. Memory: what nobody may touch, the stack, which
-grows down, data, and from `heap` on what is left to the caller.
+It does the work of a linker for one file and no imports: data get their addresses in memory, which are written into the
+code. The format: WebAssembly's core specification, section 5 (modules); the conventions of object files,
+https://github.com/WebAssembly/tool-conventions/blob/main/Linking.md. Memory: a forbidden page, the stack, which grows
+down, data, and from `heap` on the caller's memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TARGET = Target(
 PAGE = 1 << 16
 STACK = 1 << 18  # bytes
 LOCALS = 50_000  # variables of a function: browsers refuse more
-FIRST = 1024  # byte that anybody may touch
+FIRST = 1024  # byte that may be read or written
 MAGIC = b"\0asm\1\0\0\0"
 # sections
 CUSTOM, TYPE, IMPORT, FUNCTION, MEMORY, GLOBAL, EXPORT, CODE, DATA = 0, 1, 2, 3, 5, 6, 7, 10, 11
@@ -35,14 +35,14 @@ UNCHANGED = {0, 6, 7}  # numbers of functions, types and globals: there is one f
 
 
 class Module(NamedTuple):
-    """code: the module's bytes.  heap: the first byte of memory that it does not use itself."""
+    """A module.  code: the module's bytes.  heap: the first byte of memory that it does not use itself."""
 
     code: bytes
     heap: int
 
 
 def module_of(code: bytes, exported: Iterable[str]) -> Module:
-    """code: of an object file, as LLVM writes it.  exported: names of functions."""
+    """Link a module.  code: that of an object file by LLVM.  exported: names of functions."""
     file = _Object(code)
     places, top = [], FIRST + STACK
     for (_, data), align in zip(file.segments, file.alignments, strict=True):
@@ -60,7 +60,7 @@ def module_of(code: bytes, exported: Iterable[str]) -> Module:
         segment, offset = file.data[symbol]
         place = places[segment] + offset + more
         wide = 4 if kind == ADDRESS_I32 else 5
-        # what is added to a register may be below 0
+        # the summand of a register may be below 0
         bits = (place % 2**32).to_bytes(4, "little")
         body[section][at : at + wide] = bits if kind == ADDRESS_I32 else _padded(place, kind == ADDRESS_SLEB)
     segments = _vector(
@@ -94,8 +94,8 @@ def _check_locals(section: bytes) -> None:
 
 
 class _Object:
-    """An object file, taken apart.  sections: number -> content.  segments: of data, where each begins in its section,
-    and its bytes.  alignments: of these, as powers of 2.  functions: name -> number.  data: symbol's number ->
+    """An object file, taken apart.  sections: number -> content.  segments: of data, the offset of each in its
+    section, and its bytes.  alignments: of these, as powers of 2.  functions: name -> number.  data: symbol's number ->
     (segment, offset).  relocations: (section, place, kind, symbol, addend)."""
 
     def __init__(self, code: bytes) -> None:
@@ -125,7 +125,7 @@ class _Object:
         self.segments = list(_segments(self.sections[DATA])) if DATA in self.sections else []
 
     def _check_imports(self) -> None:
-        """Memory, a stack's pointer and a table are what an object file asks for; a function, nobody has."""
+        """Check that the object file imports only memory, a stack's pointer and a table, no function."""
         reader = _Reader(self.sections.get(IMPORT, b"\0"))
         for _ in range(reader.unsigned()):
             reader.name()
@@ -208,7 +208,7 @@ class _Reader:
         return made - (made >> (bits - 1) << bits)
 
     def _leb128(self) -> tuple[int, int]:
-        """A number, and in how many bits it was written."""
+        """Read a number, and the count of bits in which it was written."""
         made = bits = 0
         while True:
             x = self.byte()
@@ -230,7 +230,7 @@ def _unsigned(n: int) -> bytes:
 
 
 def _signed(n: int) -> bytes:
-    """Of a number that is not negative."""
+    """A number that is not negative, as signed LEB128."""
     out = bytearray()
     while n > 63:
         out.append(n & 127 | 128)
@@ -239,7 +239,7 @@ def _signed(n: int) -> bytes:
 
 
 def _padded(n: int, signed: bool) -> bytes:
-    """Of 5 bytes."""
+    """A number as LEB128 of 5 bytes."""
     n = n if signed else n % 2**32
     return bytes([*(n >> 7 * k & 127 | 128 for k in range(4)), n >> 28 & 127])
 

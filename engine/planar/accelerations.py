@@ -1,5 +1,5 @@
-"""What a planar chain does at an instant: its accelerations under forces, and what its velocities become when a joint
-runs into the ground or an angle into its limit. Wawrzynski (2005), sections 3, 7.1 and 12.1."""
+"""Accelerations of a planar chain under forces, and the change of its velocities if a joint hits the ground or an angle
+its limit. Wawrzynski (2005), sections 3, 7.1 and 12.1."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .model import OPEN, Chain, ChainDrive, ChainState
 
 
 class ChainMotion(NamedTuple):
-    """Of every joint (..., n, 2) or (..., n).
+    """The motion of every joint, (..., n, 2) or (..., n).
 
-    a: acceleration [m/s^2].  force: F^d, of the link before it [N].  reaction: of what guides or holds it, ground, line
-    or hand [N].  torque: tau^w, what gives an active joint its angular acceleration or holds it at a limit [N m].
+    a: acceleration [m/s^2].  force: F^d, of the link before it [N].  reaction: of its guide: ground, line or hand
+    [N].  torque: tau^w, which gives an active joint its angular acceleration or holds it at a limit [N m].
     After an impact: changes of velocity, and impulses.
     """
 
@@ -41,8 +41,8 @@ class Posture(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What an instant asks for. hold: a^w of joints that are held.  F: F^e.  e: of each link, (3).  alpha: of angles
-    that are held."""
+    """Prescribed values of an instant. hold: a^w of joints that are held.  F: F^e.  e: of each link, (3).  alpha: of
+    angles that are held."""
 
     hold: Vec2
     F: Vec2
@@ -68,16 +68,16 @@ def state_of(posture: Posture, t: Array) -> ChainState:
 
 
 def turns(model: Chain) -> bool:
-    """Whether an angular acceleration may have to be given, as far as is known: else part I suffices."""
+    """Return whether an angular acceleration may be prescribed, as far as is known: else part I suffices."""
     given = (model.active, model.lower, model.upper)
     if any(isinstance(x, jax.core.Tracer) for x in given):
         return True
-    active, lower, upper = (np.asarray(x) for x in given)  # within jit, jnp would make tracers of what is known
+    active, lower, upper = (np.asarray(x) for x in given)  # within jit, jnp would make tracers of constants
     return bool(active.any() or np.isfinite(lower).any() or np.isfinite(upper).any())
 
 
 def pull(rows: Rows, link: Links, now: Posture, drive: DriveRows, settle: Array | float) -> Demand:
-    """Accelerations under forces, with what is stuck and shut held where it is."""
+    """Accelerations under forces, with stuck joints and shut angles held."""
     guided = rows.guided & (now.stuck < 0)
     alpha = jnp.where(now.shut != OPEN, back_to_limit(rows, link, now.shut, settle), drive.angular)
     hold, F = only(guided, drive.acceleration), outside(rows, link, now.v, drive)
@@ -85,10 +85,10 @@ def pull(rows: Rows, link: Links, now: Posture, drive: DriveRows, settle: Array 
 
 
 def stop(rows: Rows, link: Links, now: Posture) -> Demand:
-    """Z1: all that is stuck or shut comes to a stop within no time. What is guided or driven keeps its velocity.
+    """Z1: stuck joints and shut angles stop instantaneously. Guided and driven ones keep their velocity.
 
-    Departure: not e = 0, which would keep how fast a link stretches by error: it is taken off. The velocities left are
-    then the nearest that all links allow, and a stop never adds energy.
+    Departure: not e = 0, which would keep the rate at which a link stretches by error: it is removed. The remaining
+    velocities are then the nearest that all links allow, and a stop never adds energy.
     """
     none = jnp.zeros_like(rows.mass)
     alpha = jnp.where(now.shut != OPEN, -joint_rates(link), 0)
@@ -104,7 +104,7 @@ def mobility(rows: Rows, now: Posture) -> tuple[Sym2, Array]:
 
 
 def solve(rows: Rows, link: Links, now: Posture, asked: Demand, turning: bool) -> tuple[Motion, Vec2]:
-    """Accelerations, and the reactions of what holds joints. turning: False where no angle is ever held."""
+    """Accelerations, and the reactions of guides. turning: False if no angle is ever held."""
     W, least = mobility(rows, now)
     joints = chain.Joint(link.r, W, W @ asked.F + asked.hold, asked.e, least)
     if turning:
@@ -128,7 +128,7 @@ def joint_alpha(L: Vec2, a: Vec2) -> Array:
 
 
 def before(link: Links) -> Vec2:
-    """r_(i-1): of the link before each joint; of the world, the x axis, before joint 0."""
+    """r_(i-1) of the link before each joint; before joint 0 that of the world, the x axis."""
     r = shifted(link.r, -1)
     return Vec2(r.x.at[0].set(1), r.y)
 
@@ -141,7 +141,7 @@ def joint_angles(link: Links) -> Array:
 
 
 def about_middle(rows: Rows, angle: Array) -> Array:
-    """Angles within half a turn of the middle between their limits: continuous where they may be [rad]."""
+    """Angles within half a turn of the middle between their limits: continuous between the limits [rad]."""
     ends = jnp.maximum(rows.lower, -jnp.pi), jnp.minimum(rows.upper, jnp.pi)
     middle = 0.5 * (ends[0] + ends[1])
     return angle - 2 * jnp.pi * jnp.round((angle - middle) / (2 * jnp.pi))
@@ -159,8 +159,7 @@ def chain_accelerations(
 ) -> ChainMotion:
     """Accelerations, forces of links and grounds, and torques that hold angles, of one chain or of a batch.
 
-    settle: time constant with which links that are too long or too short, and angles beside the limits that hold them,
-    are led back [s].
+    settle: time constant with which errors of links' lengths, and of angles held at limits, are corrected [s].
     """
     rows, now, link = read(model, state)
     asked = pull(rows, link, now, drive_rows(rows, drive or ChainDrive()), settle)
@@ -168,7 +167,7 @@ def chain_accelerations(
 
 
 def chain_impulses(model: Chain, state: ChainState) -> ChainMotion:
-    """What stops all that is stuck or shut, without bounce: changes of velocity [m/s], impulses [N s, N m s]."""
+    """Stop stuck joints and shut angles, without bounce: changes of velocity [m/s], impulses [N s, N m s]."""
     rows, now, link = read(model, state)
     return _arrays(*solve(rows, link, now, stop(rows, link, now), turns(model)))
 

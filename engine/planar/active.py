@@ -1,6 +1,6 @@
-"""Accelerations of a planar chain in O(n), where angular accelerations of some joints are given.
+"""Accelerations of a planar chain in O(n), with given angular accelerations of some joints.
 
-Wawrzynski (2005), part II, sections 9 to 11. Joint i and the link behind it answer a force F of the link before and
+Wawrzynski (2005), part II, sections 9 to 11. Joint i and the link behind it respond to a force F of the link before and
 the torque tau that holds joint i with
     a_i = A F + b^w tau + b,    alpha^o_i = p . F + q^w tau + q,
     F_(i+1) = C F + d^w tau + d,    tau_(i+1) = g . F + h^w tau + h.
@@ -11,12 +11,12 @@ The letters of `chain.py`, and
 
 Departures:
 - W and u make sections 10, 11.1, 11.2 and 11.3 one formula, as in `chain.py`: the sixteen cases are rows of data;
-- the answer of a chain to (F, tau) is symmetric (Maxwell), so p = b^w, and the system for phi and tau_(i+1) is
+- the response of a chain to (F, tau) is symmetric (Maxwell), so p = b^w, and the system for phi and tau_(i+1) is
   symmetric and positive:  D phi - c tau' = y_1,  -c phi + K tau' = y_2;
-- the exceptional situations are then its rank: what no force or torque can change is not asked for. Of two demands
+- the exceptional situations are then its rank: a demand that no force or torque can meet is dropped. Of two demands
   that contradict each other the report keeps the one with the larger coefficients; here they are compared without
   units, D and K/|L|^2.
-- joint 0 turns against the world: its torque is found when the recursion has reached it.
+- joint 0 rotates against the world: its torque is computed when the recursion has reached it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .chain import Joint, Motion, unless_small
 
 
 class Turning(NamedTuple):
-    """Of every joint, leaves (n, *batch). active: whether alpha is given.  alpha: alpha^w [rad/s^2].
+    """Active joints, leaves (n, *batch). active: whether alpha is given.  alpha: alpha^w [rad/s^2].
     least: below it K is taken for zero [1/(kg m^2)]."""
 
     L: Vec2
@@ -40,7 +40,7 @@ class Turning(NamedTuple):
     least: Array
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """a = A F + p tau + b and alpha^o = p . F + q^w tau + q of one joint and its link."""
 
     A: Sym2
@@ -75,10 +75,10 @@ def inverse(D: Array, c: Array, K: Array, link: Joint, next_: Turning, L: Vec2) 
     return G11, c * over, G22
 
 
-def inwards(joints: Joint, turning: Turning) -> tuple[Answer, Passed]:
+def inwards(joints: Joint, turning: Turning) -> tuple[Response, Passed]:
     """All twelve coefficients of all joints, from the last to the first."""
 
-    def one(carry: tuple[Answer, Turning], row: tuple[Joint, Turning]) -> tuple[tuple[Answer, Turning], tuple]:
+    def one(carry: tuple[Response, Turning], row: tuple[Joint, Turning]) -> tuple[tuple[Response, Turning], tuple]:
         (A, p, b, q_w, q), next_ = carry
         joint, own = row
         r, W, u, e, _ = joint
@@ -96,7 +96,7 @@ def inwards(joints: Joint, turning: Turning) -> tuple[Answer, Passed]:
         d = r * (G11 * one_1 + G12 * one_2) - L * h
         H = form(r, L, G11, G12, G22)
         here_p, here_b = -(W @ d_w), u - W @ d
-        here = Answer(
+        here = Response(
             W - form(Wr, WL, G11, G12, G22),
             here_p,
             here_b,
@@ -107,7 +107,7 @@ def inwards(joints: Joint, turning: Turning) -> tuple[Answer, Passed]:
 
     none = jnp.zeros_like(joints.e[0])
     nowhere = Vec2(none, none)
-    beyond = Answer(Sym2(none, none, none), nowhere, nowhere, none, none)
+    beyond = Response(Sym2(none, none, none), nowhere, nowhere, none, none)
     outside = Turning(nowhere, jnp.zeros(none.shape, bool), none, none)
     return lax.scan(one, (beyond, outside), (joints, turning), reverse=True)[1]
 
@@ -118,19 +118,19 @@ def form(a: Vec2, b: Vec2, G11: Array, G12: Array, G22: Array) -> Sym2:
     return Sym2.outer(a) * G11 - ab * G12 + Sym2.outer(b) * G22
 
 
-def outwards(joints: Joint, turning: Turning, answers: Answer, passed: Passed) -> Motion:
+def outwards(joints: Joint, turning: Turning, responses: Response, passed: Passed) -> Motion:
     """Forces, torques and accelerations, from the first joint to the last (section 9, steps 2 and 3)."""
 
-    def one(carry: tuple[Vec2, Array], row: tuple[Sym2, Answer, Passed]) -> tuple[tuple[Vec2, Array], tuple]:
+    def one(carry: tuple[Vec2, Array], row: tuple[Sym2, Response, Passed]) -> tuple[tuple[Vec2, Array], tuple]:
         F, tau = carry
-        W, answer, (H, d_w, d, g, h_w, h) = row
-        a = answer.A @ F + answer.p * tau + answer.b
+        W, response, (H, d_w, d, g, h_w, h) = row
+        a = response.A @ F + response.p * tau + response.b
         return (H @ (W @ F) + d_w * tau + d, g.dot(F) + h_w * tau + h), (a, F, tau)
 
     none = jnp.zeros_like(joints.e[0])
-    q_w, q = answers.q_w[0], answers.q[0]
+    q_w, q = responses.q_w[0], responses.q[0]
     tau = jnp.where(turning.active[0], (turning.alpha[0] - q) * unless_small(q_w, turning.least[0]), 0)
-    rows = (joints.W, answers, passed)
+    rows = (joints.W, responses, passed)
     _, (a, F, torque) = lax.scan(one, (Vec2(none, none), tau), rows)
     return Motion(a, F, torque)
 

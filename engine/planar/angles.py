@@ -1,4 +1,4 @@
-"""Chains by angles: places from the angles of the joints and back. Exact both ways; lengths cannot drift this way."""
+"""Chains by angles: positions of joints from their angles and back. Exact both ways; lengths cannot drift this way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def chain_state(
     """The state at these angles and rates of the joints (..., n - 1) [rad, rad/s], nothing stuck or shut, at t = 0.
 
     Angles are those of `Chain.lower`: the first from the x axis, each other from the link before it.
-    base, base_rate: (..., 2) place and velocity of joint 0 [m, m/s]; None: the origin, at rest.
+    base, base_rate: (..., 2) position and velocity of joint 0 [m, m/s]; None: the origin, at rest.
     """
     angle, rate = jnp.asarray(angle), jnp.asarray(rate)
     if angle.shape[-1] != model.n - 1 or rate.shape[-1] != model.n - 1:
@@ -51,9 +51,9 @@ def chain_angles(model: Chain, state: ChainState) -> tuple[Array, Array]:
 
 
 def chain_angular(model: Chain, state: ChainState, a: Array) -> Array:
-    """alpha^z (..., n - 1): accelerations of the angles that the joints' accelerations a (..., n, 2) make (13).
+    """alpha^z (..., n - 1): accelerations of the angles by the joints' accelerations a (..., n, 2) (13).
 
-    Of links whose length keeps: where it does not, 2 l' omega/l is not counted.
+    For links of constant length: 2 l' omega/l of others is not counted.
     """
     rows, _, link = read(model, state)
     alpha = joint_alpha(link.L, only(rows.there, Vec2.of(a)))

@@ -1,17 +1,17 @@
-"""Accelerations of a planar chain in O(n), where no angular acceleration is given.
+"""Accelerations of a planar chain in O(n), without given angular accelerations.
 
-Wawrzynski (2005), part I, sections 5 and 6. Joint i answers a force F from the link before it with
+Wawrzynski (2005), part I, sections 5 and 6. Joint i responds to a force F from the link before it with
     a_i = A F + b,    F_(i+1) = C F + d                                                    (1), (2)
-found from the last joint to the first; then the forces are handed outwards.
+computed from the last joint to the first; then the forces are passed outwards.
 
     r     unit vector from joint i to i + 1; zero for the last joint, which makes it "ending" (6.2)
-    W     what a force on the joint itself changes: I/m; 0 if guided (6.1); (I - s s^T)/m on a line (6.3)
+    W     acceleration by a force on the joint itself: I/m; 0 if guided (6.1); (I - s s^T)/m on a line (6.3)
     u     its acceleration without its neighbours: W F^e, or a^w if guided
     e     r . (a_i - a_(i+1)), which keeps the link's length                               (3)
 
 Departure: with W and u the four kinds of joint (free, guided, on a line, ending, and each combined) are one
 formula: (6)-(9) and sections 6.1-6.4 follow by putting W in. C = H W, H symmetric, A = W - W H W.
-Where no force can change the length of a link (6.1, both its ends guided) it carries none: 1/D = 0.
+If no force can change the length of a link (6.1, both its ends guided) it carries none: 1/D = 0.
 The loops over the joints stay loops: unrolled, XLA's fusion on the CPU would compute shared numbers once for each
 reader, twice as often with every joint (four joints, 1024 lanes: 54 us a chain, not 0.2).
 """
@@ -27,7 +27,7 @@ from ..algebra.vec2 import Sym2, Vec2
 
 
 class Joint(NamedTuple):
-    """Of every joint, leaves (n, *batch). least: below it 1/D of the link is taken for infinite [1/kg]."""
+    """The joints, leaves (n, *batch). least: below it 1/D of the link is taken for infinite [1/kg]."""
 
     r: Vec2
     W: Sym2
@@ -36,7 +36,7 @@ class Joint(NamedTuple):
     least: Array
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """a = A F + b of one joint."""
 
     A: Sym2
@@ -64,33 +64,33 @@ def unless_small(x: Array, least: Array) -> Array:
     return jnp.where(large, 1 / jnp.where(large, x, 1), 0)
 
 
-def inwards(joints: Joint) -> tuple[Answer, Passed]:
+def inwards(joints: Joint) -> tuple[Response, Passed]:
     """A_i, b_i and C_i, d_i of all joints, from the last to the first: (6)-(9)."""
 
-    def one(outer: Answer, joint: Joint) -> tuple[Answer, tuple[Answer, Passed]]:
+    def one(outer: Response, joint: Joint) -> tuple[Response, tuple[Response, Passed]]:
         r, W, u, e, least = joint
         A, b = outer
         Dinv = unless_small(r.dot((W + A) @ r), least)
         H = Sym2.outer(r) * Dinv
         d = r * ((r.dot(u - b) - e) * Dinv)
         Wr = W @ r
-        here = Answer(W - Sym2.outer(Wr) * Dinv, u - W @ d)
+        here = Response(W - Sym2.outer(Wr) * Dinv, u - W @ d)
         return here, (here, Passed(H, d))
 
     none = jnp.zeros_like(joints.e[0])
-    beyond = Answer(Sym2(none, none, none), Vec2(none, none))
+    beyond = Response(Sym2(none, none, none), Vec2(none, none))
     return lax.scan(one, beyond, joints, reverse=True)[1]
 
 
-def outwards(joints: Joint, answers: Answer, passed: Passed) -> Motion:
+def outwards(joints: Joint, responses: Response, passed: Passed) -> Motion:
     """Forces of the links and accelerations, from the first joint to the last (section 3, steps 2 and 3)."""
 
-    def one(F: Vec2, row: tuple[Sym2, Answer, Passed]) -> tuple[Vec2, tuple[Vec2, Vec2]]:
+    def one(F: Vec2, row: tuple[Sym2, Response, Passed]) -> tuple[Vec2, tuple[Vec2, Vec2]]:
         W, (A, b), (H, d) = row
         return H @ (W @ F) + d, (A @ F + b, F)
 
     none = jnp.zeros_like(joints.e[0])
-    _, (a, F) = lax.scan(one, Vec2(none, none), (joints.W, answers, passed))
+    _, (a, F) = lax.scan(one, Vec2(none, none), (joints.W, responses, passed))
     return Motion(a, F, jnp.zeros_like(joints.e))
 
 

@@ -1,5 +1,5 @@
-"""A chain's links at an instant, and the forces on its joints from outside: Wawrzynski (2005), sections 2 to 4, and the
-correction of section 12.2 of what rounding and finite steps make of their lengths.
+"""A chain's links at an instant, and the external forces on its joints: Wawrzynski (2005), sections 2 to 4, and section
+12.2, which corrects the drift of lengths by rounding and finite steps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Rows(NamedTuple):
 
 
 class Links(NamedTuple):
-    """Of the link behind each joint, zero where there is none, (n, *batch).
+    """The link behind each joint, zero for none, (n, *batch).
 
     r: unit vector along it.  L: r*/l.  l: its length as it is [m].  rate: r . (v_(i+1) - v_i) [m/s].
     omega: its rate of turning [rad/s].  across: (3), the square of the velocity across it over l [m/s^2].
@@ -78,12 +78,12 @@ def rows_of(chain: Chain, batch: tuple[int, ...]) -> Rows:
 
 
 def only(yes: Array, v: Vec2) -> Vec2:
-    """v where yes, else zero, whatever stands there."""
+    """v if yes, else zero, whatever v is."""
     return Vec2(jnp.where(yes, v.x, 0), jnp.where(yes, v.y, 0))
 
 
 def shifted(x: Any, by: int) -> Any:
-    """(n, ...) row i is x's row i + by, zero outside."""
+    """Shift rows (n, ...): row i is x's row i + by, zero outside."""
     if isinstance(x, Vec2):
         return Vec2(shifted(x.x, by), shifted(x.y, by))
     none = jnp.zeros_like(x[:1])
@@ -91,7 +91,7 @@ def shifted(x: Any, by: int) -> Any:
 
 
 def links(chain: Rows, x: Vec2, v: Vec2) -> Links:
-    """x, v: of all joints, zero where there is none."""
+    """The links of a chain.  x, v: of all joints, zero for none."""
     d, w = only(chain.linked, shifted(x, 1) - x), only(chain.linked, shifted(v, 1) - v)
     square = jnp.where(chain.linked, d.dot(d), 1)
     l = jnp.sqrt(square)
@@ -101,16 +101,16 @@ def links(chain: Rows, x: Vec2, v: Vec2) -> Links:
 
 
 def stretch(chain: Rows, links: Links, settle: Array | float) -> Array:
-    """e of (3), and what leads a link back to its length with the time constant `settle` [s], infinite for never: (33).
+    """e of (3), plus (33), which restores a link's length with the time constant `settle` [s], infinite for never.
 
-    Departure: (3) takes the whole difference of velocities; what is along the link is an error, and counts in (33).
+    Departure: (3) takes the whole difference of velocities; its part along the link is an error, and counts in (33).
     """
     error = jnp.where(chain.linked, links.l - chain.length, 0)
     return links.across + error / settle**2 + 2 * links.rate / settle
 
 
 class DriveRows(NamedTuple):
-    """A ChainDrive as a kernel reads it, leaves (n, *batch), zero where nothing acts."""
+    """A ChainDrive as a kernel reads it, leaves (n, *batch), zero if nothing acts."""
 
     torque: Array
     force: Vec2
@@ -135,9 +135,9 @@ def drive_rows(rows: Rows, drive: ChainDrive) -> DriveRows:
 
 
 def outside(chain: Rows, links: Links, v: Vec2, drive: DriveRows) -> Vec2:
-    """F^e: gravity (4.1), torques (4.2), rolling and quadratic drag (4.3), and the forces that are given [N]."""
+    """F^e: gravity (4.1), torques (4.2), rolling and quadratic drag (4.3), and the given forces [N]."""
     torque = drive.torque - chain.roll * (links.omega - shifted(links.omega, -1))
-    turned = links.L * torque  # what the torque does to the joint after it; before it the same of the link before
+    turned = links.L * torque  # its effect on the joint after it; the joint before gets that of the link before
     before = shifted(links.L, -1) * torque
     square = v.dot(v)
     speed = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)

@@ -1,4 +1,4 @@
-"""Chain, ChainState: point masses on rigid links in a plane; what does not change while time passes, and what does."""
+"""Chain, ChainState: point masses on rigid links in a plane; the constants of a chain, and its state."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 import jax
 from jax import Array
 
-from ..display import Row, lanes_text, numbers, shown
+from ..display import Row, display_as, lanes_text, numbers
 
 
-def _described(chain: Chain) -> tuple[str, list[Row]]:
+def _describe(chain: Chain) -> tuple[str, list[Row]]:
     shape = getattr(chain.mass, "shape", ("?",))
     rows = [(name, numbers(getattr(chain, name))) for name in ("joints", "mass", "length", "gravity")]
     return f"{shape[-1]} joints{lanes_text(shape[:-1])}", rows
 
 
-@shown(_described)
+@display_as(_describe)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Chain:
@@ -27,9 +27,9 @@ class Chain:
     The numbers of joints and of grounds are static; all else is data, and may differ from lane to lane.
 
     mass: (..., n) [kg].  length: (..., n - 1) of the links [m].  gravity: (..., 2) [m/s^2].
-    joints: (...) how many of the n there are, int; the rest are room.
-    guided: (..., n) whether a joint's acceleration is given from outside: its own, 0 if nobody says.
-    line: (..., n, 2) unit normal of the line a joint is bound to; zero where it is bound to none.
+    joints: (...) number of the n that exist, int; the rest are room.
+    guided: (..., n) whether a joint's acceleration is given from outside; 0 by default.
+    line: (..., n, 2) unit normal of the line a joint is bound to; zero if it is bound to none.
     active: (..., n) whether the angular acceleration of a joint is given from outside.
     lower, upper: (..., n) the least and the largest angle of a joint [rad]; infinite for none. The angle of joint i is
         that from link i - 1 to link i, of joint 0 that from the x axis to link 0; the last joint has none.
@@ -54,11 +54,11 @@ class Chain:
 
     @property
     def n(self) -> int:
-        """Joints there is room for."""
+        """Number of joints that there is room for."""
         return self.mass.shape[-1]
 
     def axes(self) -> Iterator[tuple[str, Any, int]]:
-        """Each field's name, value, and how many axes it has without lanes."""
+        """Each field's name, value, and number of axes without lanes."""
         own = {"gravity": 1, "joints": 0, "line": 2, "ground": 2, "normal": 2}
         for f in fields(self):
             yield f.name, getattr(self, f.name), own.get(f.name, 1)
@@ -70,21 +70,21 @@ class Chain:
 OPEN = 0  # `ChainState.shut` of a joint whose angle is between its limits
 
 
-def _state_described(state: ChainState) -> tuple[str, list[Row]]:
+def _describe_state(state: ChainState) -> tuple[str, list[Row]]:
     shape = getattr(state.x, "shape", ("?", "?"))
     rows = [(name, numbers(getattr(state, name))) for name in ("t", "x", "v", "stuck", "shut")]
     return f"{shape[-2]} joints{lanes_text(shape[:-2])}", rows
 
 
-@shown(_state_described)
+@display_as(_describe_state)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ChainState:
-    """What a rollback must restore. A batch adds one leading axis.
+    """The state of a chain: all that a rollback must restore. A batch adds one leading axis.
 
-    x: (..., n, 2) places of the joints [m].  v: (..., n, 2) velocities [m/s].  t: (...) [s].
+    x: (..., n, 2) positions of the joints [m].  v: (..., n, 2) velocities [m/s].  t: (...) [s].
     stuck: (..., n) number of the ground a joint sticks in, -1 for none.
-    shut: (..., n) 1 where a joint is held at its upper limit, -1 at its lower, 0 where it is open.
+    shut: (..., n) 1 if a joint is held at its upper limit, -1 at its lower, 0 if it is open.
     """
 
     x: Array
@@ -97,7 +97,7 @@ class ChainState:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ChainDrive:
-    """What acts from outside. None is nothing. A batch adds one leading axis to every field.
+    """External torques, forces and accelerations; None: none. A batch adds one leading axis to every field.
 
     torque: (..., n) of each joint's motor, from link i - 1 on link i; of joint 0 from the world [N m].
     force: (..., n, 2) on each joint [N].  acceleration: (..., n, 2) of guided joints [m/s^2].

@@ -1,15 +1,15 @@
-"""How forces and torques change the accelerations of a planar chain, and the torques that give joints the angular
-accelerations asked for. Wawrzynski (2005), section 8: one back-propagation of O(n) a row.
+"""Sensitivity of the accelerations of a planar chain to forces and torques, and the torques that give joints prescribed
+angular accelerations. Wawrzynski (2005), section 8: one back-propagation of O(n) a row.
 
-Active and shut joints turn freely here: section 8 belongs to part I. With them, differentiate `chain_accelerations` by
-`ChainDrive.force`.
+Active and shut joints rotate freely here: section 8 belongs to part I. With them, differentiate `chain_accelerations`
+by `ChainDrive.force`.
 
 Departures:
 - step 1 says B_i, which the report never defines: da_i/dF^d_i is A_i, by (1);
 - db_(k-1)/db_k is C_(k-1)^T. The report has C_(k-1), the same of free and guided joints but not of joints on a line,
   where C = r r^T (I - s s^T)/(...) is not symmetric;
-- dd_(k-1)/db_k, which step 4 needs and nothing gives, is -H_(k-1), by (7);
-- what is propagated is the derivative of any sum of weights . a_i. A row of da/dF^e has a weight at joint i; one of
+- dd_(k-1)/db_k, which step 4 needs and the report does not give, is -H_(k-1), by (7);
+- the derivative of any sum of weights . a_i is propagated. A row of da/dF^e has a weight at joint i; one of
   d alpha^z/d tau has weights at three joints, by (13), so that 8.1 takes O(n) a row too.
 Transposed, as written here, the steps are the recursion with the weights as forces: da_i/dF_j = (da_j/dF_i)^T.
 """
@@ -30,7 +30,7 @@ from .model import Chain, ChainDrive, ChainState
 
 
 class Factors(NamedTuple):
-    """Of all joints, leaves (n, *batch): C = H W."""
+    """Factors of all joints, leaves (n, *batch): C = H W."""
 
     W: Sym2
     A: Sym2
@@ -40,8 +40,8 @@ class Factors(NamedTuple):
 def factors(rows: Rows, now: Posture, link: Links) -> Factors:
     W, least = mobility(rows, now)
     none = jnp.zeros_like(least)
-    answers, passed = chain.inwards(chain.Joint(link.r, W, Vec2(none, none), none, least))
-    return Factors(W, answers.A, passed.H)
+    responses, passed = chain.inwards(chain.Joint(link.r, W, Vec2(none, none), none, least))
+    return Factors(W, responses.A, passed.H)
 
 
 def backwards(factors: Factors, weight: Vec2) -> Vec2:
@@ -64,7 +64,7 @@ def backwards(factors: Factors, weight: Vec2) -> Vec2:
 
 
 def angular(rows: Rows, link: Links, a: Vec2) -> Array:
-    """alpha^z of every joint (n, rows, *batch) that accelerations a (n, rows, *batch) make (13); 0 of the last."""
+    """alpha^z of every joint (n, rows, *batch) by accelerations a (n, rows, *batch) (13); 0 for the last."""
     return jnp.where(rows.linked[:, None], joint_alpha(link.L[:, None], a), 0)
 
 
@@ -101,7 +101,7 @@ def chain_force_jacobian(model: Chain, state: ChainState, i: int | None = None) 
 
 
 def chain_torque_jacobian(model: Chain, state: ChainState, joints: Sequence[int] | None = None) -> Array:
-    """d alpha^z_i/d tau_j (..., m, m) of the joints numbered, of all n - 1 if none are (8.1) [1/(kg m^2)]."""
+    """d alpha^z_i/d tau_j (..., m, m) of the listed joints, of all n - 1 without a list (8.1) [1/(kg m^2)]."""
     rows, now, link = read(model, state)
     chosen = numbered(model.n - 1, range(model.n - 1) if joints is None else joints)
     return jnp.moveaxis(by_torques(factors(rows, now, link), rows, link, chosen), (0, 1), (-2, -1))
@@ -118,8 +118,8 @@ def chain_torques(
 ) -> Array:
     """Torques (..., n) to add to the drive's, so that the angles of these joints have these accelerations (8.2) [N m].
 
-    joints: m numbers.  angular_accelerations: (..., m) [rad/s^2].  What no torques can bring about they come as near to
-    as they can, by the least torques. Costs O(n m + m^3); `Chain.active` does the same in O(n).
+    joints: m indices.  angular_accelerations: (..., m) [rad/s^2].  If no torques give them, the result is the least
+    torques that come nearest. Costs O(n m + m^3); `Chain.active` does the same in O(n).
     """
     (rows, now, link), chosen = read(model, state), numbered(model.n - 1, joints)
     asked = pull(rows, link, now, drive_rows(rows, drive or ChainDrive()), settle)

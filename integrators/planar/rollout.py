@@ -16,7 +16,7 @@ from jax import Array
 
 from ...engine import results
 from ...engine.algebra.fence import lane_programs
-from ...engine.display import Row, count, lanes_text, numbers, shown, values
+from ...engine.display import Row, count, display_as, lanes_text, numbers, values
 from ...engine.native.blocks import side_by_side
 from ...engine.native.open_arrays import Open, OpenRecord
 from ...engine.native.primitive import native
@@ -38,7 +38,7 @@ FIELDS = {"torque": 1, "force": 2, "acceleration": 2, "angular": 1}  # of ChainD
 ChainControl = ChainDrive | Callable[[Chain, ChainState, Array], ChainDrive]
 
 
-def _described(run: ChainRollout) -> tuple[str, list[Row]]:
+def _describe(run: ChainRollout) -> tuple[str, list[Row]]:
     times, t = getattr(run.t, "shape", ()), values(run.t)
     head = f"{count(times[-1], 'frame') if times else '?'}{lanes_text(times[:-1])}"
     if t is None:
@@ -48,7 +48,7 @@ def _described(run: ChainRollout) -> tuple[str, list[Row]]:
     return head, rows
 
 
-@shown(_described)
+@display_as(_describe)
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ChainRollout:

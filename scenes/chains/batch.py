@@ -1,4 +1,4 @@
-"""Chains of one batch: they may differ in all, lengths and numbers of joints and grounds included."""
+"""Batches of chains, which may differ in everything, lengths and numbers of joints and grounds included."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FAR = 1e9  # [m] how far below the ground lies that a lane has not
 
 
 def stack_chains(chains: Sequence[tuple[Chain, ChainState]]) -> tuple[Chain, ChainState]:
-    """Single chains, as `compile_scene` makes them, as the lanes of one batch, with room for the longest.
+    """Stack single chains of `compile_scene` as the lanes of one batch, with room for the longest.
 
-    Lanes of fewer joints leave the last ones unused, `Chain.joints` says from where on.
+    Lanes of fewer joints leave the last ones unused; `Chain.joints` is the number of used ones.
 
     chains, states = carom.stack_chains([carom.compile_scene(spec) for spec in specs])
     """

@@ -1,4 +1,4 @@
-"""From a ChainSpec to (Chain, ChainState); what cannot be is rejected here, by way of `compile_scene`.
+"""Compilation of a ChainSpec to (Chain, ChainState), which rejects impossible chains; see `compile_scene`.
 
 Everything is computed in numpy float64 and cast at the end.
 """
@@ -21,7 +21,7 @@ TOUCH = 1e-9  # of the chain's length: how near is on a ground
 
 
 def compile_chain(spec: ChainSpec, kind: Any) -> tuple[Chain, ChainState]:
-    """kind: dtype of the numbers."""
+    """Compile a chain.  kind: dtype of the numbers."""
 
     def cast(x: Array) -> Any:
         return jnp.asarray(x, {"f": kind, "i": jnp.int32, "b": bool}[x.dtype.kind])
@@ -150,7 +150,7 @@ def _ground(k: int, ground: Ground) -> tuple[Array, Array]:
 
 
 def _stuck(k: int, joint: ChainJoint, begin: Start, grounds: list[tuple[Array, Array]], near: float) -> int:
-    """Number of the ground the joint sticks in, -1 for none."""
+    """Index of the ground the joint sticks in, -1 for none."""
     if joint.stuck is None:
         return -1
     where, known = f"joint {k}", f"0 to {len(grounds) - 1}" if grounds else "none"
@@ -169,7 +169,7 @@ def _stuck(k: int, joint: ChainJoint, begin: Start, grounds: list[tuple[Array, A
 
 
 def _check_start(k: int, row: _Row, begin: Start, grounds: list[tuple[Array, Array]], near: float) -> None:
-    """That the joint starts above the grounds, on its line and between its limits."""
+    """Check that the joint starts above the grounds, on its line and between its limits."""
     where = f"joint {k}"
     for number, (point, normal) in enumerate(grounds):
         height = float(normal @ (begin.x[k] - point))

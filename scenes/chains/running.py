@@ -1,4 +1,4 @@
-"""Runs of chains for people: recordings of their twins, which pages and plots draw.
+"""Runs of chains as recordings of their twins, which pages and plots draw.
 
 A recording holds the twin's scene, frames in its coordinates, and a row for each stop: a joint in a ground is its ball
 on that plane; an angle at its limit, the limit of its hinge.
@@ -35,7 +35,7 @@ def record_chain(
     control: Any = None,
     **keywords: Any,
 ) -> Recording:
-    """Run a chain and record it; path: of the recording's file, if any.
+    """Run a chain and record it; path: that of the recording's file, if any.
 
     control: as in `chain_rollout`, or fields of a constant ChainDrive by name.  keywords: its others.
     """
@@ -59,14 +59,14 @@ def record_chain(
 
 
 def drive_of(fields: Mapping[str, Any], dtype: Any) -> ChainDrive:
-    """From plain data."""
+    """The ChainDrive of plain data."""
     return ChainDrive(**{name: jnp.asarray(x, dtype) for name, x in fields.items()})
 
 
 def recording_of_chain(spec: ChainSpec, result: ChainRollout, *, title: str, keywords: Mapping[str, Any]) -> Recording:
-    """What a rollout of one chain made of it, as its twin would have recorded it.
+    """Record a rollout of one chain as its twin would have recorded it.
 
-    Of several joints that strike at once there is one row, of the first.
+    If several joints strike at once there is one row, that of the first.
     """
     from ...integrators.snapshots import model_hash
     from ..compile import compile_scene
@@ -120,5 +120,5 @@ def _events(spec: ChainSpec, model: Any, result: ChainRollout) -> Events:
 
 
 def _in_space(a: Array) -> Array:
-    """(..., 3) of vectors (..., 2) of the chain's plane."""
+    """Vectors (..., 3) of the space of vectors (..., 2) of the chain's plane."""
     return np.stack([a[..., 0], np.zeros_like(a[..., 0]), a[..., 1]], -1)

@@ -19,8 +19,8 @@ from ...collision.plain import Numbers, make_plain, plain
 class ChainJoint:
     """A joint of a chain, which is a point mass.
 
-    mass [kg].  guided: its acceleration is given from outside; where nobody says, it keeps its velocity.
-    line: (2,) normal of the straight line it is bound to, which leads through where it starts; None: none.
+    mass [kg].  guided: its acceleration is given from outside; by default it keeps its velocity.
+    line: (2,) normal of the straight line it is bound to, which leads through its start; None: none.
     active: the acceleration of its angle is given from outside.
     limits: (lower, upper) of its angle [rad], in [-pi, pi]; inf for an open end; None: none.
     roll: torque against the rate of its angle [N m s].  drag: force against its velocity, of its square [kg/m].
@@ -55,15 +55,15 @@ class Ground:
 
 @dataclass(frozen=True)
 class ChainSpec:
-    """A chain of n joints and where it starts.
+    """A chain of n joints and its start.
 
-    lengths: (n - 1,) of the links [m]; None: as far as the positions are apart.
+    lengths: (n - 1,) of the links [m]; None: the distances of the positions.
     angles, rates: (n - 1,) of joints 0 to n - 2 [rad, rad/s]; None: zeros. The angle of joint i is that from link i - 1
     to link i, counter-clockwise, of joint 0 that from the x axis to link 0.
-    base, base_velocity: (2,) place and velocity of joint 0 [m, m/s].
+    base, base_velocity: (2,) position and velocity of joint 0 [m, m/s].
     positions, velocities: (n, 2) of all joints [m, m/s], in place of angles and rates, base and base_velocity. They may
-    be a hundredth off the lengths of the links, which are then led back.
-    gravity: (2,) [m/s^2].  room: joints to leave room for, so that chains of fewer joints share one program; None: n.
+    deviate from the lengths of the links by a hundredth, which the run then corrects.
+    gravity: (2,) [m/s^2].  room: joints to allocate, so that chains of fewer joints share one program; None: n.
     """
 
     joints: Sequence[ChainJoint]
@@ -85,7 +85,7 @@ class ChainSpec:
     def of(lengths: Numbers, masses: Numbers = 1.0, **fields: Any) -> ChainSpec:
         """Joints that differ in their masses [kg] alone, one number for all or one for each; one more than lengths.
 
-        fields: the others of ChainSpec; for what sets single joints apart see `with_joint`.
+        fields: the others of ChainSpec; for fields of single joints see `with_joint`.
 
         carom.ChainSpec.of((0.5, 0.5), masses=(1, 1, 2), angles=(0, 0.3)).with_joint(0, guided=True)
         """
@@ -105,7 +105,7 @@ class ChainSpec:
 
 
 def refuse_chain(scene: Any, taker: str) -> None:
-    """Raise where only scenes of links and joints will do.  taker: what was asked for one."""
+    """Raise if only scenes of links and joints are allowed.  taker: the function that needs one."""
     if isinstance(scene, ChainSpec):
         fix = "use carom.chain_rollout, or chain_twin(spec), which is the same chain as a scene"
         raise ValueError(f"{taker}: a planar chain is not a scene of links and joints: {fix}")

@@ -1,4 +1,4 @@
-"""Where a planar chain starts: places and velocities of its joints, from angles or as they are given."""
+"""The start of a planar chain: positions and velocities of its joints, from angles or as given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OFF = 0.01  # how far positions may be off the lengths of links, and velocities 
 
 
 class Start(NamedTuple):
-    """lengths: (n - 1,) of the links [m].  x, v: (n, 2) [m, m/s].  angles: (n - 1,) in (-pi, pi] [rad]."""
+    """A start.  lengths: (n - 1,) of the links [m].  x, v: (n, 2) [m, m/s].  angles: (n - 1,) in (-pi, pi] [rad]."""
 
     lengths: Array
     x: Array
@@ -23,7 +23,7 @@ class Start(NamedTuple):
 
 
 def start(spec: ChainSpec, n: int) -> Start:
-    """n: joints."""
+    """The start of a chain of n joints."""
     lengths = None if spec.lengths is None else check.positive("chain", "lengths", spec.lengths, (n - 1,), "m")
     if spec.positions is not None:
         return _by_positions(spec, n, lengths)

@@ -1,10 +1,10 @@
 """A chain's twin: the same chain as a scene of links on joints, in the x-z plane, the chain's y up along z.
 
 A slide without mass carries joint 0, which slides on it; each link hangs on a hinge in a joint, has the next joint's
-mass in its end, and is called after that one. So q = (x, y, angles of joints 0 to n - 2), and v their rates. It is what
-pages and plots draw, and energies are the same.
-Let it run by itself, and it knows of no lines, drags, guided or active joints, and balls may bounce along the ground
-instead of sticking.
+mass in its end, and is called after that one. So q = (x, y, angles of joints 0 to n - 2), and v their rates. Pages and
+plots draw the twin, and energies are the same.
+A run of the twin itself has no lines, drags, guided or active joints, and balls may bounce along the ground instead of
+sticking.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLIDE = "slide"  # the name of what carries joint 0
 
 
 def chain_twin(spec: ChainSpec, *, radius: float | None = None) -> SceneSpec:
-    """The twin of a chain, where it starts.  radius: of the balls [m]; None: by the length of its links.
+    """The twin of a chain at its start.  radius: of the balls [m]; None: by the length of its links.
 
     Grounds lie lower by the radius, so that balls touch where joints do.
     """
@@ -62,7 +62,7 @@ def chain_twin(spec: ChainSpec, *, radius: float | None = None) -> SceneSpec:
 
 
 def twin_coordinates(x: Array, v: Array) -> tuple[Array, Array]:
-    """q, v (..., n + 1) of the twin from places and velocities (..., n, 2) of the joints; angles in (-pi, pi]."""
+    """q, v (..., n + 1) of the twin from positions and velocities (..., n, 2) of the joints; angles in (-pi, pi]."""
     d, w = np.diff(x, axis=-2), np.diff(v, axis=-2)
     omega = (d[..., 0] * w[..., 1] - d[..., 1] * w[..., 0]) / (d * d).sum(-1)
     rate = np.diff(omega, axis=-1, prepend=0.0)

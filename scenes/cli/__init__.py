@@ -1,5 +1,5 @@
-"""The command line: `carom COMMAND`. What takes long to import is imported inside `main`, where Ctrl-C ends it well,
-and what needs jax inside the commands: `carom --help` answers at once."""
+"""The command line: `carom COMMAND`. Slow imports happen inside `main`, where Ctrl-C ends them cleanly, and those that
+need jax inside the commands, so that `carom --help` is quick."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["app", "main"]
 
 
 def main() -> None:
-    """Runs what was typed, and leaves the process with an exit code."""
+    """Run the command that was typed, and end the process with an exit code."""
     end_at_once()
     from .commands import app
 

@@ -16,7 +16,7 @@ def bench(
     context: typer.Context,
     suite: Annotated[str, typer.Argument(help="dynamics | collision | contact | step")],
 ) -> None:
-    """Measure how fast Carom is here, with its peers beside it; what follows SUITE is `python -m bench.run`'s.
+    """Measure Carom's speed on this machine, beside its peers'; `python -m bench.run` takes the arguments after SUITE.
 
     For example: carom bench step --scene pool_break --rounds 1
     """

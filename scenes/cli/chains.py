@@ -1,4 +1,4 @@
-"""What the command line says of planar chains."""
+"""Planar chains in the output of the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATS = ("releases", "scrapes", "rattles", "stretch")
 
 
 def tell_chain(name: str, spec: ChainSpec, as_json: bool) -> None:
-    """What `carom info` says: a row for each joint, and where grounds are."""
+    """Print a chain for `carom info`: a row for each joint, and the grounds."""
     import numpy as np
 
     from ..compile import compile_scene
@@ -39,7 +39,7 @@ def tell_chain(name: str, spec: ChainSpec, as_json: bool) -> None:
 
 
 def _kinds(joint: ChainJoint) -> Iterable[str]:
-    """What sets a chain's joint apart."""
+    """Text of a joint's special properties."""
     yield from (word for word in ("guided", "active") if getattr(joint, word))
     if joint.line is not None:
         yield f"on a line normal to {joint.line}"
@@ -51,7 +51,7 @@ def _kinds(joint: ChainJoint) -> Iterable[str]:
 
 
 def chain_stats(stats: Mapping[str, Any]) -> dict[str, float]:
-    """Of a run, what only chains have; nothing if it was of no chain."""
+    """Statistics of a run that only chains have; empty for other scenes."""
     return {name: stats[name].item() for name in STATS if name in stats}
 
 

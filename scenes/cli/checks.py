@@ -1,4 +1,4 @@
-"""`carom check`: scenes of the library against what is known of them."""
+"""`carom check`: scenes of the library against known facts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def check(
     dtype: Dtype = "f64",
     as_json: Json = False,
 ) -> None:
-    """Play scenes and compare what comes of it with what theory or a publication says.
+    """Play scenes and compare the results with theory or publications.
 
-    Exits with 1 where a fact does not hold.  For example: carom check bouncing_ball multi_04
+    Exits with 1 if a fact does not hold.  For example: carom check bouncing_ball multi_04
     """
     from ..library.playing import outcomes
     from ..library.registry import CHAINS, SCENES, library_entry
@@ -46,7 +46,7 @@ def check(
             held += sum(outcome.holds for outcome in found)
             total += len(found)
             if as_json:
-                facts = [_told(outcome) for outcome in found]
+                facts = [_text(outcome) for outcome in found]
                 results.append({"scene": name, "play": way.title, "facts": facts, "failure": failure})
                 continue
             say(f"{name}{': ' * bool(way.title)}{way.title}", style="bold")
@@ -70,7 +70,7 @@ def _row(outcome: Outcome) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
+def _text(outcome: Outcome) -> dict[str, Any]:
     fact = outcome.fact
     found = outcome.found if outcome.found == outcome.found else None
     return {

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import Dtype, Json, SceneName, blamed, opened, precision, target
+from .options import Dtype, Json, SceneName, blame_line, open_source, precision, target
 from .output import emit, err, say
 from .program import app
 
@@ -21,7 +21,7 @@ def compare(
     dtype: Dtype = "",
     as_json: Json = False,
 ) -> None:
-    """Run a scene under several laws of impact and show what each keeps, where it ends, and where they part.
+    """Run a scene under several laws of impact and show the energy, the end and the first difference of each.
 
     For example: carom compare pool_break --laws newton,stronge --out laws.png
     """
@@ -30,11 +30,11 @@ def compare(
     if out is not None:
         target(out, (".png", ".svg", ".pdf"))
     precision(dtype)
-    found = opened(scene)
+    found = open_source(scene)
     keywords = found.keywords | ({} if time is None else {"duration": time})
     keywords.pop("law", None)
     names = tuple(name.strip() for name in laws.split(",") if name.strip())
-    with err.status(f"running {found.name} under {', '.join(names)}"), blamed(scene):
+    with err.status(f"running {found.name} under {', '.join(names)}"), blame_line(scene):
         comparison = compare_laws(found.spec, names, title=found.name, **keywords)
         table = comparison.table()
         if out is not None:

@@ -1,4 +1,4 @@
-"""`carom export`: a scene as a file to change, or as a world that needs no Python."""
+"""`carom export`: a scene as a file to edit, or as a world that needs no Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .options import Robot, SceneName, blamed, opened, precision, target
+from .options import Robot, SceneName, blame_line, open_source, precision, target
 from .output import err, say
 from .program import app
 from .worlds import add_triggers, pool_of, shape_of
@@ -54,7 +54,7 @@ def export(
     robot: Robot = None,
 ) -> None:
     """Write a scene as a TOML file, to read, change and run (docs/scenes.md describes the format), as a library for
-    programs in C and what calls C, or as a page to play with in a browser (docs/export.md).
+    programs in C and languages that call C, or as a page to play with in a browser (docs/export.md).
 
     Joints that can be cut are those of the scene's loops with `active`.
 
@@ -70,10 +70,10 @@ def export(
     from ..formats.toml_writing import to_toml
 
     if out is None:
-        print(to_toml(opened(scene, robot).spec), end="")
+        print(to_toml(open_source(scene, robot).spec), end="")
         return
     target(out, (".toml",))
-    write_toml(opened(scene, robot).spec, out)
+    write_toml(open_source(scene, robot).spec, out)
     say(f"wrote {out}")
 
 
@@ -96,8 +96,8 @@ def _world(
     if page is not None:
         target(page, (".html",))
     used = precision(dtype)
-    found, written = opened(scene, robot), []
-    with blamed(scene):
+    found, written = open_source(scene, robot), []
+    with blame_line(scene):
         world = Live(found.spec, dtype=f"float{used[1:]}", warm=False, **live)
         add_triggers(world, triggers)
     with err.status("compiling"):

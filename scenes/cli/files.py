@@ -1,4 +1,4 @@
-"""`carom plot`, `carom view`, `carom replay`: what is done with a recording."""
+"""`carom plot`, `carom view`, `carom replay`: commands for recordings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .interrupts import raise_it
-from .options import Json, Robot, opened, precision, target
+from .options import Json, Robot, open_source, precision, target
 from .output import emit, err, note, say
 from .program import FAILED, app
-from .progress import shown
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..formats.recording import Recording
@@ -64,7 +64,7 @@ def view(
 
     if not is_file:
         precision("")
-    scene = _read(Path(source)) if is_file else opened(source, robot).spec
+    scene = _read(Path(source)) if is_file else open_source(source, robot).spec
     raise_it()
     show(scene, port=port)
 
@@ -73,12 +73,12 @@ def view(
 def replay(file: RecordingFile, as_json: Json = False) -> None:
     """Run a recording's scene again and compare every frame and impact, bit by bit.
 
-    Exits with 1 where one differs, and says which. Bits are promised on the same device, with the same versions.
+    Exits with 1 if one differs, and names it. Equal bits are promised on the same device, with the same versions.
     """
     from ..replaying import replay as again
 
     recording = _read(file)
-    with shown(f"replaying {recording.title}", recording.lanes) as progress:
+    with progress_bar(f"replaying {recording.title}", recording.lanes) as progress:
         found = again(recording, progress)
     if as_json:
         emit({"same": found.same, **vars(found)})
@@ -95,7 +95,7 @@ def replay(file: RecordingFile, as_json: Json = False) -> None:
 
 
 def _read(file: Path) -> Recording:
-    """With jax set to the precision that the recording is in."""
+    """Read a recording, with jax set to its precision."""
     from ..formats.recording_file import read_recording
 
     recording = read_recording(file)
@@ -107,6 +107,6 @@ def _recorded(scene: str, robot: list[str] | None) -> Recording:
     from ..running import record
 
     precision("")
-    found = opened(scene, robot)
-    with shown(found.name, None) as progress:
+    found = open_source(scene, robot)
+    with progress_bar(found.name, None) as progress:
         return record(found.spec, title=found.name, progress=progress, **found.keywords)

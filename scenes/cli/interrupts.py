@@ -1,7 +1,7 @@
-"""Ctrl-C: ends the program at once, with exit code 130; a run that has left something, once its piece is done.
+"""Ctrl-C ends the program at once, with exit code 130; a run with results to keep ends when its piece is done.
 
-An exception does not do: while modules are imported, or a library calls back, some are swallowed, and others come out
-as tracebacks.
+An exception does not suffice: while modules are imported, or a library calls back, some are swallowed, and others
+become tracebacks.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ SHOW_CURSOR = "\x1b[?25h"  # which bars of progress hide
 
 
 def end_at_once() -> None:
-    """From here on Ctrl-C ends the program."""
+    """Let Ctrl-C end the program from here on."""
     signal.signal(signal.SIGINT, _end)
 
 
 def raise_it() -> None:
-    """From here on Ctrl-C raises KeyboardInterrupt, for what does nothing but wait for it."""
+    """Let Ctrl-C raise KeyboardInterrupt from here on, in programs that only wait for it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Gently:
-    """begun: whether there is something to keep.  interrupted: whether Ctrl-C came since then; a second one ends the
-    program at once."""
+    """A delayed Ctrl-C.  begun: whether there are results to keep.  interrupted: whether Ctrl-C came since then; a
+    second one ends the program at once."""
 
     def __init__(self) -> None:
         self.begun = self.interrupted = False
 
     def begin(self) -> None:
-        """From here on Ctrl-C is kept for the next call of this, which raises KeyboardInterrupt."""
+        """Delay Ctrl-C until the next call of this method, which raises KeyboardInterrupt."""
         if self.interrupted:
             raise KeyboardInterrupt
         if not self.begun and threading.current_thread() is threading.main_thread():
@@ -50,7 +50,7 @@ class Gently:
 
 @contextlib.contextmanager
 def gently() -> Iterator[Gently]:
-    """In the block Ctrl-C can be kept; behind it, it is what it was before."""
+    """Let the block delay Ctrl-C; afterwards it acts as before."""
     before, mode = signal.getsignal(signal.SIGINT), Gently()
     try:
         yield mode

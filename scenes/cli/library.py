@@ -1,4 +1,4 @@
-"""`carom list`, `carom info`: what scenes there are and what is in them."""
+"""`carom list`, `carom info`: the scenes of the library and their contents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .options import Json, Robot, SceneName, blamed, opened, precision
+from .options import Json, Robot, SceneName, blame_line, open_source, precision
 from .output import emit, say, table
 from .program import app
 
@@ -29,20 +29,20 @@ def list_scenes(as_json: Json = False) -> None:
 
 @app.command()
 def info(scene: SceneName, robot: Robot = None, as_json: Json = False) -> None:
-    """Describe a scene: its links, joints and degrees of freedom, how they are grouped, which shapes may touch, and
-    for how many near pairs collision detection has room, and what it runs as on this machine's devices. Of a robot's
-    file, also what was taken from it. Of a planar chain its joints and grounds."""
+    """Describe a scene: its links, joints and degrees of freedom, their groups, the pairs of shapes that may touch, the
+    capacity for near pairs, and how it runs on this machine's devices. For a robot's file, also the report of its
+    import. For a planar chain, its joints and grounds."""
     from ...integrators.snapshots import model_hash
     from ..chains.spec import ChainSpec
     from ..compile import compile_scene
     from .chains import tell_chain
 
     precision("f64")
-    found = opened(scene, robot)
+    found = open_source(scene, robot)
     if isinstance(found.spec, ChainSpec):
         tell_chain(found.name, found.spec, as_json)
         return
-    with blamed(scene):
+    with blame_line(scene):
         model, _ = compile_scene(found.spec)
     topology = model.topology
     links, pairs = list(_links(model)), list(_pairs(topology))
@@ -69,7 +69,7 @@ def info(scene: SceneName, robot: Robot = None, as_json: Json = False) -> None:
 
 
 def _devices() -> list[tuple[str, int, str]]:
-    """Of each kind that jax has here: its name, how many there are, what programs run as."""
+    """Each kind of device of jax here: its name, count, and the form in which programs run."""
     import jax
 
     from ...engine.native.paths import path_on
@@ -94,7 +94,7 @@ def _links(model: Model) -> Iterable[tuple[str, ...]]:
 
 
 def _pairs(topology: Topology) -> Iterable[tuple[str, ...]]:
-    """A row for each pair of kinds: how many there are, how many can be looked at, in how many points."""
+    """A row for each pair of kinds: number of pairs, capacity for near ones, contact points of each."""
     from ...collision.broad import pair_plan
     from ...collision.narrow import KERNELS, ordered
 

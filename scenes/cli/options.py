@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, and how they are read."""
+"""Arguments and options that several commands share, and their readers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Json = Annotated[bool, typer.Option("--json", help="print one JSON document, for
 
 
 @dataclass(frozen=True)
-class Opened:
-    """name: short, of the scene.  spec: a SceneSpec or a ChainSpec.  keywords: of a rollout, as it is usually played.
+class OpenSource:
+    """An opened scene.  name: a short one.  spec: a SceneSpec or a ChainSpec.  keywords: of its usual rollout.
     report: of an import."""
 
     name: str
@@ -45,10 +45,10 @@ class Opened:
     report: ImportReport | None = None
 
 
-def opened(source: str, robot: Sequence[str] | None = None) -> Opened:
-    """A scene by name or file. What was not taken from a robot's file as it stands is noted on stderr.
+def open_source(source: str, robot: Sequence[str] | None = None) -> OpenSource:
+    """A scene by name or file. Parts of a robot's file that were not read unchanged are noted on stderr.
 
-    robot: what `--robot` says.
+    robot: the values of `--robot`.
     """
     from ..library.facts import Play
     from ..library.registry import CHAINS, SCENES, library_entry
@@ -56,7 +56,7 @@ def opened(source: str, robot: Sequence[str] | None = None) -> Opened:
 
     if (source in SCENES or source in CHAINS) and not robot:
         entry = library_entry(source)
-        return Opened(source, entry.build(**entry.play.parameters), entry.play.keywords)
+        return OpenSource(source, entry.build(**entry.play.parameters), entry.play.keywords)
     path, report = Path(source), None
     suffix = path.suffix.lower() if os.path.isfile(source) else ""
     if suffix in (".urdf", ".xacro"):
@@ -75,7 +75,7 @@ def opened(source: str, robot: Sequence[str] | None = None) -> Opened:
         note(f"{source}: {report.summary}")
         for item in (*report.of("approximated"), *report.of("ignored")):
             note(f"  {item.outcome} {item.what}{': ' * bool(item.why)}{item.why}")
-    return Opened(path.stem, spec, Play().keywords, report)
+    return OpenSource(path.stem, spec, Play().keywords, report)
 
 
 def _keywords(robot: Sequence[str] | None, reader: Callable[..., Any]) -> dict[str, Any]:
@@ -94,8 +94,8 @@ def _keywords(robot: Sequence[str] | None, reader: Callable[..., Any]) -> dict[s
 
 
 @contextlib.contextmanager
-def blamed(source: str) -> Iterator[None]:
-    """Adds the line of a TOML scene to what is wrong with it."""
+def blame_line(source: str) -> Iterator[None]:
+    """Add the line of a TOML scene to errors about it."""
     from ..compiling.check import SceneError
     from ..formats.toml import located
 
@@ -108,7 +108,7 @@ def blamed(source: str) -> Iterator[None]:
 
 
 def precision(dtype: str) -> str:
-    """Sets what jax computes in, and where it keeps compiled programs; f32 or f64."""
+    """Set jax's precision, f32 or f64, and its cache of compiled programs."""
     import jax
 
     dtype = dtype or ("f64" if jax.default_backend() == "cpu" else "f32")
@@ -122,7 +122,7 @@ def precision(dtype: str) -> str:
 
 
 def target(path: Path, suffixes: tuple[str, ...]) -> Path:
-    """A file to write, tried before the work begins."""
+    """A file to write, checked before the work begins."""
     from ..formats.atomic import check_writable
 
     if path.suffix.lower() not in suffixes:

@@ -1,4 +1,4 @@
-"""What commands print: tables and lines on stdout, notes and errors on stderr, plain where that is no terminal."""
+"""Output of commands: tables and lines on stdout, notes and errors on stderr, plain if that is no terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..formats.wording import MESSAGE, abridged
+from ..formats.wording import MESSAGE, abridge
 
 
 def _console(stderr: bool) -> Console:
@@ -23,8 +23,8 @@ out, err = _console(stderr=False), _console(stderr=True)
 
 
 def complain(message: str) -> None:
-    """One line on stderr."""
-    err.print(f"error: {abridged(' '.join(message.split()), MESSAGE)}", style="red", soft_wrap=True)
+    """Print one line on stderr."""
+    err.print(f"error: {abridge(' '.join(message.split()), MESSAGE)}", style="red", soft_wrap=True)
 
 
 def note(message: str) -> None:
@@ -36,7 +36,7 @@ def say(message: str, **style: Any) -> None:
 
 
 def table(*headers: str, rows: Iterable[tuple[str, ...]]) -> None:
-    """Columns two blanks apart."""
+    """Print columns two blanks apart."""
     shown = Table(*headers, box=None, show_header=any(headers), pad_edge=False, padding=(0, 2, 0, 0))
     for row in rows:
         shown.add_row(*row)
@@ -44,7 +44,7 @@ def table(*headers: str, rows: Iterable[tuple[str, ...]]) -> None:
 
 
 def emit(data: Any) -> None:
-    """One JSON document; what is no finite number is null there."""
+    """Print one JSON document; numbers that are not finite become null."""
     print(json.dumps(_finite(data), indent=2, default=str))
 
 

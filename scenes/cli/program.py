@@ -1,7 +1,7 @@
-"""The program `carom`: its commands register here, and whatever a user does wrong ends here, in one line.
+"""The program `carom`: its commands register here, and users' mistakes end here, in one line.
 
-Exit codes: 0 all is well; 1 the physics or a check failed, or the disk is full; 2 what was typed or read is wrong;
-130 interrupted.
+Exit codes: 0 success; 1 the physics or a check failed, or the disk is full; 2 an argument or a file is wrong; 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import typer
 import typer.core
 
-from ..formats.wording import abridged
+from ..formats.wording import abridge
 from .interrupts import INTERRUPTED
 from .output import complain
 
@@ -23,14 +23,14 @@ ORDER = ("run", "sweep", "list", "info", "export", "plot", "view", "replay", "ch
 
 
 class Commands(typer.core.TyperGroup):
-    """Says in one line what is wrong. With CAROM_TRACEBACK=1 in the environment, Python says it."""
+    """Commands, whose errors print one line. With CAROM_TRACEBACK=1 in the environment, Python prints the traceback."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """As one comes to need them."""
+        """The commands in the order in which one needs them."""
         return sorted(super().list_commands(ctx), key=ORDER.index)
 
     def main(self, args: Any = None, prog_name: str | None = None, **extra: Any) -> Any:
-        """Runs, and leaves the process with an exit code."""
+        """Run, and end the process with an exit code."""
         extra["standalone_mode"] = False
         try:
             code = super().main(args, "carom", **extra)
@@ -55,7 +55,7 @@ class Commands(typer.core.TyperGroup):
 
 
 def _words(error: Exception) -> str | None:
-    """What a user is told; None of what is no user's doing."""
+    """The message for a user; None for errors that are not the user's."""
     from ...engine.results import SimulationError
 
     if isinstance(error, RuntimeError) and not isinstance(error, SimulationError):
@@ -65,13 +65,13 @@ def _words(error: Exception) -> str | None:
     if isinstance(error, ImportError):
         return _missing(error)
     if isinstance(error, OSError):
-        name = f"{abridged(os.fsdecode(error.filename))}: " if isinstance(error.filename, str | bytes) else ""
+        name = f"{abridge(os.fsdecode(error.filename))}: " if isinstance(error.filename, str | bytes) else ""
         return f"{name}{error.strerror or error}"
     return str(error)
 
 
 def _missing(error: ImportError) -> str | None:
-    """Libraries that not everybody has; None: something else is broken."""
+    """The message about an optional library that is missing; None: something else is broken."""
     extras = {"matplotlib": "view", "viser": "view", "mujoco": "io", "pyarrow": "sweep", "distributed": "dask"}
     name = (error.name or "").partition(".")[0]
     if name in extras:

@@ -1,4 +1,4 @@
-"""How far a run is, while it goes on: a bar on a terminal; elsewhere a line for each long stage of compiling."""
+"""Progress of a run: a bar on a terminal; elsewhere a line for each long stage of compiling."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ LONG = 0.5  # seconds: of shorter stages nothing is said where lines stay
 
 
 class Shown:
-    """Called after each piece, from the first of which on Ctrl-C leaves what there is.
+    """The callback after each piece; from the first piece on, Ctrl-C keeps the results so far.
 
-    pieces: so far.  first: seconds until the first was done, most of them of compiling;
-    seconds: after that, in which `simulated` seconds went by."""
+    pieces: their number so far.  first: seconds until the first was done, mostly of compiling;
+    seconds: time after that, in which `simulated` seconds were computed."""
 
     def __init__(self, bar: Progress, task: object, interrupts: Gently) -> None:
         self._bar, self._task, self._started = bar, task, time.perf_counter()
@@ -44,7 +44,7 @@ class Shown:
 
     @property
     def rate(self) -> float | None:
-        """Simulated seconds a second, of each lane; None: too short to say."""
+        """Simulated seconds a second, of each lane; None: the run is too short to tell."""
         return self.simulated / self.seconds if self.seconds > 0.01 and self.simulated > 0 else None
 
     def working(self, words: str) -> contextlib.AbstractContextManager[object]:
@@ -52,8 +52,8 @@ class Shown:
 
 
 @contextlib.contextmanager
-def shown(name: str, lanes: int | None) -> Iterator[Shown]:
-    """A bar that goes away at the end."""
+def progress_bar(name: str, lanes: int | None) -> Iterator[Shown]:
+    """Show a bar, which is removed at the end."""
     columns = (SpinnerColumn(), BarColumn(bar_width=30), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         many = f", {lanes} lanes" if lanes else ""

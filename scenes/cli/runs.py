@@ -1,4 +1,4 @@
-"""`carom run`: a scene, or a batch of variations of it, to a recording, a picture and a page."""
+"""`carom run`: run a scene, or a batch of its variations, to a recording, a picture and a page."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Dtype, Json, Robot, SceneName, blamed, opened, precision, target
+from .options import Dtype, Json, Robot, SceneName, blame_line, open_source, precision, target
 from .output import emit, note, say
 from .program import app
-from .progress import shown
+from .progress import progress_bar
 from .summary import print_summary, summary
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def run(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a scene; leave a recording (.npz), a plot (.png) and a 3D page (.html), and say what happened.
+    """Run a scene; write a recording (.npz), a plot (.png) and a 3D page (.html), and print a summary.
 
-    What is left out is as the library plays the scene. Files of the same name are replaced. Ctrl-C stops the run and
-    keeps what there is. The first --vary goes evenly over the lanes in order, each other one in an order of its own.
+    Omitted options are those with which the library plays the scene. Files of the same name are replaced. Ctrl-C stops
+    the run and keeps its results. The first --vary is even over the lanes in order, each other one in its own order.
 
     Examples:
 
@@ -84,7 +84,7 @@ def run(
         )
     changes = [parse_setting(text) for text in settings or ()]
     variations = _variations(vary or (), batch)
-    found = opened(scene, robot)
+    found = open_source(scene, robot)
     if take_over:
         refuse_chain(found.spec, "--take-over")
     file = target(out or Path(f"{found.name}.npz"), (".npz",))
@@ -97,8 +97,8 @@ def run(
     given = {"duration": time, "frame_dt": frame_dt, "max_dt": max_dt, "scheme": scheme, "law": law}
     given |= {"impacts": impacts, "time_control": time_control, "window": window}
     keywords = found.keywords | {name: value for name, value in given.items() if value is not None}
-    blame = blamed(scene) if not (changes or variations) else contextlib.nullcontext()
-    with shown(found.name, batch) as progress, blame:
+    blame = blame_line(scene) if not (changes or variations) else contextlib.nullcontext()
+    with progress_bar(found.name, batch) as progress, blame:
         try:
             recording = record(
                 spec, file, title=found.name, lanes=batch, variations=variations, progress=progress, **keywords
@@ -122,8 +122,8 @@ def run(
 
 
 def _variations(texts: Sequence[str], lanes: int | None) -> dict[str, list[Any]]:
-    """Path -> a value for each lane. The first is in order; each of the others in an order of its own, the same every
-    time, so that together they fill their box (a Latin hypercube)."""
+    """Path -> a value for each lane. The first is in order; each of the others in an order of its own, always the same,
+    so that together they fill their box (a Latin hypercube)."""
     import numpy as np
 
     from ..formats.settings import variation_values

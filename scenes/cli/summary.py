@@ -1,4 +1,4 @@
-"""What a run is summed up to: energy, impacts, what it took."""
+"""The summary of a run: energy, impacts, times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOTALS = ("ticks", "rollbacks", "impacts", "resting")
 
 
 def summary(name: str, recording: Recording, progress: Shown, dtype: str) -> dict[str, Any]:
-    """As plain data, numbers of all lanes added up; energies are of the first lane."""
+    """The summary as plain data: numbers summed over all lanes; energies of the first lane."""
     import numpy as np
 
     from ..regression.reading import Reading

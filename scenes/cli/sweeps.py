@@ -1,4 +1,4 @@
-"""`carom sweep`: many lanes of a scene in shards, to one file of quantities; a sweep that was killed goes on."""
+"""`carom sweep`: many lanes of a scene in shards, to one file of quantities; a killed sweep can be resumed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Dtype, Json, Robot, SceneName, blamed, opened, precision, target
+from .options import Dtype, Json, Robot, SceneName, blame_line, open_source, precision, target
 from .output import emit, err, note, say, table
 from .program import app
 
@@ -64,10 +64,10 @@ def sweep(
     dtype: Dtype = "",
     as_json: Json = False,
 ) -> None:
-    """Run many lanes of a scene with other numbers, and keep quantities of each in one file.
+    """Run many lanes of a scene with varied numbers, and keep quantities of each in one file.
 
-    Shards that are done are kept in OUT.parts: after Ctrl-C or a kill the same command goes on where it was. The result
-    is the same, bit by bit, and does not hang on the shards' size; random values hang on --seed and the lane alone.
+    Finished shards are kept in OUT.parts: after Ctrl-C or a kill the same command resumes the sweep. The result is the
+    same, bit by bit, and does not depend on the shards' size; random values depend on --seed and the lane alone.
 
     Examples:
 
@@ -91,7 +91,7 @@ def sweep(
         for path in columns.keys() & {*varied, *design}:
             raise typer.BadParameter(f"{path} is varied twice: leave one out", param_hint="--vary")
         (design if "=" not in text else varied).update(columns)
-    found = opened(scene, robot)
+    found = open_source(scene, robot)
     target(out, SUFFIXES)
     used = precision(dtype)
     spec = found.spec
@@ -99,9 +99,9 @@ def sweep(
         spec = changed(spec, path, value)
     given = {"duration": time, "frame_dt": frame_dt, "max_dt": max_dt, "window": window, "scheme": scheme, "law": law}
     keywords = found.keywords | {name: value for name, value in given.items() if value is not None}
-    blame = blamed(scene) if not (settings or vary) else contextlib.nullcontext()
+    blame = blame_line(scene) if not (settings or vary) else contextlib.nullcontext()
     share = _share(part)
-    with _shown(found.name, out) as report, blame:
+    with _progress_bar(found.name, out) as report, blame:
         result = run(
             spec, vary=varied, design=design, lanes=lanes, measure=measure or DEFAULT, out=out, shard=shard, seed=seed,
             part=share, on=on or None, workers=workers, progress=report, **keywords,
@@ -120,7 +120,7 @@ def sweep(
 
 
 class _Report:
-    """Called after each shard, from the first of which on Ctrl-C ends the program with what there is."""
+    """The callback after each shard; from the first shard on, Ctrl-C ends the program and keeps finished shards."""
 
     def __init__(self, name: str, bar: Any, interrupts: Any) -> None:
         self._name, self._bar, self._interrupts = name, bar, interrupts
@@ -148,8 +148,8 @@ class _Report:
 
 
 @contextlib.contextmanager
-def _shown(name: str, out: Path) -> Iterator[_Report]:
-    """A bar that goes away at the end; elsewhere lines."""
+def _progress_bar(name: str, out: Path) -> Iterator[_Report]:
+    """Show a bar, which is removed at the end, or lines without a terminal."""
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
@@ -180,7 +180,7 @@ def _share(text: str) -> tuple[int, int] | None:
 
 
 def _summary(result: Sweep) -> dict[str, Any]:
-    """Of each column that was measured: statistics of its finite numbers; of codes how many lanes have which."""
+    """Summary of each measured column: statistics of its finite numbers; for codes the number of lanes with each."""
     import numpy as np
 
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What `carom export` is told of a world beside its scene: spare bodies, shapes to ask with, triggers."""
+"""Arguments of `carom export` for a world besides its scene: spare bodies, shapes of queries, triggers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = "sphere:R, box:X,Y,Z, capsule:R,H, cylinder:R,H or ellipsoid:X,Y,Z, half
 
 
 def pool_of(told: Sequence[str]) -> dict[str, int]:
-    """Of BODY=N each."""
+    """Spare bodies of texts BODY=N."""
     pool: dict[str, int] = {}
     for one in told:
         name, _, number = one.rpartition("=")
@@ -27,7 +27,7 @@ def pool_of(told: Sequence[str]) -> dict[str, int]:
 
 
 def shape_of(told: str, option: str = "--probe") -> Shape:
-    """Of KIND:SIZES."""
+    """The shape of a text KIND:SIZES."""
     from ...collision import shapes  # numpy comes with it, which the help does without
 
     kind, _, sizes = told.partition(":")
@@ -38,7 +38,7 @@ def shape_of(told: str, option: str = "--probe") -> Shape:
 
 
 def add_triggers(live: Live, told: Sequence[str]) -> None:
-    """Of SHAPE@X,Y,Z or SHAPE@X,Y,Z@BODY each."""
+    """Triggers of texts SHAPE@X,Y,Z or SHAPE@X,Y,Z@BODY."""
     for one in told:
         shape, _, rest = one.partition("@")
         place, _, body = rest.partition("@")

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...collision.plain import plain
 from ...collision.poses import Array
-from ..formats.wording import abridged, listed, shown
+from ..formats.wording import abridge, brief, list_names
 
 MOST = 1e12  # of lengths, masses, moments and speeds, in SI units: what is larger leaves no room for its square
 LEAST = 1e-60  # of those that must be positive: of what is smaller, the square's square is none
@@ -34,20 +34,20 @@ class SceneError(ValueError):
 
 
 class SceneWarning(UserWarning):
-    """A scene that compiles, but hardly is what was meant; the text says what, and what to do."""
+    """A scene that compiles, but is probably not intended; the text says why, and what to do."""
 
 
 def reject(where: str, field: str, value: Any, must: str) -> NoReturn:
     """Raise; must: what the value must be, and after a colon what to do."""
-    raise SceneError(f"{abridged(where)}: {field} is {shown(plain(value))}; {must}", where, field)
+    raise SceneError(f"{abridge(where)}: {field} is {brief(plain(value))}; {must}", where, field)
 
 
 def reject_name(where: str, field: str, name: Any, known: Iterable[str], must: str) -> NoReturn:
     """Raise for a name that is not known, with the nearest known one as the suggestion."""
     known = [k for k in known if isinstance(k, str)]
     near = get_close_matches(str(name), known, n=1)
-    some = listed(map(repr, known), 8)
-    fix = f"did you mean {abridged(near[0])!r}?" if near else f"known are {some}" if known else "none is known"
+    some = list_names(map(repr, known), 8)
+    fix = f"did you mean {abridge(near[0])!r}?" if near else f"known are {some}" if known else "none is known"
     reject(where, field, name, f"{must}: {fix}")
 
 
@@ -56,14 +56,14 @@ def numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: st
     MOST."""
     array = any_numbers(where, field, value, shape, unit)
     if not np.isfinite(array).all():
-        reject(where, field, value, f"it must be finite: give {_wanted(shape, unit)}")
+        reject(where, field, value, f"it must be finite: give {_requirement(shape, unit)}")
     if unit in RANGED and (np.abs(array) > MOST).any():
         reject(where, field, value, f"no number in it may be larger than {MOST:g} {unit}: choose other units")
     return array
 
 
 def in_kind(where: str, field: str, array: Array, kind: Any) -> Array:
-    """Checked numbers in the dtype that was asked for, in which finite ones must stay finite."""
+    """Checked numbers in the requested dtype, in which finite ones must stay finite."""
     with np.errstate(over="ignore"):
         made = np.asarray(array, kind)
     if made.dtype.kind == "f" and (np.isinf(made) & np.isfinite(array)).any():
@@ -73,17 +73,17 @@ def in_kind(where: str, field: str, array: Array, kind: Any) -> Array:
 
 
 def any_numbers(where: str, field: str, value: Any, shape: tuple[int, ...], unit: str = "") -> Array:
-    """As `numbers`, infinite ones allowed; NaN never is."""
+    """Numbers as by `numbers`, with infinite ones allowed, NaN never."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        reject(where, field, value, f"it must be made of numbers: give {_wanted(shape, unit)}")
+        reject(where, field, value, f"it must be made of numbers: give {_requirement(shape, unit)}")
     fits = array.ndim == len(shape) and all(want in (-1, have) for want, have in zip(shape, array.shape, strict=True))
     if not fits:
         must = f"its shape must be {_shape_text(shape)}, not {array.shape}"
-        reject(where, field, value, f"{must}: give {_wanted(shape, unit)}")
+        reject(where, field, value, f"{must}: give {_requirement(shape, unit)}")
     if np.isnan(array).any():
-        reject(where, field, value, f"it must not be NaN: give {_wanted(shape, unit)}")
+        reject(where, field, value, f"it must not be NaN: give {_requirement(shape, unit)}")
     return array
 
 
@@ -94,7 +94,7 @@ def number(where: str, field: str, value: Any, unit: str = "") -> float:
 def positive(where: str, field: str, value: Any, shape: tuple[int, ...] = (), unit: str = "", fix: str = "") -> Array:
     array = numbers(where, field, value, shape, unit)
     if not (array > 0).all():
-        reject(where, field, value, f"it must be positive: {fix or 'give ' + _wanted(shape, unit)}")
+        reject(where, field, value, f"it must be positive: {fix or 'give ' + _requirement(shape, unit)}")
     if unit in RANGED and (array < LEAST).any():
         reject(where, field, value, f"no number in it may be smaller than {LEAST:g} {unit}: choose other units")
     return array
@@ -103,7 +103,7 @@ def positive(where: str, field: str, value: Any, shape: tuple[int, ...] = (), un
 def non_negative(where: str, field: str, value: Any, shape: tuple[int, ...] = (), unit: str = "") -> Array:
     array = numbers(where, field, value, shape, unit)
     if not (array >= 0).all():
-        reject(where, field, value, f"it must not be negative: give {_wanted(shape, unit)}, 0 for none")
+        reject(where, field, value, f"it must not be negative: give {_requirement(shape, unit)}, 0 for none")
     return array
 
 
@@ -158,7 +158,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
     return str(tuple("n" if n < 0 else n for n in shape)).replace("'", "")
 
 
-def _wanted(shape: tuple[int, ...], unit: str) -> str:
+def _requirement(shape: tuple[int, ...], unit: str) -> str:
     inside = f" in {unit}" if unit else ""
     if shape in ((), (1,)):
         return f"one number{inside}"

@@ -1,4 +1,4 @@
-"""The coordinates a scene is compiled to: those of its tree of joints, or those of bodies apart."""
+"""The coordinates a scene is compiled to: those of its tree of joints, or maximal ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def checked_coordinates(name: Any) -> str:
 
 
 def in_coordinates(name: str, scene: SceneSpec, model: Model, state: State) -> tuple[Model, State]:
-    """The model and its state in these coordinates; raises SceneError for what only a tree can have."""
+    """The model and its state in these coordinates; raises SceneError for features that only a tree has."""
     if name == "reduced":
         return model, state
     for refusal in refusals(model):

@@ -1,4 +1,4 @@
-"""Bodies that stay in a plane of the world: the planar joint that they are on, and where they start on it."""
+"""Bodies that stay in a plane of the world: their planar joint, and its start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def flat_joint(where: str, plane: Any, position: Array, quaternion: Array) -> tu
 
 
 def flat_velocity(where: str, plane: Any, velocity: Array) -> Array:
-    """v (3,) of a body whose origin moves like that, (6,) angular and linear velocity; rejects others."""
+    """v (3,) of a body whose origin has the angular and linear velocity (6,); rejects motion out of the plane."""
     x, y = PLANES[plane]
     n = np.cross(x, y)
     w, v = velocity[:3], velocity[3:]

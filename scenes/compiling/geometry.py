@@ -1,4 +1,4 @@
-"""Checked geometry of each kind of shape: what the model holds of it besides pose and material."""
+"""Checked geometry of each kind of shape: its part of the model besides pose and material."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Geometry(NamedTuple):
     size (3,).  points (n, 3): a hull's vertices, a mesh's triangles (three rows each), a heightfield's grid row by
     row.  faces: outlines of a hull's faces.  grid: rows and columns of a heightfield.
     kind: of the row; a mesh is a hull, several hulls, or a mesh.
-    surface: that decides the mass of hulls and meshes.
+    surface: the one that decides the mass of hulls and meshes.
     """
 
     kind: str

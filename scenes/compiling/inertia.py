@@ -1,4 +1,4 @@
-"""Mass, centre of mass and inertia of a link: given, or from its shapes; checked for what no body can have."""
+"""Mass, centre of mass and inertia of a link: given, or from its shapes; impossible ones are rejected."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ZERO_MASS = MassProperties(0.0, np.zeros(3), np.zeros((3, 3)))
 
 
 def link_mass(where: str, spec: Any, rows: list[ShapeRow], jointed: bool) -> MassProperties:
-    """Of one link in its own frame.
+    """Mass properties of one link in its own frame.
 
-    jointed: the link is not free, so that it may be massless, a point mass or an ideal rod; whether its
-    joint feels some inertia is checked when the whole tree is known (`tree_mass.check_tree`).
+    jointed: the link is not free, so that it may be massless, a point mass or an ideal rod; `tree_mass.check_tree`
+    checks that its joint moves some inertia when the whole tree is known.
     """
     mass = _given_mass(where, spec, jointed)
     if mass == 0:

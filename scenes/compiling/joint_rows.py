@@ -1,4 +1,4 @@
-"""Checked joints: axes, the numbers of every dof, and where the joint starts."""
+"""Checked joints: axes, the numbers of every dof, and the start of the joint."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _passive(where: str, joint: Any) -> dict[str, Array]:
 
 
 def _per_dof(where: str, joint: Any, field: str, value: Any, infinite: bool = False) -> Array:
-    """(nv,) from one number for all dofs, or one for each."""
+    """Numbers (nv,) from one number for all dofs, or one for each."""
     nv = JOINTS[joint.kind].nv
     read = check.any_numbers if infinite else check.numbers
     array = read(where, field, value, () if np.ndim(value) == 0 else (nv,))
@@ -149,7 +149,7 @@ def _limits(where: str, joint: Any) -> dict[str, Array]:
 
 
 def start_q(where: str, row: JointRow, q0: Any) -> Array:
-    """(nq,) at the start, inside the limits; quaternions made unit."""
+    """Coordinates (nq,) at the start, inside the limits; quaternions made unit."""
     table = JOINTS[row.kind]
     if q0 is None:
         q = np.array(table.neutral, float)
@@ -167,11 +167,11 @@ def start_q(where: str, row: JointRow, q0: Any) -> Array:
 
 
 def start_v(where: str, row: JointRow, v0: Any) -> Array:
-    """(nv,) at the start."""
+    """Velocities (nv,) at the start."""
     nv = JOINTS[row.kind].nv
     return np.zeros(nv) if v0 is None else _start(where, "v0", v0, nv, "rad/s or m/s")
 
 
 def _start(where: str, field: str, value: Any, n: int, unit: str) -> Array:
-    """(n,) numbers; a single one may be given bare."""
+    """Numbers (n,); a single one may be a plain number."""
     return check.numbers(where, field, value, () if n == 1 and np.ndim(value) == 0 else (n,), unit).reshape(n)

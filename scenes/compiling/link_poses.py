@@ -1,4 +1,4 @@
-"""Forward kinematics in numpy, by the table of joints: nothing is compiled for what is done once."""
+"""Forward kinematics in numpy, by the table of joints: nothing is compiled for a single evaluation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...engine.model import Model
 
 
 def link_poses(model: Model, q: Array) -> tuple[Array, Array]:
-    """Places (nl, 3) [m] and rotations (nl, 3, 3) of the links: at the coordinates q (nq,)."""
+    """Positions (nl, 3) [m] and rotations (nl, 3, 3) of the links at the coordinates q (nq,)."""
     topology = model.topology
     numbers = ("joint_position", "joint_quaternion", "axis", "axis2", "pitch")
     position, quaternion, axis, axis2, pitch = (np.asarray(getattr(model, name), float) for name in numbers)

@@ -19,7 +19,7 @@ NO_LIMITS = np.array([(-np.inf, np.inf)] * 2)
 
 
 def plain(*frames: tuple[Array, Array]) -> dict[str, Any]:
-    """A loop's numbers, zeros but for its frames: (position (3,), quaternion (4,)) on a and on b."""
+    """A loop's numbers, zeros except its frames: (position (3,), quaternion (4,)) on a and on b."""
     numbers = {name: np.zeros(shape) for name, shape in SHAPES.items()} | {"loop_limits": NO_LIMITS, "loop_active": 1.0}
     numbers["loop_quaternion"][:, 0] = 1.0
     for k, (position, quaternion) in enumerate(frames):
@@ -28,7 +28,7 @@ def plain(*frames: tuple[Array, Array]) -> dict[str, Any]:
 
 
 def axes(first: Array, second: Array | None = None) -> Array:
-    """A rotation whose x axis is `first`, and whose y axis is as near `second` as can be."""
+    """A rotation whose x axis is `first`, and whose y axis is as near `second` as possible."""
     if second is None:
         second = np.eye(3)[int(np.abs(first).argmin())]
     y = second - first * (first @ second)
@@ -37,13 +37,13 @@ def axes(first: Array, second: Array | None = None) -> Array:
 
 
 def axes_to(second: Array, first: Array) -> Array:
-    """A rotation whose y axis is `second`, and whose x axis is as near `first` as can be."""
+    """A rotation whose y axis is `second`, and whose x axis is as near `first` as possible."""
     y, x, z = axes(second, first).T
     return np.stack([x, y, -z], 1)
 
 
-def turned(numbers: dict[str, Any], by_a: Array, by_b: Array) -> dict[str, Any]:
-    """The frames turned so that their x axes are the joint's."""
+def rotate_frames(numbers: dict[str, Any], by_a: Array, by_b: Array) -> dict[str, Any]:
+    """Rotate the frames so that their x axes are the joint's."""
     both = zip(numbers["loop_quaternion"], (by_a, by_b), strict=True)
     return numbers | {"loop_quaternion": np.array([quaternion_product(q, quaternion_of(R)) for q, R in both])}
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...collision.poses import Array, rotation_matrix
-from ...engine.loops.measured import dof_coordinates
+from ...engine.loops.evaluation import dof_coordinates
 from ...engine.model import Model
 from ...engine.state import State
 from ...engine.topology import Loop
@@ -19,7 +19,7 @@ from ..spec import LoopSpec
 from . import check
 from .joint_rows import joint_row
 from .link_poses import link_poses
-from .loop_frames import axes, axes_to, plain, quaternion_of, turned
+from .loop_frames import axes, axes_to, plain, quaternion_of, rotate_frames
 
 JOINTS = ("spherical", "revolute", "universal", "prismatic", "cylindrical", "screw", "planar", "fixed")
 OTHERS = (Distance, Spring, Rolling, Gear, Driven)
@@ -30,14 +30,14 @@ TURN = np.eye(4)[0]
 
 @dataclass(frozen=True)
 class LoopRow:
-    """loop: for the topology.  numbers: its parameters, by their names in Model."""
+    """A checked loop.  loop: its part of the topology.  numbers: its parameters, by their names in Model."""
 
     loop: Loop
     numbers: dict[str, Any]
 
 
 class LoopReader:
-    """Reads loops against the model without them, as it stands at the start."""
+    """Reads loops against the model without them, at its start."""
 
     def __init__(self, model: Model, state: State) -> None:
         self.topology, self.kind = model.topology, model.mass.dtype
@@ -150,14 +150,14 @@ class LoopReader:
         if b != -1:
             check.reject(where, "link_b", spec.link_b, "a driven joint is that of link_a: leave link_b out")
         rest = [float(check.number(inner, f, getattr(joint, f))) for f in ("rate", "amplitude", "frequency", "phase")]
-        at_start = self.q[self.places[dof]] - rest[1] * np.sin(rest[3]) - self._told(inner, joint.function)
+        at_start = self.q[self.places[dof]] - rest[1] * np.sin(rest[3]) - self._check_function(inner, joint.function)
         start = at_start if joint.start is None else check.number(inner, "start", joint.start)
         numbers = plain()
         numbers["loop_course"][:] = [float(start), *rest]
         return LoopRow(Loop("drive", a, b, (dof, -1), joint.function), numbers)
 
-    def _told(self, where: str, function: Any) -> float:
-        """A function of time at t = 0, tried as the program will: traced, in the model's precision."""
+    def _check_function(self, where: str, function: Any) -> float:
+        """A function of time at t = 0, evaluated as in the program: traced, in the model's precision."""
         if function is None:
             return 0.0
         fix = "it must give one number for one time t [s], by jax.numpy: e.g. lambda t: 0.1 * jnp.cos(3 * t)"
@@ -180,7 +180,7 @@ def _frame(where: str, end: str, position: Any, quaternion: Any) -> tuple[Array,
 def _rolling(where: str, joint: Rolling, a: int, b: int, numbers: dict[str, Any]) -> LoopRow:
     axle = np.eye(3)[0] if joint.axis is None else check.direction(where, "axis", joint.axis)
     numbers["loop_size"] = float(check.positive(where, "radius", joint.radius, unit="m"))
-    return LoopRow(Loop("ball" if joint.axis is None else "disc", a, b), turned(numbers, axes(axle), PLANE))
+    return LoopRow(Loop("ball" if joint.axis is None else "disc", a, b), rotate_frames(numbers, axes(axle), PLANE))
 
 
 def _joint(where: str, inner: str, joint: Any, a: int, b: int, numbers: dict[str, Any]) -> LoopRow:
@@ -195,4 +195,4 @@ def _joint(where: str, inner: str, joint: Any, a: int, b: int, numbers: dict[str
         numbers["loop_size"] = float(row.axis @ row.axis2)
     if joint.kind == "screw":
         numbers["loop_size"] = row.pitch
-    return LoopRow(Loop(joint.kind, a, b), turned(numbers, on_a, on_b))
+    return LoopRow(Loop(joint.kind, a, b), rotate_frames(numbers, on_a, on_b))

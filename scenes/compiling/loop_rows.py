@@ -1,4 +1,4 @@
-"""Loops of a scene: their part of the topology and of the model's arrays, and the state they start from."""
+"""Loops of a scene: their part of the topology and of the model's arrays, and the state at the start."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from ...collision.poses import Array
 from ...engine.closures.projection import projected
-from ...engine.dynamics.kinematics import move, place
+from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.forest import Forest
-from ...engine.loops.measured import by_loop, errors, rates, row_loops, standing
+from ...engine.loops.evaluation import by_loop, errors, evaluate_loops, rates, row_loops
 from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ...engine.state import State
@@ -31,13 +31,13 @@ def no_loops() -> dict[str, Array]:
 
 
 def with_loops(scene: SceneSpec, model: Model, state: State) -> tuple[Model, State]:
-    """The model with the scene's loops, and the state moved as little as closes them."""
+    """The model with the scene's loops, and the nearest state that closes them."""
     if scene.baumgarte is not None:
         check.non_negative("scene", "baumgarte", scene.baumgarte, unit="1/s")
     if not scene.loops:
         return model, state
     reader = LoopReader(model, state)
-    rows = [reader.row(spec, who(spec, k)) for k, spec in enumerate(scene.loops)]
+    rows = [reader.row(spec, loop_label(spec, k)) for k, spec in enumerate(scene.loops)]
     hold = "projection" if scene.baumgarte is None else "baumgarte"
     topology = replace(model.topology, loops=tuple(row.loop for row in rows), hold=hold)
     arrays = {name: np.array([row.numbers[name] for row in rows]) for name in SHAPES}
@@ -49,14 +49,14 @@ def with_loops(scene: SceneSpec, model: Model, state: State) -> tuple[Model, Sta
     return model, _assembled(scene, model, state)
 
 
-def who(spec: LoopSpec, number: int) -> str:
+def loop_label(spec: LoopSpec, number: int) -> str:
     if type(spec) is not LoopSpec:
         check.reject("scene", "loops", spec, "it must hold LoopSpec: use SceneBuilder.add_loop")
     return f"loop {number}" if spec.name is None else f'loop "{spec.name}"'
 
 
 def _assembled(scene: SceneSpec, model: Model, state: State) -> State:
-    """q and v that satisfy the loops: the given ones are where Newton's method starts."""
+    """q and v that satisfy the loops, by Newton's method from the given ones."""
     q, v = state.q, state.v
     for turn in range(ASSEMBLY + 1):
         error, rate = (np.abs(np.asarray(x, np.float64)) for x in _off(model, q, v, state.t))
@@ -69,7 +69,7 @@ def _assembled(scene: SceneSpec, model: Model, state: State) -> State:
     worst = int(np.where(np.isfinite(off), off, np.inf).argmax())
     loop = sorted(row_loops(model.topology))[worst]
     spec, first = scene.loops[loop], _off(model, state.q, state.v, state.t)[0]
-    where = who(spec, loop)
+    where = loop_label(spec, loop)
     if error[worst] <= CLOSED[q.dtype.itemsize]:
         check.reject(
             where, "joint", spec.joint,
@@ -91,8 +91,10 @@ def _closer(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
 
 @compiled
 def _off(model: Model, q: Any, v: Any, t: Any) -> tuple[Any, Any]:
-    """Errors and rates (m,) of the loops' rows, in the loops' order: what `closed` says, without all else it says."""
+    """Errors and rates (m,) of the loops' rows, in the loops' order, as those of `closed`."""
     forest = Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
-    loops, order = standing(forest, model, placed), by_loop(model.topology)
-    return errors(forest, model, loops, q, t)[order], rates(forest, model, loops, move(forest, placed, v), v, t)[order]
+    poses = propagate_poses(forest, model, q)
+    loops, order = evaluate_loops(forest, model, poses), by_loop(model.topology)
+    return errors(forest, model, loops, q, t)[order], rates(
+        forest, model, loops, propagate_velocities(forest, poses, v), v, t
+    )[order]

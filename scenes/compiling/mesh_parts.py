@@ -1,4 +1,4 @@
-"""Meshes of a scene: loaded, and turned into what collides: a hull, several, or the triangles themselves."""
+"""Meshes of a scene: loaded, and turned into collision geometry: a hull, several, or the triangles themselves."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def mesh_parts(where: str, s: Any) -> list[Geometry]:
 
 
 def _stamp(source: Any) -> tuple[int, int] | None:
-    """When a file was written, and its length [bytes]; None for arrays, and files that are not there."""
+    """Time of a file's last change, and its length [bytes]; None for arrays, and for missing files."""
     try:
         status = os.stat(source if isinstance(source, str) else "")  # a number would be a file descriptor
     except (OSError, ValueError):
@@ -68,7 +68,7 @@ def _prepared(source: Any, scale: Any, convex: str | None) -> Prepared:
 
 
 def _weight(mesh: Prepared) -> int:
-    """Bytes: of the surface and a key that is arrays, the rest is small."""
+    """Bytes of the surface and of the arrays in the key; the rest is small."""
     return BESIDES + 4 * sum(array.nbytes for array in mesh[0])
 
 
@@ -76,7 +76,7 @@ _KEPT = Kept(KEPT, _weight)  # for a while: scenes have many bodies of one mesh
 
 
 def _doubts(report: MeshReport, convex: Convex | None, asked: str | None) -> list[str]:
-    """What its author should hear about."""
+    """Problems that the mesh's author should know."""
     texts = [
         f"{text}: look whether the mesh is what it should be" for text in report.repairs if text.startswith("holes")
     ]

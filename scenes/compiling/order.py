@@ -11,8 +11,8 @@ from .check import reject, reject_name, text
 _NOUNS: dict[type, str] = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "static"}
 
 
-def who(spec: Any, index: int | None = None) -> str:
-    """How messages call a body, link, plane or static."""
+def label_of(spec: Any, index: int | None = None) -> str:
+    """Name of a body, link, plane or static in messages."""
     noun = _NOUNS[type(spec)]
     return f"{noun} {index}" if spec.name is None else f'{noun} "{spec.name}"'
 
@@ -24,7 +24,7 @@ def parent_name(spec: BodySpec | LinkSpec) -> str:
 def sort_links(scene: SceneSpec) -> tuple[tuple[BodySpec | LinkSpec, ...], tuple[int, ...]]:
     """Links with every parent before its children, and the parent index of each (-1: the world).
 
-    Stable: of all links whose parent has been placed, the one added first comes next.
+    The order is stable: of all links whose parent is in the list, the one added first comes next.
     """
     _check_names(scene)
     specs = scene.links
@@ -33,7 +33,7 @@ def sort_links(scene: SceneSpec) -> tuple[tuple[BodySpec | LinkSpec, ...], tuple
     for i, spec in enumerate(specs):
         parent = parent_name(spec)
         if parent != "world" and parent not in index:
-            reject_name(who(spec), "parent", parent, ["world", *index], "it must be 'world' or the name of a link")
+            reject_name(label_of(spec), "parent", parent, ["world", *index], "it must be 'world' or the name of a link")
         children.setdefault(parent, []).append(i)
     ready, order = list(children.get("world", [])), []
     while ready:
@@ -69,14 +69,14 @@ def _check_names(scene: SceneSpec) -> None:
             continue
         name = text(f"{_NOUNS[type(spec)]} {i}", "name", spec.name)
         if name == "world":
-            reject(who(spec), "name", name, "it must not be 'world', the name of the fixed world: choose another")
+            reject(label_of(spec), "name", name, "it must not be 'world', the name of the fixed world: choose another")
         if name in first:
-            reject(who(spec), "name", name, f"it must be unique, but a {first[name]} has it already: rename one")
+            reject(label_of(spec), "name", name, f"it must be unique, but a {first[name]} has it already: rename one")
         first[name] = _NOUNS[type(spec)]
 
 
 def _reject_loop(specs: tuple[Any, ...], left: set[int]) -> None:
-    """Raise with the parents that go round in a circle."""
+    """Raise an error that names the parents in the cycle."""
     index = {spec.name: i for i, spec in enumerate(specs)}
     seen: list[int] = []
     i = min(left)
@@ -86,6 +86,6 @@ def _reject_loop(specs: tuple[Any, ...], left: set[int]) -> None:
     loop = [specs[j].name for j in seen[seen.index(i) :]]
     chain = " -> ".join([*loop, loop[0]])
     reject(
-        who(specs[i]), "parent", parent_name(specs[i]),
+        label_of(specs[i]), "parent", parent_name(specs[i]),
         f"it closes a joint loop without a closure ({chain}): let one of them hang on 'world' or on another link",
     )  # fmt: skip

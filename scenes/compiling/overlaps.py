@@ -1,8 +1,8 @@
-"""Shapes that overlap at the start: what `compile_scene` warns of. In numpy: nothing is compiled for what is done once.
+"""Shapes that overlap at the start, of which `compile_scene` warns. In numpy: nothing is compiled for a single check.
 
 Convex shapes and planes; meshes by triangles and heightfields are left out. Bounding spheres find the pairs to look at.
 The signed distance of convex shapes is the largest gap g(n) between their supporting planes across any direction n
-(`collision/host/separation.py`); a pair is let go at the first n with room for a sheet of paper, and else g is climbed.
+(`collision/host/separation.py`); a pair is dropped at the first n with a gap of a sheet of paper, else g is maximized.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SPREAD = directions(400)
 
 
 def overlap_text(model: Model, q: Array, owners: Sequence[str]) -> str:
-    """What to say of overlaps at the coordinates q (nq,); empty if there are none. owners: of each shape."""
+    """Message about overlaps at the coordinates q (nq,); empty if there are none. owners: those of each shape."""
     deepest: dict[tuple[str, str], float] = {}
     found = overlaps(model, q, COUNTED)
     for i, j, depth in found:
@@ -46,9 +46,9 @@ def overlap_text(model: Model, q: Array, owners: Sequence[str]) -> str:
 
 
 def overlaps(model: Model, q: Array, most: int | None = None) -> list[tuple[int, int, float]]:
-    """(shape, shape, depth [m]) of pairs that may touch and overlap at the coordinates q (nq,).
+    """Pairs that may touch and overlap at the coordinates q (nq,), as (shape, shape, depth [m]).
 
-    most: so many at most, of those whose bounding spheres are deepest in one another.
+    most: largest number of pairs, of those whose bounding spheres overlap the most.
     """
     topology = model.topology
     pairs = np.array(topology.pairs, int).reshape(-1, 2)
@@ -92,7 +92,7 @@ def _gap(a: HostShape, b: HostShape, shift: Array, Ra: Array, Rb: Array, enough:
     """
 
     def points(n: Array) -> Array:
-        """Of the cores' difference, the lowest along each n (k, 3)."""
+        """Lowest points of the cores' difference along each n (k, 3)."""
         return shift + a.support(-n @ Ra) @ Ra.T - b.support(n @ Rb) @ Rb.T
 
     if a.kind == "plane":
@@ -155,7 +155,7 @@ def _host_shape(model: Model, k: int) -> HostShape:
 
 
 def _shape_poses(model: Model, q: Array) -> tuple[Array, Array]:
-    """Places (ns, 3) [m] and rotations (ns, 3, 3) of the shapes in the world."""
+    """Positions (ns, 3) [m] and rotations (ns, 3, 3) of the shapes in the world."""
     p, R = link_poses(model, q)
     p, R = np.concatenate([p, np.zeros((1, 3))]), np.concatenate([R, np.eye(3)[None]])  # the world is the last
     on = np.array(model.topology.shape_links, int)

@@ -1,4 +1,4 @@
-"""The pair table: which shapes may touch, and the friction and restitutions between them."""
+"""The pair table: shapes that may touch, and the friction and restitutions between them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def pair_table(
     rows: list[ShapeRow], links: list[int], owners: list[str | None],
 ) -> tuple[Pairs, dict[str, Array], tuple[tuple[int, ...], ...]]:  # fmt: skip
     """Pairs (i, j), i < j, of shapes that may touch, their numbers by the names of the model's fields, (np,) each, and
-    the rows that a rule gives, see `Topology.ruled`. Where the scene filters its pairs, those that may not touch at
-    first are among them: what is in no layer of the other's mask, and what a loop ties that can be cut.
+    the rows that a rule gives, see `Topology.ruled`. If the scene filters its pairs, those that may not touch at first
+    are among them: shapes in no layer of the other's mask, and shapes that a loop ties that can be cut.
 
-    rows, links, owners: of each shape, its link (-1: the world) and the name of what carries it.
+    rows, links, owners: each shape, its link (-1: the world) and the name of its owner.
     Left out: shapes of one body (links welded together are one body), two static shapes, two bodies joined by a
-    joint or a loop, what `exclude` names, and what is in no layer of the other's mask (see Shape). What hangs on the
-    world by a joint may touch the statics.
+    joint or a loop, pairs that `exclude` names, and shapes in no layer of the other's mask (see Shape). Bodies that
+    hang on the world by a joint may touch the statics.
     """
     _check_exclusions(scene, names)
     weld, joined = _welds(parents, joints)
@@ -43,18 +43,18 @@ def pair_table(
     still = _still(parents, joints)
     static = np.array([link < 0 or still[link] for link in links], bool)
     above = np.array([joined[link] if link >= 0 else -2 for link in links], int)
-    i, j = _apart(body, static, above)
+    i, j = _separate_pairs(body, static, above)
     touch = np.ones(len(i), bool)
     number = {name: n for n, name in enumerate(dict.fromkeys(owners))}
     owner = np.array([number[name] for name in owners], int)
     switched = [loop for loop in scene.loops if scene.filtering and loop.active is not None]
     held = [loop for loop in scene.loops if loop not in switched]
     for a, b in (*scene.exclusions, *_tied(held)):
-        touch &= ~_between(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
+        touch &= ~_couples(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
     layers = shape_layers(rows)
     may = meet(layers[:, 0], layers[:, 1], i, j)
     for a, b in _tied([loop for loop in switched if loop.active]):
-        may &= ~_between(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
+        may &= ~_couples(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
     if not scene.filtering:
         touch &= may
     i, j, may = i[touch], j[touch], may[touch]
@@ -64,17 +64,17 @@ def pair_table(
 
 
 def meet(group: Array, mask: Array, i: Array, j: Array) -> Array:
-    """Of pairs of shapes (np,): whether each is in a layer of the other's mask; group, mask (ns,)."""
+    """Return whether the shapes of pairs (np,) are in a layer of each other's mask; group, mask (ns,)."""
     return (group[i] & mask[j] != 0) & (group[j] & mask[i] != 0)
 
 
-def _between(one: Array, other: Array, i: Array, j: Array) -> Array:
-    """Of pairs of shapes (np,): whether each is of one of these and one of those; one, other (ns,) bool."""
+def _couples(one: Array, other: Array, i: Array, j: Array) -> Array:
+    """Return whether pairs of shapes (np,) have one shape in `one` and one in `other`, (ns,) bool each."""
     return (one[i] & other[j]) | (other[i] & one[j])
 
 
 def _tied(loops: Sequence[LoopSpec]) -> list[tuple[str, str]]:
-    """Links that loops hold in touch, as joints of the tree do, and what rolls on the statics. Loops are unchecked."""
+    """Links that loops keep in touch, as joints do, and links that roll on the statics. Loops are unchecked."""
     tied = []
     for loop in loops:
         kind = getattr(getattr(loop, "joint", None), "kind", None)
@@ -85,7 +85,7 @@ def _tied(loops: Sequence[LoopSpec]) -> list[tuple[str, str]]:
 
 
 def _welds(parents: Sequence[int], joints: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Of each link: the first link it is welded to, and that of the link its body hangs on by a joint (-2: none)."""
+    """The first link that each link is welded to, and that of the link its body hangs on by a joint (-2: none)."""
     weld, joined = [], []
     for i, (parent, joint) in enumerate(zip(parents, joints, strict=True)):
         if joint == "fixed" and parent >= 0:
@@ -98,15 +98,15 @@ def _welds(parents: Sequence[int], joints: Sequence[str]) -> tuple[list[int], li
 
 
 def _still(parents: Sequence[int], joints: Sequence[str]) -> list[bool]:
-    """Of each link: whether nothing but fixed joints is between it and the world."""
+    """Return whether only fixed joints are between each link and the world."""
     still: list[bool] = []
     for parent, joint in zip(parents, joints, strict=True):
         still.append(joint == "fixed" and (parent < 0 or still[parent]))
     return still
 
 
-def _apart(body: Array, static: Array, above: Array) -> tuple[Array, Array]:
-    """Pairs i < j of shapes that neither one body, nor the world, nor a joint holds together."""
+def _separate_pairs(body: Array, static: Array, above: Array) -> tuple[Array, Array]:
+    """Pairs i < j of shapes that neither a common body, nor the world, nor a joint keeps together."""
     found = [np.zeros((2, 0), int)]
     for first in range(0, len(body), BLOCK):  # not all pairs at once: of thousands of shapes that are millions
         a = np.arange(first, min(first + BLOCK, len(body)))[:, None]

@@ -1,4 +1,4 @@
-"""The precision that is asked for, or jax's own."""
+"""The requested precision, or jax's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import check
 
 
 def checked_dtype(where: str, dtype: Any) -> Any:
-    """float32 or float64.  where: who was asked."""
+    """float32 or float64, checked.  where: the function of the argument."""
     wide = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
     if dtype is None:
         return np.dtype("float64" if wide else "float32")

@@ -16,7 +16,7 @@ from ..spec import PlaneSpec
 from . import check
 from .geometry import GEOMETRY, Geometry
 from .mesh_parts import mesh_parts
-from .order import who
+from .order import label_of
 
 KINDS = (*GEOMETRY, "mesh")
 DEFAULT_FRICTION, DEFAULT_RESTITUTION, DEFAULT_DENSITY = 0.5, 0.0, 1000.0
@@ -26,7 +26,7 @@ DEFAULT_FRICTION, DEFAULT_RESTITUTION, DEFAULT_DENSITY = 0.5, 0.0, 1000.0
 class ShapeRow:
     """A shape of a link (or of the world), or a part of it, in the link's frame. Fields as in Model.
 
-    where: how messages call the shape.  weighs: it stands for the mass of the shape: of a mesh's parts the first.
+    where: name of the shape in messages.  weighs: whether it has the mass of the shape: of a mesh's parts the first.
     twist: (6,) of the surface of a static that moves in place, at the shape's origin, world axes.
     """
 
@@ -44,7 +44,7 @@ class ShapeRow:
     twist: Array = field(default_factory=lambda: np.zeros(6))
 
     def mass(self) -> MassProperties:
-        """Of the whole shape, in the link's frame."""
+        """Mass of the whole shape, in the link's frame."""
         surface = self.geometry.surface
         if self.shape.kind == "mesh" and surface is not None and not is_closed(surface):
             check.reject(
@@ -64,10 +64,10 @@ def shape_rows(owner: Any, index: int | None = None, moving: bool = True) -> lis
     """The shapes of a body, link, plane or static, checked."""
     if type(owner) is PlaneSpec:
         return [_plane_row(owner, index)]
-    where = who(owner, index)
+    where = label_of(owner, index)
     if not isinstance(owner.shapes, tuple):
         check.reject(where, "shapes", owner.shapes, "it must be a list: give shapes=[Sphere(0.1)]")
-    inherited = _DEFAULTS | _given(where, owner)
+    inherited = _DEFAULTS | _own_material(where, owner)
     pose = np.zeros(3), np.eye(4)[0]
     if not moving:  # a static has a pose of its own, in the world
         pose = check.numbers(where, "position", owner.position, (3,), "m"), _quaternion(where, owner)
@@ -99,15 +99,15 @@ def _rows(where: str, shape: Any, inherited: dict[str, Any], pose: tuple[Array, 
     parts = mesh_parts(where, shape) if kind == "mesh" else [GEOMETRY[kind](where, shape)]
     position = pose[0] + rotation_matrix(pose[1]) @ check.numbers(where, "position", shape.position, (3,), "m")
     quaternion = quaternion_product(pose[1], _quaternion(where, shape))
-    numbers = inherited | _given(where, shape)
+    numbers = inherited | _own_material(where, shape)
     return [ShapeRow(where, shape, g, position, quaternion, **numbers, weighs=k == 0) for k, g in enumerate(parts)]
 
 
 def _plane_row(spec: PlaneSpec, index: int | None) -> ShapeRow:
-    where = who(spec, index)
+    where = label_of(spec, index)
     normal = check.direction(where, "normal", spec.normal)
     position = normal * check.number(where, "offset", spec.offset, "m")
-    numbers = _DEFAULTS | _given(where, spec)
+    numbers = _DEFAULTS | _own_material(where, spec)
     plane = Plane(group=spec.group, mask=spec.mask)
     return ShapeRow(where, plane, GEOMETRY["plane"](where, plane), position, rotation_from_z(normal), **numbers)
 
@@ -121,8 +121,8 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def _given(where: str, spec: Any) -> dict[str, Any]:
-    """friction, restitutions, density and material as far as this shape or owner gives them."""
+def _own_material(where: str, spec: Any) -> dict[str, Any]:
+    """The friction, restitutions, density and material that this shape or owner gives."""
     given = {name: getattr(spec, name, None) for name in _DEFAULTS}
     checks: dict[str, Callable[..., Any]] = {
         "friction": check.non_negative,

@@ -11,10 +11,10 @@ from .joint_rows import JointRow
 
 
 def check_tree(wheres: list[str], parents: tuple[int, ...], masses: list[MassProperties], rows: list[JointRow]) -> None:
-    """Links are in order, parents first. A leaf's joint must feel the leaf; an inner one some mass further out.
+    """Check links in order, parents first. A leaf's joint must move the leaf's mass; an inner one a mass further out.
 
-    Exact for leaves. An inner link may still be singular in special poses of a tree with massless links; that
-    shows as a NaN result when it happens.
+    Exact for leaves. An inner link may still be singular in special poses of a tree with massless links; the result
+    is then NaN.
     """
     carried = np.array([m.mass > 0 for m in masses])
     inner = set(parents)
@@ -32,7 +32,7 @@ def check_tree(wheres: list[str], parents: tuple[int, ...], masses: list[MassPro
 
 
 def _is_singular(row: JointRow, body: MassProperties) -> bool:
-    """Whether S^T I S + armature has a (nearly) null direction, each dof measured by its own size."""
+    """Return whether S^T I S + armature has a (nearly) null direction, each dof measured by its own size."""
     S = _subspace(row)
     if not S.shape[1]:
         return False
@@ -46,7 +46,7 @@ def _is_singular(row: JointRow, body: MassProperties) -> bool:
 
 
 def _subspace(row: JointRow) -> Array:
-    """(6, nv) motion subspace at q = 0, angular part first, in the joint frame."""
+    """Motion subspace (6, nv) at q = 0, angular part first, in the joint frame."""
     a, b, zero = row.axis, row.axis2, np.zeros(3)
     columns = {
         "fixed": [],
@@ -63,7 +63,7 @@ def _subspace(row: JointRow) -> Array:
 
 
 def _spatial_inertia(body: MassProperties) -> Array:
-    """(6, 6) about the link's origin, angular part first."""
+    """Inertia (6, 6) about the link's origin, angular part first."""
     x, y, z = body.mass * body.com
     mc = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return np.block([[body.inertia_about(np.zeros(3)), mc], [mc.T, body.mass * np.eye(3)]])

@@ -1,4 +1,4 @@
-"""How much of a heightfield a body can touch at once: a number of cells, fixed when the scene is compiled."""
+"""Windows of heightfields: the cells that a body can touch at once; their number is fixed by `compile_scene`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Window = tuple[int, int]
 
 
 def windows(model: Model) -> tuple[Window, ...]:
-    """Of each shape the rows and columns of cells in its window; zeros but for heightfields.
+    """Rows and columns of cells in the window of each shape; zeros except for heightfields.
 
-    The window reaches half a cell beyond the largest shape that may touch, wherever in a cell that stands.
+    The window reaches half a cell beyond the largest shape that may touch, at any position within a cell.
     """
     kinds, grids = model.topology.shape_kinds, model.topology.shape_grid
     if "heightfield" not in kinds:

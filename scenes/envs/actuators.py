@@ -1,4 +1,4 @@
-"""What a task's actions drive: motors by name, in place of a control of every degree of freedom."""
+"""Actuators of a task: motors by name, in place of a control of every degree of freedom."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def scene_actuators(scene: SceneSpec) -> tuple[Actuator, ...]:
     found = []
     for link in scene.links:
         joint = getattr(link, "joint", None)
-        given = getattr(joint, "motor", None)
-        for dof, motor in enumerate(given if isinstance(given, Sequence) else [given]):
+        motors = getattr(joint, "motor", None)
+        for dof, motor in enumerate(motors if isinstance(motors, Sequence) else [motors]):
             if motor is not None:
-                name = f"{link.name}/{dof}" if isinstance(given, Sequence) else link.name
+                name = f"{link.name}/{dof}" if isinstance(motors, Sequence) else link.name
                 lower, upper = _range(motor, dof, getattr(joint, "limits", None))
                 found.append(Actuator(name, link.name, dof, lower, upper))
     return tuple(found)
@@ -44,15 +44,15 @@ def _range(motor: Motor, dof: int, limits: Any) -> tuple[float, float]:
     return -np.inf, np.inf
 
 
-def chosen(known: Sequence[Actuator], names: Sequence[str] | None, task: str) -> tuple[Actuator, ...]:
+def select_actuators(actuators: Sequence[Actuator], names: Sequence[str] | None, task: str) -> tuple[Actuator, ...]:
     """Those of the given names, in that order; all of them for None."""
     if names is None:
-        return tuple(known)
-    by_name = {actuator.name: actuator for actuator in known}
+        return tuple(actuators)
+    by_name = {actuator.name: actuator for actuator in actuators}
     for name in names:
         if name not in by_name:
-            near = get_close_matches(name, by_name, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(by_name) or 'none'}"
+            matches = get_close_matches(name, by_name, n=1)
+            hint = f"did you mean {matches[0]!r}?" if matches else f"there are {', '.join(by_name) or 'none'}"
             raise ValueError(f"{task}: no actuator named {name!r}: {hint}")
     return tuple(by_name[name] for name in names)
 
@@ -62,7 +62,7 @@ def action_box(actuators: Sequence[Actuator]) -> Box:
 
 
 def control(model: Model, actuators: Sequence[Actuator], action: Array) -> Array:
-    """The control (nv,) of an action (n,), clipped to the actuators' ranges; other motors keep to their targets."""
+    """The control (nv,) of an action (n,), clipped to the actuators' ranges; other motors keep their targets."""
     topology, targets = model.topology, list(model.motor_target)
     dofs = [topology.v_start[topology.link(a.link)] + a.dof for a in actuators]
     for dof in dofs:

@@ -1,4 +1,4 @@
-"""Episodes of a `BatchTask`: how they begin, and one control period of them, of any lanes."""
+"""Episodes of a `BatchTask`: their starts, and one control period of any lanes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BatchEpisodes:
         return EnvState(q, v, jnp.zeros(key.shape, jnp.int32), pair[..., 0]), self.task.observe(q, v)
 
     def play(self, state: EnvState, action: Array) -> Played:
-        """A control period later."""
+        """Play one control period."""
         played = functools.partial(self._played, None)
         if not self.task.events:
             for _ in state.steps.shape:
@@ -40,8 +40,8 @@ class BatchEpisodes:
         return Played(state._replace(q=q, v=v, steps=state.steps + 1), observation, reward, ended, {})
 
     def _play(self, _: None, q: Array, v: Array, action: Array) -> tuple[Array, ...]:
-        """(q, v, observation, reward, whether it ended) a period later, of any lanes."""
+        """(q, v, observation, reward, whether it ended) after a period, of any lanes."""
         task, push = self.task, self.task.push(action)
         q_next, v_next = self._advance(q, v, push)
-        paid = task.reward(q, v, push, q_next, v_next)
-        return q_next, v_next, task.observe(q_next, v_next), paid, task.ended(q_next, v_next)
+        reward = task.reward(q, v, push, q_next, v_next)
+        return q_next, v_next, task.observe(q_next, v_next), reward, task.ended(q_next, v_next)

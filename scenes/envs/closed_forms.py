@@ -102,12 +102,12 @@ def closed_form(rods: Rods) -> Accelerate:
 
 @fence
 def turns(angles: Components) -> list[tuple[Array, Array]]:
-    """(sin, cos) of every link's absolute angle; apart, for else each acceleration would compute them anew."""
+    """(sin, cos) of every link's absolute angle; separate, since else each acceleration would compute them anew."""
     return [sin_cos(phi) for phi in accumulate(angles)]
 
 
 def friction(rods: Rods, v: Components, push: Components) -> list[Array]:
-    """The pushes less damping and Coulomb loss."""
+    """The forces less damping and Coulomb loss."""
     left = list(push)
     for i, (c, w) in enumerate(zip(rods.damping, v, strict=False)):
         left[i] = left[i] - c * w if c else left[i]

@@ -1,4 +1,4 @@
-"""How a task's coordinates get through one control period: three ways to their accelerations, one RK4."""
+"""Engines of tasks, which advance the coordinates by a control period: three ways to accelerations, one RK4."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Factory = Callable[[Any], Accelerate]  # dtype -> accelerations
 
 @dataclass(frozen=True)
 class Smooth:
-    """An engine without events: `substeps` of RK4 in each period dt [s], the push held."""
+    """An engine without events: `substeps` of RK4 in each period dt [s] at constant forces."""
 
     accelerations: Factory
     dt: float
@@ -82,12 +82,12 @@ def smooth(dt: float, substeps: int, **ways: Factory) -> dict[str, Smooth]:
 
 
 def closed(rods: Rods) -> Factory:
-    """By closed forms: the fastest."""
+    """Accelerations by closed forms: the fastest."""
     return lambda dtype: closed_form(rods)
 
 
 def planar(rods: Rods) -> Factory:
-    """By Wawrzynski's recursion of planar chains, whose masses are points: all at the ends of their links."""
+    """Accelerations by Wawrzynski's recursion of planar chains of point masses, at the ends of their links."""
     if rods.cart is not None or rods.centre != rods.length or any(rods.inertia):
         raise ValueError(f"planar: point masses at the ends of links on a fixed pivot, not {rods}")
     sign, first = (-1.0, np.pi / 2) if rods.upright else (1.0, 0.0)  # angles of chains are from the horizontal
@@ -110,7 +110,7 @@ def planar(rods: Rods) -> Factory:
 
 
 def tree(scene: SceneSpec, loss: tuple[float, ...] | None = None) -> Factory:
-    """By the articulated-body algorithm on a scene, with its joints' friction; loss: instead of theirs."""
+    """Accelerations by the articulated-body algorithm, with the joints' friction; loss: replaces it."""
 
     def build(dtype: Any) -> Accelerate:
         model, _ = compile_scene(scene, dtype=dtype)

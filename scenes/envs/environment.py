@@ -1,4 +1,4 @@
-"""Environment: a task that is played, one lane or thousands, as pure jitted functions.
+"""Environment plays a task, one lane or thousands, by pure jitted functions.
 
 env = carom.make_env("cart_pole")
 state, observation = env.reset(jax.random.split(jax.random.key(0), 4096))
@@ -28,7 +28,7 @@ AT_ONCE = 128  # lanes; of more, new episodes are begun where they are wanted al
 
 
 class Step(NamedTuple):
-    """What `Environment.step` gives: reward (...), terminated and truncated (...) bool."""
+    """Result of `Environment.step`: reward (...), terminated and truncated (...) bool."""
 
     state: EnvState
     observation: Array
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 class InformedStep(NamedTuple):
-    """What `Environment.step_with_info` gives: a `Step`, and the task's info, {name: (...)}."""
+    """Result of `Environment.step_with_info`: a `Step`, and the task's info, {name: (...)}."""
 
     state: EnvState
     observation: Array
@@ -50,7 +50,7 @@ class InformedStep(NamedTuple):
 
 class Environment:
     """A task in one engine. `reset`, `step`, `step_with_info` and `restarted` are jitted, and may be used inside jit,
-    scan and vmap. observations, actions: the boxes of one lane's."""
+    scan and vmap. observations, actions: their boxes, of one lane."""
 
     def __init__(self, task: Task | BatchTask, engine: str | None = None, dtype: Any = None) -> None:
         self.task: Any = task
@@ -75,54 +75,54 @@ class Environment:
     def observations(self) -> Box:
         if isinstance(self.task, BatchTask):
             return self.task.observations
-        return Box.of(*(inf,) * jax.eval_shape(self._begun, jax.random.key(0))[1].size)
+        return Box.of(*(inf,) * jax.eval_shape(self._begin, jax.random.key(0))[1].size)
 
     def _reset(self, key: Array) -> tuple[EnvState, Array]:
-        """The beginning of an episode for every key, (...) -> state and observation (..., k)."""
+        """Begin an episode for every key, (...) -> state and observation (..., k)."""
         if not (isinstance(key, Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)):
             raise TypeError(f"reset takes a key, or an array of keys one a lane, as of jax.random.key: not {key!r}")
-        return self._begun(key)
+        return self._begin(key)
 
-    def _begun(self, key: Array) -> tuple[EnvState, Array]:
+    def _begin(self, key: Array) -> tuple[EnvState, Array]:
         return self._episodes.begin(key)
 
     def _step(self, state: EnvState, action: Array) -> Step:
-        """One control period later. An episode that has ended goes on, until it is restarted."""
+        """Advance by one control period. An episode that has ended goes on, until it is restarted."""
         return Step(*self._step_with_info(state, action)[:5])
 
     def _step_with_info(self, state: EnvState, action: Array) -> InformedStep:
-        """The same, and the task's info."""
+        """Advance by one control period, and return the task's info too."""
         played = self._episodes.play(state, self._checked(action, state.steps.shape))
         truncated = played.state.steps >= self.task.max_steps
         return InformedStep(*played[:4], truncated, played.info)
 
     def _restarted(self, state: EnvState, observation: Array, done: Array) -> tuple[EnvState, Array]:
-        """The same, where done (...) an episode newly begun."""
-        now = state, observation
+        """Begin a new episode in the lanes that are done (...), leave the others."""
+        current = state, observation
 
         def begin() -> tuple[EnvState, Array]:
-            new = self._begun(state.key) if done.size <= AT_ONCE else self._begun_where(done, now)
-            return jax.tree.map(lambda a, b: jnp.where(_like(done, a), a, b), new, now)
+            new = self._begin(state.key) if done.size <= AT_ONCE else self._restart_where(done, current)
+            return jax.tree.map(lambda a, b: jnp.where(_like(done, a), a, b), new, current)
 
-        return jax.lax.cond(done.any(), begin, lambda: now)
+        return jax.lax.cond(done.any(), begin, lambda: current)
 
-    def _begun_where(self, done: Array, now: tuple[EnvState, Array]) -> tuple[EnvState, Array]:
-        """`now` with new episodes for the lanes that are done: drawing one costs as much as four steps.
+    def _restart_where(self, done: Array, current: tuple[EnvState, Array]) -> tuple[EnvState, Array]:
+        """Replace episodes of the lanes that are done by new ones: drawing one costs as much as four steps.
 
-        They are drawn for a sixteenth of all lanes at a time. No derivative passes: none is needed of a loop whose
-        length nobody knows.
+        They are drawn for a sixteenth of all lanes at a time. Derivatives are stopped: a loop of unknown length has
+        none in reverse, and none is needed.
         """
         lanes, some = done.shape, done.size // 16
         number = jnp.cumsum(done.reshape(-1))  # of the done, up to each lane
-        now = jax.lax.stop_gradient(jax.tree.map(lambda x: x.reshape(done.size, *x.shape[done.ndim :]), now))
+        current = jax.lax.stop_gradient(jax.tree.map(lambda x: x.reshape(done.size, *x.shape[done.ndim :]), current))
 
-        def fill(i: Array, now: tuple[EnvState, Array]) -> tuple[EnvState, Array]:
+        def fill(i: Array, current: tuple[EnvState, Array]) -> tuple[EnvState, Array]:
             at = jnp.searchsorted(number, i * some + jnp.arange(1, some + 1))  # beyond the last lane: none is left
-            new = self._begun(now[0].key.at[at].get(mode="clip"))
-            return jax.tree.map(lambda x, y: x.at[at].set(y, mode="drop"), now, new)
+            new = self._begin(current[0].key.at[at].get(mode="clip"))
+            return jax.tree.map(lambda x, y: x.at[at].set(y, mode="drop"), current, new)
 
-        now = jax.lax.fori_loop(0, -(-number[-1] // some), fill, now)
-        return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), now)
+        current = jax.lax.fori_loop(0, -(-number[-1] // some), fill, current)
+        return jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[1:]), current)
 
     def _checked(self, action: Any, lanes: tuple[int, ...]) -> Array:
         action, space = jnp.asarray(action), self.actions
@@ -139,5 +139,5 @@ class Environment:
 
 
 def _like(done: Array, x: Array) -> Array:
-    """done (...) as wide as x (..., k)."""
+    """Broadcast done (...) to the width of x (..., k)."""
     return done.reshape(done.shape + (1,) * (x.ndim - done.ndim))

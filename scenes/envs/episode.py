@@ -1,4 +1,4 @@
-"""What an episode is, and what a control period of it gives."""
+"""The state of an episode, and the outcome of a control period."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from jax import Array
 
 
 class EnvState(NamedTuple):
-    """All that an episode is.
+    """The state of an episode.
 
     q: (..., nq), v: (..., nv).
-    steps: (...) int32 taken.
-    key: (...) from which the lane's next episodes are drawn.
-    parameters: of the model, by name, what is this episode's own.
-    command: what the task's `command` drew for this episode.
+    steps: (...) int32 number of steps so far.
+    key: (...) random key of the lane's next episodes.
+    parameters: those of the model, by name, that are this episode's own.
+    command: the command that the task drew for this episode.
     """
 
     q: Array
@@ -26,7 +26,7 @@ class EnvState(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A control period later: reward (...), ended (...) bool, info {name: (..., ...)}."""
+    """Outcome of a control period: reward (...), ended (...) bool, info {name: (..., ...)}."""
 
     state: EnvState
     observation: Array

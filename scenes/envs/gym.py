@@ -31,8 +31,8 @@ class CaromEnv(gymnasium.Env):
     """One lane of the environment `name`, in NumPy.
 
     engine, dtype, parameters: as `carom.make_env` takes them.  Observations are float32.
-    A seed given to `reset` is all that this and later episodes depend on; modulo 2^32.
-    Episodes are truncated as the task says, or as gymnasium.make is there: what it makes has a TimeLimit.
+    This and later episodes depend only on the seed of `reset`, modulo 2^32.
+    The task truncates its episodes, or the TimeLimit of gymnasium.make.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
@@ -62,18 +62,18 @@ class CaromEnv(gymnasium.Env):
         return observation, float(reward), bool(ended), truncated, info
 
     def render(self) -> np.ndarray | None:
-        """(H, W, 3) uint8; None without render_mode="rgb_array"."""
+        """Picture (H, W, 3) uint8; None without render_mode="rgb_array"."""
         return None if self.render_mode is None else self._lanes.pictures(1)[0]
 
 
 class CaromVectorEnv(VectorEnv):
     """`num_envs` lanes of the environment `name`, stepped as one batch; NumPy in, NumPy out.
 
-    Lane k does what a CaromEnv does that is seeded alike: reset(seed=s) seeds it with s + k, a list says each lane's.
-    autoreset_mode: as of gymnasium.vector.AutoresetMode. Lanes that have ended begin again with the next step, whose
-        action they ignore ("NextStep"), in the same step, with infos["final_obs"] ("SameStep"), or when
-        reset(options={"reset_mask": (num_envs,) bool}) says so ("Disabled").
-    max_episode_steps: None for the task's.  render: frames of the first 16 lanes.  The others: as of CaromEnv.
+    Lane k equals a CaromEnv with the same seed: reset(seed=s) seeds it with s + k, a list has the seed of each lane.
+    autoreset_mode: see gymnasium.vector.AutoresetMode. Lanes that have ended begin again with the next step, whose
+        action they ignore ("NextStep"), in the same step, with infos["final_obs"] ("SameStep"), or on
+        reset(options={"reset_mask": (num_envs,) bool}) ("Disabled").
+    max_episode_steps: None for the task's.  render: frames of the first 16 lanes.  Other parameters: see CaromEnv.
     """
 
     def __init__(
@@ -137,16 +137,16 @@ class CaromVectorEnv(VectorEnv):
         return self._lanes.begin([None] * self.num_envs, done, self.np_random), reward, ended, truncated, infos
 
     def render(self) -> tuple[np.ndarray, ...] | None:
-        """(H, W, 3) uint8 of each of the first lanes; None without render_mode="rgb_array"."""
+        """Pictures (H, W, 3) uint8 of the first lanes; None without render_mode="rgb_array"."""
         return None if self.render_mode is None else self._lanes.pictures(SHOWN)
 
     def _infos(self, there: np.ndarray) -> dict[str, Any]:
-        """As gymnasium has them: beside each value which lanes it is of."""
+        """Infos in gymnasium's form: each value with a mask of its lanes."""
         found: dict[str, Any] = dict(self._lanes.info)
         return found | {f"_{name}": there.copy() for name in found}
 
     def _mask(self, mask: Any) -> np.ndarray:
-        """(num_envs,) bool of the lanes to reset."""
+        """Mask (num_envs,) bool of the lanes to reset."""
         if mask is None:
             return np.ones(self.num_envs, bool)
         if not (isinstance(mask, np.ndarray) and mask.dtype == bool and mask.shape == (self.num_envs,) and mask.any()):
@@ -155,7 +155,7 @@ class CaromVectorEnv(VectorEnv):
 
 
 def _spaces(env: Environment) -> tuple[spaces.Space, spaces.Space]:
-    """Of observations and of actions."""
+    """Spaces of observations and of actions."""
     return _space(env.observations), _space(env.actions)
 
 

@@ -13,7 +13,7 @@ GYM = f"{__name__.rpartition('.')[0]}.gym"
 
 
 def register(id: str, name: str, max_steps: int) -> None:
-    """Makes the environment `name` known to gymnasium, if it is not."""
+    """Register the environment `name` at gymnasium, if it is not."""
     spec = gymnasium.registry.get(id)
     if spec is None or (spec.kwargs.get("name"), spec.max_episode_steps) != (name, max_steps):
         gymnasium.registry.pop(id, None)

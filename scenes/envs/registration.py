@@ -1,4 +1,4 @@
-"""What the environments are called at gymnasium, which is imported only when somebody asks for it."""
+"""Names of the environments at gymnasium, which is imported only when needed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GYMNASIUM = {
 
 
 def register_envs() -> tuple[str, ...]:
-    """Makes all environments known to gymnasium.make and gymnasium.make_vec; their ids."""
+    """Register all environments at gymnasium.make and gymnasium.make_vec. Returns their ids."""
     from .gym_registry import register
 
     for id, (name, max_steps) in ENVS.items():

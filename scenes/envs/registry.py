@@ -1,4 +1,4 @@
-"""The environments by name: what `carom.make_env` looks up, and what people add."""
+"""The environments by name: `carom.make_env` finds them, `carom.register_task` adds to them."""
 
 from __future__ import annotations
 
@@ -63,35 +63,35 @@ def make_env(name: str, *, engine: str | None = None, dtype: Any = None, **param
 
     engine: one of the task's, None for its first.  dtype: None for jax's default.  parameters: the task's own.
     """
-    known = TASKS | ON_SCENES | OF_GYMNASIUM | OWN
-    if name not in known:
-        near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    tasks = TASKS | ON_SCENES | OF_GYMNASIUM | OWN
+    if name not in tasks:
+        matches = get_close_matches(name, tasks, n=1)
+        hint = f"did you mean {matches[0]!r}?" if matches else f"there are {', '.join(tasks)}"
         raise ValueError(f"no environment named {name!r}: {hint}")
-    return _made(known[name], engine, checked_dtype("make_env", dtype), **parameters)
+    return _make(tasks[name], engine, checked_dtype("make_env", dtype), **parameters)
 
 
 @cache
-def _made(task: Callable[..., Task | BatchTask], engine: str | None, dtype: Any, **parameters: Any) -> Environment:
-    """One for all who ask for the same: it holds no state, and is compiled once."""
+def _make(task: Callable[..., Task | BatchTask], engine: str | None, dtype: Any, **parameters: Any) -> Environment:
+    """One environment for equal arguments: it holds no state, and is compiled once."""
     return Environment(task(**parameters), engine, dtype)
 
 
 def register_task(task: Task | Callable[..., Task]) -> str:
-    """Makes a task known to `carom.make_env`, and to gymnasium where that is installed, by the task's name, which this
-    returns. A function that makes one, with a default for each parameter, lends its parameters to both.
+    """Register a task at `carom.make_env`, and at gymnasium if that is installed, by the task's name, which is
+    returned. A function that returns a task, with a default for each parameter, gives its parameters to both.
 
-    A task of one's own is replaced by another of the same name.
+    A registered task is replaced by another of the same name.
     """
-    given = task() if not isinstance(task, Task) else task
-    if not isinstance(given, Task):
-        raise TypeError(f"register_task takes a carom.Task, or a function that returns one: not {given!r}")
-    name = given.name
+    example = task() if not isinstance(task, Task) else task
+    if not isinstance(example, Task):
+        raise TypeError(f"register_task takes a carom.Task, or a function that returns one: not {example!r}")
+    name = example.name
     if name in {*TASKS, *ON_SCENES, *OF_GYMNASIUM, *ENVS}:
         raise ValueError(f"register_task: {name!r} is one of Carom's own tasks: give yours another name")
-    OWN[name] = (lambda: given) if isinstance(task, Task) else task
+    OWN[name] = (lambda: example) if isinstance(task, Task) else task
     if find_spec("gymnasium") is not None:
         from .gym_registry import register
 
-        register(name, name, given.max_steps)
+        register(name, name, example.max_steps)
     return name

@@ -1,4 +1,4 @@
-"""Pictures of tasks: capsules in a window, smooth edges, nothing but numpy."""
+"""Pictures of tasks: capsules in a window, with smooth edges, by numpy alone."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ BACKGROUND: Colour = (0.97, 0.975, 0.98)
 def picture(
     segments: Iterable[Segment], window: tuple[float, float, float, float], *, width: int = 400
 ) -> npt.NDArray[np.uint8]:
-    """(H, W, 3) of the segments, later ones over earlier ones; W = width, and H even, as
-    videos have it, so that pixels are square.
+    """Picture (H, W, 3) of the segments, later ones over earlier ones, with square pixels; W = width, and H even, as
+    videos need it.
 
-    segments: (x0, y0, x1, y1, radius, colour), a capsule from one point to another [m], a disc where they are the same.
+    segments: (x0, y0, x1, y1, radius, colour), a capsule from one point to another [m], a disc if they are the same.
     window: (x_min, x_max, y_min, y_max) of the plane [m], y upwards.
 
-    A capsule covers of a pixel what a strip of its width covers of a strip as wide as the pixel: exact for upright and
-    level edges, however thin the capsule; a slanted edge lies within a twentieth of a pixel of its place. Only pixels
-    near the capsule are touched. The ground is a capsule too: wide, thick, and mostly below the window.
+    A capsule covers the same part of a pixel as a strip of its width covers of a strip as wide as the pixel: exact for
+    upright and level edges of any capsule; a slanted edge is within a twentieth of a pixel of its position. Only pixels
+    near the capsule change. The ground is a capsule too: wide, thick, and mostly below the window.
     """
     x_min, x_max, y_min, y_max = window
     pixel = (x_max - x_min) / width  # [m]
@@ -39,7 +39,7 @@ def picture(
 
 
 def _over(image: npt.NDArray[np.float32], x0: float, y0: float, x1: float, y1: float, r: float, colour: Colour) -> None:
-    """Lays a capsule over the image, in place; all in pixels."""
+    """Draw a capsule over the image, in place; all in pixels."""
     reach = r + 1.0
     rows, columns, _ = image.shape
     left, right = _within(min(x0, x1) - reach, max(x0, x1) + reach, columns)

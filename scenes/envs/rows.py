@@ -1,6 +1,6 @@
-"""Episodes as rows of one array: what makes the calls of an environment cheap where NumPy makes them.
+"""Episodes as rows of one array, so that calls from NumPy are cheap.
 
-A call costs by the number of arrays that go in and come out, for one lane nearly all it costs; so that number is one.
+The cost of a call grows with the number of arrays in and out, for one lane nearly all of it; so that number is one.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .task import BatchTask, Discrete
 
 
 class Lanes:
-    """The episodes of the environment `name`.  shape: of the lanes, (n,), or () of one.  The rest: as of `make_env`.
+    """The episodes of the environment `name`.  shape: of the lanes, (n,), or () of one.  The others: see `make_env`.
 
-    Each is a row: q, v, observation, reward, whether it ended, info. Their keys, and what else an episode is, stay out:
-    a step of a `BatchTask` needs none of it.
+    Each is a row: q, v, observation, reward, whether it ended, info. Keys and the rest of an episode's state are not in
+    it: a step of a `BatchTask` does not need them.
     """
 
     def __init__(
@@ -40,27 +40,27 @@ class Lanes:
         self._rows: Any = None  # (*shape, columns)
 
     def begin(self, seeds: Sequence[int | None], again: Any, random: np.random.Generator) -> np.ndarray:
-        """The observations, where `again` (*shape) those of new episodes.
+        """Begin new episodes in the lanes `again` (*shape), and return all observations.
 
-        seeds: one a lane, modulo 2^32; None for the lane's next episode, drawn from `random` if it is the first.
+        seeds: one a lane, modulo 2^32; None for the lane's next episode, which `random` seeds if it is the first.
         """
         if self._rest is None and not np.all(again):
             raise RuntimeError(f"{self.task.name}: the first reset must be of all lanes")
         if self._rest is None:
             seeds = [int(random.integers(2**32)) if seed is None else seed for seed in seeds]
-        given = np.array([seed is not None for seed in seeds]).reshape(self.shape) & again
-        if given.any():
+        seeded = np.array([seed is not None for seed in seeds]).reshape(self.shape) & again
+        if seeded.any():
             numbers = np.array([0 if seed is None else seed % 2**32 for seed in seeds], np.uint32)
             keys = jax.vmap(jax.random.key)(numbers).reshape(self.shape)
             if self._rest is None:
                 self._rows, self._rest = self._programs.begin(keys)
                 return self._read()[0]
-            self._rest = {**self._rest, "key": jnp.where(given, keys, self._rest["key"])}
+            self._rest = {**self._rest, "key": jnp.where(seeded, keys, self._rest["key"])}
         self._rows, self._rest = self._programs.renew(self._rows, self._rest, again)
         return self._read()[0]
 
     def step(self, action: Any, again: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Observations (*shape, k) float32, rewards (*shape) float64, and whether the episodes ended (*shape); where
+        """Observations (*shape, k) float32, rewards (*shape) float64, and whether the episodes ended (*shape); in lanes
         `again` (*shape), a new episode's observation, 0 and False instead."""
         if self._rows is None:
             raise RuntimeError(f"{self.task.name}: step before the first reset")
@@ -74,7 +74,7 @@ class Lanes:
 
     @property
     def info(self) -> dict[str, np.ndarray]:
-        """What the task tells of the last step, (*shape, ...) each; zeros where an episode has just begun."""
+        """The task's info of the last step, (*shape, ...) each; zeros if an episode has just begun."""
         if not self._programs.info:
             return {}
         column, found, rows = self._programs.n_outcome, {}, np.asarray(self._rows)
@@ -85,7 +85,7 @@ class Lanes:
         return found
 
     def pictures(self, shown: int) -> tuple[np.ndarray, ...]:
-        """Of the first lanes, (H, W, 3) uint8 each."""
+        """Pictures of the first lanes, (H, W, 3) uint8 each."""
         if self._rows is None:
             raise RuntimeError(f"{self.task.name}: render before the first reset")
         rows = np.asarray(self._rows[:shown] if self.shape else self._rows[None])
@@ -104,7 +104,7 @@ class Lanes:
         )
 
     def _checked(self, action: Any) -> np.ndarray:
-        """What the environment, being traced, cannot see."""
+        """Check actions for errors that the traced environment cannot see."""
         space, action = self.env.actions, np.asarray(action)
         if isinstance(space, Discrete):
             if not ((action >= 0) & (action < space.n)).all():
@@ -115,11 +115,11 @@ class Lanes:
 
 
 class _Programs:
-    """What is jitted of rows.
+    """The jitted programs on rows.
 
     nq: columns of q.  n: of q and v.  n_outcome: of these, observation, reward and end.  info: shapes by name.
     begin: keys -> (rows, rest).  play: (rows, rest, actions) -> (rows, rest).  renew: (rows, rest, again) -> the same,
-    where `again` begun anew.
+    with new episodes in the lanes `again`.
     """
 
     def __init__(self, env: Environment) -> None:
@@ -134,7 +134,7 @@ class _Programs:
 
     @functools.cached_property
     def view(self) -> tuple[Any, tuple[float, float, float, float]]:
-        """How to sketch coordinates, and what is seen of the plane."""
+        """The function that sketches coordinates, and the window of the plane."""
         task = self.env.task
         if isinstance(task, BatchTask) or (task.sketch and task.window):
             return task.sketch, task.window  # type: ignore[return-value]
@@ -143,11 +143,11 @@ class _Programs:
 
     def _begin(self, keys: Array) -> tuple[Array, dict[str, Any]]:
         state, observation = self.env.reset(keys)
-        zeros = jnp.zeros((*keys.shape, 2 + self._told), self.env.dtype)
+        zeros = jnp.zeros((*keys.shape, 2 + self._info_columns), self.env.dtype)
         return self._row(state, observation, zeros), _rest(state)
 
     @property
-    def _told(self) -> int:
+    def _info_columns(self) -> int:
         """Columns of info."""
         return sum(int(np.prod(shape)) for shape in self.info.values())
 
@@ -164,7 +164,7 @@ class _Programs:
         return self._row(state, observation, jnp.where(again[..., None], 0, outcome)), _rest(state)
 
     def _state(self, rows: Array, rest: dict[str, Any] | None) -> EnvState:
-        """Without rest, what a step of a `BatchTask` needs; its steps are counted by who calls."""
+        """The state of rows; without rest, as a step of a `BatchTask` needs it, whose steps the caller counts."""
         q, v = rows[..., : self.nq], rows[..., self.nq : self.n]
         if rest is None:
             return EnvState(q, v, jnp.zeros(rows.shape[:-1], jnp.int32), None)  # pyright: ignore[reportArgumentType]
@@ -180,5 +180,5 @@ def _rest(state: EnvState) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=32)
 def _programs(env: Environment) -> _Programs:
-    """One for all environments alike: what is jitted compiles once."""
+    """One instance for equal environments: jitted functions compile once."""
     return _Programs(env)

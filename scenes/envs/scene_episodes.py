@@ -1,4 +1,4 @@
-"""Episodes of a `Task`: how they begin, and one control period of them, of any lanes."""
+"""Episodes of a `Task`: their starts, and one control period of any lanes."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class SceneEpisodes:
         return state, self._observed(state, state, action, report).observation
 
     def _instant(self, state: EnvState) -> dict[str, Array]:
-        """Of one lane."""
+        """The report of an instant, of one lane."""
         return at_instant(self._model(state.parameters), state.q, state.v)
 
     def play(self, state: EnvState, action: Array) -> Played:
-        """A control period later."""
+        """Play one control period."""
         lanes = state.steps.shape
         model, u = self._model(state.parameters), self._mapped(self._driven, lanes)(state.parameters, action)
         before = State(state.q, state.v, self._time(state.steps))
@@ -55,30 +55,30 @@ class SceneEpisodes:
             flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lanes) :]), (before, u, state.parameters))
             before, u, model = *flat[:2], self._model(flat[2])
         report: Any = {"report": self.task.report} if self.task.report else {}
-        made: Any = step(model, before, dt=self.task.dt, control=u, throw=False, options=self.task.options, **report)
-        after, seen = made if report else (made, {})
-        after, seen = jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[min(len(lanes), 1) :]), (after, seen))
-        moved = state._replace(q=after.q, v=after.v, steps=state.steps + 1)
-        played = self._observed(state, moved, action, seen)
-        return played._replace(ended=played.ended | self._given_up(after, self._time(moved.steps)))
+        result: Any = step(model, before, dt=self.task.dt, control=u, throw=False, options=self.task.options, **report)
+        after, readings = result if report else (result, {})
+        after, readings = jax.tree.map(lambda x: x.reshape(*lanes, *x.shape[min(len(lanes), 1) :]), (after, readings))
+        next_state = state._replace(q=after.q, v=after.v, steps=state.steps + 1)
+        played = self._observed(state, next_state, action, readings)
+        return played._replace(ended=played.ended | self._has_failed(after, self._time(next_state.steps)))
 
-    def _given_up(self, after: State, end: Array) -> Array:
-        """Whether `step` failed on the way to the time `end` [s], by lane."""
-        near = LATE * self.task.dt + 4 * jnp.finfo(self.dtype).eps * jnp.abs(end)
+    def _has_failed(self, after: State, end: Array) -> Array:
+        """Return whether `step` failed before the time `end` [s], by lane."""
+        tolerance = LATE * self.task.dt + 4 * jnp.finfo(self.dtype).eps * jnp.abs(end)
         finite = jnp.isfinite(after.q).all(-1) & jnp.isfinite(after.v).all(-1)
-        return ~finite | ~(jnp.abs(after.t - end) <= near)
+        return ~finite | ~(jnp.abs(after.t - end) <= tolerance)
 
     def _begin(self, key: Array) -> EnvState:
-        """Of one lane."""
+        """Begin an episode of one lane."""
         own, start, change, command = jax.random.split(key, 4)
         q, v = self.start.q, self.start.v
         if self.task.start is not None:
             q, v = self.task.start(start, q, v)
         parameters = {} if self.task.randomise is None else vars(self.task.randomise(change, self.model))
-        given = () if self.task.command is None else self.task.command(command)
+        drawn = () if self.task.command is None else self.task.command(command)
         return EnvState(
             jnp.asarray(q, self.dtype), jnp.asarray(v, self.dtype), jnp.zeros((), jnp.int32), own,
-            {name: jnp.asarray(parameters[name], self.dtype) for name in self._names}, jax.tree.map(jnp.asarray, given),
+            {name: jnp.asarray(parameters[name], self.dtype) for name in self._names}, jax.tree.map(jnp.asarray, drawn),
         )  # fmt: skip
 
     def _observed(self, before: EnvState, after: EnvState, action: Array, report: dict[str, Array]) -> Played:
@@ -88,7 +88,7 @@ class SceneEpisodes:
         return Played(after, observation, reward, ended, info)
 
     def _drive(self, _: None, parameters: dict[str, Array], action: Array) -> Array:
-        """The control (nv,) of one lane."""
+        """Control (nv,) of one lane."""
         return control(self._model(parameters), self.task.driven, action)
 
     def _judge(
@@ -96,14 +96,14 @@ class SceneEpisodes:
     ) -> tuple[Array, Array, Array, dict[str, Array]]:
         """Observation, reward, whether it ended, and info, of one lane."""
         task, model = self.task, self._model(after.parameters)
-        begun = jnp.maximum(after.steps - 1, 0)
-        before, state = State(q, v, self._time(begun)), State(after.q, after.v, self._time(after.steps))
+        first = jnp.maximum(after.steps - 1, 0)
+        before, state = State(q, v, self._time(first)), State(after.q, after.v, self._time(after.steps))
         s = Period(model, before, state, action, after.command, after.steps, after.key, report)
         observation, reward = jnp.asarray(task.observation(s), self.dtype), jnp.asarray(task.reward(s), self.dtype)
         ended = jnp.asarray(task.end(s), bool)
-        for what, x, shape in (("observe", observation, "(k,)"), ("reward", reward, "()"), ("ended", ended, "()")):
-            if x.ndim != (what == "observe"):
-                raise ValueError(f"{task.name}: {what} gives shape {x.shape}, it must be {shape}, of one lane")
+        for name, x, shape in (("observe", observation, "(k,)"), ("reward", reward, "()"), ("ended", ended, "()")):
+            if x.ndim != (name == "observe"):
+                raise ValueError(f"{task.name}: {name} gives shape {x.shape}, it must be {shape}, of one lane")
         info = {} if task.info is None else task.info(s)
         return observation, reward, ended, {name: jnp.asarray(x, self.dtype) for name, x in info.items()}
 
@@ -117,7 +117,7 @@ class SceneEpisodes:
         return _vmapped(functools.partial(function, None), len(lanes))
 
     def _randomised(self) -> tuple[str, ...]:
-        """Parameters that differ from episode to episode; the model takes on what they change of its topology."""
+        """Parameters that differ from episode to episode; the model's topology changes with them."""
         found: list[str] = []
         if self.task.randomise is None:
             return ()
@@ -133,7 +133,7 @@ class SceneEpisodes:
         return tuple(found)
 
     def _shapes(self) -> dict[str, Any]:
-        """Of the report of one lane."""
+        """Shapes of the report of one lane."""
         keywords: Any = {"dt": self.task.dt, "report": self.task.report, "throw": False, "options": self.task.options}
         return jax.eval_shape(functools.partial(step, self.model, **keywords), self.start)[1]  # type: ignore[index]
 

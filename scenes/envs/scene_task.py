@@ -1,4 +1,4 @@
-"""Task: a scene to control, and functions of one lane that say what is seen, what pays, and when an episode ends."""
+"""Task: a scene to control, and functions of one lane for its observation, its reward and the end of an episode."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from ..compile import compile_scene
 from ..formats.report import Actuator, Imported
 from ..sources import load
 from ..spec import SceneSpec
-from .actuators import action_box, chosen, scene_actuators
+from .actuators import action_box, scene_actuators, select_actuators
 from .task import Box, Segment
 
 
 class Period(NamedTuple):
-    """One control period of one lane, which a task's functions are given. No array has an axis of lanes.
+    """One control period of one lane, the argument of a task's functions. No array has an axis of lanes.
 
-    model: of the lane's episode, what `randomise` changed included.
-    before: the state when the period began.
-    state: the state at its end; at the start of an episode both are that of the start.
-    action: (n,) as it was given; what acts is clipped to the actuators' ranges.  Zeros at the start of an episode.
-    command: what the task's `command` drew for this episode; () without one.
-    steps: () int32 periods of the episode so far; 0 at its start.
-    bits: what `key` is made of.
-    report: of the period, by name; {} if the task asks for none.
+    model: that of the lane's episode, with the changes of `randomise`.
+    before: the state at the start of the period.
+    state: the state at its end; at the start of an episode both are the same.
+    action: (n,) as given; the motors' inputs are clipped to the actuators' ranges.  Zeros at the start of an episode.
+    command: the command that the task drew for this episode; () without one.
+    steps: () int32 number of periods of the episode so far; 0 at its start.
+    bits: the data of `key`.
+    report: that of the period, by name; {} if the task requests none.
     """
 
     model: Model
@@ -50,17 +50,17 @@ class Period(NamedTuple):
 
     @property
     def q(self) -> Array:
-        """(nq,) at the end."""
+        """Coordinates (nq,) at the end."""
         return self.state.q
 
     @property
     def v(self) -> Array:
-        """(nv,) at the end."""
+        """Velocities (nv,) at the end."""
         return self.state.v
 
     @property
     def t(self) -> Array:
-        """() time at the end [s]."""
+        """Time () at the end [s]."""
         return self.state.t
 
     @property
@@ -73,24 +73,24 @@ class Period(NamedTuple):
 class Task:
     """A task on a scene. Its functions are of one lane: arrays have no axes for lanes. They are traced by jax.
 
-    name: what `carom.register_task` makes it known by, e.g. "my/Ant-v0".
-    scene: a SceneSpec, a SceneBuilder, what `carom.import_mjcf` or `carom.import_urdf` returns, or a name or path that
+    name: the one in `carom.register_task`, e.g. "my/Ant-v0".
+    scene: a SceneSpec, a SceneBuilder, a result of `carom.import_mjcf` or `carom.import_urdf`, or a name or path that
         `carom.load` takes.
-    reward: Period -> () what the period pays.
+    reward: Period -> () the reward of the period.
     dt: the control period [s].  max_steps: of one episode; then it is truncated.
     observe: Period -> (k,); None: q and v.
     ended: Period -> () bool, whether the episode ends here, failed or achieved; None: never.
     start: (key, q, v) -> (q, v) of a new episode, from those of the scene; None: these themselves.
-    actuators: names of what the actions drive, in their order; None: all motors. Those of an MJCF file are its
+    actuators: names of the motors that the actions drive, in order; None: all motors. Those of an MJCF file are its
         actuators, with its gear and control range; other scenes name motors by their links, and u is the motor's own.
     randomise: (key, model) -> model of a new episode, e.g. `lambda key, model: model.replace(mass=...)`.
     command: key -> anything made of arrays, drawn for each episode, e.g. a velocity to keep.
-    info: Period -> {name: array}, what gymnasium gives out as info.
-    report: names of what `carom.step` is to report, one or several, which `Period.report` then holds. At the start of
-        an episode sensors of an instant read that, and all that is of a period is 0.
+    info: Period -> {name: array}, gymnasium's info.
+    report: name or names of reports of `carom.step`, which `Period.report` then holds. At the start of an episode
+        sensors of an instant read that instant, and all values over a period are 0.
     options: of each step, e.g. `carom.Options(max_dt=0.01, scheme="semi_implicit")`.
-    sketch: (nq,) of one lane, NumPy -> what to draw, see `Segment`; None: the scene's shapes from the side.
-    window: what of the plane is drawn, (x_min, x_max, y_min, y_max) [m]; None: as large as the scene at its start.
+    sketch: (nq,) of one lane, NumPy -> segments to draw, see `Segment`; None: the scene's shapes from the side.
+    window: the visible part of the plane, (x_min, x_max, y_min, y_max) [m]; None: the scene at its start.
     """
 
     name: str
@@ -116,26 +116,26 @@ class Task:
             raise TypeError(f"{self.name}: options is {self.options!r}; it must be carom.Options(...)")
 
     def observation(self, s: Period) -> Array:
-        """(k,) what is observed."""
+        """The observation (k,)."""
         return jnp.concatenate([s.q, s.v]) if self.observe is None else self.observe(s)
 
     def end(self, s: Period) -> Array:
-        """() bool, whether the episode ends."""
+        """Return whether the episode ends, () bool."""
         return jnp.zeros((), bool) if self.ended is None else self.ended(s)
 
     @cached_property
     def _loaded(self) -> tuple[SceneSpec, tuple[Actuator, ...]]:
         """The scene, and all actuators it has."""
-        given: Any = self.scene
-        if isinstance(given, SceneBuilder):
-            given = given.build()
-        if isinstance(given, (str, PathLike)) and Path(fspath(given)).suffix.lower() in (".xml", ".mjcf"):
+        source: Any = self.scene
+        if isinstance(source, SceneBuilder):
+            source = source.build()
+        if isinstance(source, (str, PathLike)) and Path(fspath(source)).suffix.lower() in (".xml", ".mjcf"):
             from ..formats.mjcf import import_mjcf
 
-            given = import_mjcf(given)
-        if isinstance(given, Imported):
-            return given.scene, given.report.actuators or scene_actuators(given.scene)
-        scene = given if isinstance(given, SceneSpec) else load(given)
+            source = import_mjcf(source)
+        if isinstance(source, Imported):
+            return source.scene, source.report.actuators or scene_actuators(source.scene)
+        scene = source if isinstance(source, SceneSpec) else load(source)
         if not isinstance(scene, SceneSpec):
             raise ValueError(f"{self.name}: scene must be a scene of bodies, not {type(scene).__name__}")
         return scene, scene_actuators(scene)
@@ -146,8 +146,8 @@ class Task:
 
     @cached_property
     def driven(self) -> tuple[Actuator, ...]:
-        """What the actions drive."""
-        return chosen(self._loaded[1], self.actuators, self.name)
+        """The actuators that the actions drive."""
+        return select_actuators(self._loaded[1], self.actuators, self.name)
 
     @property
     def actions(self) -> Box:

@@ -1,7 +1,7 @@
-"""A scene from the side, for tasks that say nothing of pictures: x to the right, z upwards, the eye goes along in x.
+"""A scene from the side, for tasks without pictures of their own: x to the right, z upwards; the view follows in x.
 
-Spheres and capsules are what they are; other shapes are the capsule about their longest axis, planes that lie flat a
-line, and heightfields the line through their middle. NumPy, one lane.
+Spheres and capsules are drawn as such; other shapes as the capsule about their longest axis, flat planes as a line, and
+heightfields as the line through their middle. NumPy, one lane.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ FAR = 100.0  # [m] how far flat ground goes
 
 @dataclass(frozen=True)
 class SideView:
-    """window: (x_min, x_max, z_min, z_max) [m]."""
+    """A view of a scene.  window: (x_min, x_max, z_min, z_max) [m]."""
 
     model: Model
     window: tuple[float, float, float, float]
 
     @staticmethod
     def of(model: Model, state: State) -> SideView:
-        """A window as large as what moves is at the start, and half as much around it."""
+        """A window as large as the moving bodies at the start, and half as much around them."""
         view = SideView(model, (-1.0, 1.0, -1.0, 1.0))
         moving = [s for k, s in view._segments(np.asarray(state.q, float)) if k >= 0] or [(0, 0, 0, 0, 1.0, INK)]
         x0, z0, x1, z1, radius = np.array([s[:5] for s in moving]).T
@@ -41,11 +41,11 @@ class SideView:
         return SideView(model, (low[0] - room, high[0] + room, low[1] - room / 2, high[1] + room / 2))
 
     def sketch(self, q: np.ndarray) -> list[Segment]:
-        """Statics first."""
+        """Segments of the scene, statics first."""
         return [segment for _, segment in sorted(self._segments(q), key=lambda found: found[0] >= 0)]
 
     def _segments(self, q: np.ndarray) -> list[tuple[int, Segment]]:
-        """With the link that carries each, -1 for the world."""
+        """Segments with the link that carries each, -1 for the world."""
         topology, found = self.model.topology, []
         places, turns = link_poses(self.model, q)
         eye = float(places[0, 0]) if len(places) else 0.0
@@ -59,7 +59,7 @@ class SideView:
         return found
 
     def _lines(self, k: int, kind: str, at: Array, axes: Array) -> list[tuple[Array, Array, float]]:
-        """Ends (3,) and radii of what stands for a shape."""
+        """Ends (3,) and radii of the segments that represent a shape."""
         size, (start, stop) = np.asarray(self.model.shape_size[k], float), self.model.topology.shape_points[k]
         if kind == "plane":
             along = np.array([FAR, 0.0, 0.0])

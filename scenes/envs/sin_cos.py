@@ -1,7 +1,7 @@
-"""Sine and cosine of one angle together, for engines that take little else.
+"""Sine and cosine of one angle together, for engines that spend most of their time on them.
 
-XLA computes them apart, nearly all correctly rounded. Here one reduction serves both, to 2e-16 in double and 1e-7 in
-single precision while |x| < 1e4, in a third (single) or a fifth (double) of the time. Method and numbers: Cody and
+XLA computes them separately, nearly all correctly rounded. Here one reduction serves both, to 2e-16 in double and 1e-7
+in single precision while |x| < 1e4, in a third (single) or a fifth (double) of the time. Method and numbers: Cody and
 Waite's reduction by pi/2 in three parts, and the minimax polynomials for |r| <= pi/4 of Moshier's Cephes library.
 """
 

@@ -1,4 +1,4 @@
-"""What the tasks look like: segments for `render.py`. NumPy, one lane."""
+"""Sketches of the tasks: segments for `render.py`. NumPy, one lane."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ LINKS = ((0.80, 0.42, 0.18), (0.20, 0.47, 0.65), (0.44, 0.60, 0.28))
 
 def linked(x: float, y: float, angles: np.ndarray, length: tuple[float, ...], radius: float) -> list[Segment]:
     """Links on one another from (x, y), at absolute angles from the horizontal, counter-clockwise."""
-    drawn: list[Segment] = []
+    segments: list[Segment] = []
     for i, (angle, l) in enumerate(zip(angles, length, strict=True)):
         x1, y1 = x + l * float(np.cos(angle)), y + l * float(np.sin(angle))
-        drawn.append((x, y, x1, y1, radius, LINKS[i % len(LINKS)]))
+        segments.append((x, y, x1, y1, radius, LINKS[i % len(LINKS)]))
         x, y = x1, y1
-    return drawn
+    return segments
 
 
 def on_a_cart(q: np.ndarray, length: tuple[float, ...], track: float) -> list[Segment]:

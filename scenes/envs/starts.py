@@ -10,12 +10,12 @@ from jax import Array
 
 
 def split(key: Array) -> Array:
-    """Two keys of each, (...) -> (..., 2)."""
+    """Split each key in two, (...) -> (..., 2)."""
     return _over_lanes(jax.random.split, key)
 
 
 def uniform(key: Array, *bounds: float) -> Array:
-    """Numbers within +-bounds, (...) -> (..., len(bounds))."""
+    """Draw numbers within +-bounds, (...) -> (..., len(bounds))."""
     drawn = _over_lanes(lambda key: jax.random.uniform(key, (len(bounds),), minval=-1, maxval=1), key)
     return drawn * jnp.array(bounds)
 

@@ -1,4 +1,4 @@
-"""BatchTask: what there is to control, as plain functions of arrays of any lanes. `Environment` plays it."""
+"""BatchTask: a control task as plain functions of arrays of any lanes. `Environment` plays it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Box:
 
     @staticmethod
     def of(*bounds: float) -> Box:
-        """Symmetric: from -bound to bound."""
+        """A symmetric box, from -bound to bound."""
         return Box(tuple(-b for b in bounds), bounds)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one member, without lanes."""
+        """Shape of one member, without lanes."""
         return (len(self.low),)
 
 
@@ -52,15 +52,15 @@ class BatchTask:
     dt: the control period [s].  max_steps: of one episode; then it is truncated.
     start: key -> (q, v) of a new episode.
     observe: (q, v) -> (..., k).
-    push: action -> what acts for one period, (..., nv) forces along the coordinates [N, N m]; actions beyond their box
-        are clipped to it.
+    push: action -> forces along the coordinates during one period (..., nv) [N, N m]; actions beyond their box are
+        clipped to it.
     reward: (q, v, push, q_next, v_next) -> (...).
     ended: (q, v) -> (...) whether the episode ends here, failed or achieved.
     engines: name -> factory(dtype) -> advance(q, v, push) -> (q, v) one control period later. The first is the default.
-    sketch: (nq,) of one lane, NumPy -> what to draw: (x0, y0, x1, y1, radius, (red, green, blue)) [m], colours 0 to 1.
-    window: what of the plane is drawn, (x_min, x_max, y_min, y_max) [m].
-    events: whether there are contacts or stops, so that each lane takes as many steps as it needs: then lanes run one
-        by one, else in blocks.
+    sketch: (nq,) of one lane, NumPy -> segments: (x0, y0, x1, y1, radius, (red, green, blue)) [m], colours 0 to 1.
+    window: the visible part of the plane, (x_min, x_max, y_min, y_max) [m].
+    events: whether there are contacts or stops, so that each lane takes its own number of steps: then lanes run one by
+        one, else in blocks.
     """
 
     name: str

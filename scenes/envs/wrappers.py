@@ -1,5 +1,5 @@
-"""What learners put around an environment: new episodes by themselves, and observations of one size. Each is played as
-an `Environment` is, and may be put around another one."""
+"""Wrappers of an environment for learners: automatic new episodes, and normalized observations. Each has the interface
+of an `Environment`, and may wrap another one."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LITTLE = 1e-8  # added to variances: what never changed has none
 
 
 class Scale(NamedTuple):
-    """Of what was observed so far: count (), mean and variance (k,)."""
+    """Statistics of the observations so far: count (), mean and variance (k,)."""
 
     count: Array
     mean: Array
     variance: Array
 
-    def after(self, x: Array) -> Scale:
-        """With x (..., k) too (Chan, Golub and LeVeque 1979, eq. 2.1)."""
+    def update(self, x: Array) -> Scale:
+        """Update by x (..., k) (Chan, Golub and LeVeque 1979, eq. 2.1)."""
         rows = x.reshape(-1, x.shape[-1])
         n, mean, variance = len(rows), rows.mean(0), rows.var(0)
         total, off = self.count + n, mean - self.mean
@@ -35,7 +35,7 @@ class Scale(NamedTuple):
 
 
 class NormalizedState(NamedTuple):
-    """inner: of the environment.  raw: (..., k) what it shows.  scale: of all that was observed in all lanes."""
+    """inner: state of the environment.  raw: (..., k) observation.  scale: statistics of all lanes so far."""
 
     inner: Any
     raw: Array
@@ -43,10 +43,10 @@ class NormalizedState(NamedTuple):
 
 
 class NormalizeObservation:
-    """Observations less their mean, over their standard deviation, both of all that was observed so far in all lanes;
-    within -most and most. The state holds them: `state.scale`.
+    """Observations less their mean, over their standard deviation, both of all observations so far in all lanes; within
+    -most and most. The state holds them: `state.scale`.
 
-    scale: of another run, say of training, to which this one keeps; None: it is learned.
+    scale: that of another run, for example of training, kept constant; None: it is learned.
     """
 
     def __init__(self, env: Any, *, most: float = 10.0, scale: Scale | None = None) -> None:
@@ -56,30 +56,30 @@ class NormalizeObservation:
         self.reset, self.step, self.restarted = jax.jit(self._reset), jax.jit(self._step), jax.jit(self._restarted)
 
     def _reset(self, key: Array) -> tuple[NormalizedState, Array]:
-        """As of `Environment`."""
+        """See `Environment`."""
         inner, raw = self.env.reset(key)
         size = raw.shape[-1:]
         new = Scale(jnp.zeros((), raw.dtype), jnp.zeros(size, raw.dtype), jnp.ones(size, raw.dtype))
-        return self._seen(inner, raw, new.after(raw) if self._scale is None else self._scale)
+        return self._normalize(inner, raw, new.update(raw) if self._scale is None else self._scale)
 
     def _step(self, state: NormalizedState, action: Array) -> Step:
-        """As of `Environment`."""
+        """See `Environment`."""
         after = self.env.step(state.inner, action)
-        scale = state.scale.after(after.observation) if self._scale is None else state.scale
-        now, observation = self._seen(after.state, after.observation, scale)
+        scale = state.scale.update(after.observation) if self._scale is None else state.scale
+        now, observation = self._normalize(after.state, after.observation, scale)
         return Step(now, observation, *after[2:])  # type: ignore[arg-type]
 
     def _restarted(self, state: NormalizedState, _: Array, done: Array) -> tuple[NormalizedState, Array]:
-        """As of `Environment`; what was observed at the ends of episodes counts, their new beginnings do not."""
+        """See `Environment`; observations at the ends of episodes count, those at their new starts do not."""
         inner, raw = self.env.restarted(state.inner, state.raw, done)
-        return self._seen(inner, raw, state.scale)
+        return self._normalize(inner, raw, state.scale)
 
-    def _seen(self, inner: Any, raw: Array, scale: Scale) -> tuple[NormalizedState, Array]:
+    def _normalize(self, inner: Any, raw: Array, scale: Scale) -> tuple[NormalizedState, Array]:
         return NormalizedState(inner, raw, scale), scale.of(raw, self._most)
 
 
 class EpisodeState(NamedTuple):
-    """inner: of the environment.  gained: (...) rewards of the episode so far.  length: (...) int32 its periods."""
+    """inner: state of the environment.  gained: (...) rewards of the episode so far.  length: (...) int32 periods."""
 
     inner: Any
     gained: Array
@@ -87,10 +87,10 @@ class EpisodeState(NamedTuple):
 
 
 class EpisodeStep(NamedTuple):
-    """A `Step` after which what ended has begun anew.
+    """A `Step` after which ended episodes have begun anew.
 
-    observation: (..., k), of the new episode where one began.  last: (..., k) of the period's end in any case.
-    gained, length: (...) of the episode with this period, also where it ended.
+    observation: (..., k), that of the new episode if one began.  last: (..., k) that of the period's end in any case.
+    gained, length: (...) those of the episode with this period, also if it ended.
     """
 
     state: EpisodeState
@@ -112,7 +112,7 @@ class AutoReset:
         self.reset, self.step = jax.jit(self._reset), jax.jit(self._step)
 
     def _reset(self, key: Array) -> tuple[EpisodeState, Array]:
-        """As of `Environment`."""
+        """See `Environment`."""
         inner, observation = self.env.reset(key)
         return EpisodeState(inner, jnp.zeros(key.shape, self.dtype), jnp.zeros(key.shape, jnp.int32)), observation
 
@@ -123,5 +123,5 @@ class AutoReset:
         gained, length = state.gained + after.reward, state.length + 1
         inner, observation = self.env.restarted(after.state, after.observation, done)  # type: ignore[arg-type]
         now = EpisodeState(inner, jnp.where(done, 0, gained), jnp.where(done, 0, length))
-        paid = after.reward, after.terminated, after.truncated
-        return EpisodeStep(now, observation, *paid, after.observation, gained, length)
+        rest = after.reward, after.terminated, after.truncated
+        return EpisodeStep(now, observation, *rest, after.observation, gained, length)

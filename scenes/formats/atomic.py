@@ -14,10 +14,10 @@ from .errors import FileError
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of `path` once it is whole and on the disk.
+    """A file to write, which replaces `path` once it is complete and on the disk.
 
-    Whatever happens on the way, a full disk or a kill, `path` is what it was before. Killed, it leaves a hidden file
-    `.NAME.PID.part` beside it.
+    After a failure on the way, a full disk or a kill, `path` is what it was before. A killed process leaves a hidden
+    file `.NAME.PID.part` beside it.
     """
     path, part = Path(path), _part(path)
     try:
@@ -33,7 +33,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """That `replacing` can begin, and could end: raises FileError, before the work that is to be written.
+    """Check that `replacing` can begin and end: raises FileError, before the work that is to be written.
 
     Nothing is left of the trial, and a file of that name stays as it is.
     """
@@ -62,13 +62,13 @@ def _part(path: str | os.PathLike[str]) -> Path:
 
 
 def settle(file: BinaryIO) -> None:
-    """On the disk, not only on the way there."""
+    """Flush a file to the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def settle_folder(folder: Path) -> None:
-    """The name too, where folders can be synced."""
+    """Flush a file's name to the disk, if folders can be synced."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -19,9 +19,9 @@ FORM = "carom checkpoint 1"
 
 def save_checkpoint(path: str | PathLike[str], tree: Any) -> None:
     """Write all arrays of `tree` to one file: a State, an environment's EnvState, a learner's parameters, or a tuple or
-    dictionary of such.
+    dictionary of these.
 
-    The file is whole or not there, whatever happens while it is written. Random keys are kept as keys.
+    After a failure the file is complete or absent. Random keys are kept as keys.
     """
     numbers, keys = {}, {}
     for place, x in _leaves(tree):
@@ -37,7 +37,7 @@ def save_checkpoint(path: str | PathLike[str], tree: Any) -> None:
 
 
 def load_checkpoint(path: str | PathLike[str], like: T) -> T:
-    """What `save_checkpoint` wrote, as a tree like `like`, whose arrays say which shapes and types there must be.
+    """Read the file of `save_checkpoint` as a tree like `like`, whose arrays define the shapes and types.
 
     like: for instance the state that a fresh `env.reset(keys)` gives.
     Raises FileError for a file that is no checkpoint, is cut off, or holds something else.

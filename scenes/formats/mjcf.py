@@ -1,8 +1,8 @@
 """MJCF files, MuJoCo's scenes, as the mujoco package compiles them. The only file of scenes that imports mujoco.
 
-What is read is the compiled model, where defaults, includes, frames and angles are settled. Names, order and meaning
-of coordinates stay MuJoCo's: q is qpos, and v is qvel but for free joints, where angular velocity comes first and is in
-world axes.
+The reader takes the compiled model, in which defaults, includes, frames and angles are resolved. Names, order and
+meaning of coordinates stay MuJoCo's: q is qpos, and v is qvel except for free joints, whose angular velocity comes
+first and is in world axes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .from_mjcf.motors import read_motors
 from .from_mjcf.sensors import read_sensors
 from .from_mjcf.shapes import shapes_of, statics_of
 from .report import Imported, ImportReport
-from .wording import listed
+from .wording import list_names
 
 LINE = re.compile(r",? *line(?: number=| )(\d+)", re.IGNORECASE)
 DEEP = 1e-4  # [m] overlaps that are told of: files are rounded
@@ -39,13 +39,13 @@ DEEP = 1e-4  # [m] overlaps that are told of: files are rounded
 def import_mjcf(
     path: str | PathLike[str], *, drop: Collection[str] = (), keyframe: str | int | None = None
 ) -> Imported:
-    """The scene of an MJCF file, and what became of everything in the file.
+    """Import the scene of an MJCF file, with a report on everything in the file.
 
-    drop: kinds of what Carom has nothing like, to be left out where the file has them; without it, such a file is a
+    drop: kinds of elements that Carom does not have, to be left out; without it, a file with such elements is a
     FileError that names them. "equality": of tendons, balls and flexes, and curved ones; "tendon"; "actuator";
     "gravcomp"; "fluid"; "armature" of free joints; "spring": of free joints, and those that are not linear; "sdf";
     "flex"; "plugin"; "pair".
-    keyframe: name or number of the keyframe that the scene starts in; None: where the file puts its bodies.
+    keyframe: name or number of the keyframe that the scene starts in; None: the file's initial pose.
     """
     path = fspath(path)
     unknown = [kind for kind in drop if kind not in KINDS] if not isinstance(drop, str) else [drop]
@@ -94,7 +94,7 @@ def _kinds_of_sensors(path: str) -> dict[int, str]:
 
 
 def _compiled(path: str, keyframe: str | int | None, warned: list[str]) -> Compiled:
-    """warned: takes MuJoCo's warnings, those that Python would show too."""
+    """Compile a file.  warned: called with MuJoCo's warnings, those that Python would show too."""
     mujoco, before = _mujoco(path), _mujoco(path).get_mju_user_warning()
     mujoco.set_mju_user_warning(warned.append)  # otherwise they go to a log in the working directory
     try:
@@ -115,14 +115,14 @@ def _compiled(path: str, keyframe: str | int | None, warned: list[str]) -> Compi
         return Compiled(m, off, on, m.qpos0, np.zeros(m.nv), np.zeros(m.nu))
     names = [m.key(k).name for k in range(m.nkey)]
     if keyframe not in names and not (type(keyframe) is int and 0 <= keyframe < m.nkey):
-        known = listed(map(repr, names)) or "none"
+        known = list_names(map(repr, names)) or "none"
         raise FileError(path, f"there is no keyframe {keyframe!r}; it has {known}")
     k = keyframe if type(keyframe) is int else names.index(keyframe)
     return Compiled(m, off, on, m.key_qpos[k], m.key_qvel[k], m.key_ctrl[k])
 
 
 def _check(path: str, scene: SceneSpec) -> None:
-    """Whatever compile_scene rejects, MuJoCo's numbers that are none among it. Loops are its caller's to close."""
+    """Check a scene by compile_scene, which also rejects MuJoCo's NaNs. The caller closes loops."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of meshes: the caller's own compile_scene says so

@@ -1,4 +1,4 @@
-"""Where a run comes from: versions, machine, date, command. What must be equal for its bits to come again."""
+"""Provenance of a run: versions, machine, date, command, which must be equal for its bits to be reproduced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DECISIVE = ("carom", "jax", "jaxlib", "numpy", "platform", "device", "devices", 
 
 
 def provenance(dtype: Any) -> dict[str, str]:
-    """Of a run that this process makes in numbers of this dtype; times are UTC."""
+    """Provenance of a run of this process in this dtype; times are UTC."""
     import jax
     import jaxlib
 

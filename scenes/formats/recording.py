@@ -1,4 +1,4 @@
-"""A run as people keep it: frames, events, and all that is needed to make it again."""
+"""Recording: a run with frames, events, and all that is needed to reproduce it."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.display import Row, shown
+from ...engine.display import Row, display_as
 from ...integrators.recording import Events
 from ..spec import SceneSpec
 
 NOT_KEPT = ("throw", "devices", "chunk", "options")  # keywords of a rollout on which neither motion nor events hang
 
 
-def _described(recording: Recording) -> tuple[str, list[Row]]:
+def _describe(recording: Recording) -> tuple[str, list[Row]]:
     from ...integrators.rollout import described_run
 
     head, rows = described_run(recording)
     return f"{recording.title}, {head}" + ("" if recording.complete else " (not run to its end)"), rows
 
 
-@shown(_described)
+@display_as(_describe)
 @dataclass(frozen=True)
 class Recording:
     """One run, or a batch of runs with one leading axis of lanes; numpy arrays.
 
-    scene: what was run.  keywords: of `carom.rollout`.  title: what people call it.
-    t: (..., F) [s].  q: (..., F, nq).  v: (..., F, nv): the frames, NaN where a lane did not get.
+    scene: the one that was run.  keywords: those of `carom.rollout`.  title: a name for people.
+    t: (..., F) [s].  q: (..., F, nq).  v: (..., F, nv): the frames, NaN for those that a lane did not reach.
     events: every impact (numpy arrays).  code: (...) of `carom.Code`.  stats: name -> (...), fields of `carom.Stats`.
     varied: model parameters that differ from the scene's, name -> (lanes, ...); empty for a single run.
     model_hash: fingerprint of the model that was run.  provenance: versions, machine, date, command, dtype.
-    complete: whether the run came to its end.  piece: intervals between frames that were run at once; 0: all.
+    complete: whether the run reached its end.  piece: intervals between frames that were run at once; 0: all.
     """
 
     scene: SceneSpec
@@ -60,9 +60,9 @@ class Recording:
         varied: Mapping[str, Any] | None = None,
         model: Any = None,
     ) -> Recording:
-        """What `result = carom.rollout(model, state, **keywords)` made of a scene.
+        """The recording of a scene's `result = carom.rollout(model, state, **keywords)`.
 
-        model: the one that was run; None: `scene`, compiled.  varied: its parameters that are not the scene's.
+        model: the one that was run; None: `scene`, compiled.  varied: its parameters that differ from the scene's.
         """
         from ...integrators.snapshots import model_hash
         from ..compile import compile_scene
@@ -79,19 +79,20 @@ class Recording:
         )  # fmt: skip
 
     def why(self) -> str:
-        """What happened, in words, as `why()` of a rollout."""
+        """The codes in words, as `why()` of a rollout."""
         from ...engine.results import last_well, why
 
         return why(self.code, last_well(self.t, self.q, self.v))
 
     @property
     def lanes(self) -> int | None:
-        """How many lanes; None for a single run."""
+        """Number of lanes; None for a single run."""
         return len(self.t) if self.t.ndim == 2 else None
 
     def lane(self, k: int) -> Recording:
-        """One lane of a batch, as a single run. Its frames and events are those of the batch, bit by bit; a replay's
-        need not be, for a program of one lane rounds in its own way. The fingerprint is left out: no such model ran."""
+        """One lane of a batch, as a single run. Its frames and events are those of the batch, bit by bit; those of a
+        replay may differ, since a program of one lane rounds differently. The fingerprint is left out: this model did
+        not run."""
         if self.lanes is None:
             raise ValueError(f"{self.title} is a single run: it has no lanes")
         arrays: dict[str, Any] = {name: getattr(self, name)[k] for name in ("t", "q", "v", "code")}
@@ -101,12 +102,12 @@ class Recording:
 
 
 def plain_stats(result: Any) -> dict[str, np.ndarray]:
-    """Of a rollout, by name."""
+    """Statistics of a rollout, by name."""
     return {f.name: np.asarray(getattr(result.stats, f.name)) for f in fields(result.stats)}
 
 
 def logged(events: Events) -> Events:
-    """In numpy, and without the rows that no lane has filled."""
+    """The event log in numpy, without the rows that no lane has filled."""
     arrays: dict[str, Any] = {f.name: np.asarray(getattr(events, f.name)) for f in fields(events) if f.name != "law"}
     lanes, rows = arrays["count"].ndim, int(arrays["count"].max(initial=0))
     for name, x in arrays.items():

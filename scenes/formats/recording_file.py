@@ -1,8 +1,8 @@
-"""Recordings as files: whole ones (.npz), and journals of runs that did not come to their end.
+"""Recordings as files: complete ones (.npz), and journals of runs that did not reach their end.
 
-A journal is a row of zip archives, one after another in one file: the first holds what is known of the run and its
-first frames, each flush appends one with the frames since. Nothing that was written is ever touched again, so whatever
-happens during a flush, all archives before it are as they were, and what stands behind the last whole one is cut off.
+A journal is a row of zip archives, one after another in one file: the first holds the facts of the run and its first
+frames, each flush appends one with the frames since. Written bytes never change, so after a failure during a flush all
+archives before it are as they were, and bytes behind the last complete one are cut off.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from .atomic import replacing
 from .errors import FileError
 from .recording import Recording
-from .recording_parts import Part, joined
+from .recording_parts import Part, concatenate_parts
 from .recording_schema import Arrays, check_schema, head_arrays, part_arrays, part_of, recording_of
 
 LOCAL = struct.Struct("<6xH10xL4x2H")  # before a file: flags, its stored size, the sizes of its name and extras
@@ -38,14 +38,14 @@ BROKEN = (
 
 
 def write_recording(recording: Recording, path: str | PathLike[str]) -> None:
-    """One compact file; an older one of that name is replaced once this one is whole."""
+    """Write one compact file; an older one of that name is replaced once this one is complete."""
     arrays = head_arrays(recording) | part_arrays(Part.first(recording))
     with replacing(path) as file:
         np.savez(file, allow_pickle=False, **arrays, complete=np.array(recording.complete))
 
 
 def read_recording(path: str | PathLike[str]) -> Recording:
-    """A recording, or as much of one as was flushed before its run was killed (then `complete` is False)."""
+    """Read a recording, or the part that was flushed before its run was killed (then `complete` is False)."""
     try:
         with open(path, "rb") as file:
             return _whole(path, file) or _journal(path, file)
@@ -63,9 +63,9 @@ def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def link_arrays(number: int, part: Part | None, head: Arrays, ended: bool) -> Arrays:
-    """Of link `number` of a journal. Their names are their own, lest one link be taken for all of the run.
+    """Arrays of link `number` of a journal. Names are the link's own, so that nothing reads one link as the whole run.
 
-    part: None where nothing is left to say but that the run has ended.
+    part: None if the link only says that the run has ended.
     """
     arrays = head | (part_arrays(part) if part else {}) | {"complete": np.array(ended)}
     return {f"link{number:06}_{name}": x for name, x in arrays.items()}
@@ -102,7 +102,7 @@ def _journal(path: str | PathLike[str], file: BinaryIO) -> Recording:
         head = links[0]
         check_schema(path, head)
         parts = [part_of(link, head) for link in links if "t" in link]
-        return recording_of(path, head, joined(parts), bool(links[-1]["complete"]))
+        return recording_of(path, head, concatenate_parts(parts), bool(links[-1]["complete"]))
     except FileError:
         raise
     except BROKEN as error:
@@ -110,7 +110,7 @@ def _journal(path: str | PathLike[str], file: BinaryIO) -> Recording:
 
 
 def _links(file: BinaryIO) -> list[Arrays]:
-    """Those of a journal that stand together from its start on, first to last; none if it has no start."""
+    """The contiguous links of a journal from its start on, first to last; none if it has no start."""
     links: list[Arrays] = []
     start, size = 0, file.seek(0, os.SEEK_END)
     while start < size:
@@ -124,7 +124,7 @@ def _links(file: BinaryIO) -> list[Arrays]:
 
 
 def _link(file: BinaryIO, start: int, stop: int) -> Arrays | None:
-    """The arrays of the archive that stands there, by their plain names; None if it is not whole."""
+    """The arrays of the archive there, by their plain names; None if it is incomplete."""
     file.seek(start)
     try:
         arrays = _arrays(io.BytesIO(file.read(stop - start)))
@@ -134,7 +134,7 @@ def _link(file: BinaryIO, start: int, stop: int) -> Arrays | None:
 
 
 def _end_of_archive(file: BinaryIO, start: int, size: int) -> int | None:
-    """Where the archive that begins there ends, from one record to the next; None if it does not."""
+    """The end of the archive that begins there, from one record to the next; None if it has none."""
     at = start
     while at < size:
         file.seek(at)
@@ -159,7 +159,7 @@ def _end_of_archive(file: BinaryIO, start: int, size: int) -> int | None:
 
 
 def _length_of_file(file: BinaryIO, record: bytes) -> int | None:
-    """Of a file in an archive, with what stands before it; None if that does not say."""
+    """Length of a file in an archive with its header; None if the header does not have it."""
     if len(record) < LOCAL.size:
         return None
     flags, stored, names, extras = LOCAL.unpack_from(record)
@@ -173,7 +173,7 @@ def _length_of_file(file: BinaryIO, record: bytes) -> int | None:
 
 
 def _arrays(file: BinaryIO) -> Arrays:
-    """Of an archive. Nothing is made of it that is larger than the file."""
+    """Arrays of an archive. Nothing larger than the file is allocated."""
     size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
@@ -185,7 +185,7 @@ def _arrays(file: BinaryIO) -> Arrays:
 
 
 def _array(content: bytes) -> np.ndarray:
-    """Of an .npy file."""
+    """The array of an .npy file."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     if version not in HEADERS:

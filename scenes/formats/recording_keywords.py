@@ -1,6 +1,6 @@
-"""Keywords of a recording's run, as its file says them: those that a rollout takes, with values that it can be given.
+"""Keywords of a recording's run in its file: those of a rollout, with valid values.
 
-What they may be is read off the rollout's signature and its options: a new one needs nothing here.
+The rollout's signature and its options define them: a new one needs nothing here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .recording import NOT_KEPT
-from .wording import shown
+from .wording import brief
 
 # annotation of a keyword, without its "| None" -> what JSON has for it, and what that is called
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 def check_keywords(keywords: Mapping[str, Any], chain: bool) -> None:
-    """Raises ValueError.  chain: whether they are of `carom.chain_rollout`."""
+    """Check keywords; raises ValueError.  chain: whether they are those of `carom.chain_rollout`."""
     from ...integrators.options import Options
     from ...integrators.planar.rollout import chain_rollout
     from ...integrators.rollout import check_times, rollout
@@ -36,7 +36,7 @@ def check_keywords(keywords: Mapping[str, Any], chain: bool) -> None:
         kinds |= {f.name: str(f.type) for f in fields(Options)}
     for name, value in keywords.items():
         if name not in kinds or name in NOT_KEPT:
-            raise ValueError(f"it was run with {shown(name)}, which this version of Carom does not know")
+            raise ValueError(f"it was run with {brief(name)}, which this version of Carom does not know")
         kind = kinds[name]
         if value is None and kind.endswith("None"):
             continue
@@ -44,18 +44,18 @@ def check_keywords(keywords: Mapping[str, Any], chain: bool) -> None:
         if not types:
             _check_drive(name, value, chain)
         elif type(value) not in types:
-            raise ValueError(f"its {name} is {shown(value)}, and must be {called}")
+            raise ValueError(f"its {name} is {brief(value)}, and must be {called}")
     if "duration" in keywords:
         given = {name: keywords[name] for name in ("frame_dt", "max_dt") if name in keywords}
         check_times(keywords["duration"], **given)
 
 
 def _check_drive(name: str, value: Any, by_name: bool) -> None:
-    """Control or forces: numbers, or what is left of a function.  by_name: whether there may be numbers by name."""
+    """Check control or forces: numbers, or the record of a function.  by_name: whether numbers by name are allowed."""
     if isinstance(value, dict) and isinstance(value.get("function"), str):
         return
     if isinstance(value, dict) and by_name:
         for field, numbers in value.items():
             _check_drive(f"{name}.{field}", numbers, by_name=False)
     elif np.asarray(value).dtype.kind not in "iuf":
-        raise ValueError(f"its {name} is {shown(value)}, and must be made of numbers")
+        raise ValueError(f"its {name} is {brief(value)}, and must be made of numbers")

@@ -1,4 +1,4 @@
-"""Parts of a run, one after another, and how they are put together."""
+"""Parts of a run, one after another, and their concatenation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = ("max_penetration", "contacts", "pairs")
 
 @dataclass(frozen=True)
 class Part:
-    """Some frames and the events before each of them, fields as in `Recording`; code and stats are of this part."""
+    """Some frames and the events before each of them, fields as in `Recording`; code and stats are this part's."""
 
     t: np.ndarray
     q: np.ndarray
@@ -32,7 +32,7 @@ class Part:
 
     @staticmethod
     def after(result: Any) -> Part:
-        """Of a rollout that goes on where the part before ended: its first frame is known already."""
+        """The part of a rollout that continues the part before: its first frame is known already."""
         t, q, v = (np.asarray(x) for x in (result.t, result.q, result.v))
         events, code = logged(result.events), np.asarray(result.code)
         return Part(t[..., 1:], q[..., 1:, :], v[..., 1:, :], events, code, plain_stats(result))
@@ -42,8 +42,8 @@ class Part:
         return self.q.nbytes + self.v.nbytes + self.events.t.nbytes * 20
 
 
-def joined(parts: Sequence[Part]) -> Part:
-    """Parts that follow each other, as one."""
+def concatenate_parts(parts: Sequence[Part]) -> Part:
+    """Concatenate parts that follow each other."""
     if len(parts) == 1:
         return parts[0]
     frames = {"t": -1, "q": -2, "v": -2}
@@ -84,5 +84,5 @@ def _events(parts: Sequence[Events]) -> Events:
 
 
 def _blank(column: np.ndarray) -> int:
-    """What stands in rows that are not real."""
+    """The filling of rows that are not real."""
     return -1 if np.issubdtype(column.dtype, np.integer) else 0

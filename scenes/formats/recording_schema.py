@@ -1,4 +1,4 @@
-"""What stands in a recording's file: its arrays by name. `docs/recordings.md` tells users."""
+"""The schema of a recording's file: its arrays by name. `docs/recordings.md` describes it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVENT_COLUMNS = tuple(f.name for f in fields(Events) if f.name != "law")
 
 
 def head_arrays(recording: Recording) -> Arrays:
-    """All but frames, events and what became of the run."""
+    """All arrays except frames, events and the outcome of the run."""
     from .toml_writing import to_toml
 
     texts = {
@@ -40,14 +40,14 @@ def head_arrays(recording: Recording) -> Arrays:
 
 
 def part_arrays(part: Part) -> Arrays:
-    """Frames, events, and what became of the run so far."""
+    """Frames, events, and the outcome of the run so far."""
     arrays = {"t": part.t, "q": part.q, "v": part.v, "code": part.code}
     arrays |= {f"events_{name}": np.asarray(getattr(part.events, name)) for name in EVENT_COLUMNS}
     return arrays | {f"stats_{name}": np.asarray(x) for name, x in part.stats.items()}
 
 
 def part_of(arrays: Mapping[str, np.ndarray], head: Mapping[str, np.ndarray]) -> Part:
-    """head: arrays of the recording's first link, or of all of it."""
+    """The part of a file's arrays.  head: arrays of the recording's first link, or of all of it."""
     columns, code = {name: arrays[f"events_{name}"] for name in EVENT_COLUMNS}, arrays["code"]
     if int(head["schema"]) < 2:
         columns["code"], code = renumbered(columns["code"]), renumbered(code)
@@ -56,7 +56,7 @@ def part_of(arrays: Mapping[str, np.ndarray], head: Mapping[str, np.ndarray]) ->
 
 
 def recording_of(path: str | PathLike[str], head: Mapping[str, np.ndarray], part: Part, complete: bool) -> Recording:
-    """From a file's arrays. Raises FileError where its scene is not one; KeyError, ValueError: the file is damaged."""
+    """The recording of a file's arrays. FileError: the scene is invalid; KeyError, ValueError: the file is damaged."""
     from .toml import parse_toml
 
     keywords, provenance = checked(head, part)
@@ -68,7 +68,7 @@ def recording_of(path: str | PathLike[str], head: Mapping[str, np.ndarray], part
 
 
 def checked(head: Mapping[str, np.ndarray], part: Part) -> tuple[dict[str, Any], dict[str, Any]]:
-    """keywords and provenance of a file whose arrays fit together; ValueError says what does not."""
+    """Check that a file's arrays fit together, and return its keywords and provenance; raises ValueError."""
     t, q, v, code = part.t, part.q, part.v, part.code
     lanes, columns = t.shape[:-1], {name: np.asarray(getattr(part.events, name)) for name in EVENT_COLUMNS}
     count, rows = columns["count"], columns["t"].shape[-1:]
@@ -103,7 +103,7 @@ def checked(head: Mapping[str, np.ndarray], part: Part) -> tuple[dict[str, Any],
 
 
 def check_schema(path: str | PathLike[str], head: Mapping[str, np.ndarray]) -> None:
-    """That the file is a recording, and one that this version reads."""
+    """Check that the file is a recording that this version reads."""
     if "schema" not in head:
         has = ", ".join(sorted(head)[:8]) or "nothing"
         raise FileError(path, f"this is no recording of Carom, it holds {has}: give a file that `carom run` wrote")
@@ -121,7 +121,7 @@ def _named(arrays: Mapping[str, np.ndarray], prefix: str) -> Arrays:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for: arrays as lists; of a function its name, for it cannot be kept."""
+    """Values that JSON does not have: arrays become lists, functions their names, since they cannot be saved."""
     if callable(value):
         return {"function": getattr(value, "__qualname__", repr(value))}
     return np.asarray(value).tolist()

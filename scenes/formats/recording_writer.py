@@ -1,4 +1,4 @@
-"""A recording that is written while its run goes on."""
+"""A writer of recordings while their runs go on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from .atomic import replacing, settle
 from .recording import Recording
 from .recording_file import archive, link_arrays, read_recording, write_recording
-from .recording_parts import Part, joined
+from .recording_parts import Part, concatenate_parts
 from .recording_schema import head_arrays
 
 PERIOD = 2.0  # [s] between flushes
@@ -29,8 +29,8 @@ class RecordingWriter:
         with RecordingWriter(path, Recording.of(scene, result, title=..., keywords=...)) as writer:
             writer.append(carom.rollout(model, result.state, ...))
 
-    first: the run's first piece, which is on the disk at once; an older file of that name is then gone. On leaving
-    the block the file becomes a compact one. Out of space: OSError, and what was flushed before stays.
+    first: the run's first piece, which is on the disk at once, and replaces an older file of that name. At the end of
+    the block the file becomes a compact one. Out of space: OSError, and flushed pieces stay.
     """
 
     def __init__(self, path: str | PathLike[str], first: Recording) -> None:
@@ -46,18 +46,18 @@ class RecordingWriter:
         self._last_t = float(np.nanmax(first.t))
 
     def append(self, result: Any) -> None:
-        """The next piece: a rollout that began where the one before ended."""
+        """Append the next piece: a rollout that began at the end of the one before."""
         self._pending.append(Part.after(result))
         since = time.monotonic() - self._flushed
         if since > max(PERIOD, SHARE * self._took) or sum(part.nbytes for part in self._pending) > LARGE:
             self.flush()
 
     def flush(self, ended: bool = False) -> None:
-        """All there is, to the disk."""
+        """Flush all pieces to the disk."""
         if not (self._pending or ended):
             return
         started = time.monotonic()
-        part = joined(self._pending) if self._pending else None
+        part = concatenate_parts(self._pending) if self._pending else None
         link = archive(link_arrays(self._number, part, {}, ended))
         with self._room_or_words(f"the recording up to t = {self._last_t:.6g} s is there"):
             try:
@@ -74,7 +74,7 @@ class RecordingWriter:
         self._flushed, self._took = time.monotonic(), time.monotonic() - started
 
     def close(self, complete: bool = True) -> None:
-        """Makes one compact file of what there is. complete: whether the run came to its end."""
+        """Write one compact file of all pieces. complete: whether the run reached its end."""
         if self._file.closed:
             return
         try:
@@ -104,7 +104,7 @@ class RecordingWriter:
 
 
 def _write_all(file: Any, content: bytes) -> None:
-    """An unbuffered file may take less than it is given, as one on a disk that is nearly full does."""
+    """Write all bytes: an unbuffered file may accept only a part of them, as on a disk that is nearly full."""
     view = memoryview(content)
     while view:
         view = view[file.write(view) :]

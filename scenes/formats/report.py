@@ -1,4 +1,4 @@
-"""What became of everything in a robot's file: nothing is dropped in silence."""
+"""The report of an import: the outcome of everything in a robot's file; nothing is dropped in silence."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
 
-from ...engine.display import Row, names, shown
+from ...engine.display import Row, display_as, names
 from ..spec import SceneSpec
 
 Outcome = Literal["taken", "approximated", "ignored", "refused"]
 
 
 class Item(NamedTuple):
-    """what: an element of the file, e.g. "joint 'elbow'".  why: what was done in its place, or why not; "" if taken.
+    """what: an element of the file, e.g. "joint 'elbow'".  why: its replacement, or the reason of refusal; "" if taken.
 
-    approximated: something near it stands in the scene.  ignored: it has no bearing on motion or contact (a camera).
-    refused: it would change the motion, and Carom has nothing like it; a scene with such items is not made.
+    approximated: the scene has a similar element.  ignored: it does not affect motion or contact (a camera).
+    refused: it would change the motion, and Carom does not have it; a scene with such items is not made.
     """
 
     outcome: Outcome
@@ -26,10 +26,10 @@ class Item(NamedTuple):
 
 
 class Actuator(NamedTuple):
-    """An actuator of the file: what it adds to the control of one degree of freedom is scale x + offset.
+    """An actuator of the file, which adds scale x + offset to the control of one degree of freedom.
 
     name: the file's, or that of its joint.  link, dof: the degree of freedom, counted within the link's joint.
-    lower, upper: of x, its input; infinite where the file has no range.
+    lower, upper: of x, its input; infinite if the file has no range.
     scale, offset: in the units of the motor's u, see `Model`: gear and gain of the file.
     """
 
@@ -42,12 +42,12 @@ class Actuator(NamedTuple):
     offset: float = 0.0
 
 
-def _described(report: ImportReport) -> tuple[str, list[Row]]:
+def _describe(report: ImportReport) -> tuple[str, list[Row]]:
     rows = [(name, names(item.what for item in report.of(name))) for name in ("refused", "approximated", "ignored")]
     return f"{report.source}: {report.summary}", [row for row in rows if row[1]]
 
 
-@shown(_described)
+@display_as(_describe)
 @dataclass(frozen=True)
 class ImportReport:
     """source: the file.  items, actuators: in the file's order; actuators of MJCF alone."""
@@ -61,13 +61,13 @@ class ImportReport:
 
     @property
     def summary(self) -> str:
-        """E.g. "7 approximated, 2 ignored, 31 taken"."""
+        """Counts by outcome, e.g. "7 approximated, 2 ignored, 31 taken"."""
         counts = Counter(item.outcome for item in self.items)
         return ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items())) or "nothing in it"
 
 
 class Imported(NamedTuple):
-    """A scene read from a robot's file, and what became of everything in the file."""
+    """A scene read from a robot's file, and the report on everything in the file."""
 
     scene: SceneSpec
     report: ImportReport

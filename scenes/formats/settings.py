@@ -1,4 +1,4 @@
-"""One number of a scene changed from outside, as the command line does it: `--set body.ball.restitution=0.9`.
+"""Settings: single numbers of a scene changed by paths, as on the command line: `--set body.ball.restitution=0.9`.
 
 Paths go from the scene inwards, with dots: `gravity`, `gravity.2`, `body.ball.mass`, `body.arm.joint.damping`,
 `body.ball.shapes.0.radius`, `static.floor.friction` (or `static.0.friction`, for those without a name), and
@@ -22,7 +22,7 @@ from .toml_limits import LimitError, load_toml
 from .toml_plain import Place, suggest
 from .toml_reading import read_field
 from .toml_values import key_of
-from .wording import abridged, listed, shown
+from .wording import abridge, brief, list_names
 
 LONGEST = 1000  # characters of a path
 MOST_LANES = 1_000_000  # of a batch that is recorded
@@ -32,17 +32,17 @@ LARGEST = 1e300  # end of a range, that differences of two can be computed
 def changed(scene: SceneSpec, path: str, value: Any) -> SceneSpec:
     """The scene with one value changed, or all those that a * names.
 
-    value: as the field's, or as a file has it (tables for joints and shapes); checked for its type. None: the default
-    of a field that may be None. Raises ValueError where the path leads nowhere.
+    value: the field's, or a file's (tables for joints and shapes); checked for its type. None: the default of a field
+    that may be None. Raises ValueError for a path that leads nowhere.
     """
     if len(path) > LONGEST:
-        raise ValueError(f"{abridged(path)} has {len(path)} characters, the path of a setting has {LONGEST} at most")
+        raise ValueError(f"{abridge(path)} has {len(path)} characters, the path of a setting has {LONGEST} at most")
     refuse_chain(scene, path)
     return _changed(scene, path.split("."), plain(value), path)
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """Path and value from e.g. "body.ball.restitution=0.9"; bare words need no quotes: "body.ball.material=steel"."""
+    """Path and value of e.g. "body.ball.restitution=0.9"; single words need no quotes: "body.ball.material=steel"."""
     path, value = split_setting(text, "body.ball.restitution=0.9")
     return path, parse_value(path, value)
 
@@ -55,26 +55,26 @@ def variation_values(text: str, lanes: int) -> tuple[str, list[Any]]:
         given = parse_value(path, f"[{values}]")
         if len(given) > lanes:
             raise ValueError(
-                f"{abridged(path)}: {len(given)} values are too many for {lanes} lanes: leave some out, or add lanes"
+                f"{abridge(path)}: {len(given)} values are too many for {lanes} lanes: leave some out, or add lanes"
             )
         return path, [given[lane % len(given)] for lane in range(lanes)]
     ends = [parse_value(path, end) for end in values.split(":", 2)]
     if len(ends) != 2 or not all(type(end) in (int, float) and abs(end) <= LARGEST for end in ends):
         raise ValueError(
-            f"{abridged(path)}: {shown(values)} is not a range: write low:high, such as 0.1:0.9, or a list a,b,c"
+            f"{abridge(path)}: {brief(values)} is not a range: write low:high, such as 0.1:0.9, or a list a,b,c"
         )
     return path, np.linspace(ends[0], ends[1], lanes).tolist()
 
 
 def check_lanes(lanes: int) -> None:
     if not 1 <= lanes <= MOST_LANES:
-        raise ValueError(f"there are {shown(lanes)} lanes: give at least 1, and at most {MOST_LANES}")
+        raise ValueError(f"there are {brief(lanes)} lanes: give at least 1, and at most {MOST_LANES}")
 
 
 def split_setting(text: str, example: str) -> tuple[str, str]:
     path, equals, value = (part.strip() for part in text.partition("="))
     if not (path and equals and value):
-        raise ValueError(f"{shown(text)} is not a setting: write PATH=VALUE, such as {example}")
+        raise ValueError(f"{brief(text)} is not a setting: write PATH=VALUE, such as {example}")
     return path, value
 
 
@@ -84,19 +84,18 @@ def parse_value(path: str, text: str) -> Any:
     try:
         tables = load_toml(f"value = {text}")
     except LimitError as error:
-        raise ValueError(f"{abridged(path)}: {shown(text)} is no value: {error}") from None
+        raise ValueError(f"{abridge(path)}: {brief(text)} is no value: {error}") from None
     except ValueError:
         tables = {}
     if tables.keys() != {"value"} or tables["value"] == []:
         raise ValueError(
-            f"{abridged(path)}: {shown(text)} is no value: write a number, a list such as [0, 0, 1], or a text in "
-            "quotes"
+            f"{abridge(path)}: {brief(text)} is no value: write a number, a list such as [0, 0, 1], or a text in quotes"
         )
     return tables["value"]
 
 
 def _changed(thing: Any, parts: list[str], value: Any, path: str) -> Any:
-    """A dataclass, a tuple of dataclasses or a tuple of numbers, with what the parts lead to changed."""
+    """A dataclass, a tuple of dataclasses or a tuple of numbers, with the value at the path's parts changed."""
     if not parts:
         return value
     if is_dataclass(thing):
@@ -104,7 +103,7 @@ def _changed(thing: Any, parts: list[str], value: Any, path: str) -> Any:
     if isinstance(thing, tuple):
         return _items_changed(thing, parts, value, path)
     raise ValueError(
-        f"{path}: there is nothing in it to be called {parts[0]!r}, for it is {shown(thing)}: set all of it"
+        f"{path}: there is nothing in it to be called {parts[0]!r}, for it is {brief(thing)}: set all of it"
     )
 
 
@@ -120,7 +119,7 @@ def _field_changed(thing: Any, key: str, rest: list[str], value: Any, path: str)
 
 
 def _items_changed(things: tuple[Any, ...], parts: list[str], value: Any, path: str) -> Any:
-    """Every item that the first parts name or number: names may have dots in them, and more than one part then."""
+    """Change every item that the first parts name or number: names may have dots, and then have several parts."""
     labels = [(label, k) for k, thing in enumerate(things) for label in _labels(thing, k)]
     found: dict[int, list[str]] = {}  # each item, and the parts that remain
     for n in range(1, len(parts) + 1):
@@ -130,12 +129,12 @@ def _items_changed(things: tuple[Any, ...], parts: list[str], value: Any, path: 
         dots = min((label.count(".") for label, _ in labels), default=0)
         _nowhere(path, ".".join(parts[: dots + 1]), dict(labels))
     if _is_made(things) and not all(found.values()) and not is_dataclass(value):
-        raise ValueError(f"{path}: {shown(value)} cannot stand for all of it: add to the path which field is meant")
+        raise ValueError(f"{path}: {brief(value)} cannot stand for all of it: add to the path which field is meant")
     return tuple(_changed(thing, found[k], value, path) if k in found else thing for k, thing in enumerate(things))
 
 
 def _matches(pattern: str, label: str) -> bool:
-    """Whether each * of the pattern can stand for some of the label; in time that does not grow with their number."""
+    """Return whether the pattern, in which each * stands for some text, matches; the number of * costs no time."""
     first, *others = pattern.split("*")
     if not others:
         return pattern == label
@@ -150,7 +149,7 @@ def _matches(pattern: str, label: str) -> bool:
 
 
 def _labels(thing: Any, k: int) -> tuple[str, ...]:
-    """What an item is called in paths."""
+    """Names of an item in paths."""
     if isinstance(thing, PairSpec):
         return f"{thing.material_a}.{thing.material_b}", f"{thing.material_b}.{thing.material_a}"
     name = getattr(thing, "name", None)
@@ -158,11 +157,11 @@ def _labels(thing: Any, k: int) -> tuple[str, ...]:
 
 
 def _is_made(value: Any) -> bool:
-    """Whether it is a dataclass, or a tuple of some, and not what a file has in their place."""
+    """Return whether it is a dataclass, or a tuple of some, not a file's table."""
     return is_dataclass(value) or (isinstance(value, tuple) and any(map(is_dataclass, value)))
 
 
 def _nowhere(path: str, part: str, known: Mapping[str, Any]) -> NoReturn:
     near = suggest(part, known)
-    others = f" (there are {listed(known, 20)})" if near.startswith("did") else ""
+    others = f" (there are {list_names(known, 20)})" if near.startswith("did") else ""
     raise ValueError(f"{path}: there is no {part!r}: {near}{others}")

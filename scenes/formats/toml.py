@@ -1,7 +1,7 @@
 """Scenes as TOML files. The format is described in docs/scenes.md.
 
-TOML 1.0 (toml.io), read by the standard library. `toml_reading.py` and `toml_writing.py` know what is in a scene,
-`toml_lines.py` finds the line of what is wrong.
+TOML 1.0 (toml.io), read by the standard library. `toml_reading.py` and `toml_writing.py` know the fields of a scene,
+`toml_lines.py` finds the lines of errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from ..chains.spec import refuse_chain
 from ..compiling.check import SceneError
-from ..compiling.order import who
+from ..compiling.order import label_of
 from ..spec import SceneSpec
 from .atomic import replacing
 from .errors import FileError
@@ -37,7 +37,7 @@ def read_toml(path: FilePath) -> SceneSpec:
 
 
 def parse_toml(text: str, path: FilePath = "<text>") -> SceneSpec:
-    """The scene in a text, paths of meshes as they stand.  path: what errors call it. Raises FileError."""
+    """The scene in a text, with paths of meshes as written.  path: its name in errors. Raises FileError."""
     try:
         tables = load_toml(text)
     except LimitError as error:
@@ -51,7 +51,7 @@ def parse_toml(text: str, path: FilePath = "<text>") -> SceneSpec:
 
 
 def write_toml(scene: SceneSpec, path: FilePath) -> None:
-    """Write a file that `read_toml` makes an equal scene of; a file of that name is replaced at once or not at all.
+    """Write a file from which `read_toml` reads an equal scene; a file of that name is replaced at once or not at all.
 
     Paths of meshes that are relative to the current folder become relative to the file's; absolute ones stay.
     """
@@ -70,7 +70,7 @@ def write_toml(scene: SceneSpec, path: FilePath) -> None:
 
 
 def located(path: FilePath, error: SceneError) -> SceneError | FileError:
-    """What `compile_scene` says about a scene that came from a TOML file, with the line; else the error itself."""
+    """An error of `compile_scene` about a scene of a TOML file, with the line; else the error itself."""
     if Path(path).suffix.lower() != ".toml":
         return error
     text = _text_of(path)
@@ -79,13 +79,13 @@ def located(path: FilePath, error: SceneError) -> SceneError | FileError:
 
 
 def _keys(scene: SceneSpec, error: SceneError) -> Keys:
-    """Where in the tables the error is; empty where it is not about the scene."""
+    """Keys in the tables of the value of an error; empty if it is not about the scene."""
     field = error.field.split(" ")[0].split(".")  # e.g. motor.kp, q0 (quaternion)
     if error.where == "scene":
         return tuple(field)
     owners = {
-        "body": [who(spec, k) for k, spec in enumerate(scene.links)],
-        "static": [who(spec, k) for k, spec in enumerate(scene.statics)],
+        "body": [label_of(spec, k) for k, spec in enumerate(scene.links)],
+        "static": [label_of(spec, k) for k, spec in enumerate(scene.statics)],
         "pair": [f"pair rule {k}" for k in range(len(scene.pairs))],
         "exclude": [f"exclusion {k}" for k in range(len(scene.exclusions))],
         "loop": [f"loop {k}" if spec.name is None else f'loop "{spec.name}"' for k, spec in enumerate(scene.loops)],
@@ -123,7 +123,7 @@ def _text_of(path: FilePath) -> str:
 
 
 def _syntax(message: str, text: str) -> tuple[str, int | None]:
-    """A message about what is no TOML, and its line, which is part of tomllib's: "... (at line 3, column 5)"."""
+    """A message about a text that is not TOML, and its line, from tomllib's: "... (at line 3, column 5)"."""
     fix = "this is not TOML: texts need quotes, lists brackets, and each key a value"
     found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)", message)
     if not found:

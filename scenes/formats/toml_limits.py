@@ -1,7 +1,7 @@
-"""TOML of limited size, for the standard library's reader: that takes time and memory that go with the square of the
-parts of a key (`a.b.c`), and Python's stack for lists in lists.
+"""TOML of limited size, since the standard library's reader needs time and memory that grow with the square of a key's
+parts (`a.b.c`), and Python's stack for nested lists.
 
-Texts and comments are skipped as TOML 1.0 has them, and all that counts is how long keys are and how deep brackets.
+Texts and comments are skipped by the rules of TOML 1.0; only the length of keys and the depth of brackets count.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import tomllib
 from typing import Any
 
-from .wording import abridged
+from .wording import abridge
 
 MOST_TEXT = 100_000_000  # characters of a file
 MOST_PARTS = 10  # of a key, between its dots; scenes need three
@@ -24,7 +24,7 @@ _TOKEN = re.compile(rf"{_LONG_KEY}|(?P<bracket>[\[\]{{}}])|{COMMENT}|{TEXT}|[A-Z
 
 
 class LimitError(ValueError):
-    """A text that is larger, deeper or longer than is read.  line: where, from 1 on."""
+    """A text that is too large, deep or long.  line: its line, from 1 on."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         self.line = line
@@ -32,12 +32,12 @@ class LimitError(ValueError):
 
 
 def load_toml(text: str) -> dict[str, Any]:
-    """The tables of a text. Raises LimitError, and for what is no TOML tomllib.TOMLDecodeError (ValueErrors both)."""
+    """The tables of a text. Raises LimitError, and tomllib.TOMLDecodeError for invalid TOML (both are ValueErrors)."""
     check_size(len(text))
     deep = 0
     for found in _TOKEN.finditer(text):
         if found["key"]:
-            key, few = abridged(found["key"], 40), f"a key has at most {MOST_PARTS} parts between dots"
+            key, few = abridge(found["key"], 40), f"a key has at most {MOST_PARTS} parts between dots"
             raise LimitError(f"{key} has more: {few}, those of a scene have three", _line(text, found.start()))
         if bracket := found["bracket"]:
             deep = deep + 1 if bracket in "[{" else max(deep - 1, 0)
@@ -55,7 +55,7 @@ def load_toml(text: str) -> dict[str, Any]:
 
 
 def check_size(size: int) -> None:
-    """size: in characters, or bytes."""
+    """Check a size, in characters or bytes."""
     if size > MOST_TEXT:
         raise LimitError(f"it has {size} characters, at most {MOST_TEXT} are read: put meshes into files of their own")
 

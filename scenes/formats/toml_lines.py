@@ -1,7 +1,7 @@
-"""Where things stand in a TOML file: the standard library's reader does not say.
+"""Lines of the parts of a TOML file, which the standard library's reader does not return.
 
-A second, simple reader that goes over a text which `tomllib` has taken already, and so must not check anything: it
-only follows headers, keys, arrays and inline tables (TOML 1.0), and notes where each begins.
+A second, simple reader for a text that `tomllib` has accepted, so that it need not check anything: it only follows
+headers, keys, arrays and inline tables (TOML 1.0), and notes their starts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OTHER = re.compile(r"[^,\]}\n#]+")  # numbers, dates, true and false
 
 
 def line_of(text: str, keys: Keys) -> int | None:
-    """The line, from 1 on, where a key, a table or an item begins, or the nearest thing around it that has one."""
+    """The line, from 1 on, of a key, a table or an item, or of the nearest enclosing one that has a line."""
     starts = _Scan(text).starts
     while keys and keys not in starts:
         keys = keys[:-1]
@@ -28,7 +28,7 @@ def line_of(text: str, keys: Keys) -> int | None:
 
 
 class _Scan:
-    """starts: where in the text each thing begins."""
+    """A scan of a text.  starts: position of each key, table and item."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -42,7 +42,7 @@ class _Scan:
                 self._pair(table)
 
     def _skip(self) -> int:
-        """Over blanks, line ends and comments."""
+        """Skip blanks, line ends and comments."""
         return self._take(_BLANK)
 
     def _take(self, pattern: re.Pattern[str]) -> int:
@@ -80,7 +80,7 @@ class _Scan:
         return table
 
     def _newest(self, table: Keys) -> Keys:
-        """Of an array of tables the one that began last."""
+        """The last table of an array of tables."""
         return (*table, self.counts[table] - 1) if table in self.counts else table
 
     def _pair(self, table: Keys) -> None:

@@ -1,6 +1,6 @@
-"""Plain values of a TOML file, checked for their type; whether a number makes sense is for `compile_scene` to say.
+"""Plain values of a TOML file, checked for their type; `compile_scene` checks the numbers.
 
-Each reader takes the key, the value and the place of the table that holds them.
+Each reader takes the key, the value and the place of their table.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, NoReturn
 
 from .toml_lines import Keys
 from .toml_values import NONE, spelled
-from .wording import abridged, listed
+from .wording import abridge, list_names
 
 
 class WrongValue(ValueError):
-    """The text names who, which key, its value and the fix.  keys: where in the tables it stands."""
+    """A wrong value; the text names the table, the key, its value and the fix.  keys: its path in the tables."""
 
     def __init__(self, keys: Keys, message: str) -> None:
         self.keys = keys
@@ -23,7 +23,7 @@ class WrongValue(ValueError):
 
 
 class Place(NamedTuple):
-    """keys: of a table.  who: what messages call it, as those of `compile_scene` do."""
+    """The place of a table.  keys: its path.  who: its name in messages, as in those of `compile_scene`."""
 
     keys: Keys
     who: str
@@ -32,21 +32,21 @@ class Place(NamedTuple):
         return Place((*self.keys, *keys), who)
 
     def reject(self, key: str, value: Any, must: str, *inside: int) -> NoReturn:
-        """inside: indices of the wrong item, where the value is a list."""
-        shown = abridged(spelled(value))
-        raise WrongValue((*self.keys, key, *inside), f"{abridged(self.who)}: {abridged(key)} is {shown}; {must}")
+        """Raise WrongValue.  inside: indices of the wrong item, if the value is a list."""
+        shown = abridge(spelled(value))
+        raise WrongValue((*self.keys, key, *inside), f"{abridge(self.who)}: {abridge(key)} is {shown}; {must}")
 
     def missing(self, key: str, wanted: str) -> NoReturn:
-        raise WrongValue(self.keys, f"{abridged(self.who)}: {key} is missing; add {key}, {wanted}")
+        raise WrongValue(self.keys, f"{abridge(self.who)}: {key} is missing; add {key}, {wanted}")
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """The nearest of what is known, or all of it."""
+    """Suggest the nearest known name, or all of them."""
     known = list(known)
     near = get_close_matches(name, known, n=1)
     if near:
-        return f"did you mean {abridged(spelled(near[0]))}?"
-    return f"known are {listed(map(spelled, known), 20)}" if known else "there is none"
+        return f"did you mean {abridge(spelled(near[0]))}?"
+    return f"known are {list_names(map(spelled, known), 20)}" if known else "there is none"
 
 
 def is_list(value: Any) -> bool:
@@ -117,7 +117,7 @@ def name_pairs(key: str, value: Any, place: Place) -> tuple[Any, ...]:
 
 
 def _not_number(value: Any) -> tuple[int, ...] | None:
-    """Where in nested lists the first thing stands that is no number; None: nowhere."""
+    """Indices in nested lists of the first item that is not a number; None: there is none."""
     if not is_list(value):
         return None if _is_number(value) else ()
     for n, item in enumerate(value):

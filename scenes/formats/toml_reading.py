@@ -1,4 +1,4 @@
-"""From the tables of a TOML file to a scene. Keys are read off the dataclasses: a new field needs nothing here."""
+"""A scene from the tables of a TOML file. Keys are the dataclasses' fields: a new field needs nothing here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec,
 from . import toml_plain as plain
 from .toml_plain import Place, is_list, suggest
 from .toml_values import NONE, key_of, required, spelled
-from .wording import abridged
+from .wording import abridge
 
 Table = Mapping[str, Any]
 
@@ -27,22 +27,22 @@ LOOPS = {kind: made for kind, made in JOINTS.items() if kind != "floating"} | {
 def read_scene(table: Table) -> SceneSpec:
     """The scene that a whole file describes; raises WrongValue."""
     place = Place((), "scene")
-    scene = _made(SceneSpec, table, place)
+    scene = _build(SceneSpec, table, place)
     known = ["world", *(spec.name for spec in (*scene.links, *scene.statics) if spec.name is not None)]
     for k, pair in enumerate(scene.exclusions):
         for n, name in enumerate(pair):
             if name not in known:
-                place.reject("exclude", pair, f"there is no {abridged(spelled(name))}: {suggest(name, known)}", k, n)
+                place.reject("exclude", pair, f"there is no {abridge(spelled(name))}: {suggest(name, known)}", k, n)
     return scene
 
 
 def read_field(field: Field[Any], value: Any, place: Place) -> Any:
-    """The value of a field as its dataclass has it, checked for its type; raises WrongValue."""
+    """The value of a dataclass's field, checked for its type; raises WrongValue."""
     return _type_of(field).read(key_of(field), value, place)
 
 
-def _made(kind: type, table: Table, place: Place, tag: str | None = None) -> Any:
-    """A dataclass from a table.  tag: a key that chose the class, and is none of its fields."""
+def _build(kind: type, table: Table, place: Place, tag: str | None = None) -> Any:
+    """A dataclass from a table.  tag: a key that selected the class, and is none of its fields."""
     known = {key_of(field): field for field in fields(kind)}
     for key, value in table.items():
         if key not in known and key != tag:
@@ -55,20 +55,20 @@ def _made(kind: type, table: Table, place: Place, tag: str | None = None) -> Any
     return kind(**{field.name: read_field(field, table[key], place) for key, field in known.items() if key in table})
 
 
-def _chosen(kinds: dict[str, type], table: Table, place: Place) -> Any:
+def _select(kinds: dict[str, type], table: Table, place: Place) -> Any:
     """A shape or joint of the kind that its table names."""
     if "kind" not in table:
         place.missing("kind", f"one of {', '.join(kinds)}")
     kind = table["kind"]
     if not isinstance(kind, str) or kind not in kinds:
         place.reject("kind", kind, f"there is no such kind: {suggest(str(kind), kinds)}")
-    return _made(kinds[kind], table, Place(place.keys, f"{place.who} ({kind})"), tag="kind")
+    return _build(kinds[kind], table, Place(place.keys, f"{place.who} ({kind})"), tag="kind")
 
 
 def _joint(key: str, value: Any, place: Place, kinds: dict[str, type] = JOINTS) -> Any:
     if not isinstance(value, Mapping):
         place.reject(key, value, 'it must be a table: e.g. joint = { kind = "revolute", axis = [0, 0, 1] }')
-    return _chosen(kinds, value, place.inner(key, who=f"{place.who}, joint"))
+    return _select(kinds, value, place.inner(key, who=f"{place.who}, joint"))
 
 
 def _loop_joint(key: str, value: Any, place: Place) -> Any:
@@ -90,25 +90,25 @@ def _one_motor(key: str, value: Any, place: Place, *dof: int) -> Motor:
     if not isinstance(value, Mapping):
         must = f'it must be a table, or a list of one a dof, "{NONE}" for a dof without'
         place.reject(key, value, f'{must}: e.g. {key} = {{ kind = "position", kp = 100.0, kd = 10.0 }}', *dof)
-    return _made(Motor, value, place.inner(key, *dof, who=f"{place.who}, motor"))
+    return _build(Motor, value, place.inner(key, *dof, who=f"{place.who}, motor"))
 
 
 def _shapes(key: str, value: Any, place: Place) -> tuple[Any, ...]:
     return tuple(
-        _chosen(SHAPES, table, place.inner(key, k, who=f"{place.who}, shape {k}"))
+        _select(SHAPES, table, place.inner(key, k, who=f"{place.who}, shape {k}"))
         for k, table in enumerate(_tables(key, value, place))
     )
 
 
 def _listed(kind_of: Callable[[Table], type]) -> Callable[[str, Any, Place], tuple[Any, ...]]:
-    """A reader of a list of tables.  kind_of: the dataclass that a table stands for."""
+    """A reader of a list of tables.  kind_of: the dataclass of a table."""
 
     def read(key: str, value: Any, place: Place) -> tuple[Any, ...]:
         made = []
         for k, table in enumerate(_tables(key, value, place)):
             kind, name = kind_of(table), table.get("name")
             who = f'{_NOUNS[kind]} "{name}"' if isinstance(name, str) else f"{_NOUNS[kind]} {k}"
-            made.append(_made(kind, table, place.inner(key, k, who=who)))
+            made.append(_build(kind, table, place.inner(key, k, who=who)))
         return tuple(made)
 
     return read

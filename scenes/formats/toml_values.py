@@ -1,4 +1,4 @@
-"""Values as TOML spells them, and the fields of descriptions as TOML names them."""
+"""Values in TOML's notation, and TOML's names of the fields of descriptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEYS = {
 
 
 def key_of(field: Field[Any]) -> str:
-    """A field's key: its name, but one word for each of the scene's lists."""
+    """A field's key: its name, or a single word for each of the scene's lists."""
     return _KEYS.get(field.name, field.name)
 
 
@@ -52,7 +52,7 @@ def spelled(value: Any) -> str:
 
 
 def broken(value: Any, room: int = WIDTH, indent: str = "") -> str:
-    """A value over several lines where it is longer than there is room in the first [characters]."""
+    """Break a value over several lines if it is longer than the room in the first [characters]."""
     line = spelled(value)
     if len(line) <= room or not isinstance(value, (list, tuple)):
         return line

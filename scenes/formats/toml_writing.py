@@ -1,4 +1,4 @@
-"""From a scene to the text of a TOML file, as a person would have written it: what has its default is left out."""
+"""The text of a TOML file of a scene, as a person would write it: defaults are left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TELLING = ("normal", "kind")  # by these a reader sees what it is: a plane, a mo
 
 
 def to_toml(scene: SceneSpec) -> str:
-    """The text; `parse_toml` makes an equal scene of it. Raises a TypeError where a field holds no plain data."""
+    """The text, from which `parse_toml` reads an equal scene. Raises a TypeError if a field holds no plain data."""
     refuse_chain(scene, "TOML")
     return "\n".join(_table(scene, "")).strip("\n") + "\n"
 
@@ -30,7 +30,7 @@ def _table(spec: Any, path: str) -> Iterator[str]:
     inner: list[tuple[str, Any]] = []
     if isinstance(spec, (Shape, *JOINTS)):
         yield f'kind = "{spec.kind}"'
-    for key, value in _given(spec):
+    for key, value in _unusual_fields(spec):
         at = f"{path}.{key}" if path else key
         if isinstance(value, tuple) and value and all(isinstance(item, TABLES) for item in value):
             inner += [(f"[[{at}]]", item) for item in value]
@@ -44,8 +44,8 @@ def _table(spec: Any, path: str) -> Iterator[str]:
         yield from _table(value, header.strip("[]"))
 
 
-def _given(spec: Any) -> Iterator[tuple[str, Any]]:
-    """Keys and values that are not the usual ones; the name first, then what has no default."""
+def _unusual_fields(spec: Any) -> Iterator[tuple[str, Any]]:
+    """Keys and values that are not the usual ones; the name first, then fields without a default."""
     if isinstance(spec, dict):
         yield from spec.items()
         return
@@ -71,5 +71,5 @@ def _is_usual(field: Field[Any], value: Any) -> bool:
 def _tabled(value: Any) -> Any:
     """Motors as tables, which `spelled` writes in one line."""
     if isinstance(value, Motor):
-        return dict(_given(value))
+        return dict(_unusual_fields(value))
     return tuple(map(_tabled, value)) if isinstance(value, tuple) else value

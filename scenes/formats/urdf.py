@@ -1,7 +1,7 @@
-"""Robots from URDF files, and an account of everything in the file.
+"""Robots from URDF files, with a report on everything in the file.
 
-The file is read as XML with its lines; what no reader asked for ends up in the report, so that nothing is dropped in
-silence. (yourdfpy, which reads URDF too, forgets lines and drops what it does not know.)
+The file is read as XML with its lines; parts that no reader needs are in the report, so that nothing is dropped in
+silence. (yourdfpy, which reads URDF too, drops lines and unknown elements.)
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ def import_urdf(
     package_dirs: Sequence[str | os.PathLike[str]] = (),
     lenient: bool = False,
 ) -> Imported:
-    """The robot as a scene, and what became of everything in its file.
+    """Import a robot as a scene, with a report on everything in its file.
 
     floating: the root link is free, as a walking robot's is, and starts at the world's origin. Otherwise it is fixed
     there, as the format means it. A root link that is called "world" is the world.
-    ground: with a plane z = 0, named "ground"; a floating robot is set down on it.
+    ground: add a plane z = 0, named "ground"; a floating robot is set down on it.
     mimic: joints that follow another one are tied to it by a gear, a loop of the joint's name; "free" lets each move
     on its own, "fixed" fixes it where it starts.
-    meshes: what collides in place of a mesh: its convex hull, convex pieces, or the triangles (FCL backend only).
-    inertias: a moving body with an inertia that no body can have (links on fixed joints count with what carries
-    them) is a reason to refuse the robot; "nearest" takes the nearest possible one.
-    self_contact: whether the robot's links may touch each other; never do links that a joint joins, and links that
-    overlap at the start.
-    q0: joint's name -> where it starts [rad, m]; others start at 0, or at the limit nearest to it.
-    package_dirs: folders in which `package://` is looked for, besides ROS_PACKAGE_PATH and all above the file.
-    lenient: takes what the format forbids and other readers let pass, each with an item in the report: commas between
-    numbers, more than three numbers where three are asked for, limits the wrong way round, an element twice of which
-    one counts (the first does), an XML declaration that is not at the start; and has xacro's macros expanded by the
-    package xacro, which evaluates the expressions of the file.
+    meshes: collision geometry of a mesh: its convex hull, convex pieces, or the triangles (FCL backend only).
+    inertias: a moving body with an impossible inertia (links on fixed joints count with their carrier) is a reason to
+    refuse the robot; "nearest" takes the nearest possible one.
+    self_contact: whether the robot's links may touch each other; links that a joint joins, and links that overlap at
+    the start, never do.
+    q0: joint's name -> its coordinate at the start [rad, m]; others start at 0, or at the limit nearest to it.
+    package_dirs: folders to search for `package://`, besides ROS_PACKAGE_PATH and all above the file.
+    lenient: accept errors that other readers accept, each with an item in the report: commas between numbers, more
+    than three numbers in place of three, limits the wrong way round, a repeated element (the first one counts), an XML
+    declaration that is not at the start; and expand xacro's macros by the package xacro, which evaluates the
+    expressions of the file.
 
-    A link keeps its name, and a joint is known by the link that it carries. Raises FileError.
+    A link keeps its name, and a joint has the name of the link that it carries. Raises FileError.
     """
     _check("mimic", mimic, ("gear", "free", "fixed"))
     _check("meshes", meshes, ("hull", "pieces", "none"))
@@ -87,7 +87,7 @@ def import_urdf(
     scene = SceneSpec(links=links, statics=tuple(statics), loops=tuple(reader.gears))
     notes.ignore_unread(robot)
     _refuse(robot, notes)
-    scene = _stand(scene, ground, nodes, robot, notes)
+    scene = _at_start(scene, ground, nodes, robot, notes)
     if shapes.missing:
         text = f"{robot.path}: {shapes.missing} collision shapes are left out, the report of import_urdf says why"
         warnings.warn(text, stacklevel=2)
@@ -102,7 +102,7 @@ def _check(name: str, value: str, known: tuple[str, ...]) -> None:
 def _links(
     tree: list[Branch], joints: JointReader, shapes: ShapeReader, floating: bool
 ) -> tuple[list[LinkSpec], list[StaticSpec]]:
-    """All links, parents first; and what is fixed to the world without being a link."""
+    """All links, parents first; and the statics, which are fixed to the world."""
     notes = joints.notes
     links: list[LinkSpec] = []
     statics: list[StaticSpec] = []
@@ -140,7 +140,7 @@ def _links(
 
 
 def _contact(link: Node, notes: Notes) -> dict[str, Any]:
-    """Friction and restitution where they are written as PyBullet has them, in <contact>."""
+    """Friction and restitution in PyBullet's form, in <contact>."""
     contact = link.first("contact")
     if contact is None:
         return {}
@@ -156,23 +156,23 @@ def _contact(link: Node, notes: Notes) -> dict[str, Any]:
 
 
 def _refuse(robot: Node, notes: Notes) -> None:
-    """Raise if there is anything without which the robot would move otherwise."""
+    """Raise if a refused item would change the robot's motion."""
     refused = notes.of("refused")
     if refused:
         reasons: dict[str, list[tuple[int, str]]] = {}
         for line, item in refused:
             reasons.setdefault(item.why, []).append((line, item.what))
-        text = "; ".join(f"{_some([what for _, what in found])}: {why}" for why, found in reasons.items())
+        text = "; ".join(f"{_first_names([what for _, what in found])}: {why}" for why, found in reasons.items())
         raise FileError(robot.path, f"it is not imported. {text}", refused[0][0])
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _stand(scene: SceneSpec, ground: bool, lines: Mapping[str, Node], robot: Node, notes: Notes) -> SceneSpec:
-    """The scene as it starts; whatever compile_scene rejects is told with its line."""
+def _at_start(scene: SceneSpec, ground: bool, lines: Mapping[str, Node], robot: Node, notes: Notes) -> SceneSpec:
+    """The scene at its start; errors of compile_scene get their line in the file."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of meshes: the caller's own compile_scene says so

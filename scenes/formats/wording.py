@@ -1,4 +1,4 @@
-"""Values, names and paths of any size, in messages that a person can read."""
+"""Values, names and paths of any size, in readable messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LENGTH = 200  # characters of a value, a name or a path
 MESSAGE = 2000  # characters of a whole message
 
 
-def abridged(text: str, most: int = LENGTH) -> str:
+def abridge(text: str, most: int = LENGTH) -> str:
     """A text as it is; the beginning and the end of a longer one, with dots between them."""
     if len(text) <= most:
         return text
@@ -18,10 +18,10 @@ def abridged(text: str, most: int = LENGTH) -> str:
     return f"{text[:head]} ... {text[head - most :]}"
 
 
-def shown(value: Any) -> str:
+def brief(value: Any) -> str:
     """A value as Python writes it, in few characters."""
     try:
-        return abridged(" ".join(repr(value).split()))
+        return abridge(" ".join(repr(value).split()))
     except ValueError:
         return "a whole number of thousands of digits"  # which Python does not write
     except RecursionError:
@@ -30,8 +30,8 @@ def shown(value: Any) -> str:
         return f"a {type(value).__name__}"
 
 
-def listed(names: Iterable[str], most: int = FEW) -> str:
-    """The first of the names, and how many more there are."""
+def list_names(names: Iterable[str], most: int = FEW) -> str:
+    """The first names, and the count of the others."""
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(abridged(name) for name in names[:most]) + more
+    return ", ".join(abridge(name) for name in names[:most]) + more

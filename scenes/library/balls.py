@@ -29,9 +29,9 @@ def newtons_cradle(
 ) -> SceneSpec:
     """n equal free balls in a row along x without weight, 1 kg each; the first comes from 0.1 m at `speed` [m/s].
 
-    gap: between the others at rest [m]; radius [m]. One after another, also with gaps, the impacts hand the blow on:
-    with e = 1 only the last ball leaves, in one sweep it gets ((1 + e)/2)^(n - 1) v. All at once (Moreau) three balls
-    leave at (-1/3, 2/3, 2/3) v.
+    gap: between the others at rest [m]; radius [m]. One after another, also with gaps, the impacts pass the
+    impulse on: with e = 1 only the last ball leaves, in one sweep it gets ((1 + e)/2)^(n - 1) v. Simultaneous impacts
+    (Moreau) let three balls leave at (-1/3, 2/3, 2/3) v.
     """
     b = SceneBuilder(NO_WEIGHT)
     for k in range(n):

@@ -78,7 +78,7 @@ _SLIP, _ROLL = 2 / (7 * 0.2 * G), 5 / 7  # v = 1 m/s, mu = 0.2: when slip ends [
 
 
 def _about_cloth(p):
-    """m v R + I w of the cue ball, by v of its start (F,) [m]."""
+    """m v R + I w of the cue ball in parts of m v at its start (F,) [m]."""
     inertia = 0.4 * MASS * RADIUS**2
     return (MASS * RADIUS * p.velocity("cue")[:, 0] + inertia * p.spin("cue")[:, 1]) / (MASS * RADIUS)
 
@@ -118,7 +118,7 @@ def _stroke(name: str, spin: float) -> Play:
 
 
 def _overlap(p) -> float:
-    """Of balls with balls, cushions and the cloth, at worst [m]."""
+    """Largest overlap of balls with balls, cushions and the cloth [m]."""
     worst = RADIUS - p.places[..., 2].min()
     for axis, half in ((0, LENGTH / 2), (1, WIDTH / 2)):
         worst = max(worst, np.abs(p.places[..., axis]).max() + RADIUS - half)

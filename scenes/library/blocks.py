@@ -38,7 +38,7 @@ def block_on_ramp(
 
 
 def downhill(slope: float):
-    """(along(p), speed(p)): how far the block came and how fast it goes, along the slope (F,) [m, m/s]."""
+    """(along(p), speed(p)): the block's distance and speed along the slope (F,) [m, m/s]."""
     down = np.array([math.cos(slope), 0.0, -math.sin(slope)])
     return lambda p: (p.place("block") - p.place("block")[0]) @ down, lambda p: p.velocity("block") @ down
 
@@ -48,8 +48,8 @@ def chain_of_blocks(
 ) -> SceneSpec:
     """n equal cubes of 1 kg on the ground in a row along x, face to face; the first comes at `speed` [m/s].
 
-    It starts where it touches the second.  friction: of the ground; the blocks have none between them.  side [m].
-    All at once and without restitution all go on together with v/n, and stop after (v/n)^2/(2 mu g).
+    It starts in touch with the second.  friction: of the ground; the blocks have none between them.  side [m].
+    With simultaneous impacts and no restitution all go on together with v/n, and stop after (v/n)^2/(2 mu g).
     """
     b = SceneBuilder()
     b.add_plane(material="ground")
@@ -142,13 +142,13 @@ _CHAIN = (
 
 
 def _lean(p):
-    """Of each domino from upright (n,), at the end [rad]."""
+    """Angle of each domino from upright (n,), at the end [rad]."""
     names = p.model.topology.names
     return np.array([math.acos(min(1.0, p.axes(name)[-1, 2, 2])) for name in names])
 
 
 def _struck_in_turn(p) -> int:
-    """How many dominoes are struck for the first time after the one before them."""
+    """Number of dominoes that are struck for the first time after the one before them."""
     bodies, t = p.event("bodies"), p.event("t")
     pairs = [{k, k + 1} for k in range(len(p.model.topology.names) - 1)]
     first = [next((at for at, two in zip(t, bodies, strict=True) if set(two) == pair), np.inf) for pair in pairs]

@@ -128,7 +128,7 @@ _TUMBLING = Play(
 
 
 def _same_side(p):
-    """The last quaternion, of the two that mean the same the one with w < 0."""
+    """The last quaternion; of the two equal ones that with w < 0."""
     last = p.coordinates("body")[-1, 3:]
     return -last if last[0] > 0 else last
 

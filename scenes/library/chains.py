@@ -86,7 +86,7 @@ def arm7() -> SceneSpec:
 
 
 def _skew_inertia(mass: float, size: tuple[float, float, float]) -> tuple[tuple[float, ...], ...]:
-    """Of a box with these half extents [m] that is turned a little about z, then about x."""
+    """Inertia of a box with these half extents [m], rotated a little about z, then about x."""
     a, b, c = (mass * (sum(s * s for s in size) - size[k] ** 2) / 3 for k in range(3))
     cz, sz, cx, sx = math.cos(0.2), math.sin(0.2), math.cos(0.15), math.sin(0.15)
     R = ((cz, -sz, 0.0), (cx * sz, cx * cz, -sx), (sx * sz, sx * cz, cx))

@@ -1,7 +1,7 @@
-"""What a scene of the library promises, as plain data: entries, how they are played, and facts about what comes of it.
+"""Facts of the library's scenes, as plain data: entries, the ways to play them, and the facts of each.
 
-A fact is a number that theory or a publication gives, never one that a run once gave; a bound is a fact that expects
-zero. Sources are items of the verification pack, e.g. "1.4", or papers. `playing.py` plays scenes and measures.
+A fact is a number of theory or of a publication, never the result of a run; a bound is a fact that expects zero.
+Sources are items of the verification pack, e.g. "1.4", or papers. `playing.py` plays scenes and measures.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Measure = Callable[[Any], Any]  # a number from a `playing.Played`, or a `playin
 
 @dataclass(frozen=True)
 class Fact:
-    """says: what is measured, with its unit.  expected, tolerance: absolute, in that unit.
+    """A fact.  says: the measured quantity, with its unit.  expected, tolerance: absolute, in that unit.
 
-    measure: takes it from a scene that was played.  source: who says so.
+    measure: takes it from a played scene.  source: the publication.
     """
 
     says: str
@@ -28,13 +28,13 @@ class Fact:
 
 
 def at_most(says: str, tolerance: float, measure: Measure, source: str = "") -> Fact:
-    """A bound on what is never negative."""
+    """A bound on a quantity that is never negative."""
     return Fact(says, 0.0, tolerance, measure, source)
 
 
 @dataclass(frozen=True)
 class Play:
-    """One way to play a scene, and the facts that must come of it.
+    """One way to play a scene, and its facts.
 
     parameters: keywords of the function that builds the scene.  rough: whether contacts may jam so that some of their
     impulses do not settle to the last digit.  The other fields are keywords of `carom.rollout`.
@@ -58,7 +58,7 @@ class Play:
 
     @property
     def title(self) -> str:
-        """What tells this play from the others of its scene: parameters, and keywords that are not the usual ones."""
+        """Title among the plays of the scene: parameters, and keywords that are not the usual ones."""
         used = {f.name: getattr(self, f.name) for f in fields(self) if f.name in ("law", "impacts", "scheme")}
         unusual = {name: value for name, value in used.items() if value != getattr(Play(), name)}
         return ", ".join(f"{name}={_short(value)}" for name, value in {**self.parameters, **unusual}.items())
@@ -84,15 +84,15 @@ class ChainPlay:
 
     @property
     def title(self) -> str:
-        """What tells this play from the others of its chain."""
+        """Title among the plays of the chain."""
         return ", ".join(f"{name}={_short(value)}" for name, value in self.parameters.items())
 
 
 @dataclass(frozen=True)
 class Entry:
-    """build: makes the scene; its keywords are the scene's parameters.  description: one line.
+    """An entry.  build: makes the scene; its keywords are the scene's parameters.  description: one line.
 
-    plays: how it is played, the usual way first.
+    plays: the ways to play it, the usual one first.
     """
 
     build: Callable[..., Any]
@@ -106,7 +106,7 @@ class Entry:
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """Of all plays."""
+        """Facts of all plays."""
         return tuple(fact for play in self.plays for fact in play.facts)
 
 

@@ -58,7 +58,7 @@ def humanoid() -> SceneSpec:
 def ragdoll(*, height: float = 1.3, lean: float = 0.4) -> SceneSpec:
     """The humanoid, limp, that falls on the ground z = 0 from rest; its limbs pass through each other.
 
-    height: of its pelvis at the start [m]; lean: how far it has turned forwards [rad].
+    height: of its pelvis at the start [m]; lean: its rotation forwards [rad].
     """
     b = SceneBuilder(gap_band=1e-6)
     b.add_plane(friction=0.8)
@@ -74,7 +74,7 @@ def _as_it_is(shape: Shape) -> Shape:
 
 
 def _figure(b: SceneBuilder, root: Floating, dressed: Callable[[Shape], Shape], **pose: Any) -> None:
-    """All links of the figure; dressed: makes each shape the one that is used."""
+    """Add all links of the figure; dressed: a function from each shape to the one that is used."""
 
     def add(name: str, parent: str, joint: Any, shape: Shape, mass: float, **place: Any) -> None:
         b.add_link(name, parent, joint=joint, shapes=[dressed(shape)], mass=mass, **place)
@@ -92,7 +92,7 @@ def _figure(b: SceneBuilder, root: Floating, dressed: Callable[[Shape], Shape], 
 
 
 def _beyond(p: Played) -> float:
-    """How far any joint is beyond its limits, at any frame [rad]."""
+    """Largest excess of any joint beyond its limits, at any frame [rad]."""
     worst, t = 0.0, p.model.topology
     for name, joint, dof in zip(t.names, t.joints, t.v_start, strict=False):
         if joint == "revolute":

@@ -40,7 +40,7 @@ def five_bar(*, angle: float = 1.0, held: bool = True) -> SceneSpec:
 
 
 def holding_torque(angle: float) -> float:
-    """What the right motor must do to carry the weight of the bars, the left the opposite [N m].
+    """Torque of the right motor that carries the weight of the bars, the opposite of the left's [N m].
 
     Half the slope of the potential energy along the motion in which both sides do the same.
     """
@@ -49,12 +49,12 @@ def holding_torque(angle: float) -> float:
 
 
 def _reach(angle: float) -> float:
-    """From the middle to the knee [m]."""
+    """Distance from the middle to the knee [m]."""
     return HALF + ARM * math.cos(angle)
 
 
 def _rise(angle: float) -> float:
-    """From the knee up to the tip [m]."""
+    """Height from the knee to the tip [m]."""
     return math.sqrt(FOREARM**2 - _reach(angle) ** 2)
 
 

@@ -44,7 +44,7 @@ def pyramid(n: int = 4, *, side: float = 0.5, apart: float = 1.1, friction: floa
 
 
 def _moved(p) -> float:
-    """Of all bodies at any frame [m]."""
+    """Largest displacement of all bodies at any frame [m]."""
     return float(np.abs(p.places - p.places[0]).max())
 
 

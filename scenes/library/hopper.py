@@ -87,7 +87,7 @@ _SEMI: Any = {"scheme": "semi_implicit", "max_dt": _H}
 
 
 def stance(speed: float, damping: float, *, mass: float = BODY + THIGH) -> float:
-    """How long [s] an upright leg that is struck in at `speed` [m/s] stays in, its foot on the ground: that of
+    """Time [s] for which an upright leg that lands at `speed` [m/s] is compressed, its foot on the ground: that of
     m y'' = -m g + k (rest - y) - c y', y(0) = y = 0."""
     middle, d = PRELOAD - mass * _G / STIFFNESS, damping / (2 * mass)
     w = math.sqrt(STIFFNESS / mass - d * d)

@@ -22,7 +22,7 @@ HINGE = Revolute((0.0, -1.0, 0.0))  # a positive turn goes from x to z
 
 
 def add_bar(b: SceneBuilder, name: str, parent: str, at: Any, length: float, q0: float, *, v0: float = 0.0) -> None:
-    """A bar of 1 kg and this length [m] that turns about its end at `at`, in the parent's frame."""
+    """Add a bar of 1 kg and this length [m] that rotates about its end at `at`, in the parent's frame."""
     side = length**2 / 12
     b.add_link(
         name, parent, joint=HINGE, position=at, mass=1.0, com=(length / 2, 0, 0), inertia=(0, side, side), q0=q0, v0=v0
@@ -35,7 +35,7 @@ CRANK, COUPLER, ROCKER, GROUND = 0.3, 1.0, 0.8, 1.0  # [m] of the four-bar; the 
 def four_bar(*, angle: float = 1.0, rate: float = 4.0, driven: bool = False) -> SceneSpec:
     """A crank, a coupler and a rocker, whose angle is Freudenstein's (1955).
 
-    angle: of the crank from the ground at the start [rad]; rate: of the crank [rad/s], kept where it is driven.
+    angle: of the crank from the ground at the start [rad]; rate: of the crank [rad/s], constant if it is driven.
     """
     b = SceneBuilder()
     rocker = float(rocker_angle(angle))
@@ -64,7 +64,7 @@ STROKE, ROD = 0.3, 1.0  # [m] of the slider-crank
 
 
 def slider_crank(*, angle: float = 0.5, rate: float = 10.0) -> SceneSpec:
-    """A crank that turns evenly from this angle [rad] at this rate [rad/s], a connecting rod and a slider along x."""
+    """A crank that rotates from this angle [rad] at this constant rate [rad/s], a connecting rod, a slider along x."""
     b = SceneBuilder()
     add_bar(b, "crank", "world", (0, 0, 0), STROKE, angle, v0=rate)
     add_bar(b, "rod", "crank", (STROKE, 0, 0), ROD, -math.asin(STROKE / ROD * math.sin(angle)) - angle)
@@ -75,7 +75,7 @@ def slider_crank(*, angle: float = 0.5, rate: float = 10.0) -> SceneSpec:
 
 
 def slider_place(crank: Any) -> Any:
-    """Where the slider is [m] when the crank is at this angle [rad]."""
+    """Position of the slider [m] at this angle of the crank [rad]."""
     return STROKE * np.cos(crank) + np.sqrt(ROD**2 - (STROKE * np.sin(crank)) ** 2)
 
 
@@ -86,7 +86,7 @@ LINE = (ARM**2 - SIDE**2) / (2 * RADIUS)  # how far the line is [m]: inversion t
 def peaucellier(*, reach: float = 1.4, frequency: float = 0.5) -> SceneSpec:
     """Peaucellier's inversor (1864): a crank makes the far corner of a rhombus go up and down on a straight line.
 
-    reach: how far the crank swings to either side [rad].  frequency [Hz].
+    reach: amplitude of the crank to either side [rad].  frequency [Hz].
     """
     b = SceneBuilder()
     near, far = 2 * RADIUS, LINE  # from the hinge of the arms to two corners of the rhombus, at the start
@@ -113,8 +113,9 @@ LONG = SHORT * math.sin(TWIST_LONG) / math.sin(TWIST_SHORT)  # [m]: Bennett's co
 def bennett(*, angle: float = 1.0, rate: float = 3.0) -> SceneSpec:
     """Bennett's linkage (1903): four hinges in space whose axes meet nowhere, and which move all the same.
 
-    Opposite links are alike: as long as the sine of the twist between their axes says. By counting it cannot move:
-    three joints, five constraints, of which two are independent. angle, rate: of the driven hinge [rad, rad/s].
+    Opposite links are equal: their length is proportional to the sine of the twist between their axes. By counting it
+    cannot move: three joints, five constraints, of which two are independent. angle, rate: of the driven hinge [rad,
+    rad/s].
     """
     b = SceneBuilder()
     turns = angle, float(bennett_angle(angle)), angle
@@ -173,7 +174,7 @@ _SLIDER = Play(
 
 
 def _far_corner(p) -> Any:
-    """(F, 2) of the rhombus [m]."""
+    """The rhombus's far corner (F, 2) [m]."""
     first = p.joint("upper arm")
     second = first + p.joint("upper far")
     return np.stack([ARM * np.cos(first) + SIDE * np.cos(second), ARM * np.sin(first) + SIDE * np.sin(second)], 1)

@@ -40,7 +40,7 @@ def andrews_squeezer() -> SceneSpec:
     """Andrews' squeezing mechanism: seven bodies in a plane, driven by a torque of 0.033 N m, in x-y, without weight.
 
     Numbers and names are those of the Test Set for IVP Solvers (Mazzia and Magherini 2008), and of IFToMM's benchmark
-    A03. The centres of mass of K3, K5 and K7 are where their distances from the hinges say; the side does not matter.
+    A03. The distances from the hinges define the centres of mass of K3, K5 and K7; the side does not matter.
     """
     b = SceneBuilder((0.0, 0.0, 0.0))
     beta, gamma, phi, delta, omega, epsilon = (

@@ -1,4 +1,4 @@
-"""Planar chains of Wawrzynski's report (2005): what hangs, falls and sticks, and the anomalies of section 12.2.
+"""Planar chains of Wawrzynski's report (2005): hanging, falling and sticking ones, and the anomalies of section 12.2.
 
 Lengths, masses and forces are ours: the report's figures have none. Its joint 1 is joint 0 here.
 """
@@ -18,7 +18,7 @@ from .playing_chains import PlayedChain
 def hanging_chain(n: int = 3, *, length: float = 1.0, mode: int = 1, swing: float = 0.01) -> ChainSpec:
     """n equal masses that hang below a fixed joint on links of this length [m], let go in the shape of a mode.
 
-    mode: 1 is the slowest.  swing: how far the mass is out that is farthest [m].
+    mode: 1 is the slowest.  swing: largest displacement of a mass [m].
     """
     # masses and lengths of one: the tension of link k is n - k
     tension = np.arange(n, 0, -1.0)
@@ -47,9 +47,9 @@ def dropped_chain(*, links: int = 6, length: float = 0.2, slope: float = 0.15, h
 def scraping() -> ChainSpec:
     """Figure 4: joint 0 at the ground, joint 1 at its upper limit, joint 2 pulled by a force, all at rest.
 
-    No choice of what holds agrees with the forces that follow. With the force (230, -100) N: held by nothing joint 0
-    falls; held by the ground, joint 1 turns beyond its limit; held by both, the ground pulls; by the limit, the limit
-    pulls. In truth joint 0 would scrape along.
+    No set of active constraints agrees with its forces. With the force (230, -100) N: without any joint 0 falls; with
+    the ground, joint 1 rotates beyond its limit; with both, the ground pulls; with the limit, the limit pulls. In truth
+    joint 0 would scrape along.
     """
     chain = ChainSpec.of((1.0, 1.0), masses=(1.0, 8.0, 6.0), angles=(0.3, -0.3), grounds=[Ground()])
     return chain.with_joint(1, limits=(-3.0, -0.3))
@@ -59,7 +59,7 @@ def rattling(*, speed: float = 1.4) -> ChainSpec:
     """Figure 5: joint 0 near the ground, the angle of joint 2 near its lower limit, towards which a torque presses.
 
     The ground throws the last joint apart from joint 1, the torque brings it back, faster and faster.
-    speed: with which all of it comes down [m/s].
+    speed: downward speed of the whole chain [m/s].
     """
     places = ((0.0, 0.005), (0.35, 0.45), (0.4, 1.12), (0.225, 0.95))
     joints = [ChainJoint(mass) for mass in (1.0, 8.0, 2.0, 0.5)]
@@ -69,9 +69,9 @@ def rattling(*, speed: float = 1.4) -> ChainSpec:
 
 def straight_arm(*, short: float = 1e-3, rise: float = 0.01) -> ChainSpec:
     """Figure 6: joints 0 and 2 stick in the ground, joint 1 between them is almost on their line, and the links are a
-    little shorter than they should be. What leads them back to their lengths is a small part of what joint 1 feels.
+    little too short. The correction of their lengths is a small part of joint 1's acceleration.
 
-    short: by which part.  rise: angle of the links [rad].
+    short: missing part of the length.  rise: angle of the links [rad].
     """
     link = 0.5
     x, y = (1 - short) * link * math.cos(rise), (1 - short) * link * math.sin(rise)
@@ -80,10 +80,10 @@ def straight_arm(*, short: float = 1e-3, rise: float = 0.01) -> ChainSpec:
 
 
 def stiff_arm(*, half: bool = False) -> ChainSpec:
-    """Section 12.2, rigidity: joints between are active, so that a part of the chain is one rigid thing, which does not
-    answer forces. Joint 0 is fixed too, so link 0 is kept in length from both ends.
+    """Section 12.2, rigidity: joints between are active, so that a part of the chain is one rigid body, which does not
+    respond to forces. Joint 0 is fixed too, so that both ends keep the length of link 0.
 
-    half: the rigid part ends in one fixed joint instead of two, and would turn about it.
+    half: the rigid part ends in one fixed joint instead of two, and would rotate about it.
     """
     if half:
         bent = ChainSpec.of((0.5, 0.5), angles=(0.9, -1.2))
@@ -110,7 +110,7 @@ def _mode_facts(k: int) -> ChainPlay:
 
 
 def _energy_gains(p: PlayedChain) -> float:
-    """Of kinetic energy at any stop [J]."""
+    """Largest gain of kinetic energy at any stop [J]."""
     return max((p.event("energy_after") - p.event("energy_before")).max(), 0.0)
 
 
@@ -120,7 +120,7 @@ def _work(p: PlayedChain) -> float:
 
 
 def _fallen(height: float) -> tuple[Fact, ...]:
-    """Of a chain that is dropped from here [m] and lies on the ground at last."""
+    """Facts of a chain that is dropped from this height [m] and lies on the ground at last."""
     return (
         Fact("joint 0 strikes the ground at [s]", math.sqrt(2 * height / 9.81), 1e-9, lambda p: p.event("t")[0]),
         Fact("joints that have struck", 7, 0, lambda p: len(set(p.event("joint").tolist()))),

@@ -19,7 +19,7 @@ X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 def swing(*, angle: float = math.pi / 3) -> SceneSpec:
     """A board of 1 kg on four rods of 1 m, let go at this angle from the vertical [rad]: it swings like a point, and
-    stays level. Three rods would do: the fourth is one too many, and which pulls how much is not determined."""
+    stays level. Three rods suffice: the fourth is redundant, and the share of each is not determined."""
     b = SceneBuilder()
     half = (0.3, 0.2)
     shift = np.array([math.sin(angle), 0.0, -math.cos(angle)])
@@ -80,14 +80,14 @@ _SWING = Play(
 
 
 def _legs(p) -> Any:
-    """(F, 6) from foot to head, as the platform lies [m]."""
+    """Lengths of the legs (F, 6) by the pose of the platform [m]."""
     feet, heads, _ = hexapod_ends()
     ends = p.place("top")[:, None] + np.einsum("fij,kj->fki", p.axes("top"), heads)
     return np.linalg.norm(ends - feet, axis=2)
 
 
 def _strokes(p, apart: float) -> Any:
-    """(F, 6) what they are to be [m]."""
+    """Target lengths of the legs (F, 6) [m]."""
     phases = apart * np.arange(6)
     return LEG + 0.2 * (np.sin(math.pi * p.t[:, None] + phases) - np.sin(phases))
 

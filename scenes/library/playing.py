@@ -1,4 +1,4 @@
-"""Plays scenes of the library and measures their facts. What needs jax is imported inside: the registry is quick."""
+"""Play scenes of the library and measure their facts. Imports that need jax are inside: the registry is quick."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .playing_chains import play_chain
 
 @dataclass(frozen=True)
 class Played:
-    """A scene that was played, F frames, as facts read it: numpy arrays, bodies and links by name."""
+    """A played scene, F frames, for facts: numpy arrays, bodies and links by name."""
 
     spec: SceneSpec
     model: Any
@@ -27,63 +27,63 @@ class Played:
 
     @cached_property
     def t(self) -> Array:
-        """(F,) time [s]."""
+        """Times (F,) [s]."""
         return np.asarray(self.result.t)
 
     @cached_property
     def q(self) -> Array:
-        """(F, nq) coordinates."""
+        """Coordinates (F, nq)."""
         return np.asarray(self.result.q)
 
     @cached_property
     def v(self) -> Array:
-        """(F, nv) velocities."""
+        """Velocities (F, nv)."""
         return np.asarray(self.result.v)
 
     # -- of one body or link ------------------------------------------------------------------------
 
     def coordinates(self, name: str) -> Array:
-        """(F, width) joint coordinates of a link."""
+        """Joint coordinates of a link (F, width)."""
         k, start = self.model.topology.names.index(name), self.model.topology.q_start
         return self.q[:, start[k] : start[k + 1]]
 
     def rates(self, name: str) -> Array:
-        """(F, width) joint velocities of a link."""
+        """Joint velocities of a link (F, width)."""
         k, start = self.model.topology.names.index(name), self.model.topology.v_start
         return self.v[:, start[k] : start[k + 1]]
 
     def joint(self, name: str) -> Array:
-        """(F,) the coordinate of a joint that has one [rad or m]."""
+        """The coordinate of a joint with one degree of freedom (F,) [rad or m]."""
         return self.coordinates(name)[:, 0]
 
     def rate(self, name: str) -> Array:
-        """(F,) the velocity of a joint that has one [rad/s or m/s]."""
+        """The velocity of a joint with one degree of freedom (F,) [rad/s or m/s]."""
         return self.rates(name)[:, 0]
 
     def place(self, name: str) -> Array:
-        """(F, 3) origin of a free body in the world [m]."""
+        """Origin of a free body in the world (F, 3) [m]."""
         return self.coordinates(name)[:, :3]
 
     def axes(self, name: str) -> Array:
-        """(F, 3, 3) a free body's axes in the world, as columns."""
+        """Axes of a free body in the world (F, 3, 3), as columns."""
         return np.array([rotation_matrix(x) for x in self.coordinates(name)[:, 3:]])
 
     def velocity(self, name: str) -> Array:
-        """(F, 3) velocity of a free body's origin, world axes [m/s]."""
+        """Velocity of a free body's origin (F, 3), world axes [m/s]."""
         return self.rates(name)[:, 3:]
 
     def spin(self, name: str) -> Array:
-        """(F, 3) angular velocity of a free body, world axes [rad/s]."""
+        """Angular velocity of a free body (F, 3), world axes [rad/s]."""
         return self.rates(name)[:, :3]
 
     @cached_property
     def places(self) -> Array:
-        """(F, n, 3) origins of all bodies, where all are free [m]."""
+        """Origins of all bodies (F, n, 3), if all are free [m]."""
         return self.q.reshape(len(self.t), -1, 7)[:, :, :3]
 
     @cached_property
     def velocities(self) -> Array:
-        """(F, n, 3) velocities of their origins [m/s]."""
+        """Velocities of their origins (F, n, 3) [m/s]."""
         return self.v.reshape(len(self.t), -1, 6)[:, :, 3:]
 
     # -- of the whole scene ---------------------------------------------------------------------------
@@ -103,12 +103,12 @@ class Played:
 
     @cached_property
     def kinetic(self) -> Array:
-        """(F,) [J]."""
+        """Kinetic energy (F,) [J]."""
         return self.energies[0]
 
     @cached_property
     def energy(self) -> Array:
-        """(F,) kinetic and potential [J]."""
+        """Kinetic plus potential energy (F,) [J]."""
         return self.energies[0] + self.energies[1]
 
     @property
@@ -118,7 +118,7 @@ class Played:
 
     @property
     def energy_gain(self) -> float:
-        """Largest rise above what an earlier frame had, in parts of the largest kinetic energy of all frames [J/J]."""
+        """Largest rise above an earlier frame, in parts of the largest kinetic energy of all frames [J/J]."""
         return float((self.energy - np.minimum.accumulate(self.energy)).max() / self.kinetic.max())
 
     @cached_property
@@ -138,7 +138,7 @@ class Played:
 
     @property
     def impacts(self) -> int:
-        """How many there were, logged or not."""
+        """Number of impacts, logged or not."""
         return int(self.result.events.count)
 
     def event(self, name: str) -> Array:
@@ -149,7 +149,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a fact; found: NaN where it could not be measured."""
+    """The outcome of a fact; found: NaN if it could not be measured."""
 
     fact: Fact
     found: float
@@ -171,7 +171,7 @@ def _grave(code: int) -> int:
 
 
 def play(entry: Entry, way: Play | ChainPlay, dtype: Any = None) -> Any:
-    """Builds, compiles and runs a scene; whether the run is well its code says. A Played, or a PlayedChain."""
+    """Build, compile and run a scene; its code says whether the run is well. Returns a Played, or a PlayedChain."""
     if isinstance(way, ChainPlay):
         return play_chain(entry, way, dtype)
     from ...integrators.rollout import rollout
@@ -183,7 +183,7 @@ def play(entry: Entry, way: Play | ChainPlay, dtype: Any = None) -> Any:
 
 
 class Checked(NamedTuple):
-    """A play, what became of its facts and of WELL, and in words what was not well with the run, if anything."""
+    """A play, the outcomes of its facts and of WELL, and the run's problems in words, if any."""
 
     play: Play | ChainPlay
     outcomes: list[Outcome]
@@ -191,7 +191,7 @@ class Checked(NamedTuple):
 
 
 def outcomes(entry: Entry, dtype: Any = None) -> Iterator[Checked]:
-    """Plays a scene in all its ways, one after another."""
+    """Play a scene in all its ways, one after another."""
     from ...engine.results import MESSAGES, OK, Code
 
     for way in entry.plays:

@@ -1,4 +1,4 @@
-"""Plays planar chains of the library, for `playing.py`. What needs jax is imported inside."""
+"""Play planar chains of the library, for `playing.py`. Imports that need jax are inside."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .facts import ChainPlay, Entry
 
 @dataclass(frozen=True)
 class PlayedChain:
-    """A chain that was played, F frames, as facts read it: numpy arrays."""
+    """A played chain, F frames, for facts: numpy arrays."""
 
     spec: ChainSpec
     model: Any
@@ -24,22 +24,22 @@ class PlayedChain:
 
     @cached_property
     def x(self) -> Array:
-        """(F, n, 2) places of the joints [m]."""
+        """Positions of the joints (F, n, 2) [m]."""
         return np.asarray(self.result.x)
 
     @cached_property
     def v(self) -> Array:
-        """(F, n, 2) velocities [m/s]."""
+        """Velocities of the joints (F, n, 2) [m/s]."""
         return np.asarray(self.result.v)
 
     @cached_property
     def speed(self) -> Array:
-        """(F, n) of the joints [m/s]."""
+        """Speeds of the joints (F, n) [m/s]."""
         return np.linalg.norm(self.v, axis=-1)
 
     @cached_property
     def energy(self) -> Array:
-        """(F,) kinetic and potential [J]."""
+        """Kinetic plus potential energy (F,) [J]."""
         import jax.numpy as jnp
 
         from ...engine.planar.energy import chain_energy
@@ -54,7 +54,7 @@ class PlayedChain:
 
 
 def play_chain(entry: Entry, way: ChainPlay, dtype: Any = None) -> PlayedChain:
-    """Builds, compiles and runs a chain; whether the run is well its code says."""
+    """Build, compile and run a chain; its code says whether the run is well."""
     from ...integrators.planar.rollout import chain_rollout
     from ..chains.running import drive_of
     from ..compile import compile_scene

@@ -1,6 +1,6 @@
-"""The library by name: what `carom.load("name")`, `carom list` and `carom check` look up. One file a family.
+"""The library by name, for `carom.load("name")`, `carom list` and `carom check`. One file a family.
 
-Planar chains stand in a table of their own: what takes scenes need not take them.
+Planar chains have a table of their own, since functions of scenes need not take them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
-from ..formats.wording import listed, shown
+from ..formats.wording import brief, list_names
 from . import (
     balls,
     billiards,
@@ -66,6 +66,6 @@ def library_entry(name: str) -> Entry:
     known = SCENES | CHAINS
     if name not in known:
         near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the library has {listed(known)}; `carom list` shows all"
-        raise ValueError(f"no scene named {shown(name)}: {hint}")
+        hint = f"did you mean {near[0]!r}?" if near else f"the library has {list_names(known)}; `carom list` shows all"
+        raise ValueError(f"no scene named {brief(name)}: {hint}")
     return known[name]

@@ -1,6 +1,6 @@
 """Pointed rods that meet the ground in one point: dropped, sliding, hinged, and the rimless wheel. World z up.
 
-All move in the x-z plane. A point is the vertex of a hull, so that the point of contact is where formulas have it.
+All move in the x-z plane. A point is the vertex of a hull, so that the point of contact is that of the formulas.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def wheel_rate(spokes: int, slope: float, length: float, gyration: float) -> flo
 
 
 def wheel_keeps(spokes: int, length: float, gyration: float) -> float:
-    """What an impact keeps of the rate: angular momentum about the new tip is conserved."""
+    """The part of the rate that an impact keeps: angular momentum about the new tip is conserved."""
     return (gyration**2 + length**2 * math.cos(2 * math.pi / spokes)) / (gyration**2 + length**2)
 
 
@@ -164,7 +164,7 @@ _DROPS = (
 
 
 def _hardest(p) -> int:
-    """The number of the impact that closes fastest."""
+    """Index of the impact that closes fastest."""
     return int(np.argmin(p.event("u_before")[:, 2]))
 
 
@@ -187,7 +187,7 @@ _LADDER = Play(
 
 
 def _brake(p) -> float:
-    """When the rod is slowed hardest: the frame in which it loses most of its velocity along the ground [s]."""
+    """Time of the rod's largest deceleration: the frame in which it loses most of its velocity along the ground [s]."""
     return float(p.t[np.argmin(np.diff(p.rates("rod")[:, 1]))])
 
 

@@ -1,4 +1,4 @@
-"""What rolls and slips: a ball on a turntable, a coin that rolls round, the tippe top. World z up, ground z = 0."""
+"""Rolling and slipping: a ball on a turntable, a coin that rolls round, the tippe top. World z up, ground z = 0."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def spinning_platter(
 ) -> SceneSpec:  # fmt: skip
     """A ball of 1 kg that rolls without slip on a turntable, which turns about the world's z at `rate` [rad/s].
 
-    radius: of the ball [m]; start (x, y) [m] and velocity (x, y) [m/s], seen from the room. There the ball goes round
+    radius: of the ball [m]; start (x, y) [m] and velocity (x, y) [m/s], in the world. There the ball goes round
     a circle at 2/7 of the rate, about start + 7/(2 rate) z x velocity.
     """
     b = SceneBuilder()
@@ -42,7 +42,7 @@ def coin(
 ) -> SceneSpec:  # fmt: skip
     """A coin that rolls without slip: round a circle, leaning inwards, or upright straight along y at `speed` [m/s].
 
-    lean: from upright [rad]; turn: of its path about the vertical [rad/s], where it leans.  radius, thickness [m],
+    lean: from upright [rad]; turn: of its path about the vertical [rad/s], if it leans.  radius, thickness [m],
     mass [kg].  The middle of the circle is the origin.
     """
     b = SceneBuilder(gap_band=1e-9)
@@ -60,7 +60,7 @@ def coin(
 def steady_coin(
     lean: float, turn: float, R: float, h: float
 ) -> tuple[tuple[float, ...], float, tuple[float, float, float]]:
-    """Place of its centre, its speed along y and its angular velocity in steady turning; R radius, h half thickness.
+    """Position of its centre, its speed along y and its angular velocity in steady motion; R radius, h half thickness.
 
     The axis e = (sin a, 0, cos a), a = pi/2 - lean, goes round the vertical at W = turn, and the coin about it at s.
     The point of contact is (B, 0, -A) from the centre, A = R sin a + h cos a, B = R cos a - h sin a. It does not slip:
@@ -81,8 +81,8 @@ def tippe_top(*, spin: float = 180.0, tilt: float = 0.1, friction: float = 0.3) 
     A sphere of 1.5 cm whose middle is 0.3 cm above the centre of mass, and a stem: one of 0.5 cm, 1.6 cm above.
     I1 = 8e-7, I3 = 7e-7 kg m^2.  spin: about its axis [rad/s]; tilt: of the axis at the start [rad].
     While it stands on one sphere, whatever the friction, Jellett's L . (contact - centre of mass) does not change.
-    What turns the top upside down is slip: with Coulomb's friction at a point it soon rolls, and stays as it is; they
-    add the friction of drilling (Contensou), which is not modelled here.
+    Slip turns the top upside down: with Coulomb's friction at a point it soon rolls, and stays as it is; they add the
+    friction of drilling (Contensou), which is not modelled here.
     """
     b = SceneBuilder()
     b.add_plane(friction=friction)
@@ -124,7 +124,7 @@ _PLATTER = Play(
 
 
 def _circle(p):
-    """How far the coin is from where it should be at each frame (F,) [m]."""
+    """Distance of the coin from its exact position at each frame (F,) [m]."""
     (radius, _, height), _, _ = steady_coin(math.radians(20), 6.0, 0.0116, 0.00115)
     want = np.stack([radius * np.cos(6 * p.t), radius * np.sin(6 * p.t), np.full_like(p.t, height)], -1)
     return np.linalg.norm(p.place("coin") - want, axis=-1)

@@ -74,7 +74,7 @@ BOARD = (150 - _F1 - 25 * BALLS) / 10
 
 
 def _rolling_error(p) -> float:
-    """SimBenchmark's: mean over time of the squared errors of the board's and the balls' velocities [m^2/s^2]."""
+    """SimBenchmark's error: mean over time of the squared errors of the board's and the balls' velocities [m^2/s^2]."""
     way = p.velocities[-1, 0, :2] / np.linalg.norm(p.velocities[-1, 0, :2])
     along = p.velocities[..., :2] @ way
     error = (along[:, 0] - BOARD * p.t) ** 2 + (along[:, 1:].mean(1) - BALLS * p.t) ** 2
@@ -110,7 +110,7 @@ _BOUNCING = Play(
 
 
 def _penetration(p) -> float:
-    """SimBenchmark's: mean over time of the sum of squared penetrations [m^2]."""
+    """SimBenchmark's penetration: mean over time of the sum of squared penetrations [m^2]."""
     i, j = np.triu_indices(p.places.shape[1], 1)
     total = 0.0
     for frame in p.places:

@@ -4,8 +4,8 @@ Joint coordinates here are relative to the parent link and every link's frame si
 the same angles. Section 14 counts the angles theta_i of links from the upward vertical, absolute and clockwise
 seen along -y (from z to x), so with our q = (x, q_1, q_2, ...), about +y:
     theta_i = q_1 + ... + q_i,    q_1 = theta_1,  q_i = theta_i - theta_(i-1)     (rates and accelerations alike).
-Forces on x and torques of the joints need no map; what section 14 writes as generalised forces of the theta_i
-is the joint torque i less the joint torque i+1.
+Forces on x and torques of the joints need no map; the generalised force of theta_i in section 14 is the joint torque i
+less the joint torque i+1.
 
 Rotational inertias of planar objects act about y only; the same number about x and z keeps them real bodies.
 """

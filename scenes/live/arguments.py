@@ -1,4 +1,4 @@
-"""Checks of what a world is told and asked: each returns the value, or raises an error that says what it is, and what
+"""Checks of arguments of a world's methods: each returns the value, or raises an error that says what it is, and what
 it must be. They come first in every call, so a call that is refused has changed nothing."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from ...collision.poses import Array
 from ...collision.shapes import Shape
 from ..compiling.check import MOST, UNIT_TOLERANCE
-from ..formats.wording import shown
+from ..formats.wording import brief
 
 SHORTEST = 1e-12  # [s] far below what a clock in double precision can tell after a minute
 LONGEST = 1e3  # [s] of a frame, which takes seconds to compute; who asks for more may have meant milliseconds
@@ -21,7 +21,7 @@ LISTED = 8  # names in a message
 
 
 def numbers(name: str, value: Any, length: int) -> Array:
-    """(length,) numbers of no more than MOST, a copy; where it is one, it may stand by itself."""
+    """Numbers (length,) of no more than MOST, a copy; a single one may be a plain number."""
     array = _reals(value)
     if array is not None and array.shape == () and length == 1:
         array = array.reshape(1)
@@ -31,7 +31,7 @@ def numbers(name: str, value: Any, length: int) -> Array:
 
 
 def vectors(name: str, value: Any) -> Array:
-    """(R, 3) finite numbers: of one vector, of many, or of none."""
+    """Finite vectors (R, 3), from one vector, from many, or from none."""
     array = _reals(value)
     fits = array is not None and (array.shape[-1:] == (3,) or array.shape == (0,))
     if array is None or not fits or not (np.abs(array) <= MOST).all():
@@ -40,11 +40,11 @@ def vectors(name: str, value: Any) -> Array:
 
 
 def quaternion(name: str, value: Any) -> Array:
-    """(4,) of length 1, from one of about that length."""
+    """Unit quaternion (4,), from one of about length 1."""
     array = numbers(name, value, 4)
     length = np.linalg.norm(array)
     if abs(length - 1) > UNIT_TOLERANCE:
-        raise ValueError(f"{name} is {shown(value)}, of length {length:.6g}; it must have length 1: w x y z")
+        raise ValueError(f"{name} is {brief(value)}, of length {length:.6g}; it must have length 1: w x y z")
     return array / length
 
 
@@ -65,7 +65,7 @@ def fraction(name: str, value: Any) -> float:
 
 
 def metres(name: str, value: Any) -> float:
-    """A distance, infinite where it is more than MOST."""
+    """A distance, infinite if it is more than MOST."""
     array = _reals(value)
     if array is None or array.shape != () or np.isnan(array):
         raise _wrong(name, value, "one number of metres, which may be infinite")
@@ -89,36 +89,36 @@ def count(name: str, value: Any, least: int) -> int:
 
 
 def room(name: str, value: Any) -> int | None:
-    """How many there is room for; None: as many as by default."""
+    """A capacity; None: the default."""
     return None if value is None else count(name, value, 1)
 
 
 def function(name: str, value: Any, of: str) -> Any:
-    """What can be called.  of: what it is called with."""
+    """A function.  of: its arguments, for the message."""
     if not callable(value):
-        raise TypeError(f"{name} is {shown(value)}; it must be a function of {of}")
+        raise TypeError(f"{name} is {brief(value)}; it must be a function of {of}")
     return value
 
 
 def one_of(name: str, value: Any, known: Iterable[str]) -> str:
-    """One of the names that there are."""
+    """One of the known names."""
     known = list(known)
     if isinstance(value, str) and value in known:
         return value
-    listed = ", ".join(map(repr, known[:LISTED])) + ", ..." * (len(known) > LISTED)
+    list_names = ", ".join(map(repr, known[:LISTED])) + ", ..." * (len(known) > LISTED)
     near = get_close_matches(value, known, n=1) if isinstance(value, str) else []
     fix = f": did you mean {near[0]!r}?" if near and len(known) > LISTED else ""
-    raise _wrong(name, value, (f"one of {listed}" if known else "one of none: there are none") + fix)
+    raise _wrong(name, value, (f"one of {list_names}" if known else "one of none: there are none") + fix)
 
 
 def names(name: str, value: Any, known: Iterable[str]) -> set[str]:
-    """Names out of those that there are, in a list or the like."""
+    """Some of the known names, in a list or another sequence."""
     known = list(known)
     return {one_of(f"a name in {name}", item, known) for item in _items(name, value, "names, such as ['ball']")}
 
 
 def shape(name: str, value: Any) -> Shape:
-    """A shape whose place is one; its sizes are checked where it is compiled."""
+    """A shape with a valid pose; its sizes are checked when it is compiled."""
     if not isinstance(value, Shape):
         raise _wrong(name, value, "a shape, such as carom.Sphere(0.1)")
     numbers(f"{name}.position", value.position, 3)
@@ -127,13 +127,13 @@ def shape(name: str, value: Any) -> Shape:
 
 
 def shapes(name: str, value: Any) -> list[Shape]:
-    """Shapes in a list or the like."""
+    """Shapes in a list or another sequence."""
     return [shape(f"a shape in {name}", x) for x in _items(name, value, "shapes, such as [carom.Sphere(0.1)]")]
 
 
 def _reals(value: Any) -> Array | None:
-    """A copy in float64 of real numbers of whatever shape; None where they are something else: truths, texts, complex
-    numbers, objects, or whole numbers that no array holds."""
+    """A copy in float64 of real numbers of any shape; None for anything else: bools, texts, complex numbers, objects,
+    or whole numbers too large for an array."""
     try:
         array = np.asarray(value)
         return np.array(array, np.float64) if array.dtype.kind in "iuf" else None
@@ -151,4 +151,4 @@ def _items(name: str, value: Any, of: str) -> list[Any]:
 
 
 def _wrong(name: str, value: Any, must: str) -> ValueError:
-    return ValueError(f"{name} is {shown(value)}; it must be {must}")
+    return ValueError(f"{name} is {brief(value)}; it must be {must}")

@@ -1,4 +1,4 @@
-"""Questions to a world: rays, and what a shape overlaps. Each has one program, however often it is asked."""
+"""Queries of a world: rays, and the overlaps of a shape. Each has one program for all calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SOLIDS = ("sphere", "box", "capsule", "cylinder", "ellipsoid")
 
 @dataclass(frozen=True)
 class Hit:
-    """body: name of the body, link or static that a ray hits.  shape: its number in the model.
+    """A ray's hit.  body: name of the body, link or static.  shape: its index in the model.
     distance: from the origin [m].  point, normal: (3,) in the world [m], the normal outward."""
 
     body: str
@@ -41,7 +41,7 @@ class Hit:
 
 
 class Questions:
-    """Of one model, at coordinates that are given."""
+    """Queries of one model, at given coordinates."""
 
     def __init__(self, scene: SceneSpec, model: Model, bodies: Bodies) -> None:
         self._scene, self._model, self._bodies = scene, model, bodies
@@ -49,8 +49,8 @@ class Questions:
         self._probed: dict[Any, Model] = {}
 
     def rays(self, q: Any, origins: Array, directions: Array, most: float, hidden: Set[str], among: Array) -> RayHits:
-        """Numpy arrays, (R, ...) as `cast_rays` has them, of origins and directions (R, 3) or (1, 3).
-        hidden: names of what is not there.  among: (ns,) bool, shapes that are there for it."""
+        """Cast rays as `cast_rays` does, with numpy arrays (R, ...), from origins and directions (R, 3) or (1, 3).
+        hidden: names of ignored bodies.  among: (ns,) bool, shapes that rays can hit."""
         if hidden:
             among = among & ~np.isin(self._owners, list(hidden))
         if len(origins) != len(directions) and 1 not in (len(origins), len(directions)):
@@ -68,7 +68,7 @@ class Questions:
         return cast_rays.straight(self._model, q, o, d, max_distance=np.asarray(most, q.dtype), among=among)
 
     def hit(self, hits: RayHits, k: int) -> Hit | None:
-        """One of them."""
+        """One of the hits."""
         shape = int(hits.shape[k])
         if shape < 0:
             return None
@@ -77,8 +77,9 @@ class Questions:
     def overlaps(
         self, q: Any, shape: Shape, place: Array, turn: Array, within: float, hidden: Set[str], among: Array
     ) -> list[str]:
-        """Names of those no farther than `within` [m] from the shape, whose own pose is in a frame at `place` (3,),
-        turned by `turn` (4,): the nearest first, of those as near the first row's.  hidden, among: as in `rays`."""
+        """Names of bodies no farther than `within` [m] from the shape, whose pose is relative to a frame at `place`
+        (3,) with the quaternion `turn` (4,): the nearest first, of equal ones the first row's.  hidden, among: see
+        `rays`."""
         model = self.probing(shape)
         near = near_probe.straight(model, q, *(np.asarray(x, q.dtype) for x in (own_pose(shape), place, turn)))
         rows = np.flatnonzero(near.active & (near.gap <= within))
@@ -88,7 +89,7 @@ class Questions:
         return [name for name in names if name not in hidden]
 
     def probing(self, shape: Shape) -> Model:
-        """The model with one more body, which alone is asked what it is near."""
+        """The model with one more body, the probe, whose pairs alone are examined."""
         solid = shape.kind in _SOLIDS  # those that differ in size alone share all else
         key = shape.kind if solid else replace(shape, position=(0, 0, 0), quaternion=(1, 0, 0, 0))
         if key not in self._probed:
@@ -123,7 +124,7 @@ class Questions:
 def near_probe(model: Model, q: Any, own: Any, position: Any, quaternion: Any) -> Proximities:
     """All pairs of a model whose last body is a probe, which is left out of q.
 
-    own: (7,) its pose in a frame that is put there: position (3,) [m], quaternion (4,)."""
+    own: (7,) its pose in the frame that is placed: position (3,) [m], quaternion (4,)."""
     turn = Quat.of_array(quaternion).normalized()
     place = Vec3.of(position) + turn.matrix() @ Vec3.of(own[:3])
     turned = (turn * Quat.of_array(own[3:])).normalized()
@@ -132,5 +133,5 @@ def near_probe(model: Model, q: Any, own: Any, position: Any, quaternion: Any) -
 
 
 def own_pose(shape: Shape) -> Array:
-    """(7,) position and quaternion."""
+    """Position and quaternion (7,) of a shape."""
     return np.concatenate([np.asarray(shape.position, float), np.asarray(shape.quaternion, float)])

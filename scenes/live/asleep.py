@@ -1,6 +1,6 @@
-"""Who sleeps in a world, as the host knows it, and saves keep it. See `integrators/islands_asleep.py`.
+"""Sleeping islands of a world on the host, part of its saves. See `integrators/islands_asleep.py`.
 
-What pushes a body, puts it elsewhere, or tells its motors something new wakes its island.
+A push on a body, a change of its pose, or a new command to its motors wakes its island.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ...engine.topology import Topology
 
 @dataclass(frozen=True)
 class Asleep:
-    """island: (T,) the lowest tree of those that each tree sleeps with, -1 where it is awake.
-    motors: (nv,) the commands to the motors of those that sleep, 0 of others."""
+    """Sleep of all trees.  island: (T,) the lowest tree of those that each tree sleeps with, -1 if it is awake.
+    motors: (nv,) the commands to the motors of sleeping trees, 0 of others."""
 
     topology: Topology
     island: Array
@@ -34,19 +34,19 @@ class Asleep:
         return bool((self.island >= 0).any())
 
     def without(self, trees: Array) -> Asleep:
-        """With the islands of these trees (T,) bool awake."""
+        """Wake the islands of these trees (T,) bool."""
         called = self.island[trees & (self.island >= 0)]
         return self._with(np.where(np.isin(self.island, called), -1, self.island)) if len(called) else self
 
     def pushed(self, wrenches: Array, motors: Array) -> Asleep:
-        """After pushes (nl, 6) and orders (nv,) to come."""
+        """The sleep after pushes (nl, 6) and motor commands (nv,) of the next frame."""
         changed = motors != self.motors
         if not (changed.any() or wrenches.any()) or not self.some:
             return self
         return self.without(pushed(self.topology, wrenches) | _any(self._tree_of_dofs, changed, len(self.island)))
 
     def moved(self, before: State, after: State) -> Asleep:
-        """After the state was changed by hand."""
+        """The sleep after a change of the state by hand."""
         if not self.some:
             return self
         pairs = (before.q, after.q), (before.v, after.v)
@@ -56,7 +56,7 @@ class Asleep:
         return self.without(_any(of_coordinates, q, n) | _any(self._tree_of_dofs, v, n))
 
     def after(self, island: Array, motors: Array) -> Asleep:
-        """At the end of a frame. motors: (nv,) the commands to them."""
+        """The sleep at the end of a frame. motors: (nv,) the commands to them."""
         if island.tobytes() == self.island.tobytes():
             return self
         return Asleep(self.topology, island, motors)._with(island)
@@ -72,13 +72,13 @@ class Asleep:
 
 
 def pushed(topology: Topology, wrenches: Array) -> Array:
-    """(T,) bool, trees with a link that is pushed by one of the wrenches (nl, 6)."""
+    """Trees with a link that one of the wrenches (nl, 6) pushes, (T,) bool."""
     trees = trees_of(topology)
     return _any(trees.of_link[:-1], wrenches.any(1), trees.n)
 
 
 def sound(island: Any) -> bool:
-    """Whether (T,) whole numbers may say who sleeps."""
+    """Return whether whole numbers (T,) are a valid assignment of islands."""
     if ((island < -1) | (island >= len(island))).any():
         return False
     named = island[island >= 0]
@@ -86,7 +86,7 @@ def sound(island: Any) -> bool:
 
 
 def _any(tree: Array, yes: Any, n: int) -> Array:
-    """(n,) bool, trees of which anything is so; tree: of each entry, n of the world."""
+    """Trees with a true entry, (n,) bool; tree: that of each entry, n for the world."""
     found = np.zeros(n + 1, bool)
     found[tree[yes]] = True
     return found[:n]

@@ -1,6 +1,6 @@
-"""What is done to bodies by hand between frames: pushes, and putting a body elsewhere.
+"""Changes of bodies by hand between frames: pushes, and teleports.
 
-Programs, so that an exported world (`scenes/export/`) does the same to the last bit.
+They are programs, so that an exported world (`scenes/export/`) does the same to the last bit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...engine.topology import Topology
 
 
 def centre(model: Model, turn: Mat3, link: Any) -> Vec3:
-    """From a link's origin to its centre of mass, world axes [m]."""
+    """Vector from a link's origin to its centre of mass, world axes [m]."""
     return turn @ Vec3.of(model.com[link])
 
 
@@ -39,8 +39,8 @@ def with_push(
 
     poses: (nl, 7) x y z of the origin [m], w x y z.
     wrenches: (nl, 6) moment about each link's origin [N m] and force [N], world axes.
-    link: () which.  force: (3,) [N], torque: (3,) [N m], point: (3,) where the force acts [m].
-    at_centre: () bool, the force acts at the centre of mass, wherever the point is.
+    link: () its index.  force: (3,) [N], torque: (3,) [N m], point: (3,) point of the force [m].
+    at_centre: () bool, the force acts at the centre of mass, not at the point.
     own: () bool, all three are in the link's axes, the point from its origin; else in the world's.
     """
     pose = poses[link]
@@ -57,7 +57,7 @@ def put_there(
 ) -> tuple[Array, Array]:
     """Coordinates (7,) and velocities (6,) of a free body.
 
-    link: () which.  position: (3,) of its origin [m].  quaternion: (4,) of about length 1.
+    link: () its index.  position: (3,) of its origin [m].  quaternion: (4,) of about length 1.
     linear: (3,) of its centre of mass [m/s].  angular: (3,) [rad/s], world axes both.
     """
     turn = Quat.of_array(quaternion).normalized()
@@ -68,13 +68,13 @@ def put_there(
 
 
 def in_planes(topology: Topology) -> list[bool]:
-    """Which links are bodies that stay in a plane of the world."""
+    """Links that are bodies in a plane of the world."""
     kinds = zip(topology.joints, topology.parents, strict=True)
     return [joint == "planar" and parent < 0 for joint, parent in kinds]
 
 
 def leaves_plane(off: Any) -> Any:
-    """() bool, whether what `put_in_plane` found is more than rounding."""
+    """Return whether the deviations of `put_in_plane` are more than rounding, () bool."""
     return (off > float(np.finfo(off.dtype).eps) ** 0.5).any()
 
 
@@ -82,8 +82,8 @@ def leaves_plane(off: Any) -> Any:
 def put_in_plane(
     model: Model, link: Any, position: Array, quaternion: Array, linear: Array, angular: Array
 ) -> tuple[Array, Array, Array]:
-    """Coordinates (3,) and velocities (3,) of a body on a planar joint of the world, and how far what was given is off
-    its plane (4,): the position [m], the attitude (the sine of half the angle), the two velocities [m/s, rad/s].
+    """Coordinates (3,) and velocities (3,) of a body on a planar joint of the world, and the arguments' deviations
+    from its plane (4,): position [m], attitude (the sine of half the angle), the two velocities [m/s, rad/s].
 
     The arguments are those of `put_there`.
     """

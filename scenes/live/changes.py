@@ -1,6 +1,6 @@
-"""What changes in the model of a world while it runs: materials, layers, conveyors, joints that are cut and joined.
+"""Changes of a world's model while it runs: materials, layers, conveyors, joints that are cut and joined.
 
-Numbers of the model change, never its topology, so nothing is compiled. All of it is input: a save holds none of it.
+Numbers of the model change, never its topology, so nothing is compiled. Changes are inputs: a save has none of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...engine.state import State
 from ...engine.topology import Topology
 from ..compiling.check import bits
 from ..compiling.pairs import CHECKS, meet
-from ..formats.wording import shown
+from ..formats.wording import brief
 from ..spec import LoopSpec, SceneSpec
 from . import arguments
 from .touching import Bodies
@@ -33,7 +33,7 @@ REACH = 100.0  # radii of gyration of a free body, from its centre of mass to a 
 
 
 class Changes:
-    """The model of a world as it is now: `model`. Methods check what they are given before they change anything."""
+    """The present model of a world: `model`. Methods check their arguments before they change anything."""
 
     def __init__(self, scene: SceneSpec, model: Model, bodies: Bodies) -> None:
         topology = model.topology
@@ -43,13 +43,13 @@ class Changes:
         self.model, self._layers, self._ignored = model, _layers(model), set[frozenset[str]]()
 
     def reset(self) -> None:
-        """Back to the scene's."""
+        """Restore the scene's model."""
         self.model, self._layers, self._ignored = self._compiled, _layers(self._compiled), set()
 
     def take_over(self, old: Changes) -> None:
-        """What was changed in a smaller world, of which this one has everything first.
+        """Take over the changes of a smaller world, whose parts are the first of this one's.
 
-        Numbers of shapes go first: pairs with new bodies follow them. Then those of the pairs that there were."""
+        Numbers of shapes are first, since pairs with new bodies depend on them, then those of the old pairs."""
         number = {tuple(pair): k for k, pair in enumerate(self._pairs)}
         where = [number[tuple(pair)] for pair in old._pairs]
         changed = {name: x for name, x in old.model.parameters.items() if x is not getattr(old._compiled, name)}
@@ -66,14 +66,14 @@ class Changes:
     # -- materials -------------------------------------------------------------------------------------------
 
     def material(self, body: str, given: dict[str, Any]) -> None:
-        """Numbers of all shapes of a body; None where one stays."""
+        """Set numbers of all shapes of a body; None leaves one unchanged."""
         mine = self._owners == body
         self._replace(
             {name: np.where(mine, x, getattr(self.model, name)) for name, x in _checked("set_material", given).items()}
         )
 
     def pair_material(self, a: str, b: str, given: dict[str, Any]) -> None:
-        """Numbers of all pairs of two bodies."""
+        """Set numbers of all pairs of two bodies."""
         mine = self._between(a, b)
         if not mine.any():
             raise ValueError(f"set_pair_material: no shape of {a!r} can touch one of {b!r}: the scene keeps them apart")
@@ -81,7 +81,7 @@ class Changes:
         self._replace({name: np.where(mine, x, getattr(self.model, name)) for name, x in new.items()})
 
     def surface(self, body: str, linear: Array, angular: Array, origin: Array) -> None:
-        """Velocity of the surface of a static [m/s, rad/s], at its origin (3,), in the world's own precision."""
+        """Set the velocity of the surface of a static [m/s, rad/s], at its origin (3,), in the world's precision."""
         if not self.model.topology.driven:
             raise ValueError(
                 f"set_surface_velocity: no surface of this scene moves: give {body!r}, or another static, a "
@@ -95,11 +95,11 @@ class Changes:
     # -- who touches whom ------------------------------------------------------------------------------------
 
     def shapes_in(self, mask: int) -> Array:
-        """(ns,) bool, shapes with a layer of the mask in their group."""
+        """Shapes with a layer of the mask in their group, (ns,) bool."""
         return self._layers[:, 0] & np.uint32(bits("raycast", "mask", mask)) != 0
 
     def layers(self, body: str, group: int | None, mask: int | None) -> None:
-        """The group and the mask of all shapes of a body; None where one stays."""
+        """Set the group and the mask of all shapes of a body; None leaves one unchanged."""
         self._filtered("set_layers")
         new = self._layers.copy()
         for k, (name, value) in enumerate((("group", group), ("mask", mask))):
@@ -109,7 +109,7 @@ class Changes:
         self._replace({"pair_touches": self._touches(self.model.loop_active)})
 
     def ignore(self, a: str, b: str, ignored: bool) -> None:
-        """Whether two bodies go through each other."""
+        """Set whether two bodies ignore each other."""
         self._filtered("ignore_collision")
         if a == b:
             raise ValueError(f"ignore_collision: a and b are both {a!r}: nothing touches itself; give two")
@@ -124,7 +124,7 @@ class Changes:
             )
 
     def _touches(self, active: Any) -> Array:
-        """(np,) 1 of pairs that may touch."""
+        """Array (np,), 1 for pairs that may touch."""
         i, j = self._pairs.T
         touches = meet(self._layers[:, 0], self._layers[:, 1], i, j)
         for a, b in self._ignored:
@@ -135,7 +135,7 @@ class Changes:
         return touches
 
     def _between(self, a: str, b: str) -> Array:
-        """(np,) bool, pairs of a shape of each."""
+        """Pairs of a shape of each, (np,) bool."""
         of = self._owners[self._pairs]
         return ((of == (a, b)) | (of == (b, a))).all(1)
 
@@ -148,23 +148,23 @@ class Changes:
 
     @property
     def attached(self) -> tuple[str, ...]:
-        """Those that hold."""
+        """Names of the joints that hold."""
         active = np.asarray(self.model.loop_active)
         return tuple(name for name, k in self._loops.items() if active[k])
 
     def attached_to(self, link: int) -> list[str]:
-        """Of these, what holds a link."""
+        """Names of the attached joints that hold a link."""
         loops = self.model.topology.loops
         return [name for name in self.attached if link in (loops[self._loops[name]].a, loops[self._loops[name]].b)]
 
     def number(self, joint: str) -> int:
-        """Of a joint that can be cut."""
+        """Index of a joint that can be cut."""
         if not self._loops:
-            raise ValueError(f"{shown(joint)}: this world has no joint that can be cut: give add_loop(active=True)")
+            raise ValueError(f"{brief(joint)}: this world has no joint that can be cut: give add_loop(active=True)")
         return self._loops[arguments.one_of("joint", joint, self._loops)]
 
     def attach(self, joint: str, poses: Array, point: Array | None) -> None:
-        """Join two links where they are now: poses (nl, 7) of all; point: (3,) where, None: at the frame on link_a."""
+        """Join two links at their present poses; poses: (nl, 7) of all; point: (3,), None: the frame on link_a."""
         k, kind = self.number(joint), self.model.mass.dtype
         given = np.asarray(poses, kind), np.int32(k), np.asarray(np.zeros(3) if point is None else point, kind)
         ends = joined_ends.straight(self.model, *given, np.bool_(point is not None))
@@ -189,8 +189,8 @@ class Changes:
         self._replace(changes | {"loop_active": active})
 
     def _replace(self, changes: dict[str, Any]) -> None:
-        """The same model where it has these numbers already: a game may say in every frame what is so, and who sleeps
-        sleeps on."""
+        """Change numbers of the model; equal ones change nothing, so that a game may set them in every frame without
+        waking bodies."""
         old, kind = self.model, self.model.mass.dtype
         new = old.replace(**{name: np.asarray(x, kind) for name, x in changes.items()}) if changes else old
         pairs = ((x, getattr(old, name)) for name, x in new.parameters.items())
@@ -199,10 +199,10 @@ class Changes:
 
 
 class Ends(NamedTuple):
-    """Where a loop's frames are once its links are joined: of all loops, with one of them changed.
+    """Frames of all loops after the links of one of them are joined.
 
-    position: (nk, 2, 3) [m].  quaternion: (nk, 2, 4).  course: (nk, 5).  length: () from one frame to the other [m].
-    reach: () how far the joint is from the centres of mass of free bodies that it holds, in their radii of gyration.
+    position: (nk, 2, 3) [m].  quaternion: (nk, 2, 4).  course: (nk, 5).  length: () distance of the frames [m].
+    reach: () distance of the joint from the centres of mass of free bodies that it holds, in their radii of gyration.
     """
 
     position: Any
@@ -213,17 +213,17 @@ class Ends(NamedTuple):
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Of the model."""
+        """Changed numbers of the model."""
         return {"loop_position": self.position, "loop_quaternion": self.quaternion, "loop_course": self.course}
 
 
 @compiled
 def joined_ends(model: Model, poses: jax.Array, k: Any, point: jax.Array, given: Any) -> Ends:
-    """Loop k joined where its links are now.
+    """Join loop k at the present poses of its links.
 
-    poses: (nl, 7) x y z of the origin [m], w x y z.  point: (3,) where in the world [m]; if it is not given: () bool,
-    at the frame on link a. A rod is as long as its frames are apart, a spring stays as it is; other joints have their
-    frame on link b where that on a is.
+    poses: (nl, 7) x y z of the origin [m], w x y z.  point: (3,) position in the world [m], if `given`,
+    () bool; else that of the frame on link a. A rod's length is the distance of its frames, a spring stays as it is;
+    other joints have their frame on link b at that on a.
     """
     loops = model.topology.loops
     links = jnp.asarray(np.array([(loop.a, loop.b) for loop in loops], np.int32))[k]
@@ -262,33 +262,33 @@ def _reach(model: Model, link: jax.Array, point: jax.Array) -> jax.Array:
 def loop_pulls(
     model: Model, q: jax.Array, v: jax.Array, t: jax.Array, motors: jax.Array, forces: jax.Array
 ) -> jax.Array:
-    """(nk, 3) what each loop puts on its link a, world axes [N].
+    """Force (nk, 3) of each loop on its link a, world axes [N].
 
-    motors: (nv,) the commands to them.  forces: (nv,) what else acts along the degrees of freedom [N m, N]."""
+    motors: (nv,) the commands to them.  forces: (nv,) other forces along the degrees of freedom [N m, N]."""
     return loop_wrenches(model, State(q, v, t), motors, forces)[:, 3:]
 
 
 @compiled
 def joined_velocities(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """q and v once all loops hold: what a blow of the joints leaves, in the metric of the masses."""
+    """q and v after an impulse of the joints, by which all loops hold, in the metric of the masses."""
     return projected(model, q, v, t)
 
 
 def surface_twist(at: Any, linear: Any, angular: Any, origin: Any) -> tuple[Any, ...]:
-    """Six columns, angular [rad/s] and linear [m/s], of the surfaces of shapes at `at` (ns, 3), of what goes so at its
-    origin; linear, angular, origin: (3,)."""
+    """Six columns, angular [rad/s] and linear [m/s], of the surfaces of shapes at `at` (ns, 3), by the velocities of
+    their static at its origin; linear, angular, origin: (3,)."""
     w = Vec3.of(angular)
     v = Vec3.of(linear) + w.cross(Vec3.of(at) - Vec3.of(origin))
     return *w.xyz, *v.xyz
 
 
 def loop_name(spec: LoopSpec, number: int) -> str:
-    """What a world calls a loop: its name, or of one without a name its number."""
+    """Name of a loop in a world, or the index of one without a name."""
     return spec.name or f"loop {number}"
 
 
 def held_together(topology: Topology) -> dict[int, tuple[str, str]]:
-    """Loops that can be cut, and whose ends do not touch while they hold: these two."""
+    """Pairs of links of loops that can be cut, and whose ends do not touch while they hold."""
     return {
         k: (topology.names[loop.a], topology.names[loop.b])
         for k, loop in enumerate(topology.loops)

@@ -1,9 +1,9 @@
-"""A character that walks: a capsule on legs that are not there. Made of public calls of `carom.Live` alone.
+"""A character that walks: a capsule on virtual legs. Made of public calls of `carom.Live` alone.
 
-Rays look down from the capsule for ground. The legs push it up to where it floats above that by `step`, so stairs that
-are lower, and slopes, are walked over without being touched. They push the ground down as hard, and what they stand on
-carries them along. Legs only push: who jumps leaves the ground. Nothing is remembered from frame to frame but what the
-character is told, so a world that goes back takes its characters along.
+Rays from the capsule find the ground below. The legs push the capsule up until it floats above the ground by `step`, so
+that it passes lower stairs, and slopes, without contact. They push the ground down as hard, and a moving ground carries
+them along. Legs only push: a jump leaves the ground. A character stores only its commands from frame to frame, so that
+a rollback of the world includes its characters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FEET = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)], float) * SPREAD
 
 
 class Ground(NamedTuple):
-    """body: name of what is under the feet.  distance: below the capsule's centre [m].  point: (3,) [m]."""
+    """The ground.  body: name of that under the feet.  distance: below the capsule's centre [m].  point: (3,) [m]."""
 
     body: str
     distance: float
@@ -35,13 +35,13 @@ class Ground(NamedTuple):
 
 
 class Character:
-    """Walks, jumps, climbs stairs and slopes, stands on what moves and pushes what is in its way.
+    """A character walks, jumps, climbs stairs and slopes, stands on moving ground and pushes bodies in its way.
 
-    world: whose body it moves.  body: name of a free body with one capsule, upright along z when it is not turned.
-    step: how high a stair it climbs [m]; the capsule floats that far above the ground.
+    world: the body's world.  body: name of a free body with one capsule along its z axis, upright.
+    step: height of the stairs that it climbs [m]; the capsule floats that far above the ground.
     slope: the steepest ground that it stands on [rad].
-    acceleration, in_air: how fast its walk changes on the ground, and off it [m/s^2].
-    push: the most that its legs bear, of its weight.  mask: layers that are ground.
+    acceleration, in_air: limits of its walk's acceleration on the ground, and off it [m/s^2].
+    push: largest force of its legs, in parts of its weight.  mask: layers that are ground.
 
     Call `update` once before each `world.step`.
     """
@@ -87,7 +87,7 @@ class Character:
         self._walk, self._facing, self._jump = np.zeros(3), 0.0, 0.0
 
     def walk(self, velocity: Numbers, facing: float | None = None) -> None:
-        """Go like that, (3,) over the ground [m/s], from now on; what is along gravity does not count.
+        """Walk at the velocity (3,) over the ground [m/s] from now on; its part along gravity is ignored.
 
         facing: turn to this angle about the vertical [rad]; None: as before.
         """
@@ -102,7 +102,7 @@ class Character:
 
     @property
     def ground(self) -> str | None:
-        """Name of what it stands on; None in the air, on too steep a slope, and where it rises from the ground."""
+        """Name of the body it stands on; None in the air, on too steep a slope, and while it rises from the ground."""
         found = self._under()
         return None if found is None else found.body
 
@@ -140,7 +140,7 @@ class Character:
         world.apply_torque(self.body, self._upright(dt))
 
     def _under(self) -> Ground | None:
-        """None if it does not stand."""
+        """The ground under it; None if it does not stand."""
         world, up = self.world, self._up
         at = np.asarray(world.pose(self.body)[:3], float)
         feet = at + self._radius * FEET @ self._level
@@ -155,7 +155,7 @@ class Character:
         return None if found.distance > self.height and rising > LEAVES else found
 
     def _ground_velocity(self, hit: Ground) -> Array:
-        """(3,) of the ground under it [m/s]."""
+        """Velocity (3,) of the ground under it [m/s]."""
         if hit.body not in self.world.bodies:
             return np.zeros(3)
         moving = np.asarray(self.world.velocity(hit.body), float)
@@ -165,12 +165,12 @@ class Character:
         return moving[3:] + np.cross(moving[:3], hit.point - centre)
 
     def _react(self, hit: Ground, what: Array, impulse: bool = False) -> None:
-        """What the ground gets: a force [N], or an impulse [N s]."""
+        """Apply the reaction to the ground: a force [N], or an impulse [N s]."""
         if hit.body in self.world.bodies:
             (self.world.apply_impulse if impulse else self.world.apply_force)(hit.body, what, hit.point)
 
     def _upright(self, dt: float) -> Array:
-        """(3,) what turns it upright, and to where it faces, by the end of the frame [N m]."""
+        """Torque (3,) that rotates it upright, and to its facing, by the end of the frame [N m]."""
         pose = np.asarray(self.world.pose(self.body), float)
         now, w = rotation_matrix(pose[3:]), np.asarray(self.world.velocity(self.body)[:3], float)
         ahead = np.cos(self._facing) * self._level[0] + np.sin(self._facing) * self._level[1]

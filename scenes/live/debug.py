@@ -1,4 +1,4 @@
-"""What a game draws to see what its world does: shapes as lines, contacts, triggers, who sleeps."""
+"""Debug lines of a world, for a game to draw: shapes as lines, contacts, triggers, sleep."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ GRID = 11  # lines each way
 
 
 class DebugLines(NamedTuple):
-    """ends: (n, 2, 3) of straight lines in the world [m].  colours: (n, 3) red, green, blue from 0 to 1."""
+    """Lines.  ends: (n, 2, 3) of straight lines in the world [m].  colours: (n, 3) red, green, blue from 0 to 1."""
 
     ends: Array
     colours: Array
 
 
 class Wires:
-    """The lines of a world's shapes, in the axes of what carries them."""
+    """The lines of a world's shapes, in the axes of their owners."""
 
     def __init__(self, scene: SceneSpec, model: Model) -> None:
         drawing = drawing_of(scene, model)
         topology = model.topology
         self.colours = np.array(link_colours(topology.names, topology.parents), float).reshape(-1, 3)
         wired = [shape for shape in drawing.shapes if shape.wire]
-        ends = [_placed(_edges(drawing.meshes[s.mesh]), s.position, s.quaternion) for s in wired]
+        ends = [_transform(_edges(drawing.meshes[s.mesh]), s.position, s.quaternion) for s in wired]
         self.ends = np.concatenate([np.zeros((0, 2, 3)), *ends])
         self.link = np.repeat([s.link for s in wired], [len(x) for x in ends]).astype(int)
         self.planes = drawing.planes
@@ -49,8 +49,8 @@ class Wires:
         self.size = float(np.abs(moving).max(initial=0.0)) or 1.0  # [m] how far the largest body reaches
 
     def lines(self, poses: Array, hidden: Array, asleep: Array, island: Array | None) -> Lines:
-        """poses: (nl, 7) of all links.  hidden: links that are not there.  asleep: (nl,) bool.
-        island: (nl,) whose colour each link has; None: its own."""
+        """The lines.  poses: (nl, 7) of all links.  hidden: links that are not there.  asleep: (nl,) bool.
+        island: (nl,) the link whose colour each link has; None: its own."""
         moving = (self.link >= 0) & ~np.isin(self.link, hidden)
         link, ends = self.link[moving], self.ends[moving]
         turns = rotation_matrix(np.asarray(poses[:, 3:], float).T)
@@ -73,7 +73,7 @@ def _grid(plane: Plane, middle: Array, half: float) -> Array:
 
 
 def contact_lines(contacts: Iterable[Contact], per_impulse: float, size: float) -> Lines:
-    """A cross where bodies touched, and a line along the impulse on the first one, per_impulse [m / N s] long."""
+    """A cross at each contact, and a line along the impulse on the first body, per_impulse [m / N s] long."""
     ends = []
     for contact in contacts:
         point, impulse = np.asarray(contact.point), np.asarray(contact.impulse)
@@ -83,7 +83,7 @@ def contact_lines(contacts: Iterable[Contact], per_impulse: float, size: float) 
 
 
 def trigger_lines(triggers: Iterable[Trigger], pose_of: dict[str, Array]) -> Lines:
-    """Regions, bright where somebody is inside; carried ones where their bodies are."""
+    """Regions, bright if a body is inside; carried ones at their bodies."""
     lines: Lines = []
     for trigger in triggers:
         if trigger.body is not None and trigger.body not in pose_of:
@@ -101,12 +101,12 @@ def trigger_edges(trigger: Trigger) -> Array:
 def _region_edges(trigger: Trigger, place: Array) -> Array:
     shape = trigger.shape
     parts = mesh_parts("trigger", shape) if shape.kind == "mesh" else [GEOMETRY[shape.kind]("trigger", shape)]
-    edges = np.concatenate([_placed(_edges(mesh_of(part)), shape.position, shape.quaternion) for part in parts])
-    return _placed(edges, place[:3], place[3:])
+    edges = np.concatenate([_transform(_edges(mesh_of(part)), shape.position, shape.quaternion) for part in parts])
+    return _transform(edges, place[:3], place[3:])
 
 
 def islands(contacts: Iterable[Contact], names: Sequence[str]) -> Array:
-    """(nl,) the lowest link of those that each one touches, directly or through others; statics join nobody."""
+    """The lowest link (nl,) of those that each one touches, directly or through others; statics connect none."""
     number = {name: k for k, name in enumerate(names)}
     first = np.arange(len(names))
     pairs = [(number[c.a], number[c.b]) for c in contacts if c.a in number and c.b in number and c.phase != "end"]
@@ -119,20 +119,20 @@ def islands(contacts: Iterable[Contact], names: Sequence[str]) -> Array:
     return first
 
 
-def joined_lines(lines: Lines) -> DebugLines:
+def concatenate_lines(lines: Lines) -> DebugLines:
     ends = np.concatenate([np.zeros((0, 2, 3)), *(x for x, _ in lines)])
     colours = [np.broadcast_to(colour, (len(x), 3)) for x, colour in lines]
     return DebugLines(ends, np.concatenate([np.zeros((0, 3)), *colours]))
 
 
 def _edges(mesh: Mesh) -> Array:
-    """(n, 2, 3) each edge once, though two faces share it."""
+    """Edges (n, 2, 3), each once, though two faces share it."""
     ends = mesh.edges
     back = (ends[:, 0] != ends[:, 1]).argmax(1)
     turn = np.take_along_axis(ends[:, 0] - ends[:, 1], back[:, None], 1) > 0
     return np.unique(np.where(turn[..., None], ends[:, ::-1], ends), axis=0)
 
 
-def _placed(ends: Array, position: Any, quaternion: Any) -> Array:
-    """Lines (n, 2, 3) in the axes in which their own frame has this pose."""
+def _transform(ends: Array, position: Any, quaternion: Any) -> Array:
+    """Lines (n, 2, 3) in the axes in which their frame has this pose."""
     return np.asarray(ends) @ rotation_matrix(np.asarray(quaternion, float)).T + np.asarray(position, float)

@@ -1,4 +1,4 @@
-"""Where the time of a frame went, in words."""
+"""A report on the time of a frame, in words."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SAME = 1e-9  # [s] impacts closer in time are one instant
 
 
 def explained(bodies: Bodies, frame: Any, dt: float, took: float, waiting: int) -> str:
-    """frame: the last one, whose arrays are numpy's.  dt: its length, took: its computation [s].  waiting: how many
-    spare bodies."""
+    """Explain a frame.  frame: the last one, with arrays of numpy.  dt: its length, took: its computation [s].
+    waiting: number of spare bodies."""
     hits, trees = frame.impacts, trees_of(bodies.topology)
     n, ticks, windows = int(hits.count), int(frame.ticks), int(frame.windows)
     asleep = int((np.asarray(frame.island) >= 0).sum())
@@ -30,12 +30,12 @@ def explained(bodies: Bodies, frame: Any, dt: float, took: float, waiting: int) 
     if n:
         times = np.asarray(hits.t)[: len(pairs)]
         instants = 1 + int((np.diff(np.sort(times)) > SAME).sum()) if len(times) else 0
-        lines.append(f"impacts: {n} at {instants} instant{'s' * (instants != 1)}: {_named(bodies, pairs)}")
+        lines.append(f"impacts: {n} at {instants} instant{'s' * (instants != 1)}: {_busiest_bodies(bodies, pairs)}")
     touching = np.asarray(frame.after.pair)
     touching = touching[touching >= 0]
     lines.append(
         f"contacts: at most {int(frame.contacts)} at a time"
-        + (f", {len(touching)} at its end: {_named(bodies, touching)}" if len(touching) else "")
+        + (f", {len(touching)} at its end: {_busiest_bodies(bodies, touching)}" if len(touching) else "")
     )
     awake, pool = trees.n - asleep - waiting, f", {waiting} waiting in the pool" if waiting else ""
     lines.append(f"bodies: {awake} awake, {asleep} asleep{pool}")
@@ -48,8 +48,8 @@ def explained(bodies: Bodies, frame: Any, dt: float, took: float, waiting: int) 
     return "\n".join(lines)
 
 
-def _named(bodies: Bodies, pairs: Any) -> str:
-    """The bodies of most of the rows of `topology.pairs`."""
+def _busiest_bodies(bodies: Bodies, pairs: Any) -> str:
+    """Names of the bodies that occur most among these rows of `topology.pairs`."""
     couples, couple_of, _ = bodies.couples
     most = Counter(couple_of[pairs].tolist()).most_common()
     shown = [f"{' and '.join(couples[k])} {count}" for k, count in most[:MOST]]

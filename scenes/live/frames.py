@@ -1,4 +1,4 @@
-"""A world that is stepped frame by frame, looked at, saved and taken back: what `Live` stands on."""
+"""Frames: the base of `Live`, a world that is stepped frame by frame, queried, saved and rolled back."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from .changes import Changes
 from .growing import beginning, in_background, larger
 from .parts import Parts
 from .pool import Pool, with_spares
-from .standing import Places, Standing
+from .standing import Places, WorldState
 from .touching import Bodies, Contact, contacts_of
 from .triggers import Trigger, carried
 
 MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
 
 
-class Passed(NamedTuple):
-    """A frame that was worked out: from which state, who slept, the commands to the motors, and what pushed.
-    dt: its length, took: how long it was worked out [s]."""
+class ComputedFrame(NamedTuple):
+    """A computed frame: its first state, the sleep then, the commands to the motors, and the pushes.
+    dt: its length, took: the time of its computation [s]."""
 
     before: State
     asleep: Asleep
@@ -92,7 +92,7 @@ class Frames:
         self._callbacks: list[tuple[Callable[[Contact], Any], str | None]] = []
         self._triggers: list[Trigger] = []
         self._warned: set[results.Code] = set()
-        self._coming: Future[Passed] | None = None
+        self._coming: Future[ComputedFrame] | None = None
         self._took, self._wires = 0.0, None
         self._last: Last | None = None
         self._carried: Any = None  # of the frame that `_contacts` are of
@@ -105,48 +105,49 @@ class Frames:
     # -- time ------------------------------------------------------------------------------------------------
 
     def step(self, dt: float | None = None) -> None:
-        """One frame of dt seconds (None: the world's own), with the forces applied since the last one."""
+        """Step one frame of dt seconds (None: the world's own), with the forces applied since the last one."""
         self._idle()
-        self._done(self._begun(dt)())
+        self._finish_frame(self._frame_task(dt)())
 
     def begin_step(self, dt: float | None = None) -> None:
-        """`step` on another thread, while this one draws: `end_step` waits for it, and calls back.
+        """Begin `step` on another thread, while this one draws: `end_step` waits for it, and calls back.
 
-        Until then the world answers as it stood before the frame. Forces that are applied meanwhile are the next
-        frame's; all else that would change it is a RuntimeError.
+        Until then the world has its state before the frame. Forces that are applied meanwhile are the next frame's; all
+        other changes raise RuntimeError.
         """
         self._idle()
-        self._coming = _another_thread().submit(self._begun(dt))
+        self._coming = _another_thread().submit(self._frame_task(dt))
 
     def end_step(self) -> None:
         """Wait for the frame that `begin_step` began; without one, nothing."""
         if self._coming is not None:
             coming, self._coming = self._coming, None
-            self._done(coming.result())
+            self._finish_frame(coming.result())
 
     def _idle(self) -> None:
         if self._coming is not None:
             raise RuntimeError("a frame is on its way, of begin_step(): call end_step() first")
 
-    def _begun(self, dt: float | None) -> Callable[[], Passed]:
-        """What works a frame out, and touches nothing of the world."""
+    def _frame_task(self, dt: float | None) -> Callable[[], ComputedFrame]:
+        """A function that computes a frame, and changes nothing of the world."""
         if self._larger is not None and self._larger.done():
             self._grow()
         real = self.model.mass.dtype.type
-        asked = real(arguments.seconds("dt", self.dt if dt is None else dt)) + real(self.behind)
-        motors, pushes = self._commands(asked), self._pushes.copy()
+        requested = real(arguments.seconds("dt", self.dt if dt is None else dt)) + real(self.behind)
+        motors, pushes = self._commands(requested), self._pushes.copy()
         self._pushes[:] = 0  # also where the frame fails: they may be why, and the next one would fail as well
         asleep, before = self._now.asleep.pushed(pushes, motors), self.state
 
-        def passed() -> Passed:
+        def computed() -> ComputedFrame:
             began = perf_counter()
-            frame, places = self._parts.stepper.step(before, asleep.island, pushes, motors, asked)
-            return Passed(before, asleep, motors, pushes, frame, places, float(asked), perf_counter() - began)
+            frame, places = self._parts.stepper.step(before, asleep.island, pushes, motors, requested)
+            took = perf_counter() - began
+            return ComputedFrame(before, asleep, motors, pushes, frame, places, float(requested), took)
 
-        return passed
+        return computed
 
     def _commands(self, dt: Any) -> Array:
-        """(nv,) to the motors for a frame of dt [s], after which what `move_joint` moves stands."""
+        """Commands (nv,) to the motors for a frame of dt [s]; motors of `move_joint` stand afterwards."""
         motors = self._motors.astype(self.state.q.dtype)
         for link, q in self._targets.items():
             coordinates, dofs = self._now.joint(link)
@@ -155,9 +156,9 @@ class Frames:
         self._targets.clear()
         return motors
 
-    def _done(self, passed: Passed) -> None:
-        """The world after a frame, and callbacks are called."""
-        before, asleep, motors, pushes, frame, places, _, self._took = passed
+    def _finish_frame(self, computed: ComputedFrame) -> None:
+        """Set the world's state after a frame, and call the callbacks."""
+        before, asleep, motors, pushes, frame, places, _, self._took = computed
         parts = self._parts
         code = results.Code(int(frame.code))
         if code.grave:
@@ -167,28 +168,30 @@ class Frames:
             warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
         again = self._contacts if frame.carried is self._carried else None
         earlier = self._now.places.pose
-        self._stand(self._now.at(frame.state, asleep.after(frame.island, motors), places))
+        self._set_state(self._now.at(frame.state, asleep.after(frame.island, motors), places))
         self._earlier = earlier
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
         self.missed += max(left - saves.LATEST, 0.0)
-        self._carried, self._last = frame.carried, Last(parts.bodies, frame, passed.dt, pushes)
+        self._carried, self._last = frame.carried, Last(parts.bodies, frame, computed.dt, pushes)
         self._contacts = again or functools.cache(
-            lambda: contacts_of(parts.bodies, frame, parts.stepper.held(before, asleep.island, motors, frame))
+            lambda: contacts_of(
+                parts.bodies, frame, parts.stepper.sleeping_contacts(before, asleep.island, motors, frame)
+            )
         )
         for contact in self.contact_events() if self._callbacks else ():
             for callback, body in tuple(self._callbacks):  # who is called may add some
                 if body in (None, contact.a, contact.b):
                     callback(contact)
         for trigger in tuple(self._triggers):
-            came, went = trigger.found(self._within(trigger))
+            came, went = trigger.update(self._within(trigger))
             for tell, bodies in ((trigger.on_enter, came), (trigger.on_leave, went)):
                 if tell is not None:
                     for body in bodies:
                         tell(body)
 
     def reset(self) -> None:
-        """Back to the scene's start; motors back to their targets, materials, layers and joints to the scene's."""
+        """Restore the scene's start, the motors' targets, and the scene's materials, layers and joints."""
         self._idle()
         self._changes.reset()
         self._use()
@@ -197,14 +200,14 @@ class Frames:
         self.behind = self.missed = 0.0
         self.windows = 0
         self._pushes = np.zeros((self.model.topology.n_links, 6), self.model.mass.dtype)
-        self._stand(self._parts.start)
+        self._set_state(self._parts.start)
         self._earlier = self._now.places.pose
-        self._look_again()
+        self._update_triggers()
 
     @property
     def time(self) -> float:
-        """The world's clock [s]; where frames had too few ticks for all that happened it lags by `behind` [s], and by
-        `missed` [s] that was given up."""
+        """The world's clock [s]; if frames had too few ticks, it lags by `behind` [s], and by `missed` [s] that was
+        skipped."""
         return float(self.state.t)
 
     @property
@@ -215,12 +218,12 @@ class Frames:
     # -- more bodies -----------------------------------------------------------------------------------------
 
     def add_spares(self, pool: Pool, *, wait: bool = False) -> None:
-        """More spare bodies, as the world's `pool` has them, while it runs.
+        """Add spare bodies, in the form of the world's `pool`, while it runs.
 
-        The world is made anew with them on another thread, which takes seconds, and goes on meanwhile; `add_body` has
-        them from the first `step` on that finds them ready (`growing` says that they are not yet). When that is depends
-        on the machine. A program that ends meanwhile waits for the thread.
-        wait: until they are there, for lockstep and replays.
+        The world is rebuilt with them on another thread, which takes seconds, and goes on meanwhile; `add_body` has
+        them from the first `step` on that finds them ready (until then `growing` is true). That time depends on the
+        machine. A program that ends meanwhile waits for the thread.
+        wait: block until they are there, for lockstep and replays.
         Saves of the smaller world can still be loaded.
         """
         self._idle()
@@ -234,11 +237,11 @@ class Frames:
 
     @property
     def growing(self) -> bool:
-        """Whether spare bodies are on their way, of `add_spares`."""
+        """Return whether spare bodies of `add_spares` are not ready yet."""
         return self._larger is not None
 
     def _twin(self, pools: Sequence[Pool]) -> Frames:
-        """The same world with other pools, at its start, and all of it compiled."""
+        """The same world with other pools, at its start, compiled."""
         twin = copy(self)
         twin._parts = Parts(self._parts.scene, pools, *self._made_with)
         twin._parts.stepper.expect(self._parts.stepper)
@@ -251,7 +254,7 @@ class Frames:
         return twin
 
     def _grow(self) -> None:
-        """Go on in the larger world, once it is there."""
+        """Change over to the larger world, if it is ready."""
         assert self._larger is not None
         coming, self._larger = self._larger, None
         twin, small = coming.result(), self._parts
@@ -260,7 +263,7 @@ class Frames:
         self._parts, self._changes, self.model = twin._parts, twin._changes, twin._changes.model
         self._parts.stepper.use(self.model)
         now = larger(self._now, self._parts)
-        self._now = Standing(self.model, self._parts.spares, now.state, now.asleep)
+        self._now = WorldState(self.model, self._parts.spares, now.state, now.asleep)
         pose = self._now.places.pose
         self._earlier, self._pushes = beginning(self._earlier, pose), beginning(self._pushes, twin._pushes)
         self._motors = beginning(self._motors, twin._motors)
@@ -278,41 +281,41 @@ class Frames:
 
     @property
     def asleep(self) -> tuple[str, ...]:
-        """Of these, who sleep: they rest, and cost nothing until something comes near or pushes them."""
+        """Bodies that sleep: they rest, and cost nothing until a body comes near or a push acts."""
         sleeps = self._now.sleeps[self._now.links]
         return tuple(name for name, does in zip(self._now.bodies, sleeps, strict=True) if does)
 
     def poses(self, alpha: float = 1.0) -> Array:
-        """(n, 7) of `bodies`: x y z of the origin [m], w x y z.
+        """Poses (n, 7) of `bodies`: x y z of the origin [m], w x y z.
 
-        alpha: from 0, before the last `step`, to 1, after it: for who draws between frames. What was put elsewhere
-        since is where it was put.
+        alpha: from 0, before the last `step`, to 1, after it, to draw between frames. Bodies that were teleported
+        since have their new pose.
         """
         now = self._now.places.pose[self._now.links]
         part = arguments.fraction("alpha", alpha)
         return now if part == 1 else between(self._earlier[self._now.links], now, part)
 
     def pose(self, body: str) -> Array:
-        """(7,) of a body: x y z of its origin [m], w x y z."""
+        """Pose (7,) of a body: x y z of its origin [m], w x y z."""
         return self._now.places.pose[self._now.link(body)]
 
     def velocity(self, body: str) -> Array:
-        """(6,) of a body: angular velocity, and velocity of the centre of mass [rad/s, m/s]."""
+        """Velocity (6,) of a body: angular, and that of the centre of mass [rad/s, m/s]."""
         return self._now.velocity(body)
 
     def contact_events(self) -> list[Contact]:
-        """What touched in the last frame, one record a pair of bodies; nothing once the state was changed by hand."""
+        """Contacts of the last frame, one record a pair of bodies; none after a change of the state by hand."""
         return [] if self._contacts is None else list(self._contacts())
 
     def on_contact(self, callback: Callable[[Contact], Any], body: str | None = None) -> None:
-        """Call back for every contact of every frame from now on, or for those of one body, once `step` is done."""
+        """Call back for every contact of every frame from now on, or for those of one body, at the end of `step`."""
         function = arguments.function("callback", callback, "a Contact")
         self._callbacks.append(
             (function, None if body is None else arguments.one_of("body", body, self._parts.touchable))
         )
 
-    def _within(self, trigger: Trigger, then: Standing | None = None) -> tuple[str, ...]:
-        """Who is in it now, or as bodies stood then."""
+    def _within(self, trigger: Trigger, then: WorldState | None = None) -> tuple[str, ...]:
+        """Names of the bodies that are in the trigger now, or were then."""
         now, carrier = then or self._now, trigger.body
         if carrier in now.hidden:
             return ()
@@ -322,22 +325,22 @@ class Frames:
         found = self._parts.questions.overlaps(q, trigger.shape, there[:3], there[3:], 0.0, now.hidden, among)
         return tuple(name for name in found if name != carrier and name in now.bodies)
 
-    def _look_again(self) -> None:
-        """Who is in triggers, and nobody is called back."""
+    def _update_triggers(self) -> None:
+        """Update the bodies in triggers, without callbacks."""
         for trigger in self._triggers:
-            trigger.found(self._within(trigger))
+            trigger.update(self._within(trigger))
 
     # -- taking back -----------------------------------------------------------------------------------------
 
     def save_state(self) -> bytes:
-        """All that decides what comes next, but for the forces and motors of frames to come: those are inputs."""
+        """Save all that decides the next frames, except their forces and motors: those are inputs."""
         asleep = self._now.asleep
         known = (asleep.island, asleep.motors) if asleep.some else (asleep.island[:0], asleep.motors[:0])
         return saves.pack(saves.Saved(self.state.q, self.state.v, self.state.t, self.behind, *known), self._parts.mark)
 
     def load_state(self, data: bytes) -> None:
-        """Back to what `save_state` returned; raises SaveError where it is not of this world. Forces and moves that
-        wait are dropped."""
+        """Restore a state of `save_state`; raises SaveError for one of another world. Pending forces and moves are
+        dropped."""
         marks = {parts.mark: parts for parts in (*self._outgrown, self._parts)}
         parts = marks.get(saves.mark_of(data, marks), self._parts)
         saved = saves.unpack(data, parts.mark, parts.model.topology, self.state.q.dtype)
@@ -346,17 +349,17 @@ class Frames:
         self.behind = saved.behind
         asleep = parts.start.asleep
         asleep = asleep.after(saved.island, saved.motors) if len(saved.island) else asleep
-        then = larger(Standing(parts.model, parts.spares, State(saved.q, saved.v, saved.t), asleep), self._parts)
-        self._stand(self._now.at(then.state, then.asleep))
+        loaded = larger(WorldState(parts.model, parts.spares, State(saved.q, saved.v, saved.t), asleep), self._parts)
+        self._set_state(self._now.at(loaded.state, loaded.asleep))
         self._earlier = self._now.places.pose
-        self._look_again()
+        self._update_triggers()
 
     def hash(self) -> str:
-        """`carom.state_hash` of the state."""
+        """Hash of the state, by `carom.state_hash`."""
         return str(state_hash(self.state))
 
     def _use(self) -> None:
-        """The model with other numbers. Whoever sleeps wakes: they may hold it no longer."""
+        """Use the model with other numbers. All bodies wake: their supports may have changed."""
         model = self._changes.model
         if model is not self.model:
             try:
@@ -366,29 +369,29 @@ class Frames:
                 raise
             self.model = model
             self._parts.stepper.use(model)
-            self._stand(self._now.at(self.state, Asleep.nobody(self.model.topology)))
+            self._set_state(self._now.at(self.state, Asleep.nobody(self.model.topology)))
 
-    def _stand(self, standing: Standing) -> None:
+    def _set_state(self, world: WorldState) -> None:
         self._idle()
-        self._now, self._contacts = standing, None
+        self._now, self._contacts = world, None
 
-    def _put(self, standing: Standing) -> None:
-        """Where something stands elsewhere, without having gone there."""
-        old, new = self._now.places.pose, standing.places.pose
+    def _set_by_hand(self, world: WorldState) -> None:
+        """Set a state in which bodies were moved by hand."""
+        old, new = self._now.places.pose, world.places.pose
         self._earlier = np.where((old != new).any(-1, keepdims=True), new, self._earlier)
-        self._stand(standing)
+        self._set_state(world)
 
     def _warm(self, probes: Sequence[Shape]) -> None:
-        """Everything once, and the state as it was. probes: shapes that will be asked about."""
+        """Run everything once, and restore the state. probes: shapes of later queries."""
         nobody = self._now.asleep.island
         self._parts.stepper.step(self.state, nobody, self._pushes, self._motors.astype(self.state.q.dtype), self.dt)
-        self._parts.stepper.answer(self.state.q, self._pushes)
+        self._parts.stepper.response(self.state.q, self._pushes)
         self.poses()
 
 
 @functools.cache
 def _another_thread() -> ThreadPoolExecutor:
-    """Where frames of all worlds are worked out, one after another."""
+    """The thread that computes frames of all worlds, one after another."""
     return ThreadPoolExecutor(1, "carom.Live")
 
 

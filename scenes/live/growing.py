@@ -1,7 +1,7 @@
-"""A world that gets more spare bodies while it runs: made anew beside it, and changed over.
+"""Growth: a world with more spare bodies is built beside the running one, which then changes over.
 
-Spare bodies come behind all else (`pool.py`), so what a smaller world has of links, coordinates, shapes and trees is
-the beginning of what the larger one has.
+Spare bodies come behind all others (`pool.py`), so the links, coordinates, shapes and trees of the smaller world are
+the first of the larger one's.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from ...engine.state import State
 from .asleep import Asleep
 from .parts import Parts
-from .standing import Standing
+from .standing import WorldState
 
 T = TypeVar("T")
 
 
 def in_background(work: Callable[[], T]) -> Future[T]:
-    """Work that is done on a thread of its own. A program that ends waits for it: compilers do not bear to be cut."""
+    """Run work on a thread of its own. A program that ends waits for it: compilers must not be interrupted."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -36,14 +36,14 @@ def in_background(work: Callable[[], T]) -> Future[T]:
 
 
 def beginning(old: Any, new: Any) -> Any:
-    """`new`, whose first rows are those of `old`."""
+    """Array `new`, whose first rows are those of `old`."""
     made = np.array(new)
     made[: len(old)] = old
     return made
 
 
-def larger(standing: Standing, parts: Parts) -> Standing:
-    """How a smaller world stands, in a larger one: what it did not have waits in the pool."""
+def larger(standing: WorldState, parts: Parts) -> WorldState:
+    """The state of a smaller world in a larger one, whose additional bodies wait in the pool."""
     start, old, asleep = parts.start, standing.state, standing.asleep
     state = State(beginning(old.q, start.state.q), beginning(old.v, start.state.v), old.t)
     sleeps = Asleep(
@@ -51,4 +51,4 @@ def larger(standing: Standing, parts: Parts) -> Standing:
         beginning(asleep.island, start.asleep.island),
         beginning(asleep.motors, start.asleep.motors),
     )
-    return Standing(parts.model, parts.spares, state, sleeps)
+    return WorldState(parts.model, parts.spares, state, sleeps)

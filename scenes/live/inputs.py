@@ -20,19 +20,19 @@ class Inputs(Frames):
     """See `carom.Live`."""
 
     def set_motors(self, values: Numbers) -> None:
-        """The commands to all motors from now on, (nv,); see `carom.Motor`."""
+        """Set the commands to all motors from now on, (nv,); see `carom.Motor`."""
         self._motors = arguments.numbers("values", values, self.model.topology.nv)
 
     def motor(self, link: str, value: Numbers) -> None:
-        """The commands to the motors of one joint from now on."""
+        """Set the commands to the motors of one joint from now on."""
         _, dofs = self._now.joint(self._now.link(link, "link"))
         self._motors[dofs] = arguments.numbers("value", value, dofs.stop - dofs.start)
 
     def move_joint(self, link: str, q: Numbers) -> None:
-        """Take a joint to these coordinates (as `set_joint` has them) within the next frame; from then on it stands.
+        """Move a joint to these coordinates (those of `set_joint`) within the next frame; from then on it stands.
 
-        It goes there at an even speed, short of what its effort takes to bring it up to that, pushes what is in its way
-        and carries what stands on it: its motor is `Motor("velocity", kd=math.inf, effort=...)`. An input of the next
+        It moves at a constant speed, as far as its effort suffices to reach that, pushes bodies in its way and carries
+        bodies that stand on it: its motor is `Motor("velocity", kd=math.inf, effort=...)`. It is an input of the next
         frame, as forces are.
         """
         self._idle()
@@ -56,11 +56,11 @@ class Inputs(Frames):
         restitution: float | None = None,
         tangential_restitution: float | None = None,
     ) -> None:
-        """Change what all shapes of a body, or of a static, are made of from now on; what is None stays as it is.
+        """Change the material of all shapes of a body, or of a static, from now on; None leaves a number unchanged.
 
-        Pairs follow as in a scene: the geometric mean of friction, the smaller restitution. Like motors this is an
-        input of the frames to come: a save does not hold it, and `reset` undoes it. Who loads a save of before it says
-        it again, which wakes all that sleeps.
+        Pairs change as in a scene: the geometric mean of friction, the smaller restitution. Like motors this is an
+        input of later frames: a save does not have it, and `reset` undoes it. After loading a save from before the
+        change, call it again, which wakes all bodies.
         """
         given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
         self._changing.material(arguments.one_of("body", body, self._parts.touchable), given)
@@ -75,16 +75,16 @@ class Inputs(Frames):
         restitution: float | None = None,
         tangential_restitution: float | None = None,
     ) -> None:
-        """The same of two bodies, or a body and a static, where they touch each other, until `set_material` changes one
-        of them."""
+        """Change the material of the contacts between two bodies, or a body and a static, until `set_material` changes
+        one of them."""
         given = {"friction": friction, "restitution": restitution, "tangential_restitution": tangential_restitution}
         self._changing.pair_material(*self._two(a, b), given)
         self._use()
 
     def set_surface_velocity(self, static: str, linear: Numbers = (0, 0, 0), angular: Numbers = (0, 0, 0)) -> None:
-        """How the surface of a static goes, which stays where it is: a conveyor [m/s], a turntable [rad/s].
+        """Set the velocity of the surface of a static, which stays in place: a conveyor [m/s], a turntable [rad/s].
 
-        Of a static with a name, in a scene in which the surface of some static moves. An input, as `set_material`.
+        For a static with a name, in a scene in which the surface of some static moves. An input, as `set_material`.
         """
         origin = np.asarray(self._parts.origins[arguments.one_of("static", static, self._parts.origins)], float)
         velocity = arguments.numbers("linear", linear, 3), arguments.numbers("angular", angular, 3)
@@ -92,27 +92,26 @@ class Inputs(Frames):
         self._use()
 
     def set_layers(self, body: str, *, group: int | None = None, mask: int | None = None) -> None:
-        """The layers that a body, or a static, is in (group), and those that it touches (mask); None: as they are.
+        """Set the layers that a body, or a static, is in (group), and those that it touches (mask); None: unchanged.
 
-        Two shapes touch where each is in a layer of the other's mask. In scenes with filtering=True. An input, as
-        `set_material`. What overlaps when it begins to touch comes out.
+        Two shapes touch if each is in a layer of the other's mask. In scenes with filtering=True. An input, as
+        `set_material`. Bodies that overlap when they begin to touch are pushed apart.
         """
         self._changing.layers(arguments.one_of("body", body, self._parts.touchable), group, mask)
         self._use()
 
     def ignore_collision(self, a: str, b: str, ignore: bool = True) -> None:
-        """Two bodies go through each other, or no longer; in scenes with filtering=True, an input as `set_material`."""
+        """Let two bodies ignore each other, or no longer; in scenes with filtering=True, an input as `set_material`."""
         if type(ignore) is not bool:
             raise TypeError(f"ignore is {ignore!r}; it must be True or False")
         self._changing.ignore(*self._two(a, b), ignore)
         self._use()
 
     def attach(self, joint: str, point: Numbers | None = None) -> None:
-        """Join the ends of a loop that can be cut (`SceneBuilder.add_loop(active=...)`) where they are now.
+        """Join the ends of a loop that can be cut (`SceneBuilder.add_loop(active=...)`) at their present poses.
 
-        joint: the loop's name.  point: where in the world the joint is [m]; None: at the loop's frame on link_a. The
-        distance of a rod is what it is now. What moved apart is stopped by an impulse of the joint. An input, as
-        `set_material`.
+        joint: the loop's name.  point: position of the joint in the world [m]; None: the loop's frame on link_a. A rod
+        gets its present length. An impulse of the joint stops relative motion. An input, as `set_material`.
         """
         where = None if point is None else arguments.numbers("point", point, 3)
         loop = self.model.topology.loops[self._changes.number(joint)]
@@ -122,7 +121,7 @@ class Inputs(Frames):
         self._changing.attach(joint, self._now.places.pose, where)
         self._use()
         q, v = joined_velocities.straight(self.model, self.state.q, self.state.v, self.state.t)
-        self._stand(self._now.changed(q=q, v=v))
+        self._set_state(self._now.change(q=q, v=v))
 
     def detach(self, joint: str) -> None:
         """Cut a loop that can be cut."""
@@ -131,12 +130,12 @@ class Inputs(Frames):
 
     @property
     def attached(self) -> tuple[str, ...]:
-        """Names of the loops that can be cut, and hold now."""
+        """Names of the loops that can be cut and hold now."""
         return self._changes.attached
 
     def joint_force(self, joint: str) -> Array:
-        """(3,) what a loop that can be cut puts on link_a, world axes [N]: to keep its ends together as everything
-        moves and weighs now, under what contacts and `apply_force` put on links in the last frame, on average over it.
+        """Force (3,) of a loop that can be cut on link_a, world axes [N], which keeps its ends together at the present
+        motion and weights, under the mean forces of contacts and `apply_force` in the last frame.
 
         To break a joint at a load, cut it after a frame in which it carried more.
         """
@@ -146,7 +145,7 @@ class Inputs(Frames):
         return np.asarray(loop_pulls.straight(self.model, q, v, t, self._motors.astype(q.dtype), forces)[k], np.float64)
 
     def _felt(self) -> Array:
-        """(nl, 6) moment about its origin and force on each link [N m, N] by contacts and pushes of the last frame."""
+        """Moment about its origin and force on each link (nl, 6) [N m, N] by contacts and pushes of the last frame."""
         felt = np.zeros((self.model.topology.n_links, 6))
         if self._last is None or self._contacts is None:
             return felt

@@ -1,7 +1,8 @@
-"""A budget of time for each frame, kept by what ticks have taken lately.
+"""A budget of time for each frame, kept by the times of recent ticks.
 
-A program cannot look at a clock, so the host tells it how many ticks it may try: as many as fit. Half of them are kept
-for windows, which are as long as that takes. A frame's ticks differ, so a budget is kept on the whole, and not by each.
+A program cannot read a clock, so the host sets the number of ticks it may try: as many as fit. Half of them are
+reserved for windows, whose length follows from that. Times of ticks differ, so a budget is kept on average, not by each
+frame.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ SLOWER, FASTER = 0.5, 0.05  # of what a frame's ticks took, in what is expected 
 
 
 class Pace:
-    """seconds: of a frame."""
+    """A pace.  seconds: budget of a frame."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.tick = seconds, 0.0
 
     def room(self, dt: float, max_ticks: int, window: float | None) -> tuple[int, float | None]:
-        """For a frame of dt [s], how many ticks are tried, and the length of the windows behind them [s].
+        """Number of ticks of a frame of dt [s], and the length of the windows behind them [s].
 
-        max_ticks, window: what they are at most and at least, where there is time enough.
+        max_ticks, window: the largest number and the least length, used if there is time.
         """
         if self.tick == 0:  # nothing is known
             return max_ticks, window
@@ -32,7 +33,7 @@ class Pace:
         return max(1, min(max_ticks, fit - math.ceil(dt / length))), length
 
     def took(self, seconds: float, ticks: int) -> None:
-        """What a frame did."""
+        """Record the time and the ticks of a frame."""
         each = seconds / max(ticks, 1)
         share = SLOWER if each > self.tick else FASTER
         self.tick = each if self.tick == 0 else self.tick + share * (each - self.tick)

@@ -1,4 +1,4 @@
-"""What a world is made of by its scene, its pool and its options: all that stays as long as these do."""
+"""Parts of a world that depend only on its scene, its pool and its options."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..spec import SceneSpec, StaticSpec
 from .asking import Questions
 from .asleep import Asleep
 from .pool import Pool, Spares, with_spares
-from .standing import Standing
+from .standing import WorldState
 from .stepping import Stepper
 from .touching import Bodies
 
 
 class Parts:
-    """scene: as it was given.  spec: with its spare bodies, which are `spares`.  model: compiled from it.
-    start: how the world stands at first.  stepper, questions: the programs that move it and that look at it.
-    bodies: who is who.  touchable: names of what has shapes.  named: these, and all links and statics with a name.
+    """Parts.  scene: the argument.  spec: with its spare bodies, which are `spares`.  model: compiled from it.
+    start: the first state of the world.  stepper, questions: the programs that step it and that query it.
+    bodies: names.  touchable: names of bodies with shapes.  named: these, and all links and statics with a name.
     origins: of the statics with a name [m].  mark: fingerprint of the model."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Parts:
         self.model, start = compile_scene(self.spec, dtype=dtype)
         topology = self.model.topology
         self.spares, state = Spares.of(self.model, np.asarray(start.q), names), jax.device_get(start)
-        self.start = Standing(self.model, self.spares, state, Asleep.nobody(topology))
+        self.start = WorldState(self.model, self.spares, state, Asleep.nobody(topology))
         limits = bool(np.isfinite([self.model.lower, self.model.upper]).any())
         limits |= not topology.pairs  # where nothing can touch, a step looks at limits, even if there are none
         rules = replace(Rules.of(options, limits), max_logged=None)  # `contact_events` misses none

@@ -1,7 +1,7 @@
-"""Spare bodies: declared when the world is made, and parked far outside of it until they are wanted.
+"""Spare bodies: declared when the world is made, and parked far outside of it until they are needed.
 
-Whether a body is parked is seen from its coordinates alone, so a save needs nothing more than a state. What is parked
-is held there by a force equal to its weight, and set back after every frame to the last bit.
+The coordinates alone tell whether a body is parked, so a save needs only a state. A force equal to its weight holds a
+parked body, which is reset after every frame to the last bit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...collision.poses import Array, rotation_matrix
 from ...collision.shapes import STATIC_ONLY
 from ...engine.model import Model
 from ..compiling.flat import PLANES
-from ..formats.wording import shown
+from ..formats.wording import brief
 from ..spec import BodySpec, PlaneSpec, SceneSpec
 
 AWAY, APART = 2.0**17, 2.0**10  # [m] of the first parked body from the world, and of one from the next
@@ -26,12 +26,12 @@ Pool = Mapping[str, int | tuple[BodySpec, int]]
 
 
 class PoolError(ValueError):
-    """A pool that cannot be, or spare bodies that are used up; the text says what to change."""
+    """An invalid pool, or no spare body left; the text says what to change."""
 
 
 @dataclass(frozen=True)
 class Spares:
-    """names: of the spare bodies of each kind, kind -> names.  parked: (nq,) coordinates where they wait.
+    """Spare bodies.  names: kind -> names of the spare bodies.  parked: (nq,) coordinates at which they wait.
     owned: (n, 4) link, first coordinate, first velocity and number of coordinates of each spare body, in the order of
     their links."""
 
@@ -49,41 +49,41 @@ class Spares:
         return Spares(names, q, np.array(rows, np.int64).reshape(-1, 4))
 
     def waiting(self, q: Any) -> Array:
-        """(n,) bool, which of them are parked in the coordinates q (nq,)."""
+        """Bodies that are parked in the coordinates q (nq,), (n,) bool."""
         if not len(self.owned):
             return np.zeros(0, bool)
         return (q[self.coordinates] == self.parked[self.coordinates]).all(1)
 
     @property
     def coordinates(self) -> Array:
-        """(n, 7) which coordinates each has, the last one more than once where there are fewer."""
+        """Indices (n, 7) of each body's coordinates, padded by the last one."""
         return self.owned[:, 1, None] + np.minimum(np.arange(7), self.owned[:, 3, None] - 1)
 
     def links_waiting(self, q: Any) -> Array:
-        """The links of those that are parked."""
+        """The links of the parked bodies."""
         return self.owned[self.waiting(q), 0]
 
 
 def with_spares(scene: SceneSpec, pools: Sequence[Pool]) -> tuple[SceneSpec, dict[str, tuple[str, ...]]]:
     """The scene with its spare bodies, parked, and their names; `ball` has the spares ball.1, ball.2 and so on.
 
-    pools: one after another: what a later one adds comes behind all else, and what was there stays where it is."""
+    pools: in order: bodies of a later one come behind all others, which keep their indices."""
     kinds = {link.name: link for link in scene.links if isinstance(link, BodySpec)}
     links, names = list(scene.links), dict[str, tuple[str, ...]]()
     ways = dict[str | None, Array]()  # in which direction bodies of a plane are parked
     number_of = count()
     for pool in pools:
         if not isinstance(pool, Mapping):
-            raise PoolError(f'pool is {shown(pool)}; it must be a dict, such as {{"ball": 8}}')
+            raise PoolError(f'pool is {brief(pool)}; it must be a dict, such as {{"ball": 8}}')
         for kind, given in pool.items():
             body, number = given if isinstance(given, tuple) and len(given) == 2 else (kinds.get(kind), given)
             if not (isinstance(kind, str) and isinstance(body, BodySpec)):
                 raise PoolError(
-                    f"pool: {shown(kind)} is no free body of the scene: name one that add_body made, or give "
+                    f"pool: {brief(kind)} is no free body of the scene: name one that add_body made, or give "
                     "(BodySpec, number)"
                 )
             if not isinstance(number, int) or number < 1:
-                had = f"pool: {kind!r} has {shown(number)} spare bodies"
+                had = f"pool: {kind!r} has {brief(number)} spare bodies"
                 raise PoolError(f"{had}; it must be a whole number of at least 1")
             kinds[kind] = body
             before = names.get(kind, ())
@@ -103,7 +103,7 @@ def with_spares(scene: SceneSpec, pools: Sequence[Pool]) -> tuple[SceneSpec, dic
 
 
 def _grounds(scene: SceneSpec) -> Iterator[Array]:
-    """Normals of what goes on for ever."""
+    """Normals of infinite grounds."""
     for static in scene.statics:
         if isinstance(static, PlaneSpec):
             yield np.asarray(static.normal, float)
@@ -115,10 +115,10 @@ def _grounds(scene: SceneSpec) -> Iterator[Array]:
 
 
 def _way_out(scene: SceneSpec, plane: str | None) -> Array:
-    """A unit vector along which no ground is in the way (3,), upwards as far as can be.  plane: it lies in, or None.
+    """A unit vector (3,) along which no ground is in the way, as upward as possible.  plane: it lies in it, or None.
 
-    The directions that leave no halfspace are a cone; if there are any, its edges, where two planes meet, or the
-    planes' own normals and what lies in them, are some.
+    The directions that enter no halfspace are a cone; if there are any, its edges, where two planes meet, or the
+    planes' normals and directions in the planes, are among them.
     """
     normals, up = [normal / np.linalg.norm(normal) for normal in _grounds(scene)], -np.asarray(scene.gravity, float)
     tries = [np.array(x, float) for x in product((-1, 0, 1), repeat=3) if any(x)] + [up, *normals, sum(normals, up * 0)]

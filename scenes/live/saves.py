@@ -1,10 +1,10 @@
-"""A world's state as bytes: a header of 16 and the arrays q, v and t, little-endian; behind them, if anybody sleeps
-(`asleep.py`), 4 bytes a tree that say with whom, and the commands to the motors of those that sleep.
+"""A world's state as bytes: a header of 16 and the arrays q, v and t, little-endian; behind them, if bodies sleep
+(`asleep.py`), 4 bytes a tree for its island, and the commands to the motors of sleeping trees.
 
 2  b"Ca"
 1  version of this layout
 1  dtype: 4 or 8, bytes of a number
-4  how far the world is behind, single precision [s]
+4  lag of the world, single precision [s]
 8  the first half of the model's fingerprint
 """
 
@@ -21,7 +21,7 @@ from ...collision.poses import Array
 from ...engine.dynamics.trees import trees_of
 from ...engine.topology import Topology
 from ..compiling.check import UNIT_TOLERANCE
-from ..formats.wording import shown
+from ..formats.wording import brief
 from .asleep import sound
 
 MAGIC, VERSION = b"Ca", 2
@@ -31,12 +31,12 @@ HEADER = struct.Struct("<2sBBf8s")
 
 
 class SaveError(ValueError):
-    """Bytes that are not a save of this world; the text says why, and what to do."""
+    """Bytes that are no save of this world; the text says why, and what to do."""
 
 
 class Saved(NamedTuple):
-    """q (nq,), v (nv,), t () in the world's dtype; behind: how far the world is behind [s].
-    island (T,), motors (nv,): of those that sleep, see `asleep.py`; of no length where nobody does."""
+    """A saved state.  q (nq,), v (nv,), t () in the world's dtype; behind: lag of the world [s].
+    island (T,), motors (nv,): those of sleeping trees, see `asleep.py`; empty if none sleeps."""
 
     q: Any
     v: Any
@@ -47,7 +47,7 @@ class Saved(NamedTuple):
 
 
 def pack(saved: Saved, fingerprint: str) -> bytes:
-    """fingerprint: of the model, hexadecimal."""
+    """Pack a state.  fingerprint: that of the model, hexadecimal."""
     wide = saved.q.dtype.itemsize
     head = HEADER.pack(MAGIC, VERSION, wide, saved.behind, bytes.fromhex(fingerprint)[:8])
     arrays = (*saved[:3], saved.island.astype(np.int32), saved.motors.astype(saved.q.dtype))
@@ -55,16 +55,16 @@ def pack(saved: Saved, fingerprint: str) -> bytes:
 
 
 def mark_of(data: bytes, marks: Iterable[str]) -> str:
-    """That of the fingerprints of models of which a save is; "" if there is none."""
+    """The fingerprint, of these models', of a save's model; "" if there is none."""
     whole = bytes(data) if isinstance(data, (bytes, bytearray, memoryview)) else b""
     return next((mark for mark in marks if bytes.fromhex(mark)[:8] == whole[8 : HEADER.size]), "")
 
 
 def unpack(data: bytes, fingerprint: str, topology: Topology, dtype: np.dtype) -> Saved:
-    """The state of a world of this topology; raises SaveError where the bytes are another's."""
+    """Unpack the state of a world of this topology; raises SaveError for bytes of another world."""
     nq, nv, trees = topology.nq, topology.nv, trees_of(topology).n
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise SaveError(f"{shown(data)} is no save of a world: give the bytes that save_state() returned")
+        raise SaveError(f"{brief(data)} is no save of a world: give the bytes that save_state() returned")
     data = bytes(data)
     if len(data) < HEADER.size or data[:2] != MAGIC:
         raise SaveError(f"these {len(data)} bytes are no save of a world: give what save_state() returned, all of it")
@@ -102,6 +102,6 @@ def unpack(data: bytes, fingerprint: str, topology: Topology, dtype: np.dtype) -
 
 @functools.lru_cache(maxsize=256)
 def quaternions(topology: Topology) -> Array:
-    """(n, 4) which coordinates are quaternions: a joint's last four, where it has one."""
+    """Indices (n, 4) of the coordinates that are quaternions: the last four of a joint that has one."""
     ends = [end for kind, end in zip(topology.joints, topology.q_start[1:], strict=True) if kind in TURNING]
     return np.reshape(ends, (-1, 1)).astype(int) + np.arange(-4, 0)

@@ -1,4 +1,4 @@
-"""The programs that move a world: a frame, and the answer to a blow. Each is compiled once, for good."""
+"""The programs that step a world: a frame, and the response to an impulse. Each is compiled once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...engine.closures.blocks import velocity_changes
 from ...engine.dynamics.trees import trees_of
 from ...engine.dynamics.wrenches import joint_forces
 from ...engine.model import Model
-from ...engine.native.joined import Joined, apart, joined
+from ...engine.native.joined_results import JoinedResults, join_results, split_results
 from ...engine.native.primitive import native
 from ...engine.packed import Packed, packed, unpacked
 from ...engine.state import State
@@ -27,14 +27,14 @@ from .asleep import pushed
 from .pace import Pace
 from .pool import Spares
 from .standing import Places, places
-from .touching import Held
+from .touching import SleepingContacts
 
 ISLANDS = 4096  # of which it is remembered what holds them
 NOTHING = np.zeros(0, int), np.zeros(0, int), *np.zeros((3, 0, 3))
 
 
 class Stepper:
-    """Of one model. Arrays in and out are numpy's; a state is q, v, t without its spare bodies having moved."""
+    """The programs of one model. Arrays are numpy's; spare bodies do not move in its states q, v, t."""
 
     def __init__(
         self,
@@ -58,26 +58,26 @@ class Stepper:
         self._tree_of_v = trees.block // trees.w
 
     def check(self, model: Model) -> None:
-        """Raise ValueError where it has numbers that the rules do not read."""
+        """Raise ValueError if it has numbers that the rules do not read."""
         self._rules.check(model)
 
     def expect(self, other: Stepper) -> None:
-        """Begin with room for as much as another one needed."""
+        """Begin with the capacities of another one."""
         needed = {name: getattr(other._rules, name) for name in CAPACITIES.values()}
         self._rules = replace(self._rules, **{name: n for name, n in needed.items() if n is not None})
 
     def use(self, model: Model) -> None:
-        """Another one, whose numbers alone are others."""
+        """Use another model, which differs in numbers only."""
         self._model, self._asleep = model, None
         self._held.clear()
 
     def step(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, Places]:
-        """A frame of dt [s], and where all links are at its end.
+        """Compute a frame of dt [s], and the poses and velocities of all links at its end.
 
-        island: (T,) who sleeps.  wrenches: (nl, 6) moment about each link's origin [N m] and force [N], world axes.
+        island: (T,) sleep.  wrenches: (nl, 6) moment about each link's origin [N m] and force [N], world axes.
         motors: (nv,) the commands to them.
 
-        A world asleep, that is one that the last frame left as it was, is left alone: the same frame comes again.
+        A sleeping world, one that the last frame did not change, is not computed: it returns the same frame again.
         """
         given: list[Any] = [state.q, state.v, island, wrenches, motors, np.asarray(dt, self._dtype)]
         bits = [x.tobytes() for x in given]
@@ -91,16 +91,16 @@ class Stepper:
         self._asleep = (bits, frame, there) if stays else None
         return frame, there
 
-    def held(self, state: State, island: Array, motors: Array, frame: Frame) -> Held:
-        """What held those that slept (T,) at the start of a frame, where the world stood in this state.
+    def sleeping_contacts(self, state: State, island: Array, motors: Array, frame: Frame) -> SleepingContacts:
+        """Contacts that hold the trees asleep (T,) at the start of a frame, in this state of the world.
 
-        Each island is asked by itself, by a step of it alone: the answer is the same whoever else sleeps.
+        Each island is computed by a step of it alone: the result does not depend on other sleeping islands.
         """
         islands = [self._rows(state, island, motors, tree) for tree in np.unique(island[island >= 0])]
         columns = (np.concatenate(x) for x in zip(*islands, strict=True)) if islands else NOTHING
         tree, pair, point, normal, force = columns
         slept = np.asarray(frame.slept)[tree]
-        return Held(pair, point, normal, slept[:, None] * force, frame.island[tree] >= 0)
+        return SleepingContacts(pair, point, normal, slept[:, None] * force, frame.island[tree] >= 0)
 
     def _rows(self, state: State, island: Array, motors: Array, tree: int) -> tuple[Array, ...]:
         """Rows of contacts that hold an island: its tree, their pair, point, normal, and force on A [N]."""
@@ -112,7 +112,7 @@ class Stepper:
                 self._held.clear()
             others = np.where(mine[:-1], -1, np.arange(len(island), dtype=np.int32))
             nothing = np.zeros((self._model.topology.n_links, 6))
-            alone, _ = self._made(state, others, nothing, motors, self._max_dt, self._room)
+            alone, _ = self._compute(state, others, nothing, motors, self._max_dt, self._room)
             parts = alone.after, alone.carried
             pair, point, normal, impulse = (
                 np.concatenate([getattr(x, name).reshape(-1, *own) for x in parts])
@@ -124,20 +124,20 @@ class Stepper:
         return self._held[key]
 
     def _paced(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, Places]:
-        """Within the budget, if there is one."""
+        """Compute a frame within the budget, if there is one."""
         if self._pace is None:
-            return self._made(state, island, wrenches, motors, dt, self._room)
+            return self._compute(state, island, wrenches, motors, dt, self._room)
         room, begin, ready = self._pace.room(dt, *self._room), perf_counter(), self._rules in self._compiled
-        frame, there = self._made(state, island, wrenches, motors, dt, room)
+        frame, there = self._compute(state, island, wrenches, motors, dt, room)
         if ready and self._rules in self._compiled:
             self._pace.took(perf_counter() - begin, int(frame.ticks))
         self._compiled.add(self._rules)
         return frame, there
 
-    def _made(
+    def _compute(
         self, state: State, island: Array, wrenches: Array, motors: Array, dt: float, room: tuple[int, float | None]
     ) -> tuple[Frame, Places]:
-        """room: the most ticks, and how long windows are [s]."""
+        """Compute a frame.  room: the most ticks, and the length of windows [s]."""
         parked = trees_of(self._model.topology).of_link[self._spares.links_waiting(state.q)]
         still, quiet = np.array(island), ~pushed(self._model.topology, wrenches)
         still[parked] = parked
@@ -155,20 +155,20 @@ class Stepper:
 
     def _advanced(self, numbers: Any) -> tuple[Frame, Places]:
         static = self._rules, self._max_events, self._sleeps
-        return apart(_advance.straight(static, *numbers))
+        return split_results(_advance.straight(static, *numbers))
 
     @staticmethod
     def _ended(frame: Frame) -> tuple[int, int, int]:
         return int(frame.code), int(frame.contacts), int(frame.pairs)
 
-    def answer(self, q: Any, wrenches: Array) -> Array:
-        """Change of the velocities (nv,) when links are struck by wrenches (nl, 6) [N m s, N s] at once."""
+    def response(self, q: Any, wrenches: Array) -> Array:
+        """Change of the velocities (nv,) by impulsive wrenches on links (nl, 6) [N m s, N s], all at once."""
         return velocity_changes.straight(self._model, q, wrenches.astype(self._dtype))
 
 
 @native
-def _advance(static: Any, given: Packed | Model, *others: Any) -> Joined:
-    return joined(advanced(static, unpacked(given), *others))
+def _advance(static: Any, given: Packed | Model, *others: Any) -> JoinedResults:
+    return join_results(advanced(static, unpacked(given), *others))
 
 
 def advanced(
@@ -182,7 +182,7 @@ def advanced(
     dt: Any,
     *bounds: Any,
 ) -> tuple[Frame, Places]:
-    """A frame, see `integrators/frame.py`, and where all links are at its end."""
+    """A frame, see `integrators/frame.py`, and the poses and velocities of all links at its end."""
     forces = joint_forces(model, state.q, wrenches)
     done = frame(static, model, state, Drive(motors, forces), island, quiet, dt, *bounds)
     return done, places(model, done.state.q, done.state.v)

@@ -1,4 +1,4 @@
-"""What touched in a frame: one record for each pair of bodies, made of its impacts and of what rested."""
+"""Contacts of a frame: one record for each pair of bodies, of its impacts and its resting contacts."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LEAST = 1e-20  # weight of a contact without impulse: it has a place too
 class Contact:
     """Two bodies that touched in a frame.
 
-    a, b: names of bodies or links; b may be a static's, see `owners.py` where that has none.
-    phase: "begin", "stay" or "end"; "bounce" where it began and ended within the frame.
+    a, b: names of bodies or links; b may be a static's, see `owners.py` for statics without a name.
+    phase: "begin", "stay" or "end"; "bounce" if it began and ended within the frame.
     impulse: (3,) on a, over the frame, world axes [N s].  point: (3,) in the world [m] and normal: (3,) unit, from b to
-    a: where that acted, on average.  speed: of the hardest impact, how fast they closed [m/s]; 0 where none was.
-    impacts: how many.
+    a: means of the frame.  speed: closing speed of the hardest impact [m/s]; 0 without an impact.
+    impacts: their number.
     """
 
     a: str
@@ -40,20 +40,20 @@ class Contact:
 
 @dataclass(frozen=True)
 class Bodies:
-    """Who is who: names of links, and of what carries each shape."""
+    """Names of links, and of the owner of each shape."""
 
     topology: Topology
     owners: tuple[str, ...]
 
     @staticmethod
     def of(scene: SceneSpec, topology: Topology) -> Bodies:
-        """Of the model that a scene was compiled to."""
+        """The names in a scene's model."""
         return Bodies(topology, shape_owners(scene, topology))
 
     @cached_property
     def couples(self) -> tuple[list[tuple[str, str]], Array, Array]:
-        """Couples of bodies, a static last; of each row of `topology.pairs` (np,) its couple's number, and 1, or -1
-        where its second shape's body is the couple's first."""
+        """Couples of bodies, a static last; for each row of `topology.pairs` (np,) its couple's index, and 1, or -1 if
+        its second shape's body is the couple's first."""
         still = [self.topology.shape_links[a] < 0 for a, _ in self.topology.pairs]
         named = [
             (self.owners[b], self.owners[a]) if swap else (self.owners[a], self.owners[b])
@@ -65,9 +65,9 @@ class Bodies:
 
 
 @dataclass(frozen=True)
-class Held:
-    """What held islands in a frame for as long as they slept, n rows as those of `integrators.frame.Touching`.
-    here: (n,) bool, which still sleep at its end."""
+class SleepingContacts:
+    """Contacts that held islands in a frame while they slept, n rows as those of `integrators.frame.Touching`.
+    here: (n,) bool, whether the island still sleeps at its end."""
 
     pair: Array
     point: Array
@@ -76,12 +76,12 @@ class Held:
     here: Array
 
 
-def contacts_of(bodies: Bodies, frame: Any, held: Held) -> list[Contact]:
-    """Of a `integrators.frame.Frame`, whose arrays are numpy's, ordered by the bodies' names."""
+def contacts_of(bodies: Bodies, frame: Any, asleep: SleepingContacts) -> list[Contact]:
+    """Contacts of a `integrators.frame.Frame` with arrays of numpy, ordered by the bodies' names."""
     couples, couple_of, side = bodies.couples
     hits = frame.impacts
     struck = (hits.pair >= 0) & (np.arange(len(hits.pair)) < hits.count)
-    resting = [frame.before, frame.after, frame.carried, held]
+    resting = [frame.before, frame.after, frame.carried, asleep]
     pair = np.concatenate([hits.pair[struck], *(x.pair.ravel() for x in resting)])
     vectors = [
         np.concatenate([getattr(hits, name)[struck], *(getattr(x, name).reshape(-1, 3) for x in resting)])
@@ -99,7 +99,7 @@ def contacts_of(bodies: Bodies, frame: Any, held: Held) -> list[Contact]:
     speed, count, first = np.zeros(len(touched)), np.zeros(len(touched), int), row[: struck.sum()]
     np.maximum.at(speed, first, -hits.u_before[struck, 2])
     np.add.at(count, first, 1)
-    ends = ((frame.before.pair, held.pair), (frame.after.pair, held.pair[held.here]))
+    ends = ((frame.before.pair, asleep.pair), (frame.after.pair, asleep.pair[asleep.here]))
     there = np.zeros((2, len(couples)), bool)
     for mine, pairs in zip(there, ends, strict=True):
         for pair in pairs:

@@ -1,4 +1,4 @@
-"""Triggers: regions that tell who comes in and who goes out."""
+"""Triggers: regions that report bodies that enter and leave."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Inside = tuple[str, ...]
 
 @dataclass(eq=False)
 class Trigger:
-    """A region of a world, see `Live.add_trigger`. Nothing is stopped or pushed by it.
+    """A region of a world, see `Live.add_trigger`. It stops and pushes nothing.
 
-    shape: the region.  place: (7,) its pose, in the axes of `body` where it is carried by one, else in the world.
+    shape: the region.  place: (7,) its pose, in the axes of `body` if that carries it, else in the world.
     on_enter, on_leave: called with a body's name, or None.
     """
 
@@ -32,12 +32,12 @@ class Trigger:
 
     @property
     def inside(self) -> Inside:
-        """Bodies and links that are in it, wholly or in part, the deepest first. The one that carries it is not
-        among them, nor are statics."""
+        """Bodies and links that are in it, wholly or in part, the deepest first; neither the one that carries it nor
+        statics."""
         return self._inside
 
-    def found(self, inside: Inside) -> tuple[list[str], list[str]]:
-        """Who came in, and who went out, since it was looked last."""
+    def update(self, inside: Inside) -> tuple[list[str], list[str]]:
+        """Names of the bodies that entered, and of those that left, since the last update."""
         came = [name for name in inside if name not in self._inside]
         went = [name for name in self._inside if name not in inside]
         self._inside = inside
@@ -45,8 +45,8 @@ class Trigger:
 
 
 def carried(place: Any, body: Any) -> tuple[Any, ...]:
-    """Position and quaternion in the world, seven numbers, of what has the pose `place` (7,) in the axes of a body at
-    `body` (7,)."""
+    """Position and quaternion in the world, seven numbers, of a frame at `place` (7,) in the axes of a body at `body`
+    (7,)."""
     turn = Quat.of_array(body[3:])
     position, turned = Vec3.of(body[:3]) + turn.matrix() @ Vec3.of(place[:3]), turn * Quat.of_array(place[3:])
     return *position.xyz, turned.w, *turned.vector.xyz

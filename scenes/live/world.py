@@ -1,4 +1,4 @@
-"""Live: a world that a game steps, pushes, asks and takes back. `docs/live.md` is the guide."""
+"""Live: a world that a game steps, pushes, queries and rolls back. `docs/live.md` is the guide."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...collision.queries.rays import RayHits
 from ...collision.shapes import ALL_LAYERS, Shape
 from . import arguments
 from .asking import Hit
-from .debug import DebugLines, Wires, contact_lines, islands, joined_lines, trigger_lines
+from .debug import DebugLines, Wires, concatenate_lines, contact_lines, islands, trigger_lines
 from .explained import explained
 from .inputs import Inputs
 from .triggers import Callback, Trigger
@@ -28,22 +28,22 @@ ORIGIN, NO_TURN, NOTHING = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), np.zeros(3)
 
 
 class Live(Inputs):
-    """A scene that is stepped frame by frame, for games. Bodies go by their names; SI units, vectors in world axes.
+    """A scene that is stepped frame by frame, for games. Names identify bodies; SI units, vectors in world axes.
 
-    scene: SceneSpec, SceneBuilder, or what `carom.load` takes.
+    scene: SceneSpec, SceneBuilder, or an argument of `carom.load`.
     dt: length of a frame [s].
-    budget: time that a frame may take to compute [s]; None: as long as it takes. It has as many ticks, and windows as
-        long, as fit by what ticks took lately, so what happens depends on the machine: not for lockstep or replays.
-    sleep_speed: what touches something, is slower than this [m/s, rad/s] at both ends of a frame, and changes by less
-        than a sixteenth of it, sleeps, unless its motors have commands; its velocity becomes 0. With 0 only what a
-        frame leaves unchanged to the last bit sleeps.
+    budget: time to compute a frame [s]; None: unlimited. The numbers of ticks and the length of windows are those that
+        fit by the times of recent ticks, so results depend on the machine: not for lockstep or replays.
+    sleep_speed: a body in contact that is slower than this [m/s, rad/s] at both ends of a frame, and changes by less
+        than a sixteenth of it, sleeps, unless its motors have commands; its velocity becomes 0. With 0 only bodies
+        sleep that a frame leaves unchanged to the last bit.
     pool: spare bodies: {"ball": 8} for eight more like the scene's body, {"shot": (BodySpec(...), 8)} for others.
-    probes: shapes such as `overlap` will be asked with.
-    warm: compile all of it now, so that nothing is compiled later.
-    options: how time passes, see `carom.Options`.  keywords: its fields one by one, which go before it. Without options
-        they begin with max_dt a frame, max_ticks 64 and max_events 1024, of a frame, and window 1e-3: what is left of
-        a frame after max_ticks passes in windows, which `windows` counts. With window=None there are none, and what a
-        frame did not reach is made up for in later ones (`behind`). resting is "solve".
+    probes: shapes for later calls of `overlap`.
+    warm: compile everything now, so that nothing is compiled later.
+    options: of the integration, see `carom.Options`.  keywords: its fields one by one, which override it. Without
+        options the defaults are max_dt a frame, max_ticks 64 and max_events 1024, of a frame, and window 1e-3: the rest
+        of a frame after max_ticks passes in windows, which `windows` counts. With window=None there are none, and later
+        frames make up for the rest of a frame (`behind`). resting is "solve".
     """
 
     if not TYPE_CHECKING:  # who checks types shall not take every name for one of these
@@ -71,12 +71,12 @@ class Live(Inputs):
         self._pushes = self._now.pushed(self._pushes, body, NOTHING, None, m, frame)
 
     def apply_impulse(self, body: str, impulse: Numbers, point: Numbers | None = None, *, frame: str = "world") -> None:
-        """Strike a body [N s] at once, at a point as in `apply_force`; a tree answers as a whole."""
+        """Strike a body [N s] at once, at a point as in `apply_force`; a tree responds as a whole."""
         nothing, p = np.zeros_like(self._pushes), arguments.numbers("impulse", impulse, 3)
-        struck = self._now.pushed(nothing, body, p, point, NOTHING, frame)
-        answer = self._parts.stepper.answer(self.state.q, struck)
+        wrenches = self._now.pushed(nothing, body, p, point, NOTHING, frame)
+        response = self._parts.stepper.response(self.state.q, wrenches)
         with np.errstate(over="ignore"):  # which is refused
-            self._stand(self._now.changed(v=self.state.v + answer))
+            self._set_state(self._now.change(v=self.state.v + response))
 
     # -- putting elsewhere -----------------------------------------------------------------------------------
 
@@ -88,21 +88,21 @@ class Live(Inputs):
         linear_velocity: Numbers = ORIGIN,
         angular_velocity: Numbers = ORIGIN,
     ) -> str:
-        """Bring in a spare body of the pool's kind `name`, and say what it is called: the first that waits.
+        """Bring in the first waiting spare body of the pool's kind `name`, and return its name.
 
         quaternion: None: (1, 0, 0, 0), or of a body in a plane that of its kind in the scene."""
         body = self._now.spare(name)
         parked = self._now.places.pose[self.model.topology.link(body), 3:]
-        turn = parked if quaternion is None else quaternion
-        self._put(self._now.put(body, position, turn, linear_velocity, angular_velocity))
+        rotation = parked if quaternion is None else quaternion
+        self._set_by_hand(self._now.put(body, position, rotation, linear_velocity, angular_velocity))
         return body
 
     def remove_body(self, body: str) -> None:
-        """Send a body that was added back to the pool; joints that hold it, and can be cut, are."""
+        """Send a body that was added back to the pool; joints that hold it and can be cut are cut."""
         parked = self._now.parked(body)
         for joint in self._changes.attached_to(self.model.topology.link(body)):
             self.detach(joint)
-        self._put(parked)
+        self._set_by_hand(parked)
         self._pushes[self.model.topology.link(body)] = 0
 
     def teleport(
@@ -113,24 +113,24 @@ class Live(Inputs):
         linear_velocity: Numbers | None = None,
         angular_velocity: Numbers | None = None,
     ) -> None:
-        """Put a free body, one in a plane, or the floating root of a tree elsewhere; what is None stays as it is."""
+        """Put a free body, one in a plane, or the floating root of a tree elsewhere; None leaves a part unchanged."""
         pose, velocity = self.pose(body), self.velocity(body)
         given = (position, quaternion, linear_velocity, angular_velocity)
         now = (pose[:3], pose[3:], velocity[3:], velocity[:3])
         put = (old if new is None else new for new, old in zip(given, now, strict=True))
-        self._put(self._now.put(body, *put))
+        self._set_by_hand(self._now.put(body, *put))
 
     def set_joint(self, link: str, q: Numbers | None = None, v: Numbers | None = None) -> None:
-        """Put a joint at these coordinates, moving at these velocities; what is None stays as it is."""
-        self._put(self._now.jointed(link, q, v))
+        """Put a joint at these coordinates, moving at these velocities; None leaves them unchanged."""
+        self._set_by_hand(self._now.put_joint(link, q, v))
 
     def raycast(
         self, origin: Numbers, direction: Numbers, max_distance: float = math.inf, *, ignore: Sequence[str] = (),
         mask: int = ALL_LAYERS,
     ) -> Hit | None:  # fmt: skip
-        """What a ray hits first; see `carom.cast_rays`.
+        """The first hit of a ray; see `carom.cast_rays`.
 
-        ignore: names of bodies that are left out.  mask: only shapes in one of these layers are there for it."""
+        ignore: names of bodies that are left out.  mask: the ray hits only shapes in one of these layers."""
         one = arguments.numbers("origin", origin, 3), arguments.numbers("direction", direction, 3)
         return self._parts.questions.hit(self.raycasts(*one, max_distance, ignore=ignore, mask=mask), 0)
 
@@ -138,7 +138,7 @@ class Live(Inputs):
         self, origins: Any, directions: Any, max_distance: float = math.inf, *, ignore: Sequence[str] = (),
         mask: int = ALL_LAYERS,
     ) -> RayHits:  # fmt: skip
-        """The same of many rays, (R, 3), as numpy arrays."""
+        """The first hits of many rays, (R, 3), as numpy arrays."""
         rays = arguments.vectors("origins", origins), arguments.vectors("directions", directions)
         hidden = arguments.names("ignore", ignore, self._parts.named) | self._now.hidden
         among = self._changes.shapes_in(mask)
@@ -147,20 +147,20 @@ class Live(Inputs):
         )
 
     def owner(self, shape: int) -> str:
-        """Name of the body, link or static that carries a shape of the model, as `raycasts(...).shape` has them."""
+        """Name of the body, link or static that carries a shape of the model, e.g. one of `raycasts(...).shape`."""
         return self._parts.bodies.owners[arguments.count("shape", shape, 0)]
 
     def overlap(
         self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = NO_TURN, *, within: float = 0.0,
         ignore: Sequence[str] = (), mask: int = ALL_LAYERS,
     ) -> list[str]:  # fmt: skip
-        """What a shape put there would overlap, or come within so many metres of: names, the nearest first.
+        """Names of the bodies that a shape there would overlap, or be `within` [m] of, the nearest first.
         ignore, mask: see `raycast`."""
-        asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
-        turn, near = arguments.quaternion("quaternion", quaternion), arguments.metres("within", within)
+        probe, origin = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
+        rotation, reach = arguments.quaternion("quaternion", quaternion), arguments.metres("within", within)
         hidden = self._now.hidden | arguments.names("ignore", ignore, self._parts.named)
         among = self._changes.shapes_in(mask)
-        return self._parts.questions.overlaps(self.state.q, asked, place, turn, near, hidden, among)
+        return self._parts.questions.overlaps(self.state.q, probe, origin, rotation, reach, hidden, among)
 
     def add_trigger(
         self,
@@ -172,34 +172,34 @@ class Live(Inputs):
         on_enter: Callback | None = None,
         on_leave: Callback | None = None,
     ) -> Trigger:
-        """A region that tells who comes in and who goes out; it stops and pushes nothing.
+        """Add a region that reports bodies that enter and leave; it stops and pushes nothing.
 
-        position, quaternion: where it is, in the world, or in the axes of a `body` that carries it.
-        on_enter, on_leave: called after `step` with the name of each body or link that came in or went out in the
-        frame, or was put there by hand before it. `load_state` and `reset` call nothing: so a frame that is played
-        again calls again. What flies through within one frame is not seen; ask `contact_events` of what it strikes.
-        Each shape is asked for as `overlap` is: name its kind in `probes` to have that compiled at the start.
+        position, quaternion: its pose in the world, or in the axes of a `body` that carries it.
+        on_enter, on_leave: called after `step` with the name of each body or link that entered or left in the frame, or
+        by hand before it. `load_state` and `reset` call nothing, so a frame that is played again calls again. A body
+        that flies through within one frame is not reported; see `contact_events` for impacts.
+        Each trigger queries its shape as `overlap` does: name its kind in `probes` to compile that at the start.
         """
-        asked, place = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
-        turn = arguments.quaternion("quaternion", quaternion)
+        probe, origin = arguments.shape("shape", shape), arguments.numbers("position", position, 3)
+        rotation = arguments.quaternion("quaternion", quaternion)
         carrier = None if body is None else arguments.one_of("body", body, self.model.topology.names)
         callbacks = [
             None if x is None else arguments.function(name, x, "the name of a body")
             for name, x in (("on_enter", on_enter), ("on_leave", on_leave))
         ]
-        trigger = Trigger(asked, np.concatenate([place, turn]), carrier, *callbacks)
-        trigger.found(self._within(trigger))
+        trigger = Trigger(probe, np.concatenate([origin, rotation]), carrier, *callbacks)
+        trigger.update(self._within(trigger))
         self._triggers.append(trigger)
         return trigger
 
     def remove_trigger(self, trigger: Trigger) -> None:
-        """It tells nothing from here on."""
+        """Remove a trigger: it reports nothing from here on."""
         if trigger not in self._triggers:
             raise ValueError("remove_trigger: the world has no such trigger; give one that add_trigger returned")
         self._triggers.remove(trigger)
 
     def explain(self) -> str:
-        """Where the time of the last frame went: ticks, impacts, contacts, and between whom. Print it."""
+        """A report on the time of the last frame: ticks, impacts, contacts, and their bodies. Print it."""
         if self._last is None:
             return "no frame has passed yet"
         return explained(self._last.bodies, self._last.frame, self._last.dt, self._took, len(self._now.hidden))
@@ -207,11 +207,11 @@ class Live(Inputs):
     def debug_lines(
         self, *, contacts: bool = True, triggers: bool = True, colour: str = "body", per_impulse: float | None = None
     ) -> DebugLines:
-        """Straight lines that show what the world does, to be drawn over a game or in place of it.
+        """Straight lines that show the world's shapes, contacts and triggers, to draw over a game or instead of it.
 
-        Shapes are wireframes, those of bodies asleep grey; a contact is a cross, with a line along its impulse on the
+        Shapes are wireframes, those of sleeping bodies grey; a contact is a cross, with a line along its impulse on the
         first body, per_impulse [m / N s] long (None: a quarter of the largest body for the mean weight through a
-        frame); triggers are green, bright with somebody inside.
+        frame); triggers are green, bright with a body inside.
         colour: "body": each its own; "island": one for all that touch each other.
         """
         chosen = arguments.one_of("colour", colour, ("body", "island"))
@@ -227,7 +227,7 @@ class Live(Inputs):
             lines += contact_lines(events, usual if per_impulse is None else per_impulse, size / 10)
         if triggers:
             lines += trigger_lines(self._triggers, {name: poses[names.index(name)] for name in self.bodies})
-        return joined_lines(lines)
+        return concatenate_lines(lines)
 
     def _warm(self, probes: Sequence[Shape]) -> None:
         super()._warm(probes)

@@ -1,1 +1,1 @@
-"""Contact regression: golden event logs, invariants, sweeps, comparisons of laws, and a page of what changed."""
+"""Contact regression: golden event logs, invariants, sweeps, comparisons of laws, and a page of changes."""

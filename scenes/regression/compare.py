@@ -1,4 +1,4 @@
-"""One scene under several laws of impact: what each keeps, where it ends, and where they part."""
+"""One scene under several laws of impact: the energy and the end of each, and the first difference."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Comparison:
         return {law: Reading(recording) for law, recording in self.recordings.items()}
 
     def table(self) -> Table:
-        """A row for each law: impacts, energy that is lost, and how far from the first law's its links end."""
+        """A row for each law: impacts, lost energy, and the distance of its links' ends from the first law's."""
         first = next(iter(self.readings.values()))
         rows = []
         for law, reading in self.readings.items():
@@ -46,7 +46,7 @@ class Comparison:
         return Table((*head, "end off [m]", "by", "parts at impact"), tuple(rows))
 
     def impacts(self, n: int = 10) -> Table:
-        """The first n impacts side by side, of each law time, normal and tangential impulse, normal velocity after."""
+        """The first n impacts side by side, for each law time, normal and tangential impulse, normal velocity after."""
         laws = [(law, reading.impacts) for law, reading in self.readings.items()]
         rows = []
         for k in range(min(n, max(len(x.t) for _, x in laws))):
@@ -66,7 +66,7 @@ class Comparison:
         return plot_laws(self.recordings, self.title, path)
 
     def _parts(self, law: str) -> int | None:
-        """The number of the first impact that is not as under the first law; None where all are the same."""
+        """Index of the first impact that differs from the first law's; None if all are equal."""
         ours, theirs = (
             np.column_stack([x.t, x.p_n, x.p_t, x.u_n, x.u_t])
             for x in (next(iter(self.readings.values())).impacts, self.readings[law].impacts)
@@ -78,7 +78,7 @@ class Comparison:
 
 
 def compare_laws(scene: Any, laws: Sequence[str] = LAWS, *, title: str = "", **keywords: Any) -> Comparison:
-    """Runs a scene under several laws. scene, title, keywords: as of `recorded`."""
+    """Run a scene under several laws. scene, title, keywords: see `recorded`."""
     if len({*laws}) < max(2, len(laws)):
         raise ValueError(f"compare_laws: laws are {', '.join(laws) or 'none'}; give two or more, each once")
     runs = {law: recorded(scene, title=title, **{**keywords, "law": law, "throw": False}) for law in laws}
@@ -86,13 +86,13 @@ def compare_laws(scene: Any, laws: Sequence[str] = LAWS, *, title: str = "", **k
 
 
 def impacts_lose(reading: Reading) -> bool:
-    """Whether no impact gains energy, beyond rounding."""
+    """Return whether no impact gains energy, beyond rounding."""
     kinetic = reading.impacts.kinetic
     return bool((kinetic[:, 1] - kinetic[:, 0] <= rounding(reading) * reading.ledger.scale).all())
 
 
 def end_off(first: Reading, other: Reading, lane: int = 0) -> tuple[float, str]:
-    """How far from where it ends in one run a link's centre of mass ends in another [m], and which is the farthest."""
+    """Largest distance between the ends of a link's centre of mass in two runs [m], and that link."""
     a, b = (reading.centers(reading.q[:, -1:])[lane, 0] for reading in (first, other))
     off = np.linalg.norm(a - b, axis=-1)
     worst = int(np.argmax(off))

@@ -1,4 +1,4 @@
-"""What two event logs differ in, with physical tolerances.
+"""Differences of two event logs, with physical tolerances.
 
 Impacts are compared within one lane and one pair of bodies: those at the same time with each other, whatever their
 order; of the rest the first with the first, and so on; what is left over is missing, or new.
@@ -29,7 +29,7 @@ class Tolerances:
 
     @staticmethod
     def usual(dtype: str, **changes: float) -> Tolerances:
-        """Those for runs in these numbers, with some changed: what another machine's rounding may do to few impacts."""
+        """Usual tolerances for runs in this dtype, with some changed: another machine's rounding in few impacts."""
         size = 1e-8 if dtype == "float64" else 1e-3
         known = [f.name for f in fields(Tolerances)]
         for name in changes:
@@ -39,7 +39,7 @@ class Tolerances:
 
 
 class Difference(NamedTuple):
-    """t: of the impact [s], the end's is infinite.  what: in words.  off: by how many tolerances; infinite where an
+    """A difference.  t: of the impact [s], the end's is infinite.  what: in words.  off: in tolerances; infinite if an
     impact is missing or new."""
 
     t: float
@@ -48,7 +48,7 @@ class Difference(NamedTuple):
 
 
 def differences(old: EventLog, new: EventLog, tolerances: Tolerances) -> list[Difference]:
-    """What is not the same within the tolerances, in order of time."""
+    """Differences beyond the tolerances, in order of time."""
     found: list[Difference] = []
     scale = _Scale.of(old if old.impacts or old.ends else new, tolerances)
     ours, theirs = _streams(old.impacts), _streams(new.impacts)
@@ -60,7 +60,7 @@ def differences(old: EventLog, new: EventLog, tolerances: Tolerances) -> list[Di
 
 
 class _Scale(NamedTuple):
-    """What is allowed, absolute: time [s], impulse [N s], velocity [m/s], energy [J], position [m]."""
+    """Absolute tolerances: time [s], impulse [N s], velocity [m/s], energy [J], position [m]."""
 
     time: float
     impulse: float
@@ -88,7 +88,7 @@ def _streams(impacts: Iterable[Impact]) -> dict[tuple, list[Impact]]:
 
 
 def _matched(old: list[Impact], new: list[Impact], scale: _Scale) -> list[tuple[Impact | None, Impact | None]]:
-    """Pairs of one stream; None where there is no partner."""
+    """Pairs of one stream; None for a missing partner."""
     pairs: list[tuple[Impact | None, Impact | None]] = []
     times, taken, lone = np.array([i.t for i in new]), np.zeros(len(new), bool), []
     for a in old:
@@ -123,11 +123,11 @@ def _of_impact(a: Impact | None, b: Impact | None, scale: _Scale) -> list[Differ
     if a is None or b is None:
         impact, word = (b, "new") if a is None else (a, "missing")
         assert impact is not None
-        return [Difference(impact.t, f"{_called(impact)} is {word}: p_n = {impact.p_n:.6g} N s", np.inf)]
+        return [Difference(impact.t, f"{_label(impact)} is {word}: p_n = {impact.p_n:.6g} N s", np.inf)]
     wrong = [row for row in _fields(a, b, scale) if not row[3] <= 1]
     if not wrong:
         return []
-    return [Difference(a.t, f"{_called(a)}: " + "; ".join(_said(*row) for row in wrong), max(row[3] for row in wrong))]
+    return [Difference(a.t, f"{_label(a)}: " + "; ".join(_text(*row) for row in wrong), max(row[3] for row in wrong))]
 
 
 def _of_ends(old: tuple[End, ...], new: tuple[End, ...], scale: _Scale) -> list[Difference]:
@@ -144,15 +144,15 @@ def _of_ends(old: tuple[End, ...], new: tuple[End, ...], scale: _Scale) -> list[
         wrong = [row for row in rows if not row[3] <= 1 and not (np.isnan(row[1]) and np.isnan(row[2]))]
         if wrong:
             off = max(np.inf if np.isnan(row[3]) else row[3] for row in wrong)
-            found.append(Difference(np.inf, f"{where}: " + "; ".join(_said(*row) for row in wrong), off))
+            found.append(Difference(np.inf, f"{where}: " + "; ".join(_text(*row) for row in wrong), off))
     return found
 
 
-def _called(impact: Impact) -> str:
+def _label(impact: Impact) -> str:
     lane = f" in lane {impact.lane}" if impact.lane else ""
     return f"the impact {' - '.join(impact.bodies)} at t = {impact.t:.9g} s{lane}"
 
 
-def _said(name: str, old: float, new: float, off: float) -> str:
+def _text(name: str, old: float, new: float, off: float) -> str:
     unit = " " * bool(UNITS[name[0]]) + UNITS[name[0]]
     return f"{name} was {old:.10g}, is {new:.10g}{unit} (off by {abs(new - old):.2g}, {off:.3g} x allowed)"

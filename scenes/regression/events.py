@@ -1,7 +1,7 @@
-"""Event logs as text: what a run did, in numbers that people read and version control compares.
+"""Event logs as text: a run's impacts, in numbers that people read and version control compares.
 
-One line of JSON each: first a head, then every impact in its order, then where each link ends. Numbers are written
-so that they read back to the same bits.
+One line of JSON each: first a head, then every impact in order, then the end of each link. Numbers are written so that
+they read back to the same bits.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class EventLog:
 
 
 def event_log(recording: Recording) -> EventLog:
-    """What a recording's run did."""
+    """The event log of a recording."""
     reading, impacts = Reading(recording), []
     rows = reading.impacts
     for k in range(len(rows.t)):
@@ -80,7 +80,7 @@ def event_log(recording: Recording) -> EventLog:
     return EventLog(head, tuple(impacts), tuple(ends))
 
 
-def written(log: EventLog) -> str:
+def log_text(log: EventLog) -> str:
     """The text of a log."""
     lines: list[dict[str, Any]] = [{"carom event log": SCHEMA, **log.head}]
     for row in (*log.impacts, *log.ends):
@@ -89,8 +89,8 @@ def written(log: EventLog) -> str:
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def read(path: str | PathLike[str]) -> EventLog:
-    """A log from its file; FileError says what is wrong with one that cannot be read."""
+def read_log(path: str | PathLike[str]) -> EventLog:
+    """Read a log from its file; raises FileError."""
     text, rows = Path(path).read_text("utf-8"), []
     for number, line in enumerate(text.splitlines(), 1):
         try:

@@ -1,4 +1,4 @@
-"""What a check found: a number, what is allowed, and words for it."""
+"""The finding of a check: a number, its tolerance, and words for it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """name: of the check.  measured, allowed: in `unit`; it holds where measured <= allowed.
+    """A finding.  name: of the check.  measured, allowed: in `unit`; it holds if measured <= allowed.
 
-    where: when and where the worst is, in words.
+    where: time and place of the worst, in words.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Finding:
         return f"{self.name} {verdict}: {self.measured:.3g}{unit}, allowed {self.allowed:.3g}{unit}{where}"
 
     def check(self) -> Finding:
-        """Raises AssertionError where it does not hold."""
+        """Raise AssertionError if it does not hold."""
         __tracebackhide__ = True  # pytest shows the line of the test
         if not self.holds:
             raise AssertionError(str(self))

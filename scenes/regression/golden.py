@@ -1,4 +1,4 @@
-"""Golden event logs: what a run did once, kept in a file and compared with what it does now."""
+"""Golden event logs: the log of an earlier run, kept in a file and compared with the present one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ..formats.atomic import replacing
 from ..formats.recording import Recording
 from .difference import Difference, Tolerances, differences
-from .events import EventLog, event_log, read, written
+from .events import EventLog, event_log, log_text, read_log
 
 SHOWN = 5  # differences in a message; the others are counted
 
@@ -17,7 +17,7 @@ SHOWN = 5  # differences in a message; the others are counted
 def check_golden(
     recording: Recording, path: str | PathLike[str], tolerances: Tolerances | None = None, *, update: bool = False
 ) -> None:
-    """Compares a run with the golden log at `path`; raises AssertionError that says what differs, first things first.
+    """Compare a run with the golden log at `path`; raises AssertionError with the differences, the first ones first.
 
     tolerances: None: those for the run's precision.  update: write the log instead; also for a new one.
     """
@@ -31,20 +31,20 @@ def check_golden(
             "(under pytest: --carom-update)"
         )
     else:
-        found = changes(read(target), log, tolerances)
+        found = changes(read_log(target), log, tolerances)
         if found:
             raise AssertionError(message(found, target, recording.title))
 
 
 def write_golden(log: EventLog, target: Path) -> None:
-    """The log as a file, all of it or nothing."""
+    """Write the log as a file, all of it or nothing."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with replacing(target) as file:
-        file.write(written(log).encode())
+        file.write(log_text(log).encode())
 
 
 def changes(old: EventLog, new: EventLog, tolerances: Tolerances | None = None) -> list[Difference]:
-    """What two logs differ in. tolerances: None: those for the coarser of the two precisions."""
+    """Differences of two logs. tolerances: None: those for the coarser of the two precisions."""
     names = [name for name in {**old.head, **new.head} if name not in ("title", "dtype")]
     other = [
         Difference(-inf, f"{name} was {old.head.get(name)!r}, is {new.head.get(name)!r}", inf)
@@ -56,7 +56,7 @@ def changes(old: EventLog, new: EventLog, tolerances: Tolerances | None = None) 
 
 
 def message(found: list[Difference], target: Path, title: str) -> str:
-    """What a test that fails says."""
+    """Message of a test that fails."""
     count = f"{len(found)} differences, the first in time first" if len(found) > 1 else "one difference"
     lines = [f"{title} is not as in {target}; {count}:"]
     lines += [f"  {difference.what}" for difference in found[:SHOWN]]

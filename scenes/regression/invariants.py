@@ -1,10 +1,10 @@
-"""What must hold of every run, whatever the numbers: each invariant measures by how much it is violated.
+"""Invariants of every run: each measures its largest violation.
 
-    energy_never_grows(recording).check()      raises AssertionError with what, by how much, when and where
-    if momentum_kept(recording, linear="xy"):  or ask
+    energy_never_grows(recording).check()      raises AssertionError with the violation, its time and place
+    if momentum_kept(recording, linear="xy"):  or test it
 
-Tolerances are parts of the run's own scale: of its largest energy, momentum or impulse. What a law of impact or a
-solver leaves in double precision is some 1e-12 of these; in single precision the defaults are FLOAT32 of them.
+Tolerances are parts of the run's own scale: of its largest energy, momentum or impulse. Errors of a law of impact or a
+solver in double precision are some 1e-12 of these; in single precision the defaults are FLOAT32 of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def energy_never_grows(recording: Recording | Reading, tolerance: float | None =
 def energy_kept(
     recording: Recording | Reading, tolerance: float | None = None, *, besides_impacts: bool = False
 ) -> Finding:
-    """All frames have the energy of the first; besides_impacts: once what the logged impacts took is added.
+    """All frames have the energy of the first; besides_impacts: after adding the losses of the logged impacts.
 
     For scenes without sliding between impacts, dampers and motors. tolerance: of the largest kinetic energy.
     """
@@ -54,9 +54,9 @@ def energy_kept(
 def momentum_kept(
     recording: Recording | Reading, tolerance: float | None = None, *, linear: str = "xyz", angular: str = "xyz"
 ) -> Finding:
-    """Linear momentum, less what weight gave, and angular momentum about the common centre of mass stay as they were.
+    """Linear momentum, less the part of weight, and angular momentum about the common centre of mass are constant.
 
-    linear, angular: along which world axes; a scene on a smooth floor keeps linear="xy", angular="z". Scenes of free
+    linear, angular: names of world axes; a scene on a smooth floor keeps linear="xy", angular="z". Scenes of free
     bodies. tolerance: of the largest momentum of a body (angular: times the scene's radius).
     """
     reading, allowed = _read(recording, tolerance)
@@ -70,7 +70,7 @@ def momentum_kept(
 
 
 def _momenta(reading: Reading) -> tuple[Any, Any, float, float]:
-    """(L, F, 3) linear momentum less the weight's part, angular about the centre of mass; and their scales."""
+    """Linear momentum less the weight's part, angular about the centre of mass (L, F, 3); and their scales."""
     import jax.numpy as jnp
 
     from ...engine.dynamics.energy import momentum
@@ -117,7 +117,7 @@ def complementarity(recording: Recording | Reading, tolerance: float | None = No
 def no_penetration(
     recording: Recording | Reading, tolerance: float | None = None, *, backend: str = "device"
 ) -> Finding:
-    """At no frame, and in no accepted state between, are shapes deeper in each other than touching is.
+    """Shapes overlap at no frame, and in no accepted state between, by more than contact allows.
 
     tolerance: [m]; None: twenty of the scene's gap bands, within ten of which contacts rest.
     backend: "device", or "fcl" for an independent detector, to its tolerance of 1e-4 of the size.
@@ -149,18 +149,18 @@ def _read(recording: Recording | Reading, tolerance: float | None) -> tuple[Read
 
 
 def rounding(reading: Reading) -> float:
-    """What a run's precision may leave of any number, in parts of the largest."""
+    """Rounding error of a run's precision, in parts of the largest number."""
     return FLOAT64 if reading.recording.q.dtype == np.float64 else FLOAT32
 
 
 def _frame(reading: Reading, off: np.ndarray) -> str:
-    """Where among the frames (L, F) the worst is."""
+    """Text of the worst of the frames (L, F)."""
     lane, frame = np.unravel_index(np.argmax(off), off.shape)
     return f"at the frame t = {reading.t[lane, frame]:.6g} s{_lane(reading.lanes, int(lane))}"
 
 
 def _impact(impacts: Impacts, off: np.ndarray) -> str:
-    """Which of the impacts (N,) is the worst."""
+    """Text of the worst of the impacts (N,)."""
     if not len(off):
         return ""
     k = int(np.argmax(off))

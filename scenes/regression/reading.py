@@ -1,4 +1,4 @@
-"""What a recording determines though it does not hold it: energies at the frames, names and friction at impacts."""
+"""Derived quantities of a recording: energies at the frames, names and friction at impacts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMIT = "limit"  # stands for the other body where a joint's limit is struck
 class Impacts(NamedTuple):
     """The impacts of all lanes, lane by lane in their order, N rows.
 
-    lane: (N,).  t: (N,) [s].  a, b: (N,) names of what met, a static last, else in the order of the alphabet; at a
+    lane: (N,).  t: (N,) [s].  a, b: (N,) names of the bodies, a static last, else in the order of the alphabet; at a
     joint's limit its link and "limit".  point: (N, 3) [m].
     p_n, p_t: (N,) normal and tangential impulse, p_t its length [N s].  u_n, u_t: (N, 2) normal velocity and slip
     speed before and after [m/s].  kinetic: (N, 2) energy of the scene before and after [J].  friction: (N,) mu.
@@ -38,11 +38,11 @@ class Impacts(NamedTuple):
 
     @property
     def pairs(self) -> Array:
-        """(N,) both names, as "ball - plane"."""
+        """Both names (N,), as "ball - plane"."""
         return self.a + " - " + self.b
 
     def of(self, lane: int) -> Impacts:
-        """Those of one lane."""
+        """The impacts of one lane."""
         return Impacts(*(x[self.lane == lane] for x in self))
 
 
@@ -65,7 +65,7 @@ class Reading:
 
     @cached_property
     def model(self) -> Any:
-        """The scene's model with what varied; its numbers are those of the run, in double precision."""
+        """The scene's model with the varied parameters; its numbers are those of the run, in double precision."""
         import jax
         import jax.numpy as jnp
 
@@ -77,7 +77,7 @@ class Reading:
             return jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), model)
 
     def measured(self, function: Any, *arguments: Any) -> Any:
-        """function(model, *arguments) with arrays (L, F, ...) in, in double precision, and arrays (L, F, ...) out."""
+        """Compute function(model, *arguments), with arrays (L, F, ...) in and out, in double precision."""
         import jax
 
         # frames lead, so that a lane's own parameters meet its own frames
@@ -86,7 +86,7 @@ class Reading:
             return jax.tree.map(swap, function(self.model, *(jax.tree.map(swap, x) for x in arguments)))
 
     def centers(self, q: Array) -> Array:
-        """(L, F, links, 3) centres of mass of the links at coordinates (L, F, nq), in the world [m]."""
+        """Centres of mass of the links (L, F, links, 3) at coordinates (L, F, nq), in the world [m]."""
         from ...engine.dynamics.kinematics import fk
 
         def of(model: Any, q: Any) -> Any:
@@ -107,10 +107,10 @@ class Reading:
     @cached_property
     def ledger(self) -> Ledger:
         kinetic, potential = self.energies
-        return Ledger(kinetic, potential, self._lost(kinetic + potential))
+        return Ledger(kinetic, potential, self._impact_losses(kinetic + potential))
 
-    def _lost(self, total: Array) -> Array:
-        """(L, F) what impacts have taken until each frame [J].
+    def _impact_losses(self, total: Array) -> Array:
+        """Energy lost in impacts until each frame (L, F) [J].
 
         A frame at the very instant of an impact is from before or after it: the one that balances better.
         """
@@ -125,7 +125,7 @@ class Reading:
 
     @cached_property
     def impacts(self) -> Impacts:
-        """Every impact that was logged, see there."""
+        """All logged impacts, see `Impacts`."""
         events = self.recording.events
         single = self.recording.lanes is None
         column = {
@@ -136,7 +136,7 @@ class Reading:
         real = np.arange(column["t"].shape[1]) < column["count"][:, None]
         lane = np.nonzero(real)[0]
         row = {name: x[real] for name, x in column.items() if name != "count"}
-        names = np.array([self._met(pair, link) for pair, link in zip(row["pair"], row["bodies"][:, 0], strict=True)])
+        names = np.array([self._names(pair, link) for pair, link in zip(row["pair"], row["bodies"][:, 0], strict=True)])
         names = names.reshape(-1, 2).astype(object)
         p, u = row["impulse"].astype(float), np.stack([row["u_before"], row["u_after"]], 1).astype(float)
         kinetic = np.stack([row["energy_before"], row["energy_after"]], 1).astype(float)
@@ -146,7 +146,7 @@ class Reading:
             self._friction(lane, row["pair"]),
         )  # fmt: skip
 
-    def _met(self, pair: int, link: int) -> tuple[str, str]:
+    def _names(self, pair: int, link: int) -> tuple[str, str]:
         if pair < 0:
             return self.model.topology.names[link], LIMIT
         i, j = self.model.topology.pairs[pair]
@@ -155,20 +155,20 @@ class Reading:
         return min(self.owners[i], self.owners[j]), max(self.owners[i], self.owners[j])
 
     def _friction(self, lane: Array, pair: Array) -> Array:
-        """(N,) of each impact; none at limits."""
+        """Friction (N,) of each impact; none at limits."""
         mu = np.asarray(self.model.pair_friction)
         mu = np.broadcast_to(mu, (self.lanes, mu.shape[-1]))
         return np.where(pair >= 0, mu[lane, np.maximum(pair, 0)], 0.0) if mu.size else np.zeros(len(pair))
 
     @cached_property
     def owners(self) -> tuple[str, ...]:
-        """The name of what carries each shape of the model."""
+        """The name of the owner of each shape of the model."""
         return shape_owners(self.recording.scene, self.model.topology)
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """Where the energy is, (L, F) each [J]: kinetic, potential, and what impacts have taken."""
+    """The energy ledger, (L, F) each [J]: kinetic, potential, and the losses of impacts."""
 
     kinetic: Array
     potential: Array
@@ -180,15 +180,15 @@ class Ledger:
 
     @property
     def rest(self) -> Array:
-        """What else took energy: friction between impacts, dampers; less what motors gave."""
+        """Other losses of energy: friction between impacts, dampers; less the work of motors."""
         return self.total[:, :1] - self.total - self.impacts
 
     @property
     def scale(self) -> float:
-        """What energies are compared with: the largest kinetic energy, or swing of the potential [J]."""
+        """The scale of energies: the largest kinetic energy, or swing of the potential [J]."""
         return float(max(np.nanmax(self.kinetic), np.nanmax(span(self.potential, -1)), np.finfo(float).tiny))
 
 
 def span(x: Array, axis: int) -> Array:
-    """Largest less smallest along an axis, of the frames that were reached."""
+    """Largest less smallest along an axis, of the frames that lanes reached."""
     return np.nanmax(x, axis) - np.nanmin(x, axis)

@@ -1,4 +1,4 @@
-"""A page of what changed between two versions: two folders of event logs or recordings, scene by scene."""
+"""A page of the changes between two versions: two folders of event logs or recordings, scene by scene."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from ..formats.atomic import replacing
 from ..formats.errors import FileError
 from .difference import Difference, Tolerances
-from .events import EventLog, event_log, read
+from .events import EventLog, event_log, read_log
 from .golden import changes
 
 SHOWN = 20  # differences of a scene on the page; the others are counted
@@ -20,7 +20,7 @@ SHOWN = 20  # differences of a scene on the page; the others are counted
 
 @dataclass(frozen=True)
 class Change:
-    """What became of a scene; old or new: None where that version has none of this name."""
+    """The change of a scene; old or new: None if that version has none of this name."""
 
     name: str
     old: EventLog | None
@@ -42,9 +42,9 @@ class Change:
 def report(
     old: str | PathLike[str], new: str | PathLike[str], path: str | PathLike[str], tolerances: Tolerances | None = None
 ) -> list[Change]:
-    """Writes one HTML page, which needs no network, of what changed between two versions; the most changed first.
+    """Write one HTML page, which needs no network, of the changes between two versions; the largest first.
 
-    old, new: folders of golden logs (.jsonl) or recordings (.npz), of the same names.  Returns what it shows.
+    old, new: folders of golden logs (.jsonl) or recordings (.npz), of the same names.  Returns the changes.
     Needs matplotlib.
     """
     ours, theirs = _logs(Path(old)), _logs(Path(new))
@@ -68,7 +68,7 @@ def _logs(folder: Path) -> dict[str, EventLog]:
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder).with_suffix("").as_posix()
         if file.suffix == ".jsonl":
-            logs[name] = read(file)
+            logs[name] = read_log(file)
         elif file.suffix == ".npz":
             from ..formats.recording_file import read_recording
 
@@ -116,7 +116,7 @@ def _row(change: Change) -> str:
 
 
 def _section(change: Change) -> str:
-    """A scene that both versions have, and that changed."""
+    """Section of a scene that both versions have, and that changed."""
     from ..show.plots import change_svg
 
     assert change.old is not None

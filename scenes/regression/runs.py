@@ -14,9 +14,9 @@ from ..spec import SceneSpec
 def recorded(scene: Any, *, title: str = "", dtype: Any = None, **keywords: Any) -> Recording:
     """The recording of a scene's run.
 
-    scene: a SceneSpec, a SceneBuilder, or what `carom.load` takes.  title: what people call it.
-    dtype: of `carom.compile_scene`.  keywords: of `carom.rollout`; for a scene of the library, those that are not given
-    are as the library plays it.
+    scene: a SceneSpec, a SceneBuilder, or an argument of `carom.load`.  title: a name for people.
+    dtype: of `carom.compile_scene`.  keywords: of `carom.rollout`; for a scene of the library, the others are those
+    with which the library plays it.
     """
     from ...integrators.rollout import rollout
     from ..compile import compile_scene

@@ -31,10 +31,10 @@ def sweep(
 ) -> Table:
     """A row for each law, step, restitution and friction.
 
-    scene, keywords: as of `recorded`.  e, mu: restitution and friction of all pairs; None: as the scene has them.
+    scene, keywords: see `recorded`.  e, mu: restitution and friction of all pairs; None: the scene's.
     dt: longest steps, `max_dt` of `carom.rollout` [s].  invariants: names in `invariants.ALWAYS`.
-    Columns: impacts; energy lost [J]; end off [m]: of the link that ends farthest from where it ends with the same e
-    and mu under the first law and step; violated: the invariants that do not hold.
+    Columns: impacts; energy lost [J]; end off [m]: largest distance of a link's end from that with the same e and mu
+    under the first law and step; violated: the invariants that do not hold.
     """
     es, mus = ([None] if x is None else [float(y) for y in x] for x in (e, mu))
     lanes = list(itertools.product(es, mus))
@@ -93,8 +93,8 @@ def lane_of(recording: Recording, k: int) -> Recording:
 def dt_independent(
     scene: Any, max_dts: Sequence[float] = (1 / 240, 1 / 400, 1 / 1000), *, tolerance: float = TOO_FAR, **keywords: Any
 ) -> Finding:
-    """Where bodies end, and how many impacts there are, does not hang on the longest step. scene, keywords: as of
-    `recorded`.  tolerance: [m]; a chaotic scene needs a short duration."""
+    """Bodies' ends and the number of impacts do not depend on the longest step. scene, keywords: see `recorded`.
+    tolerance: [m]; a chaotic scene needs a short duration."""
     from .runs import recorded
 
     runs = [Reading(recorded(scene, **{**keywords, "max_dt": step})) for step in max_dts]

@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Table:
-    """rows: each with a value for each of the columns, whose names carry the units; None prints as nothing."""
+    """A table.  rows: each has a value for each of the columns, whose names have the units; None prints as nothing."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -30,7 +30,7 @@ class Table:
         return [row[self.columns.index(name)] for row in self.rows]
 
     def __str__(self) -> str:
-        cells = [[_shown(x) for x in row] for row in (self.columns, *self.rows)]
+        cells = [[_text(x) for x in row] for row in (self.columns, *self.rows)]
         widths = [max(len(row[k]) for row in cells) for k in range(len(self.columns))]
         words = [any(isinstance(row[k], str) for row in self.rows) for k in range(len(self.columns))]
         align = [str.ljust if word else str.rjust for word in words]
@@ -38,7 +38,7 @@ class Table:
         return "\n".join(line.rstrip() for line in lines)
 
     def write_csv(self, path: str | PathLike[str]) -> None:
-        """Numbers in full."""
+        """Write a CSV file with numbers in full."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -46,7 +46,7 @@ class Table:
         Path(path).write_text(text.getvalue(), "utf-8")
 
 
-def _shown(x: Any) -> str:
+def _text(x: Any) -> str:
     if x is None:
         return ""
     if isinstance(x, float):

@@ -1,6 +1,6 @@
-"""What colour things have: a fixed palette, told apart by link; static things are calm.
+"""Colours of shapes: a fixed palette, one colour a link; static shapes have calm ones.
 
-Colours are sRGB, (3,) from 0 to 1. Patterns let one see a round body turn.
+Colours are sRGB, (3,) from 0 to 1. Patterns show the rotation of round bodies.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def link_colours(names: Sequence[str], parents: Sequence[int]) -> list[Colour]:
 
 
 def pattern(name: str, kind: str, names: Sequence[str]) -> str:
-    """Of a shape of this kind on the link of this name."""
+    """Pattern of a shape of this kind on the link of this name."""
     if kind == "sphere" and "cue" in names and _is_pool(name):
         return _pool(name)[1]
     return "quarters" if kind in ("sphere", "ellipsoid", "cylinder", "capsule") else "plain"

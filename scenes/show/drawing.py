@@ -1,4 +1,4 @@
-"""What to draw of a scene: a mesh for every shape, with its link, its pose there and its colour.
+"""The drawing of a scene: a mesh for every shape, with its link, its pose there and its colour.
 
 Links without shapes are drawn as the box that has their mass and inertia, on a bone from their joint.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from ...collision.poses import rotation_from_z, rotation_matrix
 from ...engine.model import Model
 from ..compiling.geometry import Geometry
-from ..compiling.order import sort_links, who
+from ..compiling.order import label_of, sort_links
 from ..compiling.shape_rows import ShapeRow, shape_rows
 from ..spec import SceneSpec
 from .colours import BONE, GROUND, MATERIALS, STATIC, Colour, link_colours, pattern
@@ -27,7 +27,7 @@ THIN = 0.03  # of its length: how thick a bone is at least
 class Drawn(NamedTuple):
     """A shape.  link: -1 is the world.  mesh: row of `Drawing.meshes`.  position (3,) [m] and quaternion (4,) in the
     link's frame.  colour: sRGB.  pattern: one of `colours.PATTERNS`.  solid, wire: whether it is in the picture, and
-    in the wireframe of what collides.  lane: which alone has it; None: all."""
+    in the wireframe of collision shapes.  lane: the only one that has it; None: all."""
 
     link: int
     mesh: int
@@ -59,8 +59,8 @@ class Plane(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """names, parents: of the links, as the model orders them.  owners: what every shape of the model is called after:
-    its link, or the static or plane that has it.  ties: between links, drawn as lines."""
+    """names, parents: of the links, as the model orders them.  owners: name of every shape's owner: link, static
+    or plane.  ties: between links, drawn as lines."""
 
     names: tuple[str, ...]
     parents: tuple[int, ...]
@@ -72,7 +72,7 @@ class Drawing(NamedTuple):
 
 
 def drawing_of(scene: SceneSpec, model: Model, lanes: Sequence[int] = (0,)) -> Drawing:
-    """model: the scene's, whose parameters may be batched; then the lanes that are drawn."""
+    """The drawing of a scene.  model: the scene's, whose parameters may be batched; then the lanes that are drawn."""
     return _Maker(scene, model, lanes).drawing
 
 
@@ -174,11 +174,11 @@ class _Maker:
 
 
 def _rows(scene: SceneSpec, specs: Sequence[Any]) -> list[tuple[ShapeRow, int, str]]:
-    """The model's shapes in its order, each with its link and what has it."""
+    """The model's shapes in its order, each with its link and its owner."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # compile_scene has said them
         rows = [
-            (row, -1, static.name or who(static, k).split()[0])
+            (row, -1, static.name or label_of(static, k).split()[0])
             for k, static in enumerate(scene.statics)
             for row in shape_rows(static, k, moving=False)
         ]
@@ -194,7 +194,7 @@ def _inertia_box(mass: float, inertia: Floats) -> tuple[Floats, Floats]:
 
 
 def quaternions(rotation: Floats) -> Floats:
-    """(..., 4) unit quaternions w x y z of rotation matrices (..., 3, 3).
+    """Unit quaternions w x y z (..., 4) of rotation matrices (..., 3, 3).
 
     Each of the four ways to write one, from the largest of its numbers: Shepperd, J. Guidance and Control 1 (1978).
     """

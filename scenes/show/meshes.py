@@ -1,4 +1,4 @@
-"""What shapes look like: triangles with normals, and the few lines that show a shape as a wireframe."""
+"""Meshes of shapes: triangles with normals, and the few lines of a wireframe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FINEST = 64  # lines each way that are drawn of a heightfield
 
 
 class Mesh(NamedTuple):
-    """In the shape's own axes: vertices (n, 3) [m], their unit normals (n, 3), faces (m, 3) counter-clockwise seen
+    """A mesh in the shape's own axes: vertices (n, 3) [m], their unit normals (n, 3), faces (m, 3) counter-clockwise
     from outside, and edges (k, 2, 3): ends of the wireframe's lines [m]."""
 
     vertices: Floats
@@ -29,7 +29,7 @@ class Mesh(NamedTuple):
     edges: Floats
 
     def scaled(self, factors: Floats) -> Mesh:
-        """Stretched along x, y and z."""
+        """Scale along x, y and z."""
         s = np.asarray(factors, float)
         normals = self.normals / s
         normals /= np.linalg.norm(normals, axis=1, keepdims=True)
@@ -37,12 +37,12 @@ class Mesh(NamedTuple):
 
 
 def mesh_of(geometry: Geometry) -> Mesh:
-    """What a row of the model looks like; planes have no end and no mesh."""
+    """The mesh of a row of the model; planes are infinite and have no mesh."""
     return _MESHES[geometry.kind](geometry)
 
 
 def outlined(polygons: Sequence[Floats]) -> Mesh:
-    """Flat convex faces, each a ring of corners (k, 3) [m], counter-clockwise seen from outside."""
+    """The mesh of flat convex faces, each a ring of corners (k, 3) [m], counter-clockwise from outside."""
     vertices, normals, faces, edges, start = [], [], [], [], 0
     for ring in polygons:
         n = len(ring)
@@ -59,7 +59,7 @@ def outlined(polygons: Sequence[Floats]) -> Mesh:
 
 
 def revolved(profile: Floats, rings: Sequence[int]) -> Mesh:
-    """A profile turned about z.  profile (n, 4): radius, height [m], and the normal's parts along them, from the
+    """A profile revolved about z.  profile (n, 4): radius, height [m], and the normal's parts along them, from the
     bottom up.  rings: those points of the profile whose circles are in the wireframe."""
     n = len(profile)
     angle = np.arange(AROUND + 1) * (2 * np.pi / AROUND)
@@ -76,7 +76,7 @@ def revolved(profile: Floats, rings: Sequence[int]) -> Mesh:
 
 
 def _arc(first: float, last: float, radius: float, height: float) -> Floats:
-    """Of a profile: part of a circle about (0, height), angles from the equator."""
+    """Part of a profile: an arc of a circle about (0, height), angles from the equator."""
     angle = np.linspace(first, last, max(2, round(AROUND * (last - first) / (2 * np.pi)) + 1))
     c, s = np.cos(angle), np.sin(angle)
     return np.stack([radius * c, height + radius * s, c, s], axis=1)
@@ -93,7 +93,7 @@ def capsule(radius: float, half_length: float) -> Mesh:
 
 
 def cylinder(radius: float, half_length: float, top: float | None = None) -> Mesh:
-    """top: radius of the upper end [m], where it is a cone."""
+    """A cylinder, or a cone.  top: radius of the upper end of a cone [m]."""
     upper, h = radius if top is None else top, half_length
     side = np.array([2 * h, radius - upper]) / np.hypot(2 * h, radius - upper)
     ends = [[0, -h, 0, -1], [radius, -h, 0, -1], [radius, -h, *side], [upper, h, *side], [upper, h, 0, 1], [0, h, 0, 1]]
@@ -113,7 +113,7 @@ def box(half_extents: Floats) -> Mesh:
 
 
 def surface_mesh(surface: Surface) -> Mesh:
-    """Of any triangles; smooth, but for edges of more than some forty degrees."""
+    """The mesh of any triangles; smooth, except at edges of more than some forty degrees."""
     vertices, faces = surface
     corners = vertices[faces]
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])

@@ -1,4 +1,4 @@
-"""A recording as pictures need it: poses of all links, energies, impacts as arrows, and the room it takes."""
+"""A recording for pictures: poses of all links, energies, impacts as arrows, and the extent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Hits(NamedTuple):
     t (E,) [s].  bodies (E, 2): links, -1 the world.  pair (E,): row of the model's pairs, -1 at a
     limit.  dof (E,): the joint limit that was hit, -1: none.
     point (E, 3), impulse (E, 3) on the first body, of the two the one that moves: world [m, N s]; zeros at a limit.
-    size (E,): of the impulse [N s; N m s at a limit that turns].  loss (E,): of kinetic energy [J].
+    size (E,): of the impulse [N s; N m s at the limit of an angle].  loss (E,): of kinetic energy [J].
     """
 
     t: Floats
@@ -33,7 +33,7 @@ class Hits(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """Of some lanes of a recording, L of them, at F frames and nl links.
+    """The motion of L lanes of a recording, at F frames and nl links.
 
     lanes: their numbers.  t (F,) [s].  position (L, F, nl, 3) [m] and quaternion (L, F, nl, 4): of the links in W.
     spin (L, F, nl, 3): angular velocity of free links in W [rad/s]; zero for those on joints.
@@ -64,7 +64,7 @@ def model_of(recording: Recording) -> Model:
 
 
 def motion_of(recording: Recording, model: Model, lanes: Sequence[int], every: int = 1) -> Motion:
-    """every: take one frame of so many."""
+    """The motion of a recording.  every: one of every so many frames is taken."""
     from ...engine.closures.energy import energy
     from ...engine.dynamics.kinematics import fk
     from ...engine.state import State
@@ -88,7 +88,7 @@ def motion_of(recording: Recording, model: Model, lanes: Sequence[int], every: i
 
 
 def _spin(model: Model, v: Floats) -> Floats:
-    """(..., nl, 3) of the velocities (..., nv): a floating joint's first three are those of its link in W."""
+    """Angular velocities (..., nl, 3) of velocities (..., nv): a floating joint's first three are its link's in W."""
     topology = model.topology
     spin = np.zeros((*v.shape[:-1], topology.n_links, 3))
     for link, (joint, start) in enumerate(zip(topology.joints, topology.v_start, strict=False)):
@@ -98,7 +98,7 @@ def _spin(model: Model, v: Floats) -> Floats:
 
 
 def hits_of(recording: Recording, lane: int = 0) -> Hits:
-    """Of one lane; impulses turned from the contact frame into the world."""
+    """Impacts of one lane; impulses are rotated from the contact frame into the world."""
     e = recording.events
     many = recording.lanes is not None
     n = int(e.count[lane] if many else e.count)
@@ -114,8 +114,8 @@ def hits_of(recording: Recording, lane: int = 0) -> Hits:
 
 
 def contact_frames(normal: Floats) -> Floats:
-    """(..., 3, 3) rows t1, t2, n about unit normals (..., 3), as `contact.contacts.tangents` has them (Duff et al.
-    2017); zero where the normal is."""
+    """Contact frames (..., 3, 3), rows t1, t2, n, of unit normals (..., 3), as in `contact.contacts.tangents` (Duff et
+    al. 2017); zero for a zero normal."""
     x, y, z = np.moveaxis(np.asarray(normal, float), -1, 0)
     sign = np.where(z >= 0, 1.0, -1.0)
     a = -1 / (sign + z)
@@ -126,9 +126,9 @@ def contact_frames(normal: Floats) -> Floats:
 
 
 def turns_between(motion: Motion) -> Floats:
-    """(L, F - 1, nl) whole turns that a link makes from frame to frame beyond the shortest way, about the same axis.
+    """Whole turns (L, F - 1, nl) of a link from frame to frame beyond the shortest rotation, about the same axis.
 
-    Of two quaternions one cannot tell: a ball that rolls fast makes a turn in three frames. Its velocity can.
+    Two quaternions do not determine them: a ball that rolls fast makes a turn in three frames. Its velocity does.
     """
     a, b = motion.quaternion[:, :-1], motion.quaternion[:, 1:]
     scalar = (a * b).sum(-1)
@@ -143,8 +143,8 @@ def turns_between(motion: Motion) -> Floats:
 
 
 def extent(drawing: Drawing, position: Floats, quaternion: Floats) -> tuple[Floats, Floats]:
-    """Corners (3,), (3,) of the box that a picture must show [m]: where moving shapes are, but for a few moments and
-    for bodies that fly away, and static ones as far as they are near.
+    """Corners (3,), (3,) of the box that a picture must show [m]: moving shapes, except in a few moments and bodies
+    that fly away, and static ones nearby.
 
     position (..., nl, 3) [m], quaternion (..., nl, 4): of the links.
     """
@@ -156,11 +156,11 @@ def extent(drawing: Drawing, position: Floats, quaternion: Floats) -> tuple[Floa
     for shape in drawing.shapes:
         vertices = drawing.meshes[shape.mesh].vertices
         box = np.stack(np.meshgrid(*np.stack([vertices.min(0), vertices.max(0)], axis=1)), axis=-1).reshape(-1, 3)
-        corners = shape.position + _turned(shape.quaternion, box)
+        corners = shape.position + _rotate(shape.quaternion, box)
         if shape.link < 0:
             still.append((corners.min(0), corners.max(0)))
             continue
-        placed = p[:, shape.link, None] + _turned(q[:, shape.link, None], corners)
+        placed = p[:, shape.link, None] + _rotate(q[:, shape.link, None], corners)
         low, high = placed.min(1), placed.max(1)
         moving.append(
             (np.minimum(np.quantile(low, 0.02, axis=0), low[0]), np.maximum(np.quantile(high, 0.98, axis=0), high[0]))
@@ -177,8 +177,8 @@ def extent(drawing: Drawing, position: Floats, quaternion: Floats) -> tuple[Floa
     return low, high
 
 
-def _turned(quaternion: Floats, v: Floats) -> Floats:
-    """Vectors (..., 3) turned by unit quaternions (..., 4)."""
+def _rotate(quaternion: Floats, v: Floats) -> Floats:
+    """Rotate vectors (..., 3) by unit quaternions (..., 4)."""
     w, u = quaternion[..., :1], quaternion[..., 1:]
     c = 2 * np.cross(u, v)
     return v + w * c + np.cross(u, c)

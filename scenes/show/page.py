@@ -1,4 +1,4 @@
-"""A recording as one HTML file that needs nothing else: it opens without a network, plays, and is drawn with WebGL2.
+"""A recording as one self-contained HTML file: it opens without a network, plays, and is drawn with WebGL2.
 
 The page's own parts lie in `web/`. Its arrays are one deflated block of bytes in base64; positions are 32-bit, and
 quaternions 16-bit numbers of 1/32767.
@@ -42,8 +42,8 @@ def write_page(
 ) -> None:
     """Write the page to `path`, at once or not at all.
 
-    lane: of a batch, which lane or lanes; None: the first sixteen, which is as many as a page holds.
-    title: None takes the recording's.
+    lane: lane or lanes of a batch; None: the first sixteen, the most that a page holds.
+    title: None: the recording's.
     """
     lanes = _chosen(recording, lane)
     text = page_text(recording, lanes, recording.title if title is None else title)
@@ -52,13 +52,13 @@ def write_page(
 
 
 def page_text(recording: Recording, lanes: Sequence[int], title: str) -> str:
-    """The whole file."""
+    """The text of the whole file."""
     block = Block()
     return page_of(replayed(recording, lanes, title, block), block)
 
 
 def replayed(recording: Recording, lanes: Sequence[int], title: str, block: Block) -> dict[str, Any]:
-    """What the page's program is given; its arrays go into the block."""
+    """Data of the page's program; its arrays go into the block."""
     model = model_of(recording)
     every = frames_apart(recording, model.topology.n_links, len(lanes))
     motion = motion_of(recording, model, lanes, every)
@@ -73,12 +73,12 @@ def replayed(recording: Recording, lanes: Sequence[int], title: str, block: Bloc
 
 
 def frames_apart(recording: Recording, links: int, lanes: int = 1) -> int:
-    """One frame of so many is in a page."""
+    """Distance of the recording's frames that are in a page."""
     return max(-(-recording.q.shape[-2] * links * lanes // POSES), 1)
 
 
 def page_of(data: dict[str, Any], block: Block, own: str = "", looks: str = "", more: str = "") -> str:
-    """A recording's page.  own: program, looks: style sheet and more: elements, of a page that does more than that."""
+    """A recording's page.  own: program, looks: style sheet and more: elements of a page with more functions."""
     parts = files(__package__ or __name__) / "web"
     *first, main = SCRIPTS
     return filled(
@@ -106,17 +106,17 @@ def style() -> str:
 
 
 def as_json(data: Any) -> str:
-    """For an element of a page."""
+    """Data as JSON for an element of a page."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def packed_bytes(data: bytes) -> str:
-    """Deflated, in base64."""
+    """Data deflated, in base64."""
     return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
 
 
 def filled(page: str, filled: dict[str, str]) -> str:
-    """A page with its gaps {{name}} filled; what is filled in is not looked at again."""
+    """Fill the gaps {{name}} of a page; inserted text is not searched again."""
     pieces = page.split("{{")
     return pieces[0] + "".join(filled[name] + rest for name, rest in (piece.split("}}", 1) for piece in pieces[1:]))
 
@@ -142,7 +142,7 @@ class Block:
         self.bytes = bytearray()
 
     def add(self, array: Any, dtype: str) -> dict[str, Any]:
-        """Takes up an array, little-endian, and says where it is."""
+        """Add an array, little-endian, and return its position."""
         values = np.ascontiguousarray(array, dtype=f"<{dtype}")
         at = len(self.bytes)
         self.bytes += values.tobytes()
@@ -151,7 +151,7 @@ class Block:
 
 
 def drawn(drawing: Drawing, motion: Motion, block: Block) -> dict[str, Any]:
-    """What a page's `Scene` needs to draw bodies and grounds."""
+    """Data of a page's `Scene` to draw bodies and grounds."""
     low, high = extent(drawing, motion.position, motion.quaternion)
     ground = patches(drawing.planes, low, high)
     arrow = cylinder(1.0, 0.5), cylinder(1.0, 0.5, 0.0)  # shaft and head, from z = 0 to 1
@@ -198,13 +198,13 @@ def _patch(patch: Patch, lines: bool = False) -> dict[str, Any]:
 
 
 def _floor(low: Any, high: Any) -> Patch:
-    """Where a scene has no plane: a grid below everything, to see by."""
+    """A grid below everything, for scenes without a plane."""
     plane = Plane(np.array([0.0, 0.0, 1.0]), float(low[2] - 0.02 * np.linalg.norm(high - low)), GROUND)
     return patches([plane], low, high)[0]
 
 
 def moved(motion: Motion, topology: Topology, block: Block) -> dict[str, Any]:
-    """How they move, and strike."""
+    """Data of motion and impacts."""
     hits, starts = motion.hits, np.cumsum([0, *(min(len(h.t), IMPACTS) for h in motion.hits)])
 
     def all_of(name: str, dtype: str) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def moved(motion: Motion, topology: Topology, block: Block) -> dict[str, Any]:
 
 
 def _slides(topology: Topology) -> list[bool]:
-    """Of every degree of freedom, whether it is a shift and not a turn."""
+    """Return whether each degree of freedom is a translation, not a rotation."""
     shifts = {"prismatic": (0,), "cylindrical": (1,), "planar": (1, 2), "floating": (3, 4, 5)}
     widths = np.diff(topology.v_start)
     return [k in shifts.get(joint, ()) for joint, n in zip(topology.joints, widths, strict=True) for k in range(n)]
@@ -242,7 +242,7 @@ def _subtitle(recording: Recording, motion: Motion) -> str:
 
 
 def _notes(recording: Recording, motion: Motion, every: int) -> list[str]:
-    """What the page leaves out, and what went wrong."""
+    """Notes on the parts that the page leaves out, and on failures."""
     notes = []
     if recording.lanes is not None and len(motion.lanes) < recording.lanes:
         notes.append(f"{len(motion.lanes)} of {recording.lanes} lanes are in this page")

@@ -1,4 +1,4 @@
-"""Planes have no end, pictures do: what is drawn of a plane is a polygon, which other planes cut off as cushions do."""
+"""Finite polygons of infinite planes for pictures, which other planes cut off as cushions do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEEP = 0.7  # part of a normal along z below which a plane is a wall, and no hi
 
 
 class Patch(NamedTuple):
-    """A polygon (k, 3) [m], counter-clockwise seen from the free side; endless: it fades out, nothing cuts it off."""
+    """A polygon (k, 3) [m], counter-clockwise seen from the free side; endless: it fades out, uncut."""
 
     corners: Floats
     plane: Plane
@@ -24,7 +24,7 @@ class Patch(NamedTuple):
 
 
 def patches(planes: Sequence[Plane], low: Floats, high: Floats) -> list[Patch]:
-    """low, high (3,): the box of what happens [m]."""
+    """The polygons of planes.  low, high (3,): the box of the motion [m]."""
     size = float(np.linalg.norm(high - low))
     middle = (low + high) / 2
     drawn = []
@@ -46,7 +46,7 @@ def patches(planes: Sequence[Plane], low: Floats, high: Floats) -> list[Patch]:
 
 
 def with_patches(drawn: Sequence[Patch], low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """The box (3,), (3,) [m], and what has an end of the planes, but no more than twice the size."""
+    """The box (3,), (3,) [m] with the finite polygons of planes, at most twice the size."""
     room = float((high - low).max())
     for patch in drawn:
         if not patch.endless:

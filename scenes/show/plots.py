@@ -1,6 +1,6 @@
-"""Recordings as pictures: `plot` draws one kind, `plot_run` the overview that `carom run` leaves.
+"""Recordings as pictures: `plot` draws one kind, `plot_run` the overview that `carom run` writes.
 
-The one file that imports matplotlib, and of it only Figure: nothing is shown, no setting of anybody's is changed.
+The one file that imports matplotlib, and of it only Figure: it shows nothing and changes no settings.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ DPI = 130
 
 
 def plot(recording: Recording, kind: str, path: Target = None, **options: Any) -> Figure:
-    """One kind of picture of a run, see KINDS; a batch is drawn as quantiles, or all its lanes in one.
+    """Draw one kind of picture of a run, see KINDS; a batch is drawn as quantiles, or all its lanes in one.
 
-    path: of a .png, .svg or .pdf file; None: none is written, the Figure is returned (a notebook shows it).
+    path: that of a .png, .svg or .pdf file; None: no file, the Figure is returned (a notebook shows it).
     options: of "phase": of="ball.z".
     """
     if kind == "run":
@@ -50,11 +50,11 @@ def plot(recording: Recording, kind: str, path: Target = None, **options: Any) -
     figure = Figure(figsize=(7.6, 4.2), layout="constrained")
     _ONE[kind](figure.add_subplot(), Reading(recording), **options)
     figure.suptitle(recording.title, fontsize=TITLE, color=INK, fontweight="bold", x=0.01, ha="left")
-    return _written(figure, path)
+    return _save(figure, path)
 
 
 def plot_run(recording: Recording, path: Target = None) -> Figure:
-    """The overview of a run. path: as in `plot`."""
+    """Draw the overview of a run. path: as in `plot`."""
     reading = Reading(recording)
     panels = [energy, motion]
     if len(reading.impacts.t):
@@ -68,21 +68,21 @@ def plot_run(recording: Recording, path: Target = None) -> Figure:
     for k, panel in enumerate(panels):
         panel.draw(figure.add_subplot(rows, 2, k + 1), reading)
     figure.suptitle(_headline(recording, reading), fontsize=BODY + 2.5, color=INK, fontweight="bold", x=0.01, ha="left")
-    return _written(figure, path)
+    return _save(figure, path)
 
 
 def plot_laws(recordings: Mapping[str, Recording], title: str, path: Target = None) -> Figure:
-    """Single runs of one scene under several laws, law -> recording. path: as in `plot`."""
+    """Draw single runs of one scene under several laws, law -> recording. path: as in `plot`."""
     figure = Figure(figsize=(8, 7.5), layout="constrained")
     panels = figure.subplots(3, 1, sharex=True)
     laws.draw(tuple(panels), {law: Reading(recording) for law, recording in recordings.items()})
     figure.suptitle(f"{title} under {', '.join(recordings)}", fontsize=TITLE + 1, color=INK, fontweight="bold", x=0.01,
                     ha="left")  # fmt: skip
-    return _written(figure, path)
+    return _save(figure, path)
 
 
 def change_svg(old: EventLog, new: EventLog) -> str:
-    """What two event logs differ in, as the text of an SVG."""
+    """Draw the differences of two event logs, as the text of an SVG."""
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     above, below = figure.subplots(2, 1, sharex=True)
     change.draw(above, below, old, new)
@@ -102,8 +102,8 @@ def _end(reading: Reading) -> float:
     return float(reading.t[reading.t == reading.t].max())
 
 
-def _written(figure: Figure, path: Target) -> Figure:
-    """The figure, drawn in memory first: what cannot be drawn leaves no file."""
+def _save(figure: Figure, path: Target) -> Figure:
+    """Write the figure, drawn in memory first: a failed one leaves no file."""
     if path is not None:
         target = Path(path)
         if target.suffix.lower() not in SUFFIXES:

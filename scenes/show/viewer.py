@@ -16,15 +16,15 @@ RATE = 1 / 30  # [s] between pictures that are sent
 
 
 class Show(Protocol):
-    """What is on: it has put its controls and nodes on the server when it was made."""
+    """A show: it adds its controls and nodes to the server when it is made."""
 
     def advance(self, seconds: float) -> None:
-        """So much time of the clock on the wall has gone by."""
+        """Advance by seconds of real time."""
         ...
 
 
 class Viewer:
-    """A server and what it shows.  url: where."""
+    """A server and its show.  url: its address."""
 
     def __init__(self, server: Any, show: Show, url: str) -> None:
         self.server, self.show, self.url = server, show, url
@@ -45,7 +45,7 @@ class Viewer:
             before = now
 
     def wait(self) -> None:
-        """Until Ctrl-C, which ends it."""
+        """Wait until Ctrl-C, which ends it."""
         with contextlib.suppress(KeyboardInterrupt):
             while not self._ends.wait(0.5):  # in pieces, so that Ctrl-C is heard on every system
                 pass
@@ -64,9 +64,9 @@ def view(
 ) -> Viewer:
     """Show a recording, or run a scene, in the browser.
 
-    source: a Recording; or a SceneSpec, a SceneBuilder or what `carom.load` takes, which runs as you watch.
-    port: 0 takes a free one.  host: "0.0.0.0" lets other machines look on.
-    block: until Ctrl-C; else the Viewer comes back at once, and `close` ends it.
+    source: a Recording; or a SceneSpec, a SceneBuilder or an argument of `carom.load`, which runs as you watch.
+    port: 0 takes a free one.  host: "0.0.0.0" lets other machines connect.
+    block: until Ctrl-C; else the Viewer is returned at once, and `close` ends it.
     """
     try:
         import viser
@@ -76,7 +76,7 @@ def view(
     with contextlib.redirect_stdout(io.StringIO()):  # its banner
         server = viser.ViserServer(host=host, port=port, label="Carom", verbose=False)
     try:
-        show = _shown(server, source)
+        show = _make_show(server, source)
     except BaseException:
         server.stop()
         raise
@@ -90,7 +90,7 @@ def view(
     return viewer
 
 
-def _shown(server: Any, source: Any) -> Show:
+def _make_show(server: Any, source: Any) -> Show:
     if isinstance(source, Recording):
         from .viewer_recording import RecordingShow
 
@@ -102,7 +102,7 @@ def _shown(server: Any, source: Any) -> Show:
 
 
 def _free_port(host: str, port: int) -> int:
-    """The port, if it is free; viser would take another one without a word."""
+    """The port, if it is free; viser would take another one in silence."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

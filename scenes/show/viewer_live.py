@@ -18,7 +18,7 @@ LATE = 0.2  # [s] of the clock on the wall that is made up for; a slower world r
 
 
 class LiveShow:
-    """Steps a `carom.Live` as the clock on the wall goes, from one thread; controls only say what is wanted."""
+    """Steps a `carom.Live` in real time, from one thread; controls only set requests."""
 
     def __init__(self, server: Any, scene: Any) -> None:
         from ..live.world import Live
@@ -70,7 +70,7 @@ class LiveShow:
             self.running = not self.running
 
     def step(self) -> None:
-        """One frame, and stand still."""
+        """Step one frame, and pause."""
         with self.lock:
             self.running, self.asked = False, self.asked + 1
 
@@ -79,7 +79,7 @@ class LiveShow:
             self.reset = True
 
     def advance(self, seconds: float) -> None:
-        """So much time of the clock on the wall has gone by."""
+        """Advance by seconds of real time."""
         with self.lock:
             frames, self.asked, reset, self.reset = self.asked, 0, self.reset, False
             if self.running:
@@ -98,7 +98,7 @@ class LiveShow:
             self._draw()
 
     def _remember(self) -> None:
-        """The frame's impacts, and where everything was."""
+        """Store the frame's impacts, and the poses."""
         t = self.world.time
         for contact in self.world.contact_events():
             if contact.impacts:

@@ -1,4 +1,4 @@
-"""What the viewer draws, as nodes of a viser scene: a frame for every link, and in it its shapes."""
+"""The viewer's nodes in a viser scene: a frame for every link, and in it its shapes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FACETED = 200  # vertices below which a mesh is one of flat faces: boxes, hulls
 
 
 def link_path(name: str) -> str:
-    """Of a link's frame in viser's scene, where a slash in a name would hang it on another frame: it is written %2F."""
+    """Path of a link's frame in viser's scene; a slash in a name is written %2F, else it would mean another frame."""
     return "/links/" + name.replace("%", "%25").replace("/", "%2F")
 
 
 class Nodes:
-    """handles: of all shapes, solid and wire.  low, high (3,): the box of what happens [m]."""
+    """handles: of all shapes, solid and wire.  low, high (3,): the box of the motion [m]."""
 
     def __init__(self, server: Any, drawing: Drawing, ground: Sequence[Patch], low: Floats, high: Floats) -> None:
         self.server, self.drawing = server, drawing
@@ -93,13 +93,13 @@ class Nodes:
         )  # fmt: skip
 
     def place(self, position: Floats, quaternion: Floats) -> None:
-        """All links: position (nl, 3) [m], quaternion (nl, 4)."""
+        """Set the poses of all links: position (nl, 3) [m], quaternion (nl, 4)."""
         for handle, p, q in zip(self.links, position, quaternion, strict=True):
             handle.position, handle.wxyz = p, q
         self._tie(position, quaternion)
 
     def _tie(self, position: Floats, quaternion: Floats) -> None:
-        """Rods and springs between links, as lines."""
+        """Draw rods and springs between links, as lines."""
 
         def place(link: int, at: Floats) -> Floats:
             return at if link < 0 else position[link] + rotation_matrix(quaternion[link]) @ at
@@ -114,7 +114,7 @@ class Nodes:
             )  # fmt: skip
 
     def show(self, lane: int, wireframe: bool) -> None:
-        """The shapes of one lane, and whether the wireframe of what collides is there."""
+        """Show the shapes of one lane, with the wireframe of collision shapes or without."""
         for shape, handle in self.solid:
             handle.visible = shape.lane in (None, lane)
             handle.opacity = 0.3 if wireframe else None
@@ -122,7 +122,7 @@ class Nodes:
             handle.visible = wireframe and shape.lane in (None, lane)
 
     def arrows(self, points: Floats, impulses: Floats, strongest: float) -> None:
-        """Impulses (n, 3) [N s] at points (n, 3) [m]; strongest: the size of the longest arrow."""
+        """Draw impulses (n, 3) [N s] at points (n, 3) [m]; strongest: the size of the longest arrow."""
         if not len(points):
             if self.arrow_handle is not None:
                 self.arrow_handle.visible = False
@@ -137,7 +137,7 @@ class Nodes:
         )  # fmt: skip
 
     def trails(self, paths: Floats, links: Sequence[int]) -> None:
-        """Where links came from: paths (n, F, 3) [m], one a link."""
+        """Draw the past paths (n, F, 3) [m] of links, one a link."""
         if not len(links) or paths.shape[1] < 2:
             if self.trail_handle is not None:
                 self.trail_handle.visible = False
@@ -151,7 +151,7 @@ class Nodes:
         )  # fmt: skip
 
     def debug(self, lines: Any) -> None:
-        """What the world does, as `carom.Live.debug_lines` draws it, or None."""
+        """Draw the lines of `carom.Live.debug_lines`, or remove them for None."""
         if lines is None or not len(lines.ends):
             if self.debug_handle is not None:
                 self.debug_handle.visible = False
@@ -162,7 +162,7 @@ class Nodes:
         )
 
     def follow(self, link: int, at: Floats | None, before: Any) -> Any:
-        """Cameras move as the followed link does, which is at `at` (3,) [m].  before: what this said the last time."""
+        """Move cameras with the followed link, which is at `at` (3,) [m].  before: the last return value."""
         if at is not None and before is not None and before[0] == link:
             for client in self.server.get_clients().values():
                 client.camera.position = client.camera.position + (at - before[1])  # what it looks at goes with it
@@ -173,7 +173,7 @@ class Nodes:
 
 
 def painted(mesh: Mesh, pattern: str, colour: Colour) -> list[tuple[Ints, Colour]]:
-    """The faces of each colour that a pattern has; as the page's shader paints it, but face by face."""
+    """The faces of each colour of a pattern, as in the page's shader, but face by face."""
     if pattern == "plain":
         return [(mesh.faces, colour)]
     middle = mesh.vertices[mesh.faces].mean(axis=1)

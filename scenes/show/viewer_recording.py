@@ -1,4 +1,4 @@
-"""A recording in the viewer: its controls, and what is shown at a time t."""
+"""A recording in the viewer: its controls, and the picture at a time t."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LANES = 256  # of a batch, that can be chosen from
 
 
 class RecordingShow:
-    """Controls change what is wanted, `advance` shows it: only one thread talks to the scene."""
+    """Controls set requests, `advance` shows them: only one thread changes the scene."""
 
     def __init__(self, server: Any, recording: Recording) -> None:
         self.model = model_of(recording)
@@ -38,7 +38,7 @@ class RecordingShow:
         self.advance(0.0)
 
     def motion(self, lane: int) -> Motion:
-        """Of one lane, worked out when it is looked at."""
+        """The motion of one lane, computed when it is needed."""
         if lane not in self.motions:
             self.motions[lane] = motion_of(self.recording, self.model, [lane])
         return self.motions[lane]
@@ -84,12 +84,12 @@ class RecordingShow:
                 self.t = float(self.motion(self._lane).t[0])
 
     def seek(self, t: float) -> None:
-        """Show the time t [s], and stand still."""
+        """Show the time t [s], and pause."""
         with self.lock:
             self.t, self.playing = t, False
 
     def step(self, frames: int) -> None:
-        """So many frames on, and stand still."""
+        """Step by frames, and pause."""
         t = self.motion(self._lane).t
         k = int(np.abs(t - self.t).argmin()) + frames
         self.seek(float(t[np.clip(k, 0, len(t) - 1)]))
@@ -104,7 +104,7 @@ class RecordingShow:
         return int(self.lane.value)
 
     def advance(self, seconds: float) -> None:
-        """So much time of the clock on the wall has gone by."""
+        """Advance by seconds of real time."""
         motion = self.motion(self._lane)
         with self.lock:
             if self.playing:
@@ -141,7 +141,7 @@ class RecordingShow:
 
 
 def frame_at(times: Any, t: float) -> tuple[int, float]:
-    """The last frame at or before t, and how far t is on the way to the next."""
+    """The last frame at or before t, and the fraction of t on the way to the next."""
     k = int(np.clip(np.searchsorted(times, t, side="right") - 1, 0, max(len(times) - 2, 0)))
     if len(times) < 2:
         return 0, 0.0

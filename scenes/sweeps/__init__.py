@@ -1,1 +1,1 @@
-"""Sweeps: many lanes of one scene with other numbers, in shards that are kept as they are done."""
+"""Sweeps: many lanes of one scene with varied numbers, in shards that are kept when they are done."""

@@ -1,9 +1,9 @@
-"""Models and states of lanes that are one scene with other numbers, without compiling each.
+"""Models and states of lanes of one scene with varied numbers, without compiling each.
 
-Most paths set numbers of the model or of the state as they stand: a position, a velocity, a restitution, a damping.
-Which entries these are is found by compiling the scene at a few values of the path, and what comes of it is compared,
-bit by bit, with some lanes that are truly compiled. What is not so simple (a radius changes inertias and bands too) is
-compiled, once for each value. Either way a lane is what `compile_scene` makes of its scene.
+Most paths set numbers of the model or of the state directly: a position, a velocity, a restitution, a damping. The
+scene is compiled at a few values of the path to find these entries, and the results are compared, bit by bit, with
+some lanes that are compiled. Other paths (a radius changes inertias and bands too) are compiled, once for each value.
+Either way a lane is that of `compile_scene`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from ..compile import compile_scene, rest_speed
 from ..formats.settings import changed
-from ..formats.wording import abridged
+from ..formats.wording import abridge
 from ..spec import SceneSpec
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ COUPLED = {"inertia", "lower", "upper"}  # entries that must fit each other, whi
 
 @dataclass(frozen=True)
 class Scaled:
-    """Inertias that go with a mass that is given: entries `where` are inertia * (mass / own), those of the shapes."""
+    """Inertias that scale with a given mass: entries `where` are inertia * (mass / own), those of the shapes."""
 
     where: np.ndarray
     inertia: np.ndarray
@@ -43,7 +43,7 @@ class Scaled:
 
 @dataclass
 class LaneModels:
-    """scene: as it stands.  values: path -> one value a lane.  dtype: of the numbers, None: by jax's x64 mode."""
+    """Models of lanes.  scene: unchanged.  values: path -> one value a lane.  dtype: None: by jax's x64 mode."""
 
     scene: SceneSpec
     values: Mapping[str, Sequence[Any]]
@@ -74,7 +74,7 @@ class LaneModels:
         return tuple(path for path in self.values if path not in self._direct)
 
     def of(self, lanes: Sequence[int]) -> tuple[Model, State]:
-        """Of some lanes, by their numbers; parameters that vary have an axis of lanes."""
+        """Model and state of some lanes, by their indices; parameters that vary have an axis of lanes."""
         import jax.numpy as jnp
 
         from ...integrators.rollout import tile
@@ -106,7 +106,7 @@ class LaneModels:
         return found
 
     def _derive(self, found: Arrays, exact: Arrays) -> None:
-        """What follows from entries that were set: numbers of pairs, and the speed below which contacts rest."""
+        """Derive the entries that depend on others: numbers of pairs, and the speed below which contacts rest."""
         from ...engine.parameters import COMBINED
 
         for name, rows in self._pairs.items():
@@ -121,7 +121,7 @@ class LaneModels:
             found["rest_speed"] = np.array(speeds, kind)
 
     def _look(self, path: str) -> None:
-        """Whether the path sets entries as they stand, and which."""
+        """Find the entries that the path sets directly, if it does."""
         from ...engine.parameters import COMBINED
 
         values = self.values[path]
@@ -148,7 +148,7 @@ class LaneModels:
                 moved[name] = np.flatnonzero(differs)
         self.varied |= moved.keys()
         if len(seen) > 1 and not moved:
-            raise ValueError(f"{abridged(path)} changes nothing in this scene: what it sets is overridden, or not used")
+            raise ValueError(f"{abridge(path)} changes nothing in this scene: what it sets is overridden, or not used")
         follows = {f"pair_{name}" for name in COMBINED if name in moved}
         follows |= {"rest_speed"} if "gravity" in moved and self.scene.rest_speed is None else set()
         if not numbers:
@@ -167,7 +167,7 @@ class LaneModels:
             self._scaled |= {path: scaled} if scaled is not None else {}
 
     def _inertia_of(self, path: str, moved: Arrays) -> Scaled | None:
-        """Where a mass moves inertias, what they are of shapes whose densities make the mass."""
+        """The inertias that a mass scales, if the shapes' densities define the mass."""
         if not {"mass", "inertia"} <= moved.keys() or not path.endswith(".mass"):
             return None
         own = self._in_double({path: None})
@@ -175,7 +175,7 @@ class LaneModels:
         return Scaled(where, own["inertia"].reshape(-1)[where], own["mass"][where // 9])
 
     def _combine(self) -> None:
-        """Pairs, by the number of theirs, whose numbers follow from what shapes are given; and whether gravity is."""
+        """Pairs, by parameter, whose numbers depend on those of varied shapes; and whether gravity varies."""
         from ...engine.parameters import COMBINED
 
         topology = self.model.topology
@@ -191,7 +191,7 @@ class LaneModels:
         self.varied |= {"rest_speed"} if self._falls else set()
 
     def _holds(self) -> bool:
-        """Whether some lanes, drawn at random, are what compiling makes of them."""
+        """Return whether some random lanes equal the compiled ones."""
         lanes = self._random.integers(0, self.lanes, PROBES).tolist()
         found = self._of(lanes)
         for row, lane in enumerate(lanes):
@@ -215,14 +215,14 @@ class LaneModels:
         return compile_scene(mine, dtype or self.dtype, overlaps="ignore")
 
     def _in_double(self, others: Mapping[str, Any]) -> Arrays:
-        """Lane 0, in double precision: what entries are before they are rounded."""
+        """Lane 0 in double precision: entries before rounding."""
         import jax
 
         with jax.enable_x64(True):
             return _arrays(*self._changed(0, others, np.float64))
 
     def _compiled(self, lane: int) -> Arrays:
-        """Of the lane's values at paths that are compiled, and those of lane 0 at the others."""
+        """Compile the lane's values at paths that are compiled, and those of lane 0 at the others."""
         given = {path: self.values[path][lane] for path in self.compiled}
         if (key := repr(given)) not in self._kept:
             if len(self._kept) >= KEPT:
@@ -234,9 +234,9 @@ class LaneModels:
 
     def _check(self, model: Model, lane: int) -> None:
         if model.topology != self.model.topology:
-            given = ", ".join(f"{abridged(path)} = {values[lane]!r}" for path, values in self.values.items())
+            given = ", ".join(f"{abridge(path)} = {values[lane]!r}" for path, values in self.values.items())
             raise ValueError(
-                f"lane {lane} ({abridged(given)}) is another scene than lane 0, not the same one with other numbers: "
+                f"lane {lane} ({abridge(given)}) is another scene than lane 0, not the same one with other numbers: "
                 "what may touch, the kinds of shapes and the joints must be equal in all lanes"
             )
 
@@ -247,7 +247,7 @@ def _arrays(model: Model, state: State) -> Arrays:
 
 
 def _bits(x: np.ndarray) -> np.ndarray:
-    """(n,) whole numbers; NaN equals itself, and -0 is not 0."""
+    """Bits as whole numbers (n,); NaN equals itself, and -0 is not 0."""
     return np.ascontiguousarray(x).reshape(-1).view(f"u{x.dtype.itemsize}")
 
 

@@ -1,4 +1,4 @@
-"""What a sweep keeps of each lane: quantities by name, of all lanes of a shard at once."""
+"""Measures of a sweep: quantities of each lane by name, of all lanes of a shard at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ...engine.algebra.vec3 import Vec3
 from ...engine.closures.energy import energy
-from ...engine.dynamics.kinematics import move, place
+from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.forest import Forest
 from ...engine.model import Model
 from ...engine.native.surface import lanewise
@@ -33,7 +33,7 @@ RESERVED = ("lane", "file", "allow_pickle")  # the first column; and words that 
 class Lanes:
     """A shard of L lanes that ran.
 
-    model: of the lanes.  start: their states at first.  ran: what the rollout recorded.
+    model: that of the lanes.  start: their first states.  ran: their rollout.
     """
 
     model: Model
@@ -42,37 +42,37 @@ class Lanes:
 
     @cached_property
     def energies(self) -> tuple[Array, Array]:
-        """(L,) at the start and at the end [J]."""
+        """Energies (L,) at the start and at the end [J]."""
         first, last = (np.asarray(energy(self.model, state).total) for state in (self.start, self.ran.state))
         return first, last
 
     @property
     def first_impact(self) -> Array:
-        """(L,) [s]; NaN: none."""
+        """Time of the first impact (L,) [s]; NaN: none."""
         times, count = np.asarray(self.ran.events.t), np.asarray(self.ran.events.count)
         return np.where(count > 0, times[:, 0], np.nan) if times.shape[1] else np.full(len(times), np.nan)
 
     @property
     def code(self) -> Array:
-        """(L,) a `carom.Code`; that the log is full is no matter, for a sweep reads no more than its first row."""
+        """Each lane's `carom.Code` (L,), without EVENTS_FULL, since a sweep reads only the log's first row."""
         code = np.asarray(self.ran.code)
         return np.where(code == EVENTS_FULL, 0, code)
 
     @property
     def at_rest(self) -> Array:
-        """(L,) whether no velocity at the end is above the speed below which contacts rest."""
+        """Return whether no velocity at the end is above the speed below which contacts rest, (L,)."""
         fastest = np.abs(np.asarray(self.ran.state.v)).max(-1, initial=0.0)
         return fastest <= np.asarray(self.model.rest_speed)
 
     @property
     def max_speed(self) -> Array:
-        """(L,) of the fastest centre of mass, in the frames that were reached [m/s]."""
+        """Speed of the fastest centre of mass (L,), in the frames that lanes reached [m/s]."""
         frames_lead = (np.swapaxes(np.asarray(x), 0, 1) for x in (self.ran.q, self.ran.v))
         speed = np.asarray(_links(self.model, *frames_lead)[3])
         return np.nanmax(speed, axis=(0, 2), initial=0.0)
 
     def position(self, link: int) -> Array:
-        """(L, 3) of the link's origin at the end [m]."""
+        """Position of the link's origin at the end (L, 3) [m]."""
         x, y, z, _ = (np.asarray(part)[:, link] for part in _links(self.model, self.ran.state.q, self.ran.state.v))
         return np.stack([x, y, z], -1)
 
@@ -81,9 +81,9 @@ class Lanes:
 def _links(model: Model, q: Any, v: Any) -> tuple[Any, ...]:
     """x, y, z of the links' origins [m], and speeds of their centres of mass [m/s], (..., nl) each."""
     forest = Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
+    poses = propagate_poses(forest, model, q)
     parts = []
-    for group, at, x in zip(forest.groups, placed, move(forest, placed, v), strict=True):
+    for group, at, x in zip(forest.groups, poses, propagate_velocities(forest, poses, v), strict=True):
         center = at.pose.R @ Vec3.of(forest.parameter(model, "com", group))
         u, p = x.V.at(center).v, at.pose.p
         parts.append((p.x, p.y, p.z, jnp.sqrt(u.dot(u))))
@@ -108,8 +108,8 @@ MEASURES: dict[str, Callable[[Lanes], Any]] = {
 }
 
 
-def named(measure: Iterable[str] | Mapping[str, Any], names: Iterable[str]) -> dict[str, Function | None]:
-    """Measures by their names; None: one of ours.  names: of the scene's links."""
+def select_measures(measure: Iterable[str] | Mapping[str, Any], names: Iterable[str]) -> dict[str, Function | None]:
+    """Measures by their names; None: a built-in one.  names: of the scene's links."""
     given = dict(measure) if isinstance(measure, Mapping) else dict.fromkeys(measure)
     if not given:
         raise ValueError("measure is empty: name what to keep of each lane")
@@ -124,8 +124,8 @@ def named(measure: Iterable[str] | Mapping[str, Any], names: Iterable[str]) -> d
     return given
 
 
-def measured(lanes: Lanes, measures: Mapping[str, Function | None], count: int) -> dict[str, Array]:
-    """Each of the first `count` lanes, (count, ...)."""
+def measure_lanes(lanes: Lanes, measures: Mapping[str, Function | None], count: int) -> dict[str, Array]:
+    """Measure the first `count` lanes, (count, ...)."""
     found = {}
     for name, function in measures.items():
         if function is not None:

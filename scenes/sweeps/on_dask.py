@@ -1,7 +1,7 @@
 """Shards as tasks of Dask: on processes of this machine, or on a cluster. The one file that imports distributed.
 
-A shard hangs on nothing but the plan, which goes with it: what a worker that is killed had in hand is run again on
-another one, and nothing else.
+A shard depends only on the plan, which is part of its task: only the shards of a killed worker run again on another
+one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HERE = "dask"
 def run_on_dask(
     plan: Plan, shards: Iterable[int], on: Any, workers: int | None
 ) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """Shards as they are done, with their numbers.  on: "dask", a scheduler's address, or a Client."""
+    """Yield shards when they are done, with their numbers.  on: "dask", a scheduler's address, or a Client."""
     with _client(on, workers) as client:
         task = dumps(plan)
         futures = [client.submit(_run, task, number, pure=False) for number in shards]
@@ -40,7 +40,7 @@ def _run(task: bytes, number: int) -> tuple[int, dict[str, np.ndarray]]:
 
 @functools.lru_cache(maxsize=1)
 def _plan(task: bytes) -> Plan:
-    """With what it has worked out, for all shards that come to this process."""
+    """The plan with its cached values, for all shards of this process."""
     return pickle.loads(task)
 
 

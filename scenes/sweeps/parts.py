@@ -1,7 +1,7 @@
-"""The folder of a sweep that is going on: a manifest, and a file for each shard that is done.
+"""The folder of an unfinished sweep: a manifest, and a file for each finished shard.
 
-Files appear whole or not at all, so that whatever is killed, and whenever, what is there is right; the same command
-goes on with what is not there. Several processes may fill one folder.
+Files appear complete or not at all, so that files are valid after any kill; the same command computes the missing
+ones. Several processes may fill one folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from ..formats.atomic import replacing
 from ..formats.errors import FileError
-from ..formats.wording import shown
+from ..formats.wording import brief
 
 Array = np.ndarray
 MANIFEST = "manifest.json"
@@ -27,7 +27,7 @@ NAME = re.compile(r"shard-(\d+)\.npz")
 
 
 class Parts:
-    """path: of the folder, which is made; one that is there must belong to the same sweep, else FileError."""
+    """The folder.  path: it is made; an existing one must belong to the same sweep, else FileError."""
 
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class Parts:
             out.write((json.dumps(manifest, indent=2) + "\n").encode())
 
     def done(self) -> set[int]:
-        """Numbers of the shards that are there."""
+        """Numbers of the finished shards."""
         return {int(found[1]) for name in os.listdir(self.path) if (found := NAME.fullmatch(name))}
 
     def write(self, number: int, arrays: Mapping[str, Array]) -> None:
@@ -79,9 +79,9 @@ def _check_same(path: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -
         old, new = there.get(name), here.get(name)
         if old != new and isinstance(old, dict) and isinstance(new, dict):
             inner = [key for key in dict.fromkeys([*new, *old]) if old.get(key) != new.get(key)]
-            different += [f"{name}.{key} was {shown(old.get(key))}, and is {shown(new.get(key))}" for key in inner]
+            different += [f"{name}.{key} was {brief(old.get(key))}, and is {brief(new.get(key))}" for key in inner]
         elif old != new:
-            different.append(f"{name} was {shown(old)}, and is {shown(new)}")
+            different.append(f"{name} was {brief(old)}, and is {brief(new)}")
     if different:
         raise FileError(
             path, f"it belongs to another sweep: {'; '.join(different)}. Give the command that it was begun with, or "

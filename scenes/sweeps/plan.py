@@ -1,6 +1,6 @@
-"""A sweep as a plan that any process can carry out: its shards are tasks that hang on nothing else.
+"""A sweep as a plan that any process can carry out: its shards are tasks that depend on nothing else.
 
-The lanes of a shard are the same bits in whatever process, and in a shard of any size (docs/batches.md).
+The lanes of a shard have the same bits in any process, and in a shard of any size (docs/batches.md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..formats.provenance import DECISIVE, provenance
 from ..spec import SceneSpec
 from .draws import lane_values
 from .lane_models import LaneModels
-from .measures import Function, Lanes, measured
+from .measures import Function, Lanes, measure_lanes
 
 SHARD_BYTES = 64e6  # of the frames, and the logs, that a shard holds while it runs
 EVENT_BYTES = 164  # of a row of a log, in double precision
@@ -33,9 +33,9 @@ LOGGED_APART = 1024  # impacts of a lane that are logged where islands have cloc
 
 @dataclass(frozen=True)
 class Plan:
-    """scene.  vary, design, seed: see `lane_values`; values are made of them where they are needed.
-    most: how many lanes, None: as many as the grid or the design has.
-    size: lanes of each shard, the last one has fewer; None: as many as take little memory.
+    """scene.  vary, design, seed: see `lane_values`; values are computed from them where they are needed.
+    most: number of lanes, None: that of the grid or the design.
+    size: lanes of each shard, the last one has fewer; None: as many as need little memory.
     keywords: of `carom.rollout`.  measures: see `named`.  double: whether in double precision.
     """
 
@@ -81,8 +81,8 @@ class Plan:
         return max(1, min(MOST_IN_SHARD, int(SHARD_BYTES / each)))
 
     def run(self, number: int) -> dict[str, np.ndarray]:
-        """What is measured of each lane of a shard. All shards have as many lanes to run, and share one program: the
-        last lane of the last one is repeated."""
+        """Measures of each lane of a shard. All shards run the same number of lanes, and share one program: the last
+        lane of the last one is repeated."""
         with jax.enable_x64(self.double):
             lanes = self.lanes_of(number)
             repeated = np.minimum(np.arange(lanes.start, lanes.start + self.shard), self.lanes - 1).tolist()
@@ -91,11 +91,11 @@ class Plan:
             if given.get("max_events") is None:
                 given["max_events"] = self._logged
             ran = rollout(model, start, **given)
-            return measured(Lanes(model, start, ran), self.measures, len(lanes))
+            return measure_lanes(Lanes(model, start, ran), self.measures, len(lanes))
 
     @property
     def _logged(self) -> int:
-        """Impacts of a lane that are logged: what measures may look at."""
+        """Number of logged impacts of a lane, for the measures."""
         if "first_impact" not in self.measures and not any(self.measures.values()):
             return 0
         clocks = self.keywords.get("clocks", "auto")
@@ -104,7 +104,7 @@ class Plan:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What tells this sweep from any other, and its bits from those of other versions and machines."""
+        """The manifest, which distinguishes this sweep, and its bits, from those of other versions and machines."""
         with jax.enable_x64(self.double):
             model, state = compile_scene(self.scene, overlaps="ignore")
             made = provenance(model.gravity.dtype)
@@ -123,7 +123,7 @@ class Plan:
 
 
 def _fingerprint(x: Any) -> Any:
-    """As JSON holds it; of arrays and functions what tells them from others."""
+    """A value for JSON; arrays and functions by a digest."""
     if x is None or isinstance(x, str | int | float):
         return x
     if not callable(x):

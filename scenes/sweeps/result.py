@@ -1,6 +1,6 @@
-"""What came of a sweep: arrays by name, a frame, or a file.
+"""The result of a sweep: arrays by name, a frame, or a file.
 
-The one file that imports pyarrow, pandas and polars, each where it is asked for.
+The one file that imports pyarrow, pandas and polars, each only when it is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.display import Row, count, shown
+from ...engine.display import Row, count, display_as
 from ..formats.atomic import replacing
 from ..formats.errors import FileError
 
@@ -24,17 +24,17 @@ Array = np.ndarray
 SUFFIXES = (".parquet", ".csv", ".npz")
 
 
-def _described(sweep: Sweep) -> tuple[str, list[Row]]:
+def _describe(sweep: Sweep) -> tuple[str, list[Row]]:
     rows = [("varied", ", ".join(sweep.varied) or "nothing")]
     return count(len(sweep), "lane"), [*rows, ("measured", ", ".join(sweep.measured))]
 
 
-@shown(_described)
+@display_as(_describe)
 @dataclass(frozen=True)
 class Sweep:
-    """arrays: by name, lanes first: "lane", their numbers; a path each that was varied; and each measure.
+    """A result.  arrays: by name, lanes first: "lane", their numbers; each varied path; and each measure.
 
-    varied, measured: names in `arrays`.  manifest: what made it: hashes of the scene and the values, options, seed,
+    varied, measured: names in `arrays`.  manifest: its origin: hashes of the scene and the values, options, seed,
     versions.  compiled: paths whose every value was compiled, since they set more than one number of the model.
     """
 
@@ -51,7 +51,7 @@ class Sweep:
         return self.arrays[name]
 
     def columns(self) -> dict[str, Array]:
-        """Arrays (lanes,) by name: of arrays with more axes each component, as q.0, q.1."""
+        """Columns (lanes,) by name: arrays with more axes by component, as q.0, q.1."""
         found: dict[str, Array] = {}
         for name, x in self.arrays.items():
             inner = {".".join(map(str, (name, *at))): x[(slice(None), *at)] for at in np.ndindex(x.shape[1:])}
@@ -59,7 +59,7 @@ class Sweep:
         return found
 
     def frame(self) -> Any:
-        """The columns as a frame of pandas, or of polars where there is no pandas."""
+        """The columns as a frame of pandas, or of polars without pandas."""
         try:
             import pandas
 
@@ -75,15 +75,15 @@ class Sweep:
             raise ImportError("frame: neither pandas nor polars is installed: pip install pandas") from None
 
     def write(self, path: str | PathLike[str]) -> None:
-        """A .parquet or .csv file of the columns, or an .npz file of the arrays; numbers in full, and whole or not at
-        all. Parquet and npz hold the manifest too."""
+        """Write a .parquet or .csv file of the columns, or an .npz file of the arrays, with numbers in full, completely
+        or not at all. Parquet and npz hold the manifest too."""
         check_suffix(path)
         with replacing(path) as out:
             _WRITERS[Path(path).suffix.lower()](self, out)
 
 
 def check_suffix(path: str | PathLike[str]) -> None:
-    """That a result can be written to it, before the work begins."""
+    """Check that a result can be written to the path, before the work begins."""
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITERS:
         raise FileError(path, f"a sweep is written to {', '.join(SUFFIXES)}: give another name")
@@ -92,7 +92,7 @@ def check_suffix(path: str | PathLike[str]) -> None:
 
 
 def value_array(values: Sequence[Any]) -> Array:
-    """Numbers as such, (lanes,) or (lanes, n); what is neither as text."""
+    """Numbers as arrays (lanes,) or (lanes, n); other values as text."""
     kinds = {type(x) for x in values}
     if kinds <= {int, float} or kinds == {bool}:
         return np.array(values)
@@ -138,8 +138,8 @@ def _parquet() -> tuple[Any, Any]:
 
 
 def read_design(path: str | PathLike[str]) -> dict[str, list[Any]]:
-    """A design of experiments: path of the scene -> a column of values, from a .csv or .parquet file. Cells of a CSV
-    file are written as values of `--set` are."""
+    """Read a design of experiments: path of the scene -> a column of values, from a .csv or .parquet file. Cells of a
+    CSV file are written as values of `--set`."""
     from ..formats.settings import parse_value
 
     suffix = Path(path).suffix.lower()
@@ -170,6 +170,6 @@ def _opened(path: Any, read: Any) -> Any:
 
 
 def _is_missing(error: ModuleNotFoundError, name: str) -> None:
-    """Whether it is this that is not installed, and nothing that it needs."""
+    """Return whether the package itself is not installed, rather than one that it needs."""
     if (error.name or "").partition(".")[0] != name:
         raise error

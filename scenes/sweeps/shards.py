@@ -1,4 +1,4 @@
-"""`carom.sweep`: shards that are not done yet are run, here or elsewhere, and all are put together at the end."""
+"""`carom.sweep` runs the missing shards, here or elsewhere, and concatenates all of them at the end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from ..chains.spec import refuse_chain
 from ..formats.atomic import check_writable
 from ..regression.runs import described
-from .measures import DEFAULT, Function, named
+from .measures import DEFAULT, Function, select_measures
 from .parts import Parts
 from .plan import Plan
 from .result import Sweep, check_suffix, read_design, value_array
@@ -25,10 +25,10 @@ Shard = tuple[int, dict[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a sweep is.
+    """Progress of a sweep.
 
     done, lanes: of all lanes, with those of earlier calls.  here: lanes that this call has done.
-    seconds: that `timed` of these took: all but those of the first shard, for which there is a program to compile.
+    seconds: time of `timed` of these: all except those of the first shard, which compiles a program.
     """
 
     done: int
@@ -39,12 +39,12 @@ class Progress:
 
     @property
     def rate(self) -> float | None:
-        """Lanes a second; None: nobody knows yet."""
+        """Lanes a second; None: not known yet."""
         return self.timed / self.seconds if self.timed else None
 
     @property
     def left(self) -> float | None:
-        """Seconds until it is done, at this rate."""
+        """Seconds to the end, at this rate."""
         return (self.lanes - self.done) / self.rate if self.rate else None
 
 
@@ -66,22 +66,23 @@ def sweep(
 ) -> Sweep:
     """Run many lanes of one scene with other numbers, shard by shard, and keep quantities of each lane.
 
-    scene: a SceneSpec or SceneBuilder, or what `carom.load` takes; a scene of the library is run as it is played there.
-    vary: path -> how a number varies, paths as in `--set`: "uniform(low, high)", "normal(mean, sd)",
+    scene: a SceneSpec or SceneBuilder, or an argument of `carom.load`; a scene of the library runs as it is played
+        there.
+    vary: path -> variation of a number, paths as in `--set`: "uniform(low, high)", "normal(mean, sd)",
         "loguniform(low, high)", "choice(a, b, c)"; or a grid, "linspace(first, last, n)" or a list of values. Grids are
         multiplied, the first path slowest, and repeated over the lanes.
     design: columns of values by their paths, row by row, repeated over the lanes; or a .csv or .parquet file of them.
-    lanes: how many. None: as many as the grid or the design has.
+    lanes: their number. None: that of the grid or the design.
     measure: names, or name -> a function (model, rollout) -> (lanes, ...), of a shard's lanes. Names: code,
         first_impact [s] (NaN: none), impacts, energy at the end and its loss [J], overlap, the deepest [m], ticks,
         rollbacks, resting, t, q, v at the end, position.NAME of a link at the end [m], max_speed of any centre of mass
-        in the frames [m/s], at_rest: whether nothing at the end is faster than the speed below which contacts rest.
-    out: a .parquet, .csv or .npz file. While it runs, shards that are done are in the folder `OUT.parts` beside it: the
-        same call after a kill goes on with what is missing; another one is refused. None: nothing is kept on the way.
-    shard: lanes that are run at once. None: up to 2000 whose frames take 64 MB. Results do not hang on it.
+        in the frames [m/s], at_rest: whether no speed at the end is above that below which contacts rest.
+    out: a .parquet, .csv or .npz file. While it runs, finished shards are in the folder `OUT.parts` beside it: the same
+        call after a kill computes the missing ones; another one is refused. None: nothing is kept on the way.
+    shard: lanes that are run at once. None: up to 2000 whose frames take 64 MB. Results do not depend on it.
     seed: of the random values. Lane k's depend on it, the path and k alone.
     part: (k, n): run only every n-th shard from the k-th on, into the same folder, and return these; the call without
-        it, when all are done, puts them together. For arrays of jobs, see docs/batches.md.
+        it, when all are done, concatenates them. For arrays of jobs, see docs/batches.md.
     on: "dask": shards are tasks on `workers` processes of this machine; or a scheduler's address, or a Client.
     progress: called after each shard.
     keywords: of `carom.rollout`; duration is required, except of scenes of the library.
@@ -95,7 +96,7 @@ def sweep(
     for name, value in (("lanes", lanes), ("shard", shard), ("workers", workers)):
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}; it must be at least 1")
-    measures = named(measure, [link.name for link in spec.links])
+    measures = select_measures(measure, [link.name for link in spec.links])
     double = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
     plan = Plan(spec, dict(vary or {}), dict(columns), int(seed), lanes, shard, keywords, measures, double)
     if out is not None:
@@ -103,13 +104,13 @@ def sweep(
         check_writable(out)
     mine = _share(part, plan.shards, out)
     if out is None:
-        found = dict(_counted(_run(plan, mine, on, workers), plan, set(), progress))
+        found = dict(_report_progress(_run(plan, mine, on, workers), plan, set(), progress))
         return _put_together(plan, [found[number] for number in mine], mine)
     parts = Parts(Path(f"{fspath(out)}.parts"), plan.manifest)
     there = parts.done() & {*mine}
     missing = [number for number in mine if number not in there]
     try:
-        for number, arrays in _counted(_run(plan, missing, on, workers), plan, there, progress):
+        for number, arrays in _report_progress(_run(plan, missing, on, workers), plan, there, progress):
             parts.write(number, arrays)
     except Exception:
         if part is None and not parts.done():  # a call that is put right begins anew
@@ -149,10 +150,10 @@ def _run(plan: Plan, shards: Sequence[int], on: Any, workers: int | None) -> Ite
         yield from run_on_dask(fresh, shards, on, workers)
 
 
-def _counted(
+def _report_progress(
     shards: Iterator[Shard], plan: Plan, there: set[int], report: Callable[[Progress], None] | None
 ) -> Iterator[Shard]:
-    """The shards, and a report of progress when each is kept."""
+    """The shards, with a report of progress after each."""
     before, here, first, started = sum(len(plan.lanes_of(number)) for number in there), 0, 0, 0.0
     for number, arrays in shards:
         yield number, arrays
@@ -164,7 +165,7 @@ def _counted(
 
 
 def _put_together(plan: Plan, parts: Sequence[dict[str, np.ndarray]], shards: Sequence[int]) -> Sweep:
-    """One result of shards in their order."""
+    """Concatenate shards in order into one result."""
     lanes = np.concatenate([np.zeros(0, int), *(np.array(plan.lanes_of(number)) for number in shards)])
     arrays = {"lane": lanes}
     arrays |= {path: value_array(values)[lanes] for path, values in plan.values.items()}

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.engine.closures.blocks import held
+from carom.engine.closures.blocks import project_velocity_changes
 from carom.engine.closures.forces import loop_forces
 from carom.engine.closures.forward import constrained
 from carom.engine.closures.projection import projected
@@ -243,7 +243,7 @@ def test_projection_and_impulses():
     assert first > 1e-4
     assert np.abs(found.error).max() < 1e-3 * first**2  # two turns
     _, moved = projected(model, near, v, t)
-    kept, rate = held(model, near, v), closed(model, near, v, t).rate
+    kept, rate = project_velocity_changes(model, near, v), closed(model, near, v, t).rate
     for lane, (M, _, A, *_) in enumerate(dense(model, near, v, t, v)):
         back = np.linalg.solve(M, A.T) @ np.linalg.pinv(A @ np.linalg.solve(M, A.T), rcond=1e-10)
         np.testing.assert_allclose(moved[lane], v[lane] - back @ rate[lane], rtol=0, atol=1e-8)

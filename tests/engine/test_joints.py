@@ -12,7 +12,14 @@ from scipy.spatial.transform import Rotation
 from carom.engine.algebra.zero import is_zero
 from carom.engine.dynamics.energy import energy
 from carom.engine.dynamics.jacobian import jacobian
-from carom.engine.dynamics.kinematics import bracket, coordinate_rates, fk, integrate_q, move, place
+from carom.engine.dynamics.kinematics import (
+    bracket,
+    coordinate_rates,
+    fk,
+    integrate_q,
+    propagate_poses,
+    propagate_velocities,
+)
 from carom.engine.dynamics.passive import displacement, passive_forces
 from carom.engine.forest import Forest
 from carom.engine.joints import JOINTS
@@ -85,9 +92,9 @@ def spatial_acceleration(model, q, v, link):
 def velocity_parts(model, q, v):
     """V and c of each link of a chain, and r."""
     forest = Forest.of(model, q=q, v=v)
-    placed = place(forest, model, q)
-    moving = move(forest, placed, v)
-    offsets = [np.array([float(getattr(at.r, k)) for k in "xyz"]) for at in placed]
+    poses = propagate_poses(forest, model, q)
+    moving = propagate_velocities(forest, poses, v)
+    offsets = [np.array([float(getattr(at.r, k)) for k in "xyz"]) for at in poses]
     return [(numbers(m.V), numbers(m.c), r) for m, r in zip(moving, offsets, strict=True)]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import carom
 from carom.engine.closures.energy import energy
-from carom.engine.dynamics.kinematics import coordinate_rates, fk, move, place
+from carom.engine.dynamics.kinematics import coordinate_rates, fk, propagate_poses, propagate_velocities
 from carom.engine.forest import Forest
 from carom.engine.loops.linear import closed
 from carom.engine.maximal.bodies import bodies_apart
@@ -70,7 +70,7 @@ def tree(rng: np.random.Generator, joints: tuple[str, ...], parents: tuple[int, 
 def velocities(model: Model, q, v):
     """(..., 6 nl) of links, as of floating ones."""
     forest = Forest.of(model, q=q, v=v)
-    V = forest.by_link([x.V for x in move(forest, place(forest, model, q), v)])
+    V = forest.by_link([x.V for x in propagate_velocities(forest, propagate_poses(forest, model, q), v)])
     x = jnp.moveaxis(jnp.stack([*V.w.xyz, *V.v.xyz], 1), (0, 1), (-2, -1))
     return x.reshape(*x.shape[:-2], -1)
 

@@ -10,10 +10,10 @@ import pytest
 import carom
 from carom.engine.closures.energy import energy
 from carom.engine.dynamics.energy import energy as of_tree
-from carom.engine.dynamics.kinematics import fk, place
+from carom.engine.dynamics.kinematics import fk, propagate_poses
 from carom.engine.forest import Forest
+from carom.engine.loops.evaluation import evaluate_loops, groups_of
 from carom.engine.loops.linear import closed
-from carom.engine.loops.measured import groups_of, standing
 from carom.scenes.compiling.check import SceneError
 
 STEP = 3e-3  # [s] the paper's
@@ -72,7 +72,10 @@ def test_limits_hold(four_joints):
     @jax.vmap
     def coordinates(q):
         forest = Forest.of(model, q=q)
-        return [[row.error for row in x.left] for x in standing(forest, model, place(forest, model, q))]
+        return [
+            [row.error for row in x.coordinates]
+            for x in evaluate_loops(forest, model, propagate_poses(forest, model, q))
+        ]
 
     for group, measured in zip(groups_of(model.topology), coordinates(result.q), strict=True):
         for x, end in zip(measured, END.get(group.kind, ()), strict=True):

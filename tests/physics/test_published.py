@@ -9,7 +9,7 @@ from carom.engine.algebra.spatial import ArticulatedInertia, Motion
 from carom.engine.algebra.vec3 import Vec3
 from carom.engine.dynamics.aba import factorize
 from carom.engine.dynamics.bodies import inertias
-from carom.engine.dynamics.kinematics import place
+from carom.engine.dynamics.kinematics import propagate_poses
 from carom.engine.forest import Forest
 
 # -- Featherstone (2008), example 7.1: a cylinder in a box (Drake's articulated_body_algorithm_test) ----
@@ -34,10 +34,10 @@ def box_and_cylinder(*, sides, box, radius, length, cylinder, q_box=(1, 0, 0, 0)
 def as_parents_feel_them(model: carom.Model, state: carom.State) -> dict[str, np.ndarray]:
     """6 x 6 articulated inertia of each link at its own origin, world axes, its joint's columns eliminated."""
     forest = Forest.of(model, q=state.q)
-    placed = place(forest, model, state.q)
+    poses = propagate_poses(forest, model, state.q)
     felt = {}
     for group, (IA, pivots) in zip(
-        forest.groups, factorize(forest, model, placed, inertias(forest, model, placed)), strict=True
+        forest.groups, factorize(forest, model, poses, inertias(forest, model, poses)), strict=True
     ):
         for pivot in pivots:
             IA = IA - ArticulatedInertia.outer(pivot.U, pivot.Dinv)

@@ -275,7 +275,7 @@ def test_files_to_write_are_tried_before_a_run_begins(here: Path, monkeypatch: p
     def begun(*_: Any, **__: Any) -> None:
         raise AssertionError("it began")
 
-    monkeypatch.setattr(running, "compiled_lanes", begun)
+    monkeypatch.setattr(running, "compile_lanes", begun)
     Path("a.html").mkdir()
     Path("b.npz").write_text("older")
     for out, code, message in (

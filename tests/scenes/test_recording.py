@@ -29,7 +29,7 @@ from carom.scenes.formats import recording_schema, recording_writer
 from carom.scenes.formats.errors import FileError
 from carom.scenes.formats.recording import Recording, logged
 from carom.scenes.formats.recording_file import read_recording, write_recording
-from carom.scenes.formats.recording_parts import Part, joined
+from carom.scenes.formats.recording_parts import Part, concatenate_parts
 from carom.scenes.formats.recording_writer import RecordingWriter
 from carom.scenes.library.balls import bouncing_ball
 
@@ -90,7 +90,7 @@ def whole(n: int, *batch: int) -> Recording:
     """A run of n pieces, put together in memory."""
     first = begun(*batch)
     parts = [Part.first(first), *(Part.after(piece(k, *batch)) for k in range(1, n))]
-    return replace(first, **vars(joined(parts)), complete=True)
+    return replace(first, **vars(concatenate_parts(parts)), complete=True)
 
 
 # -- putting together, round trips -------------------------------------------------------------------
@@ -108,7 +108,7 @@ def test_parts_become_one_run() -> None:
 
 def test_each_lane_keeps_its_own_events_in_order() -> None:
     parts = [Part.after(piece(k, 2, counts=counts)) for k, counts in enumerate([(2, 0), (1, 3)])]
-    events = joined(parts).events
+    events = concatenate_parts(parts).events
     np.testing.assert_array_equal(events.count, [3, 3])
     np.testing.assert_array_equal(events.t, [[0, 1, 1000], [1005, 1006, 1007]])
     np.testing.assert_array_equal(events.point[0, 2], [1000, 1001, 1002])
@@ -127,7 +127,7 @@ def test_each_lane_keeps_its_own_events_in_order() -> None:
 def test_the_gravest_code_of_the_parts_stays(codes: tuple[Code, ...], expected: Code) -> None:
     """1 and 9 are grave."""
     parts = [replace(Part.after(piece(k)), code=np.array(code)) for k, code in enumerate(codes)]
-    assert joined(parts).code == expected
+    assert concatenate_parts(parts).code == expected
 
 
 @pytest.mark.parametrize("batch", [(), (LANES,)])

@@ -13,7 +13,7 @@ from carom.scenes.formats.errors import FileError
 from carom.scenes.formats.recording_file import write_recording
 from carom.scenes.regression.compare import Comparison, compare_laws
 from carom.scenes.regression.difference import Tolerances, differences
-from carom.scenes.regression.events import EventLog, Impact, event_log, read, written
+from carom.scenes.regression.events import EventLog, Impact, event_log, log_text, read_log
 from carom.scenes.regression.golden import check_golden, write_golden
 from carom.scenes.regression.report import report
 from carom.scenes.regression.sweep import sweep
@@ -44,8 +44,8 @@ def test_a_log_reads_back_as_it_was(tmp_path):
     assert len(log.impacts) == 6
     assert {(i.bodies, i.lane) for i in log.impacts} == {(("ball", "floor"), k) for k in range(3)}
     write_golden(log, tmp_path / "new" / "log.jsonl")
-    assert read(tmp_path / "new" / "log.jsonl") == log
-    assert [json.loads(line) for line in written(log).splitlines()][1]["bodies"] == ["ball", "floor"]
+    assert read_log(tmp_path / "new" / "log.jsonl") == log
+    assert [json.loads(line) for line in log_text(log).splitlines()][1]["bodies"] == ["ball", "floor"]
 
 
 def test_restitution_off_by_a_millionth_is_caught():
@@ -107,7 +107,7 @@ def test_a_missing_golden_says_how_to_make_it(tmp_path):
 def test_files_that_are_no_logs_are_refused(tmp_path, text, says):
     (tmp_path / "log.jsonl").write_text(text)
     with pytest.raises(FileError, match=says):
-        read(tmp_path / "log.jsonl")
+        read_log(tmp_path / "log.jsonl")
 
 
 def test_a_tolerance_that_is_none_is_refused():

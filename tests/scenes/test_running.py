@@ -17,9 +17,9 @@ from carom.scenes.formats.recording import Recording
 from carom.scenes.formats.recording_file import read_recording
 from carom.scenes.library.balls import bouncing_ball
 from carom.scenes.replaying import replay
-from carom.scenes.running import PIECE, Progress, _even, pieces, record
+from carom.scenes.running import PIECE, Progress, _piece_size, pieces, record
 from carom.scenes.sources import load
-from carom.scenes.variations import compiled_lanes, recompiled
+from carom.scenes.variations import compile_lanes, recompile
 
 KEYWORDS: dict[str, Any] = {"duration": 1.0, "frame_dt": 1 / 36}  # three pieces, an impact in the second
 
@@ -89,7 +89,7 @@ EVEN = {1: 1, 12: 12, 180: 12, 36000: 12, 121: 11, 26: 13, 127: 12, 25: 12, 46: 
 
 
 def test_pieces_are_alike_where_they_can_be() -> None:
-    assert {intervals: _even(intervals, 12) for intervals in EVEN} == EVEN
+    assert {intervals: _piece_size(intervals, 12) for intervals in EVEN} == EVEN
 
 
 def fake_rollouts(monkeypatch: pytest.MonkeyPatch, codes: list[Any]) -> list[Any]:
@@ -158,7 +158,7 @@ def test_lanes_with_impacts(tmp_path: Path) -> None:
 
 
 def test_lanes_share_what_is_equal() -> None:
-    model, state, varied = compiled_lanes(bouncing_ball(), 2, {"body.ball.mass": [2.0, 2.0]})
+    model, state, varied = compile_lanes(bouncing_ball(), 2, {"body.ball.mass": [2.0, 2.0]})
     assert not varied
     assert (model.mass.shape, state.q.shape) == ((1,), (2, 7))
 
@@ -175,7 +175,7 @@ def test_lanes_share_what_is_equal() -> None:
 )
 def test_lanes_that_cannot_be(lanes: Any, variations: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        compiled_lanes(bouncing_ball(), lanes, variations)
+        compile_lanes(bouncing_ball(), lanes, variations)
 
 
 # -- replays -------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_what_cannot_be_replayed() -> None:
 
 def test_the_model_of_a_recording_is_the_one_that_was_run() -> None:
     run = replace(recorded(), varied={"mass": np.array([[1.0], [2.0]])})
-    model, state = recompiled(run)
+    model, state = recompile(run)
     np.testing.assert_array_equal(model.mass, run.varied["mass"])
     np.testing.assert_array_equal(state.q, run.q[0])
 

@@ -29,7 +29,7 @@ from carom.scenes.sweeps.draws import lane_values
 from carom.scenes.sweeps.lane_models import LaneModels
 from carom.scenes.sweeps.parts import Parts
 from carom.scenes.sweeps.result import Sweep, read_design
-from carom.scenes.variations import compiled_lanes
+from carom.scenes.variations import compile_lanes
 
 ROOT = Path(__file__).parents[2]
 E = "body.ball.restitution"
@@ -161,7 +161,7 @@ def test_lanes_are_what_compiling_makes_of_them(
     values = lane_values(vary, {}, lanes, 3)
     models = LaneModels(spec, values, dtype)
     assert models.compiled == compiled
-    true_model, true_state, _ = compiled_lanes(spec, lanes, values, dtype)
+    true_model, true_state, _ = compile_lanes(spec, lanes, values, dtype)
     for some in (range(lanes), range(41, 44)):  # a few, none of which is the first
         model, state = models.of(some)
         for name, x in true_model.parameters.items():
@@ -179,7 +179,9 @@ def test_lanes_are_what_compiling_makes_of_them(
 def test_few_lanes_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     true = lane_models.compile_scene
-    monkeypatch.setattr(lane_models, "compile_scene", lambda *x, **named: calls.append(x) or true(*x, **named))
+    monkeypatch.setattr(
+        lane_models, "compile_scene", lambda *x, **select_measures: calls.append(x) or true(*x, **select_measures)
+    )
     models = LaneModels(carom.load("bouncing_ball"), lane_values(BALL, {}, 10_000, 0))
     models.of(range(10_000))
     assert len(calls) < 120  # of nine paths
@@ -236,7 +238,7 @@ def test_quantities_are_those_of_the_run() -> None:
     assert np.all(found["max_speed"] >= v - 9.81 / 60)
     np.testing.assert_array_equal(found["position.ball"], found["q"][:, :3])
     np.testing.assert_allclose(found["t"], 1.0, atol=1e-14)
-    model, state, _ = compiled_lanes(carom.load("bouncing_ball"), 20, {path: found[path].tolist() for path in vary})
+    model, state, _ = compile_lanes(carom.load("bouncing_ball"), 20, {path: found[path].tolist() for path in vary})
     ran = carom.rollout(model, state, duration=1.0)
     np.testing.assert_array_equal(found["impacts"], ran.events.count)
     for name in ("ticks", "rollbacks", "resting"):

@@ -1,11 +1,11 @@
-"""Elementary functions in the algebra: of exactly rounded operations only, so that they give the same bits everywhere.
+"""Elementary functions made of exactly rounded operations only, so that they give the same bits everywhere.
 
-What computes them need know no more than IEEE 754's sum, product, quotient, square root, floor and comparisons,
-selection, and integers: no tables, no loops, no fused products. They are of arrays of any shape, float64 or float32,
-have no derivatives (they work on bits), and may take denormal numbers for 0, or give 0 for them.
+They need IEEE 754's sum, product, quotient, square root, floor and comparisons, selection, and integers: no tables, no
+loops, no fused products. They take arrays of any shape, float64 or float32, have no derivatives (they work on bits),
+and may take denormal numbers for 0, or return 0 for them.
 
-`FUNCTIONS` has them by the names of jax's primitives. Each says how far from right, in ulp, the worst of 1.2 million
-results or more was: of arguments of all sizes, near 1, near multiples of pi/2, near overflow.
+`FUNCTIONS` has them by the names of jax's primitives. Each docstring states the largest error, in ulp, of 1.2 million
+results or more, for arguments of all sizes, near 1, near multiples of pi/2, near overflow.
 """
 
 from __future__ import annotations

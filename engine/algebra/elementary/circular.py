@@ -25,7 +25,7 @@ def cos(x: Array) -> Array:
 
 
 def tan(x: Array) -> Array:
-    """The tangent, with what sine and cosine were rounded by, to 1.5 ulp (1.5).
+    """The tangent, corrected by the rounding errors of sine and cosine, to 1.5 ulp (1.5).
 
     See `_sine_and_cosine` for how large x may be.
     """
@@ -39,7 +39,7 @@ def tan(x: Array) -> Array:
 
 
 def _rounded(high: Array, low: Array) -> Parts:
-    """The sum, and what it was rounded by."""
+    """The sum and its rounding error."""
     sum = high + low
     return sum, (high - sum) + low
 
@@ -49,7 +49,7 @@ def _odd(k: Array) -> Array:
 
 
 def _to_sign(x: Array) -> int:
-    """How far the second bit of an integer is from the first place of all."""
+    """Distance of the second bit of an integer from its sign bit."""
     return jnp.iinfo(format_of(x).integer).bits - 2
 
 
@@ -90,10 +90,10 @@ def atan(x: Array) -> Array:
 
 
 def atan2(y: Array, x: Array) -> Array:
-    """The angle of the point (x, y), from -pi to pi, zeros' signs heeded.
+    """The angle of the point (x, y), from -pi to pi, with the signs of zeros.
 
-    The rounding errors of a quotient are found by multiplying back, in exact products of halves (Dekker 1971), and
-    their effect is added: it is right to 0.88 ulp (0.93).
+    The rounding error of the quotient is found by multiplying back, in exact products of halves (Dekker 1971), and its
+    effect is added: to 0.88 ulp (0.93).
     """
     f = format_of(x)
     a, b = lax.abs(y), lax.abs(x)
@@ -165,6 +165,6 @@ def _arcsine_parts(a: Array) -> tuple[Array, Array, Array]:
     z = select(small, a * a, 0.5 * (1 - a))
     root = lax.sqrt(z)
     high = chop(root)
-    low = (z - high * high) / ((root + high) + f.least)  # what the root lacks
+    low = (z - high * high) / ((root + high) + f.least)  # the root's rounding error
     more = z * polynomial(f.arcsine, z)
     return small, select(small, a, -2 * high), select(small, a * more, -2 * (low + root * more))

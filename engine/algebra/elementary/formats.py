@@ -1,4 +1,4 @@
-"""The two formats of floats, and the numbers that each one's functions are made with.
+"""The two formats of floats, and the constants of the functions of each.
 
 Polynomials are minimax fits of relative errors, found by Remez's exchange in 70 digits (Muller, Elementary Functions,
 chapter 3). Their first three coefficients were rounded one by one, the others fitted anew each time. Each is of as low
@@ -55,7 +55,7 @@ class Format(NamedTuple):
 
     @property
     def half_bits(self) -> int:
-        """How many a chopped number lacks: half of them."""
+        """Number of bits that a chopped number lacks: half of them."""
         return (self.bits + 2) // 2
 
     @property

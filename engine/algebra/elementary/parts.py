@@ -1,4 +1,4 @@
-"""What the functions are put together from: bits, whole numbers, powers of two, polynomials."""
+"""Building blocks of the functions: bits, whole numbers, powers of two, polynomials."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def float_of(bits: Array) -> Array:
 
 
 def select(which: Array, yes: Any, no: Any) -> Array:
-    """Where `which`, yes; elsewhere no. One of them may be a number."""
+    """Select yes where `which` is true, else no. One of them may be a number."""
     like = yes if isinstance(yes, Array) else no
     yes, no = (x if isinstance(x, Array) else number(x, like) for x in (yes, no))
     return lax.select(which, yes, no)
@@ -64,7 +64,7 @@ def scaled(x: Array, n: Array) -> Array:
 
 
 def polynomial(coefficients: Coefficients, x: Array) -> Array:
-    """Estrin's scheme: pairs, pairs of pairs, ..., so that few operations wait for each other (Muller, section 5.1)."""
+    """Evaluate by Estrin's scheme: pairs, pairs of pairs, ..., a short chain of operations (Muller, section 5.1)."""
     terms: list[Any] = list(coefficients)
     while True:
         pairs = [terms[k + 1] * x + terms[k] for k in range(0, len(terms) - 1, 2)]

@@ -108,7 +108,7 @@ def _hyperbolic(a: Array, sign: int) -> Array:
 
 
 def tanh(x: Array) -> Array:
-    """The hyperbolic tangent, t = e / (e + 2), e = e^2x - 1; near 0 it is better had as (e - e t) / 2. To 2 ulp (2)."""
+    """The hyperbolic tangent, t = e / (e + 2), e = e^2x - 1; near 0, (e - e t) / 2 is more exact. To 2 ulp (2)."""
     a = lax.abs(x)
     e, n, high, tail = _grown(2 * select(a > 22, 22.0, a))
     t = e / (e + 2)
@@ -121,7 +121,7 @@ def log(x: Array) -> Array:
 
 
 def log1p(x: Array) -> Array:
-    """The natural logarithm of u = 1 + x. What u was rounded by, over u, is added to that of u. To 0.81 ulp (0.83)."""
+    """The natural logarithm of u = 1 + x, plus u's rounding error over u. To 0.81 ulp (0.83)."""
     u = 1 + x
     v = u - x
     error = (x - (u - v)) + (1 - v)
@@ -194,7 +194,7 @@ def power(x: Array, y: Array) -> Array:
     head = chop(sum)
     made = scaled(_near_one(head, low - (head - rest)), k)
     extreme = select(a < f.least, -math.inf, a) * y
-    above = select((a >= f.least) & (a < math.inf), (high - (f.bias + 1)) + low, extreme)  # what is infinite
+    above = select((a >= f.least) & (a < math.inf), (high - (f.bias + 1)) + low, extreme)  # the infinite ones
     made = select(above < 0, made, math.inf)
     made = select(above < -2 * f.bias, 0.0, made)
     below = x <= -f.least

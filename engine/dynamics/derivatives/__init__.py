@@ -1,1 +1,1 @@
-"""Analytic derivatives of inverse, forward and hybrid dynamics by coordinates, velocities and what is given."""
+"""Analytic derivatives of inverse, forward and hybrid dynamics by coordinates, velocities and given values."""

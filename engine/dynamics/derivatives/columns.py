@@ -1,23 +1,23 @@
-"""What each degree of freedom does to the links beyond it: the columns that Jacobians of the dynamics are made of.
+"""The effect of each degree of freedom on the links beyond it: the columns of the Jacobians of the dynamics.
 
 Kim (2012), tables 5-7, seed one scalar p at a time. Run for all coordinates at once, with what he lists as zero left
 out, the recursions close (Carpentier & Mansard 2018; Singh, Russell & Wensing 2022, for joints of several degrees of
 freedom). In spatial coordinates of the ground, all of a tree at the origin of its root, the displacement of column s
-turns everything beyond by s; what it does besides to velocity and acceleration of a link i beyond is the same for all:
+rotates everything beyond by s; its other effect on velocity and acceleration is the same for all links i beyond:
 
     dV_i = s x V_i + s'            s'  = W x s
     dA_i = s x A_i + s' x V_i + s''   s'' = C x s + W x s'
-    dF_i = s x* F_i + I_i s'' + B_i s'     summed over what is carried: F, I, B of the composite
+    dF_i = s x* F_i + I_i s'' + B_i s'     summed over the carried links: F, I, B of the composite
 
-W and C are the velocity and the acceleration (-g included) of what the displacement leaves in place, which is the
-parent and some columns of the same joint (`BEFORE`). A velocity gives dF_i = I_i y + B_i s, with y = s' + ds/dt, in
-place of all that. B x = dI/dt x + x x* L, with L the momentum, depends on the angular part of x only. Hence, with a
-column j beyond k or k itself, I, B and F those of what j carries, and tau = s . F,
+W and C are the velocity and the acceleration (-g included) of the parts that the displacement leaves in place: the
+parent and some columns of the same joint (`BEFORE`). A velocity gives dF_i = I_i y + B_i s, with y = s' + ds/dt,
+instead. B x = dI/dt x + x x* L, with L the momentum, depends on the angular part of x only. Hence, with a column j
+beyond k or k itself, I, B and F of the composite that j carries, and tau = s . F,
 
     dtau_j/dq_k = (I s_j) . s''_k + (B^T s_j) . s'_k        dtau_j/dv_k = (I s_j) . y_k + (B^T s_j) . s_k
     dtau_k/dq_j = s_k . (I s''_j + B s'_j + s_j x* F)       dtau_k/dv_j = s_k . (I y_j + B s_j)
 
-the cross term also between columns of one joint where j leaves k in place, and M_jk = (I s_j) . s_k.
+the cross term also between columns of one joint if j leaves k in place, and M_jk = (I s_j) . s_k.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from ...forest import Forest
 from ...joints import JOINTS
 from ...model import Model
 from ..bodies import gravity
-from ..kinematics import AT_REST, Placed
+from ..kinematics import AT_REST, LinkPoses
 
 # columns of the joint itself that the displacement along each column leaves in place; () where there are none.
-# A spherical joint's columns are the child's axes, which all turn; a floating joint's are the world's, which do not.
+# A spherical joint's columns are the child's axes, which all rotate; a floating joint's are the world's, which do not.
 BEFORE: dict[str, tuple[tuple[int, ...], ...]] = {
     "universal": ((), (0,)),
     "planar": ((1, 2), (), ()),
@@ -44,7 +44,7 @@ BEFORE: dict[str, tuple[tuple[int, ...], ...]] = {
 
 
 def before(joint: str) -> tuple[tuple[int, ...], ...]:
-    """See BEFORE."""
+    """Columns of the joint that a displacement of each column leaves in place; see BEFORE."""
     return BEFORE.get(joint, ((),) * JOINTS[joint].nv)
 
 
@@ -57,8 +57,8 @@ class Column(NamedTuple):
     y: Motion
 
 
-class Answer(NamedTuple):
-    """What is carried, met by a column: I s, the angular part of B^T s, and dF by its displacement and its velocity."""
+class Response(NamedTuple):
+    """A column times its composite: I s, the angular part of B^T s, and dF by its displacement and its velocity."""
 
     I: Force
     B: Vec3
@@ -98,7 +98,7 @@ def _outward(joint: str):
         """The columns, and velocity and acceleration of the link, all at the root's origin."""
         S, n = [s.at(-offset) for s in row.subspace(S)], range(row.nv)
         along = [s * rate for s, rate in zip(S, qd, strict=True)]
-        # ds/dt = (velocity of what carries s) x s
+        # ds/dt = (velocity of the carrier of s) x s
         rates = [sum((along[l] for l in n if k not in left[l]), start=V_parent).ad(S[k]) for k in n]
         change = [S[k] * qdd[k] + rates[k] * qd[k] for k in n]
         columns = []
@@ -122,14 +122,14 @@ def _alone(body, offset, V, A):
     # dI/dt = V x* I - I V x: w x I - I w x = X + X^T, and - (v h^T + h v^T) + 2 v.h
     x, y, z = (V.w.cross(column) for column in I.I.full.columns)
     turning = Mat3.from_columns(x, y, z)
-    moving = Mat3.from_rows(*(V.v * s for s in I.h.xyz))
-    half = turning - moving
+    velocities = Mat3.from_rows(*(V.v * s for s in I.h.xyz))
+    half = turning - velocities
     rate = Sym3.upper(half + half.T) + Sym3.scalar(2 * V.v.dot(I.h))
     return Composite(I, rate, L, F)
 
 
 @fence
-def _joined(child, others):
+def _add_children(child, others):
     return child + others
 
 
@@ -137,57 +137,58 @@ def _joined(child, others):
 def _inward(joint: str):
     @fence
     def inward(composite, columns, armature, qdd):
-        answers, tau = [], []
+        responses, tau = [], []
         for (s, s1, s2, y), inertia, rate in zip(columns, armature, qdd, strict=True):
             I = composite.inertia
-            turned = s.ad_dual(composite.F) * -1
-            answers.append(
-                Answer(
+            rotated = s.ad_dual(composite.F) * -1
+            responses.append(
+                Response(
                     I @ s,
                     composite.coriolis_dual(s),
-                    I @ s2 + composite.coriolis(s1) + turned,
+                    I @ s2 + composite.coriolis(s1) + rotated,
                     I @ y + composite.coriolis(s),
                 )
             )
             tau.append(s.dot(composite.F) + inertia * rate)
-        return tuple(answers), tuple(tau)
+        return tuple(responses), tuple(tau)
 
     return inward
 
 
 class Columns(NamedTuple):
-    """Per group: columns, answers, and forces along the degrees of freedom."""
+    """Per group: columns, responses, and forces along the degrees of freedom."""
 
     columns: list[tuple[Column, ...]]
-    answers: list[tuple[Answer, ...]]
+    responses: list[tuple[Response, ...]]
     tau: list[Any]
 
 
 def columns(
-    forest: Forest, model: Model, placed: list[Placed], bodies: list[RigidInertia], qd: list[Any], qdd: list[Any]
+    forest: Forest, model: Model, poses: list[LinkPoses], bodies: list[RigidInertia], qd: list[Any], qdd: list[Any]
 ) -> Columns:
     """Velocities outwards, wrenches inwards; qd, qdd: one entry a group."""
     roots: list[Vec3] = []
-    moving: list[tuple[Motion, Motion]] = []
+    velocities: list[tuple[Motion, Motion]] = []
     made: list[tuple[Column, ...]] = []
     composites: list[Any] = []
     for g, group in enumerate(forest.groups):
-        p = placed[g].pose.p
+        p = poses[g].pose.p
         roots.append(forest.from_parents(g, roots, p))
-        V_parent, A_parent = forest.from_parents(g, moving, (AT_REST, gravity(model)))
+        V_parent, A_parent = forest.from_parents(g, velocities, (AT_REST, gravity(model)))
         offset = p - roots[g]
-        own, V, A = _outward(group.joint)(V_parent, A_parent, placed[g].S, offset, qd[g], qdd[g])
-        moving.append((V, A))
+        own, V, A = _outward(group.joint)(V_parent, A_parent, poses[g].S, offset, qd[g], qdd[g])
+        velocities.append((V, A))
         made.append(own)
         composites.append(_alone(bodies[g], offset, V, A))
-    answers: list[Any] = [()] * len(made)
+    responses: list[Any] = [()] * len(made)
     tau: list[Any] = [()] * len(made)
     for g in reversed(range(len(made))):
         group = forest.groups[g]
-        answers[g], tau[g] = _inward(group.joint)(composites[g], made[g], forest.per_dof(model.armature, group), qdd[g])
+        armature = forest.per_dof(model.armature, group)
+        responses[g], tau[g] = _inward(group.joint)(composites[g], made[g], armature, qdd[g])
         h = forest.matched(g)
         if h is not None:
-            composites[h] = _joined(composites[g], composites[h])
+            composites[h] = _add_children(composites[g], composites[h])
         else:
             forest.to_parents(g, composites[g], composites)
-    return Columns(made, answers, tau)
+    return Columns(made, responses, tau)

@@ -1,4 +1,4 @@
-"""Derivatives of forward dynamics: M dqdd = dtau less what inverse dynamics changes by at given accelerations.
+"""Derivatives of forward dynamics: M dqdd = dtau less the change of inverse dynamics at given accelerations.
 
 Kim (2012), table 6, differentiates the articulated inertias; with M^-1 at hand none of that is needed (Carpentier &
 Mansard 2018).
@@ -16,14 +16,14 @@ from ...model import Model
 from ..aba import factorize, solve
 from ..bodies import bias_forces, gravity, inertias
 from ..impulse import NONE, respond
-from ..kinematics import move, place
+from ..kinematics import propagate_poses, propagate_velocities
 from .columns import columns
-from .pairs import jacobians, product, spread, unit_answers
+from .pairs import full_matrix, jacobians, product, unit_responses
 from .tiles import in_tiles
 
 
 class ForwardDerivatives(NamedTuple):
-    """Of the accelerations, (..., nv, nv) each: by displacements q, velocities v and forces tau, which is M^-1."""
+    """Derivatives of the accelerations, (..., nv, nv) each: by displacements q, velocities v and forces tau (M^-1)."""
 
     q: Array
     v: Array
@@ -41,17 +41,19 @@ def aba_derivatives(model: Model, q: Array, v: Array, tau: Array) -> ForwardDeri
 
 def _derivatives(model: Model, q: Array, v: Array, tau: Array) -> ForwardDerivatives:
     forest = Forest.of(model, q=q, v=v, tau=tau)
-    placed = place(forest, model, q)
-    bodies = inertias(forest, model, placed)
+    poses = propagate_poses(forest, model, q)
+    bodies = inertias(forest, model, poses)
     qd, force = ([forest.per_dof(x, group) for group in forest.groups] for x in (v, tau))
-    moving = move(forest, placed, v)
-    factors = factorize(forest, model, placed, bodies)
-    qdd = solve(forest, placed, factors, bias_forces(bodies, moving), force, [x.c for x in moving], gravity(model))
-    by = jacobians(forest, model, columns(forest, model, placed, bodies, qd, qdd))
+    velocities = propagate_velocities(forest, poses, v)
+    factors = factorize(forest, model, poses, bodies)
+    qdd = solve(
+        forest, poses, factors, bias_forces(bodies, velocities), force, [x.c for x in velocities], gravity(model)
+    )
+    by = jacobians(forest, model, columns(forest, model, poses, bodies, qd, qdd))
 
-    def answer(unit: Array) -> Array:
+    def response(unit: Array) -> Array:
         impulses = [forest.per_dof(unit, group) for group in forest.groups]
-        return forest.join_dofs(respond(forest, placed, factors, [NONE] * len(placed), impulses))
+        return forest.join_dofs(respond(forest, poses, factors, [NONE] * len(poses), impulses))
 
-    Minv = unit_answers(forest, answer)
-    return ForwardDerivatives(*(spread(forest, x) for x in (-product(Minv, by.q), -product(Minv, by.v), Minv)))
+    Minv = unit_responses(forest, response)
+    return ForwardDerivatives(*(full_matrix(forest, x) for x in (-product(Minv, by.q), -product(Minv, by.v), Minv)))

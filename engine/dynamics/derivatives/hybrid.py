@@ -1,8 +1,8 @@
-"""Derivatives of hybrid dynamics: of what is found, by coordinates, velocities and what is given.
+"""Derivatives of hybrid dynamics: of its results, by coordinates, velocities and given values.
 
-Kim (2012), table 7, by way of inverse dynamics. Let c be what that changes by at the accelerations found. Then
-M da = dtau - c is again a hybrid system, linear in what is given, da_u and dtau_v - c_v; with its answers P and Q to
-units of what is given, da = -P c_v and dtau = c - Q c_v.
+Kim (2012), table 7, by way of inverse dynamics. Let c be the change of inverse dynamics at the resulting accelerations.
+Then M da = dtau - c is again a hybrid system, linear in the given values, da_u and dtau_v - c_v; with its responses P
+and Q to unit values, da = -P c_v and dtau = c - Q c_v.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from jax import Array
 
 from ...model import Model
 from ..bodies import inertias
-from ..hybrid import found, hybrid_factors
+from ..hybrid import hybrid_factors, solve_hybrid
 from .columns import columns
-from .pairs import jacobians, product, rows, spread, unit_answers
+from .pairs import full_matrix, jacobians, product, rows, unit_responses
 from .tiles import in_tiles
 
 
 class Slopes(NamedTuple):
-    """Of all degrees of freedom, (..., nv, nv) each: by displacements q, velocities v and the values given."""
+    """Slopes of all degrees of freedom, (..., nv, nv) each: by displacements q, velocities v and the given values."""
 
     q: Array
     v: Array
@@ -30,7 +30,7 @@ class Slopes(NamedTuple):
 
 
 class HybridDerivatives(NamedTuple):
-    """Of both outputs of `hybrid`; where one is given, it changes with its own value only."""
+    """Derivatives of both outputs of `hybrid`; a given one changes with its own value only."""
 
     acceleration: Slopes
     force: Slopes
@@ -49,12 +49,12 @@ def hybrid_derivatives(model: Model, q: Array, v: Array, given: Array, values: A
 
 def _derivatives(model: Model, q: Array, v: Array, given: Array, values: Array) -> HybridDerivatives:
     system = hybrid_factors(model, q, v, given, values)
-    forest, placed = system.forest, system.placed
-    qd, qdd = ([forest.per_dof(x, g) for g in forest.groups] for x in (v, found(system, values).acceleration))
-    by = jacobians(forest, model, columns(forest, model, placed, inertias(forest, model, placed), qd, qdd))
+    forest, poses = system.forest, system.poses
+    qd, qdd = ([forest.per_dof(x, g) for g in forest.groups] for x in (v, solve_hybrid(system, values).acceleration))
+    by = jacobians(forest, model, columns(forest, model, poses, inertias(forest, model, poses), qd, qdd))
     rest = system.at_rest()
-    P, Q = unit_answers(forest, lambda unit: found(rest, unit))
+    P, Q = unit_responses(forest, lambda unit: solve_hybrid(rest, unit))
     free = 1 - rows(forest, system.given)[:, :, None]  # rows of c_v
     a, tau = ([-product(x, free * c) for c in (by.q, by.v)] for x in (P, Q))
     tau = [c + x for c, x in zip((by.q, by.v), tau, strict=True)]
-    return HybridDerivatives(*(Slopes(*(spread(forest, x) for x in some)) for some in ((*a, P), (*tau, Q))))
+    return HybridDerivatives(*(Slopes(*(full_matrix(forest, x) for x in some)) for some in ((*a, P), (*tau, Q))))

@@ -10,14 +10,14 @@ from jax import Array
 from ...forest import Forest
 from ...model import Model
 from ..bodies import inertias
-from ..kinematics import place
+from ..kinematics import propagate_poses
 from .columns import columns
-from .pairs import jacobians, spread
+from .pairs import full_matrix, jacobians
 from .tiles import in_tiles
 
 
 class InverseDerivatives(NamedTuple):
-    """Of the joint forces, (..., nv, nv) each: by displacements q, velocities v and accelerations a, which is M."""
+    """Derivatives of the joint forces, (..., nv, nv) each: by displacements q, velocities v and accelerations a (M)."""
 
     q: Array
     v: Array
@@ -35,7 +35,7 @@ def rnea_derivatives(model: Model, q: Array, v: Array, a: Array) -> InverseDeriv
 
 def _derivatives(model: Model, q: Array, v: Array, a: Array) -> InverseDerivatives:
     forest = Forest.of(model, q=q, v=v, a=a)
-    placed = place(forest, model, q)
+    poses = propagate_poses(forest, model, q)
     qd, qdd = ([forest.per_dof(x, group) for group in forest.groups] for x in (v, a))
-    found = columns(forest, model, placed, inertias(forest, model, placed), qd, qdd)
-    return InverseDerivatives(*(spread(forest, x) for x in jacobians(forest, model, found)))
+    dof_columns = columns(forest, model, poses, inertias(forest, model, poses), qd, qdd)
+    return InverseDerivatives(*(full_matrix(forest, x) for x in jacobians(forest, model, dof_columns)))

@@ -1,4 +1,4 @@
-"""From columns to Jacobians: the products of all pairs of degrees of freedom of a tree, as blocks.
+"""Jacobians of columns: the products of all pairs of degrees of freedom of a tree, as blocks.
 
 A block array is (n, w, w, *batch): n trees, made as wide as the widest (see `trees.py`), rows then columns of the
 Jacobian. Pairs that are not on one path are masked by the topology.
@@ -38,7 +38,7 @@ class Blocks(NamedTuple):
 
 
 class Masks(NamedTuple):
-    """(n, w, w) of rows and columns: the row's degree of freedom carries the column's, or the other way round.
+    """Masks (n, w, w) of rows and columns: the row's degree of freedom carries the column's, or the other way round.
 
     below: the column's displacement takes the row's motion along, or is the row's own.
     above: the row comes before, and the column's displacement leaves its motion in place.
@@ -50,7 +50,7 @@ class Masks(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def masks(topology: Topology) -> Masks:
-    """Which pairs meet, and how."""
+    """Masks of the pairs of degrees of freedom that are on one path."""
     trees, start = trees_of(topology), topology.v_start
     left = on_path(topology).T & ~on_path(topology)  # the column is beyond the row
     for i, joint in enumerate(topology.joints):
@@ -75,8 +75,8 @@ def rows(forest: Forest, components: Sequence[Sequence[Any]]) -> Array:
             for at, i in enumerate(group.links):
                 row[topology.v_start[i] + k] = full[at : at + 1] if group.n > 1 else full[None]
     row.append(jnp.zeros((1, *forest.batch), forest.dtype))
-    joined = jnp.concatenate([row[d] for d in trees.dofs.ravel()])
-    return joined.reshape(*trees.dofs.shape, *forest.batch)
+    flat = jnp.concatenate([row[d] for d in trees.dofs.ravel()])
+    return flat.reshape(*trees.dofs.shape, *forest.batch)
 
 
 @fence
@@ -102,26 +102,26 @@ def _inertia(below, above, s, I):
     return jnp.where(below, down, jnp.where(above, up, 0))
 
 
-def jacobians(forest: Forest, model: Model, found: Columns) -> Blocks:
+def jacobians(forest: Forest, model: Model, dof_columns: Columns) -> Blocks:
     """Derivatives of the joint forces at given accelerations."""
     trees = trees_of(forest.topology)
 
-    def joined(per_group: Any, pick: Any) -> Any:
+    def concatenate_rows(per_group: Any, pick: Any) -> Any:
         """A pytree of block rows from one pytree a degree of freedom."""
         some = next(x for own in per_group for x in own)
         names = pick(some)
         flat = [[leaves(pick(x)) for x in own] for own in per_group]
         made = [rows(forest, [[x[k] for x in own] for own in flat]) for k in range(len(leaves(names)))]
-        return built(names, made)
+        return rebuild(names, made)
 
-    s = joined(found.columns, lambda c: c.s)
-    s1 = joined(found.columns, lambda c: c.s1.w)
-    s2 = joined(found.columns, lambda c: c.s2)
-    y = joined(found.columns, lambda c: c.y)
-    I = joined(found.answers, lambda x: x.I)
-    B = joined(found.answers, lambda x: x.B)
-    q = joined(found.answers, lambda x: x.q)
-    v = joined(found.answers, lambda x: x.v)
+    s = concatenate_rows(dof_columns.columns, lambda c: c.s)
+    s1 = concatenate_rows(dof_columns.columns, lambda c: c.s1.w)
+    s2 = concatenate_rows(dof_columns.columns, lambda c: c.s2)
+    y = concatenate_rows(dof_columns.columns, lambda c: c.y)
+    I = concatenate_rows(dof_columns.responses, lambda x: x.I)
+    B = concatenate_rows(dof_columns.responses, lambda x: x.B)
+    q = concatenate_rows(dof_columns.responses, lambda x: x.q)
+    v = concatenate_rows(dof_columns.responses, lambda x: x.v)
     below, above = (x.reshape(*x.shape, *(1,) * forest.rank) for x in masks(forest.topology))
     armature = rows(forest, [forest.per_dof(model.armature, group) for group in forest.groups])
     diagonal = np.eye(trees.w, dtype=forest.dtype).reshape(1, trees.w, trees.w, *(1,) * forest.rank)
@@ -129,8 +129,8 @@ def jacobians(forest: Forest, model: Model, found: Columns) -> Blocks:
     return Blocks(_by_displacement(below, above, s, s1, s2, I, B, q), _by_velocity(below, above, s, y, I, B, v), M)
 
 
-def spread(forest: Forest, blocks: Array) -> Array:
-    """(*batch, nv, nv) from blocks (n, w, w, *batch); zeros between trees."""
+def full_matrix(forest: Forest, blocks: Array) -> Array:
+    """Array (*batch, nv, nv) of blocks (n, w, w, *batch); zeros between trees."""
     trees, nv = trees_of(forest.topology), forest.topology.nv
     n, w = trees.n, trees.w
     if n == 1:
@@ -141,10 +141,10 @@ def spread(forest: Forest, blocks: Array) -> Array:
     return jnp.moveaxis(flat[at[:nv, :nv]], (0, 1), (-2, -1))
 
 
-def unit_answers(forest: Forest, answer: Callable[[Array], T]) -> T:
-    """Arrays (..., nv) that answer linearly to (nv,), each tree on its own, as blocks: a column a unit asked.
+def unit_responses(forest: Forest, response: Callable[[Array], T]) -> T:
+    """Responses (..., nv), linear in (nv,), each tree on its own, as blocks: a column for each unit.
 
-    All trees are asked at once, the k-th degree of freedom of each.
+    All trees are computed at once, for the k-th degree of freedom of each.
     """
     trees = trees_of(forest.topology)
     units = np.zeros((trees.w, forest.topology.nv + 1))
@@ -152,13 +152,13 @@ def unit_answers(forest: Forest, answer: Callable[[Array], T]) -> T:
         units[k, trees.dofs[:, k]] = 1
 
     def column(unit: Array) -> T:
-        return jax.tree.map(lambda x: to_blocks(trees, x)[:-1], answer(unit))
+        return jax.tree.map(lambda x: to_blocks(trees, x)[:-1], response(unit))
 
     return jax.vmap(column, out_axes=2)(jnp.asarray(units[:, :-1], forest.dtype))
 
 
 def product(A: Array, B: Array) -> Array:
-    """A B of block arrays: elementwise over lanes, or, where blocks are wide, a matrix product a lane."""
+    """Product A B of block arrays: elementwise over lanes, or, for wide blocks, a matrix product a lane."""
     if A.shape[1] <= NARROW:
         return _narrow_product(A, B)
     lanes = [jnp.moveaxis(x, (0, 1, 2), (-3, -2, -1)) for x in (A, B)]
@@ -175,12 +175,12 @@ def _narrow_product(A, B):
 
 
 def leaves(x: Motion | Force | Vec3) -> tuple[Any, ...]:
-    """The numbers of a pytree of vectors, ZERO among them."""
+    """The leaves of a pytree of vectors, ZERO included."""
     if isinstance(x, Motion):
         return (*x.w.xyz, *x.v.xyz)
     return (*x.n.xyz, *x.f.xyz) if isinstance(x, Force) else x.xyz
 
 
-def built(like: Any, x: Sequence[Any]) -> Any:
-    """The pytree again from its numbers."""
+def rebuild(like: Any, x: Sequence[Any]) -> Any:
+    """Rebuild the pytree from its leaves."""
     return Vec3(*x) if isinstance(like, Vec3) else type(like)(Vec3(*x[:3]), Vec3(*x[3:]))

@@ -1,5 +1,5 @@
-"""A large batch in tiles: what one lane needs in between is kilobytes, and of a few hundred lanes it stays in a core's
-cache. A sixth to a third faster on a CPU; a GPU has no use for it.
+"""A large batch in tiles: the intermediate values of a lane are kilobytes, and those of a few hundred lanes fit in a
+core's cache. A sixth to a third faster on a CPU; no gain on a GPU.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SIZE = 2048  # lanes times degrees of freedom of a tile
 
 
 def in_tiles(function: Callable[..., T], model: Model, *arrays: Array) -> T:
-    """function(model, *arrays), arrays (lanes, ...) all; a tile at a time where there are several of them."""
+    """Compute function(model, *arrays), all arrays (lanes, ...), a tile at a time if there are several."""
     nv = model.topology.nv
     lanes = arrays[0].shape[0] if arrays[0].ndim > 1 else 0
     tile = 1 << max(4, (SIZE // max(nv, 1)).bit_length() - 1)

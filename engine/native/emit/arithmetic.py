@@ -1,7 +1,6 @@
 """Elementwise operations as instructions, of vectors of any width.
 
-No operation is contracted or reordered: what is computed is what is written, on every machine and in vectors of every
-width.
+No operation is contracted or reordered: results are the same on every machine and in vectors of every width.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def operation(*names: str) -> Callable[[Emitter], Emitter]:
 
 
 def apply(f: Function, op: str, width: int, type: Type, operands: Operands, param: Any = None) -> str:
-    """op: as the table knows it."""
+    """Apply an operation of the table."""
     if op not in OPERATIONS:
         raise Unsupported(f"the operation {op}")
     return OPERATIONS[op](f, width, type, operands, (op, param))
@@ -46,7 +45,7 @@ def intrinsic(f: Function, name: str, width: int, type: Type, *xs: str) -> str:
 
 
 def compare(f: Function, how: str, width: int, type: Type, x: str, y: str) -> str:
-    """how: eq ne lt le gt ge; what is compared with a NaN is not, and is not equal."""
+    """Compare by how: eq ne lt le gt ge; comparisons with NaN are false, except ne."""
     if type.kind == "f":
         return f.let(f"fcmp {'une' if how == 'ne' else 'o' + how} {vector(type, width)} {x}, {y}")
     sign = "" if how in ("eq", "ne") else "s" if type.kind == "i" else "u"
@@ -102,7 +101,7 @@ def _divide(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
 
 
 def _remainder(f: Function, width: int, type: Type, x: str, y: str) -> str:
-    """C's fmod, which is exact; libraries differ where numbers are denormal, and here these count as 0."""
+    """C's fmod, which is exact; libraries differ for denormal numbers, which count as 0 here."""
     least = number(f, width, type, np.finfo(type.dtype).tiny)
 
     def denormal(x: str) -> str:
@@ -208,7 +207,7 @@ def _not(f: Function, width: int, type: Type, xs: Operands, _: Any) -> str:
 
 @operation("shift_left", "shift_right_logical", "shift_right_arithmetic")
 def _shift(f: Function, width: int, type: Type, xs: Operands, p: Any) -> str:
-    """By more than there are bits: nothing is left, or the sign."""
+    """Shift; by more than the number of bits the result is 0, or the sign."""
     (_, x), (_, y) = xs
     T = vector(type, width)
     most = number(f, width, type, type.bits - 1)
@@ -290,7 +289,7 @@ def convert(f: Function, width: int, type: Type, xs: Operands, _: Any = None) ->
         if t.kind == "f":
             return f.let(f"{'fpext' if type is F64 else 'fptrunc'} {S} {x} to {T}")
         return f.let(f"{'sitofp' if t.kind == 'i' else 'uitofp'} {S} {x} to {T}")
-    if t.kind == "f":  # what is out of range becomes the nearest, and NaN 0
+    if t.kind == "f":  # numbers out of range become the nearest, and NaN 0
         wide = lambda u: f"{'' if width == 1 else f'v{width}'}{u.suffix}"  # noqa: E731
         name = f"llvm.fpto{'s' if type.kind == 'i' else 'u'}i.sat.{wide(type)}.{wide(t)}"
         return f.call(T, name, [(S, x)])

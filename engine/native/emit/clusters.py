@@ -1,8 +1,8 @@
 """Clusters: elementwise operations of one size as one stretch of registers, or as one loop over strips of vectors.
 
-Where views look at a long array row by row (a broadcast, a part of a matrix), the loop runs over rows, and within a row
-they are neighbours again. Vectors may reach over a row's end: the next row is written after it, and behind the last one
-the slot has room.
+If views look at a long array row by row (a broadcast, a part of a matrix), the loop runs over rows, and within a row
+elements are neighbours again. Vectors may reach over a row's end: the next row is written after it, and the slot has
+room behind the last one.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from .reading import (
 )
 from .writing import prepare, strip_for
 
-GATHER = 14  # what an element by a table of places costs, in operations on a vector
+GATHER = 14  # cost of an element by a table of places, in operations on a vector
 
 
 def emit_cluster(f: Function, cluster: Cluster, place: Callable[[Value], None]) -> None:
-    """place: gives a value its slot."""
+    """Emit a cluster.  place: the function that gives a value its slot."""
     size = cluster.size
     built = [value for value in cluster.values if value.op == "build" and size > f.module.small]
     for value in cluster.values:
@@ -62,10 +62,10 @@ def emit_cluster(f: Function, cluster: Cluster, place: Callable[[Value], None]) 
 def over_strips(
     f: Function, size: int, values: Sequence[Value], turn: Callable[[Position, str, int], None], exact: bool = False
 ) -> None:
-    """turn(position, element, count) for strips of a long array, one after another, in the order of their elements.
+    """Emit turn(position, element, count) for strips of a long array, one after another, in the order of elements.
 
-    values: the operations that are computed there.  count: how many elements of the vector are the array's.
-    exact: no strip reaches beyond what its count says; else the last one may, and is followed by none.
+    values: the operations that are computed there.  count: number of elements of the vector that are the array's.
+    exact: no strip reaches beyond its count; else the last one may, and no other follows it.
     """
     width = strip_for(f, [v for value in values for v in (value, *value.args)])
     args = [a for v in values for k, a in enumerate(v.args) if not (v.op in MEMORY and k == 0)]
@@ -109,7 +109,7 @@ def over_strips(
 
 
 def _row_length(size: int, values: Sequence[Value], args: list[Value], width: int) -> int | None:
-    """Into rows of which length a loop is best cut; None: not at all."""
+    """Length of the rows into which a loop is best cut; None: it is not cut."""
     views = list({a.id: a for a in args if a.op == "view" and not a.uniform and a.start is None}.values())
     if not views:
         return None

@@ -1,8 +1,8 @@
 """Columns: every n-th element of an array in memory, a vector of them.
 
-Read, rows are loaded as they lie and turned by shuffles: of two rows one half of the columns, of two pairs of rows a
-quarter, until a column is left. What the columns of the same rows share is done once. Written, columns side by side are
-shuffled into rows.
+For reading, rows are loaded and transposed by shuffles: of two rows one half of the columns, of two pairs of rows a
+quarter, until a column is left. Work that columns of the same rows share is done once. For writing, columns side by
+side are shuffled into rows.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .function import Function, power_of_two
 
 
 class _Rows(NamedTuple):
-    """start: a register, where the first of them begins.  step: elements from each to the next.  wide: how many
-    elements of each are read.  width: how many rows there are, a vector's."""
+    """start: a register, the address of the first row.  step: elements from each to the next.  wide: number of
+    elements read of each.  width: number of rows, that of a vector."""
 
     start: str
     type: Type
@@ -45,8 +45,8 @@ def column(f: Function, array: Value, start: str, place: int, step: int, i: str,
 
 
 def _turned(f: Function, rows: _Rows, top: int, count: int, column: int) -> tuple[str, list[tuple[int, int]]]:
-    """A vector of the rows top, top + 1, ..., `count` of them, and of the columns among which `column` is; of each of
-    its elements the row and the column."""
+    """A vector of `count` rows top, top + 1, ..., and of the columns that include `column`; and the row and the column
+    of each element."""
     some = rows.width // count
     first = column - column % some
     key = (rows, top, count, first)
@@ -62,7 +62,7 @@ def _turned(f: Function, rows: _Rows, top: int, count: int, column: int) -> tupl
 
 
 def _loaded(f: Function, rows: _Rows, top: int, count: int) -> str:
-    """So many rows, one behind the other."""
+    """Load `count` rows, one behind the other."""
     if rows.step == rows.wide:
         return f.load(rows.type, rows.width, f.pointer(rows.start, rows.type, top * rows.step))
     if count == 1:
@@ -81,8 +81,8 @@ def woven(f: Function, type: Type, columns: Sequence[str], width: int) -> Iterat
 def _merged(
     f: Function, type: Type, columns: Sequence[str], width: int, wanted: list[tuple[int, int]]
 ) -> tuple[str, list[tuple[int, int]]]:
-    """A vector in which the wanted elements (row, column) are, each at its place in the list if they are of several
-    columns; and of each of its elements what it is."""
+    """A vector that holds the wanted elements (row, column), each at its index in the list if they are of several
+    columns; and the (row, column) of each of its elements."""
     own = sorted({c for _, c in wanted if c >= 0})
     if len(own) == 1:
         return columns[own[0]], [(r, own[0]) for r in range(width)]

@@ -1,4 +1,4 @@
-"""The text of one function in LLVM's language, and what is known in which of its registers."""
+"""The text of one function in LLVM's language, and the values known in its registers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..types import Type, literal, vector
 
 
 class Module:
-    """What functions share: declarations, tables of constants, names."""
+    """A module shared by functions: declarations, tables of constants, names."""
 
     def __init__(self, runner: Runner = Runner.CPU) -> None:
         self.runner, self.small = runner, runner.small
@@ -31,7 +31,7 @@ class Module:
         self._data = bytearray()
 
     def table(self, data: Any) -> int:
-        """Where a constant array is in @tables [bytes]; vectors may read beyond its end."""
+        """Offset of a constant array in @tables [bytes]; vectors may read beyond its end."""
         key = (data.dtype.str, data.size, digest(data))
         if key not in self._tables:
             self._data += bytes(-len(self._data) % 64)
@@ -50,7 +50,7 @@ attributes #1 = { nounwind memory(none) willreturn }"""
 
 
 def escaped(data: bytes) -> str:
-    """As LLVM's text has it, \\00 to \\FF: tables may be many megabytes."""
+    """Bytes as LLVM's text writes them, \\00 to \\FF: tables may be many megabytes."""
     text = np.full((len(data), 3), ord("\\"), np.uint8)
     text[:, 1:] = np.frombuffer(data.hex().upper().encode(), np.uint8).reshape(-1, 2)
     return text.tobytes().decode()
@@ -83,13 +83,13 @@ class Function:
         self.block = label
 
     def call(self, result: str, name: str, args: Sequence[tuple[str, str]], attributes: str = "") -> str:
-        """args: (type, value)."""
+        """Call a function.  args: (type, value)."""
         declared = f"declare {result} @{name}({', '.join(t for t, _ in args)}) {attributes}"
         self.module.declarations.setdefault(name, declared)
         return self.let(f"call {result} @{name}({', '.join(f'{t} {x}' for t, x in args)})")
 
     def phi(self, type: str) -> tuple[str, Callable[[Sequence[tuple[str, str]]], None]]:
-        """A register that is set by where control comes from, and the function that says how: (value, block), ..."""
+        """A register whose value depends on the block before, and the function that sets it: (value, block), ..."""
         register, at = f"%v{next(self._count)}", len(self.lines)
         self.lines.append("")
 
@@ -117,7 +117,7 @@ class Function:
         return register
 
     def scope_open(self) -> None:
-        """What becomes known from here on is forgotten at `scope_close`: control may come to that by other ways."""
+        """Open a scope: values known from here on are forgotten at `scope_close`, which control may reach otherwise."""
         self._known.append({})
 
     def scope_close(self) -> None:
@@ -133,7 +133,7 @@ class Function:
         return self.let(f"mul {self.index} {place}, {n}")
 
     def place(self, x: str) -> str:
-        """An i32 as a place."""
+        """An i32 as an index."""
         return x if self.index == "i32" else self.let(f"sext i32 {x} to i64")
 
     def plus(self, place: str, n: str | int) -> str:
@@ -144,7 +144,7 @@ class Function:
     def pointer(
         self, base: str, type: Type | None = None, index: str | int = 0, bytes: int = 0, slot: Slot | None = None
     ) -> str:
-        """base + bytes + index * size of an element. slot: in the arena, which it does not leave."""
+        """base + bytes + index * size of an element. slot: whether it stays within the arena."""
         if isinstance(index, int):
             bytes, index = bytes + index * (type.bytes if type else 1), ""
         if bytes:
@@ -162,7 +162,7 @@ class Function:
         return x
 
     def store(self, type: Type, width: int, x: str, pointer: str, exact: int | None = None, align: int = 0) -> None:
-        """exact: only so many elements are written."""
+        """Store a vector.  exact: number of elements that are written."""
         if type.kind == "b":
             x = self.let(f"zext {vector(type, width)} {x} to {vector(type, width, True)}")
         stored = vector(type, width, True)
@@ -186,7 +186,7 @@ class Function:
             done += n
 
     def scatter(self, type: Type, width: int, x: str, pointer: str, places: str, exact: int) -> None:
-        """The first `exact` elements to places, a vector of i32 [elements from the pointer]."""
+        """Store the first `exact` elements at places, a vector of i32 [elements from the pointer]."""
         if type.kind == "b":
             x = self.let(f"zext {vector(type, width)} {x} to {vector(type, width, True)}")
         stored, P, B = vector(type, width, True), f"<{width} x ptr>", f"<{width} x i1>"
@@ -206,7 +206,7 @@ class Function:
         )
 
     def freeze(self, type: Type, width: int, x: str) -> str:
-        """x, with numbers behind the last element of a small array too: there is none to divide by or to look at."""
+        """Freeze x: poison behind the last element of a small array becomes numbers, safe to divide by or to read."""
         return x if width == 1 else self.let(f"freeze {vector(type, width)} {x}")
 
     def extract(self, type: Type, width: int, x: str, k: int) -> str:
@@ -230,7 +230,7 @@ class Function:
     def counted(
         self, count: int | str, step: int, turn: Callable[..., Any], carry: Sequence[tuple[str, str]] = ()
     ) -> list[str]:
-        """turn(i, *carry) -> next carry, for i = 0, step, ... below count, not 0. carry: (type, first value)."""
+        """Loop: turn(i, *carry) -> next carry, for i = 0, step, ... below count, not 0. carry: (type, first value)."""
         label, before = f"turn{next(self.module.labels)}", self.block
         self.do(f"br label %{label}")
         self.begin(label)
@@ -249,7 +249,7 @@ class Function:
 
 
 def power_of_two(n: int) -> int:
-    """The least that is no less."""
+    """The least power of two that is not less."""
     return 1 << max(0, n - 1).bit_length()
 
 
@@ -258,7 +258,7 @@ def mask(picks: Sequence[int] | range) -> str:
 
 
 def first_of(width: int, count: int) -> str:
-    """A vector of bools: true for so many."""
+    """A vector of bools, of which the first `count` are true."""
     return f"<{', '.join(f'i1 {str(k < count).lower()}' for k in range(width))}>"
 
 

@@ -31,7 +31,7 @@ from .writing import lanes_for, prepare, write_at, write_columns
 
 
 def finish(f: Function, value: Value, x: str) -> None:
-    """A small result that is in a register."""
+    """Finish a small result that is in a register."""
     f.keep((value.id, WHOLE), x)
     if value.stored:
         f.store(value.type, power_of_two(value.size), x, pointer_to(f, value))
@@ -66,7 +66,7 @@ def emit_empty(f: Function, node: Node, program: Any) -> None:
 
 
 def emit_put(f: Function, node: Node, program: Any) -> None:
-    """An update of a block: in place, where nothing reads the old array any more."""
+    """Emit the update of a block: in place, if nothing reads the old array any more."""
     (made,), (table, terms) = node.results, node.param
     array, *indices = node.args
     update = node.source or indices.pop(0)
@@ -97,7 +97,7 @@ def emit_put(f: Function, node: Node, program: Any) -> None:
 
 
 def emit_scatter(f: Function, node: Node, program: Any) -> None:
-    """Updates one after another, each at a place of its own."""
+    """Emit updates one after another, each at its own index."""
     (array, updates, *indices), (made,), (table, terms, combine, drop) = node.args, node.results, node.param
     program.take_over(f, array, made, node)
     start, type = pointer_to(f, made), made.type
@@ -129,7 +129,7 @@ def emit_scatter(f: Function, node: Node, program: Any) -> None:
 
 
 def halves(f: Function, op: str, type: Type, x: str, width: int) -> str:
-    """All elements of a vector: pairs of halves, until one is left."""
+    """Reduce a vector by pairs of halves, until one element is left."""
     while width > 1:
         half = width // 2
         low = f.shuffle(type, width, x, "poison", range(half))
@@ -139,7 +139,7 @@ def halves(f: Function, op: str, type: Type, x: str, width: int) -> str:
 
 
 def masked(f: Function, op: str, type: Type, x: str, width: int, count: int) -> str:
-    """With what changes nothing behind the first `count` elements."""
+    """Pad by the neutral element behind the first `count` elements."""
     if count == width:
         return x
     rest = f.splat(type, width, literal(type, neutral(op, type)))
@@ -147,7 +147,7 @@ def masked(f: Function, op: str, type: Type, x: str, width: int, count: int) -> 
 
 
 def emit_fold(f: Function, node: Node, program: Any) -> None:
-    """One result from many terms: strip by strip into a vector, whose elements then are folded."""
+    """Emit one result of many terms: strip by strip into a vector, whose elements are then folded."""
     value, (made,), op = node.source or node.args[0], node.results, node.param
     prepare(f, node.leaves or [value], _width(node, value))
     program.place_if_stored(made)
@@ -161,7 +161,7 @@ def _width(node: Node, value: Value) -> int:
 def _folded(
     f: Function, op: str, value: Value, count: int, width: int, place: Callable[[str, int], Position], unroll: int = 4
 ) -> str:
-    """The fold of `count` neighbours. place: from the number of the first, the position of a strip."""
+    """The fold of `count` neighbours. place: a function from the first's index to the position of a strip."""
     type, full = value.type, count // width * width
     x = f.splat(type, width, literal(type, neutral(op, type)))
 
@@ -180,7 +180,7 @@ def _folded(
 
 
 def emit_reduce(f: Function, node: Node, program: Any) -> None:
-    """Many results, each of many terms (terms, results)."""
+    """Emit many results, each of many terms (terms, results)."""
     value, (made,), (op, terms) = node.source or node.args[0], node.results, node.param
     type, width = value.type, _width(node, value)
     count, size = terms.shape

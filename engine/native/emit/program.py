@@ -1,8 +1,8 @@
 """A whole program: functions, slots, loops and branches.
 
-A loop's carry has one slot for the whole loop, or is a register. It takes over the slot of what it starts from if
-nothing reads that any more, its updates write in place, and what a body hands on is copied only where it did not end
-up in the carry's slot by itself. So with a branch's results.
+A loop's carry has one slot for the whole loop, or is a register. It takes over the slot of its start value if nothing
+reads that any more, its updates write in place, and the next carry is copied only if it is not yet in the carry's slot.
+The same holds for a branch's results.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ TWICE = 100  # operations: so short a test is written before the loop and at its
 
 
 class Program:
-    """module: the text.  inputs, outputs: where they are in the arena [bytes]; None for open ones.  opens: for
-    each result, which open argument it is.  arena: its size.  weight: how many
-    operations it is long.  loops: whether there are loops in it."""
+    """A program.  module: the text.  inputs, outputs: their offsets in the arena [bytes]; None for open ones.  opens:
+    for each result, the open argument that it is.  arena: its size.  weight: its number of operations.  loops: whether
+    there are loops in it."""
 
     def __init__(self, graph: Graph, shared: Sequence[bool], plan: Plan, runner: Runner = Runner.CPU) -> None:
-        """shared: of each input, whether it stays as it is for the next lane."""
+        """shared: whether each input stays as it is for the next lane."""
         self.module, self.plan = Module(runner), plan
         self._arena, self._small = Arena(self.module.warp), runner.small
         self._dying: dict[Region, dict[int, list[Value]]] = defaultdict(lambda: defaultdict(list))
@@ -56,7 +56,7 @@ class Program:
     # slots
 
     def place(self, value: Value) -> None:
-        """A slot for a value that is made now: that of the carry or result it will be handed on as, if it is free."""
+        """A slot for a value that is made now: that of the carry or result it becomes, if it is free."""
         slot = self._wanted(value)
         if slot is not None and slot.holders == slot.owners:
             slot.holders += 1
@@ -70,7 +70,7 @@ class Program:
             self.place(value)
 
     def take_over(self, f: Function, old: Value, new: Value, node: Node) -> None:
-        """A slot for `new` that holds `old` to begin with: the same slot, if this node is the last to read it."""
+        """A slot for `new` that contains `old` at first: the same slot, if this node is the last to read it."""
         if self._ends_at(old, node) and sum(a.base is old for a in node.args) == 1 and old not in node.outside:
             new.slot = old.slot
             if old.region is node.region:  # one holder for the other
@@ -96,12 +96,12 @@ class Program:
         return region.owner.results[region.results.index(value)].slot
 
     def _ends_at(self, value: Value, node: Node) -> bool:
-        """Whether its memory may be written over from this node on."""
+        """Return whether its memory may be overwritten from this node on."""
         if value.op in ("view", "const") or value.slot is None or (value.slot.fixed and value.open is None):
             return False
         home = value.region
         if value.op == "input" and home is not None and home.owner is not None and home is not home.owner.regions[2]:
-            return False  # what a loop's test is asked about, its body reads too
+            return False  # the body of a loop reads the values of its test too
         region = node.region
         while self.plan.last[region].get(value) == node.index:
             if region is value.region:
@@ -117,7 +117,7 @@ class Program:
         self._dying[value.region][last].append(value)
 
     def _bury(self, f: Function, region: Region, upto: int) -> None:
-        """Gives back the slots of values that no later part reads; with CAROM_NATIVE_CHECK, filled with NaN."""
+        """Release the slots of values that no later part reads; with CAROM_NATIVE_CHECK, filled with NaN."""
         waiting = self._dying[region]
         for last in [k for k in waiting if k <= upto]:
             for value in waiting.pop(last):
@@ -131,7 +131,7 @@ class Program:
     # regions
 
     def _run(self, f: Function, region: Region) -> None:
-        """All parts in their order: here, or in functions of their own that are called from here."""
+        """Emit all parts in their order: here, or in functions of their own that are called from here."""
         self._bury(f, region, -1) if region.owner is None else None
         inner: Function | None = None
         for part in region.order:
@@ -158,7 +158,7 @@ class Program:
             EMITTERS[part.op](f, part, self)
 
     def _hand_on(self, f: Function, values: Sequence[Value], results: Sequence[Value]) -> list[str | None]:
-        """Copies values to the slots of what they become, as if all at once. The registers of small ones."""
+        """Copy values to the slots of their results, as if all at once. Returns the registers of small ones."""
         registers = [read(f, v, WHOLE) if v.size and v.size <= self._small else None for v in values]
         slots = {id(r.slot) for r in results if r.slot is not None}
         copies: list[tuple[Value, Value]] = []
@@ -254,7 +254,7 @@ class Program:
                 f.keep((value.id, WHOLE), x)
 
     def _test(self, f: Function, test: Region, carry: Sequence[str | None], yes: str, no: str) -> str:
-        """Branches to `yes` if the loop goes on. The block it does so from."""
+        """Branch to `yes` if the loop goes on. Returns the block of the branch."""
         with f.scope():
             self._bind(f, test, carry)
             self._run(f, test)
@@ -297,7 +297,7 @@ class Program:
                 result.slot.owners -= 1
 
     def _branch_slot(self, node: Node, k: int, result: Value) -> None:
-        """The slot of what a branch hands on as it was, if nobody else reads that; or a new one."""
+        """The slot of a value that a branch returns unchanged, if nothing else reads it; or a new one."""
         for region in node.regions:
             value = region.results[k]
             passed = sum(v.base is value for r in node.regions for v in r.results)

@@ -1,7 +1,7 @@
-"""Reading values into registers, at a position: the whole of a small one, or where a loop stands.
+"""Reading values into registers, at a position: the whole of a small one, or the position of a loop.
 
-What is in a register already is not read again. A view is read where it looks: neighbours as one vector, one element
-for all as a splat, a pattern within one or two vectors as a shuffle, and anything else through a table of places.
+A value in a register is not read again. A view is read from its base: neighbours as one vector, one element for all as
+a splat, a pattern within one or two vectors as a shuffle, and anything else through a table of indices.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ WHOLE = Whole()
 
 
 def pointer_to(f: Function, value: Value, index: str | int = 0) -> str:
-    """Where an element of a stored value or of a constant is."""
+    """Address of an element of a stored value or of a constant."""
     if value.op == "const":
         pointer = f.pointer("@tables", value.type, index, f.module.table(value.param))
     else:
@@ -71,8 +71,8 @@ def pointer_to(f: Function, value: Value, index: str | int = 0) -> str:
 
 
 def watched(f: Function, value: Value, pointer: str, width: int = 1) -> str:
-    """A pointer, or a vector of them, to computed places in an array. With CAROM_NATIVE_CHECK, those that are not in it
-    are told of when the program runs (`machine.OUTSIDE`)."""
+    """A pointer, or a vector of them, to computed indices of an array. With CAROM_NATIVE_CHECK, indices outside of it
+    are reported when the program runs (`machine.OUTSIDE`)."""
     if not f.module.checked or value.open is not None:
         return pointer
     T, B = ("i64", "i1") if width == 1 else (f"<{width} x i64>", f"<{width} x i1>")
@@ -93,12 +93,12 @@ def watched(f: Function, value: Value, pointer: str, width: int = 1) -> str:
 
 
 def open_rows(f: Function, value: Value) -> str:
-    """How many rows an open array has, i64."""
+    """Number of rows of an open array, i64."""
     return _open_part(f, value, 8, "i64")
 
 
 def _open_part(f: Function, value: Value, byte: int, type: str) -> str:
-    """In the arena stand where it begins and how many rows it has."""
+    """Load one of the two entries of an open array in the arena: its address or its number of rows."""
     key = ("open", value.slot.offset, byte)
     x = f.known(key)
     return x or f.keep(key, f.let(f"load {type}, ptr {f.pointer('%A', None, 0, value.slot.offset + byte)}, align 8"))
@@ -189,7 +189,7 @@ def _look(f: Function, view: Value, at: Position) -> str:
 
 
 def _number(f: Function, at: Strip | Row) -> str:
-    """Of the first element there."""
+    """Index of the first element there."""
     if isinstance(at, Strip):
         return at.i
     x = f.known(at)
@@ -225,7 +225,7 @@ def _look_at_all(f: Function, view: Value, width: int) -> str:
 
 
 def gather(f: Function, array: Value, places: str, width: int, start: str | None = None) -> str:
-    """The elements at places, a vector of i32, counted from `start` [a pointer] or the array's own."""
+    """Gather the elements at places, a vector of i32, counted from `start` [a pointer] or the array's own."""
     type, start = array.type, start or pointer_to(f, array)
     if width == 1:
         one = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {places}")
@@ -243,7 +243,7 @@ def gather(f: Function, array: Value, places: str, width: int, start: str | None
 
 
 def places_from(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
-    """Numbers i, i + 1, ... of a list of places: a GPU would rather work them out than look them up."""
+    """Entries i, i + 1, ... of a list of indices: a GPU computes them if it can, which is faster than a table."""
     step = _step(numbers)
     if step is None or not f.module.runner.on_gpu:
         return _from_table(f, numbers, i, width)
@@ -259,7 +259,7 @@ def _from_table(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
 
 
 def _step(numbers: np.ndarray) -> int | None:
-    """From each to the next, if it is always the same."""
+    """Difference of each to the next, if it is always the same."""
     step = int(numbers[1]) - int(numbers[0]) if len(numbers) > 1 else 0
     return step if (np.diff(numbers) == step).all() else None
 
@@ -274,12 +274,12 @@ def _affine(f: Function, numbers: np.ndarray, i: str) -> str | None:
 
 
 def place_in(f: Function, table: np.ndarray, i: str) -> str:
-    """Number i of a table of places."""
+    """Entry i of a table of indices."""
     return _affine(f, table, i) or f.place(_from_table(f, table, i, 1))
 
 
 def row_start(f: Function, view: Value, at: Row) -> str:
-    """Where the row begins, in memory."""
+    """Address of the row."""
     key = (view.id, "start", at.r)
     x = f.known(key)
     if x:
@@ -311,7 +311,7 @@ def compute(f: Function, value: Value, at: Position) -> str:
 
 
 def built_of(f: Function, value: Value) -> list[str]:
-    """The elements that it is put together of."""
+    """The elements that a value is built of."""
     return [element(f, a.base, int(a.param[0]) if a.op == "view" else 0) for a in value.args]
 
 
@@ -338,7 +338,7 @@ def offset(
     terms: tuple[tuple[int, int], ...],
     array: Value | None = None,
 ) -> str | None:
-    """The sum of indices times strides, in i32. array: which it is an offset in, if that may be open."""
+    """The sum of indices times strides, in i32. array: the one it is an offset in, if that may be open."""
     total = None
     for (type, x), (stride, most) in zip(indices, terms, strict=True):
         if most < 0 and array is not None:
@@ -352,7 +352,7 @@ def offset(
 
 
 def window_start(f: Function, value: Value) -> str:
-    """Where a window begins, in memory."""
+    """Address of a window."""
     array, (table, terms) = value.args[0], value.param
     start = f.known((value.id, "start"))
     if start is None:
@@ -364,7 +364,7 @@ def window_start(f: Function, value: Value) -> str:
 
 
 def _window(f: Function, value: Value, at: Position, width: int) -> str:
-    """A pattern of places, moved by an offset that is the same for all."""
+    """A pattern of indices, moved by an offset that is the same for all."""
     array, (table, _), start = value.args[0], value.param, window_start(f, value)
     pattern = table - table[0]
     if value.size == 1:
@@ -381,7 +381,7 @@ def _window(f: Function, value: Value, at: Position, width: int) -> str:
 
 
 def _load_some(f: Function, value: Value, width: int, pointer: str, i: str | int) -> str:
-    """Elements i, i + 1, ... of a value, and nothing of what is behind its last: it may be nobody's memory."""
+    """Load elements i, i + 1, ... of a value, and nothing behind its last: that memory may not be allocated."""
     if width == 1 or (isinstance(i, int) and i + width <= value.size):
         return f.load(value.type, width, pointer)
     index = I32 if f.module.runner.on_gpu else I64
@@ -407,7 +407,7 @@ def _gather(f: Function, value: Value, at: Position, width: int) -> str:
 
 
 def _in_rows(value: Value, length: int) -> bool:
-    """Whether what is gathered are whole rows of this length, each somewhere."""
+    """Return whether the gather takes whole rows of this length."""
     steps = np.diff(value.param[0].reshape(-1, length), axis=1)
     return (steps == 1).all() and all(
         a.uniform or (a.op == "view" and row_kind(a, length) == "same") for a in value.args[1:]
@@ -415,7 +415,7 @@ def _in_rows(value: Value, length: int) -> bool:
 
 
 def _gathered_row(f: Function, value: Value, at: Row) -> str:
-    """Where it begins, in memory."""
+    """Address of the gathered row."""
     key = (value.id, "start", at.r)
     start = f.known(key)
     if start is None:

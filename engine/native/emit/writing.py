@@ -1,4 +1,4 @@
-"""Writing values to memory: exactly their elements, to neighbouring places or to places of a table."""
+"""Writing values to memory: exactly their elements, to neighbouring addresses or to indices of a table."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ ROW = 4  # elements: shorter rows are written one by one
 
 
 def lanes_for(values: Sequence[Value]) -> int:
-    """How many elements a vector has where these meet: 64 bytes of the widest."""
+    """Number of elements of a vector for operations on these together: 64 bytes of the widest."""
     return 8 if any(v.type.bytes == 8 for v in values) else 16
 
 
 def strip_for(f: Function, values: Sequence[Value]) -> int:
-    """The same where no element meets another."""
+    """Number of elements of a vector for operations in which no element meets another."""
     return f.module.runner.strip or lanes_for(values)
 
 
 def write(f: Function, value: Value, pointer: str, exact: bool = True) -> None:
-    """All elements, one behind the other. exact: what lies behind stays as it is."""
+    """Write all elements, one behind the other. exact: memory behind them stays as it is."""
     type, size = value.type, value.size
     if size <= f.module.small:
         width = power_of_two(size)
@@ -45,7 +45,7 @@ def write(f: Function, value: Value, pointer: str, exact: bool = True) -> None:
 
 
 def write_at(f: Function, value: Value, pointer: str, places: np.ndarray) -> None:
-    """Element k to places[k]."""
+    """Write element k to places[k]."""
     type, size = value.type, value.size
     first = int(places[0])
     if (places == first + np.arange(size)).all():
@@ -72,7 +72,7 @@ def write_at(f: Function, value: Value, pointer: str, places: np.ndarray) -> Non
 
 
 def _scattered(f: Function, value: Value, pointer: str, places: np.ndarray) -> None:
-    """Each element to a place of its own, as many at once as there are threads."""
+    """Write each element to its own index, as many at once as there are threads."""
     type, size = value.type, value.size
     if size == 1:
         return f.store(type, 1, read(f, value, WHOLE), f.pointer(pointer, type, int(places[0])))
@@ -94,7 +94,7 @@ def _scattered(f: Function, value: Value, pointer: str, places: np.ndarray) -> N
 
 
 def write_columns(f: Function, values: Sequence[Value], pointer: str) -> None:
-    """Values of one size side by side, as the columns of rows."""
+    """Write values of one size side by side, as the columns of rows."""
     if f.module.warp:
         for k, value in enumerate(values):
             _scattered(f, value, f.pointer(pointer, value.type, k), np.arange(value.size) * len(values))
@@ -123,14 +123,14 @@ def write_columns(f: Function, values: Sequence[Value], pointer: str) -> None:
 
 
 def _row_of(places: np.ndarray) -> int:
-    """How long the rows of neighbours are that the places consist of; 1 if they are no such rows."""
+    """Length of the rows of neighbours that the places consist of; 1 if they are no rows."""
     steps = np.diff(places) == 1
     length = int(np.argmin(steps)) + 1
     return length if len(places) % length == 0 and (np.diff(places.reshape(-1, length), axis=1) == 1).all() else 1
 
 
 def _write_rows(f: Function, value: Value, pointer: str, places: np.ndarray, length: int) -> None:
-    """places: rows of neighbours."""
+    """Write rows of neighbours.  places: indices of rows of neighbours."""
     type, width, firsts = value.type, strip_for(f, [value]), places[::length]
     rest = length % width
     prepare(f, [value], width, *({power_of_two(rest)} if rest else ()))
@@ -152,7 +152,7 @@ def _write_rows(f: Function, value: Value, pointer: str, places: np.ndarray, len
 
 
 def prepare(f: Function, values: Sequence[Value], *widths: int) -> None:
-    """Reads what is the same in every turn of a loop, before the loop."""
+    """Read values that are the same in every iteration of a loop, before the loop."""
     for value in values:
         if value.uniform and value.op != "const":
             for width in widths:

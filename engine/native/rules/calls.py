@@ -1,4 +1,4 @@
-"""Calls are opened up: a lane's program is one piece."""
+"""Calls are inlined: a lane's program is one piece."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def _call(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 @rule("native")
 def _native(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    """A program within a program: jax keeps what it has traced, and may have traced this outside of one."""
+    """Inline a native program within a program: jax caches traces, and may have traced this outside of one."""
     avals = [x.aval for x in equation.invars]
     return translate_closed(graph, equation.params["program"].within(equation.params["batched"], avals), ins)

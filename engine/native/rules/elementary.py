@@ -1,4 +1,4 @@
-"""Elementary functions, opened up: what the algebra makes them from, in vectors, the same bits on every machine."""
+"""Elementary functions, inlined as the algebra defines them, in vectors, with the same bits on every machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _elementary(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
 
 @functools.cache
 def _traced(name: str, dtypes: tuple[Any, ...]) -> Any:
-    """What it does to one number: each equation is then done to all."""
+    """The jaxpr of the function of one number: each equation is then applied to all."""
     closed = jax.make_jaxpr(FUNCTIONS[name])(*(jax.ShapeDtypeStruct((), t) for t in dtypes))
     assert not closed.consts
     return closed.jaxpr

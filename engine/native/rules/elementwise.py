@@ -1,4 +1,4 @@
-"""What is computed element by element."""
+"""Elementwise operations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..graph import Graph, Value, splat
 from ..types import BOOL, Type, Unsupported, type_of
 from .table import places, rule, size_of
 
-# what is computed when the program is compiled, if its arguments are constants: what numpy rounds as machines do
+# computed when the program is compiled, if the arguments are constants: numpy rounds these as machines do
 _FOLDED = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "max": np.maximum, "min": np.minimum,
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
@@ -35,7 +35,7 @@ def elementwise(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
 
 
 def spread(graph: Graph, equation: Any, ins: list[Value]) -> list[Value]:
-    """The arguments, each as many as there are results."""
+    """Broadcast the arguments to the size of the results."""
     out, avals = equation.outvars[0].aval, [x.aval for x in equation.invars]
     size = size_of(out)
     return [
@@ -45,7 +45,7 @@ def spread(graph: Graph, equation: Any, ins: list[Value]) -> list[Value]:
 
 
 def computed(graph: Graph, name: str, p: Any, dtype: Any, size: int, args: list[Value]) -> Value:
-    """One operation on arguments that are all of this size. name, p: of jax's primitive."""
+    """One operation on arguments that are all of this size. name, p: those of jax's primitive."""
     type = type_of(dtype)
     if name == "convert_element_type" and args[0].type == type:
         return args[0]
@@ -63,7 +63,7 @@ def computed(graph: Graph, name: str, p: Any, dtype: Any, size: int, args: list[
 
 
 def _foldable(name: str, args: Sequence[Value], type: Type) -> bool:
-    """Floats that no whole number of the type is near, numpy converts to anything."""
+    """Return whether constants may be folded: numpy converts floats out of the type's range to anything."""
     if name != "convert_element_type" or args[0].type.kind != "f" or type.kind not in "iu":
         return True
     x, limits = args[0].param, np.iinfo(type.dtype)

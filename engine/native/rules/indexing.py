@@ -1,8 +1,8 @@
-"""Reading and writing at places that are known only when the program runs.
+"""Reading and writing at indices that are known only when the program runs.
 
-A place is a sum: a table known beforehand, and for each index its value, kept within its bounds, times a stride.
-`terms` lists (stride, the largest index) of each index; of the rows of an open array, less what is below 0 than the
-number of its rows.
+A position is a sum: a table known beforehand, and for each index its value, clamped to its bounds, times a stride.
+`terms` lists (stride, the largest index) of each index; for the rows of an open array the largest index is negative,
+counted from the number of its rows.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def put(
 
 
 def _put_in_register(graph: Graph, array: Value, update: Value, args: Sequence[Value], terms: Terms) -> Value:
-    """A small array with one element replaced, element by element: it need not go through memory."""
+    """Replace one element of a small array, element by element: it need not pass through memory."""
     place: Any = None
     for a, (stride, most) in zip(args, terms, strict=True):
         low = graph.compute("max", 1, a.type, (a, splat(graph, 0, 1, a.type)))
@@ -199,7 +199,7 @@ def _indices(
 
 
 def _within(graph: Graph, args: Sequence[Value], terms: Terms) -> Value:
-    """Whether indices are where they may be."""
+    """Whether indices are within their bounds."""
     inside: Any = None
     for a, (_, most) in zip(args, terms, strict=True):
         for op, bound in (("ge", 0), ("le", most)):

@@ -1,4 +1,4 @@
-"""Sums and their like, in an order that hangs on the number of elements alone: pairs, then pairs of pairs."""
+"""Sums and other reductions, in an order that depends on the number of elements alone: pairs, then pairs of pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..types import Type, type_of
 from .elementwise import binary
 from .table import places, rule, size_of
 
-SPELLED = 16  # so many terms are written out, element by element of the result
+SPELLED = 16  # up to this many terms are written out, element by element of the result
 _OPERATIONS = {
     "reduce_sum": "add", "reduce_prod": "mul", "reduce_max": "max", "reduce_min": "min", "reduce_and": "and",
     "reduce_or": "or", "reduce_xor": "xor",
@@ -38,7 +38,7 @@ def _reduce(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 
 def _terms(equation: Any) -> np.ndarray:
-    """(terms, results): the places of what each result is made from."""
+    """Places (terms, results) of the terms of each result."""
     aval, axes = equation.invars[0].aval, tuple(equation.params["axes"])
     at = np.moveaxis(places(aval), axes, range(len(axes)))
     count = int(np.prod(at.shape[: len(axes)], dtype=int))
@@ -62,7 +62,7 @@ def reduce(graph: Graph, op: str, value: Value, terms: np.ndarray) -> Value:
 
 @rule("argmax", "argmin")
 def _extreme(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    """The first of the largest or smallest; a NaN is larger and smaller than all."""
+    """Index of the first of the largest or smallest; a NaN is larger and smaller than all."""
     op, x = "max" if equation.primitive.name == "argmax" else "min", ins[0]
     terms, type = _terms(equation), type_of(equation.outvars[0].aval.dtype)
     count, size = terms.shape
@@ -89,7 +89,7 @@ def _running(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 @rule("dot_general")
 def _dot(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    """Products, then sums: small matrices only are met here."""
+    """Products, then sums: only small matrices occur here."""
     (left, right), (batch_l, batch_r) = equation.params["dimension_numbers"]
     a, b, out = *(x.aval for x in equation.invars), equation.outvars[0].aval
     type = type_of(out.dtype)

@@ -1,4 +1,4 @@
-"""Shapes: what only moves elements is a view, and what puts arrays together is a `join`."""
+"""Shapes: operations that only move elements are views, and those that concatenate arrays are a `join`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _iota(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 @rule("empty")
 def _empty(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    """Nobody reads it before it is written."""
+    """An array that is not read before it is written."""
     out = equation.outvars[0].aval
     return [graph.node("empty", ()).result(size_of(out), type_of(out.dtype))]
 
@@ -123,7 +123,7 @@ def _pad(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 
 def join(graph: Graph, ins: Sequence[Value], pieces: np.ndarray, at: np.ndarray) -> Value:
-    """Element k is element at[k] of ins[pieces[k]]."""
+    """Join arrays: element k is element at[k] of ins[pieces[k]]."""
     pieces, at, type = pieces.reshape(-1), at.reshape(-1), ins[0].type
     used = [k for k in range(len(ins)) if (pieces == k).any()]
     if not used:

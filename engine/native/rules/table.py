@@ -1,7 +1,7 @@
-"""The table of rules: how each of jax's primitives becomes values of the graph.
+"""The table of rules: each of jax's primitives as values of the graph.
 
 A rule takes the graph, the equation and the values it reads, and returns those it makes. A family of rules is a file
-beside this one. What is not in the table, this compiler does not translate.
+beside this one. The compiler does not translate primitives that are not in the table.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def size_of(aval: Any) -> int:
 
 
 def places(aval: Any) -> np.ndarray:
-    """Each element's own place, in the array's shape: what is done to it by numpy is done to a view."""
+    """Each element's own index, in the array's shape: numpy's operations on it define a view."""
     return np.arange(size_of(aval)).reshape(aval.shape)
 
 
@@ -72,5 +72,5 @@ def strides_of(shape: Sequence[int]) -> list[int]:
 
 
 def coordinates(shape: Sequence[int]) -> tuple[np.ndarray, ...]:
-    """Of every element, in their order, where it is along each axis."""
+    """Coordinates of every element along each axis, in order."""
     return np.unravel_index(np.arange(math.prod(shape)), tuple(shape)) if shape else ()

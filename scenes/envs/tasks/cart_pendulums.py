@@ -22,7 +22,7 @@ GAIN = 24.7125  # K_s of 14.3 [N/V]
 def triple(friction: bool) -> Rods:
     """Table 3, with the corrections of the library's scene, and of Coulomb's friction the cart's alone.
 
-    The printed mu_i A38..A40, taken for torques, would hold the last link against gravity up to 3.5 degrees, and no
+    The printed mu_i A38..A40, read as torques, would hold the last link against gravity up to 3.5 degrees, and no
     linear controller balances it.
     """
     on = 1.0 if friction else 0.0
@@ -38,7 +38,7 @@ def cart_double_pendulum(*, swing_up: bool = False) -> BatchTask:
     """Keep both links within 24 degrees and the cart on its track, or swing them up, by any force within 20 N.
 
     The object is Bogdanov's (2004); the text bounds neither force nor track. 0.02 s, 500 steps; rewards and
-    observations as `cart_task` says; starts within 0.02.
+    observations are those of `cart_task`; starts within 0.02.
     """
     force = Box.of(20.0)
     return cart_task(

@@ -27,7 +27,7 @@ def rods(friction: bool) -> Rods:
 
 
 def common(friction: bool) -> dict[str, Any]:
-    """What both tasks share, of `cart_task`."""
+    """Arguments of `cart_task` that both tasks share."""
     own = rods(friction)
     ways = smooth(PERIOD, 2, closed=closed(own), tree=tree(scene(friction=friction)))
     return {"rods": own, "engines": ways, "dt": PERIOD, "max_steps": 500, "start": 0.05}

@@ -1,4 +1,4 @@
-"""What the tasks with a cart have in common: pendulums on it, to be kept upright or to be swung up."""
+"""The common part of tasks with a cart: pendulums on it, to be kept upright or to be swung up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cart_task(
     tilt: float | None = None,
     track: float = 2.4,
 ) -> BatchTask:
-    """Pendulums on a cart. `BatchTask` says what is not said here.
+    """Pendulums on a cart. See `BatchTask` for the other parameters.
 
     force: action -> (...) on the cart [N].  start: every coordinate and rate begins within it [m, rad, m/s, rad/s].
     tilt: keep every link within this angle from the vertical [rad]: reward 1 a step, observation

@@ -29,7 +29,7 @@ ALIVE, COST = 1.0, 0.05  # reward a step; of full effort of either motor
 
 
 def hopper(*, friction: float = 0.9, damping: float = 5.0) -> BatchTask:
-    """Hop along x as fast as may be. Actions: hip torque and leg thrust, in parts of 40 N m and 200 N, held for 1/60 s.
+    """Hop along x as fast as possible. Actions: hip torque and leg thrust, in parts of 40 N m and 200 N, for 1/60 s.
 
     Observation: height of the hip, pitch, hip angle, leg; the rates of pitch, x, height, hip and leg. Reward a step:
     1 + mean speed along x [m/s] - 0.05 (torque^2 + thrust^2), in parts of the greatest. It starts above the ground,
@@ -61,10 +61,10 @@ def hopper(*, friction: float = 0.9, damping: float = 5.0) -> BatchTask:
 
 
 def with_events(spec: SceneSpec, dtype: Any) -> Advance:
-    """The scene's own step, impacts located in it; the push is what its motors are effort.
+    """The scene's own step, which locates impacts; the forces are its motors' efforts.
 
-    Steps are semi-implicit: their end velocity is linear in the impulses of resting contacts, which is what these are
-    solved for. After a step of higher order the light foot under the stiff spring leaves the ground by 0.1 m/s, falls
+    Steps are semi-implicit: their end velocity is linear in the impulses of resting contacts, as the contact solver
+    assumes. After a step of higher order the light foot under the stiff spring leaves the ground by 0.1 m/s, falls
     back, and so strikes the ground over and over all through its stance.
     """
     model, _ = compile_scene(replace(spec, gap_band=BAND), dtype=dtype)
@@ -93,7 +93,7 @@ def _reward(q: Array, v: Array, push: Array, q_next: Array, v_next: Array) -> Ar
 
 
 def _sketch(q: np.ndarray) -> list[Segment]:
-    """Seen by an eye that goes along: marks on the ground, half a metre apart, go by."""
+    """The hopper in a view that follows it: marks on the ground, half a metre apart, pass by."""
     pitch, x, z, hip, leg = (float(number) for number in q)
     nose = HALF * np.array((np.cos(pitch), np.sin(pitch)))
     along = np.array((np.sin(pitch + hip), -np.cos(pitch + hip)))

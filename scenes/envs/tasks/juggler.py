@@ -27,13 +27,12 @@ SPACING = 0.3  # [m] between balls at the start, upwards
 
 
 def juggler(*, balls: int = 1, restitution: float = 0.9, friction: float = 0.2) -> Task:
-    """Keep `balls` balls in the air with one paddle, each up to the height that the episode asks for.
+    """Keep `balls` balls in the air with one paddle, each up to the episode's height.
 
-    The paddle slides along x and upwards and tilts; actions are its torque and forces. What a ball will do is said at
-    each impact, and at no other time: between two of them its apex is a constant of its flight, to rounding, and so is
-    the reward. Impacts are located in time, and all else moves with constant accelerations, so that an episode does not
-    depend on `max_dt`.
-    Command: the height that the balls' centres shall rise to above the paddle's middle position, 0.5 to 1 m.
+    The paddle slides along x and upwards and tilts; actions are its torque and forces. Only impacts change the path of
+    a ball: between two of them its apex is a constant of its flight, to rounding, and so is the reward. Impacts are
+    located in time, and between them accelerations are constant, so that an episode does not depend on `max_dt`.
+    Command: the height to which the balls' centres should rise above the paddle's middle position, 0.5 to 1 m.
     Reward: the mean over the balls of exp(-10 |apex - height|), less 1e-5 times the squares of the forces [N].
     The balls' restitution is drawn between 0.9 and 1 times `restitution` with each episode. 500 steps of 0.02 s; an
     episode ends when a ball is lost, 0.6 m below the middle or 2 m aside.
@@ -81,7 +80,7 @@ def juggler(*, balls: int = 1, restitution: float = 0.9, friction: float = 0.2) 
 
 
 def apex(s: Period) -> Array:
-    """(balls,) the heights that the balls rise to, or have fallen from, as they fly [m]."""
+    """Apex heights (balls,) of the balls' present flights [m]."""
     z, rate = s.q.reshape(-1, 3)[1:, 2], s.v.reshape(-1, 3)[1:, 2]
     return z + rate**2 / (2 * GRAVITY)
 
@@ -89,14 +88,14 @@ def apex(s: Period) -> Array:
 def sketch(q: np.ndarray) -> list[Segment]:
     (tilt, x, z), *balls = q.reshape(-1, 3)
     along = WIDTH * np.cos(tilt), WIDTH * np.sin(tilt)
-    drawn: list[Segment] = [(x - along[0], z - along[1], x + along[0], z + along[1], THICKNESS, INK)]
+    segments: list[Segment] = [(x - along[0], z - along[1], x + along[0], z + along[1], THICKNESS, INK)]
     for k, (_, x, z) in enumerate(balls):
-        drawn.append((x, z, x, z, RADIUS, LINKS[k % len(LINKS)]))
-    return drawn
+        segments.append((x, z, x, z, RADIUS, LINKS[k % len(LINKS)]))
+    return segments
 
 
 def scene(balls: int, restitution: float, friction: float) -> SceneSpec:
-    """In the plane of x and z; joints are (turn towards x from z, x, z), the paddle's first."""
+    """The scene in the plane of x and z; joints are (rotation towards x from z, x, z), the paddle's first."""
     b = SceneBuilder(gravity=(0.0, 0.0, -GRAVITY))
     b.add_link(
         "paddle", joint=_plane(LIMITS, tuple(Motor(effort=effort) for effort in EFFORT)), mass=PADDLE_MASS,

@@ -33,9 +33,9 @@ LEGS = {"front_left": (1, 1), "front_right": (1, -1), "hind_left": (-1, 1), "hin
 
 
 def quadruped(*, roughness: float = 0.03, speed: float = 0.3) -> Task:
-    """Walk ahead over a heightfield, as fast as the episode asks for.
+    """Walk ahead over a heightfield at the episode's speed.
 
-    Actions are where the position motors of the twelve joints shall go, hip, thigh and knee of each leg, within their
+    Actions are targets of the position motors of the twelve joints, hip, thigh and knee of each leg, within their
     limits. Hills are up to `roughness` m high; an episode starts near their middle, in any direction.
     The ground's friction (0.5 to 1.2) and the trunk's mass (0.8 to 1.2 of 6 kg) are drawn with it.
     Command: the wanted speed ahead, 0.5 to 1.5 times `speed` [m/s].
@@ -43,7 +43,7 @@ def quadruped(*, roughness: float = 0.03, speed: float = 0.3) -> Task:
     squares of its speed sideways and of its rates of roll and pitch, and 2e-4 times those of the joints' rates.
     500 steps of 0.02 s; an episode ends when the trunk leans by more than 60 degrees, or comes to the hills' edge.
     Observation: up, velocity and rates in the trunk's axes; the joints' angles less those of standing, and their rates;
-    what they were told; the command.
+    the last action; the command.
     """
     if not (0 <= roughness <= 0.1 and speed > 0):
         raise ValueError(f"quadruped: roughness {roughness} must be from 0 to 0.1 m, and speed {speed} m/s positive")
@@ -60,14 +60,14 @@ def quadruped(*, roughness: float = 0.03, speed: float = 0.3) -> Task:
         return model.replace(friction=model.friction * (0.5 + 0.7 * grip), mass=model.mass.at[0].mul(0.8 + 0.4 * load))
 
     def reward(s: Period) -> Array:
-        _, velocity, rates = seen(s)
+        _, velocity, rates = trunk_motion(s)
         tracked = jnp.exp(-(((velocity[0] - s.command) / 0.15) ** 2))
         unsteady = velocity[1] ** 2 + rates[0] ** 2 + rates[1] ** 2
         return 0.5 + tracked - 0.02 * unsteady - 2e-4 * (s.v[6:] ** 2).sum()
 
     def observe(s: Period) -> Array:
         joints = s.q[7:] - jnp.array(STAND * 4, s.q.dtype)
-        return jnp.concatenate([*seen(s), joints, s.v[6:], s.action, s.command[None]])
+        return jnp.concatenate([*trunk_motion(s), joints, s.v[6:], s.action, s.command[None]])
 
     return Task(
         name="quadruped",
@@ -80,21 +80,21 @@ def quadruped(*, roughness: float = 0.03, speed: float = 0.3) -> Task:
         command=lambda key: speed * jax.random.uniform(key, minval=0.5, maxval=1.5),
         observe=observe,
         reward=reward,
-        ended=lambda s: (seen(s)[0][2] < 0.5) | (jnp.abs(s.q[:2]) > edge - 0.5).any(),
-        info=lambda s: {"speed": seen(s)[1][0]},
+        ended=lambda s: (trunk_motion(s)[0][2] < 0.5) | (jnp.abs(s.q[:2]) > edge - 0.5).any(),
+        info=lambda s: {"speed": trunk_motion(s)[1][0]},
         options=Options(max_dt=0.005, scheme="semi_implicit"),
     )
 
 
-def seen(s: Period) -> tuple[Array, Array, Array]:
-    """Up, velocity [m/s] and rates of turn [rad/s] in the trunk's axes, (3,) each."""
-    turn = Quat.of_array(s.q[3:7]).conjugate()
+def trunk_motion(s: Period) -> tuple[Array, Array, Array]:
+    """Up, velocity [m/s] and angular velocity [rad/s] in the trunk's axes, (3,) each."""
+    to_trunk = Quat.of_array(s.q[3:7]).conjugate()
     up = Vec3(*jnp.array([0.0, 0.0, 1.0], s.q.dtype))
-    return tuple(jnp.stack(turn.rotate(x).xyz) for x in (up, Vec3(*s.v[3:6]), Vec3(*s.v[:3])))  # type: ignore[return-value]
+    return tuple(jnp.stack(to_trunk.rotate(x).xyz) for x in (up, Vec3(*s.v[3:6]), Vec3(*s.v[:3])))  # type: ignore[return-value]
 
 
 def ground(roughness: float) -> np.ndarray:
-    """(POINTS, POINTS) heights from 0 to `roughness` [m]: waves of several lengths and directions."""
+    """Heights (POINTS, POINTS) from 0 to `roughness` [m]: waves of several lengths and directions."""
     x, y = np.meshgrid(*[CELL * (np.arange(POINTS) - (POINTS - 1) / 2)] * 2, indexing="ij")
     lengths = (3.1, 2.3, 1.7, 1.3)  # [m]
     waves = [np.sin(2 * pi * (np.cos(k) * x + np.sin(k) * y) / length) for k, length in enumerate(lengths)]
@@ -102,7 +102,7 @@ def ground(roughness: float) -> np.ndarray:
 
 
 def scene(hills: np.ndarray) -> SceneSpec:
-    """Joints are those of the trunk, then hip, thigh and knee of each leg. Robots do not touch themselves."""
+    """The scene; joints: those of the trunk, then hip, thigh and knee of each leg. Robots do not touch themselves."""
     b = SceneBuilder()
     b.add_static("ground", [Heightfield(hills, CELL, friction=1.0)])
     touch: Any = {"group": 2, "mask": 1, "friction": 1.0}

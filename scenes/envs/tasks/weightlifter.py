@@ -19,7 +19,7 @@ GRAVITY = 9.81
 
 
 def efforts(weight: float, strength: float) -> tuple[float, float, float]:
-    """Torques [N m]: this share of what holds the arm straight out."""
+    """Torques [N m]: this share of those that hold the arm straight out."""
     return tuple(strength * GRAVITY * m for m in (3 + 3 * weight, 1 + 2 * weight, weight))  # type: ignore[return-value]
 
 
@@ -27,7 +27,7 @@ def weightlifter(*, weight: float = 1.0, strength: float = 0.5) -> BatchTask:
     """Lift a weight [kg] from hanging to upright with joints too weak to lift it slowly: it must be swung.
 
     After Rosenstein and Barto (2001); the text leaves weight and torques open. Each joint gives at most `strength`
-    times the torque that holds the arm straight out: up to 0.9, no way leads up that a slow arm could take.
+    times the torque that holds the arm straight out: up to 0.9, a slow arm cannot lift it.
     Reward: the weight's height, 0 at its lowest and 1 at its highest, less 0.05 times the mean square of the torques
     over their bounds. 500 steps of 0.02 s; the episode never ends before. Starts within 0.1 of hanging at rest.
     Observation: (cos theta_1..., sin theta_1..., theta_1'...), theta_1 from the horizontal.

@@ -1,1 +1,1 @@
-"""The parts of an MJCF file, read from what mujoco compiles of it."""
+"""The parts of an MJCF file, read from mujoco's compiled model."""

@@ -12,9 +12,9 @@ FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 
 @dataclass(frozen=True)
 class Compiled:
-    """m: the mujoco.MjModel.  off, on: what the file's flags switch off, and what on, e.g. "contact".
+    """A compiled file.  m: the mujoco.MjModel.  off, on: features that the file's flags turn off or on, e.g. "contact".
 
-    qpos (nq,), qvel (nv,), ctrl (nu,): where it starts, in MuJoCo's conventions.
+    qpos (nq,), qvel (nv,), ctrl (nu,): its start, in MuJoCo's conventions.
     """
 
     m: Any
@@ -25,16 +25,16 @@ class Compiled:
     ctrl: Array
 
     def name(self, kind: str, i: int) -> str:
-        """What the file calls a body, joint, geom, actuator, tendon or equality; kind and number where it does not."""
+        """The file's name of a body, joint, geom, actuator, tendon or equality; kind and number if it has none."""
         return getattr(self.m, kind)(int(i)).name or f"{kind} {i}"
 
     def value(self, field: str, i: int) -> Any:
-        """An entry of one of the model's arrays; 0 where this version of mujoco has no such array."""
+        """An entry of one of the model's arrays; 0 if this version of mujoco does not have the array."""
         array = getattr(self.m, field, None)
         return 0.0 if array is None or len(array) <= i else array[i]
 
     def moves(self, body: int) -> bool:
-        """Whether some joint stands between the body and the world."""
+        """Return whether some joint is between the body and the world."""
         return bool(self.m.body_weldid[body])
 
     def link_of(self, joint: int) -> str:

@@ -1,7 +1,7 @@
-"""Who may touch whom in a compiled MJCF model, and with what friction.
+"""Pairs of geoms that may touch in a compiled MJCF model, and their friction.
 
-MuJoCo lets geoms a and b touch where (a.contype & b.conaffinity) or (b.contype & a.conaffinity), or where a pair names
-them; Carom where each is in a layer of the other's mask. So geoms that touch alike form a class, each class is a
+MuJoCo lets geoms a and b touch if (a.contype & b.conaffinity) or (b.contype & a.conaffinity), or if a pair names them;
+Carom if each is in a layer of the other's mask. So geoms that touch the same others form a class, each class is a
 layer, and its mask holds the classes it touches: exact up to 32 classes. Of two frictions MuJoCo takes the larger,
 Carom the geometric mean: geoms of equal friction form a material, and rules between materials hold the larger.
 """
@@ -21,7 +21,7 @@ LAYERS = 32
 
 
 class Contact(NamedTuple):
-    """Of each geom that may touch something: layers (group, mask), friction and material; and the rules."""
+    """Layers (group, mask), friction and material of each geom that may touch something; and the rules."""
 
     layers: dict[int, tuple[int, int]]
     materials: dict[int, tuple[float, str | None]]
@@ -34,7 +34,7 @@ class Contact(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """What decides whom a geom touches: its bits, and the geoms that pairs name it with."""
+    """The properties that decide which geoms a geom touches: its bits, and the geoms that pairs name it with."""
 
     contype: int
     conaffinity: int
@@ -51,7 +51,7 @@ def read_contact(file: Compiled, ledger: Ledger) -> Contact:
 
 
 def _partners(file: Compiled) -> dict[int, frozenset[int]]:
-    """Of each geom that pairs name, those they name it with."""
+    """The partners of each geom that pairs name."""
     pairs = list(zip(file.m.pair_geom1.tolist(), file.m.pair_geom2.tolist(), strict=True))
     geoms = {g for pair in pairs for g in pair}
     return {g: frozenset(a + b - g for a, b in pairs if g in (a, b)) for g in geoms}
@@ -84,7 +84,7 @@ def _touch(a: Alike, geoms_a: list[int], b: Alike, geoms_b: list[int]) -> bool:
 
 
 class Surface(NamedTuple):
-    """What decides the friction between geoms; partners: friction with the geoms that pairs name."""
+    """The properties that decide the friction between geoms; partners: friction with the geoms that pairs name."""
 
     friction: float
     condim: int
@@ -134,7 +134,7 @@ def _sliding(friction: float, condim: int) -> float:
 def exclusions(file: Compiled, names: dict[int, list[str]], ledger: Ledger) -> tuple[tuple[str, str], ...]:
     """Pairs of names that never touch: those the file excludes, and neighbours with several joints between them.
 
-    names: of what carries each body's shapes, by body.
+    names: those of the owners of each body's shapes, by body.
     """
     m, welded = file.m, file.m.body_weldid
     found: dict[tuple[str, str], None] = {}

@@ -1,4 +1,4 @@
-"""What an MJCF file holds and what becomes of it: noted while it is read, told in groups."""
+"""The ledger of an MJCF file's contents and their outcomes: noted while it is read, reported in groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOWN = 4  # names of a group
 class Ledger:
     """Notes by outcome, noun and reason, in the order of the first of each.
 
-    drop: kinds of things that are left out where they would be refused.
+    drop: kinds of elements that are left out instead of refused.
     """
 
     def __init__(self, drop: Collection[str] = ()) -> None:
@@ -24,7 +24,7 @@ class Ledger:
         self._names.setdefault((outcome, noun, why), []).append(name)
 
     def refuse(self, kind: str, noun: str, name: str, why: str) -> None:
-        """Carom has nothing like it: refused, or left out where that was asked for."""
+        """Refuse an element that Carom does not have, or leave it out if `drop` names its kind."""
         if kind in self.drop:
             self.note("approximated", noun, name, f"left out, as asked for: {why}")
         else:
@@ -32,10 +32,10 @@ class Ledger:
             self.note("refused", noun, name, why)
 
     def items(self) -> tuple[Item, ...]:
-        return tuple(Item(outcome, _told(noun, names), why) for (outcome, noun, why), names in self._names.items())
+        return tuple(Item(outcome, _summary(noun, names), why) for (outcome, noun, why), names in self._names.items())
 
 
-def _told(noun: str, names: list[str]) -> str:
+def _summary(noun: str, names: list[str]) -> str:
     if len(names) == 1:
         return f"{noun} {names[0]!r}" if names[0] else noun
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

@@ -1,4 +1,4 @@
-"""What an MJCF model holds besides bodies, joints, geoms and motors: refused, approximated or ignored, and why."""
+"""Elements of an MJCF model besides bodies, joints, geoms and motors: refused, approximated or ignored, and why."""
 
 from __future__ import annotations
 

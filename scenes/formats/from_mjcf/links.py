@@ -1,8 +1,8 @@
 """Bodies and joints of a compiled MJCF model as links.
 
 MuJoCo lets a body move by several joints, one after the other, each about a point of the body. Carom gives a link one
-joint, at its origin. So a body becomes a chain of links, massless but for the last, and the origin of a link is the
-point that its joint turns about. The frame of a joint with a ref stands turned, or shifted, back by it: q is qpos.
+joint, at its origin. So a body becomes a chain of links, massless except the last, and the origin of a link is the
+point that its joint rotates about. The frame of a joint with a ref is rotated, or shifted, back by it: q is qpos.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Place(NamedTuple):
     quaternion: Array = NO_TURN
 
     def placed(self, position: Array, quaternion: Array) -> Place:
-        """What has this pose in the body's frame."""
+        """The place of a frame with this pose in the body's frame."""
         moved = self.position + rotation_matrix(self.quaternion) @ position
         return Place(self.owner, moved, quaternion_product(self.quaternion, quaternion))
 
@@ -41,9 +41,9 @@ class Place(NamedTuple):
 def read_links(
     file: Compiled, drives: dict[int, Drive], shapes: Callable[[int, Array], list[Shape]], ledger: Ledger
 ) -> tuple[tuple[LinkSpec, ...], list[Place]]:
-    """Links of all bodies that move, parents first, and the place of every body.
+    """Links of all bodies that move, parents first, and the pose of every body.
 
-    drives: by joint.  shapes: of a body, given where in its axes the link's origin is (3,).
+    drives: by joint.  shapes: a function of a body and the link's origin in its axes (3,).
     """
     m, links, places = file.m, [], [Place("world")]
     for b in range(1, m.nbody):
@@ -78,7 +78,7 @@ def _pose(place: Place) -> dict[str, Any]:
 def _mass(file: Compiled, b: int, origin: Array) -> dict[str, Any]:
     """Mass, com and inertia in the frame of the link, whose origin is given in the body's axes.
 
-    A free link must have mass: what is welded to a massless one lends it all of its own.
+    A free link must have mass: the bodies that are welded to a massless one lend it all of their own.
     """
     if _lends(file, b):
         return {"mass": 0.0}
@@ -102,7 +102,7 @@ def _lends(file: Compiled, b: int) -> bool:
 
 
 def _body_mass(file: Compiled, b: int) -> MassProperties:
-    """In the body's frame."""
+    """The mass of a body in its own frame."""
     own = MassProperties(float(file.m.body_mass[b]), np.zeros(3), np.diag(file.m.body_inertia[b]))
     return own.moved(file.m.body_ipos[b], file.m.body_iquat[b])
 

@@ -19,7 +19,7 @@ NOUNS = {CONNECT: "connect", WELD: "weld", JOINT: "joint equality"}
 
 
 def read_loops(file: Compiled, places: list[Place], ledger: Ledger) -> tuple[LoopSpec, ...]:
-    """Of all equalities that are active.  places: of every body, see `links.py`."""
+    """Loops of all active equalities.  places: those of every body, see `links.py`."""
     loops = []
     for i in range(file.m.neq):
         name, kind = file.name("equality", i), int(file.m.eq_type[i])
@@ -54,7 +54,7 @@ def _tie(file: Compiled, i: int, kind: int, name: str, places: list[Place], ledg
 
 
 def _anchors(data: Array, kind: int) -> list[tuple[Array, Array]]:
-    """Frames on the two bodies: where they are to coincide."""
+    """Frames on the two bodies that must coincide."""
     if kind == CONNECT:
         return [(data[0:3], NO_TURN), (data[3:6], NO_TURN)]
     return [(data[3:6], data[6:10]), (data[0:3], NO_TURN)]  # relpose on the first, anchor on the second
@@ -84,7 +84,7 @@ def _start(file: Compiled, j: int) -> float:
 
 
 def carrier(file: Compiled, j: int) -> str:
-    """The link that a joint moves: the body's own where it is the last of its body, see `links.py`."""
+    """The link that a joint moves: the body's own if it is the last of its body, see `links.py`."""
     b = int(file.m.jnt_bodyid[j])
     last = j == file.m.body_jntadr[b] + file.m.body_jntnum[b] - 1
     return file.name("body", b) if last else f"{file.name('body', b)}/{file.name('joint', j)}"

@@ -1,7 +1,7 @@
 """Actuators of a compiled MJCF model as motors of joints.
 
-MuJoCo: force = gain u + b0 + b1 l + b2 dl/dt, clipped, where l = gear q; gear times that turns the joint. Carom:
-torque = clip(k u - kp q - kd v). Both are the same law, with u in other units.
+MuJoCo: force = gain u + b0 + b1 l + b2 dl/dt, clipped, with l = gear q; gear times that is the torque. Carom: torque =
+clip(k u - kp q - kd v). Both are the same law, with u in other units.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DIRECT, INTEGRATOR, FILTERS = 0, 1, (2, 3)  # mjtDyn
 
 
 class Drive(NamedTuple):
-    """What a joint's actuators are to it: a motor, and what their rotors add to its armature and its damping."""
+    """The effect of a joint's actuators: a motor, and the armature and damping of their rotors."""
 
     motor: Motor | None = None
     armature: float = 0.0
@@ -43,7 +43,7 @@ class Law(NamedTuple):
 
 
 def read_motors(file: Compiled, ledger: Ledger) -> tuple[dict[int, Drive], tuple[Actuator, ...]]:
-    """By joint; and the actuators that these motors stand for."""
+    """Drives by joint; and the actuators that these motors represent."""
     m = file.m
     laws: dict[int, list[Law]] = {}
     rotors: dict[int, Array] = {}
@@ -67,7 +67,7 @@ def read_motors(file: Compiled, ledger: Ledger) -> tuple[dict[int, Drive], tuple
 
 
 def _gain(laws: list[Law]) -> float:
-    """Of a joint's motor."""
+    """The gain of a joint's motor."""
     return sum(law.kp for law in laws) or sum(law.kd for law in laws) or 1.0
 
 
@@ -96,7 +96,7 @@ def _elsewhere(file: Compiled, i: int, ledger: Ledger) -> None:
 
 
 def _law(file: Compiled, i: int, ledger: Ledger) -> Law | None:
-    """Of one actuator of a joint; None: it exerts no force, or is refused."""
+    """The law of one actuator of a joint; None: it exerts no force, or is refused."""
     m, name = file.m, file.name("actuator", i)
     gear, gain = m.actuator_gear[i, 0], m.actuator_gainprm[i]
     bias = m.actuator_biasprm[i] if m.actuator_biastype[i] == LINEAR_BIAS else np.zeros(3)

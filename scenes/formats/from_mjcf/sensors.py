@@ -1,4 +1,4 @@
-"""Sites and sensors of a compiled MJCF model. Frames of bodies and geoms that are sensed become sites of their own."""
+"""Sites and sensors of a compiled MJCF model. Frames of bodies and geoms with sensors become sites of their own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Seen(NamedTuple):
 
 
 def read_sensors(file: Compiled, places: list[Place], kinds: Mapping[int, str], ledger: Ledger) -> Seen:
-    """places: of every body, see `links.py`.  kinds: names of MuJoCo's kinds of sensors, by their numbers."""
+    """places: those of every body, see `links.py`.  kinds: names of MuJoCo's kinds of sensors, by their numbers."""
     sites = {SITE: {s: _site(file, places, SITE, s) for s in range(file.m.nsite)}}
     sensors = []
     for i in range(file.m.nsensor):
@@ -53,7 +53,7 @@ def read_sensors(file: Compiled, places: list[Place], kinds: Mapping[int, str], 
 def _sensor(
     file: Compiled, places: list[Place], i: int, kind: str, name: str, sites: dict[int, dict[int, SiteSpec]]
 ) -> SensorSpec | str:
-    """The sensor, or why there is none."""
+    """The sensor, or the reason why there is none."""
     m = file.m
     of, number = int(m.sensor_objtype[i]), int(m.sensor_objid[i])
     if kind in OF_JOINTS:

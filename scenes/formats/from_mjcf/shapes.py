@@ -20,7 +20,7 @@ NOUNS = ("plane", "heightfield", "sphere", "capsule", "ellipsoid", "cylinder", "
 
 
 def shapes_of(file: Compiled, body: int, origin: Array, contact: Contact, ledger: Ledger) -> list[Shape]:
-    """Shapes of a body in the frame of its link, whose origin is given in the body's axes (3,); planes left out."""
+    """Shapes of a body in the frame of its link, whose origin is in the body's axes (3,); planes are left out."""
     first, count = file.m.body_geomadr[body], file.m.body_geomnum[body]
     geoms = [g for g in range(first, first + count) if g in contact.layers and file.m.geom_type[g] != PLANE]
     return [shape for g in geoms if (shape := _shape(file, g, origin, contact, ledger)) is not None]
@@ -29,7 +29,7 @@ def shapes_of(file: Compiled, body: int, origin: Array, contact: Contact, ledger
 def statics_of(
     file: Compiled, places: list[Place], contact: Contact, ledger: Ledger
 ) -> tuple[tuple[PlaneSpec | StaticSpec, ...], dict[int, list[str]]]:
-    """Geometry that stands still, and by what names that of each body goes."""
+    """Static geometry, and its names by body."""
     m, statics, owners = file.m, [], {}
     for b in (b for b in range(m.nbody) if not file.moves(b)):
         found: list[PlaneSpec | StaticSpec] = []
@@ -84,7 +84,7 @@ def _heightfield(m: Any, k: int, name: str, common: dict[str, Any], ledger: Ledg
 
 
 def _mesh(m: Any, k: int, name: str, common: dict[str, Any], ledger: Ledger) -> Shape:
-    """What collides is the mesh's convex hull, as it is in MuJoCo, which has found it already."""
+    """The mesh's convex hull, which collides in MuJoCo too and is part of the compiled model."""
     vertices = m.mesh_vert[m.mesh_vertadr[k] :][: m.mesh_vertnum[k]].astype(float)
     faces = m.mesh_face[m.mesh_faceadr[k] :][: m.mesh_facenum[k]]
     if m.mesh_graphadr[k] >= 0:  # numbers of vertices and faces, then of each vertex's edges, vertices, edges, faces

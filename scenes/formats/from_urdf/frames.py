@@ -1,4 +1,4 @@
-"""Where frames stand: <origin> elements, and poses one after another."""
+"""Frames: <origin> elements, and the composition of poses."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ class Pose(NamedTuple):
     quaternion: Array
 
     def __matmul__(self, other: Pose) -> Pose:
-        """The pose `other` in the frame that stands at this one."""
-        turned = rotation_matrix(self.quaternion) @ other.position
-        return Pose(self.position + turned, quaternion_product(self.quaternion, other.quaternion))
+        """The composition: the pose `other` is relative to this one."""
+        rotation = rotation_matrix(self.quaternion) @ other.position
+        return Pose(self.position + rotation, quaternion_product(self.quaternion, other.quaternion))
 
 
-def shifted(by: Array) -> Pose:
+def translation(by: Array) -> Pose:
     return Pose(by, np.eye(4)[0])
 
 
-def turned(axis: Array, angle: float) -> Pose:
+def rotation(axis: Array, angle: float) -> Pose:
     return Pose(np.zeros(3), np.array(from_axis_angle((axis[0], axis[1], axis[2]), angle)))
 
 
 def read_origin(node: Node) -> Pose:
-    """Of a joint, an inertial or a collision. rpy [rad]: turns about x, y and z of the outer frame, in this order."""
+    """The pose of a joint, inertial or collision. rpy [rad]: rotations about the outer x, y and z, in order."""
     origin = node.first("origin")
     if origin is None:
-        return shifted(np.zeros(3))
-    roll, pitch, yaw = (turned(np.eye(3)[k], angle) for k, angle in enumerate(origin.numbers("rpy", 3, NOWHERE)))
-    return shifted(np.array(origin.numbers("xyz", 3, NOWHERE))) @ yaw @ pitch @ roll
+        return translation(np.zeros(3))
+    roll, pitch, yaw = (rotation(np.eye(3)[k], angle) for k, angle in enumerate(origin.numbers("rpy", 3, NOWHERE)))
+    return translation(np.array(origin.numbers("xyz", 3, NOWHERE))) @ yaw @ pitch @ roll

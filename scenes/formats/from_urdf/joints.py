@@ -1,4 +1,4 @@
-"""Joints of a URDF: kind, axis, limits, damping, friction and effort, where each starts, and what it follows."""
+"""Joints of a URDF: kind, axis, limits, damping, friction and effort, start, and the joint that each follows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ....collision.poses import Array
 from ...joint_specs import Fixed, Floating, Joint, Motor, Planar, Prismatic, Revolute
 from ...loop_specs import Gear
 from ...spec import LoopSpec
-from .frames import Pose, read_origin, shifted, turned
+from .frames import Pose, read_origin, rotation, translation
 from .nodes import Node
 from .notes import Notes
 from .tree import nearest
@@ -34,8 +34,8 @@ class Placed(NamedTuple):
 class JointReader:
     """Reads joints one by one.
 
-    nodes: all joints by name.  mimic: what becomes of joints that follow another, see `import_urdf`.
-    given: coordinates at the start that the caller gave, by the joint's name.  gears: of those that follow another.
+    nodes: all joints by name.  mimic: treatment of joints that follow another, see `import_urdf`.
+    given: the caller's coordinates at the start, by the joint's name.  gears: those of joints that follow another.
     """
 
     nodes: Mapping[str, Node]
@@ -68,11 +68,11 @@ class JointReader:
         rigid = self._is_fixed(node, name, start, limits)
         if rigid:
             along = np.array(axis) / np.linalg.norm(axis)
-            return Placed(Fixed(), pose @ (shifted(along * start) if slides else turned(along, start)))
+            return Placed(Fixed(), pose @ (translation(along * start) if slides else rotation(along, start)))
         return Placed((Prismatic if slides else Revolute)(axis, limits, **numbers), pose, start or None)
 
     def _is_fixed(self, node: Node, name: str, start: float, limits: tuple[float, float] | None) -> bool:
-        """Whether it does not move in Carom; notes what becomes of the joint."""
+        """Return whether it does not move in Carom; notes the outcome of the joint."""
         kind, limit, note = node.text("type"), node.first("limit"), self.notes.add
         follows = node.first("mimic")
         if follows is not None:
@@ -101,7 +101,7 @@ class JointReader:
         return False
 
     def _stops(self, node: Node) -> bool:
-        """Whether a joint cannot move for its limits are equal."""
+        """Return whether a joint cannot move because its limits are equal."""
         limits = self._limits(node)
         return limits is not None and limits[0] == limits[1]
 
@@ -119,7 +119,7 @@ class JointReader:
         return (lower, upper) if lower or upper else None
 
     def _motor(self, node: Node) -> dict[str, Any]:
-        """The bound of what may drive the joint."""
+        """A motor with the bound of the joint's effort."""
         limit = node.first("limit")
         effort = 0.0 if limit is None else limit.number("effort", 0.0, finite=False)
         if limit is not None and "effort" in limit.attributes and effort <= 0:
@@ -127,7 +127,7 @@ class JointReader:
         return {"motor": Motor(effort=effort)} if 0 < effort < np.inf else {}
 
     def _start(self, node: Node, name: str) -> float:
-        """Coordinate at the start: the caller's, what the joint that it follows makes it, or what is nearest to 0."""
+        """Coordinate at the start: the caller's, that of the joint it follows, or the one nearest to 0."""
         follows = node.first("mimic")
         if name in self.given:
             if follows is not None and self.mimic == "gear":

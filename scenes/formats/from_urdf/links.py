@@ -46,8 +46,8 @@ def read_inertial(link: Node) -> dict[str, Any]:
 class ShapeReader:
     """Reads collision elements.
 
-    package_dirs: where meshes are looked for.  meshes: `Mesh.convex` of all of them.  self_contact: whether the
-    robot's shapes may touch each other.
+    package_dirs: folders of meshes.  meshes: `Mesh.convex` of all of them.  self_contact: whether the robot's shapes
+    may touch each other.
     """
 
     notes: Notes
@@ -123,7 +123,7 @@ def _sphere(node: Node, placed: dict[str, Any]) -> tuple[Shape, tuple[float, ...
 
 
 def _along_z(kind: type[Cylinder] | type[Capsule]) -> Callable[..., tuple[Shape, tuple[float, ...]]]:
-    """length: of the cylindrical part."""
+    """A reader of shapes along z.  length: that of the cylindrical part."""
 
     def make(node: Node, placed: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
         radius, length = node.number("radius"), node.number("length")
@@ -142,7 +142,7 @@ _STANDS_FOR: dict[str, tuple[Any, str]] = {
 
 
 def _flaw(shape: Mesh) -> str | None:
-    """Why a mesh cannot be used, None: it can."""
+    """The reason why a mesh cannot be used; None: it can."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # compile_scene says the same once more
         try:

@@ -1,6 +1,6 @@
-"""Masses that no body has: counted with what they are welded to, or replaced by the nearest that a body can have.
+"""Impossible masses: merged with the links they are welded to, or replaced by the nearest possible ones.
 
-Files of real robots are full of them: frames with made-up inertias, inertias that are not about the centre of mass.
+Files of real robots have many: frames with made-up inertias, inertias that are not about the centre of mass.
 Mostly they sit on fixed joints. Links welded together are one body, so that moving mass among them changes no motion.
 """
 
@@ -18,20 +18,20 @@ from ...compiling.check import MOST, SceneError
 from ...compiling.inertia import link_mass
 from ...joint_specs import Fixed, Floating
 from ...spec import LinkSpec
-from .frames import Pose, shifted
+from .frames import Pose, translation
 from .nodes import Node
 from .notes import Notes
 
 
 def sound_masses(links: list[LinkSpec], nodes: Mapping[str, Node], notes: Notes, inertias: str) -> tuple[LinkSpec, ...]:
-    """The links, each with a mass that compile_scene takes; what cannot be helped is noted as refused.
+    """The links, each with a mass that compile_scene accepts; other masses are noted as refused.
 
-    links: parents first.  inertias: "nearest" replaces inertias that no body has, "refuse" refuses them.
+    links: parents first.  inertias: "nearest" replaces impossible inertias, "refuse" refuses them.
     """
     carriers: dict[str, tuple[str, Pose]] = {}  # of each link: what it is welded to, and its pose there
     welded: dict[str, list[LinkSpec]] = {}
     for link in links:
-        at = shifted(np.zeros(3))
+        at = translation(np.zeros(3))
         first = link.name
         if isinstance(link.joint, Fixed) and link.parent in carriers:
             first, above = carriers[link.parent]
@@ -49,7 +49,7 @@ def _one_body(
     first: LinkSpec, others: list[LinkSpec], carriers: Mapping[str, tuple[str, Pose]],
     nodes: Mapping[str, Node], notes: Notes, inertias: str,
 ) -> list[LinkSpec]:  # fmt: skip
-    """Links that are welded to the first of them."""
+    """Merge the masses of links that are welded to the first of them."""
     flaw = _flaw(first)
     moved = [link for link in others if _flaw(link) or (flaw and link.mass)]
     body = _body(first)
@@ -80,7 +80,7 @@ def _one_body(
 
 
 def _flaw(link: LinkSpec) -> str | None:
-    """Why a link's mass is not taken, None: it is."""
+    """The reason why a link's mass is not accepted; None: it is."""
     try:
         link_mass("it", replace(link, shapes=()), [], jointed=not isinstance(link.joint, Floating))
     except SceneError as error:

@@ -10,10 +10,10 @@ PACKAGE = "package://"
 
 
 def find_mesh(written: str, urdf: str, package_dirs: Sequence[str | os.PathLike[str]]) -> str | None:
-    """The absolute path of a mesh file, None where there is no such file.
+    """The absolute path of a mesh file, None if there is no such file.
 
-    Looked for in package_dirs, in the folders of ROS_PACKAGE_PATH, in the URDF's folder and in all folders above it;
-    at last without the package's name, for packages whose folder is called otherwise.
+    Search order: package_dirs, the folders of ROS_PACKAGE_PATH, the URDF's folder and all folders above it; at last
+    without the package's name, for packages whose folder has another name.
     """
     path = written.removeprefix("file://")
     inner = path.removeprefix(PACKAGE)

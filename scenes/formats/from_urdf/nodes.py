@@ -1,4 +1,4 @@
-"""XML that remembers its lines, and what was read of it: nothing is dropped unseen."""
+"""XML with its lines and a record of the parts that were read: nothing is dropped in silence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MACRO = "xacro:"  # begins the names of elements that stand for others
 
 @dataclass(eq=False)
 class Node:
-    """One element. Its methods note what they read: `unread` tells the rest."""
+    """One element. Its methods note the parts they read: `unread` lists the rest."""
 
     path: str
     line: int
@@ -36,7 +36,7 @@ class Node:
         raise FileError(self.path, message, self.line)
 
     def text(self, name: str) -> str:
-        """An attribute that must be there."""
+        """A required attribute."""
         value = self.optional(name)
         if not value:
             self.fail(f'<{self.tag}> has no {name}: write <{self.tag} {name}="...">')
@@ -49,14 +49,14 @@ class Node:
     def numbers(
         self, name: str, n: int, default: tuple[float, ...] | None = None, finite: bool = True
     ) -> tuple[float, ...]:
-        """n numbers of an attribute; the default where it is not written, None: it must be."""
+        """n numbers of an attribute; the default if it is not written, None: it is required."""
         value = self.optional(name)
         if value is None and default is not None:
             return default
         wanted = "one number" if n == 1 else f"{n} numbers with blanks between them"
         if self.mend is None and n == 3 and value and ("," in value or len(value.split()) > n):
             wanted += " (lenient=True takes commas, and the first 3 of more)"
-        said = f"{name} of <{self.tag}> is {_shown(value)}: give {wanted}"
+        said = f"{name} of <{self.tag}> is {_text(value)}: give {wanted}"
         try:
             found = tuple(float(word) for word in self._words(name, self.text(name), n))
         except ValueError:
@@ -68,10 +68,10 @@ class Node:
     def _words(self, name: str, text: str, n: int) -> list[str]:
         words = text.replace(",", " ").split()
         if self.mend and "," in text and len(words) == n:
-            self.mend(self, f"{name} of <{self.tag}>", f"commas in {_shown(text)} are taken for blanks")
+            self.mend(self, f"{name} of <{self.tag}>", f"commas in {_text(text)} are taken for blanks")
             return words
         if self.mend and "," not in text and len(words) > n == 3:
-            self.mend(self, f"{name} of <{self.tag}>", f"of {_shown(text)} the first 3 numbers count")
+            self.mend(self, f"{name} of <{self.tag}>", f"of {_text(text)} the first 3 numbers count")
             return words[:n]
         return text.split()
 
@@ -87,7 +87,7 @@ class Node:
         """The only child with this tag, if there is one."""
         found = self.all(tag)
         if len(found) > 1 and self.mend:
-            self.mend(found[1], f"<{self.tag}{self._called()}>", f"of {len(found)} <{tag}> the first counts")
+            self.mend(found[1], f"<{self.tag}{self._label()}>", f"of {len(found)} <{tag}> the first counts")
             self.children = [child for child in self.children if child not in found[1:]]
         elif len(found) > 1:
             found[1].fail(f"<{self.tag}> has {len(found)} <{tag}>, and which one counts is not said: keep one")
@@ -96,11 +96,11 @@ class Node:
     def only(self, tag: str) -> Node:
         found = self.first(tag)
         if found is None:
-            self.fail(f"<{self.tag}{self._called()}> has no <{tag}>: add one")
+            self.fail(f"<{self.tag}{self._label()}> has no <{tag}>: add one")
         return found
 
     def unread(self) -> Iterator[tuple[int, str, str]]:
-        """(line, name, how it is written) of every attribute and element that nobody asked for."""
+        """(line, name, text) of every attribute and element that was not read."""
         for name in self.attributes:
             if name not in self.seen:
                 yield self.line, name, f"<{self.tag} {name}>"
@@ -110,7 +110,7 @@ class Node:
             else:
                 yield child.line, child.tag, f"<{self.tag}><{child.tag}>"
 
-    def _called(self) -> str:
+    def _label(self) -> str:
         return f' name="{self.attributes["name"]}"' if "name" in self.attributes else ""
 
 
@@ -120,8 +120,8 @@ Mend = Callable[[Node, str, str], None]  # where, what, and what was done about 
 def read_xml(path: str | os.PathLike[str], root_tag: str, mend: Mend | None = None) -> Node:
     """The root element of a file.
 
-    mend: takes what is wrong with the file and was taken all the same, and lets xacro expand macros; None: what is
-    wrong is a FileError.
+    mend: called with the errors of a file that is read all the same, and lets xacro expand macros; None: errors raise
+    FileError.
     """
     path = os.fspath(path)
     try:
@@ -186,5 +186,5 @@ def _parsed(path: str, content: bytes, mend: Mend | None, has_lines: bool = True
     return roots[0]
 
 
-def _shown(value: str | None) -> str:
+def _text(value: str | None) -> str:
     return repr(value) if value is None or len(value) < 100 else repr(value[:100]) + "..."

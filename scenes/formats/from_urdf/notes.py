@@ -1,4 +1,4 @@
-"""The report of an import, as it grows: what was read, and at the end what nobody read."""
+"""The growing report of an import: the parts that were read, and at the end those that were not."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Notes:
         self._rows.append((node.line, Item(outcome, what, why)))
 
     def mend(self, node: Node, what: str, why: str) -> None:
-        """What is wrong and was taken all the same, once, however often it is read."""
+        """Note an error that is tolerated, once for all readings."""
         if (id(node), what + why) not in self._mended:
             self._mended.add((id(node), what + why))
             self.add("approximated", node, what, why)
 
     def ignore_unread(self, root: Node) -> None:
-        """One item for all elements or attributes that are written alike."""
+        """Note unread parts: one item for all elements or attributes with the same text."""
         rest = list(root.unread())
         counts = Counter(written for _, _, written in rest)
         first = {written: (line, name) for line, name, written in reversed(rest)}

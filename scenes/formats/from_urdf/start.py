@@ -1,4 +1,4 @@
-"""How a robot stands at the start: set down on the ground, and what overlaps there never touches."""
+"""The start of a robot: set down on the ground, with pairs that overlap there excluded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ....engine.model import Model
 from ...compile import compile_scene
 from ...joint_specs import Floating, Prismatic
 from ...spec import LinkSpec, PlaneSpec, SceneSpec
-from .frames import Pose, shifted, turned
+from .frames import Pose, rotation, translation
 
 GROUND = "ground"
 NEAR = (
@@ -22,7 +22,7 @@ NEAR = (
 
 
 def set_down(scene: SceneSpec) -> SceneSpec:
-    """With a plane z = 0 under it; a floating root is placed so that the lowest shape touches the plane."""
+    """Add a plane z = 0; a floating root is moved so that the lowest shape touches the plane."""
     scene = replace(scene, statics=(*scene.statics, PlaneSpec(name=GROUND)))
     root = scene.links[0]
     if not isinstance(root, LinkSpec) or not isinstance(root.joint, Floating):
@@ -34,7 +34,7 @@ def set_down(scene: SceneSpec) -> SceneSpec:
 def overlaps(scene: SceneSpec) -> list[tuple[str, str, float]]:
     """Names of links, and of a link and a static, whose shapes overlap at the start; the least gap of each pair [m].
 
-    Links that only touch are among them, what stands on a static is not.
+    Links that only touch are included, links that stand on a static are not.
     """
     least: dict[tuple[str, str], float] = {}
     for a, b, gap in _gaps(scene, NEAR):
@@ -44,10 +44,10 @@ def overlaps(scene: SceneSpec) -> list[tuple[str, str, float]]:
 
 
 def _gaps(scene: SceneSpec, margin: float, only: str | None = None) -> list[tuple[str, str, float]]:
-    """(carrier, carrier, gap) of near points at the start.
+    """Near points at the start, as (carrier, carrier, gap).
 
-    By FCL, and with poses in numpy: nothing is compiled for what is done once. Gears hold from the start on, and have
-    no bearing on who may touch whom.
+    By FCL, and with poses in numpy: nothing is compiled for a single check. Gears hold from the start on, and do not
+    decide which links may touch.
     """
     model, _ = compile_scene(replace(scene, loops=()), overlaps="ignore")
     topology: Any = model.topology
@@ -63,15 +63,15 @@ def _gaps(scene: SceneSpec, margin: float, only: str | None = None) -> list[tupl
 
 
 def _start_poses(scene: SceneSpec) -> dict[str, Pose]:
-    """Of every link of an imported robot in the world; parents come first there."""
-    poses = {"world": shifted(np.zeros(3))}
+    """Poses of the links of an imported robot in the world; parents come first."""
+    poses = {"world": translation(np.zeros(3))}
     link: Any
     for link in scene.links:
         pose = poses[link.parent] @ Pose(np.asarray(link.position), np.asarray(link.quaternion))
         if link.q0 is not None:
             axis = np.asarray(link.joint.axis) / np.linalg.norm(link.joint.axis)
             slides = isinstance(link.joint, Prismatic)
-            pose = pose @ (shifted(axis * link.q0) if slides else turned(axis, link.q0))
+            pose = pose @ (translation(axis * link.q0) if slides else rotation(axis, link.q0))
         poses[link.name] = pose
     return poses
 

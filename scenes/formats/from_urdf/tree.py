@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from ..wording import listed
+from ..wording import list_names
 from .nodes import Node
 
 
@@ -34,7 +34,7 @@ def read_tree(robot: Node) -> list[Branch]:
     if not roots:
         robot.fail("every link hangs on another, in a circle: leave out the joint that closes it")
     if len(roots) > 1:
-        names = listed(f'"{name}"' for name in roots)
+        names = list_names(f'"{name}"' for name in roots)
         links[roots[1]].fail(f"there are {len(roots)} roots ({names}): join them by a joint, or leave out all but one")
     order = _depth_first(roots[0], carriers)
     if len(order) < len(links):
@@ -48,7 +48,7 @@ def read_tree(robot: Node) -> list[Branch]:
 def nearest(name: str, known: list[str]) -> str:
     """The end of a message about a name that is not known."""
     near = get_close_matches(name, known, n=1)
-    return f'did you mean "{near[0]}"?' if near else "known are " + listed(f'"{k}"' for k in known)
+    return f'did you mean "{near[0]}"?' if near else "known are " + list_names(f'"{k}"' for k in known)
 
 
 def _of(name: str, carriers: dict[str, tuple[str, Node]]) -> Node | None:

@@ -19,7 +19,7 @@ ARM, BEAD = 1.0, 0.5  # inertia [kg m^2], mass [kg]
 def multi_06(*, held: bool = False) -> SceneSpec:
     """A bead on an arm that turns about z at 3 rad/s, 0.2 m from its hinge at the start; I = 1 kg m^2, m = 0.5 kg.
 
-    Free, (I + m r^2) w stays; where something holds w, r = 0.2 cosh(w t).  held: by a flywheel of 1e12 kg m^2.
+    Free, (I + m r^2) w stays; at constant w, r = 0.2 cosh(w t).  held: a flywheel of 1e12 kg m^2 keeps w constant.
     """
     b = SceneBuilder(NO_WEIGHT)
     b.add_link("arm", joint=Revolute(Z, armature=1e12 if held else 0.0), mass=1.0, inertia=(ARM,) * 3, v0=3.0)
@@ -55,10 +55,10 @@ _BEAD = (
 
 
 def multi_07() -> SceneSpec:
-    """What moves inside moves the outside: a cart of 3 kg whose slider of 2 kg is driven 0.5 m along it; a base whose
-    wheel, I = 0.1, is turned by 1 rad on it, I = 0.4 kg m^2. Both drives are damped critically, 10 rad/s.
+    """Inner motion moves the outside: a cart of 3 kg whose slider of 2 kg is driven 0.5 m along it; a base whose wheel,
+    I = 0.1, is turned by 1 rad on it, I = 0.4 kg m^2. Both drives are damped critically, 10 rad/s.
 
-    The cart goes -0.2 m, the base -0.2 rad: no momentum comes of it.
+    The cart moves by -0.2 m, the base by -0.2 rad: momentum stays zero.
     """
     b = SceneBuilder(NO_WEIGHT)
     b.add_link("cart", joint=Prismatic(X), mass=3.0, inertia=NO_INERTIA)
@@ -69,7 +69,7 @@ def multi_07() -> SceneSpec:
 
 
 def _drive(inertia: float, target: float) -> Motor:
-    """To target, of what has this reduced inertia, at 10 rad/s and damped critically."""
+    """A motor to the target for this reduced inertia, at 10 rad/s and damped critically."""
     return Motor("position", kp=100 * inertia, kd=20 * inertia, target=target)
 
 
@@ -105,7 +105,7 @@ def multi_14() -> SceneSpec:
 
 
 def _steered(t: float) -> float:
-    """Where the steered wheel is: I q'' = kp (1 - q) - kd q', from rest at 0 [rad]."""
+    """Angle of the steered wheel: I q'' = kp (1 - q) - kd q', from rest at 0 [rad]."""
     decay, rate = DAMP / (2 * INERTIA), math.sqrt(STIFF / INERTIA - (DAMP / (2 * INERTIA)) ** 2)
     return GOAL * (1 - math.exp(-decay * t) * (math.cos(rate * t) + decay / rate * math.sin(rate * t)))
 

@@ -107,7 +107,7 @@ _ROD = Play(
 
 
 def _struck_arm(joint: int) -> Play:
-    """By 4.7, with M of two uniform rods in joint coordinates; gravity is off, so that what follows is free motion."""
+    """Facts by 4.7, with M of two uniform rods in joint coordinates; gravity is off, so that free motion follows."""
     m11, m12, m22 = 5 / 3 + math.cos(ARM_Q[1]), 1 / 3 + math.cos(ARM_Q[1]) / 2, 1 / 3
     M = np.array([[m11, m12], [m12, m22]])
     inverse, v = np.linalg.inv(M), np.array(ARM_V)

@@ -41,7 +41,7 @@ def multi_05(*, reach: float = 1.0, restitution: float = 0.5, mass: float = 0.5)
 
 
 def _rod(b: SceneBuilder, restitution: float) -> None:
-    """Along x at the start; its shape is a little longer than the rod, so that the tip is no edge."""
+    """Add the rod, along x at the start; its shape is a little longer than the rod, so that the tip is no edge."""
     shape = Box((0.5, THICK, THICK), position=(0.6, 0.0, 0.0))
     b.add_link(
         "rod", joint=Revolute((0.0, 0.0, 1.0)), mass=1.0, com=(0.5, 0.0, 0.0), inertia=(0.0, 1 / 12, 1 / 12),
@@ -50,13 +50,13 @@ def _rod(b: SceneBuilder, restitution: float) -> None:
 
 
 def _place(reach: float) -> tuple[float, float, float]:
-    """Of a ball's middle that the rod's side touches at this reach once it has turned by SWING [m]."""
+    """Position of a ball's middle that the rod's side touches at this reach after a rotation by SWING [m]."""
     c, s, off = math.cos(SWING), math.sin(SWING), THICK + PEG
     return (c * reach - s * off, s * reach + c * off, 0.0)
 
 
 def _hinge(p) -> float:
-    """The impulse of the hinge along the normal: what the rod's momentum m L w/2 changes, less the peg's [N s]."""
+    """The impulse of the hinge along the normal: the change of the rod's momentum m L w/2, less the peg's [N s]."""
     rate = p.rate("rod")
     return 0.5 * (rate[-1] - rate[0]) + p.event("impulse")[0, 2]
 

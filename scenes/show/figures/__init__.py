@@ -1,1 +1,1 @@
-"""What each picture of a run shows, drawn into the axes it is given. Only `plots.py` imports matplotlib."""
+"""Figures of a run, each drawn into given axes. Only `plots.py` imports matplotlib."""

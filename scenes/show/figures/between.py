@@ -1,4 +1,4 @@
-"""What a single run did between its frames, at its impacts, as far as frames and impacts determine it.
+"""The motion of a single run between its frames, as far as frames and impacts determine it.
 
 Lines through the frames alone cut off the tips: a ball that bounces between two frames never touches the floor.
 """
@@ -18,8 +18,8 @@ Array = np.ndarray
 
 
 class Path(NamedTuple):
-    """Of a link's centre of mass.  t: (N,) [s].  place, velocity: (N, 3) [m, m/s].  An impact has two rows, before and
-    after."""
+    """The path of a link's centre of mass.  t: (N,) [s].  place, velocity: (N, 3) [m, m/s].  An impact has two rows,
+    before and after."""
 
     t: Array
     place: Array
@@ -27,7 +27,7 @@ class Path(NamedTuple):
 
 
 def free_paths(reading: Reading) -> dict[int, Path]:
-    """Of each free link that flew to an impact between frames: its frames, and its impacts in between."""
+    """The paths of free links that flew to an impact between frames: their frames, and their impacts in between."""
     topology, model = reading.model.topology, reading.model
     floating = [k for k, joint in enumerate(topology.joints) if joint == "floating"]
     hits = hits_of(reading.recording)
@@ -51,7 +51,7 @@ def free_paths(reading: Reading) -> dict[int, Path]:
 
 
 def _path(t: Array, place: Array, velocity: Array, when: Array, change: Array, gravity: Array) -> Path:
-    """when: (E,) impacts [s].  change: (E, 3) of velocity [m/s]."""
+    """The path of a link.  when: (E,) impacts [s].  change: (E, 3) of velocity [m/s]."""
     rows = [Path(t, place, velocity)]
     at = np.searchsorted(t, when, "right") - 1
     for k in np.unique(at[(at >= 0) & (at < len(t) - 1)]):
@@ -74,7 +74,7 @@ def _path(t: Array, place: Array, velocity: Array, when: Array, change: Array, g
 
 
 class Energies(NamedTuple):
-    """Where the energy is, (N,) each [J], and t [s]: frames, and each impact before and after. See `Ledger`."""
+    """The energies (N,) [J], and t [s], at frames, and before and after each impact. See `Ledger`."""
 
     t: Array
     kinetic: Array
@@ -84,7 +84,7 @@ class Energies(NamedTuple):
 
 
 def energies(reading: Reading) -> Energies:
-    """Of a single run. What sliding and dampers take between two frames is spread evenly over the time between them."""
+    """Energies of a single run. Losses of sliding and dampers between two frames are spread evenly over their time."""
     t, ledger, impacts = reading.t[0], reading.ledger, reading.impacts
     reached = np.isfinite(ledger.rest[0])
     frames = Energies(t, ledger.kinetic[0], ledger.potential[0], ledger.impacts[0], ledger.rest[0])

@@ -11,7 +11,7 @@ from .style import BLUE, RED, dress, legend_beside
 
 
 def draw(above: Any, below: Any, old: EventLog, new: EventLog) -> None:
-    """above, below: axes for the impulses, old ones upwards and new ones downwards, and for the energy."""
+    """Draw two logs.  above, below: axes for the impulses, old ones upwards, new ones downwards, and for the energy."""
     for name, log, color, sign, mark in (("old", old, BLUE, 1, "o"), ("new", new, RED, -1, "x")):
         impacts = sorted(log.impacts, key=lambda i: i.t)
         t, p_n = np.array([i.t for i in impacts]), sign * np.array([i.p_n for i in impacts])

@@ -1,4 +1,4 @@
-"""The energy ledger: where a scene's energy is, and what has taken it. It closes: the layers add up to the start."""
+"""The energy ledger: a scene's energies and its losses. It closes: the layers add up to the start."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def draw(axes: Any, reading: Reading) -> None:
 
 
 def _draw_one(axes: Any, reading: Reading) -> None:
-    """Layers from below: kinetic, potential, taken by impacts; what is left to the start is the rest."""
+    """Layers from below: kinetic, potential, lost in impacts; the difference from the start is the rest."""
     ledger, (t, kinetic, potential, impacts, rest) = reading.ledger, energies(reading)
     floor = np.nanmin(potential)
     layers = (

@@ -1,4 +1,4 @@
-"""One scene under several laws of impact: its energy, and the coordinate that tells most."""
+"""One scene under several laws of impact: its energy, and the most telling coordinate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .style import COLORS, DASHES, dress, legend_beside, short
 
 
 def draw(panels: tuple[Any, Any, Any], readings: Mapping[str, Reading]) -> None:
-    """panels: axes for what impacts take, the energy, and the coordinate.  readings: law -> single run."""
+    """Draw runs.  panels: axes for losses of impacts, energy, and coordinate.  readings: law -> single run."""
     taken, energy, coordinate = panels
     first = next(iter(readings.values()))
     telling = most_telling(first)

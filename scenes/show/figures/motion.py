@@ -1,4 +1,4 @@
-"""How bodies move: their paths from above or from the side, or their heights over time, whichever tells most."""
+"""The motion of bodies: their paths from above or from the side, or their heights over time, whichever shows most."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def draw(axes: Any, reading: Reading) -> None:
 def _paths(
     axes: Any, places: np.ndarray, order: np.ndarray, names: Any, plane: tuple[int, int], reading: Reading
 ) -> None:
-    """Of one run every link, in a batch the link that goes farthest, in every lane."""
+    """Draw paths of every link of one run, or of the link of a batch that goes farthest, in every lane."""
     i, j = plane
     if reading.lanes > 1:
         paths = places[:: -(-reading.lanes // DRAWN), :, order[0]]

@@ -27,7 +27,7 @@ AXES: dict[str, tuple[tuple[str, int, int, bool], ...]] = {
 
 
 class Coordinate(NamedTuple):
-    """name: as "ball.z".  q, v: (L, F).  unit: of q."""
+    """A coordinate.  name: as "ball.z".  q, v: (L, F).  unit: of q."""
 
     name: str
     q: np.ndarray
@@ -36,7 +36,7 @@ class Coordinate(NamedTuple):
 
 
 def coordinates(reading: Reading) -> dict[str, Coordinate]:
-    """All that a phase portrait can be drawn of, by name."""
+    """All coordinates of phase portraits, by name."""
     topology = reading.model.topology
     found: dict[str, Coordinate] = {}
     for link, (name, joint) in enumerate(zip(topology.names, topology.joints, strict=True)):
@@ -47,7 +47,7 @@ def coordinates(reading: Reading) -> dict[str, Coordinate]:
 
 
 def most_telling(reading: Reading) -> Coordinate | None:
-    """The coordinate that travels far while its velocity changes much; None where all stands still."""
+    """The coordinate that travels far while its velocity changes much; None if all stands still."""
     every = list(coordinates(reading).values())
     swing = [float(np.nanmax(span(c.q, -1))) for c in every]
     if max(swing, default=0.0) < STILL:
@@ -63,7 +63,7 @@ def most_telling(reading: Reading) -> Coordinate | None:
 
 
 def draw(axes: Any, reading: Reading, of: str | None = None) -> None:
-    """of: a coordinate as "ball.z", "arm.angle"; None: the most telling one."""
+    """Draw a phase portrait.  of: a coordinate as "ball.z", "arm.angle"; None: the most telling one."""
     c = most_telling(reading) if of is None else _named(coordinates(reading), of)
     if c is None:
         raise ValueError('nothing moves, or only joints without a rate of their own: name a coordinate, of="ball.z"')
@@ -78,7 +78,7 @@ def draw(axes: Any, reading: Reading, of: str | None = None) -> None:
 
 
 def _whole(reading: Reading, c: Coordinate) -> tuple[np.ndarray, np.ndarray]:
-    """q and v of a single run, with the impacts between frames where the link's centre of mass is its origin."""
+    """q and v of a single run, with the impacts between frames if the link's centre of mass is its origin."""
     link, axis = c.name.rsplit(".", 1)
     number = reading.model.topology.names.index(link)
     path = free_paths(reading).get(number)

@@ -1,4 +1,4 @@
-"""How all pictures look: colours that colour-blind people tell apart, and axes that say their units."""
+"""The style of all pictures: colours that colour-blind people can distinguish, and axes with units."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALL, BODY, TITLE = 8.5, 9.5, 10.5  # [pt]
 
 
 def dress(axes: Any, title: str, x: str, y: str, grid: str = "both") -> None:
-    """Title, labels with units, and no more lines than are read."""
+    """Set title, labels with units, and few lines."""
     axes.set_title(title, loc="left", fontsize=TITLE, color=INK)
     axes.set_xlabel(x, fontsize=BODY, color=INK)
     axes.set_ylabel(y, fontsize=BODY, color=INK)
@@ -26,7 +26,7 @@ def dress(axes: Any, title: str, x: str, y: str, grid: str = "both") -> None:
 
 
 def legend_beside(axes: Any, **how: Any) -> None:
-    """To the right of the axes, where no data is."""
+    """Put the legend to the right of the axes, outside of the data."""
     if not axes.get_legend_handles_labels()[0]:
         return
     shape: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
@@ -34,7 +34,7 @@ def legend_beside(axes: Any, **how: Any) -> None:
 
 
 def fan(axes: Any, t: np.ndarray, y: np.ndarray, color: str, label: str) -> None:
-    """The median over lanes, and where half and nine tenths of them are. t: (F,).  y: (L, F)."""
+    """Draw the median over lanes, and the bands of half and nine tenths of them. t: (F,).  y: (L, F)."""
     low, first, median, third, high = np.nanquantile(y, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)
     axes.fill_between(t, low, high, color=color, alpha=0.15, linewidth=0)
     axes.fill_between(t, first, third, color=color, alpha=0.3, linewidth=0)

@@ -21,8 +21,8 @@ def ant(
 ) -> Task:  # fmt: skip
     """Ant-v5: run along x. Parameters are gymnasium's.
 
-    Contact forces are means over the period, impacts included, where gymnasium has those of its last step. Without
-    them in the observation, and without their cost, none are asked for.
+    Contact forces are means over the period, impacts included, while gymnasium has those of its last step. They are not
+    computed if neither the observation nor the cost needs them.
     """
     file, dt = imported("ant.xml", "carom/Ant-v5"), frame_skip * STEP
     skipped = 2 * int(exclude_current_positions_from_observation)

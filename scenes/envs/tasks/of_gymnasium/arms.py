@@ -1,4 +1,4 @@
-"""Reacher and Pusher: arms that bring something somewhere."""
+"""Reacher and Pusher: arms that bring a tip or a cylinder to a target."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ def pusher(
 
 
 def _at(s: Period, body: str) -> Array:
-    """(3,) in the world [m]."""
+    """Position (3,) of a body in the world [m]."""
     return fk(s.model, s.q).position[s.model.topology.link(body)]
 
 
 def _between(s: Period, a: str, b: str) -> Array:
-    """(3,) from b to a [m]."""
+    """Vector (3,) from b to a [m]."""
     return _at(s, a) - _at(s, b)

@@ -1,4 +1,4 @@
-"""Quantities of bodies as MuJoCo has them: about the centre of mass of the whole tree, in world axes, angular first."""
+"""Quantities of bodies in MuJoCo's form: about the centre of mass of the whole tree, in world axes, angular first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def body_links(topology: Topology) -> np.ndarray:
 
 
 def center_of_mass(model: Model, q: Array) -> Array:
-    """(3,) of all links [m]."""
+    """Centre of mass (3,) of all links [m]."""
     at = fk(model, q)
     com = at.position + jnp.einsum("kij,kj->ki", at.rotation, model.com)
     return (model.mass[:, None] * com).sum(0) / model.mass.sum()
@@ -38,7 +38,7 @@ def body_inertias(model: Model, q: Array) -> Array:
 
 
 def body_velocities(model: Model, q: Array, v: Array) -> Array:
-    """MuJoCo's cvel (bodies, 6): angular velocity, and velocity of what passes through the centre of mass."""
+    """MuJoCo's cvel (bodies, 6): angular velocity, and velocity of the body's point at the centre of mass."""
     w, u = jnp.split(link_velocities(model, q, v), 2, -1)
     away = center_of_mass(model, q) - fk(model, q).position
     return jnp.concatenate([w, u + jnp.cross(w, away)], -1)[body_links(model.topology)]
@@ -47,8 +47,8 @@ def body_velocities(model: Model, q: Array, v: Array) -> Array:
 def run_terms(
     s: Period, velocity: Array, forward: float, control: float, contact: Array, survive: Array
 ) -> dict[str, Array]:
-    """What gymnasium tells of who runs along x.  velocity: (2,) [m/s].  forward, control: weights of the speed and of
-    the actions' squares.  contact: what contacts cost.  survive: what the period itself pays."""
+    """Gymnasium's terms of a run along x.  velocity: (2,) [m/s].  forward, control: weights of the speed and of the
+    actions' squares.  contact: cost of contacts.  survive: reward of the period itself."""
     return {
         "x_position": s.q[0], "y_position": s.q[1], "distance_from_origin": jnp.sqrt(square(s.q[:2])),
         "x_velocity": velocity[0], "y_velocity": velocity[1],
@@ -58,12 +58,12 @@ def run_terms(
 
 
 def run_reward(parts: dict[str, Array]) -> Array:
-    """Added up as gymnasium does."""
+    """The sum of the terms, as in gymnasium."""
     return parts["reward_forward"] + parts["reward_survive"] + (parts["reward_ctrl"] + parts["reward_contact"])
 
 
 def contact_wrenches(model: Model, q: Array, report: dict[str, Array], dt: float) -> Array:
-    """MuJoCo's cfrc_ext (bodies, 6): moment and force of all contacts, of impacts their mean over the period."""
+    """MuJoCo's cfrc_ext (bodies, 6): moment and force of all contacts, impacts as their mean over the period."""
     wrench = report["contact_forces"] + report["contact_impulses"] / dt
     away = fk(model, q).position - center_of_mass(model, q)
     moment = wrench[:, :3] + jnp.cross(away, wrench[:, 3:])

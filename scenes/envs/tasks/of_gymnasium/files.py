@@ -1,4 +1,4 @@
-"""gymnasium's own files, where it is installed, and its coordinates.
+"""gymnasium's own files, if it is installed, and its coordinates.
 
 q is MuJoCo's qpos as it stands. Of v the root differs: a free joint has its angular velocity first and in world axes
 here, and last and in its own axes there.
@@ -27,7 +27,7 @@ ROOT_Q, ROOT_V = 7, 6  # coordinates and degrees of freedom of a free root
 
 
 def options(timestep: float) -> Options:
-    """At most MuJoCo's steps [s], and between them what strikes."""
+    """Options with at most MuJoCo's steps [s], and impacts located between them."""
     return Options(max_dt=timestep, scheme="semi_implicit")
 
 
@@ -41,7 +41,7 @@ def imported(file: str, task: str) -> Imported:
 
 
 def bounds(file: Imported) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and highest coordinates (nq,) that the joints' limits leave; a free root has none."""
+    """The lowest and highest coordinates (nq,) within the joints' limits; a free root has none."""
     low, high = [], []
     for link in file.scene.links:
         joint = link.joint  # type: ignore[union-attr]
@@ -53,9 +53,9 @@ def bounds(file: Imported) -> tuple[np.ndarray, np.ndarray]:
 
 
 def start(file: Imported, scale: float, *, normal: bool) -> Any:
-    """Starts as gymnasium draws them: q uniform within +-scale of the file's, v normal or uniform with the scale.
+    """Gymnasium's starts: q uniform within +-scale of the file's, v normal or uniform with the scale.
 
-    Departure: q stays within the limits of its joints, which a stiff spring holds there and nothing overcomes here.
+    Departure: q stays within the limits of its joints, which are stiff springs there and rigid here.
     """
     low, high = bounds(file)
     free = file.scene.links[0].joint.kind == "floating"  # type: ignore[union-attr]
@@ -79,7 +79,7 @@ def start(file: Imported, scale: float, *, normal: bool) -> Any:
 
 
 def qvel(s: Period) -> Array:
-    """v (nv,) in MuJoCo's terms, of a scene with a free root."""
+    """MuJoCo's qvel (nv,), for a scene with a free root."""
     turn = Quat.of_array(s.q[3:ROOT_Q]).conjugate().rotate(Vec3(*s.v[:3]))
     return jnp.concatenate([s.v[3:ROOT_V], jnp.stack(turn.xyz), s.v[ROOT_V:]])
 

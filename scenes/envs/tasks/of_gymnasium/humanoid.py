@@ -26,8 +26,8 @@ def humanoid(
 ) -> Task:  # fmt: skip
     """Humanoid-v5: walk along x. Parameters are gymnasium's.
 
-    Inertias and velocities of bodies are those of the state itself, where gymnasium has them from before the last of
-    its steps. Contact forces as in `ant`.
+    Inertias and velocities of bodies are those of the state itself, while gymnasium's are from before the last of its
+    steps. Contact forces are as in `ant`.
     """
     file, dt = imported("humanoid.xml", "carom/Humanoid-v5"), frame_skip * STEP
     skipped = 2 * int(exclude_current_positions_from_observation)

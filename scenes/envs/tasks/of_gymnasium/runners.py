@@ -1,4 +1,4 @@
-"""HalfCheetah, Hopper and Walker2d: what runs along x, in a plane."""
+"""HalfCheetah, Hopper and Walker2d: robots that run along x, in a plane."""
 
 from __future__ import annotations
 

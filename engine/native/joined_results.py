@@ -1,4 +1,4 @@
-"""What a program returns as a few arrays, one a kind of number: to take forty from it takes longer than many run."""
+"""The results of a program as a few arrays, one a kind of number: forty arrays take longer than many programs run."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from . import structure
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Joined:
-    """arrays: by kind, (n,) one result behind the other.  layout: as JSON, the structure of the results, and of each
-    its kind and its shape."""
+class JoinedResults:
+    """Joined results.  arrays: by kind, (n,) one result behind the other.  layout: as JSON, the results' structure, and
+    the kind and the shape of each."""
 
     arrays: dict[str, Array]
     layout: str = field(metadata={"static": True})
 
 
-def joined(results: Any) -> Joined:
-    """In a program: results of any structure that `structure.py` can write down."""
+def join_results(results: Any) -> JoinedResults:
+    """Join, in a program, results of any structure that `structure.py` can write."""
     leaves, tree = jax.tree.flatten(results)
     parts: dict[str, list[Array]] = {}
     for x in leaves:
         parts.setdefault(x.dtype.name, []).append(x.reshape(-1))
     kinds = [(x.dtype.name, x.shape) for x in leaves]
     arrays = {kind: jnp.concatenate(some) for kind, some in parts.items()}
-    return Joined(arrays, json.dumps([structure.written(tree), kinds]))
+    return JoinedResults(arrays, json.dumps([structure.write(tree), kinds]))
 
 
-def apart(given: Joined) -> Any:
-    """Outside: the results as they were, their arrays numpy's."""
+def split_results(given: JoinedResults) -> Any:
+    """Split, outside of a program, into the results as they were, with arrays of numpy."""
     tree, kinds = _read(given.layout)
     arrays, at = {kind: np.asarray(x) for kind, x in given.arrays.items()}, dict.fromkeys(given.arrays, 0)
     leaves = []

@@ -1,4 +1,4 @@
-"""Loops as they stand and move: the rows of each kind, errors and rates of all rows.
+"""Loops in a state: the rows of each kind, errors and rates of all rows.
 
 Rows are ordered kind by kind, then row by row, then loop by loop: a kind's loops are computed side by side.
 """
@@ -19,7 +19,7 @@ from ..algebra.rotation import Quat
 from ..algebra.spatial import IDENTITY, Motion, Transform
 from ..algebra.vec3 import Mat3, Vec3
 from ..algebra.zero import is_zero
-from ..dynamics.kinematics import Moving, Placed
+from ..dynamics.kinematics import LinkPoses, LinkVelocities
 from ..forest import Forest
 from ..model import Model
 from ..rows import take
@@ -52,7 +52,7 @@ def row_loops(topology: Topology) -> tuple[int, ...]:
 
 
 def by_loop(topology: Topology) -> np.ndarray:
-    """(m,) the rows, loop by loop."""
+    """The rows (m,), loop by loop."""
     return np.argsort(row_loops(topology), kind="stable")
 
 
@@ -63,57 +63,57 @@ def numbers(forest: Forest, array: Array, own: int, loops: Sequence[int]) -> Arr
     return front.reshape(front.shape[:1] + (1,) * (forest.rank - lead) + front.shape[1:])
 
 
-# -- as they stand -----------------------------------------------------------------------------------
+# -- rows in a state --------------------------------------------------------------------------------
 
 
-class Standing(NamedTuple):
+class LoopRows(NamedTuple):
     """The loops of one kind in the world, components (n, *batch).
 
-    rows: the kind's constraints, left: its coordinates.  origins: of links a and b [m].
+    rows: the kind's constraints.  coordinates: its free coordinates.  origins: of links a and b [m].
     """
 
     rows: tuple[Row, ...]
-    left: tuple[Row, ...]
+    coordinates: tuple[Row, ...]
     origins: tuple[Vec3, Vec3]
 
 
-NOWHERE = Standing((), (), (Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0)))
+NOWHERE = LoopRows((), (), (Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0)))
 WORLD = Transform(Mat3(*(0.0 if is_zero(x) else x for x in vars(IDENTITY).values())), NOWHERE.origins[0])
 STILL = Motion(*NOWHERE.origins)
 
 
-def standing(forest: Forest, model: Model, placed: list[Placed]) -> list[Standing]:
-    """One entry a kind; relations of joint coordinates stand nowhere."""
-    poses = forest.by_link([x.pose for x in placed])
+def evaluate_loops(forest: Forest, model: Model, poses: list[LinkPoses]) -> list[LoopRows]:
+    """Evaluate the loops in the world, one entry a kind; relations of joint coordinates have no frames."""
+    T = forest.by_link([x.pose for x in poses])
 
-    def of(group: Group) -> Standing:
+    def of(group: Group) -> LoopRows:
         if group.kind in RELATIONS:
             return NOWHERE
         arrays = [(model.loop_position, 3), (model.loop_quaternion, 3), (model.loop_size, 1)]
-        at, turned, size = (numbers(forest, x, own, group.loops) for x, own in arrays)
-        a, b = (of_links(poses, links, WORLD) for links in (group.a, group.b))
-        rows, left = _standing(group.kind)(a, b, at, turned, size)
+        at, quaternions, size = (numbers(forest, x, own, group.loops) for x, own in arrays)
+        a, b = (of_links(T, links, WORLD) for links in (group.a, group.b))
+        rows, coordinates = _evaluate_kind(group.kind)(a, b, at, quaternions, size)
         if (active := activity(forest, model, group)) is not None:
-            rows, left = (tuple(_scaled(row, active) for row in some) for some in (rows, left))
-        return Standing(rows, left, (a.p, b.p))
+            rows, coordinates = (tuple(_scaled(row, active) for row in x) for x in (rows, coordinates))
+        return LoopRows(rows, coordinates, (a.p, b.p))
 
     return [of(group) for group in groups_of(forest.topology)]
 
 
 @functools.cache
-def _standing(kind: str):
-    return fence(functools.partial(stand, kind))
+def _evaluate_kind(kind: str):
+    return fence(functools.partial(evaluate_rows, kind))
 
 
-def stand(kind: str, a: Transform, b: Transform, at: Any, turned: Any, size: Any) -> tuple[Any, Any]:
-    """Rows and coordinates of loops of a kind between links at a and b, from the model's arrays of them."""
-    local = [Transform(Quat.of_array(turned[..., k, :]).matrix(), Vec3.of(at[..., k, :])) for k in range(2)]
+def evaluate_rows(kind: str, a: Transform, b: Transform, at: Any, quaternions: Any, size: Any) -> tuple[Any, Any]:
+    """Evaluate rows and coordinates of loops of a kind between links at a and b, from the model's arrays."""
+    local = [Transform(Quat.of_array(quaternions[..., k, :]).matrix(), Vec3.of(at[..., k, :])) for k in range(2)]
     ends: Any = (a @ local[0], b @ local[1])
     return KINDS[kind].rows(ends, size), KINDS[kind].coordinates(ends)
 
 
 def activity(forest: Forest, model: Model, group: Group) -> Array | None:
-    """(n, *batch) 1 of loops that hold, 0 of those that are cut; None where all hold, always.
+    """Activity (n, *batch): 1 of loops that hold, 0 of those that are cut; None if all hold, always.
 
     A loop that is cut has rows of zeros, which the factorisation of `solve.py` leaves out.
     """
@@ -133,8 +133,8 @@ def of_links(values: Any, links: tuple[int, ...], world: Any) -> Any:
     still = np.array(links) < 0
 
     def pick(x: Array, fixed: Any) -> Array:
-        mine = take(x, np.where(still, 0, links).tolist())
-        return jnp.where(still.reshape(-1, *(1,) * (x.ndim - 1)), fixed, mine) if still.any() else mine
+        first = take(x, np.where(still, 0, links).tolist())
+        return jnp.where(still.reshape(-1, *(1,) * (x.ndim - 1)), fixed, first) if still.any() else first
 
     return jax.tree.map(pick, values, world)
 
@@ -142,34 +142,36 @@ def of_links(values: Any, links: tuple[int, ...], world: Any) -> Any:
 # -- errors and rates --------------------------------------------------------------------------------
 
 
-def errors(forest: Forest, model: Model, loops: list[Standing], q: Array, t: Array) -> Array:
+def errors(forest: Forest, model: Model, loops: list[LoopRows], q: Array, t: Array) -> Array:
     """G of all rows (m, *batch) [m, rad] at coordinates q (*batch, nq) and time t (*batch)."""
-    found = []
-    for group, stand in zip(groups_of(forest.topology), loops, strict=True):
-        values = [row.error for row in stand.rows]
+    values_by_row = []
+    for group, loop_rows in zip(groups_of(forest.topology), loops, strict=True):
+        values = [row.error for row in loop_rows.rows]
         if group.kind in RELATIONS:
             values = [_related(forest, model, group, q, dof_coordinates(forest.topology))]
-        if follows(group.kind):
-            off = values[0] - course(forest, model, group, t)[0]
-            values = [wrapped(off) if group.kind == "driven_turn" else off]
-        found += [_full(forest, group, x) for x in values]
-    return _joined(forest, found)
+        if has_target(group.kind):
+            off = values[0] - targets(forest, model, group, t)[0]
+            values = [wrap_angle(off) if group.kind == "driven_turn" else off]
+        values_by_row += [_full(forest, group, x) for x in values]
+    return _concatenate(forest, values_by_row)
 
 
-def rates(forest: Forest, model: Model, loops: list[Standing], moving: list[Moving], v: Array, t: Array) -> Array:
+def rates(
+    forest: Forest, model: Model, loops: list[LoopRows], velocities: list[LinkVelocities], v: Array, t: Array
+) -> Array:
     """dG/dt of all rows (m, *batch) [m/s, rad/s] at joint velocities v (*batch, nv) and time t (*batch)."""
-    velocities = forest.by_link([x.V for x in moving])
-    found = []
-    for group, stand in zip(groups_of(forest.topology), loops, strict=True):
+    twists = forest.by_link([x.V for x in velocities])
+    values_by_row = []
+    for group, loop_rows in zip(groups_of(forest.topology), loops, strict=True):
         if group.kind in RELATIONS:
             values = [_related(forest, model, group, v, range(forest.topology.nv))]
         else:
-            V = tuple(of_links(velocities, links, STILL) for links in (group.a, group.b))
-            values = [row_rate(row, V, stand.origins) for row in stand.rows]
-        if follows(group.kind):
-            values = [values[0] - course(forest, model, group, t)[1]]
-        found += [_full(forest, group, x) for x in values]
-    return _joined(forest, found)
+            V = tuple(of_links(twists, links, STILL) for links in (group.a, group.b))
+            values = [row_rate(row, V, loop_rows.origins) for row in loop_rows.rows]
+        if has_target(group.kind):
+            values = [values[0] - targets(forest, model, group, t)[1]]
+        values_by_row += [_full(forest, group, x) for x in values]
+    return _concatenate(forest, values_by_row)
 
 
 @fence
@@ -182,17 +184,17 @@ def row_rate(row: Row, V, origins):
     return speed if is_zero(row.m) else speed + row.m.dot(V[0].w - V[1].w)
 
 
-def _related(forest: Forest, model: Model, group: Group, x: Array, places: Sequence[int]) -> Array:
+def _related(forest: Forest, model: Model, group: Group, x: Array, indices: Sequence[int]) -> Array:
     """x_i - size x_j of a gear, x_i of a drive, of coordinates or velocities x (*batch, n): (n, *batch)."""
     dofs = [forest.topology.loops[k].dofs for k in group.loops]
-    mine = numbers(forest, x, 1, [places[d[0]] for d in dofs])
+    first = numbers(forest, x, 1, [indices[d[0]] for d in dofs])
     if group.kind == "drive":
-        return mine
+        return first
     size = numbers(forest, model.loop_size, 1, group.loops)
-    return mine - size * numbers(forest, x, 1, [places[d[1]] for d in dofs])
+    return first - size * numbers(forest, x, 1, [indices[d[1]] for d in dofs])
 
 
-def wrapped(angle: Array) -> Array:
+def wrap_angle(angle: Array) -> Array:
     return angle - 2 * jnp.pi * jnp.round(angle / (2 * jnp.pi))
 
 
@@ -200,38 +202,38 @@ def _full(forest: Forest, group: Group, x: Any) -> Array:
     return jnp.broadcast_to(x, (len(group.loops), *forest.batch))
 
 
-def _joined(forest: Forest, rows: list[Array]) -> Array:
+def _concatenate(forest: Forest, rows: list[Array]) -> Array:
     return jnp.concatenate([jnp.zeros((0, *forest.batch), forest.dtype), *rows])
 
 
 @functools.cache
 def dof_coordinates(topology: Topology) -> tuple[int, ...]:
-    """The coordinate of each degree of freedom, for joints that have one for each; -1 for quaternions'."""
-    places: list[int] = []
+    """The coordinate of each degree of freedom, of joints that have one for each; -1 for quaternions'."""
+    indices: list[int] = []
     for i in range(topology.n_links):
         nq, nv = (x[i + 1] - x[i] for x in (topology.q_start, topology.v_start))
-        places += [topology.q_start[i] + k if nq == nv else -1 for k in range(nv)]
-    return tuple(places)
+        indices += [topology.q_start[i] + k if nq == nv else -1 for k in range(nv)]
+    return tuple(indices)
 
 
-# -- courses -------------------------------------------------------------------------------------------
+# -- targets -------------------------------------------------------------------------------------------
 
 
-def follows(kind: str) -> bool:
-    """Whether the row of a kind keeps to a course, not to 0."""
+def has_target(kind: str) -> bool:
+    """Return whether the target of a kind's row is a function of time, not 0."""
     return kind in RELATIONS or KINDS[kind].timed
 
 
-def course(forest: Forest, model: Model, group: Group, t: Array) -> tuple[Array, Array]:
-    """What the loops' rows are to keep to at the time t (*batch), and how fast it changes: (n, *batch); see `Loop`.
-    0 of loops that are cut, as their rows are."""
+def targets(forest: Forest, model: Model, group: Group, t: Array) -> tuple[Array, Array]:
+    """Targets of the loops' rows at the time t (*batch), and their rates: (n, *batch); see `Loop`.
+    They are 0 for loops that are cut, as their rows are."""
     arrays = numbers(forest, model.loop_course, 2, group.loops)
     if (active := activity(forest, model, group)) is not None:
         arrays = arrays * active[..., None]
     offset, rate, size, frequency, phase = (arrays[..., k] for k in range(5))
-    turn = 2 * jnp.pi * frequency
-    value = offset + rate * t + size * jnp.sin(turn * t + phase)
-    change = rate + size * turn * jnp.cos(turn * t + phase)
+    omega = 2 * jnp.pi * frequency
+    value = offset + rate * t + size * jnp.sin(omega * t + phase)
+    change = rate + size * omega * jnp.cos(omega * t + phase)
     functions = [forest.topology.loops[k].course for k in group.loops]
     if not any(functions):
         return value, change

@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--dtype", choices=["f32", "f64"], help="step: this precision alone; kernels, gpu, export (default f32)"
     )
     parser.add_argument(
-        "--checked", type=int, default=0, help="export: frames of random play under valgrind, more with sanitizers"
+        "--checked", type=int, default=0, help="export: frames of random play with sanitizers, fewer under valgrind"
     )
     parser.add_argument("--files", nargs="*", default=[], metavar="PATH", help="kernels, gpu: scenes of files, too")
     parser.add_argument(

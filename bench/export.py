@@ -1,5 +1,5 @@
 """Worlds without Python: how long the export takes, how large it is, how soon and how fast it plays, and that it prints
-Python's hash; by random play (`play.c`), whether valgrind and gcc's sanitizers find anything."""
+Python's hash, in C and in a browser; by random play (`play.c`), whether valgrind and gcc's sanitizers find anything."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pathlib import Path
 from time import perf_counter
 
 from carom.scenes.export.library import export_library
+from carom.scenes.export.page import export_page
 from carom.scenes.live.world import Live
 from carom.tests.oracles import aarch64
 from carom.tests.oracles.exported import COMPILER, everything
+from carom.tests.scenes.browser import BROWSER, chromium
 
 ALL = "everything"  # a world that has all functions
 SCENES = ("pool_break", "stack", "ragdoll", ALL)
@@ -21,6 +23,7 @@ FRAMES = 300  # of 1/60 s: five seconds
 PLAY = Path(__file__).with_name("play.c")
 SANITIZERS = "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
 SEED = 7
+PATIENCE = 120_000  # [ms] of the page's own clock: it runs ahead while WebAssembly is compiled
 
 
 def suite(scenes: list[str], dtype: str = "f32", checked: int = 0) -> int:
@@ -56,9 +59,23 @@ def suite(scenes: list[str], dtype: str = "f32", checked: int = 0) -> int:
                     f" {same}",
                     flush=True,
                 )
+        if BROWSER is not None:
+            fine &= _in_browser(live, name)
         if checked:
             fine &= _checked(live, name, checked)
     return 0 if fine else 1
+
+
+def _in_browser(live: Live, name: str) -> bool:
+    with tempfile.TemporaryDirectory() as place:
+        page, begin = Path(place) / "page.html", perf_counter()
+        export_page(live, page)
+        took, size = perf_counter() - begin, page.stat().st_size / 1e6
+        text = chromium(Path(place), f"{page.as_uri()}#paused&frames={FRAMES}", "--dump-dom", milliseconds=PATIENCE)
+    found = re.search(r"&quot;hash&quot;:&quot;(\w+)&quot;", text)
+    same = found[1] if found else "says nothing"
+    print(f"{name:>12} {'wasm, Chromium':>14} {took:8.1f} {size:8.2f}", *(f"{'':8}",) * 3, f" {same}", flush=True)
+    return same == live.hash()
 
 
 def _checked(live: Live, name: str, frames: int) -> bool:

@@ -123,16 +123,16 @@ _HOME = {
     "rnea_derivatives": "engine.dynamics.derivatives.inverse",
     "aba_derivatives": "engine.dynamics.derivatives.forward",
     "hybrid_derivatives": "engine.dynamics.derivatives.hybrid",
-    "closed": "engine.loops.linear",
-    "constrained": "engine.closures.forward",
-    "constrained_inverse": "engine.closures.inverse",
-    "constrained_hybrid": "engine.closures.hybrid",
+    "closed": "engine.loops.jacobian",
+    "constrained": "engine.loops.forward",
+    "constrained_inverse": "engine.loops.inverse",
+    "constrained_hybrid": "engine.loops.hybrid",
     "joint_wrenches": "engine.dynamics.wrenches",
-    "loop_wrenches": "engine.closures.reactions",
+    "loop_wrenches": "engine.loops.wrenches",
     "impulse_response": "engine.dynamics.impulse",
     "passive_forces": "engine.dynamics.passive",
     "motor_forces": "engine.dynamics.passive",
-    "energy": "engine.closures.energy",
+    "energy": "engine.loops.energy",
     "momentum": "engine.dynamics.energy",
     "jacobian": "engine.dynamics.jacobian",
 }
@@ -153,11 +153,6 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .contact.laws.registration import register_law as register_law
     from .contact.matrix import collision_matrix as collision_matrix
     from .contact.resolve import resolve_impact as resolve_impact
-    from .engine.closures.energy import energy as energy
-    from .engine.closures.forward import constrained as constrained
-    from .engine.closures.hybrid import constrained_hybrid as constrained_hybrid
-    from .engine.closures.inverse import constrained_inverse as constrained_inverse
-    from .engine.closures.reactions import loop_wrenches as loop_wrenches
     from .engine.dynamics.aba import aba as aba
     from .engine.dynamics.crba import crba as crba
     from .engine.dynamics.derivatives.forward import aba_derivatives as aba_derivatives
@@ -175,7 +170,12 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .engine.dynamics.sites import site_poses as site_poses
     from .engine.dynamics.sites import site_velocities as site_velocities
     from .engine.dynamics.wrenches import joint_wrenches as joint_wrenches
-    from .engine.loops.linear import closed as closed
+    from .engine.loops.energy import energy as energy
+    from .engine.loops.forward import constrained as constrained
+    from .engine.loops.hybrid import constrained_hybrid as constrained_hybrid
+    from .engine.loops.inverse import constrained_inverse as constrained_inverse
+    from .engine.loops.jacobian import closed as closed
+    from .engine.loops.wrenches import loop_wrenches as loop_wrenches
     from .engine.model import Model as Model
     from .engine.planar.accelerations import chain_accelerations as chain_accelerations
     from .engine.planar.accelerations import chain_impulses as chain_impulses

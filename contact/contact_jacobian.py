@@ -20,11 +20,11 @@ from ..engine.algebra.bounded import map_first
 from ..engine.algebra.fence import lane_programs, settled
 from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
-from ..engine.closures.blocks import inverse_inertias
 from ..engine.compaction import map_to_last
 from ..engine.dynamics.kinematics import propagate_poses
 from ..engine.dynamics.trees import Trees, dof_motions, trees_of
 from ..engine.forest import Forest
+from ..engine.loops.impulse import inverse_inertias
 from ..engine.model import Model
 from .contacts import Contacts
 from .gather_scatter import gather, segment_sum

@@ -43,3 +43,19 @@ def sum_into(x: Array, rows: Sequence[int], n: int) -> Array:
     none = jnp.zeros((1, *x.shape[1:]), x.dtype)
     pieces = [x[end - c : end].sum(0, keepdims=True) if c else none for c, end in zip(counts, ends, strict=True)]
     return jnp.concatenate(pieces)
+
+
+def gathered(x: Array, targets: Sequence[int], n: int) -> Array:
+    """Sums (n, ...) by gathers alone: row i adds the rows of x (len(targets), ...) whose target is i, in any order;
+    negative ones are dropped. With a scatter a step would not be one function on a CPU."""
+    mine: list[list[int]] = [[] for _ in range(n)]
+    for row, target in enumerate(targets):
+        if target >= 0:
+            mine[target].append(row)
+    most = max(map(len, mine), default=0)
+    if not most:
+        return jnp.zeros((n, *x.shape[1:]), x.dtype)
+    places = np.array([rows + [len(x)] * (most - len(rows)) for rows in mine])
+    if (places == len(x)).any():
+        x = jnp.concatenate([x, jnp.zeros((1, *x.shape[1:]), x.dtype)])
+    return sum(take(x, column) for column in places.T)  # type: ignore[return-value]

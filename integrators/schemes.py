@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..engine.closures.forward import exact as exactly_held
-from ..engine.closures.projection import projected
 from ..engine.dynamics.energy import kinetic_of_trees
+from ..engine.loops.forward import exact as exactly_held
+from ..engine.loops.projection import projected
 from ..engine.model import Model
 from ..engine.state import State
 from .motion.exact import exact

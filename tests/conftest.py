@@ -107,7 +107,7 @@ BY_HAND = (
     r"test_rims_that_cross",
     r"test_against_pinocchio.py::.*-seed25\]",
     r"test_derivative_by_the_state\[aba-random\]",
-    r"test_closures.py::test_(projection_and_impulses|single_precision)",
+    r"engine/test_loops.py::test_(projection_and_impulses|single_precision)",
     r"test_no_point_and_no_joint_is_faster\[10links",
     r"test_large_meshes_take_seconds",
     r"test_both_detectors_agree_on_an_articulated_scene",

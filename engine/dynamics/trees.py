@@ -1,7 +1,7 @@
 """Trees as blocks: joint velocities and inverse inertias of every tree of a forest, side by side.
 
 The links that hang on one root move together and respond to impulses together. Links of different roots do not, unless
-loops tie them: then they count as one tree here (`engine/closures/blocks.py` computes the response).
+loops tie them: then they count as one tree here (`engine/loops/impulse.py` computes the response).
 So M^-1 is block diagonal, one block a tree, and a contact concerns two of them at most. All blocks are made as wide
 as the widest tree, w, with zeros behind, so that a tree can be picked by a number known only when the program runs.
 """

@@ -115,7 +115,7 @@ def evaluate_rows(kind: str, a: Transform, b: Transform, at: Any, quaternions: A
 def activity(forest: Forest, model: Model, group: Group) -> Array | None:
     """Activity (n, *batch): 1 of loops that hold, 0 of those that are cut; None if all hold, always.
 
-    A loop that is cut has rows of zeros, which the factorisation of `solve.py` leaves out.
+    A loop that is cut has rows of zeros, which the factorisation of `proximal.py` leaves out.
     """
     switched = np.array([forest.topology.loops[k].switched for k in group.loops])
     if not switched.any():

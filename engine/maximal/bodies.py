@@ -22,9 +22,9 @@ from ..forest import Forest
 from ..model import Model
 from ..state import State
 from ..topology import Loop, Topology
-from .frames import positions, quaternions
-from .pulls import DOF_DEFAULTS, acts, coefficients, pulls
+from .joint_frames import positions, quaternions
 from .refusals import COORDINATES, refusals
+from .springs import DOF_DEFAULTS, acts, coefficients, springs_and_limits
 
 
 def bodies_apart(model: Model, state: State, *, hold: str | None = None) -> tuple[Model, State]:
@@ -71,8 +71,8 @@ def _numbers(model: Model, state: State) -> tuple[dict[str, Array], Array, Array
     axes = model.axis[..., links, :], model.axis2[..., links, :]
     universal = np.array([old.joints[i] == "universal" for i in links], bool)
     size = jnp.where(universal, (axes[0] * axes[1]).sum(-1), model.pitch[..., links])
-    new = frames | {"loop_size": size, "loop_course": jnp.zeros((len(links), 5), size.dtype)} | pulls(model, links)
-    new |= {"loop_active": jnp.ones(len(links), size.dtype)}
+    new = frames | {"loop_size": size, "loop_course": jnp.zeros((len(links), 5), size.dtype)}
+    new |= springs_and_limits(model, links) | {"loop_active": jnp.ones(len(links), size.dtype)}
     numbers = {name: _beside(getattr(model, name), x, name) for name, x in new.items()}
     # a drive stands where its joint does
     place_of = {link: len(old.loops) + k for k, link in enumerate(links.tolist())}

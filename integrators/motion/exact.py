@@ -19,9 +19,9 @@ from jax import Array
 from ...engine.algebra.fence import fence
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Sym3, Vec3
-from ...engine.closures.forward import forward
 from ...engine.dynamics.trees import trees_of
 from ...engine.forest import Forest
+from ...engine.loops.forward import forward
 from ...engine.model import Model
 from ...engine.state import State
 from ...engine.topology import Topology

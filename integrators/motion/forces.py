@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ...engine.closures.forces import loop_forces
-from ...engine.closures.forward import forward
 from ...engine.dynamics.passive import motor_forces, passive_forces
+from ...engine.loops.active_forces import loop_forces
+from ...engine.loops.forward import forward
 from ...engine.model import Model
 from ...engine.state import State
 

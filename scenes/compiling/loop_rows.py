@@ -9,10 +9,10 @@ import jax
 import numpy as np
 
 from ...collision.poses import Array
-from ...engine.closures.projection import projected
 from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.forest import Forest
 from ...engine.loops.evaluation import by_loop, errors, evaluate_loops, rates, row_loops
+from ...engine.loops.projection import projected
 from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ...engine.state import State

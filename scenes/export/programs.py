@@ -19,8 +19,8 @@ from ...collision.queries.rays import cast_rays
 from ...contact.determine import default_capacity
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Vec3
-from ...engine.closures.blocks import velocity_changes
 from ...engine.dynamics.trees import trees_of
+from ...engine.loops.impulse import velocity_changes
 from ...engine.model import Model
 from ...engine.packed import Packed, packed
 from ...engine.results import LEAST_GRAVE

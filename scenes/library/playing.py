@@ -93,7 +93,7 @@ class Played:
         """Kinetic and potential energy, (F,) each [J]."""
         import jax
 
-        from ...engine.closures.energy import energy
+        from ...engine.loops.energy import energy
         from ...engine.state import State
 
         found = jax.vmap(lambda q, v, t: energy(self.model, State(q, v, t)))(

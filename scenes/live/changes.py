@@ -14,8 +14,8 @@ import numpy as np
 from ...collision.poses import Array
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Vec3
-from ...engine.closures.projection import projected
-from ...engine.closures.reactions import loop_wrenches
+from ...engine.loops.projection import projected
+from ...engine.loops.wrenches import loop_wrenches
 from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ...engine.parameters import AXES

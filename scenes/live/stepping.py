@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...collision.poses import Array
-from ...engine.closures.blocks import velocity_changes
 from ...engine.dynamics.trees import trees_of
 from ...engine.dynamics.wrenches import joint_forces
+from ...engine.loops.impulse import velocity_changes
 from ...engine.model import Model
 from ...engine.native.joined_results import JoinedResults, join_results, split_results
 from ...engine.native.primitive import native

@@ -98,7 +98,7 @@ class Reading:
     @cached_property
     def energies(self) -> tuple[Array, Array]:
         """Kinetic and potential energy at the frames, (L, F) each [J]."""
-        from ...engine.closures.energy import energy
+        from ...engine.loops.energy import energy
         from ...engine.state import State
 
         found = self.measured(energy, State(self.q, self.v, self.t))  # type: ignore[arg-type]

@@ -65,8 +65,8 @@ def model_of(recording: Recording) -> Model:
 
 def motion_of(recording: Recording, model: Model, lanes: Sequence[int], every: int = 1) -> Motion:
     """The motion of a recording.  every: one of every so many frames is taken."""
-    from ...engine.closures.energy import energy
     from ...engine.dynamics.kinematics import fk
+    from ...engine.loops.energy import energy
     from ...engine.state import State
 
     pick = np.asarray(lanes, int)

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...engine.algebra.vec3 import Vec3
-from ...engine.closures.energy import energy
 from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.forest import Forest
+from ...engine.loops.energy import energy
 from ...engine.model import Model
 from ...engine.native.surface import lanewise
 from ...engine.results import EVENTS_FULL

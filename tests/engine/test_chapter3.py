@@ -8,17 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.engine.constraints.apparent_inertia import (
+from carom.engine.algebra.apparent_inertia import (
     apparent_inverse_inertia,
     bias_acceleration,
     body_by_forces,
     body_in_coordinates,
 )
-from carom.engine.constraints.bearing import active_subspace, bearing_forces
-from carom.engine.constraints.explicit import constrain_explicitly, explicit_matrix, project
-from carom.engine.constraints.implicit import constrain_implicitly, implicit_matrix
-from carom.engine.constraints.pseudo_inverse import pseudo_inverse, rank
-from carom.engine.constraints.subspaces import complement, decompose, split_force
+from carom.engine.algebra.constraints import (
+    constrain_explicitly,
+    constrain_implicitly,
+    explicit_matrix,
+    implicit_matrix,
+    project,
+)
+from carom.engine.algebra.pseudo_inverse import pseudo_inverse, rank
+from carom.engine.algebra.subspaces import active_subspace, bearing_forces, complement, decompose, split_force
 from carom.engine.dynamics.aba import aba
 from carom.engine.dynamics.jacobian import jacobian
 from carom.engine.dynamics.kinematics import fk

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from carom.engine import results
-from carom.engine.closures.forward import constrained
-from carom.engine.closures.hybrid import constrained_hybrid
-from carom.engine.closures.inverse import constrained_inverse
-from carom.engine.constraints.implicit import constrain_implicitly
+from carom.engine.algebra.constraints import constrain_implicitly
 from carom.engine.dynamics.crba import crba
 from carom.engine.dynamics.hybrid import hybrid
 from carom.engine.dynamics.rnea import rnea
-from carom.engine.loops.linear import closed
+from carom.engine.loops.forward import constrained
+from carom.engine.loops.hybrid import constrained_hybrid
+from carom.engine.loops.inverse import constrained_inverse
+from carom.engine.loops.jacobian import closed
 from carom.tests.oracles.five_bar import five_bar
 from carom.tests.oracles.random_trees import Recipe, random_state, random_tree
 

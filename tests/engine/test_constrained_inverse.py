@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from carom.engine import results
-from carom.engine.closures.forward import constrained
-from carom.engine.closures.inverse import constrained_inverse, share
 from carom.engine.dynamics.rnea import rnea
-from carom.engine.loops.linear import closed
+from carom.engine.loops.forward import constrained
+from carom.engine.loops.inverse import constrained_inverse, share
+from carom.engine.loops.jacobian import closed
 from carom.scenes.compile import compile_scene
 from carom.scenes.library.five_bar import five_bar as five_bar_scene
 from carom.scenes.library.five_bar import holding_torque

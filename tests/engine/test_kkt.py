@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.engine.closures.forward import constrained
-from carom.engine.loops.linear import closed
-from carom.engine.maximal.order import order_of
+from carom.engine.loops.elimination_order import order_of
+from carom.engine.loops.forward import constrained
+from carom.engine.loops.jacobian import closed
 from carom.engine.model import Model
 from carom.engine.topology import Loop, Topology
 from carom.tests.oracles.random_trees import random_model, random_state, unit

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import carom
-from carom.engine.closures.energy import energy
 from carom.engine.dynamics.kinematics import coordinate_rates, fk, propagate_poses, propagate_velocities
 from carom.engine.forest import Forest
-from carom.engine.loops.linear import closed
+from carom.engine.loops.energy import energy
+from carom.engine.loops.jacobian import closed
 from carom.engine.maximal.bodies import bodies_apart
 from carom.engine.model import Model
 from carom.engine.state import State

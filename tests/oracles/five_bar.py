@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from carom.engine.loops.linear import closed
+from carom.engine.loops.jacobian import closed
 from carom.engine.model import Model
 from carom.engine.topology import Loop, Topology
 from carom.tests.oracles.random_trees import random_model

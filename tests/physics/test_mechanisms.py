@@ -10,11 +10,11 @@ import pytest
 from scipy import integrate, special
 
 import carom
-from carom.engine.closures.forces import loop_forces
-from carom.engine.closures.forward import constrained
-from carom.engine.closures.reactions import loop_wrenches
 from carom.engine.dynamics.passive import motor_forces
-from carom.engine.loops.linear import closed
+from carom.engine.loops.active_forces import loop_forces
+from carom.engine.loops.forward import constrained
+from carom.engine.loops.jacobian import closed
+from carom.engine.loops.wrenches import loop_wrenches
 from carom.scenes.library import linkages, mechanisms, platforms
 from carom.scenes.library.registry import library_scene
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import carom
-from carom.engine.closures.energy import energy
 from carom.engine.dynamics.energy import energy as of_tree
 from carom.engine.dynamics.kinematics import fk, propagate_poses
 from carom.engine.forest import Forest
+from carom.engine.loops.energy import energy
 from carom.engine.loops.evaluation import evaluate_loops, groups_of
-from carom.engine.loops.linear import closed
+from carom.engine.loops.jacobian import closed
 from carom.scenes.compiling.check import SceneError
 
 STEP = 3e-3  # [s] the paper's

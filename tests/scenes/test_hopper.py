@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.engine.closures.energy import energy
+from carom.engine.loops.energy import energy
 from carom.engine.results import OK
 from carom.engine.state import State
 from carom.scenes.envs.registry import make_env

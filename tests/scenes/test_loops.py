@@ -14,7 +14,7 @@ import pytest
 import carom
 from carom import Distance, Driven, Gear, Revolute, Rolling, SceneBuilder, Screw, Spherical, Spring, Universal
 from carom.collision.poses import rotation_matrix
-from carom.engine.loops.linear import closed
+from carom.engine.loops.jacobian import closed
 from carom.scenes.compile import compile_scene
 from carom.scenes.compiling.check import SceneError
 from carom.scenes.formats.errors import FileError

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from carom.engine.dynamics.passive import motor_forces
-from carom.engine.loops.linear import closed
+from carom.engine.loops.jacobian import closed
 from carom.scenes.compile import compile_scene
 from carom.scenes.formats.errors import FileError
 from carom.scenes.formats.from_mjcf.left_out import KINDS

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from carom.collision.shapes import Box, Capsule, Cylinder, Mesh, Sphere
-from carom.engine.closures.forward import constrained
 from carom.engine.dynamics.crba import crba
 from carom.engine.dynamics.kinematics import fk
 from carom.engine.dynamics.rnea import rnea
+from carom.engine.loops.forward import constrained
 from carom.scenes.compile import compile_scene
 from carom.scenes.formats.errors import FileError
 from carom.scenes.formats.urdf import import_urdf

@@ -1,4 +1,4 @@
-"""Symmetric positive definite blocks on a graph, W = L D L^T: eliminated level by level, in the order of `order.py`."""
+"""Symmetric positive definite blocks on a graph, W = L D L^T, eliminated level by level (`elimination_order.py`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from jax import Array
 from jax.lax import fori_loop
 
 from ..algebra.fence import fence
-from ..rows import take
-from .gather import gathered
-from .order import Level
+from ..rows import gathered, take
+from .elimination_order import Level
 
 
 class Blocks(NamedTuple):

@@ -15,13 +15,13 @@ from ..dynamics.kinematics import LinkPoses, fk, propagate_poses, propagate_velo
 from ..dynamics.passive import motor_forces, passive_forces
 from ..dynamics.trees import dof_motions
 from ..forest import Forest
-from ..loops.evaluation import STILL, Group, by_loop, evaluate_loops, groups_of, of_links, row_loops
-from ..loops.kinds import RELATIONS
 from ..model import Model
 from ..rows import take
 from ..state import State
-from .forces import loop_forces, pulls, wrenches_of
+from .active_forces import active_multipliers, loop_forces, wrenches_of
+from .evaluation import STILL, Group, by_loop, evaluate_loops, groups_of, of_links, row_loops
 from .forward import constrained, exact
+from .kinds import RELATIONS
 
 
 @jax.jit
@@ -48,7 +48,10 @@ def loop_wrenches(model: Model, state: State, control: Array | None = None, forc
             wrench = _along_joint(forest, poses, group, sizes[0])
         else:
             V = tuple(of_links(velocities, ends, STILL) for ends in (group.a, group.b))
-            row_forces = [*zip(loop_rows.rows, sizes, strict=False), *pulls(forest, model, group, loop_rows, V, t)]
+            row_forces = [
+                *zip(loop_rows.rows, sizes, strict=False),
+                *active_multipliers(forest, model, group, loop_rows, V, t),
+            ]
             wrench = wrenches_of(row_forces, loop_rows.origins)[0]
         rows = [jnp.broadcast_to(x, (len(group.loops), *forest.batch)) for x in (*wrench.n.xyz, *wrench.f.xyz)]
         parts.append(jnp.stack(rows, 1))

@@ -5,7 +5,7 @@
     qdd = qdd_r + M^-1 A^T lambda                   (68, 69)
 
 M^-1 A^T comes from the reduced articulated-body passes, with one factorisation for all columns: O(n m) + O(m^3). If
-every link floats, the system is sparse and is solved by `engine/maximal/kkt.py`.
+every link floats, the system is sparse and is solved by `kkt.py`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ..dynamics.bodies import bias_forces, gravity, inertias
 from ..dynamics.impulse import NONE, respond
 from ..dynamics.kinematics import LinkPoses, propagate_poses, propagate_velocities
 from ..forest import Forest
-from ..loops.evaluation import LoopRows, by_loop, errors, evaluate_loops, rates
-from ..loops.kinds import row_count
-from ..loops.linear import bias, jacobian
-from ..loops.solve import solve_symmetric
-from ..maximal.kkt import Sparse, apart, sparse
 from ..model import Model
 from ..topology import Topology
+from .evaluation import LoopRows, by_loop, errors, evaluate_loops, rates
+from .jacobian import bias, jacobian
+from .kinds import row_count
+from .kkt import Sparse, apart, sparse
+from .proximal import solve_symmetric
 
 
 class Constrained(NamedTuple):

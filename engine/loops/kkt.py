@@ -5,9 +5,10 @@
 
 The bodies are eliminated first: I is block diagonal, one 6x6 a body. The Schur complement W = T^T P^T I^-1 P T has a
 block for each joint and one for each two joints that share a body; it is factored block by block, W = L D L^T, in the
-order of `order.py`. Chains and trees of n joints cost about n blocks in time and memory; k joints on one body cost k^2.
+order of `elimination_order.py`. Chains and trees of n joints cost about n blocks in time and memory; k joints on one
+body cost k^2.
 
-W may lack rank, if joints are redundant or a mechanism is momentarily singular: as in `loops/solve.py`, W + mu 1 is
+W may lack rank, if joints are redundant or a mechanism is momentarily singular: as in `proximal.py`, W + mu 1 is
 factored, and proximal steps remove mu. The accelerations are then unique and the forces those of least norm; parts of a
 right-hand side that W cannot reach are ignored.
 
@@ -31,14 +32,13 @@ from ..algebra.vec3 import Vec3
 from ..algebra.zero import ZERO, dense, is_zero
 from ..dynamics.aba import Factor
 from ..forest import Forest
-from ..loops.evaluation import LoopRows, groups_of
-from ..loops.kinds import row_count
-from ..loops.solve import SMALL, STEPS
-from ..rows import take
+from ..rows import gathered, take
 from ..topology import Topology
 from .elimination import Blocks, factor, products, substitute
-from .gather import gathered
-from .order import Order, order_of
+from .elimination_order import Order, order_of
+from .evaluation import LoopRows, groups_of
+from .kinds import row_count
+from .proximal import SMALL, STEPS
 
 
 class Sparse(NamedTuple):

@@ -27,7 +27,7 @@ def acts(model: Model, link: int) -> bool:
     return any((np.asarray(getattr(model, name))[..., own] != DOF_DEFAULTS[name]).any() for name in ACTING)
 
 
-def pulls(model: Model, links: np.ndarray) -> dict[str, Array]:
+def springs_and_limits(model: Model, links: np.ndarray) -> dict[str, Array]:
     """loop_spring (..., joints, 2, 4) and loop_limits (..., joints, 2, 2).
 
     A motor clip(gain u - kp x - kd dx/dt) is a spring, a damper and a constant force while it is not clipped.

@@ -11,8 +11,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-from .explicit import Projected, project
-from .implicit import Implicit, constrain_implicitly
+from .constraints import Implicit, Projected, constrain_implicitly, project
 from .pseudo_inverse import apply, times
 
 

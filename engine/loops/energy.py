@@ -10,11 +10,11 @@ from ..dynamics.energy import Energy
 from ..dynamics.energy import energy as of_tree
 from ..dynamics.kinematics import propagate_poses
 from ..forest import Forest
-from ..loops.evaluation import activity, evaluate_loops, groups_of, numbers
 from ..model import Model
 from ..native.surface import lanewise
 from ..state import State
-from .forces import beyond, coefficients, penalised
+from .active_forces import beyond, coefficients, penalised
+from .evaluation import activity, evaluate_loops, groups_of, numbers
 
 
 def energy(model: Model, state: State) -> Energy:

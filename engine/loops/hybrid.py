@@ -19,12 +19,12 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .. import results
-from ..constraints.pseudo_inverse import apply, beside, pseudo_inverse, size, times
+from ..algebra.pseudo_inverse import apply, beside, pseudo_inverse, size, times
 from ..dynamics.hybrid import hybrid
 from ..forest import Forest
-from ..loops.linear import closed
 from ..model import Model
 from .inverse import DEPENDENT, Minimize, is_torque, obeyed, part, strain
+from .jacobian import closed
 
 
 class ConstrainedHybrid(NamedTuple):

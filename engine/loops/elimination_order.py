@@ -11,8 +11,8 @@ import functools
 from itertools import combinations
 from typing import NamedTuple
 
-from ..loops.kinds import row_count
 from ..topology import Topology
+from .kinds import row_count
 
 FEW = 2  # neighbours: joints with so few go in any case, else a chain would be eaten from its ends
 

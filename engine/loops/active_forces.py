@@ -1,4 +1,4 @@
-"""Forces of loops that are not constraint forces: springs, dampers, limits, and the penalty joints.
+"""Active forces of loops, those that are not constraint forces: springs, dampers, limits, and the penalty joints.
 
 Mikhaylyuk & Strashnov (2013): a row that is held by penalty pulls with -(alpha G + beta dG/dt) along its Jacobian (9);
 a limit does so beyond its end (21, 25), chi = G - end there and 0 between the ends. Departure: the limits of rotations
@@ -19,11 +19,10 @@ from ..algebra.zero import ZERO, dense, is_zero
 from ..dynamics.kinematics import propagate_poses, propagate_velocities
 from ..dynamics.wrenches import along_joints
 from ..forest import Forest
-from ..loops.evaluation import STILL, Group, evaluate_loops, groups_of, numbers, of_links, row_rate, targets, wrap_angle
-from ..loops.kinds import KINDS, RELATIONS, Row
-from ..maximal.gather import gathered
 from ..model import Model
-from ..rows import take
+from ..rows import gathered, take
+from .evaluation import STILL, Group, evaluate_loops, groups_of, numbers, of_links, row_rate, targets, wrap_angle
+from .kinds import KINDS, RELATIONS, Row
 
 NONE = Force(ZERO, ZERO)
 
@@ -42,14 +41,16 @@ def loop_forces(model: Model, q: Array, v: Array, t: Array | float) -> Array:
     wrenches: list[Force] = []
     for group, loop_rows in zip(groups_of(topology), evaluate_loops(forest, model, poses), strict=True):
         V = tuple(of_links(velocities, ends, STILL) for ends in (group.a, group.b))
-        row_forces = pulls(forest, model, group, loop_rows, V, t)
+        row_forces = active_multipliers(forest, model, group, loop_rows, V, t)
         if row_forces:
             links += group.a + group.b
             wrenches += [_full(forest, len(group.loops), side) for side in wrenches_of(row_forces, loop_rows.origins)]
     return along_joints(forest, poses, _summed(forest, links, wrenches))
 
 
-def pulls(forest: Forest, model: Model, group: Group, loop_rows: Any, V: Any, t: Array) -> list[tuple[Row, Array]]:
+def active_multipliers(
+    forest: Forest, model: Model, group: Group, loop_rows: Any, V: Any, t: Array
+) -> list[tuple[Row, Array]]:
     """Rows with the multipliers (n, *batch) that springs, limits and penalties put on them."""
     row_forces = []
     if any(forest.topology.loops[k].acts for k in group.loops):
@@ -96,10 +97,10 @@ def beyond(x: Array, ends: Array) -> Array:
 
 
 @fence
-def wrenches_of(pulls, origins) -> tuple[Force, Force]:
+def wrenches_of(row_forces, origins) -> tuple[Force, Force]:
     """Wrenches of multipliers on links a and b, about their origins: opposite forces at the rows' points."""
     on_a = on_b = NONE
-    for row, size in pulls:
+    for row, size in row_forces:
         moment, force = row.m * size, row.f * size
         on_a = Force(moment + (row.x_a - origins[0]).cross(force), force) + on_a
         on_b = Force(moment + (row.x_b - origins[1]).cross(force), force) + on_b

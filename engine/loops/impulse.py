@@ -16,11 +16,11 @@ from ..dynamics.trees import inverse_inertias as of_trees
 from ..dynamics.trees import to_blocks, trees_of
 from ..dynamics.wrenches import velocity_changes as of_wrenches
 from ..forest import Forest
-from ..loops.evaluation import evaluate_loops
-from ..maximal.kkt import Sparse
 from ..model import Model
 from ..native.surface import compiled
+from .evaluation import evaluate_loops
 from .forward import Dense, couple, exact
+from .kkt import Sparse
 
 
 def inverse_inertias(forest: Forest, model: Model, poses: list[LinkPoses]) -> Array:

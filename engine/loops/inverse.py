@@ -21,11 +21,11 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from .. import results
-from ..constraints.pseudo_inverse import apply, beside, pseudo_inverse, rank, size, times
+from ..algebra.pseudo_inverse import apply, beside, pseudo_inverse, rank, size, times
 from ..dynamics.rnea import rnea
 from ..forest import Forest
-from ..loops.linear import closed
 from ..model import Model
+from .jacobian import closed
 
 Minimize = Literal["constraint_force", "torque"]
 DEPENDENT = 3.0  # times the root of the rounding, of A's size: A M^-1 A^T knows no smaller singular values of A

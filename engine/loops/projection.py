@@ -14,8 +14,8 @@ from ..dynamics.aba import factorize
 from ..dynamics.bodies import inertias
 from ..dynamics.kinematics import integrate_q, propagate_poses, propagate_velocities
 from ..forest import Forest
-from ..loops.evaluation import errors, evaluate_loops, rates
 from ..model import Model
+from .evaluation import errors, evaluate_loops, rates
 from .forward import couple
 
 ITERATIONS = 2  # of Newton's method; a step of order 4 leaves errors that one iteration brings to rounding

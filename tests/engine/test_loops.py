@@ -7,16 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.engine.closures.blocks import project_velocity_changes
-from carom.engine.closures.forces import loop_forces
-from carom.engine.closures.forward import constrained
-from carom.engine.closures.projection import projected
 from carom.engine.dynamics.crba import crba
 from carom.engine.dynamics.kinematics import fk, integrate_q
 from carom.engine.dynamics.rnea import rnea
+from carom.engine.loops.active_forces import loop_forces
+from carom.engine.loops.forward import constrained
+from carom.engine.loops.impulse import project_velocity_changes
+from carom.engine.loops.jacobian import closed
 from carom.engine.loops.kinds import KINDS, RELATIONS, row_count
-from carom.engine.loops.linear import closed
-from carom.engine.loops.solve import solve_symmetric
+from carom.engine.loops.projection import projected
+from carom.engine.loops.proximal import solve_symmetric
 from carom.engine.model import Model
 from carom.engine.topology import Loop
 from carom.tests.oracles.random_trees import Recipe, random_state, random_tree, unit

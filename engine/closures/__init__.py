@@ -1,1 +1,0 @@
-"""Constraints besides the tree: joints that close loops, gears, drives, rolling; exact, or by penalty."""

@@ -1,4 +1,4 @@
-"""Linear constraints: A a + bias = 0 for the accelerations, A v + dG/dt = 0 for the velocities (Kim 55, 71)."""
+"""The constraint Jacobian A: A a + bias = 0 for the accelerations, A v + dG/dt = 0 for the velocities (Kim 55, 71)."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ def fuse(graph: Graph, region: Region, small: int) -> None:
     """Move values into the nodes of a region that read them."""
     uses = Counter(a.base for item in region.items for a in reads(item))
     uses.update(2 * [v.base for v in region.results])
+    uses.update(region.body_reads)
     moved: set[Value] = set()
     for node in region.items:
         if isinstance(node, Node) and node.op in _SOURCES:

@@ -99,6 +99,7 @@ class Region:
         self.results: list[Value] = []
         self.known: dict[Any, Value] = {}  # values computed here, by operation and arguments
         self.order: list[Any] = []  # clusters and nodes, see `order.py`
+        self.body_reads: set[Value] = set()  # of a `before`: its values that the loop's body reads
         self.weight = 0
 
     def input(self, size: int, type: Type, open: int | None = None) -> Value:

@@ -84,11 +84,15 @@ def reads(item: Value | Node) -> list[Value]:
 
 
 def _outside(region: Region) -> None:
-    """Set the owner's list of values that its bodies read from outside."""
+    """Record values that a region reads from outside: of its owner, or of a loop's `before`, which its body reads."""
     if region.owner is None:
         return
     home = region.owner.region
     for value in [a for x in region.items for a in reads(x)] + region.results:
         value = value.base
-        if value.region is not None and value.region.depth <= home.depth:
+        if value.region is None or value.region is region:
+            continue
+        if value.region.depth <= home.depth:
             region.owner.outside.add(value)
+        elif value.region is region.before:
+            region.before.body_reads.add(value)

@@ -123,3 +123,15 @@ def test_a_program_within_shard_map() -> None:
     x = jnp.arange(12.0).reshape(3, 4)
     with no_fallback():
         np.testing.assert_array_equal(jax.jit(lanes)(x), x + 2)
+
+
+@pytest.mark.parametrize("reads", ["handed on", "added"])
+def test_what_is_computed_before_a_loop_is_read_in_it_and_summed_before_it(reads: str) -> None:
+    """The sum does not swallow the array that the body still reads."""
+
+    def body(_, c):
+        x, total, last = c
+        square = x * x
+        return x, total + jnp.sum(square), square if reads == "handed on" else last + square
+
+    same(lambda x: lax.fori_loop(0, 3, body, (x, jnp.float64(0), jnp.zeros_like(x))), X)

@@ -94,5 +94,5 @@ def _outside(region: Region) -> None:
             continue
         if value.region.depth <= home.depth:
             region.owner.outside.add(value)
-        elif value.region is region.before:
+        elif region.before is not None and value.region is region.before:
             region.before.body_reads.add(value)

@@ -68,9 +68,9 @@ def contacts_of(live: Live, kinds: Kinds, pair: Array, touching: Array) -> tuple
     whole = jnp.concatenate([jnp.asarray(links), phase[:, None], met[IMPACTS][:, None]], 1)
     rows = [as_real(whole, dtype), sums[:, :3], sums[:, 3:6] / total, along / length, fastest[:, None]]
     touched, room = jnp.stack(met).any(0), min(n, MOST)
-    place = jnp.where(touched, jnp.cumsum(touched.astype(jnp.int32)) - 1, room)
+    row = jnp.where(touched, jnp.cumsum(touched.astype(jnp.int32)) - 1, room)
     table = jnp.zeros((room + 1, WHOLES + REALS), dtype)
-    table = table.at[jnp.minimum(place, room)].set(jnp.concatenate(rows, 1))[:room]
+    table = table.at[jnp.minimum(row, room)].set(jnp.concatenate(rows, 1))[:room]
     return jnp.minimum(touched.astype(jnp.int32).sum(), room), table
 
 

@@ -76,7 +76,7 @@ def game_text(live: Live, title: str) -> str:
     data = {
         "title": title, "subtitle": "", "notes": [],
         **drawn(drawing, motion, block), **moved(motion, live.model.topology, block),
-        "world": _told(live, made, world),
+        "world": _world_data(live, made, world),
     }  # fmt: skip
     return filled(
         _part("game.html"),
@@ -97,7 +97,7 @@ def replay_text(recording: Recording, live: Live, title: str) -> str:
     made, block = Exported.of(live, NAME), Block()
     world, every = module(made), frames_apart(recording, live.model.topology.n_links)
     data = replayed(recording, [0], title, block)
-    data["world"] = _told(live, made, world)
+    data["world"] = _world_data(live, made, world)
     data["notes"] += notes(recording)
     data["taken"] = {"header": list(made.fields.header), "states": block.add(states(recording)[::every], "u1")}
     own, looks = "\n".join((_program(), _part("over.js"))), _part("game.css") + _part("over.css")
@@ -105,8 +105,8 @@ def replay_text(recording: Recording, live: Live, title: str) -> str:
     return page_of(data, block, own, looks, filled(_part("over.html"), more))
 
 
-def _told(live: Live, made: Exported, world: Module) -> dict[str, Any]:
-    """What a page's program knows of the world."""
+def _world_data(live: Live, made: Exported, world: Module) -> dict[str, Any]:
+    """Facts of the world that a page's program needs."""
     topology = live.model.topology
     triggers = [
         {"link": -1 if x.body is None else topology.link(x.body), "ends": trigger_edges(x).round(6).tolist()}
@@ -129,9 +129,9 @@ def _part(name: str) -> str:
 
 def _still(live: Live) -> Motion:
     """The world at its start, as a recording of one frame."""
-    pose = live._parts.start.places.pose
+    pose = live._parts.start.link_states.pose
     links = len(pose)
     none, one = np.zeros((0, 3)), np.zeros((1, 1))
     hits = Hits(none[:, 0], np.zeros((0, 2)), none[:, 0], none[:, 0], none, none, none[:, 0], none[:, 0])
-    places = pose[None, None, :, :3], pose[None, None, :, 3:]
-    return Motion((0,), np.zeros(1), *places, np.zeros((1, 1, links, 3)), one, one, np.ones(1), (hits,))
+    poses = pose[None, None, :, :3], pose[None, None, :, 3:]
+    return Motion((0,), np.zeros(1), *poses, np.zeros((1, 1, links, 3)), one, one, np.ones(1), (hits,))

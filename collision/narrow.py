@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..engine.algebra.fence import lane_programs, settled
+from ..engine.algebra.fence import compute_once, lane_programs
 from ..engine.algebra.spatial import Transform
 from .geometry.near import Near, select
 from .geometry.solid import Solid
@@ -140,8 +140,8 @@ def swap_sides(rows: tuple[Near, ...], swapped: Any) -> tuple[Near, ...]:
 
 def _in_world(run: Run, a: Some, b: Some) -> tuple[Near, ...]:
     R, p = a.pose.R, a.pose.p
-    X = settled(Transform(R.T @ b.pose.R, R.T @ (b.pose.p - p)))
-    rows = settled(_in_tiles(run, a.solid, b.solid, X))
+    X = compute_once(Transform(R.T @ b.pose.R, R.T @ (b.pose.p - p)))
+    rows = compute_once(_in_tiles(run, a.solid, b.solid, X))
     return tuple(Near(row.gap, R @ row.normal, R @ row.a + p, R @ row.b + p) for row in rows)
 
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...engine.algebra.fence import settled
+from ...engine.algebra.fence import compute_once
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from .manifold import Face, padded
@@ -25,8 +25,8 @@ CORNERS = 8  # of a cap
 
 def meeting_faces(kind_a: str, a: Solid, kind_b: str, b: Solid, X: Transform, normal: Vec3) -> tuple[Face, Face]:
     """The faces that A and B turn to each other, in A's frame."""
-    n = settled(normal)
-    return FACE[kind_a](a, -n), _seen_from(FACE[kind_b](b, settled(X.R.T @ n)), X)
+    n = compute_once(normal)
+    return FACE[kind_a](a, -n), _seen_from(FACE[kind_b](b, compute_once(X.R.T @ n)), X)
 
 
 def rounded(a: Solid, rows: tuple[Near, ...]) -> tuple[Near, ...]:

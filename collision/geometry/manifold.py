@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...engine.algebra.fence import fence, settled
+from ...engine.algebra.fence import compute_once, fence
 from ...engine.algebra.vec3 import Scalar, Vec3, pytree
 from ...engine.algebra.zero import ZERO
 from .near import Near, at, only_where, perpendicular, select, where
@@ -54,7 +54,7 @@ def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
     def met() -> tuple[Near, ...]:
         size = max(face_a.bound.shape[0], face_b.bound.shape[0])
         both = padded(face_a, size), padded(face_b, size)
-        on_a = settled(flat_a & (~flat_b | (along_a >= along_b)))
+        on_a = compute_once(flat_a & (~flat_b | (along_a >= along_b)))
         reference, other = select(on_a, both, both[::-1])
         up = select(on_a, -row.normal, row.normal)  # from the reference to the other
         candidates = _common(reference, other, up)

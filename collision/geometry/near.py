@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ...engine.algebra.fence import settled
+from ...engine.algebra.fence import compute_once
 from ...engine.algebra.vec3 import Scalar, Vec3
 
 
@@ -68,11 +68,11 @@ def only_where(there: Any, row: Near) -> Near:
 
 def where(condition: Any, yes: Any, no: Any) -> Any:
     """`jnp.where` over pytrees, all of whose leaves go the same way."""
-    return select(settled(condition), yes, no)
+    return select(compute_once(condition), yes, no)
 
 
 def select(condition: Any, yes: Any, no: Any) -> Any:
-    """`where` for a condition between numbers that are settled already."""
+    """`where` for a condition between numbers that `compute_once` has fixed."""
     return jax.tree.map(lambda y, n: jnp.where(condition, y, n), yes, no)
 
 

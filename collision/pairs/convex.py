@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ...engine.algebra.fence import fence, settled
+from ...engine.algebra.fence import compute_once, fence
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import is_zero
@@ -117,7 +117,7 @@ def _highest(support: Support, n: Vec3) -> Near:
     gap = jax.vmap(lambda n: _separation(support, n).gap)(n)
     found: list[Vec3] = []
     for _ in range(STARTS):
-        best = settled(pick(gap, n))
+        best = compute_once(pick(gap, n))
         gap = jnp.where(n.dot(best) > APART, -jnp.inf, gap)
         found.append(best)
     starts = jax.tree.map(lambda *x: jnp.stack(x), *found)

@@ -23,7 +23,7 @@ import numpy as np
 from jax import Array
 
 from ...engine.algebra.bounded import map_first
-from ...engine.algebra.fence import lane_programs, settled
+from ...engine.algebra.fence import compute_once, lane_programs
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.compaction import compact
@@ -146,7 +146,7 @@ def _bounding_box(kind: str, b: Solid, X: Transform) -> tuple[Vec3, Vec3]:
     """Lowest and highest coordinates of B in A's axes [m]."""
     ends = []
     for axis in AXES:
-        n = settled(X.R.T @ axis)
+        n = compute_once(X.R.T @ axis)
         ends.append([SUPPORT[kind](b, way).dot(n) for way in (-n, n)])
     r = Vec3(*[radius(kind, b)] * 3)
     lo, hi = (Vec3(*(end[k] for end in ends)) + X.p for k in (0, 1))

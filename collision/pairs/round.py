@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from ...engine.algebra.fence import settled
+from ...engine.algebra.fence import compute_once
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ..geometry.near import ORIGIN, Z_AXIS, Near, between, direction, only_where, perpendicular, to_the_end
@@ -48,7 +48,7 @@ def capsule_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
 
 def _row(p: Vec3, axis: Vec3, places: tuple[Scalar, Scalar]) -> Near:
     """The row of two places on the axes."""
-    s, t = settled(places)
+    s, t = compute_once(places)
     on_a, on_b = Vec3(jnp.zeros_like(s), jnp.zeros_like(s), s), p + axis * t
     # where the axes meet, they come apart soonest perpendicular to both
     across = direction(Vec3(-axis.y, axis.x, jnp.zeros_like(axis.x)), perpendicular(axis))

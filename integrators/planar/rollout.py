@@ -20,7 +20,7 @@ from ...engine.display import Row, count, display_as, lanes_text, numbers, value
 from ...engine.native.blocks import side_by_side
 from ...engine.native.open_arrays import Open, OpenRecord
 from ...engine.native.primitive import native
-from ...engine.planar.accelerations import state_of, turns
+from ...engine.planar.accelerations import may_hold_angles, state_of
 from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
 from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
@@ -123,7 +123,7 @@ def chain_rollout(
     ticks = min((1000 + 20 * steps) * len(times), WHOLE) if max_ticks is None else max_ticks
     dtype = state.x.dtype
     bounds = ChainBounds(*(jnp.asarray(b, dtype) for b in (max_dt, settle, tolerance)))
-    rules = ChainRules(scheme, turns(model))
+    rules = ChainRules(scheme, may_hold_angles(model))
     frames = Frames.of(intervals_of(times, frame_dt), dtype)
     result = _run(rules, function, len(times), max_events, model, state, frames, rows, bounds, ticks)
     if throw and not isinstance(result.code, jax.core.Tracer):

@@ -72,7 +72,7 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
     layers = tuple(Argument(name, "bits") for name in ("group", "mask"))
     mask = (Argument("mask", "int", type="uint32_t"),)
     hit = (Argument("hit", "out", HIT_WHOLES + HIT_REALS, "hit"),)
-    body, point, orientation_and_velocities = (
+    body, point, motion = (
         whole("body"),
         maybe("point"),
         (*maybe("quaternion", n=4), *maybe("linear", "angular")),
@@ -90,7 +90,7 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
          partial(p.apply_force, own=True)),
         (True, "apply_own_torque", (*body, *three("torque")), "", partial(p.apply_torque, own=True)),
         (True, "apply_own_impulse", (*body, *three("impulse"), *point), "", partial(p.apply_impulse, own=True)),
-        (True, "put", (*body, *maybe("position"), *orientation_and_velocities), "a free body elsewhere; what is NULL stays", p.put),
+        (True, "put", (*body, *maybe("position"), *motion), "a free body elsewhere; what is NULL stays", p.put),
         (bool(movable_dofs(live.model).any()), "move_joint", (*whole("dof"), *real("q")),
          "it is there [rad, m] at the end of the next frame, and stands", p.move_joint),
         (True, "contacts", (Argument("rows", "rows", WHOLES + REALS, "contact"),),
@@ -101,7 +101,7 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
          (*whole("probe"), *three("position"), *maybe("quaternion", n=4), *real("within"), *mask,
           Argument("found", "rows", 1, "int")),
          f"what a probe is within so far of; {found}", Questions(p).overlap),
-        (bool(live._parts.start.spares.names), "add_body", (*whole("kind"), *three("position"), *orientation_and_velocities),
+        (bool(live._parts.start.spares.names), "add_body", (*whole("kind"), *three("position"), *motion),
          f"a spare one; what is NULL is 0; {spare}", c.add_body),
         (bool(live._parts.start.spares.names), "remove_body", body, "back to where it waits", c.remove_body),
         (bool(topology.pairs), "set_material", (*body, *materials), "of a body or a static; what is NULL stays",
@@ -153,7 +153,7 @@ def _compiled(function: Function, fields: Fields) -> Compiled:
         return [*(jnp.asarray(new[n], fields.all[n].start.dtype) for n in changed), *results]
 
     program = Program(function.name, flat, avals, (0,) * len(avals), None)
-    jaxpr = program.closed
+    jaxpr = program.closed_jaxpr
     text = lane_text(jaxpr, (0,) * len(avals))
     results = ("result",) * (len(text.outputs) - len(changed))
     return Compiled(function, text, (*names, *names_of_world), (*changed, *results))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.native.flushed import flushed
-from ...engine.native.portable import objects_joined
+from ...engine.native.portable import link_objects
 from ...engine.native.wasm import TARGET, Module, module_of
 from ..formats.atomic import replacing
 from ..formats.recording import Recording
@@ -65,7 +65,7 @@ def module(made: Exported) -> Module:
     """The world as WebAssembly."""
     texts = made.texts(TARGET, heap=False)
     exported = [symbol for _, symbols in texts.values() for symbol in symbols]
-    return module_of(objects_joined([flushed(text) for text, _ in texts.values()], TARGET), exported)
+    return module_of(link_objects([flushed(text) for text, _ in texts.values()], TARGET), exported)
 
 
 def game_text(live: Live, title: str) -> str:

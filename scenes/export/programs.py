@@ -78,7 +78,8 @@ class Programs:
         self.kinds, touched, touching = touching_of(done)
         new = {
             "q": done.state.q, "v": done.state.v, "t": done.state.t, **self._with_link_states(w, there),
-            "island": after, "last_motors": motors_of_sleepers(topology, island, after, last_motors, motors), "windows": done.windows,
+            "island": after, "last_motors": motors_of_sleepers(topology, island, after, last_motors, motors),
+            "windows": done.windows,
             "behind": jnp.minimum(left, LATEST), "missed": w["missed"] + jnp.maximum(left - LATEST, 0).astype(real),
             "fresh": jnp.int32(1),
         }  # fmt: skip

@@ -27,7 +27,7 @@ class Surfaces:
         self.topology, self.owner = changes.topology, changes.owner
 
     def set_material(self, w: World, body: Array, *arguments: Array) -> Change:
-        """`Live.set_material`.  arguments: numbers (1,) in the order of COMBINED, each followed by whether it is given."""
+        """`Live.set_material`.  arguments: numbers (1,) in the order of COMBINED, each with whether it is given."""
         model, mine = self.changes.model(w), jnp.asarray(self.owner) == body
         new: dict[str, Array] = {}
         for name, (x, given) in _named(arguments).items():

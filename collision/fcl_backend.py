@@ -312,17 +312,17 @@ class _Pair(NamedTuple):
     def skin(self) -> float:
         return POINT * (self.a.is_rounded + self.b.is_rounded)
 
-    def distance(self, place: Floats) -> tuple[float, Floats, Floats, Any]:
-        """FCL's distance with A at a place, its points on A and on B, and its result. Wrong unless apart."""
+    def distance(self, position: Floats) -> tuple[float, Floats, Floats, Any]:
+        """FCL's distance with A at a position, its points on A and on B, and its result. It is wrong unless apart."""
         fcl = _fcl()
-        self.item_a.setTranslation(place)
+        self.item_a.setTranslation(position)
         result = fcl.DistanceResult()
         swap = self.b.is_soup and not self.a.is_soup  # a mesh's point comes first, so let the mesh be first
         items = (self.item_b, self.item_a) if swap else (self.item_a, self.item_b)
         gap = fcl.distance(*items, fcl.DistanceRequest(enable_nearest_points=True), result)
         on_a, on_b = reversed(result.nearest_points) if swap else result.nearest_points
         # FCL places a sphere's point right only by some shapes, but the core is no more than that point
-        on_a = place if self.a.kind == "sphere" else on_a
+        on_a = position if self.a.kind == "sphere" else on_a
         on_b = np.zeros(3) if self.b.kind == "sphere" else on_b
         return gap, on_a, on_b, result
 
@@ -354,11 +354,11 @@ class _Pair(NamedTuple):
             return None
         return Hit(float(gap) + self.skin, (on_a - on_b) / length, on_a, on_b)
 
-    def _one_inside(self, place: Floats) -> bool:
-        """Whether one of two shapes whose surfaces do not meet holds the other, with A at a place."""
-        if self.b.is_soup and self.b.contains((place + self.Ra @ self.a.any_point) @ self.Rb):
+    def _one_inside(self, position: Floats) -> bool:
+        """Return whether one of two shapes whose surfaces do not meet contains the other, with A at a position."""
+        if self.b.is_soup and self.b.contains((position + self.Ra @ self.a.any_point) @ self.Rb):
             return True
-        return self.a.is_soup and self.a.contains((self.Rb @ self.b.any_point - place) @ self.Ra)
+        return self.a.is_soup and self.a.contains((self.Rb @ self.b.any_point - position) @ self.Ra)
 
     def plane_gap(self, n: Floats, move: Any = 0.0) -> Floats:
         """g(n) of `separation.py` for the cores with A moved by (3,), n (k, 3) unit."""

@@ -57,11 +57,11 @@ def _attached_derivative(foot: bool, primals: Any, tangents: Any) -> tuple[Near,
     fixed = jax.lax.stop_gradient
     own = fixed(a.R.T @ row.normal), fixed(a.R.T @ (row.a - a.p)), fixed(b.R.T @ (row.b - b.p))
     there = _attached(foot, *primals)
-    turn, point_a, point_b = da.R @ own[0], da.R @ own[1] + da.p, db.R @ own[2] + db.p
-    rate = turn.dot(there.a - there.b) + there.normal.dot(point_a - point_b)
+    normal_rate, point_a, point_b = da.R @ own[0], da.R @ own[1] + da.p, db.R @ own[2] + db.p
+    rate = normal_rate.dot(there.a - there.b) + there.normal.dot(point_a - point_b)
     if foot:
-        point_a = point_b + there.normal * rate + turn * there.gap
-    return there, Near(rate, turn, point_a, point_b)
+        point_a = point_b + there.normal * rate + normal_rate * there.gap
+    return there, Near(rate, normal_rate, point_a, point_b)
 
 
 KERNELS: dict[tuple[str, str], Kernel] = {

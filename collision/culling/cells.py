@@ -23,8 +23,8 @@ from .bitset import first_set
 from .pair_matrix import within
 
 PERIOD = 1024  # cells in each direction before they repeat: three coordinates make a key of 30 bits
-NOWHERE = PERIOD**3  # key of a shape whose place is not finite
-SPARE = 5  # the table has 2^5 places a shape, so that two cells seldom share one
+NOWHERE = PERIOD**3  # key of a shape whose position is not finite
+SPARE = 5  # the table has 2^5 slots a shape, so that two cells seldom share one
 # one of each pair of opposite neighbours
 FORWARD = [d for d in itertools.product((-1, 0, 1), repeat=3) if d > (0, 0, 0)]
 

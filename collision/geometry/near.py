@@ -43,14 +43,14 @@ class Near(NamedTuple):
         return Near(self.gap, -self.normal, self.b, self.a)
 
 
-def to_the_end(radius: Scalar, half_length: Scalar, place: Scalar, slope: Scalar) -> Scalar:
+def to_the_end(radius: Scalar, half_length: Scalar, position: Scalar, slope: Scalar) -> Scalar:
     """Distance from a point on a capsule's axis to the surface [m] in a direction whose part along the axis is slope.
 
     The side is radius / cos(tilt) away, unless the direction leaves through the cap of an end first.
     """
     rise = jnp.abs(slope)
     on_side = radius / jnp.sqrt(jnp.maximum(1 - rise * rise, 0.25))
-    inset = half_length - place * sign(slope)  # from the end that comes first
+    inset = half_length - position * sign(slope)  # from the end that comes first
     through_cap = on_side * rise > inset
     across = jnp.where(through_cap, radius * radius - inset * inset * (1 - rise * rise), 1.0)
     return jnp.where(through_cap, inset * rise + jnp.sqrt(across), on_side)

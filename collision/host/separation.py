@@ -41,9 +41,9 @@ Measure = Callable[[Floats], Hit | None]  # the pair with A moved by (3,); None:
 def directions(count: int) -> Floats:
     """(count, 3) unit vectors spread evenly over the sphere (Fibonacci's lattice)."""
     k = np.arange(count) + 0.5
-    z, turn = 1 - 2 * k / count, np.pi * (1 + np.sqrt(5)) * k
+    z, angle = 1 - 2 * k / count, np.pi * (1 + np.sqrt(5)) * k
     r = np.sqrt(1 - z * z)
-    return np.stack([r * np.cos(turn), r * np.sin(turn), z], axis=1)
+    return np.stack([r * np.cos(angle), r * np.sin(angle), z], axis=1)
 
 
 _SPREAD = directions(SAMPLES)
@@ -86,7 +86,7 @@ def _way_out(measure: Measure, m: Floats, apart: float, far: float) -> Hit | Non
         s *= 2
         if s > far:
             return None
-    # back towards the place where they part: a move by less than the distance cannot make them touch
+    # back towards the position where they part: a move by less than the distance cannot make them touch
     for _ in range(ROUNDS):
         if hit.gap <= 2 * apart or s <= apart:
             break

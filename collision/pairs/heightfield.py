@@ -110,8 +110,8 @@ def _of_near(meet: Callable[..., tuple[Near, ...]], near: Array, items: Any, cor
         return meet(*own, jax.tree.map(lambda x: jnp.take(x, index, axis=-1), tops))
 
     found = map_first(each, some, flat.sum(dtype=jnp.int32), (items, tops), order)
-    place = jnp.maximum(jnp.cumsum(flat, dtype=jnp.int32) - 1, 0)
-    rows = jax.tree.map(lambda x: jnp.take(x, place).reshape(near.shape), found)
+    slots = jnp.maximum(jnp.cumsum(flat, dtype=jnp.int32) - 1, 0)
+    rows = jax.tree.map(lambda x: jnp.take(x, slots).reshape(near.shape), found)
     none = jnp.zeros_like(corners.x[0])
     nowhere = Near(none + jnp.inf, Vec3(none, none, none + 1), *[Vec3(none, none, none)] * 2)
     return tuple(select(near, row, nowhere) for row in rows)

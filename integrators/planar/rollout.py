@@ -184,13 +184,13 @@ def run_chain(
         ticks, lane, _ = carry
         return (ticks < max_ticks) & ~lane.done.all()
 
-    def turn(carry: tuple[Array, ChainLane, ChainRecord]) -> tuple[Array, ChainLane, ChainRecord]:
+    def iteration(carry: tuple[Array, ChainLane, ChainRecord]) -> tuple[Array, ChainLane, ChainRecord]:
         ticks, lane, record = carry
         acting = driven(rows, model, lane, function, drive)
         after, struck = tick(rules, rows, lane, acting, bounds, frames)
         return ticks + 1, after, record_tick(record, rows, lane, after, struck)
 
-    _, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), start, record_first_frame(record, start)))
+    _, lane, record = jax.lax.while_loop(busy, iteration, (jnp.int32(0), start, record_first_frame(record, start)))
     return Ended(state_of(lane.now, lane.t), lane.stats, lane.code, lane.done), record
 
 
@@ -207,7 +207,7 @@ def _lanes(
     length, those of a block's record lane after lane."""
     drive, record = (jax.tree.map(_array, x, is_leaf=_is_open) for x in (drive, record))
     ended, record = run_chain(*static, model, state, drive, record, *bounds)
-    return ended, _opened(record)
+    return ended, _open_record(record)
 
 
 def _over_lanes(
@@ -217,7 +217,7 @@ def _over_lanes(
     is of one chain."""
 
     def run(model: Chain, state: ChainState, drive: ChainDrive, record: ChainRecord) -> tuple[Ended, ChainRecord]:
-        ended, record = _lanes(static, model, state, jax.tree.map(Open, drive), _opened(record), *bounds)
+        ended, record = _lanes(static, model, state, jax.tree.map(Open, drive), _open_record(record), *bounds)
         return ended, jax.tree.map(_array, record, is_leaf=_is_open)
 
     if not state.t.ndim:
@@ -257,7 +257,7 @@ def _over_lanes(
     return jax.tree.map(unblock, ended), after._replace(room=record.room)
 
 
-def _opened(record: ChainRecord) -> ChainRecord:
+def _open_record(record: ChainRecord) -> ChainRecord:
     rows = OpenRecord(record.rows) if record.logs else record.rows
     return record._replace(frames=OpenRecord(record.frames), rows=rows)  # type: ignore[arg-type]
 

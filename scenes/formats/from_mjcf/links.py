@@ -104,14 +104,14 @@ def _lends(file: Compiled, b: int) -> bool:
 def _body_mass(file: Compiled, b: int) -> MassProperties:
     """The mass of a body in its own frame."""
     own = MassProperties(float(file.m.body_mass[b]), np.zeros(3), np.diag(file.m.body_inertia[b]))
-    return own.moved(file.m.body_ipos[b], file.m.body_iquat[b])
+    return own.in_frame(file.m.body_ipos[b], file.m.body_iquat[b])
 
 
 def _seen_from(file: Compiled, b: int, root: int) -> MassProperties:
     """The mass of a body in the frame of one that it is welded to."""
     mass = _body_mass(file, b)
     while b != root:
-        mass = mass.moved(file.m.body_pos[b], file.m.body_quat[b])
+        mass = mass.in_frame(file.m.body_pos[b], file.m.body_quat[b])
         b = file.m.body_parentid[b]
     return mass
 

@@ -53,7 +53,7 @@ def _one_body(
     flaw = _flaw(first)
     moved = [link for link in others if _flaw(link) or (flaw and link.mass)]
     body = _body(first)
-    parts = [body, *(_body(link).moved(*carriers[link.name][1]) for link in moved)]
+    parts = [body, *(_body(link).in_frame(*carriers[link.name][1]) for link in moved)]
     if moved and sum(part.mass for part in parts) > 0:
         body = combine(parts)
         names = {link.name for link in moved}

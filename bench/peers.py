@@ -50,7 +50,7 @@ class PinocchioBatch:
 
 
 class FclPairs:
-    """FCL's loop over a case's placements, through python-fcl, objects at their places beforehand.
+    """FCL's loop over a case's placements, through python-fcl; objects have their poses beforehand.
 
     To know what a row of `carom.detect` tells one has to ask FCL for the distance with the nearest points, and where
     it says that the shapes overlap, for contacts with their depths.
@@ -62,9 +62,9 @@ class FclPairs:
 
         self.fcl = fcl
         a, b = (_geometry(case.model, shape) for shape in (0, 1))
-        self.objects = [(_placed(a, q[:7]), _placed(b, q[7:])) for q in np.asarray(case.q[:sample], np.float64)]
-        ball, place = fcl.Sphere(1.0), np.array([9.0, 0, 0, 1, 0, 0, 0])
-        self.far = _placed(ball, place), _placed(ball, place * [-1, 0, 0, 1, 0, 0, 0])
+        self.objects = [(_object_at(a, q[:7]), _object_at(b, q[7:])) for q in np.asarray(case.q[:sample], np.float64)]
+        ball, pose = fcl.Sphere(1.0), np.array([9.0, 0, 0, 1, 0, 0, 0])
+        self.far = _object_at(ball, pose), _object_at(ball, pose * [-1, 0, 0, 1, 0, 0, 0])
         # not enable_signed_distance: in overlap that takes milliseconds, or does not end
         self.distance = fcl.DistanceRequest(enable_nearest_points=True)
         self.contacts = fcl.CollisionRequest(num_max_contacts=CONTACTS, enable_contact=True)
@@ -97,7 +97,7 @@ class FclPairs:
             fcl.collide(a, b, contacts, fcl.CollisionResult())
 
 
-def _placed(geometry: Any, pose: np.ndarray) -> Any:
+def _object_at(geometry: Any, pose: np.ndarray) -> Any:
     """An object at a pose (7,): position [m] and quaternion, which FCL too has w first."""
     import fcl
 
@@ -258,8 +258,8 @@ class SameOrder:
         """qvel = T v."""
         T = np.eye(self.nv)
         for q0, v0 in self.free:
-            turn = Rotation.from_quat(q[q0 + 3 : q0 + 7], scalar_first=True).as_matrix()
-            T[v0 : v0 + 6, v0 : v0 + 6] = np.block([[np.zeros((3, 3)), np.eye(3)], [turn.T, np.zeros((3, 3))]])
+            rotation = Rotation.from_quat(q[q0 + 3 : q0 + 7], scalar_first=True).as_matrix()
+            T[v0 : v0 + 6, v0 : v0 + 6] = np.block([[np.zeros((3, 3)), np.eye(3)], [rotation.T, np.zeros((3, 3))]])
         return T
 
 

@@ -47,8 +47,8 @@ def _balls(n: int) -> Any:
     b, side = carom.SceneBuilder(), int(np.ceil(np.sqrt(n)))
     b.add_plane(restitution=0.9, friction=0.0)
     for k in range(n):
-        place = (k % side, k // side, 0.3 + 0.5 * ((k * 0.618) % 1))
-        b.add_body(f"ball{k}", [carom.Sphere(0.1)], mass=1.0, position=place, restitution=0.9, friction=0.0)
+        position = (k % side, k // side, 0.3 + 0.5 * ((k * 0.618) % 1))
+        b.add_body(f"ball{k}", [carom.Sphere(0.1)], mass=1.0, position=position, restitution=0.9, friction=0.0)
     return b.build()
 
 

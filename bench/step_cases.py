@@ -182,11 +182,11 @@ def _robots() -> Path:
     return folder
 
 
-def _boxes(places: Iterable[Any], half: Sequence[float]) -> Any:
+def _boxes(positions: Iterable[Any], half: Sequence[float]) -> Any:
     b = carom.SceneBuilder()
     b.add_plane(friction=0.6)
-    for k, place in enumerate(places):
-        b.add_body(f"box{k}", [carom.Box(tuple(half))], mass=1.0, position=tuple(place), friction=0.6)
+    for k, position in enumerate(positions):
+        b.add_body(f"box{k}", [carom.Box(tuple(half))], mass=1.0, position=tuple(position), friction=0.6)
     return b.build()
 
 

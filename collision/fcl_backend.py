@@ -5,7 +5,7 @@ What python-fcl 0.7 can and cannot do was measured on shapes of unit size; hence
 - `fcl.distance` of shapes that are *apart* always ended (12 600 placements, degenerate ones among them), but its
   tolerance is absolute: gaps are off by 1e-7 as a rule and 1.5e-4 at worst, of shapes of size 1e4 by 5e-8 of their
   size at worst. So lengths are multiplied until the largest shape is about 1e4 long. In symmetric placements it may
-  stop early: a point over the middle of a tetrahedron's face was told the distance of a corner (see `measure`).
+  stop early: a point over the middle of a tetrahedron's face got the distance of a corner (see `measure`).
 - Its signed distance (`enable_signed_distance`) is right to 1e-6 in shallow overlap, but took 9 s for two spheres a
   thousandth off concentric and did not end in 8 minutes for concentric ones; python-fcl catches none of its exceptions.
 - `fcl.collide` gives depths that are wrong by up to 0.1 between convex shapes, and one a triangle for meshes.

@@ -8,7 +8,7 @@ to four of all columns' points are kept.
 The gap is exact up to half a cell. Columns that are farther away, by the boxes about them and about B, are not looked
 at; it is a lower bound there: how far the nearest box is, and half a cell where one is nearer. Beyond the window
 nothing is seen, so that no more is promised than the way to its edge, or B's height above the highest vertex. Sunk in
-deeper than its own inradius, B may be told to leave a column sideways.
+deeper than its own inradius, B may be pushed out of a column sideways.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def _hang(joint: str):
             shift = root(sum((jnp.maximum(jnp.abs(lower[k]), jnp.abs(upper[k])) ** 2 for k in sliding), start=0.0))
             slide = origin + parent.speed_at(position, shift)
             rates = tuple(slide if k in sliding else between for k in range(nv))
-        elif joint == "universal":  # |s1 x s2|, constant, is how well the two axes can be told apart
+        elif joint == "universal":  # |s1 x s2|, constant: sine of the angle of the two axes
             apart = axis.cross(axis2)
             rates = (between * root(inverse(apart.dot(apart))),) * 2
         else:

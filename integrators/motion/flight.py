@@ -9,7 +9,7 @@ section VII.5): R' = [w] R with w = R J^-1 R^T L. Let J^-1 = a + B, a its middle
 The first factor is closed form. Where nothing acts, Q stays what it is if three moments are equal, and turns evenly if
 two are (the symmetric top). Q is integrated as a quaternion, by Cooper and Verner's method of order 8 (Hairer, Norsett,
 Wanner 1993, section II.5), in as many passes as leave no error but rounding: none for a ball, one where Q turns by less
-than 0.06 rad in the step, and so on. No case is told from another, and nothing is divided by differences of moments.
+than 0.06 rad in the step, and so on. There are no cases, and nothing is divided by differences of moments.
 """
 
 from __future__ import annotations

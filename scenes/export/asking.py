@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..live.world import NO_TURN, Live
+from ..live.world import IDENTITY, Live
 from .named import things
 from .overlaps import distances
 from .programs import REFUSED, Change, Programs, World, unit
@@ -33,7 +33,7 @@ class Questions:
     ) -> Change:
         """`Live.overlap`: the number of overlaps, or less than 0, and (things,) their indices, the nearest first.
         given: () whether the quaternion is given."""
-        rotation = jnp.where(given != 0, quaternion, jnp.asarray(NO_TURN, quaternion.dtype))
+        rotation = jnp.where(given != 0, quaternion, jnp.asarray(IDENTITY, quaternion.dtype))
         _, valid = self.programs._link(w, jnp.int32(0), position)
         valid &= unit(rotation[None]) & (within == within) & (probe >= 0) & (probe < len(self.branches))
         which = jnp.clip(probe, 0, len(self.branches) - 1)

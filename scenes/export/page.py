@@ -29,7 +29,7 @@ from ..show.page import (
     drawn,
     filled,
     frames_apart,
-    moved,
+    motion_data,
     packed_bytes,
     page_of,
     replayed,
@@ -75,7 +75,7 @@ def game_text(live: Live, title: str) -> str:
     drawing = drawing_of(live._parts.spec, live.model)
     data = {
         "title": title, "subtitle": "", "notes": [],
-        **drawn(drawing, motion, block), **moved(motion, live.model.topology, block),
+        **drawn(drawing, motion, block), **motion_data(motion, live.model.topology, block),
         "world": _world_data(live, made, world),
     }  # fmt: skip
     return filled(

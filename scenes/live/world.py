@@ -24,7 +24,7 @@ RENAMED = {
     "spawn": "add_body", "despawn": "remove_body", "ray": "raycast", "rays": "raycasts", "contacts": "contact_events",
     "save": "save_state", "load": "load_state",
 }  # fmt: skip
-ORIGIN, NO_TURN, NOTHING = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), np.zeros(3)
+ORIGIN, IDENTITY, NOTHING = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), np.zeros(3)
 
 
 class Live(Inputs):
@@ -151,7 +151,7 @@ class Live(Inputs):
         return self._parts.bodies.owners[arguments.count("shape", shape, 0)]
 
     def overlap(
-        self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = NO_TURN, *, within: float = 0.0,
+        self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = IDENTITY, *, within: float = 0.0,
         ignore: Sequence[str] = (), mask: int = ALL_LAYERS,
     ) -> list[str]:  # fmt: skip
         """Names of the bodies that a shape there would overlap, or be `within` [m] of, the nearest first.
@@ -166,7 +166,7 @@ class Live(Inputs):
         self,
         shape: Shape,
         position: Numbers = ORIGIN,
-        quaternion: Numbers = NO_TURN,
+        quaternion: Numbers = IDENTITY,
         *,
         body: str | None = None,
         on_enter: Callback | None = None,

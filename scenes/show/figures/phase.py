@@ -84,7 +84,7 @@ def _whole(reading: Reading, c: Coordinate) -> tuple[np.ndarray, np.ndarray]:
     path = free_paths(reading).get(number)
     if path is None or axis not in "xyz" or np.any(np.asarray(reading.model.com)[..., number, :]):
         return c.q[0], c.v[0]
-    return path.place[:, "xyz".index(axis)], path.velocity[:, "xyz".index(axis)]
+    return path.position[:, "xyz".index(axis)], path.velocity[:, "xyz".index(axis)]
 
 
 def _named(known: dict[str, Coordinate], name: str) -> Coordinate:

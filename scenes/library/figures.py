@@ -62,9 +62,9 @@ def ragdoll(*, height: float = 1.3, lean: float = 0.4) -> SceneSpec:
     """
     b = SceneBuilder(gap_band=1e-6)
     b.add_plane(friction=0.8)
-    turned = from_axis_angle(Y, lean)
+    leaning = from_axis_angle(Y, lean)
     _figure(
-        b, Floating(), lambda shape: replace(shape, mask=0b01, group=0b10), position=(0, 0, height), quaternion=turned
+        b, Floating(), lambda shape: replace(shape, mask=0b01, group=0b10), position=(0, 0, height), quaternion=leaning
     )
     return b.build()
 
@@ -76,8 +76,8 @@ def _as_it_is(shape: Shape) -> Shape:
 def _figure(b: SceneBuilder, root: Floating, dressed: Callable[[Shape], Shape], **pose: Any) -> None:
     """Add all links of the figure; dressed: a function from each shape to the one that is used."""
 
-    def add(name: str, parent: str, joint: Any, shape: Shape, mass: float, **place: Any) -> None:
-        b.add_link(name, parent, joint=joint, shapes=[dressed(shape)], mass=mass, **place)
+    def add(name: str, parent: str, joint: Any, shape: Shape, mass: float, **frame: Any) -> None:
+        b.add_link(name, parent, joint=joint, shapes=[dressed(shape)], mass=mass, **frame)
 
     add("pelvis", "world", root, Box((0.09, 0.15, 0.09)), 12.0, **pose)
     for name, parent, joint, position, shape, mass in _TRUNK:

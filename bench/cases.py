@@ -89,7 +89,7 @@ LATTICES = ("broad phase", "scenes")  # the other parts of the collision suite
 
 
 def parts(only: str) -> tuple[list[str], bool, bool]:
-    """What of the collision suite has a text in its name: the pairs, and whether the broad phase and the scenes."""
+    """Parts of the collision suite with a text in their name: the pairs, and whether the broad phase and the scenes."""
     broad, scenes = (only in name for name in LATTICES)
     return [name for name in PAIRS if only in name], broad, scenes
 

@@ -24,7 +24,7 @@ STEP = 1 / 240  # [s]
 
 
 def parts(only: str) -> tuple[list[str], bool, bool]:
-    """What of the suite has a text in its name: the laws, and whether the ball and the stack."""
+    """Parts of the suite with a text in their name: the laws, and whether the ball and the stack."""
     ball, stack = (only in name for name in SCENES)
     return [law for law in LAWS if only in law], ball, stack
 
@@ -146,7 +146,7 @@ def stack_case(dtype: Any, lanes: int | None = None) -> tuple[Model, State]:
 
 
 def stand(model: Model, state: State, steps: Any) -> tuple[State, Any]:
-    """The state after so many steps, and the largest result code of any."""
+    """The state after a number of steps, and the largest result code of any."""
 
     def one(_: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
         after = one_step(model, carry[0])

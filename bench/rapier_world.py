@@ -29,13 +29,13 @@ class RapierWorld:
         self.copy, self.restore = self.world.snapshot(), rapier.PhysicsWorld.restore
 
     def run(self, steps: int) -> None:
-        """So many steps from the start."""
+        """Run a number of steps from the start."""
         self.world = self.restore(self.copy)
         self.world.set_num_threads(1)
         self.advance(steps)
 
     def advance(self, steps: int) -> None:
-        """So many steps more."""
+        """Run a number of steps more."""
         step = self.world.step
         for _ in range(steps):
             step()

@@ -57,8 +57,8 @@ def _heap(shape: Any, size: float, n: int) -> Any:
     b, side, rng = carom.SceneBuilder(), max(2, int(np.ceil(n ** (1 / 3)))), np.random.default_rng(0)
     b.add_plane(friction=0.5)
     for k in range(n):
-        layer, place = divmod(k, side * side)
-        x, y = (2.2 * size * np.array(divmod(place, side)) + rng.uniform(-0.1, 0.1, 2) * size).tolist()
+        layer, cell = divmod(k, side * side)
+        x, y = (2.2 * size * np.array(divmod(cell, side)) + rng.uniform(-0.1, 0.1, 2) * size).tolist()
         b.add_body(f"b{k}", [shape], mass=1.0, position=(x, y, size * (1.2 + 2.3 * layer)), friction=0.5)
     return b.build()
 

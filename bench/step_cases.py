@@ -175,7 +175,7 @@ def _robot(file: str, posture: tuple[float, float] | None = None) -> Case:
 
 
 def _robots() -> Path:
-    """Where example-robot-data, which comes with Pinocchio, keeps its robots."""
+    """Folder of the robots of example-robot-data, which comes with Pinocchio."""
     folder = Path(get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
     if not folder.is_dir():
         raise ModuleNotFoundError(f"{folder} is not there: pip install pin", name="pin")

@@ -403,7 +403,7 @@ class _Pair(NamedTuple):
             return convex_overlap(self.measure, self.plane_gap, self.face_normals(), apart)
         ways = self.ways_out() if near is None else [near.normal, *self.ways_out()]
         hit = overlap(self.measure, ways, apart, 4 * (self.a.girth + self.b.girth + float(np.abs(self.shift).sum())))
-        # a narrow place may have no room to move
+        # a narrow passage may have no room to move
         return hit if near is None or hit.gap > near.gap - apart else near
 
     def flat_boxes(self, hit: Hit) -> list[Hit]:

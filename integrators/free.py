@@ -29,7 +29,7 @@ def run_free(
 ) -> tuple[State, tuple[Array, Array, Array]]:
     """The last state, and t (*batch, F), q (*batch, F, nq), v (*batch, F, nv) of all frames.
 
-    count: of the frames after the first; from each to the next there are so many equal steps.
+    count: of the frames after the first; `substeps` equal steps lead from each to the next.
     """
 
     def frame(state: State, inputs: Any) -> tuple[State, State]:

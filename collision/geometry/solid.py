@@ -153,7 +153,7 @@ def _onto_box(solid: Solid, p: Vec3) -> Vec3:
     return Vec3(*(jnp.where(o == most, half * sign(x), jnp.clip(x, -half, half)) for x, half, o in sides))
 
 
-# the core's surface at a point that lies on it but for rounding
+# the core's surface at a point that lies on it except for rounding
 ONTO: dict[str, Callable[[Solid, Vec3], Vec3]] = {
     "sphere": lambda solid, p: p,
     "capsule": lambda solid, p: p,

@@ -5,7 +5,7 @@ by so much along n). For convex shapes the signed distance is the largest g(n) o
 not (Cameron & Culley 1986). Moving A by s n changes g(n) by s, and far enough away a detector of distances finds
 the best direction of the *moved* pair well: so move, measure, move along the direction found, until both agree.
 That is the iterative projection on the contact space of PolyDepth (Je, Tang, Lee, Lee, Kim, ACM Trans. Graph. 31,
-2012), which needs nothing but distances and serves shapes that are not convex too, as the way to the next place
+2012), which needs nothing but distances and serves shapes that are not convex too, as the way to the next position
 without overlap.
 """
 

@@ -101,7 +101,7 @@ class Program:
             log.warning("%s runs as XLA's program: %s", self.name, why)
             return None
         shapes = [(x.shape, x.dtype.name) for x in self.results]
-        self.__dict__.pop("closed", None)  # it is large, and was needed for this
+        self.__dict__.pop("closed_jaxpr", None)  # it is large, and was needed for this
         if key is not None:
             with contextlib.suppress(structure.Foreign):
                 more = {"results": shapes, "tree": None if self.tree is None else structure.write(self.tree)}

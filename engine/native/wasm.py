@@ -96,7 +96,7 @@ def _check_locals(section: bytes) -> None:
 class _Object:
     """An object file, taken apart.  sections: number -> content.  segments: of data, the offset of each in its
     section, and its bytes.  alignments: of these, as powers of 2.  functions: name -> number.  data: symbol's number ->
-    (segment, offset).  relocations: (section, place, kind, symbol, addend)."""
+    (segment, offset).  relocations: (section, offset, kind, symbol, addend)."""
 
     def __init__(self, code: bytes) -> None:
         assert code.startswith(MAGIC)

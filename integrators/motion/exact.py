@@ -120,7 +120,7 @@ def _columns(forest: Forest, q: Array, v: Array, links: list[int]) -> tuple[Colu
 
 
 def _put(forest: Forest, state: State, q: Columns, v: Columns, links: list[int]) -> State:
-    """The state with these bodies' coordinates and velocities in their places."""
+    """The state with these bodies' coordinates and velocities put in."""
 
     def put(x: Array, columns: Columns, start: tuple[int, ...]) -> Array:
         shape = (*(() if len(links) == 1 else (len(links),)), *forest.batch)

@@ -1,7 +1,7 @@
 """Static libraries: object files in an `ar` archive with an index of their symbols.
 
-Two dialects: System V's, which linkers of ELF and COFF read (its index has big-endian places and names, long names of
-members lie in a table), and BSD's, which Apple's reads (the index has pairs of places in little-endian, each member's
+Two dialects: System V's, which linkers of ELF and COFF read (its index has big-endian offsets and names, long names of
+members lie in a table), and BSD's, which Apple's reads (the index has pairs of offsets in little-endian, each member's
 name lies in front of its bytes). Nothing in a file says when or by whom it was made: the same code is the same bytes.
 """
 

@@ -1,4 +1,4 @@
-"""What changes in an exported world while it runs: layers, joints that are cut and joined, spare bodies. What
+"""Changes of an exported world while it runs: layers, joints that are cut and joined, spare bodies. What
 `scenes/live/changes.py` and `pool.py` do on the host, as programs.
 
 All of it but spare bodies is input, as in `Live`: numbers of the model, which no save holds and a reset puts back.

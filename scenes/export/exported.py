@@ -58,7 +58,7 @@ class Exported:
 
     @staticmethod
     def of(live: Live, name: str) -> Exported:
-        """Of a world as it was when it was made."""
+        """Export a world as it is at its start."""
         fields = fields_of(live)
         programs = Programs(live, fields)
         functions = tuple(compiled(function, fields) for function in functions_of(programs))

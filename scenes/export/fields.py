@@ -1,4 +1,4 @@
-"""What an exported world holds: named arrays, each with a place in one block of memory.
+"""Fields of an exported world: named arrays, each with an address in one block of memory.
 
 A world begins with its save (`scenes/live/saves.py`), so that to save it is to copy its first bytes.
 """
@@ -48,7 +48,7 @@ class Fields(NamedTuple):
 
 
 def fields_of(live: Live) -> Fields:
-    """Of a world at its start; what touches in a frame comes in with the frame's program."""
+    """Fields of a world at its start; the frame's program adds those of contacts."""
     start, model = live._parts.start, live.model
     state, nobody, link_states = start.state, start.asleep, start.link_states
     real = state.q.dtype
@@ -89,6 +89,6 @@ def fields_of(live: Live) -> Fields:
 
 
 def movable_dofs(model: Model) -> np.ndarray:
-    """(nv,) bool, those that `Live.move_joint` moves: of joints without a quaternion, with rigid motors."""
+    """Degrees of freedom that `Live.move_joint` moves (nv,) bool: of joints without a quaternion, with rigid motors."""
     joints = np.repeat(np.isin(model.topology.joints, TURNING), np.diff(model.topology.v_start))
     return ~joints & np.isinf(np.asarray(model.motor_kd))

@@ -160,7 +160,7 @@ def _compiled(function: Function, fields: Fields) -> Compiled:
 
 
 def _given(argument: Argument, fields: Fields, real: Any) -> Sequence[tuple[str, tuple[int, ...], Any]]:
-    """What of the program's arguments stands for one of C's: name, shape, type."""
+    """The program's arguments for one of C's: name, shape, type."""
     name, shape = argument.name, (argument.size,)
     if argument.kind == "maybe":
         return [(name, shape, real), (f"{name}?", (), np.int32)]

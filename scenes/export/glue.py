@@ -1,6 +1,6 @@
 """C functions around lanes, as LLVM's text: a world's arrays into the lane's memory, the lane, and back.
 
-A world is one block: its save, its other arrays, and the memory of its lanes. A frame's has a place of its own; what
+A world is one block: its save, its other arrays, and the memory of its lanes. That of a frame is apart; what
 only a frame reads, or only a frame leaves, stays where it is in it. All other lanes share another.
 """
 
@@ -123,7 +123,7 @@ def function_text(name: str, made: Compiled, fields: Fields, layout: Layout, tri
 
 
 def basics_text(name: str, fields: Fields, layout: Layout, pointers: Mapping[str, int], heap: bool) -> str:
-    """The functions that compute nothing.  pointers: functions that say where an array is -> its place.  heap: with
+    """The functions that compute nothing.  pointers: functions that return an array -> its offset.  heap: with
     those that ask C's library for memory."""
     start, numbers = layout.start(fields), fields.all["parameters"].start.tobytes()
     lines = [

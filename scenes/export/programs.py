@@ -311,7 +311,7 @@ def _of_trees(topology: Any, pushed: Array) -> Array:
 
 
 def unit(quaternions: Array) -> Array:
-    """Whether these (n, 4) are all of length 1."""
+    """Return whether quaternions (n, 4) are all of length 1."""
     return (abs(jnp.sqrt((quaternions * quaternions).sum(-1)) - 1) <= UNIT_TOLERANCE).all()
 
 

@@ -71,5 +71,5 @@ def _restored(path: str, name: str, x: np.ndarray, like: Any, kind: str | None) 
 
 
 def _leaves(tree: Any) -> list[tuple[str, Any]]:
-    """Every array by its place in the tree."""
+    """Every array by its path in the tree."""
     return [(jax.tree_util.keystr(name), x) for name, x in jax.tree_util.tree_flatten_with_path(tree)[0]]

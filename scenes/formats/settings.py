@@ -141,7 +141,7 @@ def _matches(pattern: str, label: str) -> bool:
     *inner, last = others
     at = len(first)
     for piece in inner:
-        found = label.find(piece, at)  # the first place is the best: it leaves most for those that follow
+        found = label.find(piece, at)  # the first match is the best: it leaves most for those that follow
         if found < 0:
             return False
         at = found + len(piece)

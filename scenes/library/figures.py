@@ -29,7 +29,7 @@ def _bone(radius: float, half_length: float, depth: float) -> Capsule:
     return Capsule(radius, half_length, position=(0, 0, -depth))
 
 
-# name, parent, joint, place of the joint in the parent [m], shape in the link's own frame, mass [kg]
+# name, parent, joint, position of the joint in the parent [m], shape in the link's own frame, mass [kg]
 _TRUNK = (
     ("torso", "pelvis", BALL, (0, 0, 0.10), Box((0.09, 0.15, 0.22), position=(0, 0, 0.24)), 24.0),
     ("head", "torso", _hinge(Y, -0.8, 0.8), (0, 0, 0.50), Sphere(0.11, position=(0, 0, 0.12)), 5.0),

@@ -142,7 +142,7 @@ def wheel_keeps(spokes: int, length: float, gyration: float) -> float:
 # -- what must come of it -----------------------------------------------------------------------------
 # Where a contact turns with its body, as a tip does that a rod pivots on, steps are of second order: tolerances are so.
 
-_SHARP = 1e-9  # of an impact that starts within a gap band of its place
+_SHARP = 1e-9  # of an impact that starts within a gap band of its position
 
 
 def _drop(degrees: float, velocity: float, rate: float) -> Play:

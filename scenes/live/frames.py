@@ -140,9 +140,9 @@ class Frames:
 
         def computed() -> ComputedFrame:
             began = perf_counter()
-            frame, places = self._parts.stepper.step(before, asleep.island, pushes, motors, requested)
+            frame, link_states = self._parts.stepper.step(before, asleep.island, pushes, motors, requested)
             took = perf_counter() - began
-            return ComputedFrame(before, asleep, motors, pushes, frame, places, float(requested), took)
+            return ComputedFrame(before, asleep, motors, pushes, frame, link_states, float(requested), took)
 
         return computed
 
@@ -158,7 +158,7 @@ class Frames:
 
     def _finish_frame(self, computed: ComputedFrame) -> None:
         """Set the world's state after a frame, and call the callbacks."""
-        before, asleep, motors, pushes, frame, places, _, self._took = computed
+        before, asleep, motors, pushes, frame, link_states, _, self._took = computed
         parts = self._parts
         code = results.Code(int(frame.code))
         if code.grave:
@@ -168,7 +168,7 @@ class Frames:
             warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
         again = self._contacts if frame.carried is self._last_carried else None
         earlier = self._now.link_states.pose
-        self._set_state(self._now.at(frame.state, asleep.after(frame.island, motors), places))
+        self._set_state(self._now.at(frame.state, asleep.after(frame.island, motors), link_states))
         self._earlier = earlier
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)

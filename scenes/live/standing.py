@@ -90,7 +90,7 @@ class WorldState:
             kept = {name: x for name, x in vars(self).items() if name != "sleeps"}
             vars(new).update(kept, state=state, asleep=asleep)
         if link_states is not None:
-            vars(new)["places"] = _read_only(link_states)
+            vars(new)["link_states"] = _read_only(link_states)
         return new
 
     @cached_property

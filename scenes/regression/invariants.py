@@ -1,6 +1,6 @@
 """Invariants of every run: each measures its largest violation.
 
-    energy_never_grows(recording).check()      raises AssertionError with the violation, its time and place
+    energy_never_grows(recording).check()      raises AssertionError with the violation, its time and position
     if momentum_kept(recording, linear="xy"):  or test it
 
 Tolerances are parts of the run's own scale: of its largest energy, momentum or impulse. Errors of a law of impact or a

@@ -29,7 +29,7 @@ class _Rows(NamedTuple):
 
 
 def column(f: Function, array: Value, start: str, offset: int, step: int, i: str, width: int) -> str:
-    """Elements place + k step of an array, which begins at `start`, for k = i, i + 1, ..."""
+    """Elements offset + k step of an array, which begins at `start`, for k = i, i + 1, ..."""
     type = array.type if array.type.kind != "b" else type_of(np.dtype(np.int8))
     wide = min(width, power_of_two(step))
     row, offset = divmod(offset, step)

@@ -81,7 +81,7 @@ def pointer_of(name: str, k: int) -> list[str]:
 
 
 def rows_of(k: int, inputs: Sequence[object], outputs: Sequence[object]) -> int:
-    """Where in the layout stands how many rows an open argument has."""
+    """Index in the layout of the number of rows of an open argument."""
     return HEAD + len(inputs) + len(outputs) + k
 
 
@@ -109,7 +109,7 @@ def unless_shared(name: str, copy: str) -> list[str]:
 
 
 def _taken(k: int, one: tuple[int, int | None], buffer: int, stride: int, rows: int) -> Iterable[str]:
-    """What lanes share is still there from the lane before."""
+    """Copy an input into the arena; what lanes share is still there from the lane before."""
     offset, size = one
     if size == 0:
         return

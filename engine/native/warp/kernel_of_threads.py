@@ -82,7 +82,7 @@ def kernel_of_threads(
 
 
 def _taken(k: int, one: tuple[int, int | None], element: int, buffer: int, stride: int, rows: int) -> Iterable[str]:
-    """What lanes share is still there from the lane before."""
+    """Copy an input into the arena; what lanes share is still there from the lane before."""
     offset, size = one
     if size == 0:
         return
@@ -107,7 +107,7 @@ def _given(k: int, offset: int, size: int, element: int, buffer: int, stride: in
 
 
 def _copies(size: int, dialect: Dialect) -> list[str]:
-    """Of elements of so many bytes: `take` into the arena, `give` out of it."""
+    """Functions for elements of a number of bytes: `take` into the arena, `give` out of it."""
     word = _WORDS[size]
     lines: list[str] = []
     for name, load, store in (("take", "%plain", "%woven"), ("give", "%woven", "%plain")):

@@ -83,7 +83,7 @@ class _Spread:
         handler(result, rest)
 
     def _outside(self, line: str) -> None:
-        """What is no instruction."""
+        """Handle a line that is no instruction."""
         if line.startswith("define"):
             self.out.append(line.replace("noalias ", ""))
             self.same, self.scalars, self.early, self.phis, self.labels = {}, set(), [], [], set()
@@ -360,7 +360,7 @@ class _Spread:
         self.out.append(f"  store {element} {x}, ptr {pointer}")
 
     def _store_some(self, element: str, x: str, pointer: str, width: int, those: str) -> None:
-        """What must not be written goes to a place that nobody reads."""
+        """Redirect what must not be written to an address that nobody reads."""
         wanted = self._of(f"<{width} x i1>", those)
         if wanted != "true":
             pointer = self._new(f"select i1 {wanted}, ptr {pointer}, ptr %A")

@@ -14,7 +14,7 @@ from .style import BLUE, INK, dress, legend_beside
 DRAWN = 200  # lanes of a batch that are drawn
 STILL = 1e-7  # [m, rad] what moves less does not move
 
-# joint -> its coordinates that have a rate of their own: (name, place in q, place in v, is an angle)
+# joint -> its coordinates that have a rate of their own: (name, index in q, index in v, is an angle)
 AXES: dict[str, tuple[tuple[str, int, int, bool], ...]] = {
     "floating": (("x", 0, 3, False), ("y", 1, 4, False), ("z", 2, 5, False)),
     "revolute": (("angle", 0, 0, True),),

@@ -89,7 +89,7 @@ LATTICES = ("broad phase", "scenes")  # the other parts of the collision suite
 
 
 def parts(only: str) -> tuple[list[str], bool, bool]:
-    """What of the collision suite has a text in its name: the pairs, and whether the broad phase and the scenes."""
+    """Parts of the collision suite with a text in their name: the pairs, and whether the broad phase and the scenes."""
     broad, scenes = (only in name for name in LATTICES)
     return [name for name in PAIRS if only in name], broad, scenes
 
@@ -119,8 +119,8 @@ SIDES, SCENES = (6, 10, 16), (6, 10)  # of the broad phase, 216, 1000 and 4096 b
 def lattice(side: int) -> np.ndarray:
     """Centres (side^3, 3) of a jittered cubic lattice [m], numbered at random."""
     rng = np.random.default_rng(side)
-    place = np.stack(np.meshgrid(*[np.arange(side)] * 3), -1).reshape(-1, 3) * SPACING
-    return (place + JITTER * rng.normal(size=place.shape))[rng.permutation(len(place))]
+    position = np.stack(np.meshgrid(*[np.arange(side)] * 3), -1).reshape(-1, 3) * SPACING
+    return (position + JITTER * rng.normal(size=position.shape))[rng.permutation(len(position))]
 
 
 def broad_case(side: int, way: str | None, dtype: Any) -> tuple[Callable[..., Candidates], Vec3, Any]:
@@ -142,9 +142,9 @@ def broad_case(side: int, way: str | None, dtype: Any) -> tuple[Callable[..., Ca
 def lattice_scene(side: int, dtype: Any) -> tuple[Model, Any]:
     """A scene of side^3 free balls and boxes by turns in the lattice, turned at random, and its q (nq,)."""
     builder, rng = carom.SceneBuilder(), np.random.default_rng(side)
-    for k, place in enumerate(lattice(side)):
+    for k, position in enumerate(lattice(side)):
         shape = carom.Box((0.09, 0.08, 0.07)) if k % 2 else carom.Sphere(RADIUS)
-        turn = rng.normal(size=4)
-        builder.add_body(f"body{k}", [shape], position=place, quaternion=turn / np.linalg.norm(turn))
+        quaternion = rng.normal(size=4)
+        builder.add_body(f"body{k}", [shape], position=position, quaternion=quaternion / np.linalg.norm(quaternion))
     model, state = carom.compile_scene(builder.build(), dtype=dtype)
     return model, state.q

@@ -86,7 +86,7 @@ def _narrow(console: Console, names: list[str], pairs: int, rounds: int) -> bool
     console.print(table)
     console.print(
         "FCL is asked through python-fcl as one has to ask it for the same: the distance with the nearest points, and\n"
-        "where shapes overlap (column overlap) also for contacts. Its objects stand ready at their places. Python's\n"
+        "where shapes overlap (column overlap) also for contacts. Its objects have their poses beforehand. Python's\n"
         "part is the time of as many of its cheapest calls (do two far balls meet?). Ratios: FCL / one device.\n"
         f"Gaps in m, of shapes of {SIZE:g} m that are apart; wrong: off by more than {LARGE:g} m, or of the other sign."
     )

@@ -180,8 +180,8 @@ def _stack(console: Console, lanes: int, rounds: int) -> bool:
             model, state = stack_case(dtype, number)
             run, seconds = compile_seconds(stand, model, state, jnp.int32(0))
             after, code = run(model, state, jnp.int32(SOME if number else STANDS))
-            moved = drift(state, after)
-            fine = moved < DRIFT and not np.asarray(code).any()
+            drifted = drift(state, after)
+            fine = drifted < DRIFT and not np.asarray(code).any()
             right &= fine
             steps = 1 if number else STEPS
             calls = {"Carom": functools.partial(run, model, state, jnp.int32(steps))}
@@ -191,7 +191,7 @@ def _stack(console: Console, lanes: int, rounds: int) -> bool:
             table.add_row(
                 f"{number or 1}", label, f"{seconds:.1f}", f"{us['Carom']:.1f}",
                 *(f"{us[name]:.1f}" for name in peers), *(f"{us['Carom'] / us[name]:.2f}" for name in peers),
-                f"<= {GOALS['lane' if number else 'scene']}", f"{moved:.0e}", _verdict(fine),
+                f"<= {GOALS['lane' if number else 'scene']}", f"{drifted:.0e}", _verdict(fine),
             )  # fmt: skip
     console.print(table)
     sags = ", ".join(f"{name} {sag:.1e} m" for name, sag in sunk.items())

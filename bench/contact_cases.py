@@ -24,7 +24,7 @@ STEP = 1 / 240  # [s]
 
 
 def parts(only: str) -> tuple[list[str], bool, bool]:
-    """What of the suite has a text in its name: the laws, and whether the ball and the stack."""
+    """Parts of the suite with a text in their name: the laws, and whether the ball and the stack."""
     ball, stack = (only in name for name in SCENES)
     return [law for law in LAWS if only in law], ball, stack
 
@@ -76,10 +76,10 @@ def check_impacts(law: str, label: str, case: ImpactCase, out: Impact) -> Impact
     tolerance = ROUNDING[label]
     slip, pushed = np.linalg.norm(p[:, :2], axis=1), np.linalg.norm(p, axis=1)
     scale = np.linalg.norm(u, axis=1) + np.abs(K).max((1, 2)) * pushed
-    moved = np.linalg.norm(after - u - np.einsum("nij,nj->ni", K, p), axis=1) / scale
+    error = np.linalg.norm(after - u - np.einsum("nij,nj->ni", K, p), axis=1) / scale
     size = pushed * scale
     gained = (p * (u + after)).sum(1) / 2 / np.where(size > 0, size, 1)
-    promises = np.all(after[:, 2] >= -tolerance * scale), np.all(p[:, 2] > 0), np.all(moved <= tolerance)
+    promises = np.all(after[:, 2] >= -tolerance * scale), np.all(p[:, 2] > 0), np.all(error <= tolerance)
     fine = all(promises) and bool(np.all(slip <= mu * p[:, 2] + tolerance * pushed))
     fine &= not (np.asarray(out.code) == IMPACT_UNFINISHED).any()
     fine &= not (gained[np.asarray(out.code) == OK] > 100 * tolerance).any()  # what gains energy says so
@@ -146,7 +146,7 @@ def stack_case(dtype: Any, lanes: int | None = None) -> tuple[Model, State]:
 
 
 def stand(model: Model, state: State, steps: Any) -> tuple[State, Any]:
-    """The state after so many steps, and the largest result code of any."""
+    """The state after a number of steps, and the largest result code of any."""
 
     def one(_: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
         after = one_step(model, carry[0])

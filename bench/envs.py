@@ -131,8 +131,8 @@ def functional(name: str, lanes: int, engine: str | None, **parameters: Any) -> 
     key = jax.random.key(0)
     begun = env.reset(key if lanes == 1 else jax.random.split(key, lanes))
     actions = jnp.asarray(drawn(env.actions, STEPS, lanes))
-    each, step = list(actions), jax.jit(lambda now, action: turn(env, now, action))
-    scan = jax.jit(lambda now: jax.lax.scan(lambda now, action: turn(env, now, action), now, actions))
+    each, step = list(actions), jax.jit(lambda now, action: step_once(env, now, action))
+    scan = jax.jit(lambda now: jax.lax.scan(lambda now, action: step_once(env, now, action), now, actions))
 
     def step_by_step() -> Any:
         now = begun
@@ -143,7 +143,7 @@ def functional(name: str, lanes: int, engine: str | None, **parameters: Any) -> 
     return {SCAN: Way(STEPS, lambda: scan(begun)), STEP: Way(STEPS, step_by_step)}
 
 
-def turn(env: Environment, now: tuple[EnvState, jax.Array], action: jax.Array) -> tuple[Any, jax.Array]:
+def step_once(env: Environment, now: tuple[EnvState, jax.Array], action: jax.Array) -> tuple[Any, jax.Array]:
     state, observation, reward, terminated, truncated = env.step(now[0], action)
     return env.restarted(state, observation, terminated | truncated), reward
 

@@ -45,11 +45,11 @@ def suite(scenes: list[str], dtype: str = "f32", checked: int = 0) -> int:
         if not aarch64.missing():
             ways.append(("aarch64-linux", [aarch64.COMPILER, "-static"], [aarch64.EMULATOR]))
         for target, compiler, runner in ways:
-            with tempfile.TemporaryDirectory() as place:
+            with tempfile.TemporaryDirectory() as folder:
                 begin = perf_counter()
-                export_library(live, place, name=name, targets=[target])
-                took, size = perf_counter() - begin, (Path(place) / f"lib{name}.a").stat().st_size / 1e6
-                said = _played(Path(place), name, compiler, runner, FRAMES, 0)
+                export_library(live, folder, name=name, targets=[target])
+                took, size = perf_counter() - begin, (Path(folder) / f"lib{name}.a").stat().st_size / 1e6
+                said = _played(Path(folder), name, compiler, runner, FRAMES, 0)
                 start, frame, longest = re.findall(r"([\d.]+) ms", said)
                 fine &= (same := said.split()[2].rstrip(":")) == live.hash()
                 times = (start, frame, longest) if not runner else ("emulated", "", "")
@@ -80,16 +80,16 @@ def _in_browser(live: Live, name: str) -> bool:
 
 def _checked(live: Live, name: str, frames: int) -> bool:
     """valgrind 3.19 does not know all of AVX's instructions, so code is for processors without it."""
-    with tempfile.TemporaryDirectory() as place:
-        export_library(live, place, name=name, cpu="x86-64-v2")
+    with tempfile.TemporaryDirectory() as folder:
+        export_library(live, folder, name=name, cpu="x86-64-v2")
         ways = {"sanitizers": ([COMPILER, *SANITIZERS], [], frames)}
         if shutil.which("valgrind"):
             ways["valgrind"] = [COMPILER], ["valgrind", "-q", "--error-exitcode=9"], frames // 100
         for way, (compiler, runner, count) in ways.items():
             print(f"{name:>12} {way:>14} plays {count} frames", flush=True)
             try:
-                said = _played(Path(place), name, compiler, runner, count, SEED)
-            except subprocess.CalledProcessError:  # which has told on stderr
+                said = _played(Path(folder), name, compiler, runner, count, SEED)
+            except subprocess.CalledProcessError:  # the program has printed why on stderr
                 print(f"{name:>12} {way:>14} found something")
                 return False
             print(f"{name:>12} {way:>14} nothing found: {said.strip()}", flush=True)

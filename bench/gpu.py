@@ -35,7 +35,7 @@ from .gpu_cases import CHECKED, Case, case, saved
 LANES = (1024, 8192, 65536)
 
 FULL = 4096  # lanes: fewer take as long as these
-HELD = 30.0  # [s] the GPU, by one scene's run
+MOST_HELD = 30.0  # [s] time that the run of one scene may hold the GPU
 WHOLE = 400.0  # [s] a scene, the compiler's work included
 _LOCK = "CAROM_BENCH_LOCK"
 _ROW = "| {name} | {lanes} | {rate:.0f} | {ticks:.3g} | {memory:.1f} | {seconds:.3f} | {codes} |"
@@ -49,7 +49,7 @@ def suite(scenes: list[str], sizes: tuple[int, ...], seconds: float, folder: Pat
     sized = ["--sizes", *map(str, sizes)]
     with tempfile.NamedTemporaryFile() as lock, ThreadPoolExecutor(len(scenes)) as pool:
         own = {**os.environ, _LOCK: lock.name, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        tell = functools.partial(_told, environment=own)
+        tell = functools.partial(_rows_of_process, environment=own)
         found = dict(
             zip(scenes, pool.map(tell, scenes, ([*command, "--alone", x, *sized] for x in scenes)), strict=True)
         )
@@ -64,8 +64,8 @@ def suite(scenes: list[str], sizes: tuple[int, ...], seconds: float, folder: Pat
     return 0 if right else 1
 
 
-def _told(name: str, command: list[str], environment: dict[str, str]) -> list[dict[str, Any]]:
-    """What a scene's process found, which is printed as it comes."""
+def _rows_of_process(name: str, command: list[str], environment: dict[str, str]) -> list[dict[str, Any]]:
+    """Run a scene's process and return its rows, which are printed as they come."""
     rows, rest = [], []
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, env=environment, text=True, stdout=pipe, stderr=subprocess.STDOUT)
@@ -93,7 +93,7 @@ def alone(name: str, sizes: tuple[int, ...], seconds: float, folder: Path | None
             made[lanes] = jax.jit(one.run).lower(one.lanes(lanes)).compile()
     _say(compiled=time.perf_counter() - began, kernels=kernels, device=jax.devices()[0].device_kind)
     answers = prepared.answers(name, folder) if folder else _on_cpu(one)
-    with _held():
+    with _lock_device():
         call, lanes = made[CHECKED], one.lanes(CHECKED)
         took, first = _timed(call, lanes)
         _say(first=took, **compared(first, answers))
@@ -101,7 +101,7 @@ def alone(name: str, sizes: tuple[int, ...], seconds: float, folder: Path | None
         for count in sizes:
             lanes = one.lanes(count)
             awaited = took * max(1.0, count / max(before, FULL))
-            if awaited > HELD / 2:
+            if awaited > MOST_HELD / 2:
                 _say(left_out=count, for_it_would_take=awaited)
                 break
             before = count
@@ -160,11 +160,11 @@ def compared(ran: Any, answers: list[np.ndarray]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _held() -> Iterator[None]:
-    """The GPU is this process's; who holds it too long is stopped, whatever it waits for."""
+def _lock_device() -> Iterator[None]:
+    """Lock the GPU for this process; a process that holds it too long is stopped."""
     with open(os.environ.get(_LOCK, os.devnull)) as lock:
         with contextlib.suppress(OSError):  # a device cannot be locked, and need not
             fcntl.flock(lock, fcntl.LOCK_EX)
-        faulthandler.dump_traceback_later(3 * HELD, exit=True, file=sys.__stderr__ or sys.stderr)
+        faulthandler.dump_traceback_later(3 * MOST_HELD, exit=True, file=sys.__stderr__ or sys.stderr)
         yield
         faulthandler.cancel_dump_traceback_later()

@@ -23,7 +23,7 @@ BYTES = 64  # of an access: half a line
 
 
 def kernel_of(case: Case) -> Kernel:
-    """Of the run of one lane."""
+    """Counts of the run of one lane."""
     jaxpr = jax.make_jaxpr(case.run)(case.state).jaxpr
     programs = [e.params["program"] for e in equations(jaxpr) if e.primitive.name == "native"]
     kernel = max(programs, key=lambda p: len(p.avals)).kernel

@@ -33,8 +33,8 @@ def room(boxes: int) -> Any:
     for k in range(boxes):
         stack, level = divmod(k, 3)
         x, y = 0.9 * (np.array(divmod(stack, side)) - (side - 1) / 2)
-        place = (float(x), float(y), HALF * (1 + 2 * level))
-        b.add_body(f"box{k}", [carom.Box((HALF,) * 3)], mass=1.0, position=place, friction=0.6, restitution=0.1)
+        position = (float(x), float(y), HALF * (1 + 2 * level))
+        b.add_body(f"box{k}", [carom.Box((HALF,) * 3)], mass=1.0, position=position, friction=0.6, restitution=0.1)
     wide = 0.45 * side + 0.6
     b.add_link(
         "door", joint=carom.Revolute((0.0, 0.0, 1.0), limits=(-1.5, 1.5), damping=0.2), position=(wide, 0.0, 1.0),
@@ -46,8 +46,8 @@ def room(boxes: int) -> Any:
 
 def play_room(world: Live, frame: int) -> None:
     """What a game does before a frame: all of it follows from the state and the frame's number."""
-    turn = 2 * np.pi * frame / 600
-    wide = 2.5 * np.array((np.cos(turn), np.sin(turn)))
+    angle = 2 * np.pi * frame / 600
+    wide = 2.5 * np.array((np.cos(angle), np.sin(angle)))
     way = wide - world.pose("walker")[:2]
     push = 60.0 * way / max(1.0, float(np.hypot(*way))) - 20.0 * world.velocity("walker")[3:5]
     world.apply_force("walker", (float(push[0]), float(push[1]), 0.0))
@@ -65,7 +65,7 @@ def _room(boxes: int, **keywords: Any) -> tuple[Any, dict[str, Any], Any]:
     return functools.partial(room, boxes), {"pool": {"shot": (SHOT, 4)}, **keywords}, play_room
 
 
-# what makes a scene, what else `Live` is told, and what is done before each frame
+# function that makes a scene, arguments of `Live`, and function called before each frame
 SCENES: dict[str, tuple[Any, dict[str, Any], Any]] = {
     **{name: (functools.partial(str, name), {}, _nothing) for name in ("stack", "ragdoll", "pool_break")},
     **{f"room_{n}": _room(n) for n in (10, 50, 200)},
@@ -112,7 +112,7 @@ def suite(scenes: list[str], frames: int = FRAMES) -> int:
 
 
 def _again(world: Live, saves: list[bytes]) -> float:
-    """Load a frame and play eight, the worst of some places in the run [ms]."""
+    """Load a frame and play eight, the worst of some instants of the run [ms]."""
     worst = 0.0
     for saved in saves[:: max(1, len(saves) // 50)]:
         begin = perf_counter()

@@ -50,21 +50,21 @@ class PinocchioBatch:
 
 
 class FclPairs:
-    """FCL's loop over a case's placements, through python-fcl, objects at their places beforehand.
+    """FCL's loop over a case's placements, through python-fcl; objects have their poses beforehand.
 
     To know what a row of `carom.detect` tells one has to ask FCL for the distance with the nearest points, and where
     it says that the shapes overlap, for contacts with their depths.
     """
 
     def __init__(self, case: PairCase, sample: int) -> None:
-        """Of the case's first placements, `sample` of them."""
+        """Set up the case's first `sample` placements."""
         import fcl
 
         self.fcl = fcl
         a, b = (_geometry(case.model, shape) for shape in (0, 1))
-        self.objects = [(_placed(a, q[:7]), _placed(b, q[7:])) for q in np.asarray(case.q[:sample], np.float64)]
-        ball, place = fcl.Sphere(1.0), np.array([9.0, 0, 0, 1, 0, 0, 0])
-        self.far = _placed(ball, place), _placed(ball, place * [-1, 0, 0, 1, 0, 0, 0])
+        self.objects = [(_object_at(a, q[:7]), _object_at(b, q[7:])) for q in np.asarray(case.q[:sample], np.float64)]
+        ball, pose = fcl.Sphere(1.0), np.array([9.0, 0, 0, 1, 0, 0, 0])
+        self.far = _object_at(ball, pose), _object_at(ball, pose * [-1, 0, 0, 1, 0, 0, 0])
         # not enable_signed_distance: in overlap that takes milliseconds, or does not end
         self.distance = fcl.DistanceRequest(enable_nearest_points=True)
         self.contacts = fcl.CollisionRequest(num_max_contacts=CONTACTS, enable_contact=True)
@@ -82,7 +82,7 @@ class FclPairs:
         self.gaps = gaps
 
     def calls(self) -> int:
-        """How many times `run` calls FCL."""
+        """Number of calls of FCL by `run`."""
         self.run()
         return len(self.gaps) + sum(gap <= 0 for gap in self.gaps)
 
@@ -97,7 +97,7 @@ class FclPairs:
             fcl.collide(a, b, contacts, fcl.CollisionResult())
 
 
-def _placed(geometry: Any, pose: np.ndarray) -> Any:
+def _object_at(geometry: Any, pose: np.ndarray) -> Any:
     """An object at a pose (7,): position [m] and quaternion, which FCL too has w first."""
     import fcl
 
@@ -183,7 +183,7 @@ class MujocoWorld:
                 self.model.jnt_range[joint] = model.lower[dof], model.upper[dof]
 
     def start(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Where `run` begins: q (nq,), v (nv,)."""
+        """The state from which `run` begins: q (nq,), v (nv,)."""
         self.first = q[self.maps.q_of], self.maps.T(q) @ v
 
     def drive(self, torques: np.ndarray, each: int) -> None:
@@ -191,14 +191,14 @@ class MujocoWorld:
         self.torques = np.repeat(torques, each, 0)
 
     def run(self, steps: int) -> None:
-        """So many steps from the start."""
+        """Run a number of steps from the start."""
         self.mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:], self.data.qvel[:] = self.first
         self.done = 0
         self.advance(steps)
 
     def advance(self, steps: int) -> None:
-        """So many steps more."""
+        """Run a number of steps more."""
         if self.torques is None:
             return self.mujoco.mj_step(self.model, self.data, nstep=steps)
         for torque in self.torques[self.done : self.done + steps]:
@@ -239,14 +239,14 @@ class MujocoWorld:
 
 
 def batches(threads: int) -> Any:
-    """What runs MuJoCo's batches on so many threads."""
+    """The function that runs MuJoCo's batches on a number of threads."""
     from mujoco.rollout import Rollout
 
     return Rollout(nthread=threads)
 
 
 class SameOrder:
-    """Maps of a model that was read from MJCF: q is qpos, and v is qvel but for free joints, whose velocities Carom has
+    """Maps of a model that was read from MJCF: q is qpos, and v is qvel except for free joints, whose velocities are
     angular first, and all in world axes. As those of `Oracle`."""
 
     def __init__(self, topology: Any) -> None:
@@ -258,13 +258,13 @@ class SameOrder:
         """qvel = T v."""
         T = np.eye(self.nv)
         for q0, v0 in self.free:
-            turn = Rotation.from_quat(q[q0 + 3 : q0 + 7], scalar_first=True).as_matrix()
-            T[v0 : v0 + 6, v0 : v0 + 6] = np.block([[np.zeros((3, 3)), np.eye(3)], [turn.T, np.zeros((3, 3))]])
+            rotation = Rotation.from_quat(q[q0 + 3 : q0 + 7], scalar_first=True).as_matrix()
+            T[v0 : v0 + 6, v0 : v0 + 6] = np.block([[np.zeros((3, 3)), np.eye(3)], [rotation.T, np.zeros((3, 3))]])
         return T
 
 
 def mutual(topology: Any) -> bool:
-    """Whether things that move may touch each other: all of them or none."""
+    """Return whether moving bodies may touch each other: all of them or none."""
     moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
     pairs = sum(topology.shape_links[a] >= 0 <= topology.shape_links[b] for a, b in topology.pairs)
     assert pairs in (0, len(moving) * (len(moving) - 1) // 2), "the peers' scenes have all pairs or none"

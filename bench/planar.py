@@ -71,14 +71,14 @@ def one_size(n: int, lanes: int, rounds: int) -> tuple[dict[str, float], float, 
     """
     chain, many, case = chains(n, lanes)
     one = chain_state(chain, case.q[0], case.v[0])
-    turned = chain.replace(active=jnp.arange(n) % 3 == 1)  # every third angle is given
+    hanging = chain.replace(active=jnp.arange(n) % 3 == 1)  # every third angle is given
     calls: dict[str, Callable[[], Any]] = {}
     seconds = 0.0
     programs: dict[str, tuple[Callable, Any]] = {
-        "one I": (functools.partial(moved, chain), one),
-        "one II": (functools.partial(moved, turned), one),
-        "many II": (functools.partial(moved, turned), many),
-        "many I": (functools.partial(moved, chain), many),
+        "one I": (functools.partial(evaluate, chain), one),
+        "one II": (functools.partial(evaluate, hanging), one),
+        "many II": (functools.partial(evaluate, hanging), many),
+        "many I": (functools.partial(evaluate, chain), many),
     }
     for name, (program, state) in programs.items():
         compiled, seconds = compile_seconds(program, state)
@@ -99,7 +99,7 @@ def one_size(n: int, lanes: int, rounds: int) -> tuple[dict[str, float], float, 
     return us, seconds, float((np.abs(mine - true).max(1) / np.abs(true).max(1)).max())
 
 
-def moved(chain: Chain, state: ChainState) -> Any:
+def evaluate(chain: Chain, state: ChainState) -> Any:
     motion: ChainMotion = chain_accelerations(chain, state)
     return motion.a
 

@@ -29,13 +29,13 @@ class RapierWorld:
         self.copy, self.restore = self.world.snapshot(), rapier.PhysicsWorld.restore
 
     def run(self, steps: int) -> None:
-        """So many steps from the start."""
+        """Run a number of steps from the start."""
         self.world = self.restore(self.copy)
         self.world.set_num_threads(1)
         self.advance(steps)
 
     def advance(self, steps: int) -> None:
-        """So many steps more."""
+        """Run a number of steps more."""
         step = self.world.step
         for _ in range(steps):
             step()
@@ -48,23 +48,23 @@ class RapierWorld:
         """q (nq,) and v (nv,) as they are now, from the bodies' poses and velocities."""
         model, topology = self.model, self.model.topology
         q, v = np.zeros(topology.nq), np.zeros(topology.nv)
-        turns, spins = [Rotation.identity()], [np.zeros(3)]  # of the links; the world is the last
+        rotations, spins = [Rotation.identity()], [np.zeros(3)]  # of the links; the world is the last
         for link, (joint, parent) in enumerate(zip(topology.joints, topology.parents, strict=True)):
             body = self.world.rigid_bodies[self.handles[link]]
             r = body.rotation
-            turn, spin = Rotation.from_quat((r.i, r.j, r.k, r.w)), _xyz(body.angvel)
+            rotation, spin = Rotation.from_quat((r.i, r.j, r.k, r.w)), _xyz(body.angvel)
             frame = Rotation.from_quat(model.joint_quaternion[link], scalar_first=True)
-            relative, own = (turns[parent] * frame).inv() * turn, turn.inv().apply(spin - spins[parent])
+            relative, own = (rotations[parent] * frame).inv() * rotation, rotation.inv().apply(spin - spins[parent])
             at, dof = topology.q_start[link], topology.v_start[link]
             if joint == "floating":
-                q[at : at + 3], q[at + 3 : at + 7] = _xyz(body.translation), turn.as_quat(scalar_first=True)
-                arm = turn.apply(model.com[link])
+                q[at : at + 3], q[at + 3 : at + 7] = _xyz(body.translation), rotation.as_quat(scalar_first=True)
+                arm = rotation.apply(model.com[link])
                 v[dof : dof + 6] = *spin, *(_xyz(body.linvel) - np.cross(spin, arm))
             elif joint == "spherical":
                 q[at : at + 4], v[dof : dof + 3] = relative.as_quat(scalar_first=True), own
             else:
                 q[at], v[dof] = relative.as_rotvec() @ model.axis[link], own @ model.axis[link]
-            turns.insert(-1, turn)
+            rotations.insert(-1, rotation)
             spins.insert(-1, spin)
         return q, v
 
@@ -82,17 +82,17 @@ def _rapier_world(rapier: Any, model: Any, h: float, q: np.ndarray, v: np.ndarra
     for link, joint in enumerate(topology.joints):
         moments, axes = np.linalg.eigh(model.inertia[link])
         axes = axes * np.linalg.det(axes)  # right-handed
-        turn = Rotation.from_matrix(axes).as_quat(scalar_first=True)
+        rotation = Rotation.from_matrix(axes).as_quat(scalar_first=True)
         weight = rapier.MassProperties(
-            _floats(model.com[link]), float(model.mass[link]), _floats(moments), rapier.Rotation3(*_floats(turn))
+            _floats(model.com[link]), float(model.mass[link]), _floats(moments), rapier.Rotation3(*_floats(rotation))
         )
         body = rapier.RigidBody.dynamic().can_sleep(False).additional_mass_properties(weight)
         at, dof = topology.q_start[link], topology.v_start[link]
         if joint == "floating":
-            p, turn, spin = q[at : at + 3], q[at + 3 : at + 7], v[dof : dof + 3]
-            arm = Rotation.from_quat(turn, scalar_first=True).apply(model.com[link])
+            p, rotation, spin = q[at : at + 3], q[at + 3 : at + 7], v[dof : dof + 3]
+            arm = Rotation.from_quat(rotation, scalar_first=True).apply(model.com[link])
             velocity = v[dof + 3 : dof + 6] + np.cross(spin, arm)
-            body = body.position(_pose(rapier, p, turn)).angvel(_floats(spin)).linvel(_floats(velocity))
+            body = body.position(_pose(rapier, p, rotation)).angvel(_floats(spin)).linvel(_floats(velocity))
         handles.append(world.add_body(body, shapes[link]))
         if joint != "floating":
             parent = topology.parents[link]
@@ -115,11 +115,13 @@ def _set_joints(world: Any, model: Any, handles: list[Any], q: np.ndarray, v: np
         if joint == "floating":
             values["generalized_velocity"] = v[[dof + k for k in (3, 4, 5, 0, 1, 2)]]
         else:
-            place = np.zeros(tree.ndofs)
+            displacements = np.zeros(tree.ndofs)
             coordinate = q[topology.q_start[link] : topology.q_start[link + 1]]
-            turn = Rotation.from_quat(coordinate, scalar_first=True).as_rotvec() if joint == "spherical" else coordinate
-            place[own.assembly_id : own.assembly_id + own.ndofs] = turn
-            tree.apply_displacements(place.tolist())
+            rotation = (
+                Rotation.from_quat(coordinate, scalar_first=True).as_rotvec() if joint == "spherical" else coordinate
+            )
+            displacements[own.assembly_id : own.assembly_id + own.ndofs] = rotation
+            tree.apply_displacements(displacements.tolist())
         for name, numbers in values.items():
             whole = getattr(tree, name)()
             whole[own.assembly_id : own.assembly_id + own.ndofs] = numbers.tolist()
@@ -165,8 +167,8 @@ def _collider(rapier: Any, model: Any, shape: int, rubs: tuple[float, float]) ->
     return made.friction(rubs[0]).restitution(rubs[1])
 
 
-def _pose(rapier: Any, p: np.ndarray, turn: np.ndarray) -> Any:
-    return rapier.Isometry3(_floats(p), rapier.Rotation3(*_floats(turn)))
+def _pose(rapier: Any, p: np.ndarray, rotation: np.ndarray) -> Any:
+    return rapier.Isometry3(_floats(p), rapier.Rotation3(*_floats(rotation)))
 
 
 def _floats(x: np.ndarray) -> tuple[float, ...]:

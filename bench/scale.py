@@ -47,8 +47,8 @@ def _balls(n: int) -> Any:
     b, side = carom.SceneBuilder(), int(np.ceil(np.sqrt(n)))
     b.add_plane(restitution=0.9, friction=0.0)
     for k in range(n):
-        place = (k % side, k // side, 0.3 + 0.5 * ((k * 0.618) % 1))
-        b.add_body(f"ball{k}", [carom.Sphere(0.1)], mass=1.0, position=place, restitution=0.9, friction=0.0)
+        position = (k % side, k // side, 0.3 + 0.5 * ((k * 0.618) % 1))
+        b.add_body(f"ball{k}", [carom.Sphere(0.1)], mass=1.0, position=position, restitution=0.9, friction=0.0)
     return b.build()
 
 
@@ -57,8 +57,8 @@ def _heap(shape: Any, size: float, n: int) -> Any:
     b, side, rng = carom.SceneBuilder(), max(2, int(np.ceil(n ** (1 / 3)))), np.random.default_rng(0)
     b.add_plane(friction=0.5)
     for k in range(n):
-        layer, place = divmod(k, side * side)
-        x, y = (2.2 * size * np.array(divmod(place, side)) + rng.uniform(-0.1, 0.1, 2) * size).tolist()
+        layer, cell = divmod(k, side * side)
+        x, y = (2.2 * size * np.array(divmod(cell, side)) + rng.uniform(-0.1, 0.1, 2) * size).tolist()
         b.add_body(f"b{k}", [shape], mass=1.0, position=(x, y, size * (1.2 + 2.3 * layer)), friction=0.5)
     return b.build()
 

@@ -1,4 +1,4 @@
-"""Where the time of a tick goes: its stages, as integrators/step.py has them, compiled apart and timed in mid-run."""
+"""Time of a tick by its stages: these are, as integrators/step.py has them, compiled apart and timed in mid-run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FRAMES, EVENTS = 60, 64  # of the record that is written
 
 
 def _no_drive(*_: Any) -> Drive:
-    """What acts on the scene from outside: nothing."""
+    """The drive of the scene: nothing acts from outside."""
     return Drive()
 
 

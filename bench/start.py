@@ -1,7 +1,7 @@
 """Starts: what goes by until a scene's first frame is there, the first time and the second, beside XLA and peers.
 
 Each figure is a process of its own, from its begin to its end, which is where the first frame is there. Cold: in an
-empty CAROM_CACHE; second: in the same folder once more. jax keeps no compiled programs of its own, but for `carom run`,
+empty CAROM_CACHE; second: in the same folder once more. jax keeps no compiled programs, except for `carom run`,
 which asks it to: these are in that folder too. Python's bytecode is kept beside the sources, as it is wherever
 PYTHONDONTWRITEBYTECODE is not set (half a second a process), and is there before the first figure.
 The child processes run this file too: what they import counts, so imports are inside.
@@ -59,7 +59,7 @@ def suite(scenes: str, xla: bool, peers: bool) -> int:
 
 
 def _row(way: str, name: str, columns: Sequence[str]) -> dict[str, Spent | None]:
-    """Of each column that there is for this row."""
+    """The value of each column that this row has."""
     spent: dict[str, Spent | None] = {}
     with tempfile.TemporaryDirectory() as folder:
         for column in columns[:2]:

@@ -175,18 +175,18 @@ def _robot(file: str, posture: tuple[float, float] | None = None) -> Case:
 
 
 def _robots() -> Path:
-    """Where example-robot-data, which comes with Pinocchio, keeps its robots."""
+    """Folder of the robots of example-robot-data, which comes with Pinocchio."""
     folder = Path(get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
     if not folder.is_dir():
         raise ModuleNotFoundError(f"{folder} is not there: pip install pin", name="pin")
     return folder
 
 
-def _boxes(places: Iterable[Any], half: Sequence[float]) -> Any:
+def _boxes(positions: Iterable[Any], half: Sequence[float]) -> Any:
     b = carom.SceneBuilder()
     b.add_plane(friction=0.6)
-    for k, place in enumerate(places):
-        b.add_body(f"box{k}", [carom.Box(tuple(half))], mass=1.0, position=tuple(place), friction=0.6)
+    for k, position in enumerate(positions):
+        b.add_body(f"box{k}", [carom.Box(tuple(half))], mass=1.0, position=tuple(position), friction=0.6)
     return b.build()
 
 

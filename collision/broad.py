@@ -79,7 +79,7 @@ class PairTable:
     """The set of pairs of a group, as bits.
 
     shapes_a (na,), shapes_b (nb,), shapes (n,): shapes that are first, second, either, ascending.
-    row_of, column_of (ns,): place of each shape in shapes_a and shapes_b, -1 elsewhere.
+    row_of, column_of (ns,): index of each shape in shapes_a and shapes_b, -1 elsewhere.
     allowed (na, words) uint32: bit k of word w of row i: is (shapes_a[i], shapes_b[32 w + k]) a pair of the group?
     before (na, words) int32: how many of the group's pairs come before the word's first.
     """

@@ -19,7 +19,7 @@ from .bounds import bounding_halves, bounding_spheres
 from .culling.volumes import Volume, from_plane, separation
 from .geometry.near import Near, only_where
 from .narrow import KERNELS, attach_to_poses, search, swap_sides
-from .posed import Shapes, found, rows_first
+from .posed import Shapes, rows_first, shapes_picked
 
 VECTOR = 64  # bytes of one SIMD vector
 
@@ -93,7 +93,7 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Near
     def some(carry: tuple[Array, tuple[Near, ...]]) -> tuple[Array, tuple[Near, ...]]:
         k, rows = carry
         index = jax.lax.dynamic_slice_in_dim(order, k * each, each)
-        first, second = (found(fixed, kind, _at(x, index)) for kind, x in zip(kinds, pairs[1:3], strict=True))
+        first, second = (shapes_picked(fixed, kind, _at(x, index)) for kind, x in zip(kinds, pairs[1:3], strict=True))
         put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
         return k + 1, jax.tree.map(put, rows, search(kinds, first, second))
 

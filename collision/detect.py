@@ -31,7 +31,7 @@ from .culling.volumes import Volume
 from .fcl_backend import fcl_proximities
 from .geometry.near import Near
 from .narrow import KERNELS, meet, ordered
-from .posed import Shapes, chosen, found, rows_first, shapes_at
+from .posed import Shapes, rows_first, shapes_at, shapes_known, shapes_picked
 from .proximities import Proximities
 
 FEW = 256  # rows: up to this many are not compacted
@@ -256,7 +256,7 @@ def _rows_of(
         there = there & _touches(shapes, pair.reshape(own))
     if _by_need(bucket.kinds, around):
         return _meet_near(shapes, around, Pairs(bucket.kinds, ends[0], ends[1], swapped, there), pair)
-    a, b = (chosen(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
+    a, b = (shapes_known(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
     pair = jnp.where(there, jnp.asarray(pair).reshape(own), -1)
     return _Part(pair, meet(bucket.kinds, a, b, swapped), around and around.within(*ends)), None
 
@@ -271,7 +271,7 @@ def _rows_of_candidates(
     a, b, swapped = (b, a, np.True_) if swap else (a, b, None)
     if _by_need(kinds, around):
         return _meet_near(shapes, around, Pairs(kinds, a, b, swapped, pair >= 0), pair)
-    first, second = (found(shapes, kind, index) for kind, index in zip(kinds, (a, b), strict=True))
+    first, second = (shapes_picked(shapes, kind, index) for kind, index in zip(kinds, (a, b), strict=True))
     return _Part(pair, meet(kinds, first, second, swapped), around and around.within(a, b)), None
 
 
@@ -330,8 +330,8 @@ def _surface(shapes: Shapes, parts: list[_Part], margin: Any) -> Proximities:
             at, there = rows
             return [jnp.where(there, jnp.take_along_axis(x, at, 0), 0) for x in given]
 
-        place = jnp.asarray(_place(tuple((len(part.pair), len(part.rows)) for part in parts)))
-        columns = map_to_last(some, active, given, (place[order], active), FEW)
+        row_order = jnp.asarray(_row_order(tuple((len(part.pair), len(part.rows)) for part in parts)))
+        columns = map_to_last(some, active, given, (row_order[order], active), FEW)
     pair, gap, *xyz = (jnp.moveaxis(x, 0, -1) for x in columns)
     active = jnp.moveaxis(active, 0, -1)
     normal, a, b = (jnp.stack(xyz[k : k + 3], -1) for k in (0, 3, 6))
@@ -339,11 +339,11 @@ def _surface(shapes: Shapes, parts: list[_Part], margin: Any) -> Proximities:
 
 
 @functools.lru_cache(maxsize=256)
-def _place(sizes: tuple[tuple[int, int], ...]) -> np.ndarray:
-    """Of (pairs, rows each) of some parts, a pair's rows one after another: where each is, a part's first rows one
-    after another, then its second ones."""
-    places, start = [np.zeros(0, np.int32)], 0
+def _row_order(sizes: tuple[tuple[int, int], ...]) -> np.ndarray:
+    """Indices of all rows, each pair's rows one after another, in an array that has a part's first rows one after
+    another, then its second ones.  sizes: (pairs, rows of each) of the parts."""
+    order, start = [np.zeros(0, np.int32)], 0
     for n, rows in sizes:
-        places.append(start + np.arange(n * rows, dtype=np.int32).reshape(rows, n).T.reshape(-1))
+        order.append(start + np.arange(n * rows, dtype=np.int32).reshape(rows, n).T.reshape(-1))
         start += n * rows
-    return np.concatenate(places)
+    return np.concatenate(order)

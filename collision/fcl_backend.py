@@ -5,7 +5,7 @@ What python-fcl 0.7 can and cannot do was measured on shapes of unit size; hence
 - `fcl.distance` of shapes that are *apart* always ended (12 600 placements, degenerate ones among them), but its
   tolerance is absolute: gaps are off by 1e-7 as a rule and 1.5e-4 at worst, of shapes of size 1e4 by 5e-8 of their
   size at worst. So lengths are multiplied until the largest shape is about 1e4 long. In symmetric placements it may
-  stop early: a point over the middle of a tetrahedron's face was told the distance of a corner (see `measure`).
+  stop early: a point over the middle of a tetrahedron's face got the distance of a corner (see `measure`).
 - Its signed distance (`enable_signed_distance`) is right to 1e-6 in shallow overlap, but took 9 s for two spheres a
   thousandth off concentric and did not end in 8 minutes for concentric ones; python-fcl catches none of its exceptions.
 - `fcl.collide` gives depths that are wrong by up to 0.1 between convex shapes, and one a triangle for meshes.
@@ -312,17 +312,17 @@ class _Pair(NamedTuple):
     def skin(self) -> float:
         return POINT * (self.a.is_rounded + self.b.is_rounded)
 
-    def distance(self, place: Floats) -> tuple[float, Floats, Floats, Any]:
-        """FCL's distance with A at a place, its points on A and on B, and its result. Wrong unless apart."""
+    def distance(self, position: Floats) -> tuple[float, Floats, Floats, Any]:
+        """FCL's distance with A at a position, its points on A and on B, and its result. It is wrong unless apart."""
         fcl = _fcl()
-        self.item_a.setTranslation(place)
+        self.item_a.setTranslation(position)
         result = fcl.DistanceResult()
         swap = self.b.is_soup and not self.a.is_soup  # a mesh's point comes first, so let the mesh be first
         items = (self.item_b, self.item_a) if swap else (self.item_a, self.item_b)
         gap = fcl.distance(*items, fcl.DistanceRequest(enable_nearest_points=True), result)
         on_a, on_b = reversed(result.nearest_points) if swap else result.nearest_points
         # FCL places a sphere's point right only by some shapes, but the core is no more than that point
-        on_a = place if self.a.kind == "sphere" else on_a
+        on_a = position if self.a.kind == "sphere" else on_a
         on_b = np.zeros(3) if self.b.kind == "sphere" else on_b
         return gap, on_a, on_b, result
 
@@ -354,11 +354,11 @@ class _Pair(NamedTuple):
             return None
         return Hit(float(gap) + self.skin, (on_a - on_b) / length, on_a, on_b)
 
-    def _one_inside(self, place: Floats) -> bool:
-        """Whether one of two shapes whose surfaces do not meet holds the other, with A at a place."""
-        if self.b.is_soup and self.b.contains((place + self.Ra @ self.a.any_point) @ self.Rb):
+    def _one_inside(self, position: Floats) -> bool:
+        """Return whether one of two shapes whose surfaces do not meet contains the other, with A at a position."""
+        if self.b.is_soup and self.b.contains((position + self.Ra @ self.a.any_point) @ self.Rb):
             return True
-        return self.a.is_soup and self.a.contains((self.Rb @ self.b.any_point - place) @ self.Ra)
+        return self.a.is_soup and self.a.contains((self.Rb @ self.b.any_point - position) @ self.Ra)
 
     def plane_gap(self, n: Floats, move: Any = 0.0) -> Floats:
         """g(n) of `separation.py` for the cores with A moved by (3,), n (k, 3) unit."""
@@ -403,7 +403,7 @@ class _Pair(NamedTuple):
             return convex_overlap(self.measure, self.plane_gap, self.face_normals(), apart)
         ways = self.ways_out() if near is None else [near.normal, *self.ways_out()]
         hit = overlap(self.measure, ways, apart, 4 * (self.a.girth + self.b.girth + float(np.abs(self.shift).sum())))
-        # a narrow place may have no room to move
+        # a narrow passage may have no room to move
         return hit if near is None or hit.gap > near.gap - apart else near
 
     def flat_boxes(self, hit: Hit) -> list[Hit]:

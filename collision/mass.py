@@ -27,8 +27,8 @@ class MassProperties:
     com: Array
     inertia: Array
 
-    def moved(self, position: Array, quaternion: Array) -> MassProperties:
-        """The same body seen from the frame in which its own frame has this pose."""
+    def in_frame(self, position: Array, quaternion: Array) -> MassProperties:
+        """Properties of the same body in the axes in which its own frame has this pose."""
         R = rotation_matrix(quaternion)
         return MassProperties(self.mass, position + R @ self.com, R @ self.inertia @ R.T)
 
@@ -62,10 +62,10 @@ def shape_mass(shape: Shape, density: float = 1000.0, surface: Surface | None = 
     return MassProperties(density * volume, com, density * inertia)
 
 
-def placed_mass(shape: Shape, density: float = 1000.0, surface: Surface | None = None) -> MassProperties:
+def mass_in_body_frame(shape: Shape, density: float = 1000.0, surface: Surface | None = None) -> MassProperties:
     """Mass properties of one shape in the frame of the body that carries it."""
     pose = np.asarray(shape.position, float), np.asarray(shape.quaternion, float)
-    return shape_mass(shape, density, surface).moved(*pose)
+    return shape_mass(shape, density, surface).in_frame(*pose)
 
 
 def _centred(volume: float, *moments_per_volume: float) -> tuple[float, Array, Array]:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ..engine.algebra.fence import lane_programs, settled
+from ..engine.algebra.fence import compute_once, lane_programs
 from ..engine.algebra.spatial import Transform
 from .geometry.near import Near, select
 from .geometry.solid import Solid
@@ -57,11 +57,11 @@ def _attached_derivative(foot: bool, primals: Any, tangents: Any) -> tuple[Near,
     fixed = jax.lax.stop_gradient
     own = fixed(a.R.T @ row.normal), fixed(a.R.T @ (row.a - a.p)), fixed(b.R.T @ (row.b - b.p))
     there = _attached(foot, *primals)
-    turn, point_a, point_b = da.R @ own[0], da.R @ own[1] + da.p, db.R @ own[2] + db.p
-    rate = turn.dot(there.a - there.b) + there.normal.dot(point_a - point_b)
+    normal_rate, point_a, point_b = da.R @ own[0], da.R @ own[1] + da.p, db.R @ own[2] + db.p
+    rate = normal_rate.dot(there.a - there.b) + there.normal.dot(point_a - point_b)
     if foot:
-        point_a = point_b + there.normal * rate + turn * there.gap
-    return there, Near(rate, turn, point_a, point_b)
+        point_a = point_b + there.normal * rate + normal_rate * there.gap
+    return there, Near(rate, normal_rate, point_a, point_b)
 
 
 KERNELS: dict[tuple[str, str], Kernel] = {
@@ -140,8 +140,8 @@ def swap_sides(rows: tuple[Near, ...], swapped: Any) -> tuple[Near, ...]:
 
 def _in_world(run: Run, a: Some, b: Some) -> tuple[Near, ...]:
     R, p = a.pose.R, a.pose.p
-    X = settled(Transform(R.T @ b.pose.R, R.T @ (b.pose.p - p)))
-    rows = settled(_in_tiles(run, a.solid, b.solid, X))
+    X = compute_once(Transform(R.T @ b.pose.R, R.T @ (b.pose.p - p)))
+    rows = compute_once(_in_tiles(run, a.solid, b.solid, X))
     return tuple(Near(row.gap, R @ row.normal, R @ row.a + p, R @ row.b + p) for row in rows)
 
 

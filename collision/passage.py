@@ -168,11 +168,11 @@ class _Ways(NamedTuple):
     """Bounds of the motion of links in a step, (..., nl).
 
     points: control points of the paths of their centres of mass [m].
-    turn: largest angle of rotation [rad].
+    rotation: largest angle of rotation [rad].
     """
 
     points: tuple[Vec3, Vec3, Vec3]
-    turn: Array
+    rotation: Array
 
 
 def _ways(model: Model, before: State, after: State, h: Array) -> _Ways:
@@ -199,8 +199,8 @@ def _way(start, end, V, W, com, h):
     mean = (V.w + W.w) * 0.5
     apart = end.R + (Quat.exp(mean * h).matrix() @ start.R) * -1
     left = sum((row.dot(row) for row in apart.rows), start=0.0)  # 8 sin^2(e/2), and e/2 <= (pi/2) sin(e/2)
-    turn = (norm(V.w) + norm(mean) + norm(W.w)) * (h / 3) + root(left / 8) * math.pi
-    return (*first.xyz, *second.xyz, *d.xyz, turn)
+    rotation = (norm(V.w) + norm(mean) + norm(W.w)) * (h / 3) + root(left / 8) * math.pi
+    return (*first.xyz, *second.xyz, *d.xyz, rotation)
 
 
 def _tumbling(forest: Forest, model: Model, group: Group, start: LinkPoses, first: LinkVelocities, h: Array) -> Any:
@@ -219,7 +219,7 @@ def _table(model: Model, ways: _Ways) -> Array:
     moves, link = np.array(links, int) >= 0, np.maximum(links, 0).tolist()
     swing = jnp.where(moves, reach(model, take(model.com, link, -2)).swing, 0.0)
     own = jax.tree.map(lambda x: jnp.where(moves, take(x, link, -1), 0.0), ways)
-    columns = [x for point in own.points for x in point.xyz] + [times(own.turn, swing)]
+    columns = [x for point in own.points for x in point.xyz] + [times(own.rotation, swing)]
     return jnp.stack(jnp.broadcast_arrays(*columns), -1)
 
 

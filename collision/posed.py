@@ -65,8 +65,8 @@ def shapes_at(model: Model, q: Array) -> Shapes:
     still = links.count(-1)  # the world's shapes come first
     poses = [jax.tree.map(lambda x: x[:still], Transform(R, p))]
     if still < len(links):
-        carried = forest.by_link([link.pose for link in propagate_poses(forest, model, q)])
-        link = jax.tree.map(lambda x: take(x, links[still:]), carried)
+        link_poses = forest.by_link([link.pose for link in propagate_poses(forest, model, q)])
+        link = jax.tree.map(lambda x: take(x, links[still:]), link_poses)
         own = jax.tree.map(lambda x: x[still:], Transform(R, p))
         poses.append(Transform(link.R @ own.R, link.R @ own.p + link.p))
     full = [jax.tree.map(lambda x: jnp.broadcast_to(x, (x.shape[0], *batch)), pose) for pose in poses]
@@ -83,17 +83,17 @@ class Some:
     pose: Transform
 
 
-def chosen(shapes: Shapes, kind: str, index: tuple[int, ...]) -> Some:
-    """Shapes that are known when the program is traced."""
+def shapes_known(shapes: Shapes, kind: str, index: tuple[int, ...]) -> Some:
+    """Shapes whose indices are known when the program is traced."""
     return Some(_solids(shapes, kind, index), jax.tree.map(lambda x: take(x, index), shapes.pose))
 
 
-def found(shapes: Shapes, kind: str, index: Array) -> Some:
-    """Shapes that each lane names for itself, index (n, *batch) int."""
+def shapes_picked(shapes: Shapes, kind: str, index: Array) -> Some:
+    """Shapes that each lane picks for itself, index (n, *batch) int."""
     every = tuple(k for k, other in enumerate(shapes.topology.shape_kinds) if other == kind)
-    place = np.zeros(len(shapes.topology.shape_kinds), np.int32)
-    place[list(every)] = np.arange(len(every))
-    own = jnp.asarray(place)[index]
+    index_in_kind = np.zeros(len(shapes.topology.shape_kinds), np.int32)
+    index_in_kind[list(every)] = np.arange(len(every))
+    own = jnp.asarray(index_in_kind)[index]
     if kind == "hull" and lane_programs():
         return Some(_hulls(shapes, every, own), jax.tree.map(lambda x: jnp.take_along_axis(x, index, 0), shapes.pose))
 

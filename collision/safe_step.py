@@ -353,7 +353,7 @@ def _shape_bounds(model: Model, state: State, *drive: Array | None) -> _ShapeBou
     growth = times(speed, of_link(motion.growth))
     assumed = motion.assumed[link] & moves
     if assumed.any():
-        now = of_link(motion.drift) + times(of_link(motion.turn), from_com.swing)
+        now = of_link(motion.drift) + times(of_link(motion.angular_speed), from_com.swing)
         slope, growth = jnp.where(assumed, ASSUMED * now, slope), jnp.where(assumed, 0, growth)
     falls = of_link(motion.falls)
     alone = motion.single[link] & (falls > 0)

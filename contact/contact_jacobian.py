@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from ..engine.algebra.bounded import map_first
-from ..engine.algebra.fence import lane_programs, settled
+from ..engine.algebra.fence import compute_once, lane_programs
 from ..engine.algebra.spatial import Motion
 from ..engine.algebra.vec3 import Mat3, Sym3, Vec3
 from ..engine.compaction import map_to_last
@@ -66,7 +66,7 @@ def jacobian_at(model: Model, q: Array, contacts: Contacts, inverse: Array | Non
     forest = Forest(model.topology, contacts.gap.shape[1:], q.dtype)
     poses = propagate_poses(forest, model, q)
     motions = jax.tree.map(lambda x: x[jnp.minimum(trees.dofs, len(x) - 1)], dof_motions(forest, poses))
-    inverse = settled(inverse_inertias(forest, model, poses)) if inverse is None else inverse
+    inverse = compute_once(inverse_inertias(forest, model, poses)) if inverse is None else inverse
     numbers = contacts._replace(code=None, needed=None)  # type: ignore[arg-type]
     number = jnp.arange(1, len(contacts.active) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (contacts.active.ndim - 1))
     last = jnp.where(contacts.active, number, 0).max()
@@ -77,17 +77,19 @@ def _jacobian_of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], conta
     """given: the model, the motion axis and origin of each degree of freedom (T, w, *batch), and M^-1 of the trees."""
     model, motions, inverse = given
     trees, limit = trees_of(model.topology), contacts.is_limit
-    tree_a, tree_b = settled(tuple(jnp.asarray(trees.of_link)[link] for link in (contacts.link_a, contacts.link_b)))
+    tree_a, tree_b = compute_once(
+        tuple(jnp.asarray(trees.of_link)[link] for link in (contacts.link_a, contacts.link_b))
+    )
     by_a, by_b = _columns(model, motions, trees, contacts)
     if trees.n == 1:
         tree = jnp.zeros_like(tree_a)[:, None]
-        J = settled(_with_limits(trees, contacts, jax.tree.map(lambda a, b: (a - b)[:, None], by_a, by_b)))
+        J = compute_once(_with_limits(trees, contacts, jax.tree.map(lambda a, b: (a - b)[:, None], by_a, by_b)))
         Y = jax.tree.map(lambda x: sum(inverse[0, k] * x[:, :, k, None] for k in range(trees.w)), J)
     else:
         same = (tree_a == tree_b) & ~limit
         first = jax.tree.map(lambda a, b: a - jnp.where(same[:, None], b, 0), by_a, by_b)
         second = jax.tree.map(lambda b: jnp.where((same | limit)[:, None], 0, -b), by_b)
-        J = settled(_with_limits(trees, contacts, jax.tree.map(lambda *x: jnp.stack(x, 1), first, second)))
+        J = compute_once(_with_limits(trees, contacts, jax.tree.map(lambda *x: jnp.stack(x, 1), first, second)))
         tree = jnp.stack([tree_a, jnp.where(same | limit, trees.n, tree_b)], 1)
         M = gather(inverse, jnp.minimum(tree, trees.n - 1), 2)
         Y = jax.tree.map(lambda x: (M * x[:, :, None]).sum(3), J)
@@ -106,7 +108,7 @@ def drop_immovable(contacts: Contacts, rows: ContactJacobian) -> Contacts:
 def inverse_mass_matrix(model: Model, q: Array) -> Array:
     """M^-1 of all trees at q (*batch, nq), (T, w, w, *batch)."""
     forest = Forest(model.topology, q.shape[:-1], q.dtype)
-    return settled(inverse_inertias(forest, model, propagate_poses(forest, model, q)))
+    return compute_once(inverse_inertias(forest, model, propagate_poses(forest, model, q)))
 
 
 def joint_jacobian(model: Model, inverse: Array, dofs: Sequence[int], drift: Array) -> ContactJacobian:
@@ -204,7 +206,7 @@ def _columns(model: Model, motions: tuple[Motion, Vec3], trees: Trees, contacts:
         tree = jnp.minimum(jnp.asarray(trees.of_link)[link], trees.n - 1)
         if free:  # rotation about the world's axes and translation along them: only the origin is looked up
             o = jax.tree.map(lambda x: gather(x[:, 0], tree, 0), origin)
-            velocity = settled(_free_body_columns(contacts.frame, settled(contacts.point - o)))
+            velocity = compute_once(_free_body_columns(contacts.frame, compute_once(contacts.point - o)))
         else:
             frame, point = jax.tree.map(lambda x: x[:, None], (contacts.frame, contacts.point))
             own, o = jax.tree.map(lambda x: gather(x, tree, 1), (s, origin))

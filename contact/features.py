@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..collision.geometry.near import X_AXIS, direction, length_and_direction
-from ..collision.posed import Shapes, found
+from ..collision.posed import Shapes, shapes_picked
 from ..engine.algebra.fence import fence
 from ..engine.algebra.vec3 import Mat3, Vec3
 from ..engine.algebra.zero import ZERO
@@ -100,7 +100,7 @@ def features(
     for kind in sorted(kinds):
         here = jnp.asarray([k == kind for k in every])[shape]
         if kind == "hull":
-            spot = spot._replace(hull=found(shapes, kind, shape).solid.hull)
+            spot = spot._replace(hull=shapes_picked(shapes, kind, shape).solid.hull)
             corner = _on_corner(spot)
             known = (corner | ~here | ~there).all()
             one = jax.lax.cond(known, lambda at=spot, on=corner: _corner(at, on), lambda at=spot: STAGES["hull"](at))

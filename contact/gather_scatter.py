@@ -44,8 +44,8 @@ def segment_sum(x: Array, index: Array, n: int, real: Array | None = None) -> Ar
         return loop(len(x), _unfinished, _add_row, given, (jnp.int32(0), none))[1]
     if index.ndim == 1 + own:
         return none.at[index.reshape(-1)].add(x)
-    places = jnp.meshgrid(*(jnp.arange(k) for k in x.shape), indexing="ij", sparse=True)
-    return none.at[(index, *places[1:])].add(x)
+    others = jnp.meshgrid(*(jnp.arange(k) for k in x.shape), indexing="ij", sparse=True)
+    return none.at[(index, *others[1:])].add(x)
 
 
 def _unfinished(given: tuple[Array, Array, Array], carry: tuple[Array, Array]) -> Array:

@@ -152,10 +152,10 @@ def _without_gain(rows: ContactJacobian, V: Array, u: Vec3, plastic: Vec3, elast
     """
     only = lambda p: jax.tree.map(lambda x: jnp.where(touching, x, 0), p)  # noqa: E731
     plastic, step = only(plastic), only(elastic - plastic)
-    at, turn = (relative_velocity(rows, apply_impulses(rows, V, p)) - u for p in (plastic, step))
+    plastic_effect, step_effect = (relative_velocity(rows, apply_impulses(rows, V, p)) - u for p in (plastic, step))
     total = lambda p, u: jnp.where(touching, p.dot(u), 0).sum(0)  # noqa: E731
-    c = total(plastic, u + at * 0.5)
-    b, a = total(step, u + at), total(step, turn) * 0.5
+    c = total(plastic, u + plastic_effect * 0.5)
+    b, a = total(step, u + plastic_effect), total(step, step_effect) * 0.5
     root = jnp.sqrt(jnp.maximum(b * b - 4 * a * c, 0))
     gains = (a + b + c > 0) & (a > 0)
     far = jnp.where(gains, (root - b) / jnp.where(gains, 2 * a, 1), 1)

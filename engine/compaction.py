@@ -80,8 +80,8 @@ def map_indexed(f: Callable[[Any, Any, Array], Any], order: Array, real: Array, 
     order, real: (m, *batch), as `compact` gives them.  rows: (n, *batch, own axes).
     """
 
-    def some(given: Any, asked: tuple[Array, Array]) -> Any:
-        (given, rows), (order, real) = given, asked
+    def some(given: Any, selection: tuple[Array, Array]) -> Any:
+        (given, rows), (order, real) = given, selection
         index = lambda x: order.reshape(*order.shape, *(1,) * (x.ndim - order.ndim))  # noqa: E731
         return f(given, jax.tree.map(lambda x: jnp.take_along_axis(x, index(x), 0), rows), real)
 

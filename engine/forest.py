@@ -100,17 +100,17 @@ class Forest:
     def by_link(self, per_group: Sequence[Any]) -> Any:
         """The values of all groups as one, in link order: components (nl, *batch)."""
 
-        def joined(*values: Any) -> Array:
+        def join(*values: Any) -> Array:
             pieces = [
                 dense(self._full(x, g), (self.groups[g].n, *self.batch), self.dtype) for g, x in enumerate(values)
             ]
             links = [i for group in self.groups for i in group.links]
             return take(jnp.concatenate(pieces), np.argsort(links).tolist())
 
-        return jax.tree.map(joined, *per_group, is_leaf=is_zero)
+        return jax.tree.map(join, *per_group, is_leaf=is_zero)
 
     def _join(self, per_group: Sequence[Sequence[Any]], start: Sequence[int]) -> Array:
-        pieces: list[tuple[list[int], Array]] = []  # places in the result and their values (*batch, places)
+        pieces: list[tuple[list[int], Array]] = []  # indices in the result and their values (*batch, indices)
         for group, components in zip(self.groups, per_group, strict=True):
             first = [start[i] for i in group.links]
             if group.n == 1:
@@ -127,21 +127,21 @@ class Forest:
         if not pieces:
             return jnp.zeros((*self.batch, 0), self.dtype)
         pieces.sort(key=lambda piece: piece[0])
-        order = [i for places, _ in pieces for i in places]
-        joined = jnp.concatenate([x for _, x in pieces], -1)
-        return joined if order == sorted(order) else joined[..., np.argsort(order)]
+        order = [i for indices, _ in pieces for i in indices]
+        values = jnp.concatenate([x for _, x in pieces], -1)
+        return values if order == sorted(order) else values[..., np.argsort(order)]
 
     # -- one link --------------------------------------------------------------------------------
 
     def row(self, link: int, values: Sequence[Any]) -> Any:
         """The value of one link, without a group axis."""
-        g, row = self.topology.place[link]
+        g, row = self.topology.group_and_row[link]
         n = self.groups[g].n
         return jax.tree.map(lambda x: x if n == 1 else self._full(x, g)[row], values[g])
 
     def only(self, link: int, value: Any, none: Any) -> list[Any]:
         """One entry a group: `value` at one link, zero at its neighbours, `none` in the other groups."""
-        g, row = self.topology.place[link]
+        g, row = self.topology.group_and_row[link]
         entries = [none] * len(self.groups)
         n = self.groups[g].n
         mask = (np.arange(n) == row).reshape(n, *(1,) * self.rank)
@@ -200,7 +200,7 @@ class Forest:
         for group in self.groups:
             runs: list[tuple[int, tuple[int, ...]]] = []
             for parent in group.parents if group.depth else ():
-                h, row = self.topology.place[parent]
+                h, row = self.topology.group_and_row[parent]
                 if runs and runs[-1][0] == h:
                     runs[-1] = (h, (*runs[-1][1], row))
                 else:

@@ -147,8 +147,8 @@ class Model:
             if (own := f"pair_{name}") not in changes:
                 changes[own] = pair_numbers(name, changes[name], getattr(self, own), topology)
         changed = replace(self, **changes)
-        held = gripped(topology, changed.loss, changed.motor_kd, changes.keys())
-        return changed if held == topology.gripped else replace(changed, topology=replace(topology, gripped=held))
+        grips = gripped(topology, changed.loss, changed.motor_kd, changes.keys())
+        return changed if grips == topology.gripped else replace(changed, topology=replace(topology, gripped=grips))
 
     @property
     def parameters(self) -> dict[str, Array]:

@@ -18,17 +18,17 @@ FEW = 32  # up to this many rows an irregular pattern is written out piece by pi
 
 def take(x: Array, index: Sequence[int], axis: int = 0) -> Array:
     """Take x at static indices along an axis."""
-    places, axis = np.asarray(index), axis % x.ndim
-    steps = np.unique(np.diff(places))
-    if len(places) == 1 or (len(steps) == 1 and steps[0] > 0):
+    indices, axis = np.asarray(index), axis % x.ndim
+    steps = np.unique(np.diff(indices))
+    if len(indices) == 1 or (len(steps) == 1 and steps[0] > 0):
         step = int(steps[0]) if len(steps) else 1
-        return jax.lax.slice_in_dim(x, int(places[0]), int(places[-1]) + 1, step, axis)
-    values, counts = np.unique(places, return_counts=True)
-    if len(values) < len(places) and len(set(counts)) == 1 and (np.diff(places) >= 0).all():
+        return jax.lax.slice_in_dim(x, int(indices[0]), int(indices[-1]) + 1, step, axis)
+    values, counts = np.unique(indices, return_counts=True)
+    if len(values) < len(indices) and len(set(counts)) == 1 and (np.diff(indices) >= 0).all():
         once = jnp.expand_dims(take(x, values.tolist(), axis), axis + 1)
         shape = (*once.shape[: axis + 1], int(counts[0]), *once.shape[axis + 2 :])
-        return jnp.broadcast_to(once, shape).reshape(*x.shape[:axis], len(places), *x.shape[axis + 1 :])
-    return jnp.take(x, places, axis)
+        return jnp.broadcast_to(once, shape).reshape(*x.shape[:axis], len(indices), *x.shape[axis + 1 :])
+    return jnp.take(x, indices, axis)
 
 
 def sum_into(x: Array, rows: Sequence[int], n: int) -> Array:

@@ -139,21 +139,21 @@ class Topology:
         That order makes most children's rows equal to their parents' rows, so that a parent's value is
         read by position, without a gather.
         """
-        place: dict[int, tuple[int, int]] = {-1: (-1, 0)}
+        position: dict[int, tuple[int, int]] = {-1: (-1, 0)}
         groups: list[Group] = []
         for depth in range(max(self.depth, default=-1) + 1):
             level = [i for i, d in enumerate(self.depth) if d == depth]
-            level.sort(key=lambda i: (place[self.parents[i]], i))
+            level.sort(key=lambda i: (position[self.parents[i]], i))
             for joint in sorted({self.joints[i] for i in level}):
                 links = tuple(i for i in level if self.joints[i] == joint)
                 for row, i in enumerate(links):
-                    place[i] = (len(groups), row)
+                    position[i] = (len(groups), row)
                 parents = tuple(self.parents[i] for i in links)
                 groups.append(Group(joint, depth, links, parents))
         return tuple(groups)
 
     @cached_property
-    def place(self) -> tuple[tuple[int, int], ...]:
+    def group_and_row(self) -> tuple[tuple[int, int], ...]:
         """The group and the row of each link."""
         where = {i: (g, row) for g, group in enumerate(self.groups) for row, i in enumerate(group.links)}
         return tuple(where[i] for i in range(self.n_links))

@@ -32,7 +32,7 @@ from .readouts.report import Report, reported, reporting, width, with_sensors
 from .recording import Record
 from .rollout import batched, has_limits
 from .rules import Rules
-from .run import Ran, closed, opened, run, run_lane
+from .run import Ran, close_record, open_record, run, run_lane
 
 Advanced = tuple[State, Array, Array, Array, Report]
 
@@ -120,12 +120,12 @@ def _advanced(
     def ended(ran: Ran) -> Advanced:
         report: Report = {}
         if rules.report:
-            report = reported(rules.report, topology, closed(ran.record).readings[..., -1, :], dt)
+            report = reported(rules.report, topology, close_record(ran.record).readings[..., -1, :], dt)
         return ran.state, ran.code, ran.counts.contacts, ran.counts.pairs, report
 
     def native(model: Packed | Model, state: State, rows: Any, record: Record) -> Advanced:
         inputs = jax.tree.map(Open, rows)
-        return ended(run_lane((rules, functions), model, state, inputs, opened(record), frames, *bounds))
+        return ended(run_lane((rules, functions), model, state, inputs, open_record(record), frames, *bounds))
 
     record = Record.new(state, 1, 0, width(rules.report, topology))
     if lane_programs():

@@ -74,8 +74,8 @@ def over_devices(program: Program, static: Any, devices: Sequence[Any], *numbers
     mesh = Mesh(np.array(devices), (LANE,))
     where = [NamedSharding(mesh, _spec(axis)) for axis in axes]
     leaves, tree = jax.tree.flatten(numbers)
-    placed = jax.tree.unflatten(tree, jax.device_put(leaves, where))
-    ran = _sharded(program, static, mesh, axes, *placed)
+    sharded = jax.tree.unflatten(tree, jax.device_put(leaves, where))
+    ran = _sharded(program, static, mesh, axes, *sharded)
     return ran if each * len(devices) == lanes else jax.tree.map(lambda x: x[:lanes], ran)
 
 
@@ -102,7 +102,7 @@ def in_chunks(run: Callable[..., Any], chunk: int, devices: int, *numbers: Any) 
     if chunk >= lanes:
         return run(*numbers)
     gathered: Any = None
-    for begin in _told(range(0, lanes, chunk), lanes):
+    for begin in _with_progress_bar(range(0, lanes, chunk), lanes):
         part = jax.device_get(run(*_chosen(numbers, axes, range(begin, begin + chunk))))
         if gathered is None:
             gathered = jax.tree.map(lambda x: np.empty((lanes, *x.shape[1:]), x.dtype), part)
@@ -121,7 +121,7 @@ def at_hand(*arrays: Any) -> list[np.ndarray]:
 
 
 def some_lanes(numbers: Any, lanes: Any) -> Any:
-    """The numbers of some lanes, by their places; behind the last one it is repeated."""
+    """The numbers of some lanes, by their indices; the last lane is repeated beyond the end."""
     return _chosen(numbers, _axes(*numbers), lanes)
 
 
@@ -144,8 +144,8 @@ def _spec(axis: int) -> P:
     return P() if axis < 0 else P(*(None,) * axis, LANE)
 
 
-def _told(begins: range, lanes: int) -> Iterator[int]:
-    """The begins of chunks, with a bar on stderr once it has taken a while."""
+def _with_progress_bar(begins: range, lanes: int) -> Iterator[int]:
+    """Yield the begins of chunks, with a progress bar on stderr after a while."""
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress
 

@@ -67,31 +67,31 @@ def assign_clocks(
     after: State,
     drive: Drive,
     bounds: Proximities,
-    reach_seen: Array | None,
+    free_reach: Array | None,
     left: Array,
 ) -> Clocks:
     """The clock of each tree after steps h (T,) that led to the state `after`; it changes only at synchronizations.
 
-    drive, bounds, seen: as for `separate_islands`.
+    drive, bounds, free_reach: as for `separate_islands`.
     left: (T,) time to the next synchronization [s].
     """
     if not lane.clocks.each():
         return lane.clocks
     near, met = search_range(after.q) * model.gap_band, lane.fresh | (h == lane.clock.left).all()
-    again = lambda: separate_islands(model, after, drive, bounds, reach_seen, near, left.max())  # noqa: E731
+    again = lambda: separate_islands(model, after, drive, bounds, free_reach, near, left.max())  # noqa: E731
     return jax.lax.cond(met, again, lambda: lane.clocks)
 
 
 def separate_islands(
-    model: Model, state: State, drive: Drive, bounds: Proximities, reach_seen: Array | None, near: Array, time: Array
+    model: Model, state: State, drive: Drive, bounds: Proximities, free_reach: Array | None, near: Array, time: Array
 ) -> IslandClocks:
     """The clock of each tree for a time () [s], starting at `state`.
 
     bounds: lower bounds of the distances of pairs.
-    seen: (ns,) distance that each shape may move before it can touch a pair without a row [m]; None: all have rows.
+    free_reach: (ns,) distance that each shape may move before it can touch a pair without a row [m], or None.
     near: () distance within which contacts are detected [m].
     """
-    model, state, drive, bounds, reach_seen = stop_gradient((model, state, drive, bounds, reach_seen))
+    model, state, drive, bounds, free_reach = stop_gradient((model, state, drive, bounds, free_reach))
     topology, body = model.topology, _Bodies.of(model, state, drive)
     tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]
     swing, full = _sizes(model)
@@ -107,10 +107,10 @@ def separate_islands(
         number = jnp.zeros_like(body.s).at[island].add(1)[island]
         energy = s + r * time
         way = (energy * body.lightness + number * PUSH * model.rest_speed) * time
-        turn = energy * body.slenderness * time
-        way, turn = (jnp.concatenate([x, jnp.zeros_like(x[:1])])[tree] for x in (way, turn))
-        turned = jnp.where(swing > 0, jnp.minimum(swing * turn, 2 * full), 0)
-        return jnp.where(tree < len(body.s), SURE * (way + turned), 0)
+        angle = energy * body.slenderness * time
+        way, angle = (jnp.concatenate([x, jnp.zeros_like(x[:1])])[tree] for x in (way, angle))
+        by_rotation = jnp.where(swing > 0, jnp.minimum(swing * angle, 2 * full), 0)
+        return jnp.where(tree < len(body.s), SURE * (way + by_rotation), 0)
 
     def tied(island: Array) -> tuple[Array, Array]:
         """Islands after joining all that may meet, and whether any body may touch a pair without a row."""
@@ -127,7 +127,7 @@ def separate_islands(
             return new, (new != own).any()
 
         found = jax.lax.while_loop(lambda carry: carry[1], spread, (island, jnp.array(True)))[0]
-        return found, jnp.zeros((), bool) if reach_seen is None else (way > reach_seen).any()
+        return found, jnp.zeros((), bool) if free_reach is None else (way > free_reach).any()
 
     def more(carry: tuple[Array, Array, Array]) -> Array:
         return carry[1] & ~carry[2]

@@ -97,8 +97,8 @@ def correct_step_end(
         # at the end of an edge the second derivative is meaningless
         small = jnp.abs(gap_change) <= clocks.of_contacts(rows.tree, clocks.most(rows.tree, jnp.abs(x.off)))
         gap_change = jnp.where(x.normal & small, gap_change, 0)
-        turns_back = errors.normal & ~errors.lifts & (jnp.abs(rate_change) <= errors.most)
-        u = Vec3(errors.u.x, errors.u.y, errors.u.z + jnp.where(turns_back, rate_change, 0))
+        reverses = errors.normal & ~errors.lifts & (jnp.abs(rate_change) <= errors.most)
+        u = Vec3(errors.u.x, errors.u.y, errors.u.z + jnp.where(reverses, rate_change, 0))
         (more, _), (kick, p) = change_for(Vec3(none, none, gap_change), u)
         # M kick = J^T p
         gains = clocks.total(rows.tree, p.dot(u + relative_velocity(rows, kick) * 0.5)) > 0

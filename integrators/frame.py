@@ -131,8 +131,8 @@ def frame(
     after, impacts = lane.ready.contacts, _in_world(events_of(record, rules.law))
     there, end, last = _touching(after, in_envelope(model, after)), lane.ready.state, lane.island
     if sleeps is not None and last is not None:
-        found = after, lane.ready.rows, quiet & lane.done
-        last = put_to_sleep(model, last, state, end, *found, sleeps, drive.motors)
+        rests = after, lane.ready.rows, quiet & lane.done
+        last = put_to_sleep(model, last, state, end, *rests, sleeps, drive.motors)
         end = State(end.q, jnp.where(dofs_asleep(model.topology, last), 0, end.v), end.t) if sleeps else end
     return Frame(end, left, ticks, before, there, impacts, carried, code, *room, last, slept)
 

@@ -29,7 +29,7 @@ def run_free(
 ) -> tuple[State, tuple[Array, Array, Array]]:
     """The last state, and t (*batch, F), q (*batch, F, nq), v (*batch, F, nv) of all frames.
 
-    count: of the frames after the first; from each to the next there are so many equal steps.
+    count: of the frames after the first; `substeps` equal steps lead from each to the next.
     """
 
     def frame(state: State, inputs: Any) -> tuple[State, State]:
@@ -72,13 +72,13 @@ def _block(
         row = jnp.concatenate([state.q, state.v, state.t[:, None]], -1)
         return jax.lax.dynamic_update_slice(log, row[None], (k, jnp.int32(0), jnp.int32(0)))
 
-    def turn(carry: tuple[Array, State, Array]) -> tuple[Array, State, Array]:
+    def iteration(carry: tuple[Array, State, Array]) -> tuple[Array, State, Array]:
         k, state, log = carry
         state = _next(scheme, model, state, frames, k, controller, substeps)
         return k + 1, state, write(log, k + 1, state)
 
     start = jnp.int32(0), state, write(log.array, jnp.int32(0), state)
-    _, final, written = jax.lax.while_loop(lambda carry: carry[0] < frames.count, turn, start)
+    _, final, written = jax.lax.while_loop(lambda carry: carry[0] < frames.count, iteration, start)
     return final, OpenRecord(written)
 
 
@@ -141,12 +141,12 @@ def _lane(
         row = jnp.concatenate([state.q, state.v, state.t[:, None]], -1)
         return jax.lax.dynamic_update_slice(log, row[:, None], (jnp.int32(0), k, jnp.int32(0)))
 
-    def turn(k: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
+    def iteration(k: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
         state, log = carry
         state = _next(scheme, model, state, frames, k, controller, substeps)
         return state, write(log, k + 1, state)
 
-    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(count), turn, (state, write(log, jnp.int32(0), state)))
+    return jax.lax.fori_loop(jnp.int32(0), jnp.int32(count), iteration, (state, write(log, jnp.int32(0), state)))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

@@ -96,9 +96,9 @@ def put_to_sleep(
     def all_of(same: Array, start: tuple[int, ...]) -> Array:
         """(T, *batch) whether all entries (*batch, n) of a tree are true."""
         own = np.repeat(tree, np.diff(start))
-        places = [np.flatnonzero(own == k) for k in range(len(island))]
-        widest = max(len(x) for x in places)
-        index = np.array([np.pad(x, (0, widest - len(x)), constant_values=len(own)) for x in places])  # (T, widest)
+        entries = [np.flatnonzero(own == k) for k in range(len(island))]
+        widest = max(len(x) for x in entries)
+        index = np.array([np.pad(x, (0, widest - len(x)), constant_values=len(own)) for x in entries])  # (T, widest)
         padded = jnp.concatenate([jnp.moveaxis(same, -1, 0), jnp.ones((1, *same.shape[:-1]), bool)])
         return padded[index].all(1)
 

@@ -64,7 +64,7 @@ class Proposal(NamedTuple):
     start_v: (*batch, nv) velocities at its start, after the impulses there.
     contact_impulses: impulses of contacts over the step, before corrections; None if no run reports them.
     start_impulses: impulses of contacts at its start; None if no run reports them.
-    opened: (*batch) how far open it left the loops, see `step_and_close`; None if nothing closes them.
+    loop_drift: (*batch) how far open it left the loops, see `step_and_close`; None if nothing closes them.
     """
 
     h: Array
@@ -85,7 +85,7 @@ class Proposal(NamedTuple):
     start_v: Any = None
     contact_impulses: ContactImpulses | None = None
     start_impulses: ContactImpulses | None = None
-    opened: Array | None = None
+    loop_drift: Array | None = None
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -139,44 +139,44 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
     resting = phases(model, contacts, u.z).resting
     rest = resting_named(rules.resting)
     midway, grips = _midway(rules, model, lane, h, u.z, window)
-    carried = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * of_dofs, each, midway, grips, window)
+    solution = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * of_dofs, each, midway, grips, window)
     if window is not None:
-        resting = jnp.where(window, contacts.active & (carried.impulse.z > 0), resting)
-    spread, start = ready.drive.impulses(of_dofs, carried.spread), carried.v
-    as_held, stuck, stops = model, None, None
-    if grips is not None and carried.grip is not None:
-        stuck, start = stop_held_joints(model, grips, grips_that_hold(model, grips, carried.grip), start)
-        as_held = lock_dofs(model, stuck)
+        resting = jnp.where(window, contacts.active & (solution.impulse.z > 0), resting)
+    spread, start = ready.drive.impulses(of_dofs, solution.spread), solution.v
+    locked, stuck, stops = model, None, None
+    if grips is not None and solution.grip is not None:
+        stuck, start = stop_held_joints(model, grips, grips_that_hold(model, grips, solution.grip), start)
+        locked = lock_dofs(model, stuck)
     begin, drive = State(state.q, start, state.t), (ready.drive.motors, spread)
     if clocks.each():
-        after, opened = exact(as_held, begin, clocks.latest(h), *drive, each=h), None
+        after, loop_drift = exact(locked, begin, clocks.latest(h), *drive, each=h), None
     else:
-        after, opened = step_and_close(rules.scheme, as_held, begin, h, *drive)
+        after, loop_drift = step_and_close(rules.scheme, locked, begin, h, *drive)
     after = State(after.q, after.v, state.t + clocks.latest(h))
     part = clocks.least(
-        rows.tree, _part_until_stick(model, resting, rows, contacts.friction, u, carried.impulse, after.v), 1
+        rows.tree, _part_until_stick(model, resting, rows, contacts.friction, u, solution.impulse, after.v), 1
     )
     if grips is not None:
         _, v = _apply_correction(model, clocks, after, lane.search.correction)
         slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
         part = jnp.minimum(part, slid)
-    contacts_found = carried.impulse, resting, clocks.any(rows.tree, resting), part, carried.code, stuck, stops
-    residual = jnp.broadcast_to(carried.residual, carried.code.shape).astype(h.dtype)
+    contacts_found = solution.impulse, resting, clocks.any(rows.tree, resting), part, solution.code, stuck, stops
+    residual = jnp.broadcast_to(solution.residual, solution.code.shape).astype(h.dtype)
     contact_impulses, first = (
-        (None, None) if midway.point is None else _contact_impulses(model, lane, h, contacts, midway, carried)
+        (None, None) if midway.point is None else _contact_impulses(model, lane, h, contacts, midway, solution)
     )
-    last = window, carried.window_impacts, residual, start, contact_impulses, first, opened
-    return Proposal(h, after, spread, *contacts_found, after, carried.spread, *last)
+    last = window, solution.window_impacts, residual, start, contact_impulses, first, loop_drift
+    return Proposal(h, after, spread, *contacts_found, after, solution.spread, *last)
 
 
 def _contact_impulses(
-    model: Model, lane: Lane, h: Array, contacts: Contacts, midway: Midway, carried: Rest
+    model: Model, lane: Lane, h: Array, contacts: Contacts, midway: Midway, solution: Rest
 ) -> tuple[ContactImpulses, ContactImpulses]:
     """Impulses of contacts over the step, and at its start."""
     q, v = lane.ready.state.q, lane.ready.state.v
     half, there = lane.clocks.along(model, q, v, h * 0.5), contacts._replace(frame=midway.frame, point=midway.point)
-    return ContactImpulses.by(model, half, there, carried.impulse), ContactImpulses.by(
-        model, q, contacts, carried.start_impulses
+    return ContactImpulses.by(model, half, there, solution.impulse), ContactImpulses.by(
+        model, q, contacts, solution.start_impulses
     )
 
 

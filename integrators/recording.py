@@ -192,19 +192,19 @@ def put(rows: Array, at: Array, row: Array, room: Array) -> Array:
     """
     if at.ndim and rows.ndim == 2:
         for i in range(len(at)):
-            place = i * room + jnp.minimum(at[i], room - 1).astype(jnp.int32), jnp.int32(0)
-            old = jax.lax.dynamic_slice(rows, place, (1, rows.shape[-1]))
+            offset = i * room + jnp.minimum(at[i], room - 1).astype(jnp.int32), jnp.int32(0)
+            old = jax.lax.dynamic_slice(rows, offset, (1, rows.shape[-1]))
             new = jnp.where(at[i] < room, row[i].astype(rows.dtype), old[0])
-            rows = jax.lax.dynamic_update_slice(rows, new[None], place)
+            rows = jax.lax.dynamic_update_slice(rows, new[None], offset)
         return rows
     if at.ndim and not lane_programs():
         return rows.at[jnp.arange(len(at)), at].set(row.astype(rows.dtype), mode="drop")
 
     def one(rows: Array, lane: tuple[Array, ...], at: Array, row: Array) -> Array:
-        place = (*lane, jnp.minimum(at, room - 1).astype(jnp.int32), jnp.int32(0))
-        old = jax.lax.dynamic_slice(rows, place, (*(1,) * (rows.ndim - 1), rows.shape[-1]))
+        offset = (*lane, jnp.minimum(at, room - 1).astype(jnp.int32), jnp.int32(0))
+        old = jax.lax.dynamic_slice(rows, offset, (*(1,) * (rows.ndim - 1), rows.shape[-1]))
         new = jnp.where(at < room, row.astype(rows.dtype), old.reshape(-1))
-        return jax.lax.dynamic_update_slice(rows, new.reshape(old.shape), place)
+        return jax.lax.dynamic_update_slice(rows, new.reshape(old.shape), offset)
 
     if not at.ndim:
         return one(rows, (), at, row)

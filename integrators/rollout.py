@@ -34,7 +34,7 @@ from .options import WHOLE, OptionKeywords, Options
 from .readouts.report import Report, reported, reporting, width, with_sensors
 from .recording import Events, Record, events_of, frames_of
 from .rules import Rules
-from .run import Ran, closed, opened, run, run_lane
+from .run import Ran, close_record, open_record, run, run_lane
 
 
 @jax.tree_util.register_dataclass
@@ -252,22 +252,22 @@ def _with_contacts(
     max_ticks: Array,
     window: Array | None = None,
 ) -> Rollout:
-    rules, room, functions, slots, turns = static
+    rules, room, functions, slots, iterations = static
     topology = model.topology
     numbers = width(rules.report, topology)
     record = Record.new(state, slots, room, numbers)
 
     def native(model: Packed | Model, state: State, rows: Drive, record: Record) -> Ran:
-        inputs, log = jax.tree.map(Open, rows), opened(record)
+        inputs, log = jax.tree.map(Open, rows), open_record(record)
         ran = run_lane((rules, functions), model, state, inputs, log, frames, max_dt, max_ticks, window)
-        return ran._replace(record=closed(ran.record))
+        return ran._replace(record=close_record(ran.record))
 
     def reversible(model: Model, state: State, rows: Drive) -> Ran:
-        record, most = Record.new(state, slots, room, numbers), max_ticks if turns is None else turns
-        controller, back = controller_of(rows, functions), turns is not None
+        record, most = Record.new(state, slots, room, numbers), max_ticks if iterations is None else iterations
+        controller, back = controller_of(rows, functions), iterations is not None
         return run(rules, model, state, frames, max_dt, controller, record, most, back, window=window)
 
-    if turns is None and lane_programs():
+    if iterations is None and lane_programs():
         ran = over_lanes(native, model, state, rows, record)
     else:
         ran = one_by_one(reversible, unpacked(model), state, rows)

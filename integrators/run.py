@@ -136,20 +136,20 @@ def run_lane(
     """`run` of one scene, as a program of its own, whatever the number of frames and the room for events.
 
     static: rules, and the functions of the drive.  rows: its numbers from frame to frame.  These and record: as
-    `opened` makes them, and so is the result's record."""
+    `open_record` makes them, and so is the result's record."""
     rules, functions = static
-    record, rows = closed(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
+    record, rows = close_record(record), jax.tree.map(lambda x: x.array, rows, is_leaf=lambda x: isinstance(x, Open))
     sleeps = may_sleep(model.topology, functions) and not rules.report
     cuts = clocks_may_differ(rules, model.topology) and functions == Drive() and window is None and not in_derivative()
     ran = run(
         rules, unpacked(model), state, frames, max_dt, controller_of(rows, functions), record, max_ticks, sleeps=sleeps,
         window=window, cuts=cuts,
     )  # fmt: skip
-    return ran._replace(record=opened(ran.record))
+    return ran._replace(record=open_record(ran.record))
 
 
-def opened(record: Record) -> Record:
-    """The arguments with arrays of any length, as one program takes them."""
+def open_record(record: Record) -> Record:
+    """The record with arrays of any length, as one program takes them."""
     return record._replace(
         frames=OpenRecord(record.frames),
         floats=OpenRecord(record.floats) if record.logs else record.floats,
@@ -158,6 +158,6 @@ def opened(record: Record) -> Record:
     )
 
 
-def closed(record: Record) -> Record:
-    """`opened`, undone."""
+def close_record(record: Record) -> Record:
+    """The record with its open arrays as plain ones: undoes `open_record`."""
     return jax.tree.map(lambda x: x.array if isinstance(x, Open) else x, record, is_leaf=lambda x: isinstance(x, Open))

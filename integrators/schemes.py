@@ -27,7 +27,7 @@ def scheme_named(name: str):
     """The scheme of this name, or an error that lists the names."""
     if name not in SCHEMES:
         raise ValueError(f"scheme {name!r} is unknown; it must be one of {', '.join(SCHEMES)}")
-    return functools.partial(_closed, name)
+    return functools.partial(_step_state, name)
 
 
 def step_and_close(name: str, model: Model, state: State, h: Any, *acting: Any) -> tuple[State, Array | None]:
@@ -38,7 +38,7 @@ def step_and_close(name: str, model: Model, state: State, h: Any, *acting: Any) 
     if not (exactly_held(model.topology) and model.topology.hold == "projection"):
         return after, None
     q, v = projected(model, after.q, after.v, after.t)
-    return State(q, v, after.t), stop_gradient(_opened(model, q, v - after.v, v))
+    return State(q, v, after.t), stop_gradient(_loop_drift(model, q, v - after.v, v))
 
 
 def bend(name: str) -> float:
@@ -47,12 +47,12 @@ def bend(name: str) -> float:
     return 2.0 if name in FIRST_ORDER else 1.0
 
 
-def _closed(name: str, *given: Any) -> State:
+def _step_state(name: str, *given: Any) -> State:
     return step_and_close(name, *given)[0]
 
 
-def _opened(model: Model, q: Array, dv: Array, v: Array) -> Array:
-    """sqrt of the ratio of the kinetic energies of dv and of v, of the tree for which it is the largest."""
+def _loop_drift(model: Model, q: Array, dv: Array, v: Array) -> Array:
+    """Square root of the ratio of the kinetic energies of dv and of v, for the tree where it is the largest."""
     taken, there = (kinetic_of_trees(model, q, x) for x in (dv, v))
     ratio = jnp.where(taken > 0, taken / jnp.maximum(there, jnp.finfo(q.dtype).tiny), 0)
     return jnp.where((jnp.abs(dv) > model.rest_speed[..., None]).any(-1), jnp.sqrt(ratio.max(0)), 0)

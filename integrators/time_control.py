@@ -48,9 +48,9 @@ CORRECTIONS = 2  # of the end of one step, at most
 SAFE = 0.9  # of the step that would just be accurate enough
 SHORTER, LONGER = 1 / 4, 2.0  # least and largest ratio of a step to the one before
 SHORTEST = 1 / 64  # of the longest step: contact errors make no step shorter
-OPENED = 1e-3  # of a tree's velocity: the most that may close its loops after a step
+LOOP_DRIFT = 1e-3  # of a tree's velocity: the most that may close its loops after a step
 BRIEFEST = 1 / 4096  # of the longest step: loops make no step shorter
-USEFUL = 1e-6  # of the longest step: a shorter step makes no progress
+LEAST_STEP = 1e-6  # of the longest step: a shorter step makes no progress
 STALLED = 100  # steps without progress in a row, after which contacts that close are stopped without bounce
 ANYWAY = 10  # more such steps, each at least twice as long as the one before, whatever it meets
 LEFT = 0.1  # [s] a resting contact that leaves an overlap in this time at the rest speed needs no window
@@ -78,7 +78,7 @@ def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
     longest, touch, high = stop_gradient((lane.ready.longest, lane.ready.touch, lane.search.high))
     aim, least = lane.search.aim, stop_gradient(_least(lane, max_dt))
     even = left / jnp.maximum(jnp.ceil(left * rounding / max_dt), 1)  # equal steps up to the next frame
-    longest = jnp.maximum(longest, USEFUL * max_dt)
+    longest = jnp.maximum(longest, LEAST_STEP * max_dt)
     free = jnp.minimum(jnp.minimum(even, longest), touch)
     free = jnp.minimum(free, lane.search.fine)
     free = jnp.where(free >= high, high / 2, free)  # no search beyond an overlap
@@ -145,11 +145,11 @@ def decide(
     carries = carries & ~too_deep & ~slid
     first = carries & (search.correction.times == 0)
     error, briefest = jnp.where(first, errors.rough, 0), SHORTEST * max_dt
-    if tried.opened is not None:
-        opened = jnp.where(lane.fresh | (search.correction.times > 0), 0, tried.opened / OPENED)
-        opened = jnp.where(finite, opened, jnp.inf)
-        briefest = jnp.where(opened > error, BRIEFEST * max_dt, briefest)
-        error = jnp.maximum(error, opened)
+    if tried.loop_drift is not None:
+        drift = jnp.where(lane.fresh | (search.correction.times > 0), 0, tried.loop_drift / LOOP_DRIFT)
+        drift = jnp.where(finite, drift, jnp.inf)
+        briefest = jnp.where(drift > error, BRIEFEST * max_dt, briefest)
+        error = jnp.maximum(error, drift)
     rough = (error > 1) & (h > briefest)
     change = jnp.clip(SAFE / jnp.sqrt(jnp.sqrt(error)), SHORTER, LONGER)  # order 4
     # a step that was accurate enough may be so for the next one too; it may have been short for another reason
@@ -158,7 +158,7 @@ def decide(
     fine = jnp.where(search.correction.times == 0, fine, search.fine)
     again = carries & errors.much & ~rough
     passed, sure = _passed(rules, model, lane, tried, max_dt, again)
-    if tried.opened is not None:  # a window too
+    if tried.loop_drift is not None:  # a window too
         sure = jnp.where(rough, jnp.minimum(sure, fine), sure)
     last = (h <= 2 * _least(lane, max_dt)) | (search.rejected >= MOST)
     own = finite & ~again & (last | ~(too_deep | slid | rough | passed))
@@ -166,7 +166,7 @@ def decide(
     deeper = own & too_deep & (clocks.least(rows.tree, contacts.gap, 0) < -ENVELOPE * model.gap_band)
     # halfway there, an overlap is checked again: the motion has changed, and it may no longer occur
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
-    short = jnp.where(h < jnp.where(stalled(lane), 2**ANYWAY, 1) * USEFUL * max_dt, search.short + 1, 0)
+    short = jnp.where(h < jnp.where(stalled(lane), 2**ANYWAY, 1) * LEAST_STEP * max_dt, search.short + 1, 0)
     short = jnp.where(h == 0, search.short, short) if clocks.each() else short  # a tree that waits is not stalled
     # a frame starts without knowledge of earlier ones
     paced = (h < lane.clock.left) & (fine < max_dt)
@@ -194,7 +194,7 @@ def decide(
     if search.window is not None:
         deeper = deeper & ~search.window.open  # at the start of a run
     deeper = accepted & (deeper.any() if clocks.each() else deeper)
-    sound = finite if tried.opened is None else finite | rough  # what loops made infinite is tried again, shorter
+    sound = finite if tried.loop_drift is None else finite | rough  # what loops made infinite is tried again, shorter
     code = jnp.where(deeper, TOUCH_UNFINISHED, _code(sound))
     return Verdict(accepted, search, code, u_n)
 
@@ -215,8 +215,10 @@ def _passed(
 
     def look() -> tuple[Array, Array]:
         used = clearance_used(model, lane.ready.state, tried.state, h, clearances, sparse_shapes(rules, model))
-        passed = (used > 1) & (h > USEFUL * max_dt) & ~again
-        return passed, jnp.where(passed, jnp.maximum(SURE * h / jnp.where(passed, used, 1), USEFUL * max_dt), jnp.inf)
+        passed = (used > 1) & (h > LEAST_STEP * max_dt) & ~again
+        return passed, jnp.where(
+            passed, jnp.maximum(SURE * h / jnp.where(passed, used, 1), LEAST_STEP * max_dt), jnp.inf
+        )
 
     return jax.lax.cond(again.all(), lambda: no, look)
 
@@ -226,7 +228,7 @@ def _least(lane: Lane, max_dt: Array) -> Array:
     left = lane.clock.left
     least = 4 * jnp.finfo(left.dtype).eps * left
     on = jnp.clip(lane.search.short - STALLED, 0, ANYWAY).astype(left.dtype)
-    return jnp.where(stalled(lane), jnp.maximum(jnp.minimum(USEFUL * max_dt * 2**on, left), least), least)
+    return jnp.where(stalled(lane), jnp.maximum(jnp.minimum(LEAST_STEP * max_dt * 2**on, left), least), least)
 
 
 def _since(depth: Array, speed: Array, a: Array) -> Array:

@@ -12,7 +12,7 @@ from ..collision.shapes import ALL_LAYERS, Shape
 from .joint_specs import Joint
 from .spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
 
-ORIGIN, NO_TURN = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
+ORIGIN, IDENTITY = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
 
 
 class SceneBuilder:
@@ -69,7 +69,7 @@ class SceneBuilder:
         shapes: Sequence[Shape] = (),
         *,
         position: Numbers = ORIGIN,
-        quaternion: Numbers = NO_TURN,
+        quaternion: Numbers = IDENTITY,
         linear_velocity: Numbers = ORIGIN,
         angular_velocity: Numbers = ORIGIN,
         friction: float | None = None,
@@ -86,7 +86,7 @@ class SceneBuilder:
         shapes: Sequence[Shape] = (),
         *,
         position: Numbers = ORIGIN,
-        quaternion: Numbers = NO_TURN,
+        quaternion: Numbers = IDENTITY,
         linear_velocity: Numbers = ORIGIN,
         angular_velocity: Numbers = ORIGIN,
         mass: float | None = None,
@@ -112,7 +112,7 @@ class SceneBuilder:
         *,
         joint: Joint,
         position: Numbers = ORIGIN,
-        quaternion: Numbers = NO_TURN,
+        quaternion: Numbers = IDENTITY,
         mass: float | None = None,
         density: float | None = None,
         com: Numbers | None = None,
@@ -149,7 +149,7 @@ class SceneBuilder:
         """
         position_a, quaternion_a = _frame(frame_a)
         position_b, quaternion_b = _frame(frame_b)
-        a = (position_a or ORIGIN, quaternion_a or NO_TURN)
+        a = (position_a or ORIGIN, quaternion_a or IDENTITY)
         self._loops.append(LoopSpec(link_a, joint, link_b, *a, position_b, quaternion_b, name, active))
 
     def set_pair(
@@ -232,7 +232,7 @@ def _frame(frame: Any) -> tuple[Any, Any]:
     if frame is None:
         return None, None
     nested = len(frame) == 2 and all(np.ndim(part) for part in frame)
-    return plain(frame) if nested else (plain(frame), NO_TURN)
+    return plain(frame) if nested else (plain(frame), IDENTITY)
 
 
 def _spec(kind: Any, arguments: dict[str, Any]) -> Any:

@@ -29,7 +29,7 @@ def count(word: Array) -> Array:
 def first_set(words: Array, capacity: int) -> tuple[Array, Array, Array]:
     """Word number and bit (capacity,) int32 of the first set bits, in order, and how many there are in all, ().
 
-    words (m,) uint32. Slots beyond the last set bit hold some valid place: tell them by the count.
+    words (m,) uint32. Slots beyond the last set bit hold some valid index: only the count tells them apart.
     """
     if lane_programs():
         number, found = set_bits(words, capacity)

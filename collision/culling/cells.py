@@ -23,8 +23,8 @@ from .bitset import first_set
 from .pair_matrix import within
 
 PERIOD = 1024  # cells in each direction before they repeat: three coordinates make a key of 30 bits
-NOWHERE = PERIOD**3  # key of a shape whose place is not finite
-SPARE = 5  # the table has 2^5 places a shape, so that two cells seldom share one
+NOWHERE = PERIOD**3  # key of a shape whose position is not finite
+SPARE = 5  # the table has 2^5 slots a shape, so that two cells seldom share one
 # one of each pair of opposite neighbours
 FORWARD = [d for d in itertools.product((-1, 0, 1), repeat=3) if d > (0, 0, 0)]
 
@@ -72,7 +72,7 @@ def near_in_cells(center: Vec3, radius: Array, margin: Array, capacity: int, ent
 def _keys(center: Vec3, reach: Array) -> Array:
     """(n,) int32 of each centre's cell. Cells are a little wider than `reach`; neighbours stay neighbours however far
     out, and however an accelerator rounds a division: the world is cut into blocks a power of two wide, where a
-    place is exact, and each block into `per_block` cells."""
+    position is exact, and each block into `per_block` cells."""
     reach = jnp.maximum(reach, 1e-30) * 1.002  # wider by more than the rounding of a number below 1024
     # the nearest power of two (no bits of mantissa) times 512: 341 to 683 cells
     block = 512 * jax.lax.reduce_precision(reach, jnp.finfo(reach.dtype).nexp, 0)

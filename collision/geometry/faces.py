@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...engine.algebra.fence import settled
+from ...engine.algebra.fence import compute_once
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from .manifold import Face, padded
@@ -25,8 +25,8 @@ CORNERS = 8  # of a cap
 
 def meeting_faces(kind_a: str, a: Solid, kind_b: str, b: Solid, X: Transform, normal: Vec3) -> tuple[Face, Face]:
     """The faces that A and B turn to each other, in A's frame."""
-    n = settled(normal)
-    return FACE[kind_a](a, -n), _seen_from(FACE[kind_b](b, settled(X.R.T @ n)), X)
+    n = compute_once(normal)
+    return FACE[kind_a](a, -n), _in_frame_of(FACE[kind_b](b, compute_once(X.R.T @ n)), X)
 
 
 def rounded(a: Solid, rows: tuple[Near, ...]) -> tuple[Near, ...]:
@@ -35,8 +35,8 @@ def rounded(a: Solid, rows: tuple[Near, ...]) -> tuple[Near, ...]:
     return first.rounded(a.size.x, 0.0), *(row.rod(a.size.x, a.size.y) for row in others)
 
 
-def _seen_from(face: Face, X: Transform) -> Face:
-    """The face of a shape that has the pose X."""
+def _in_frame_of(face: Face, X: Transform) -> Face:
+    """The face in the axes in which its shape has the pose X."""
     side = X.R @ face.side
     return Face(X.R @ face.point + X.p, side, face.bound + side.dot(X.p), X.R @ face.normal, face.flat)
 
@@ -89,8 +89,8 @@ def _cylinder(solid: Solid, n: Vec3) -> Face:
     cap = jnp.abs(n.z) > CAP
     angle = (2 * np.pi * np.arange(CORNERS) / CORNERS).tolist()
 
-    def around(turn: float) -> Vec3:
-        c, s = math.cos(turn), math.sin(turn)
+    def around(rotation: float) -> Vec3:
+        c, s = math.cos(rotation), math.sin(rotation)
         return Vec3(c * u.x - s * u.y, c * u.y + s * u.x, none)
 
     rim = _listed(*(around(a) * r + Vec3(0.0, 0.0, h * end) for a in angle))

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...engine.algebra.fence import fence, settled
+from ...engine.algebra.fence import compute_once, fence
 from ...engine.algebra.vec3 import Scalar, Vec3, pytree
 from ...engine.algebra.zero import ZERO
 from .near import Near, at, only_where, perpendicular, select, where
@@ -30,7 +30,7 @@ class Face:
     """The flat part of a shape that looks along the contact: K corners, K sides.
 
     point: (K, *items), in turn around the face [m]; the ends of a segment are its corners, and its sides too.
-    side: (K, *items) outward normals of the sides, within the face; bound: (K, *items) the sides' places along them.
+    side: (K, *items) outward normals of the sides, within the face; bound: (K, *items) the sides' offsets along them.
     normal: (*items) outward; flat: (*items) whether it has an area.
     """
 
@@ -54,7 +54,7 @@ def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
     def met() -> tuple[Near, ...]:
         size = max(face_a.bound.shape[0], face_b.bound.shape[0])
         both = padded(face_a, size), padded(face_b, size)
-        on_a = settled(flat_a & (~flat_b | (along_a >= along_b)))
+        on_a = compute_once(flat_a & (~flat_b | (along_a >= along_b)))
         reference, other = select(on_a, both, both[::-1])
         up = select(on_a, -row.normal, row.normal)  # from the reference to the other
         candidates = _common(reference, other, up)
@@ -136,18 +136,18 @@ def spread(rows: Near, normal: Vec3) -> tuple[Near, ...]:
     keeps apart, and rows that add no area, are not there (gap inf). What touches goes before what hovers: a corner that
     carries a stone, or is about to, must not make room for one far from the ground.
     """
-    flat = _seen_along(rows, normal)
+    flat = _project_along(rows, normal)
 
     def of_some(few: Any, one: Any) -> tuple[Any, Any]:
         some = _at_all(few, flat)
-        return tuple(at(place, few) for place in one(some))
+        return tuple(at(rank, few) for rank in one(some))
 
     def of_all() -> tuple[Any, Any]:
         if flat.x.shape[0] <= MANY:
             return _best(flat)
         few = _extremes(flat)
         tilted = lambda: of_some(few, _from_closest)  # noqa: E731
-        return _turned(flat, *jax.lax.cond(flat.level.any(), lambda: of_some(few, _best), tilted))
+        return _improve_diagonal(flat, *jax.lax.cond(flat.level.any(), lambda: of_some(few, _best), tilted))
 
     if flat.x.shape[0] <= FEW:
         i, j = of_all()
@@ -179,7 +179,7 @@ class _Flat(NamedTuple):
 
 
 @fence
-def _seen_along(rows: Near, normal: Vec3) -> _Flat:
+def _project_along(rows: Near, normal: Vec3) -> _Flat:
     t1 = perpendicular(normal)
     x, y = rows.b.dot(t1), rows.b.dot(normal.cross(t1))
     x, y = x - x[:1], y - y[:1]  # areas of faraway points would cancel
@@ -243,7 +243,7 @@ def _beside(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any, Scalar]:
 
 
 @fence
-def _turned(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any]:
+def _improve_diagonal(flat: _Flat, i: Any, j: Any) -> tuple[Any, Any]:
     """The diagonal (i, j) made better by all points: the best for the best other diagonal. The closest point stays."""
     k, l, side = _beside(flat, i, j)
     i2, j2, side2 = _beside(flat, k, l)
@@ -286,20 +286,20 @@ def _four(rows: Near, normal: Vec3, flat: _Flat, i: Any, j: Any) -> tuple[Near, 
 @fence
 def _first(there: Any) -> Any:
     """The numbers (FEW, *items) of the first rows that count, in order; 0 behind the last."""
-    place = jnp.cumsum(there, 0, dtype=jnp.int32)
-    return jnp.stack([jnp.argmax(there & (place == k), 0) for k in range(1, FEW + 1)])
+    rank = jnp.cumsum(there, 0, dtype=jnp.int32)
+    return jnp.stack([jnp.argmax(there & (rank == k), 0) for k in range(1, FEW + 1)])
 
 
 @fence
 def _extremes(flat: _Flat) -> Any:
     """Numbers (EXTREMES + 1, *items) of the closest row and of those farthest in each of several directions."""
     angles = 2 * np.pi * (np.arange(EXTREMES) + 0.5) / EXTREMES
-    places = [jnp.argmin(flat.gap, 0)]
+    picks = [jnp.argmin(flat.gap, 0)]
     for c, s in zip(np.cos(angles).tolist(), np.sin(angles).tolist(), strict=True):
-        places.append(
+        picks.append(
             jnp.argmax(jnp.where(flat.there, (c * flat.x + s * flat.y) - flat.hovers * flat.size, -jnp.inf), 0)
         )
-    return jnp.stack(places)
+    return jnp.stack(picks)
 
 
 @fence

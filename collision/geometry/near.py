@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ...engine.algebra.fence import settled
+from ...engine.algebra.fence import compute_once
 from ...engine.algebra.vec3 import Scalar, Vec3
 
 
@@ -43,14 +43,14 @@ class Near(NamedTuple):
         return Near(self.gap, -self.normal, self.b, self.a)
 
 
-def to_the_end(radius: Scalar, half_length: Scalar, place: Scalar, slope: Scalar) -> Scalar:
+def to_the_end(radius: Scalar, half_length: Scalar, position: Scalar, slope: Scalar) -> Scalar:
     """Distance from a point on a capsule's axis to the surface [m] in a direction whose part along the axis is slope.
 
     The side is radius / cos(tilt) away, unless the direction leaves through the cap of an end first.
     """
     rise = jnp.abs(slope)
     on_side = radius / jnp.sqrt(jnp.maximum(1 - rise * rise, 0.25))
-    inset = half_length - place * sign(slope)  # from the end that comes first
+    inset = half_length - position * sign(slope)  # from the end that comes first
     through_cap = on_side * rise > inset
     across = jnp.where(through_cap, radius * radius - inset * inset * (1 - rise * rise), 1.0)
     return jnp.where(through_cap, inset * rise + jnp.sqrt(across), on_side)
@@ -68,11 +68,11 @@ def only_where(there: Any, row: Near) -> Near:
 
 def where(condition: Any, yes: Any, no: Any) -> Any:
     """`jnp.where` over pytrees, all of whose leaves go the same way."""
-    return select(settled(condition), yes, no)
+    return select(compute_once(condition), yes, no)
 
 
 def select(condition: Any, yes: Any, no: Any) -> Any:
-    """`where` for a condition between numbers that are settled already."""
+    """`where` for a condition between numbers that `compute_once` has fixed."""
     return jax.tree.map(lambda y, n: jnp.where(condition, y, n), yes, no)
 
 

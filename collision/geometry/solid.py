@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...engine.algebra.fence import settled
+from ...engine.algebra.fence import compute_once
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3, pytree
 from ...engine.algebra.zero import ZERO
@@ -118,8 +118,8 @@ def supports(kind_a: str, a: Solid, kind_b: str, b: Solid, X: Transform) -> Supp
     """The support function of a pair, in A's frame."""
 
     def support(n: Vec3) -> tuple[Vec3, Vec3]:
-        n = settled(n)
-        return SUPPORT[kind_a](a, -n), X.R @ SUPPORT[kind_b](b, settled(X.R.T @ n)) + X.p
+        n = compute_once(n)
+        return SUPPORT[kind_a](a, -n), X.R @ SUPPORT[kind_b](b, compute_once(X.R.T @ n)) + X.p
 
     return support
 
@@ -153,7 +153,7 @@ def _onto_box(solid: Solid, p: Vec3) -> Vec3:
     return Vec3(*(jnp.where(o == most, half * sign(x), jnp.clip(x, -half, half)) for x, half, o in sides))
 
 
-# the core's surface at a point that lies on it but for rounding
+# the core's surface at a point that lies on it except for rounding
 ONTO: dict[str, Callable[[Solid, Vec3], Vec3]] = {
     "sphere": lambda solid, p: p,
     "capsule": lambda solid, p: p,

@@ -1,4 +1,4 @@
-"""Radii of balls around shapes, in numpy: for what is asked once, when a scene is compiled."""
+"""Radii of balls around shapes, in numpy: computed once, when a scene is compiled."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ by so much along n). For convex shapes the signed distance is the largest g(n) o
 not (Cameron & Culley 1986). Moving A by s n changes g(n) by s, and far enough away a detector of distances finds
 the best direction of the *moved* pair well: so move, measure, move along the direction found, until both agree.
 That is the iterative projection on the contact space of PolyDepth (Je, Tang, Lee, Lee, Kim, ACM Trans. Graph. 31,
-2012), which needs nothing but distances and serves shapes that are not convex too, as the way to the next place
+2012), which needs nothing but distances and serves shapes that are not convex too, as the way to the next position
 without overlap.
 """
 
@@ -41,9 +41,9 @@ Measure = Callable[[Floats], Hit | None]  # the pair with A moved by (3,); None:
 def directions(count: int) -> Floats:
     """(count, 3) unit vectors spread evenly over the sphere (Fibonacci's lattice)."""
     k = np.arange(count) + 0.5
-    z, turn = 1 - 2 * k / count, np.pi * (1 + np.sqrt(5)) * k
+    z, angle = 1 - 2 * k / count, np.pi * (1 + np.sqrt(5)) * k
     r = np.sqrt(1 - z * z)
-    return np.stack([r * np.cos(turn), r * np.sin(turn), z], axis=1)
+    return np.stack([r * np.cos(angle), r * np.sin(angle), z], axis=1)
 
 
 _SPREAD = directions(SAMPLES)
@@ -86,7 +86,7 @@ def _way_out(measure: Measure, m: Floats, apart: float, far: float) -> Hit | Non
         s *= 2
         if s > far:
             return None
-    # back towards the place where they part: a move by less than the distance cannot make them touch
+    # back towards the position where they part: a move by less than the distance cannot make them touch
     for _ in range(ROUNDS):
         if hit.gap <= 2 * apart or s <= apart:
             break

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 CORNERS = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
 SOUPS = frozenset({"mesh", "heightfield"})  # kinds that are surfaces of triangles
-SEEN_ONCE = 1e-9  # corners of triangles closer than this part of the mesh's size are one vertex
+SAME_VERTEX = 1e-9  # corners of triangles closer than this part of the mesh's size are one vertex
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class HostShape:
         """A heightfield is solid below, a mesh inside if every edge is run along once in each direction."""
         if self.kind == "heightfield":
             return True
-        step = SEEN_ONCE * max(self.least_width, 1e-300)
+        step = SAME_VERTEX * max(self.least_width, 1e-300)
         corners = np.round((self.points - self.bounds[0]) / step)
         number = np.unique(corners, axis=0, return_inverse=True)[1].reshape(-1, 3)
         start, end = number.ravel(), np.roll(number, -1, axis=1).ravel()
@@ -163,9 +163,9 @@ class HostShape:
 
     def _below(self, point: Floats) -> bool:
         rows, columns = self._grid
-        place = (point[:2] - self.points[0, :2]) / self.size[:2]
-        i, j = np.clip(place.astype(int), 0, [rows - 2, columns - 2])
-        x, y = place - (i, j)
+        cell = (point[:2] - self.points[0, :2]) / self.size[:2]
+        i, j = np.clip(cell.astype(int), 0, [rows - 2, columns - 2])
+        x, y = cell - (i, j)
         z = self.points[:, 2].reshape(rows, columns)
         # the cell's diagonal runs from (i, j) to (i + 1, j + 1)
         middle = z[i + 1, j] if x >= y else z[i, j + 1]

@@ -82,9 +82,9 @@ def _extreme(points: Floats, count: int) -> Ints:
     scaled = (points - points.mean(axis=0)) / np.maximum(np.ptp(points, axis=0), 1e-300)
     # Fibonacci's spiral on the sphere
     k = np.arange(count) + 0.5
-    z, turn = 1 - 2 * k / count, np.pi * (1 + np.sqrt(5)) * k
+    z, angle = 1 - 2 * k / count, np.pi * (1 + np.sqrt(5)) * k
     r = np.sqrt(1 - z * z)
-    directions = np.concatenate([np.stack([r * np.cos(turn), r * np.sin(turn), z], axis=1), np.eye(3), -np.eye(3)])
+    directions = np.concatenate([np.stack([r * np.cos(angle), r * np.sin(angle), z], axis=1), np.eye(3), -np.eye(3)])
     columns = np.ascontiguousarray(scaled.T)
     furthest = [(directions[i : i + 16] @ columns).argmax(axis=1) for i in range(0, len(directions), 16)]
     return np.unique(np.concatenate(furthest))

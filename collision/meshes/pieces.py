@@ -161,14 +161,14 @@ def _reflex_planes(solid: ClosedMesh) -> list[tuple[Floats, float]]:
     a, b = order[alone], order[alone + 1]
     along = solid.vertices[end[a]] - solid.vertices[start[a]]
     opposite = start[a] == end[b]
-    turn = np.einsum("ij,ij->i", np.cross(solid.normals[solid.face[a]], solid.normals[solid.face[b]]), along)
+    bend = np.einsum("ij,ij->i", np.cross(solid.normals[solid.face[a]], solid.normals[solid.face[b]]), along)
     length = np.linalg.norm(along, axis=1)
-    reflex = opposite & (turn < -ENOUGH * length)
+    reflex = opposite & (bend < -ENOUGH * length)
     if not reflex.any():
         return []
     normals = np.concatenate([solid.normals[solid.face[side[reflex]]] for side in (a, b)])
     origins = np.tile(solid.vertices[start[a[reflex]]], (2, 1))
-    weight = np.tile(-turn[reflex], 2)
+    weight = np.tile(-bend[reflex], 2)
     # a plane and the same turned over are one
     leading = np.take_along_axis(normals, np.abs(normals).argmax(axis=1)[:, None], axis=1)
     normals = normals * np.sign(leading)

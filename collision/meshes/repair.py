@@ -26,9 +26,9 @@ def repair(vertices: Floats, faces: Ints) -> tuple[Surface, tuple[str, ...], int
     vertices, faces = _merge(vertices, faces, done)
     faces = _drop_repeated(faces, done)
     vertices, faces = _weld_cracks(vertices, faces, done)
-    faces, turned, one_sided = consistent_winding(faces)
-    if turned:
-        done.append(f"faces turned that were wound the wrong way: {turned}")
+    faces, flipped, one_sided = consistent_winding(faces)
+    if flipped:
+        done.append(f"faces turned that were wound the wrong way: {flipped}")
     if not one_sided:
         vertices, faces = _fill_holes(vertices, faces, done)
     bodies = _bodies(faces)
@@ -146,12 +146,12 @@ def consistent_winding(faces: Ints) -> tuple[Ints, int, bool]:
     rows, columns = np.concatenate([a, a + m]), np.concatenate([b + m * clash, b + m * ~clash])
     graph = coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(2 * m, 2 * m))
     _, sheet = connected_components(graph, directed=False)
-    as_is, turned = sheet[:m], sheet[m:]
-    _, part = np.unique(np.minimum(as_is, turned), return_inverse=True)
-    flip = as_is > turned
+    as_is, flipped = sheet[:m], sheet[m:]
+    _, part = np.unique(np.minimum(as_is, flipped), return_inverse=True)
+    flip = as_is > flipped
     flip ^= (2 * np.bincount(part, weights=flip) > np.bincount(part))[part]
     wound = np.where(flip[:, None], faces[:, ::-1], faces)
-    return wound, int(flip.sum()), bool((as_is == turned).any())
+    return wound, int(flip.sum()), bool((as_is == flipped).any())
 
 
 def _bodies(faces: Ints) -> Ints:

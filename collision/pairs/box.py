@@ -10,7 +10,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
-from ...engine.algebra.fence import fence, settled
+from ...engine.algebra.fence import compute_once, fence
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ..geometry.faces import meeting_faces, rounded
@@ -24,7 +24,7 @@ STEPS = 11  # of GJK: 8 were enough for the worst of 20 000 pairs
 
 def sphere_box(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     """Outside, the nearest point of the box is the centre clamped to it; inside, it lies on the nearest face."""
-    c, h = settled(X.R.T @ -X.p), b.size
+    c, h = compute_once(X.R.T @ -X.p), b.size
     s = Vec3(sign(c.x), sign(c.y), sign(c.z))
     q = Vec3(s.x * c.x - h.x, s.y * c.y - h.y, s.z * c.z - h.z)
     x_face, y_face = (q.x >= q.y) & (q.x >= q.z), q.y >= q.z
@@ -100,10 +100,10 @@ def _points(number: Array, h: Vec3, k: Vec3, X: Transform) -> Near:
     f = where(j == 0, x, where(j == 1, y, z))
     n = where(edges, e.cross(f), where(face_a, e, f))
     n = n / jnp.sqrt(n.dot(n))
-    n = settled(n * -sign(settled(n.dot(p))))
+    n = compute_once(n * -sign(compute_once(n.dot(p))))
     # the boxes' farthest points along n; on an edge, its middle
     a = Vec3(*(-half * sign(c) * (1 - on * edges) for half, c, on in zip(h.xyz, n.xyz, e.xyz, strict=True)))
-    m = settled(R.T @ n)
+    m = compute_once(R.T @ n)
     mine = [jnp.where(edges & (j == c), 0.0, 1.0) for c in range(3)]
     b = R @ Vec3(*(half * sign(c) * on for half, c, on in zip(k.xyz, m.xyz, mine, strict=True))) + p
     gap = (a - b).dot(n)

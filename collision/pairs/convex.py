@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ...engine.algebra.fence import fence, settled
+from ...engine.algebra.fence import compute_once, fence
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.algebra.zero import is_zero
@@ -88,9 +88,9 @@ def _directions(a: Solid, b: Solid, X: Transform) -> Vec3:
     edges with A's z axis."""
     shape, dtype = X.p.x.shape, X.p.x.dtype
     k = np.arange(DIRECTIONS) + 0.5
-    z, turn = 1 - 2 * k / DIRECTIONS, np.pi * (1 + np.sqrt(5)) * k  # Fibonacci's lattice on the sphere
+    z, angle = 1 - 2 * k / DIRECTIONS, np.pi * (1 + np.sqrt(5)) * k  # Fibonacci's lattice on the sphere
     ring = np.sqrt(1 - z * z)
-    lattice = [np.reshape(x, (-1, *(1,) * len(shape))) for x in (ring * np.cos(turn), ring * np.sin(turn), z)]
+    lattice = [np.reshape(x, (-1, *(1,) * len(shape))) for x in (ring * np.cos(angle), ring * np.sin(angle), z)]
     axes = [*AXES, *X.R.columns]
     products = [direction(x.cross(y), Z_AXIS) for x in axes[:3] for y in axes[3:]]
     centre = direction(-X.p, Z_AXIS)
@@ -98,8 +98,8 @@ def _directions(a: Solid, b: Solid, X: Transform) -> Vec3:
     groups = [Vec3(*lattice), *(_one(n * way) for n in (*axes, *products) for way in (1, -1)), _one(centre)]
     groups += [_one(n) for n in across]
     if not is_zero(b.hull):  # kinds come in an order in which A is none
-        turned = X.R @ b.hull.edges.along
-        edges = direction(turned.cross(Z_AXIS), Z_AXIS)
+        directions = X.R @ b.hull.edges.along
+        edges = direction(directions.cross(Z_AXIS), Z_AXIS)
         groups += [X.R @ b.hull.normal, edges * sign(edges.dot(centre))]
 
     def concatenate(*xs: Any) -> Array:
@@ -117,7 +117,7 @@ def _highest(support: Support, n: Vec3) -> Near:
     gap = jax.vmap(lambda n: _separation(support, n).gap)(n)
     found: list[Vec3] = []
     for _ in range(STARTS):
-        best = settled(pick(gap, n))
+        best = compute_once(pick(gap, n))
         gap = jnp.where(n.dot(best) > APART, -jnp.inf, gap)
         found.append(best)
     starts = jax.tree.map(lambda *x: jnp.stack(x), *found)

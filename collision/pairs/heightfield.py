@@ -8,7 +8,7 @@ to four of all columns' points are kept.
 The gap is exact up to half a cell. Columns that are farther away, by the boxes about them and about B, are not looked
 at; it is a lower bound there: how far the nearest box is, and half a cell where one is nearer. Beyond the window
 nothing is seen, so that no more is promised than the way to its edge, or B's height above the highest vertex. Sunk in
-deeper than its own inradius, B may be told to leave a column sideways.
+deeper than its own inradius, B may be pushed out of a column sideways.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from jax import Array
 
 from ...engine.algebra.bounded import map_first
-from ...engine.algebra.fence import lane_programs, settled
+from ...engine.algebra.fence import compute_once, lane_programs
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ...engine.compaction import compact
@@ -110,8 +110,8 @@ def _of_near(meet: Callable[..., tuple[Near, ...]], near: Array, items: Any, cor
         return meet(*own, jax.tree.map(lambda x: jnp.take(x, index, axis=-1), tops))
 
     found = map_first(each, some, flat.sum(dtype=jnp.int32), (items, tops), order)
-    place = jnp.maximum(jnp.cumsum(flat, dtype=jnp.int32) - 1, 0)
-    rows = jax.tree.map(lambda x: jnp.take(x, place).reshape(near.shape), found)
+    slots = jnp.maximum(jnp.cumsum(flat, dtype=jnp.int32) - 1, 0)
+    rows = jax.tree.map(lambda x: jnp.take(x, slots).reshape(near.shape), found)
     none = jnp.zeros_like(corners.x[0])
     nowhere = Near(none + jnp.inf, Vec3(none, none, none + 1), *[Vec3(none, none, none)] * 2)
     return tuple(select(near, row, nowhere) for row in rows)
@@ -146,7 +146,7 @@ def _bounding_box(kind: str, b: Solid, X: Transform) -> tuple[Vec3, Vec3]:
     """Lowest and highest coordinates of B in A's axes [m]."""
     ends = []
     for axis in AXES:
-        n = settled(X.R.T @ axis)
+        n = compute_once(X.R.T @ axis)
         ends.append([SUPPORT[kind](b, way).dot(n) for way in (-n, n)])
     r = Vec3(*[radius(kind, b)] * 3)
     lo, hi = (Vec3(*(end[k] for end in ends)) + X.p for k in (0, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from ...engine.algebra.fence import settled
+from ...engine.algebra.fence import compute_once
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ..geometry.manifold import spread
@@ -22,7 +22,7 @@ def _over(point: Vec3) -> Near:
 
 def _down(X: Transform) -> Vec3:
     """The direction into the plane, in B's axes."""
-    return settled(-X.R.rows[2])
+    return compute_once(-X.R.rows[2])
 
 
 def plane_sphere(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from ...engine.algebra.fence import settled
+from ...engine.algebra.fence import compute_once
 from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Scalar, Vec3
 from ..geometry.near import ORIGIN, Z_AXIS, Near, between, direction, only_where, perpendicular, to_the_end
@@ -46,9 +46,9 @@ def capsule_capsule(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
     return first, only_where(two, second)
 
 
-def _row(p: Vec3, axis: Vec3, places: tuple[Scalar, Scalar]) -> Near:
-    """The row of two places on the axes."""
-    s, t = settled(places)
+def _row(p: Vec3, axis: Vec3, positions: tuple[Scalar, Scalar]) -> Near:
+    """The row of two positions on the axes."""
+    s, t = compute_once(positions)
     on_a, on_b = Vec3(jnp.zeros_like(s), jnp.zeros_like(s), s), p + axis * t
     # where the axes meet, they come apart soonest perpendicular to both
     across = direction(Vec3(-axis.y, axis.x, jnp.zeros_like(axis.x)), perpendicular(axis))

@@ -1,1 +1,1 @@
-"""Questions asked of a scene that stands still: rays."""
+"""Queries of a scene at one instant: rays."""

@@ -19,7 +19,7 @@ from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ...engine.topology import Topology
 from ..geometry.near import length_and_direction
-from ..posed import Shapes, chosen, shapes_at
+from ..posed import Shapes, shapes_at, shapes_known
 from .spans import SPANS, first_crossing
 from .surfaces import heightfield, triangles
 
@@ -95,7 +95,7 @@ Part = tuple[tuple[int, ...], Array, Vec3]  # shapes (n,), t and normals (n, R, 
 
 
 def _solids(shapes: Shapes, kind: str, index: tuple[int, ...], o: Vec3, d: Vec3) -> Part:
-    some = chosen(shapes, kind, index)
+    some = shapes_known(shapes, kind, index)
 
     def one(o: Vec3, d: Vec3) -> Any:
         t, normal = first_crossing(SPANS[kind](some.solid, *_own_axes(some.pose, o, d)))

@@ -63,13 +63,13 @@ def _wall(
     along = 1 - axis
     rate = d.xyz[axis]
     t = (side * half[axis] - o.xyz[axis]) / jnp.where(rate != 0, rate, 1)
-    place = o + d * t
-    at = jnp.clip(place.xyz[along] / cell[along] + (len(height) - 1) / 2, 0, len(height) - 1)
+    top_hit = o + d * t
+    at = jnp.clip(top_hit.xyz[along] / cell[along] + (len(height) - 1) / 2, 0, len(height) - 1)
     k = jnp.clip(jnp.floor(at), 0, len(height) - 2).astype(jnp.int32)
     height = jnp.broadcast_to(height, (len(height), *k.shape))
     low, high = (jnp.take_along_axis(height, (k + j)[None], 0)[0] for j in (0, 1))
-    below = place.z < low + (at - k) * (high - low)
-    there = (rate != 0) & (t >= 0) & below & (jnp.abs(place.xyz[along]) <= half[along])
+    below = top_hit.z < low + (at - k) * (high - low)
+    there = (rate != 0) & (t >= 0) & below & (jnp.abs(top_hit.xyz[along]) <= half[along])
     out = [jnp.zeros_like(t)] * 3
     out[axis] = jnp.full_like(t, side)
     return jnp.where(there, t, jnp.inf), Vec3(*out)

@@ -59,7 +59,8 @@ class LinkMotion(NamedTuple):
     falls: (..., nl) 1 where `velocity` changes with gravity, else 0.
     energy_root: (..., nl) e = sqrt(2E) [sqrt(J)].  growth: (..., nl) how fast e may grow [sqrt(J)/s].
     spin: (..., nl) bound on the angular speed of a body on which no torque acts, for ever [rad/s].
-    drift: (..., nl) speed of the centre of mass now, less `velocity` [m/s].  turn: (..., nl) angular speed now [rad/s].
+    drift: (..., nl) speed of the centre of mass now, less `velocity` [m/s].
+    angular_speed: (..., nl) now [rad/s].
     single, assumed: (nl,) bool, static: a tree of one link; a link of which nothing is known.
     speeds: what a point moves per e.
     """
@@ -71,7 +72,7 @@ class LinkMotion(NamedTuple):
     growth: Array
     spin: Array
     drift: Array
-    turn: Array
+    angular_speed: Array
     single: np.ndarray
     assumed: np.ndarray
     speeds: TreeSpeeds
@@ -124,7 +125,7 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
     bodies = [body_motion(x.pose, y.V, *(forest.parameter(model, name, group) for name in BODY))
               for group, x, y in zip(forest.groups, poses, velocities, strict=True)]  # fmt: skip
     center, velocity = (Vec3(*(forest.join_links([b[k] for b in bodies]) for k in ks)) for ks in ((0, 1, 2), (3, 4, 5)))
-    turning, spin, turn = (forest.join_links([b[k] for b in bodies]) for k in (6, 7, 8))
+    turning, spin, angular_speed = (forest.join_links([b[k] for b in bodies]) for k in (6, 7, 8))
     share = jnp.where(free, inverse(M, 0.0), 0.0)
     common = Vec3(*(_spread(share * _sum_by(mass * u, tree, n), tree) for u in (velocity.x, velocity.y, velocity.z)))
     relative = velocity - common
@@ -145,7 +146,9 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
         tree, [tree[end] for loop in topology.loops if _works(topology, loop) for end in (loop.a, loop.b)]
     )
     assumed &= np.array(tree) >= 0
-    return LinkMotion(common, center, falls, e, _spread(growth, tree), spin, drift, turn, single, assumed, speeds)
+    return LinkMotion(
+        common, center, falls, e, _spread(growth, tree), spin, drift, angular_speed, single, assumed, speeds
+    )
 
 
 @fence
@@ -177,8 +180,8 @@ def _joint_energy(model: Model, state: State, control: Array | None) -> tuple[Ar
     motors = jnp.where(driven, kp * s * (away - s / 2), 0.0)
     force = jnp.minimum(jnp.abs(command), effort)
     scalar = np.array([j not in _QUATERNIONS for j in model.topology.joints for _ in range(JOINTS[j].nv)], bool)
-    turned = jnp.minimum(jnp.abs(command) + kp * jnp.pi, effort)
-    return springs + jnp.where(scalar, motors, 0.0), jnp.where(driven, jnp.where(scalar, 0.0, turned), force)
+    quaternion_motors = jnp.minimum(jnp.abs(command) + kp * jnp.pi, effort)
+    return springs + jnp.where(scalar, motors, 0.0), jnp.where(driven, jnp.where(scalar, 0.0, quaternion_motors), force)
 
 
 _QUATERNIONS = frozenset({"spherical", "floating"})
@@ -194,8 +197,8 @@ def _falls_freely(topology: Topology, roots: tuple[int, ...], acted: Array) -> A
     floating = np.array([topology.joints[i] == "floating" for i in roots], bool)
     dofs = [range(topology.v_start[i], topology.v_start[i] + 6) for i in np.array(roots, int)[floating]]
     driven = acted[..., np.array(dofs, int).reshape(-1)].reshape(*acted.shape[:-1], len(dofs), 6).any(-1)
-    place = np.cumsum(floating) - 1
-    return ~driven[..., place] & floating if floating.any() else jnp.zeros((*acted.shape[:-1], len(roots)), bool)
+    root_index = np.cumsum(floating) - 1
+    return ~driven[..., root_index] & floating if floating.any() else jnp.zeros((*acted.shape[:-1], len(roots)), bool)
 
 
 def _sum_by(x: Array, tree: tuple[int, ...], n: int) -> Array:

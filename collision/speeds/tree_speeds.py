@@ -124,21 +124,21 @@ def _hang(joint: str):
                 lever = axis.cross(c)
                 drag = drag + times(m, (pin + times(parent.spin, arm)) ** 2)
                 inertia = inertia + m * lever.dot(lever)
-            turn = (1 + root(drag)) * root(inverse(inertia))
+            joint_rate = (1 + root(drag)) * root(inverse(inertia))
         elif joint in ("fixed", "prismatic"):
-            turn = 0.0
+            joint_rate = 0.0
         elif joint == "floating":
-            turn = jnp.inf
+            joint_rate = jnp.inf
         else:
-            turn = root(sum(inverse(a) for a in armature))
-        spin = least(root(turning), parent.spin + turn)
+            joint_rate = root(sum(inverse(a) for a in armature))
+        spin = least(root(turning), parent.spin + joint_rate)
 
         # speed of the origin: the link's own, or its centre's and its turning, or that of the parent's point there
         hung = pin if joint in PINNED else jnp.inf
         origin = speed_at(mobility, turning, hung, spin, arm, 0.0)
 
         # rates of the joint: relative motion of the two links, or the rotor's own energy
-        between = least(spin + parent.spin, turn)
+        between = least(spin + parent.spin, joint_rate)
         if joint == "floating":
             rates = (spin,) * 3 + (origin,) * 3
         elif joint == "prismatic" or joint in TURNING:
@@ -146,7 +146,7 @@ def _hang(joint: str):
             shift = root(sum((jnp.maximum(jnp.abs(lower[k]), jnp.abs(upper[k])) ** 2 for k in sliding), start=0.0))
             slide = origin + parent.speed_at(position, shift)
             rates = tuple(slide if k in sliding else between for k in range(nv))
-        elif joint == "universal":  # |s1 x s2|, constant, is how well the two axes can be told apart
+        elif joint == "universal":  # |s1 x s2|, constant: sine of the angle of the two axes
             apart = axis.cross(axis2)
             rates = (between * root(inverse(apart.dot(apart))),) * 2
         else:

@@ -68,10 +68,10 @@ def solve_alone(
 
 
 def _share_no_tree(tree: Array, active: Array, count: Array, n: int) -> Array:
-    places = jnp.arange(n, dtype=tree.dtype).reshape(-1, *(1,) * (active.ndim - 1))
+    indices = jnp.arange(n, dtype=tree.dtype).reshape(-1, *(1,) * (active.ndim - 1))
 
     def count_contacts(c: Array, counts: Array) -> Array:
-        here = (block(tree, c)[:, None] == places) & block(active, c)
+        here = (block(tree, c)[:, None] == indices) & block(active, c)
         return counts + here.sum(0, dtype=jnp.int32)
 
     return (fori_loop(0, count, count_contacts, jnp.zeros((n, *active.shape[1:]), jnp.int32)) <= 1).all()
@@ -154,7 +154,7 @@ def _relax(contact: _Contact, p: Vec3) -> tuple[Vec3, Array]:
 @fence
 def _add_impulse(V: Array, Y: Vec3, p: Vec3, tree: Array) -> Array:
     change = Y.x * p.x + Y.y * p.y + Y.z * p.z
-    places = jnp.arange(len(V), dtype=tree.dtype).reshape(-1, *(1,) * (V.ndim - 1))
+    indices = jnp.arange(len(V), dtype=tree.dtype).reshape(-1, *(1,) * (V.ndim - 1))
     for side in range(len(tree)):
-        V = V + jnp.where(places == tree[side], change[side], 0)
+        V = V + jnp.where(indices == tree[side], change[side], 0)
     return V

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from ...engine.algebra.fence import settled
+from ...engine.algebra.fence import compute_once
 from ...engine.algebra.vec3 import Sym3, Vec3
 
 
@@ -110,7 +110,7 @@ def behaviour(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> tuple[Array, Array]:
     kt, kn = scales(K)
     x, y, n = p.x - u.x / kt, p.y - u.y / kt, p.z - u.z / kn
     closed = n > 0
-    return settled((closed, closed & (mu > 0) & (x * x + y * y <= (mu * n) ** 2)))
+    return compute_once((closed, closed & (mu > 0) & (x * x + y * y <= (mu * n) ** 2)))
 
 
 def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], soft: Array) -> Linear:
@@ -145,7 +145,7 @@ def linear(K: Sym3, p: Vec3, u: Vec3, mu: Array, guess: tuple[Array, Array], sof
 
 def _shorten_to_disc(z: Vec3, mu: Array, p_n: Array) -> Vec3:
     """z with z_t shortened to mu p_n, and p_n along n."""
-    # no decision: fusion could compute it twice, round it differently, and shorten x but not y (`fence.settled`)
+    # no decision: fusion could compute it twice, round it differently, and shorten x but not y (`fence.compute_once`)
     length2 = jnp.maximum(z.x * z.x + z.y * z.y, jnp.finfo(p_n.dtype).tiny ** 0.5)
     short = jnp.minimum(mu * p_n / jnp.sqrt(length2), 1)
     return Vec3(z.x * short, z.y * short, p_n)

@@ -121,7 +121,7 @@ def elimination_order(ends: Array, which: Array, count: Array, trees: int) -> El
 
 def _graph(ends: Array, which: Array, count: Array, T: int) -> tuple[_Graph, Array]:
     """Trees that contacts couple, and which trees (T,) have contacts."""
-    place = jnp.arange(T + 1, dtype=jnp.int32)
+    indices = jnp.arange(T + 1, dtype=jnp.int32)
 
     def meet(k: Array, carry: tuple[_Graph, Array]) -> tuple[_Graph, Array]:
         graph, touched = carry
@@ -132,7 +132,7 @@ def _graph(ends: Array, which: Array, count: Array, T: int) -> tuple[_Graph, Arr
         graph = cond((a < T) & (b < T), lambda: graph.add_edge(a, b), lambda: graph)
         return graph, put(put(touched, jnp.array(True), a), jnp.array(True), b)
 
-    slot = jnp.where((place[:, None] == place) & (place < T), place, -1)
+    slot = jnp.where((indices[:, None] == indices) & (indices < T), indices, -1)
     start = _Graph(slot, jnp.int32(0), jnp.zeros(T, jnp.int32)), jnp.zeros(T + 1, bool)
     graph, touched = fori_loop(0, count, meet, start)
     return graph, touched[:T]
@@ -199,25 +199,25 @@ def transpose(elimination: EliminationOrder, H: Array) -> Array:
 
 
 def _inverse(A: Array) -> Array:
-    """The inverse of A (w, w): unknowns and right sides change places one by one (Gauss and Jordan).
+    """The inverse of A (w, w): unknowns and right sides are exchanged one by one (Gauss and Jordan).
 
     y = A x. In step k the largest x_j left in row k goes: afterwards row k is that of x_j, column j that of y_k.
     """
     w = len(A)
-    place = jnp.arange(w, dtype=jnp.int32)
+    indices = jnp.arange(w, dtype=jnp.int32)
 
     def exchange(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         A, left, chosen = carry
         row = block(A, k)
         j = jnp.argmax(jnp.where(left, jnp.abs(row), -1)).astype(jnp.int32)
-        column, here, out = dynamic_index_in_dim(A, j, 1, False), place == j, place == k
+        column, here, out = dynamic_index_in_dim(A, j, 1, False), indices == j, indices == k
         scale = 1 / row[j]
         row = jnp.where(here, -1, row) * scale
         # row k of A counts as 0, and so does column j
         rest = jnp.where(out[:, None] | here, 0, A)
         return rest - jnp.where(out, 1, column)[:, None] * row, left & ~here, put(chosen, j, k)
 
-    A, _, chosen = fori_loop(0, w, exchange, (A, place >= 0, jnp.zeros(w, jnp.int32)))
+    A, _, chosen = fori_loop(0, w, exchange, (A, indices >= 0, jnp.zeros(w, jnp.int32)))
 
     def sort(k: Array, B: Array) -> Array:
         return put(B, block(A, k)[chosen], block(chosen, k))

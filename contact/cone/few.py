@@ -53,16 +53,16 @@ class ImpulseSystem(NamedTuple):
         Where D is 0 (open contacts, the tangents of limits), p' = q is known and not solved for.
         """
         N, room = len(self.W), len(law.n)
-        place = jnp.arange(N + 1, dtype=jnp.int32)
+        indices = jnp.arange(N + 1, dtype=jnp.int32)
         (xx, yy, xy), none = law.tt, jnp.zeros_like(law.n)
         D = jnp.stack([xx, xy, none, xy, yy, none, none, none, law.nn], 1).reshape(-1, 3)
         slide = jnp.stack([*law.slide, none], 1).reshape(-1)
         tx, ty = (t + s * p.z for t, s in zip(law.t, law.slide, strict=True))
         right = jnp.stack([tx - p.x, ty - p.y, law.n - p.z], 1).reshape(-1)
-        tied = ((D != 0).any(1) | (slide != 0)) & (place[:N] < 3 * self.count)
+        tied = ((D != 0).any(1) | (slide != 0)) & (indices[:N] < 3 * self.count)
         which, count = indices_of(tied)
         columns = lambda x: x.reshape(-1, 3).T.reshape(-1)  # noqa: E731
-        known = columns(jnp.where(tied | (place[:N] >= 3 * self.count), 0, right))
+        known = columns(jnp.where(tied | (indices[:N] >= 3 * self.count), 0, right))
         unknown = jnp.append(columns(tied), True)
 
         def row(i: Array, A: Array) -> Array:
@@ -70,8 +70,8 @@ class ImpulseSystem(NamedTuple):
             c, k = r // 3, r % 3
             d = block(D, r)
             made = d[0] * block(self.W, 3 * c) + d[1] * block(self.W, 3 * c + 1) + d[2] * block(self.W, 3 * c + 2)
-            made = made + jnp.where(place[:N] == k * room + c, 1, 0)
-            made = made - jnp.where(place[:N] == 2 * room + c, block(slide, r), 0)
+            made = made + jnp.where(indices[:N] == k * room + c, 1, 0)
+            made = made - jnp.where(indices[:N] == 2 * room + c, block(slide, r), 0)
             return put(A, jnp.where(unknown, jnp.append(made, block(right, r) - (made * known).sum()), 0), i)
 
         A = fori_loop(0, count, row, empty((N, N + 1), none.dtype))

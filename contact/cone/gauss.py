@@ -16,20 +16,20 @@ from .blocks import block, put
 def solve(A: Array, count: Array) -> Array:
     """x (N,) of the first `count` equations, 0 what none of them chose; A: (N, N + 1), the right sides last."""
     N = len(A)
-    place = jnp.arange(N + 1, dtype=jnp.int32)
+    indices = jnp.arange(N + 1, dtype=jnp.int32)
 
     def eliminate(k: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         A, left, chosen = carry
         row = block(A, k)
         size = jnp.where(left, jnp.abs(row), -1)
-        j = jnp.where(size == size.max(), place, N).min()
+        j = jnp.where(size == size.max(), indices, N).min()
         row = row * (1 / row[j])
 
         def clear(i: Array, A: Array) -> Array:
             return put(A, block(A, i) - block(A, i, j) * row, i)
 
         A = fori_loop(k + 1, count, clear, put(A, row, k))
-        return A, left & (place != j), put(chosen, j, k)
+        return A, left & (indices != j), put(chosen, j, k)
 
     def substitute(back: Array, x: Array) -> Array:
         k = count - 1 - back
@@ -37,5 +37,5 @@ def solve(A: Array, count: Array) -> Array:
         return put(x, row[N] - (row[:N] * x).sum(), block(chosen, k))
 
     none = jnp.zeros(N, jnp.int32)
-    A, _, chosen = fori_loop(0, count, eliminate, (A, place < N, none))
+    A, _, chosen = fori_loop(0, count, eliminate, (A, indices < N, none))
     return fori_loop(0, count, substitute, jnp.zeros(N, A.dtype))

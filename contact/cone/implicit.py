@@ -77,8 +77,8 @@ def solution_derivative(
             lambda _, r: solve(order, transposed, r),
         )
 
-    V_held = push(rows._replace(Y=d.rows.Y), d.V, p)  # what changes at fixed impulses
-    e = move(bare, V_held) + move(rows._replace(J=d.rows.J, drift=d.rows.drift), V)
+    V_at_fixed_p = push(rows._replace(Y=d.rows.Y), d.V, p)  # what changes at fixed impulses
+    e = move(bare, V_at_fixed_p) + move(rows._replace(J=d.rows.J, drift=d.rows.drift), V)
     e = Vec3(e.x, e.y, e.z - d.target)
     dp = Vec3(*(jnp.zeros_like(p.z),) * 3)
     for _ in range(ROUNDS):
@@ -87,4 +87,4 @@ def solution_derivative(
         left = (jnp.where(stick, 0, most * x - dp.x), jnp.where(stick, 0, most * y - dp.y), jnp.where(closed, 0, -dp.z))
         f = Vec3(*left) - now
         dp = dp + f - law.across(move(bare, solve_response(push(rows, still, f))))
-    return dp, push(rows, V_held, dp)
+    return dp, push(rows, V_at_fixed_p, dp)

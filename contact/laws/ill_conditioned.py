@@ -23,7 +23,7 @@ ALLOWED, ALLOWED_F32 = 1e-10, 1e-4
 
 
 def limit_ill_conditioned(K: Sym3, u: Vec3, p: Vec3, mu: Any, loses: Any) -> tuple[Vec3, Any]:
-    """p, or another in its place that ends the approach within the cone of mu; and whether it is another.
+    """p, or a replacement that ends the approach within the cone of mu; and whether it is replaced.
 
     loses: whether it must not gain energy either.
     """

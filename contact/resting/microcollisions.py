@@ -22,7 +22,7 @@ from ..gather_scatter import gather
 from ..laws.table import impulse, law_named
 from .solve import Midway, Rest
 
-ROUNDS = 4  # times each contact is asked, one contact after another
+ROUNDS = 4  # passes over the contacts, one contact after another
 
 
 def microcollisions(
@@ -49,11 +49,11 @@ def microcollisions(
         c = jnp.broadcast_to(jnp.int32(i % last), contacts.code.shape)[None]
         one, mu, rests = jax.tree.map(lambda x: gather(x, c, x.ndim - V.ndim + 1), (rows, contacts.friction, resting))
         u = relative_velocity(one, V)
-        turned = one.K.inverse() @ u * -2.0
-        sideways = turned.x * turned.x + turned.y * turned.y
-        fits = (turned.z >= 0) & (sideways <= (mu * turned.z) ** 2)
+        reversing = one.K.inverse() @ u * -2.0
+        sideways = reversing.x * reversing.x + reversing.y * reversing.y
+        fits = (reversing.z >= 0) & (sideways <= (mu * reversing.z) ** 2)
         bounced, _ = impulse(law, one.K, u, mu, 1.0, 0.0)
-        p = jax.tree.map(lambda a, b: jnp.where(rests & (u.z < 0), jnp.where(fits, a, b), 0), turned, bounced)
+        p = jax.tree.map(lambda a, b: jnp.where(rests & (u.z < 0), jnp.where(fits, a, b), 0), reversing, bounced)
         total = jax.tree.map(lambda t, x: t + jnp.where(_is(c, room), x, 0), total, p)
         return apply_impulses(one, V, p), total
 

@@ -47,7 +47,7 @@ from .window_targets import WindowStart, WindowTargets
 CONFLICT = 0.3  # of the fastest target velocity, or of one gap band a step: residual allowed with conflicting targets
 FULL = 1 - 1e-5  # of mu p_n: a contact with more friction slides all through the step
 AT_ONCE = 32  # contacts: up to this many, all rows are selected, also inactive ones
-TURNED = 1e-9  # sine of the angle by which slip must turn before a second solve
+LEAST_ROTATION = 1e-9  # sine of the angle by which slip must turn before a second solve
 
 
 class Midway(NamedTuple):
@@ -165,8 +165,8 @@ def solve(
         active = jnp.where(step, resting, touching)
         start = V + jnp.where(step, change, 0)
         target = jnp.where(step, end_target, 0 if start_of_window is None else start_of_window.start_target(targets))
-        slip, turn = (x.x * x.x + x.y * x.y for x in (u, midway.bias * 2))
-        sticks = slip <= jnp.maximum(turn, (SLOW * model.rest_speed) ** 2)  # no faster than the step makes it
+        slip, turning = (x.x * x.x + x.y * x.y for x in (u, midway.bias * 2))
+        sticks = slip <= jnp.maximum(turning, (SLOW * model.rest_speed) ** 2)  # no faster than the step makes it
         doubled = Vec3(jnp.where(slides, u.x, 0), jnp.where(slides, u.y, 0), jnp.zeros_like(u.z))  # u(h) + u(0)
         doubled_rows = here._replace(drift=here.drift + doubled)
         problem: Any = doubled_rows, start, target, contacts.friction, active, slides
@@ -184,7 +184,7 @@ def solve(
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
         p = jax.tree.map(lambda x: jnp.where(active, x[: len(active)], 0), solved.p)
         after = relative_velocity(here, solved.V)
-        slides = (stage == 1) & resting & _slides_and_turns(model, contacts.friction, u, after, p)
+        slides = (stage == 1) & resting & _slip_rotates(model, contacts.friction, u, after, p)
         code, residual = gravest(code, solved.code), solved.residual
         if first is not None:
             first = jax.tree.map(lambda old, new: jnp.where(step, old, new), first, p)
@@ -228,7 +228,7 @@ def stopped_at_start(model: Model, contacts: Contacts, u_n: Array) -> Array:
     return now.impact | (now.resting & (u_n < -SLOW * model.rest_speed))
 
 
-def _slides_and_turns(model: Model, mu: Array, before: Vec3, after: Vec3, p: Vec3) -> Array:
+def _slip_rotates(model: Model, mu: Array, before: Vec3, after: Vec3, p: Vec3) -> Array:
     """Whether a contact slides all through the step and its slip changes direction, (C, *batch).
 
     before, after: slip at both ends [m/s].
@@ -239,7 +239,7 @@ def _slides_and_turns(model: Model, mu: Array, before: Vec3, after: Vec3, p: Vec
     """
     most, used = mu * p.z, jnp.sqrt(p.x * p.x + p.y * p.y)
     first, last = before.x * before.x + before.y * before.y, after.x * after.x + after.y * after.y
-    turned = jnp.abs(before.x * after.y - before.y * after.x) > TURNED * jnp.sqrt(first * last)
+    rotates = jnp.abs(before.x * after.y - before.y * after.x) > LEAST_ROTATION * jnp.sqrt(first * last)
     least = model.rest_speed * model.rest_speed
     slides = (first > least) & ((last > least) | (used >= most * FULL))
-    return turned & slides & (before.x * after.x + before.y * after.y > 0)
+    return rotates & slides & (before.x * after.x + before.y * after.y > 0)

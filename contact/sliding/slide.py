@@ -160,7 +160,7 @@ class _Event(NamedTuple):
     lifts: a compression ends.
     falls: another compression begins.
     ends: the impact ends, by the law.
-    turns: u_z' changes sign, so that u_z would not be monotone in a longer step.
+    reverses: u_z' changes sign, so that u_z would not be monotone in a longer step.
     any: one of these occurs.
     aim: direction of slip at which u_z' changes sign.
     target: value of the law's quantity at the end.
@@ -169,7 +169,7 @@ class _Event(NamedTuple):
     lifts: Scalar
     falls: Scalar
     ends: Scalar
-    turns: Scalar
+    reverses: Scalar
     any: Scalar
     aim: tuple[Scalar, Scalar]
     target: Scalar
@@ -223,11 +223,11 @@ def _classify_event(end, p, watched, restoring, start, K, u_0, mu, target, eps, 
     (passes_left, a), (passes_right, b) = passed(left), passed(right)
     take_left = passes_left & (~passes_right | (a > b))
     aim = tuple(start.turning * jnp.where(take_left, a, b) for a, b in zip(left, right, strict=True))
-    turns = passes_left | passes_right
-    falls = ~turns & restoring & (end.z < -_rounding_of_u_z(u_0, p, mu))
-    ends = ~turns & restoring & ~falls & (watched >= target)
-    lifts = ~turns & ~restoring & (end.z >= 0)
-    return lifts, falls, ends, turns, lifts | falls | ends | turns, aim
+    reverses = passes_left | passes_right
+    falls = ~reverses & restoring & (end.z < -_rounding_of_u_z(u_0, p, mu))
+    ends = ~reverses & restoring & ~falls & (watched >= target)
+    lifts = ~reverses & ~restoring & (end.z >= 0)
+    return lifts, falls, ends, reverses, lifts | falls | ends | reverses, aim
 
 
 def _crossing_polynomial(
@@ -246,7 +246,7 @@ def _crossing_polynomial(
 def _event_polynomial(event, restoring, vx, vy, u_z, law):
     return [
         jnp.where(
-            event.turns,
+            event.reverses,
             y * event.aim[0] - x * event.aim[1],
             jnp.where(event.falls, -u, jnp.where(restoring, w, u)),
         )
@@ -260,7 +260,7 @@ def _accept_step(done, s, found, h, event: _Event, c: _SlideState, slides, start
     u = u_0 + K @ new.p
     over = ending.watched(u.z, new.p.z, new.W) > event.target
     rounding = _rounding_of_u_z(u_0, new.p, mu)
-    before = (event.turns & jnp.where(now.restoring, over | (u.z < -rounding), u.z > 0)) | (event.falls & over)
+    before = (event.reverses & jnp.where(now.restoring, over | (u.z < -rounding), u.z > 0)) | (event.falls & over)
     lost = event.any & ~found
     good = slides & ~before & ~lost
     lifts = good & event.lifts

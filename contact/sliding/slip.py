@@ -72,9 +72,9 @@ def last_slip(now: Progress, K: Sym3, u_0: Vec3, mu: Scalar) -> Line:
         pull = slip.f + slip.stiffness
         known = (jnp.abs(slip.g) > 4 * eps * slip.rate) | (pull > 1e-3 * slip.rate)
         near = known & (jnp.abs(slip.g) < 0.1 * pull)
-        turn = jnp.where(near, slip.g / jnp.where(near, pull, 1), 0)
-        slip = slip_of(Vec3(slip.c[0] - turn * slip.c[1], slip.c[1] + turn * slip.c[0], u.z), K, mu)
-        d = d - turn
+        rotation = jnp.where(near, slip.g / jnp.where(near, pull, 1), 0)
+        slip = slip_of(Vec3(slip.c[0] - rotation * slip.c[1], slip.c[1] + rotation * slip.c[0], u.z), K, mu)
+        d = d - rotation
     x, y = slip.c
     f_1 = -mu * (K.xy * (x * x - y * y) + (K.yy - K.xx) * x * y)
     dies = slip.f < 0

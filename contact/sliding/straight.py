@@ -72,14 +72,14 @@ def follow(line: Line, now: Progress, K: Sym3, u_0: Vec3, e: Scalar, ending: End
     u_z = (u_0 + K @ now.p).z
     compressing = ~now.restoring & ~now.ended
     d = jnp.where(rising, jnp.maximum(-u_z, 0) / jnp.where(rising, line.rate, 1), far)
-    turns = compressing & rising & (d <= length)
-    d = jnp.where(compressing, jnp.where(turns, d, length), 0)
+    reverses = compressing & rising & (d <= length)
+    d = jnp.where(compressing, jnp.where(reverses, d, length), 0)
     now = advance(now, d)
     now = now._replace(
-        p_c=jnp.where(turns, now.p.z, now.p_c),
-        W=jnp.where(turns, jnp.maximum(now.W, 0), now.W),
-        W_c=jnp.where(turns, now.W_c + jnp.minimum(now.W, 0), now.W_c),
-        restoring=now.restoring | turns,
+        p_c=jnp.where(reverses, now.p.z, now.p_c),
+        W=jnp.where(reverses, jnp.maximum(now.W, 0), now.W),
+        W_c=jnp.where(reverses, now.W_c + jnp.minimum(now.W, 0), now.W_c),
+        restoring=now.restoring | reverses,
     )
     length = length - d
 

@@ -50,8 +50,8 @@ def fence(stage: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def settled(x: T) -> T:
-    """The same values, computed once for all who read them.
+def compute_once(x: T) -> T:
+    """Return the same values, computed once for all that read them.
 
     Fusion may compute an expression anew for each of its readers, and round it differently each time (it contracts
     products and sums where it can). If a decision depends on it, as on the sign of a number that is nearly zero, two

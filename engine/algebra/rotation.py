@@ -42,13 +42,13 @@ def cotc(t2: Scalar) -> Scalar:
     return _even(t2, bernoulli, lambda t: (1 - t / 2 * jnp.cos(t / 2) / jnp.sin(t / 2)) / t**2)
 
 
-def _even(t2: Scalar, series: list[float], closed: Callable[[Scalar], Scalar], small: float = _SMALL) -> Scalar:
+def _even(t2: Scalar, series: list[float], closed_form: Callable[[Scalar], Scalar], small: float = _SMALL) -> Scalar:
     near = t2 < small
     value = series[-1]
     x = jnp.where(near, t2, 0.0)
     for coefficient in reversed(series[:-1]):
         value = value * x + coefficient
-    return jnp.where(near, value, closed(jnp.sqrt(jnp.where(near, 1.0, t2))))
+    return jnp.where(near, value, closed_form(jnp.sqrt(jnp.where(near, 1.0, t2))))
 
 
 @pytree

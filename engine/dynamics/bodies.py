@@ -21,7 +21,7 @@ def _inertia(R, mass, com, inertia):
 
 
 @fence
-def _moved(x, r, others):
+def _shift_and_add(x, r, others):
     return x.from_point(r) + others
 
 
@@ -31,9 +31,9 @@ def hand_inwards(forest: Forest, g: int, x: Any, r: Vec3, sums: list[Any]) -> No
         return
     h = forest.matched(g)
     if h is None:
-        forest.to_parents(g, _moved(x, r, ZERO), sums)
+        forest.to_parents(g, _shift_and_add(x, r, ZERO), sums)
     else:
-        sums[h] = _moved(x, r, sums[h])
+        sums[h] = _shift_and_add(x, r, sums[h])
 
 
 @fence

@@ -56,14 +56,14 @@ def _pose_stage(joint: str):
         return tuple((jnp.cos(a), jnp.sin(a)) for a in angles)
 
     @fence
-    def place(parent, numbers, q, cos_sin):
+    def link_pose(parent, numbers, q, cos_sin):
         position, quaternion, axis, axis2, pitch = numbers
         R0 = parent.R @ Quat.of_array(quaternion).matrix()
         R, d, S = row.move(R0, JointParams(Vec3.of(axis), Vec3.of(axis2), pitch), q, cos_sin)
         r = parent.R @ Vec3.of(position) + d
         return LinkPoses(Transform(R, parent.p + r), r, S)
 
-    return cos_sin, place
+    return cos_sin, link_pose
 
 
 @functools.cache

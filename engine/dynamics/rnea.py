@@ -87,12 +87,12 @@ def rnea_change(model: Model, q: Array, v: Array, a: Array, tangents: tuple) -> 
     """
     leaves, tree = jax.tree.flatten((model, q, v))
     changes = tree.flatten_up_to(tangents)
-    moved = [i for i, change in enumerate(changes) if not isinstance(change, SymbolicZero)]
-    if not moved:
+    changed = [i for i, change in enumerate(changes) if not isinstance(change, SymbolicZero)]
+    if not changed:
         return None
 
     def force(*some: Array) -> Array:
-        now = dict(zip(moved, some, strict=True))
+        now = dict(zip(changed, some, strict=True))
         return rnea(*tree.unflatten([now.get(i, leaf) for i, leaf in enumerate(leaves)]), a)
 
-    return jax.jvp(force, [leaves[i] for i in moved], [changes[i] for i in moved])[1]
+    return jax.jvp(force, [leaves[i] for i in changed], [changes[i] for i in changed])[1]

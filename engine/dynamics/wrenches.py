@@ -89,11 +89,13 @@ def joint_wrenches(model: Model, q: Array, v: Array, a: Array, wrenches: Array |
     forest = _forest(model, q, wrenches, v=v, a=a)
     poses = propagate_poses(forest, model, q)
     velocities, bodies = propagate_velocities(forest, poses, v), inertias(forest, model, poses)
-    moved: list[Motion] = []
+    accelerations: list[Motion] = []
     for g, group in enumerate(forest.groups):
-        a_parent = forest.from_parents(g, moved, gravity(model))
-        moved.append(outward(group.joint)(a_parent, poses[g].r, poses[g].S, velocities[g].c, forest.per_dof(a, group)))
-    needed = map(wrench, bodies, moved, bias_forces(bodies, velocities))
+        a_parent = forest.from_parents(g, accelerations, gravity(model))
+        accelerations.append(
+            outward(group.joint)(a_parent, poses[g].r, poses[g].S, velocities[g].c, forest.per_dof(a, group))
+        )
+    needed = map(wrench, bodies, accelerations, bias_forces(bodies, velocities))
     F: list[Any] = [x - other for x, other in zip(needed, _on_links(forest, wrenches), strict=True)]
     for g in reversed(range(len(F))):
         hand_inwards(forest, g, F[g], poses[g].r, F)

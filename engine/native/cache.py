@@ -2,7 +2,7 @@
 
 `~/.cache/carom/native` (or `$XDG_CACHE_HOME/carom/native`, or `$CAROM_CACHE`) holds a file for each program, named by
 its key. A file begins with a digest of all that follows, its key included: a file that was cut off, changed, or renamed
-is not run, nor one that another user could have written. Files are written under another name and moved into place, so
+is not run, nor one that another user could have written. Files are written under another name and then renamed, so
 two processes do not disturb each other and a killed process leaves no partial file. Beyond MOST bytes, the least
 recently used files are deleted. `CAROM_CACHE=off` turns the cache off.
 """
@@ -34,10 +34,10 @@ def folder() -> Path | None:
 
 def find(key: str) -> tuple[dict[str, Any], bytes] | None:
     """Find the description and the object code stored under a key."""
-    place = folder()
-    if place is None:
+    cache_folder = folder()
+    if cache_folder is None:
         return None
-    path = place / key
+    path = cache_folder / key
     try:
         with open(path, "rb") as file:
             if not _only_mine(os.fstat(file.fileno())):
@@ -57,19 +57,19 @@ def find(key: str) -> tuple[dict[str, Any], bytes] | None:
 
 def store(key: str, description: dict[str, Any], code: bytes) -> None:
     """Store code under a key. Never raises: without a cache everything works, but starts later."""
-    place = folder()
-    if place is None:
+    cache_folder = folder()
+    if cache_folder is None:
         return
     text = json.dumps(description).encode()
     body = len(text).to_bytes(8, "little") + text + code
     try:
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _make_room(place, len(body))
-        handle, name = tempfile.mkstemp(dir=place, prefix=".new-")
+        cache_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_room(cache_folder, len(body))
+        handle, name = tempfile.mkstemp(dir=cache_folder, prefix=".new-")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(MAGIC + _digest(key, body) + body)
-            os.replace(name, place / key)
+            os.replace(name, cache_folder / key)
         except OSError:
             os.unlink(name)
     except OSError:
@@ -87,10 +87,10 @@ def _only_mine(status: os.stat_result) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def _make_room(place: Path, size: int) -> None:
+def _make_room(cache_folder: Path, size: int) -> None:
     """Delete the least recently used files until there is room for this size, and the leftovers of killed processes."""
     entries = []
-    for entry in os.scandir(place):
+    for entry in os.scandir(cache_folder):
         with contextlib.suppress(OSError):
             status = entry.stat()
             entries.append((status.st_mtime, status.st_size, entry.path))

@@ -60,7 +60,7 @@ class Code:
 class LaneText(NamedTuple):
     """LLVM's text of a lane's program, `void lane(ptr %A)`.
 
-    inputs, outputs: (place in the arena, size), in bytes; the size of an open one is None, of one that is not read 0.
+    inputs, outputs: (offset in the arena, size), in bytes; the size of an open one is None, of one that is not read 0.
     arena: its size.  opens: for each result, the open argument that it is, or None.  grain: number of lanes worth a
     task of their own.  elements: bytes of an element of each input, then of each output.  runner: what runs it.
     """
@@ -75,27 +75,27 @@ class LaneText(NamedTuple):
     runner: Runner
 
 
-def lane_text(closed: Any, open: Sequence[int], runner: Runner = Runner.CPU) -> LaneText:
-    """The text of a closed jaxpr."""
-    text, made, needed = compiled_text(closed, open, runner)
+def lane_text(jaxpr: Any, open: Sequence[int], runner: Runner = Runner.CPU) -> LaneText:
+    """LLVM's text of a closed jaxpr."""
+    text, made, needed = compiled_text(jaxpr, open, runner)
     sizes = lambda avals: [int(np.prod(a.shape, dtype=int)) * a.dtype.itemsize for a in avals]  # noqa: E731
     inputs = [
-        (place, None if is_open else size * is_needed)
-        for place, size, is_open, is_needed in zip(made.inputs, sizes(closed.in_avals), open, needed, strict=True)
+        (offset, None if is_open else size * is_needed)
+        for offset, size, is_open, is_needed in zip(made.inputs, sizes(jaxpr.in_avals), open, needed, strict=True)
     ]
     outputs = [
-        (place or 0, 0 if place is None else size)
-        for place, size in zip(made.outputs, sizes(closed.out_avals), strict=True)
+        (offset or 0, 0 if offset is None else size)
+        for offset, size in zip(made.outputs, sizes(jaxpr.out_avals), strict=True)
     ]
     grain = 1 if made.loops else max(1, WORK // max(made.weight, 1))
-    elements = [a.dtype.itemsize for a in (*closed.in_avals, *closed.out_avals)]
+    elements = [a.dtype.itemsize for a in (*jaxpr.in_avals, *jaxpr.out_avals)]
     return LaneText(text, inputs, outputs, made.arena, made.opens, grain, elements, runner)
 
 
-def compiled(name: str, closed: Any, open: Sequence[int], keep: bool) -> Code:
+def compiled(name: str, jaxpr: Any, open: Sequence[int], keep: bool) -> Code:
     """The code of a closed jaxpr. keep: store it in the cache by its text, or find it there."""
     with stage(name, "translating"):
-        made = lane_text(closed, open)
+        made = lane_text(jaxpr, open)
     machine = target()
     text = made.text + "\n" + handler_text(made.inputs, made.outputs, made.arena, machine.triple)
     key = text_key(text)

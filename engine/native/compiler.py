@@ -19,17 +19,17 @@ from .runner import Runner
 from .types import type_of
 
 
-def compiled_text(closed: Any, opens: Sequence[int], runner: Runner = Runner.CPU) -> tuple[str, Program, list[bool]]:
+def compiled_text(jaxpr: Any, opens: Sequence[int], runner: Runner = Runner.CPU) -> tuple[str, Program, list[bool]]:
     """LLVM's text of a closed jaxpr, and whether it reads each argument.
 
     opens: whether each argument is an open array.
     """
     graph = Graph()
-    for k, (var, is_open) in enumerate(zip(closed.jaxpr.invars, opens, strict=True)):
+    for k, (var, is_open) in enumerate(zip(jaxpr.jaxpr.invars, opens, strict=True)):
         graph.top.input(size_of(var.aval), type_of(var.aval.dtype), k if is_open else None)
     args = list(graph.top.inputs)
-    consts = [graph.const(np.asarray(c)) for c in closed.consts]
-    graph.top.results = translate(graph, closed.jaxpr, consts, args)
+    consts = [graph.const(np.asarray(c)) for c in jaxpr.consts]
+    graph.top.results = translate(graph, jaxpr.jaxpr, consts, args)
     regions = prune(graph.top)
     for region in regions:
         fuse(graph, region, runner.small)

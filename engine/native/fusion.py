@@ -21,14 +21,14 @@ def fuse(graph: Graph, region: Region, small: int) -> None:
     uses = Counter(a.base for item in region.items for a in reads(item))
     uses.update(2 * [v.base for v in region.results])
     uses.update(region.body_reads)
-    moved: set[Value] = set()
+    fused: set[Value] = set()
     for node in region.items:
         if isinstance(node, Node) and node.op in _SOURCES:
             source = node.args[_SOURCES[node.op]]
             inner = _expression(source, node, uses) if source.size > small else []
             if inner and _FITS[node.op](graph, node, source, inner):
-                moved.update(inner)
-    region.items = [x for x in region.items if x not in moved]
+                fused.update(inner)
+    region.items = [x for x in region.items if x not in fused]
 
 
 _SOURCES = {"reduce": 0, "fold": 0, "put": 1}  # which argument of a node may be computed there
@@ -75,8 +75,8 @@ def _into_reduce(graph: Graph, node: Node, source: Value, inner: list[Value]) ->
         return False
     count, size = terms.shape
     for order, by_results, ahead in ((terms, True, False), (terms.T, False, False), (terms, True, True)):
-        places = order.reshape(-1)
-        views = [graph.view(a, places) for a in _leaves(inner) if not a.uniform]
+        order_of_elements = order.reshape(-1)
+        views = [graph.view(a, order_of_elements) for a in _leaves(inner) if not a.uniform]
         views = [v for v in views if v.op == "view" and not v.uniform and v.start is None]
         lengths = [n for n in range(size, 2, -1) if size % n == 0] if by_results else [count]
         if ahead:
@@ -85,7 +85,7 @@ def _into_reduce(graph: Graph, node: Node, source: Value, inner: list[Value]) ->
         length = next((n for n in lengths if all(row_kind(v, n) for v in views)), 0)
         if length:
             again = _reordered(
-                graph, inner, places, {v: _written(graph, v, node.region) for v in kept} if ahead else {}
+                graph, inner, order_of_elements, {v: _written(graph, v, node.region) for v in kept} if ahead else {}
             )
             node.length, straight = length, np.arange(terms.size)
             node.param = op, straight.reshape(count, size) if by_results else straight.reshape(size, count).T
@@ -102,12 +102,14 @@ def _written(graph: Graph, view: Value, region: Region) -> Value:
     return copy
 
 
-def _reordered(graph: Graph, inner: list[Value], places: np.ndarray, written: dict[Value, Value]) -> list[Value]:
+def _reordered(
+    graph: Graph, inner: list[Value], order_of_elements: np.ndarray, written: dict[Value, Value]
+) -> list[Value]:
     """The same operations for elements in another order. written: replacements of some views."""
     made: dict[Value, Value] = {}
 
     def argument(a: Value) -> Value:
-        view = a if a.uniform else graph.view(a, places)
+        view = a if a.uniform else graph.view(a, order_of_elements)
         return written.get(view, view)
 
     for value in inner:

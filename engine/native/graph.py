@@ -1,6 +1,6 @@
 """The program of a lane as a graph: values that are flat arrays, and regions, the bodies of loops and branches.
 
-A value has a size and a type and no shape: a slice, a transpose, a broadcast is a *view*, a table of places in another
+A value has a size and a type and no shape: a slice, a transpose, a broadcast is a *view*, a table of indices of another
 value, composed when the graph is built and never stored. An elementwise operation is a value of its own (`op` names the
 operation); loops, branches, reductions and updates are a `Node` with results.
 """
@@ -23,7 +23,7 @@ MEMORY = ("gather", "window")  # operations whose first argument is read at othe
 class Value:
     """A flat array.  op: "input" of a region, "const", "view", "result" of a node, "open" (see `Graph`), an operation.
 
-    args: values it is computed from.  param: a constant's data, a view's places, an operation's parameter, a result's
+    args: values it is computed from.  param: a constant's data, a view's indices, an operation's parameter, a result's
     node.  region: the one in which it is computed; None for constants.
     """
 
@@ -70,11 +70,11 @@ class Value:
             return flat.size > 0 and flat.tobytes() == flat[:1].tobytes() * flat.size, 0
         if self.op != "view":
             return self.size == 1, 0
-        places = self.param
-        if not places.size:
+        indices = self.param
+        if not indices.size:
             return False, 0
-        steps = places - places[0]
-        return not steps.any(), int(places[0]) if (steps == np.arange(len(steps))).all() else None
+        steps = indices - indices[0]
+        return not steps.any(), int(indices[0]) if (steps == np.arange(len(steps))).all() else None
 
 
 def digest(x: np.ndarray) -> bytes:
@@ -159,27 +159,27 @@ class Graph:
             self.constants[key] = Value("const", x.size, type_of(x.dtype), (), x.reshape(-1))
         return self.constants[key]
 
-    def view(self, value: Value, places: Any) -> Value:
-        """The elements at these places, in their order."""
-        places = np.asarray(places, np.int32).reshape(-1)
+    def view(self, value: Value, indices: Any) -> Value:
+        """The elements at these indices, in their order."""
+        indices = np.asarray(indices, np.int32).reshape(-1)
         if value.op == "view":
-            places, value = value.param[places], value.args[0]
+            indices, value = value.param[indices], value.args[0]
         if value.op == "const":
-            return self.const(value.param[places])
-        if value.op == "build" and places.size and (places == places[0]).all():
-            return self.view(value.args[places[0]], np.zeros(places.size, int))
-        if value.op == "result" and value.param.op == "join" and places.size:
+            return self.const(value.param[indices])
+        if value.op == "build" and indices.size and (indices == indices[0]).all():
+            return self.view(value.args[indices[0]], np.zeros(indices.size, int))
+        if value.op == "result" and value.param.op == "join" and indices.size:
             pieces, at, _ = value.param.param
-            mine = pieces[places]
+            mine = pieces[indices]
             if (mine == mine[0]).all():
-                return self.view(value.param.args[mine[0]], at[places])
-        if value.size == places.size and (places == np.arange(value.size)).all():
+                return self.view(value.param.args[mine[0]], at[indices])
+        if value.size == indices.size and (indices == np.arange(value.size)).all():
             return value
         if value.open is not None:
             raise Unsupported("a part of an open array, other than rows at places worked out")
-        key = (value.id, digest(places))
+        key = (value.id, digest(indices))
         if key not in self.views:
-            self.views[key] = Value("view", places.size, value.type, (value,), places, value.region)
+            self.views[key] = Value("view", indices.size, value.type, (value,), indices, value.region)
         return self.views[key]
 
     def compute(

@@ -29,12 +29,12 @@ _NEXT, _DONE, _HOLDERS, _LANES, _LAYOUT, _ARG_POINTERS, _RESULT_POINTERS, _JOB =
 def handler_text(
     inputs: Sequence[tuple[int, int | None]], outputs: Sequence[tuple[int, int]], arena: int, triple: str
 ) -> str:
-    """LLVM's text. inputs, outputs: (place in the arena, size), in bytes; the size of an open one is None. arena: its
+    """LLVM's text. inputs, outputs: (offset in the arena, size), in bytes; the size of an open one is None. arena: its
     size."""
     lines: list[str] = []
     copies: dict[str, list[str]] = {"in": [], "out": []}
     for way, parts, table in (("in", inputs, "%args"), ("out", outputs, "%results")):
-        for k, (place, size) in enumerate(parts):
+        for k, (offset, size) in enumerate(parts):
             if size == 0:
                 continue
             stride = HEAD + k + (len(inputs) if way == "out" else 0)
@@ -45,7 +45,7 @@ def handler_text(
                 f"  %{way}.d{k} = load ptr, ptr %{way}.g{k}",
                 f"  %{way}.o{k} = mul i64 %{way}.t{k}, %lane",
                 f"  %{way}.p{k} = getelementptr i8, ptr %{way}.d{k}, i64 %{way}.o{k}",
-                f"  %{way}.m{k} = getelementptr i8, ptr %A, i64 {place}",
+                f"  %{way}.m{k} = getelementptr i8, ptr %A, i64 {offset}",
             ]
             if size is None:
                 rows = HEAD + len(inputs) + len(outputs) + k

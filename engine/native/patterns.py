@@ -10,7 +10,7 @@ _KINDS: dict[tuple[int, int], str] = {}
 
 
 def row_kind(view: Value, length: int) -> str:
-    """Pattern of places along rows of this length: a "line" of neighbours, all the "same", or "" for neither."""
+    """Pattern of indices along rows of this length: a "line" of neighbours, all the "same", or "" for neither."""
     key = (view.id, length)
     if key not in _KINDS:
         steps = np.diff(view.param.reshape(-1, length), axis=1)

@@ -81,8 +81,8 @@ class Plan:
             return
         here: Region | None = region
         while here is not None:
-            seen = self.last[here]
-            seen[base] = max(seen.get(base, -1), index)
+            last_reads = self.last[here]
+            last_reads[base] = max(last_reads.get(base, -1), index)
             if here is base.region:
                 break
             before = here.owner.regions[0] if here.owner is not None else None

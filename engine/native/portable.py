@@ -57,8 +57,8 @@ def objects(texts: dict[str, str], target: Target, cpu: str | None = None) -> di
     return {name: _object(_parsed(text), machine) for name, text in texts.items()}
 
 
-def objects_joined(texts: list[str], target: Target) -> bytes:
-    """Object code of all of these texts in one file."""
+def link_objects(texts: list[str], target: Target) -> bytes:
+    """Link texts into one file of object code."""
     machine, first = _machine(target, None), _parsed(texts[0])
     for text in texts[1:]:
         first.link_in(_parsed(text))

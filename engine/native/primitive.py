@@ -70,7 +70,7 @@ class Program:
         )
 
     @functools.cached_property
-    def closed(self) -> Any:
+    def closed_jaxpr(self) -> Any:
         with stage(self.name, "tracing"), jax.sharding.use_abstract_mesh(NO_MESH):  # a lane knows of no shard_map
             return _trace(self.function, [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals])
 
@@ -96,12 +96,12 @@ class Program:
 
     def _compile(self, compile: Callable[..., CodeOrKernel], key: str | None) -> CodeOrKernel | None:
         try:
-            made = compile(self.name, self.closed, self.open, key is None)
+            made = compile(self.name, self.closed_jaxpr, self.open, key is None)
         except (Unsupported, ImportError) as why:
             log.warning("%s runs as XLA's program: %s", self.name, why)
             return None
         shapes = [(x.shape, x.dtype.name) for x in self.results]
-        self.__dict__.pop("closed", None)  # it is large, and was needed for this
+        self.__dict__.pop("closed_jaxpr", None)  # it is large, and was needed for this
         if key is not None:
             with contextlib.suppress(structure.Foreign):
                 more = {"results": shapes, "tree": None if self.tree is None else structure.write(self.tree)}
@@ -123,7 +123,7 @@ class Program:
     @functools.cached_property
     def results(self) -> tuple[Any, ...]:
         """Results of one lane; those of open arrays have ROWS rows."""
-        return tuple(jax.ShapeDtypeStruct(x.shape[len(self._block) :], x.dtype) for x in self.closed.out_avals)
+        return tuple(jax.ShapeDtypeStruct(x.shape[len(self._block) :], x.dtype) for x in self.closed_jaxpr.out_avals)
 
     def results_of(self, avals: Sequence[Any], batched: tuple[bool, ...]) -> list[Any]:
         """Results of all lanes of these arguments."""
@@ -281,7 +281,7 @@ def _in_blocks(code: Code | Kernel, wide: int, args: Sequence[Any], kinds: list[
 
 
 def _call(
-    code: Code | Kernel, args: Sequence[Any], batched: tuple[bool, ...], opened: Sequence[int], kinds: list[Any]
+    code: Code | Kernel, args: Sequence[Any], batched: tuple[bool, ...], open_flags: Sequence[int], kinds: list[Any]
 ) -> Any:
     """Call the code.  kinds: those of the results, with lanes first if an argument has them."""
 
@@ -291,7 +291,9 @@ def _call(
     lanes = _lanes(args, batched)
     strides = [bytes_of(a) if yes else 0 for a, yes in zip(args, batched, strict=True)]
     strides += [bytes_of(x, lanes is not None) for x in kinds]
-    rows = [a.shape[1 if yes else 0] if is_open else 0 for a, yes, is_open in zip(args, batched, opened, strict=True)]
+    rows = [
+        a.shape[1 if yes else 0] if is_open else 0 for a, yes, is_open in zip(args, batched, open_flags, strict=True)
+    ]
     flags = POISON if os.environ.get("CAROM_NATIVE_POISON") else 0
     layout = np.array([1 if lanes is None else lanes, flags, code.grain, *strides, *rows], np.int64)
     assert len(layout) == HEAD + len(strides) + len(rows)
@@ -338,17 +340,17 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: Program, batche
         ],
         batched,
     )
-    moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    lanes_first = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     mapped = [d is not None for d in dims]
     given = list(mapped)
     for k, open in enumerate(program.open):  # a written array belongs to one lane
         if open == 2 and not mapped[k]:
-            moved[k], mapped[k] = jnp.broadcast_to(moved[k], (size, *moved[k].shape)), True
+            lanes_first[k], mapped[k] = jnp.broadcast_to(lanes_first[k], (size, *lanes_first[k].shape)), True
     if inner is None:
-        out = native_p.bind(*moved, program=program, batched=tuple(mapped))
+        out = native_p.bind(*lanes_first, program=program, batched=tuple(mapped))
         return _unbatch_constants(program, given, out)
     flat = []
-    for x, outer, own in zip(moved, mapped, batched, strict=True):  # two axes of lanes as one
+    for x, outer, own in zip(lanes_first, mapped, batched, strict=True):  # two axes of lanes as one
         if outer or own:
             x = x if outer else x[None]
             x = x if own else x[:, None]
@@ -419,7 +421,7 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
             code_key = program_key(function, static, args)
             program = Program(function.__qualname__, flat, avals, opens, code_key, blocks, alike)
             if not program.recall():
-                if any(isinstance(c, jax.core.Tracer) for c in program.closed.consts):
+                if any(isinstance(c, jax.core.Tracer) for c in program.closed_jaxpr.consts):
                     return None
                 program.tree = shape["tree"]
             programs[key] = program

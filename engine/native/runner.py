@@ -34,7 +34,7 @@ class Runner(enum.Enum):
 def of_gpu(alike: bool) -> Runner:
     """The runner of lanes on a GPU. alike: whether lanes take the same branches of the program, so that no thread waits
     for others."""
-    asked = os.environ.get(VARIABLE) or ("thread" if alike else "warp")
-    if asked not in ("thread", "warp"):
-        raise ValueError(f"{VARIABLE} is {asked!r}; it may be thread or warp")
-    return Runner.THREAD if asked == "thread" else Runner.WARP
+    requested = os.environ.get(VARIABLE) or ("thread" if alike else "warp")
+    if requested not in ("thread", "warp"):
+        raise ValueError(f"{VARIABLE} is {requested!r}; it may be thread or warp")
+    return Runner.THREAD if requested == "thread" else Runner.WARP

@@ -26,7 +26,7 @@ def sink(regions: list[Region]) -> None:
                 read_by(region, item.args)
     for region in reversed(regions):  # readers of a value are behind it, or further in
         kept: list[Value | Node] = []
-        moved: dict[Region, list[Value | Node]] = {}
+        sunk: dict[Region, list[Value | Node]] = {}
         for item in reversed(region.items):
             made = item.results if isinstance(item, Node) else [item]
             home = region
@@ -35,7 +35,7 @@ def sink(regions: list[Region]) -> None:
             if home is region:
                 kept.append(item)
             else:
-                moved.setdefault(home, []).append(item)
+                sunk.setdefault(home, []).append(item)
                 item.region = home
                 for value in made:
                     value.region = home
@@ -46,7 +46,7 @@ def sink(regions: list[Region]) -> None:
                     readers[value.base].remove(region)
                 read_by(home, item.args)
         region.items = kept[::-1]
-        for home, items in moved.items():
+        for home, items in sunk.items():
             home.items = items[::-1] + home.items
 
 

@@ -29,7 +29,7 @@ AS_FUNCTION, AS_TABLE, AS_MEMORY, AS_GLOBAL = range(4)
 SEGMENTS, SYMBOLS = 5, 8
 IS_FUNCTION, IS_DATA, IS_SECTION = 0, 1, 3
 UNDEFINED, NAMED = 0x10, 0x40
-# relocations: places of data in the code and in data, as LEB128 of 5 bytes, signed, and as 4 bytes
+# relocations: addresses of data in the code and in data, as LEB128 of 5 bytes, signed, and as 4 bytes
 ADDRESS_LEB, ADDRESS_SLEB, ADDRESS_I32 = 3, 4, 5
 UNCHANGED = {0, 6, 7}  # numbers of functions, types and globals: there is one file
 
@@ -44,10 +44,10 @@ class Module(NamedTuple):
 def module_of(code: bytes, exported: Iterable[str]) -> Module:
     """Link a module.  code: that of an object file by LLVM.  exported: names of functions."""
     file = _Object(code)
-    places, top = [], FIRST + STACK
+    addresses, top = [], FIRST + STACK
     for (_, data), align in zip(file.segments, file.alignments, strict=True):
         top = (top + (1 << align) - 1) >> align << align
-        places.append(top)
+        addresses.append(top)
         top += len(data)
     heap = -(-top // PAGE) * PAGE
     _check_locals(file.sections[CODE])
@@ -58,14 +58,14 @@ def module_of(code: bytes, exported: Iterable[str]) -> Module:
         if kind not in (ADDRESS_LEB, ADDRESS_SLEB, ADDRESS_I32):
             raise ValueError(f"a relocation of kind {kind}, which this linker does not know")
         segment, offset = file.data[symbol]
-        place = places[segment] + offset + more
+        address = addresses[segment] + offset + more
         wide = 4 if kind == ADDRESS_I32 else 5
         # the summand of a register may be below 0
-        bits = (place % 2**32).to_bytes(4, "little")
-        body[section][at : at + wide] = bits if kind == ADDRESS_I32 else _padded(place, kind == ADDRESS_SLEB)
+        bits = (address % 2**32).to_bytes(4, "little")
+        body[section][at : at + wide] = bits if kind == ADDRESS_I32 else _padded(address, kind == ADDRESS_SLEB)
     segments = _vector(
-        b"\0\x41" + _signed(place) + b"\x0b" + _unsigned(len(data)) + bytes(body[DATA][at : at + len(data)])
-        for place, (at, data) in zip(places, file.segments, strict=True)
+        b"\0\x41" + _signed(address) + b"\x0b" + _unsigned(len(data)) + bytes(body[DATA][at : at + len(data)])
+        for address, (at, data) in zip(addresses, file.segments, strict=True)
     )
     exports = [_name("memory") + bytes([AS_MEMORY, 0])]
     exports += [_name(name) + bytes([AS_FUNCTION]) + _unsigned(file.functions[name]) for name in exported]
@@ -96,7 +96,7 @@ def _check_locals(section: bytes) -> None:
 class _Object:
     """An object file, taken apart.  sections: number -> content.  segments: of data, the offset of each in its
     section, and its bytes.  alignments: of these, as powers of 2.  functions: name -> number.  data: symbol's number ->
-    (segment, offset).  relocations: (section, place, kind, symbol, addend)."""
+    (segment, offset).  relocations: (section, offset, kind, symbol, addend)."""
 
     def __init__(self, code: bytes) -> None:
         assert code.startswith(MAGIC)

@@ -67,7 +67,7 @@ def state_of(posture: Posture, t: Array) -> ChainState:
     return ChainState(posture.x.array, posture.v.array, t, stuck, shut)
 
 
-def turns(model: Chain) -> bool:
+def may_hold_angles(model: Chain) -> bool:
     """Return whether an angular acceleration may be prescribed, as far as is known: else part I suffices."""
     given = (model.active, model.lower, model.upper)
     if any(isinstance(x, jax.core.Tracer) for x in given):
@@ -103,17 +103,17 @@ def mobility(rows: Rows, now: Posture) -> tuple[Sym2, Array]:
     return W, 1024 * jnp.finfo(light.dtype).eps * (light + shifted(light, 1))
 
 
-def solve(rows: Rows, link: Links, now: Posture, asked: Demand, turning: bool) -> tuple[Motion, Vec2]:
+def solve(rows: Rows, link: Links, now: Posture, demand: Demand, turning: bool) -> tuple[Motion, Vec2]:
     """Accelerations, and the reactions of guides. turning: False if no angle is ever held."""
     W, least = mobility(rows, now)
-    joints = chain.Joint(link.r, W, W @ asked.F + asked.hold, asked.e, least)
+    joints = chain.Joint(link.r, W, W @ demand.F + demand.hold, demand.e, least)
     if turning:
         square = link.L.dot(link.L) * least
         shut = rows.active | (now.shut != OPEN)
-        moved = active.motion(joints, active.Turning(link.L, shut, asked.alpha, square + shifted(square, -1)))
+        motion = active.motion(joints, active.Turning(link.L, shut, demand.alpha, square + shifted(square, -1)))
     else:
-        moved = chain.motion(joints)
-    return moved, only(rows.there, moved.a * rows.mass - asked.F - moved.F + shifted(moved.F, 1))
+        motion = chain.motion(joints)
+    return motion, only(rows.there, motion.a * rows.mass - demand.F - motion.F + shifted(motion.F, 1))
 
 
 def joint_rates(link: Links) -> Array:
@@ -162,15 +162,15 @@ def chain_accelerations(
     settle: time constant with which errors of links' lengths, and of angles held at limits, are corrected [s].
     """
     rows, now, link = read(model, state)
-    asked = pull(rows, link, now, drive_rows(rows, drive or ChainDrive()), settle)
-    return _arrays(*solve(rows, link, now, asked, turns(model)))
+    demand = pull(rows, link, now, drive_rows(rows, drive or ChainDrive()), settle)
+    return _arrays(*solve(rows, link, now, demand, may_hold_angles(model)))
 
 
 def chain_impulses(model: Chain, state: ChainState) -> ChainMotion:
     """Stop stuck joints and shut angles, without bounce: changes of velocity [m/s], impulses [N s, N m s]."""
     rows, now, link = read(model, state)
-    return _arrays(*solve(rows, link, now, stop(rows, link, now), turns(model)))
+    return _arrays(*solve(rows, link, now, stop(rows, link, now), may_hold_angles(model)))
 
 
-def _arrays(moved: Motion, reaction: Vec2) -> ChainMotion:
-    return ChainMotion(moved.a.array, moved.F.array, reaction.array, jnp.moveaxis(moved.torque, 0, -1))
+def _arrays(motion: Motion, reaction: Vec2) -> ChainMotion:
+    return ChainMotion(motion.a.array, motion.F.array, reaction.array, jnp.moveaxis(motion.torque, 0, -1))

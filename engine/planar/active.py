@@ -63,15 +63,15 @@ class Passed(NamedTuple):
 
 def inverse(D: Array, c: Array, K: Array, link: Joint, next_: Turning, L: Vec2) -> tuple[Array, Array, Array]:
     """G of [phi, tau'] = G [y_1, y_2], the inverse of [[D, -c], [-c, K]] or of the part of it that can be met."""
-    stiff, held = link.least < D, next_.active & (next_.least < K)
+    stiff, binding = link.least < D, next_.active & (next_.least < K)
     determinant = D * K - c * c
-    both = stiff & held & (determinant > 64 * jnp.finfo(D.dtype).eps * D * K)
+    both = stiff & binding & (determinant > 64 * jnp.finfo(D.dtype).eps * D * K)
     length_first = D * L.dot(L) >= K
-    only_link = stiff & ~both & (~held | length_first)
-    only_turn = held & ~both & (~stiff | ~length_first)
+    only_link = stiff & ~both & (~binding | length_first)
+    only_angle = binding & ~both & (~stiff | ~length_first)
     over = jnp.where(both, 1 / jnp.where(both, determinant, 1), 0)
     G11 = jnp.where(both, K * over, jnp.where(only_link, 1 / jnp.where(stiff, D, 1), 0))
-    G22 = jnp.where(both, D * over, jnp.where(only_turn, 1 / jnp.where(held, K, 1), 0))
+    G22 = jnp.where(both, D * over, jnp.where(only_angle, 1 / jnp.where(binding, K, 1), 0))
     return G11, c * over, G22
 
 

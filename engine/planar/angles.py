@@ -33,12 +33,12 @@ def chain_state(
     across = jnp.stack([-r[..., 1], r[..., 0]], -1)
     length = model.length[..., None]
 
-    def places(first: Array, steps: Array) -> Array:
+    def accumulate(first: Array, steps: Array) -> Array:
         first = jnp.broadcast_to(first, (*batch, 2))[..., None, :]
         steps = jnp.broadcast_to(steps, (*batch, *steps.shape[-2:]))
         return jnp.concatenate([first, first + jnp.cumsum(steps, -2)], -2)
 
-    x, v = places(start, length * r), places(start_rate, length * omega[..., None] * across)
+    x, v = accumulate(start, length * r), accumulate(start_rate, length * omega[..., None] * across)
     none = jnp.zeros((*batch, model.n), jnp.int32)
     return ChainState(x, v, jnp.zeros(batch, x.dtype), none - 1, none + OPEN)
 

@@ -12,9 +12,9 @@ def chain_energy(model: Chain, state: ChainState) -> tuple[Array, Array]:
     """Kinetic and potential energy (...) [J]; the latter is zero with all masses at the origin."""
     mass = jnp.where(jnp.arange(model.n) < model.joints[..., None], model.mass, 0)
     speed = jnp.where((mass > 0)[..., None], state.v, 0)
-    place = jnp.where((mass > 0)[..., None], state.x, 0)
+    x = jnp.where((mass > 0)[..., None], state.x, 0)
     kinetic = 0.5 * (mass[..., None] * speed**2).sum((-1, -2))
-    return kinetic, -((mass[..., None] * place).sum(-2) * model.gravity).sum(-1)
+    return kinetic, -((mass[..., None] * x).sum(-2) * model.gravity).sum(-1)
 
 
 def chain_momentum(model: Chain, state: ChainState) -> tuple[Array, Array]:

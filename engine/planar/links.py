@@ -137,10 +137,10 @@ def drive_rows(rows: Rows, drive: ChainDrive) -> DriveRows:
 def outside(chain: Rows, links: Links, v: Vec2, drive: DriveRows) -> Vec2:
     """F^e: gravity (4.1), torques (4.2), rolling and quadratic drag (4.3), and the given forces [N]."""
     torque = drive.torque - chain.roll * (links.omega - shifted(links.omega, -1))
-    turned = links.L * torque  # its effect on the joint after it; the joint before gets that of the link before
+    after = links.L * torque  # its effect on the joint after it; the joint before gets that of the link before
     before = shifted(links.L, -1) * torque
     square = v.dot(v)
     speed = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1)), 0)
     weight = Vec2(chain.gravity.x * chain.mass, chain.gravity.y * chain.mass)
     drag = v * (chain.drag * speed)
-    return drive.force + weight - drag + shifted(turned, -1) + shifted(before, 1) - turned - before
+    return drive.force + weight - drag + shifted(after, -1) + shifted(before, 1) - after - before

@@ -122,9 +122,9 @@ def chain_torques(
     torques that come nearest. Costs O(n m + m^3); `Chain.active` does the same in O(n).
     """
     (rows, now, link), chosen = read(model, state), numbered(model.n - 1, joints)
-    asked = pull(rows, link, now, drive_rows(rows, drive or ChainDrive()), settle)
-    moved, _ = solve(rows, link, now, asked, turning=False)  # step 1
-    alpha = angular(rows, link, Vec2(moved.a.x[:, None], moved.a.y[:, None]))[chosen, 0]
+    demand = pull(rows, link, now, drive_rows(rows, drive or ChainDrive()), settle)
+    motion, _ = solve(rows, link, now, demand, turning=False)  # step 1
+    alpha = angular(rows, link, Vec2(motion.a.x[:, None], motion.a.y[:, None]))[chosen, 0]
     short = jnp.asarray(angular_accelerations) - jnp.moveaxis(alpha, 0, -1)
     by_torque = jnp.moveaxis(by_torques(factors(rows, now, link), rows, link, chosen), (0, 1), (-2, -1))  # step 2
     rounding = 1024 * jnp.finfo(short.dtype).eps

@@ -99,15 +99,15 @@ def _flight(
 @fence
 def _flown(q, v, p, mass, com, inertia, gravity, h):
     arm = Vec3.of(com)
-    turn, w = Quat(*q[3:]), Vec3(*v[:3])
-    r = turn.rotate(arm)
+    attitude, w = Quat(*q[3:]), Vec3(*v[:3])
+    r = attitude.rotate(arm)
     none = jax.tree.map(jnp.zeros_like, w)
     push, moment = (none, none) if p is None else (Vec3(*p[3:]), Vec3(*p[:3]) - r.cross(Vec3(*p[3:])))
-    body = Body(turn, w, Vec3(*q[:3]) + r, Vec3(*v[3:]) + w.cross(r))
+    body = Body(attitude, w, Vec3(*q[:3]) + r, Vec3(*v[3:]) + w.cross(r))
     end = flown(body, mass, Sym3.of(inertia), Vec3.of(gravity), moment, push, h)
-    r = end.turn.rotate(arm)
+    r = end.attitude.rotate(arm)
     o, u = end.center - r, end.u - end.w.cross(r)
-    return (o.x, o.y, o.z, end.turn.w, *end.turn.vector.xyz), (*end.w.xyz, *u.xyz)
+    return (o.x, o.y, o.z, end.attitude.w, *end.attitude.vector.xyz), (*end.w.xyz, *u.xyz)
 
 
 def _columns(forest: Forest, q: Array, v: Array, links: list[int]) -> tuple[Columns, Columns]:
@@ -120,7 +120,7 @@ def _columns(forest: Forest, q: Array, v: Array, links: list[int]) -> tuple[Colu
 
 
 def _put(forest: Forest, state: State, q: Columns, v: Columns, links: list[int]) -> State:
-    """The state with these bodies' coordinates and velocities in their places."""
+    """The state with these bodies' coordinates and velocities put in."""
 
     def put(x: Array, columns: Columns, start: tuple[int, ...]) -> Array:
         shape = (*(() if len(links) == 1 else (len(links),)), *forest.batch)
@@ -150,11 +150,11 @@ def _stepped(model: Model, state: State, h: Step, control: Array | None, impulse
 
     def accelerate(now: State) -> Array:
         # motors and damping act at the origins, and on the velocities of the origins
-        actual = _moved(model, now, -arm)
+        actual = _shift_origins(model, now, -arm)
         forces = joint_forces(model, actual, control)
         return forward(centered, now.q, now.v, now.t, _about_centers(model, actual, arm, forces) + spread)
 
-    return _moved(model, classical(centered, _moved(model, state, arm), h, accelerate), -arm)
+    return _shift_origins(model, classical(centered, _shift_origins(model, state, arm), h, accelerate), -arm)
 
 
 @fence
@@ -170,7 +170,7 @@ def _recenter(q, impulse, arm):
     return n.x, n.y, n.z, *impulse[3:]
 
 
-def _moved(model: Model, state: State, arm: Array) -> State:
+def _shift_origins(model: Model, state: State, arm: Array) -> State:
     """The state with the origin of each floating link moved by `arm` (..., nl, 3), given in the link's frame."""
     forest = Forest.of(model, q=state.q, v=state.v)
     recentered = []

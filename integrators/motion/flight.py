@@ -9,7 +9,7 @@ section VII.5): R' = [w] R with w = R J^-1 R^T L. Let J^-1 = a + B, a its middle
 The first factor is closed form. Where nothing acts, Q stays what it is if three moments are equal, and turns evenly if
 two are (the symmetric top). Q is integrated as a quaternion, by Cooper and Verner's method of order 8 (Hairer, Norsett,
 Wanner 1993, section II.5), in as many passes as leave no error but rounding: none for a ball, one where Q turns by less
-than 0.06 rad in the step, and so on. No case is told from another, and nothing is divided by differences of moments.
+than 0.06 rad in the step, and so on. There are no cases, and nothing is divided by differences of moments.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ MOST_PASSES = 256  # in one step; beyond them passes grow longer
 class Body(NamedTuple):
     """A free body, or several side by side; world axes. All components broadcast to one shape.
 
-    turn: attitude.
+    attitude: of the body's axes in the world.
     w: angular velocity [rad/s].
     center: centre of mass [m].
     u: its velocity [m/s].
     """
 
-    turn: Quat
+    attitude: Quat
     w: Vec3
     center: Vec3
     u: Vec3
@@ -99,14 +99,14 @@ def flown(body: Body, mass: Array, inertia: Sym3, gravity: Vec3, moment: Vec3, p
     # of J: its two larger moments are alike, those of J^-1 may be a needle's, which leaves no digit of the middle one
     a = 1 / _middle(stop_gradient(inertia))
     B, j = _less(inverse, a), (inertia.xx + inertia.yy + inertia.zz) / 3
-    L = body.w * j + _seen(body.turn, _less(inertia, j), body.w)
+    L = body.w * j + _apply_in_world(body.attitude, _less(inertia, j), body.w)
     M = L + moment * 0.5
-    spin = Spin(a * h, B * h, M, moment, _passes(*stop_gradient((a * h, B * h, body.turn, L, moment))))
-    rest = _turned(spin, body.turn)
-    turn = (Quat.exp(M * spin.a) * rest).normalized()
+    spin = Spin(a * h, B * h, M, moment, _passes(*stop_gradient((a * h, B * h, body.attitude, L, moment))))
+    rest = _attitude_at_end(spin, body.attitude)
+    attitude = (Quat.exp(M * spin.a) * rest).normalized()
     # as a change, so that what turns evenly keeps its bits
-    w = body.w + moment * a + (_seen(turn, B, L + moment) - _seen(body.turn, B, L))
-    return Body(turn, w, center, u)
+    w = body.w + moment * a + (_apply_in_world(attitude, B, L + moment) - _apply_in_world(body.attitude, B, L))
+    return Body(attitude, w, center, u)
 
 
 def _less(x: Sym3, a: Scalar) -> Sym3:
@@ -130,12 +130,12 @@ def _square(x: Sym3) -> Scalar:
     return x.xx * x.xx + x.yy * x.yy + x.zz * x.zz + 2 * (x.xy * x.xy + x.xz * x.xz + x.yz * x.yz)
 
 
-def _seen(turn: Quat, x: Sym3, v: Vec3) -> Vec3:
+def _apply_in_world(attitude: Quat, x: Sym3, v: Vec3) -> Vec3:
     """R X R^T v."""
-    return turn.rotate(x @ turn.conjugate().rotate(v))
+    return attitude.rotate(x @ attitude.conjugate().rotate(v))
 
 
-def _passes(a: Scalar, B: Sym3, turn: Quat, L: Vec3, P: Vec3) -> Array:
+def _passes(a: Scalar, B: Sym3, attitude: Quat, L: Vec3, P: Vec3) -> Array:
     """How many passes leave nothing but rounding: by the angle that Q turns by in the step, at most.
 
     Let b and c be B's eigenvalues, the third is 0, and x, y the components of L along their axes. b x^2 + c y^2 = L B L
@@ -146,7 +146,7 @@ def _passes(a: Scalar, B: Sym3, turn: Quat, L: Vec3, P: Vec3) -> Array:
     norm = jnp.where(norm > 16 * eps * jnp.abs(a), norm, 0)  # of a ball: rounding
     gain = jnp.sqrt(P.dot(P))
     most = jnp.sqrt(L.dot(L)) + gain
-    kept = jnp.abs(L.dot(_seen(turn, B, L))) + 2 * norm * gain * most
+    kept = jnp.abs(L.dot(_apply_in_world(attitude, B, L))) + 2 * norm * gain * most
     products = jnp.where(norm > 0, jnp.maximum(square - trace * trace, 0), 0)
     angle = jnp.sqrt(norm * kept + products * most * most) + jnp.abs(a) * gain * 0.5
     count = jnp.clip(jnp.ceil(angle / LONGEST_PASS[angle.dtype.itemsize]), 0, MOST_PASSES)
@@ -154,28 +154,28 @@ def _passes(a: Scalar, B: Sym3, turn: Quat, L: Vec3, P: Vec3) -> Array:
 
 
 @jax.custom_jvp
-def _turned(spin: Spin, turn: Quat) -> Quat:
+def _attitude_at_end(spin: Spin, attitude: Quat) -> Quat:
     """Q at the step's end."""
-    return _integrated(_pass, spin, turn)
+    return _integrated(_pass, spin, attitude)
 
 
 def _derivative(primals: Any, tangents: Any) -> tuple[Quat, Quat]:
     """A ball makes no pass, but its moments may change to others: in derivatives all make one at least. There stages
     are a loop, too: written out, they take minutes to compile once they are differentiated in reverse."""
 
-    def one_at_least(spin: Spin, turn: Quat) -> Quat:
-        return _integrated(_short_pass, spin._replace(passes=jnp.maximum(spin.passes, 1)), turn)
+    def one_at_least(spin: Spin, attitude: Quat) -> Quat:
+        return _integrated(_short_pass, spin._replace(passes=jnp.maximum(spin.passes, 1)), attitude)
 
     end, d = partial_jvp(one_at_least, primals, tangents)
-    spin, turn = primals
-    return jax.tree.map(lambda x, y: jnp.where(spin.passes > 0, x, y), end, turn), d
+    spin, attitude = primals
+    return jax.tree.map(lambda x, y: jnp.where(spin.passes > 0, x, y), end, attitude), d
 
 
-_turned.defjvp(_derivative, symbolic_zeros=True)
+_attitude_at_end.defjvp(_derivative, symbolic_zeros=True)
 
 
-def _integrated(one: Any, spin: Spin, turn: Quat) -> Quat:
-    q = jnp.stack(jnp.broadcast_arrays(turn.w, turn.x, turn.y, turn.z, spin.M.x)[:4])
+def _integrated(one: Any, spin: Spin, attitude: Quat) -> Quat:
+    q = jnp.stack(jnp.broadcast_arrays(attitude.w, attitude.x, attitude.y, attitude.z, spin.M.x)[:4])
     return Quat(*loop(MOST_PASSES, _unfinished, one, spin, (jnp.int32(0), q))[1])
 
 
@@ -220,9 +220,9 @@ def _moments(spin: Spin, k: Array, q: Array) -> tuple[Array, Array]:
 
 def _slope(spin: Spin, q: Array, at: Array) -> Array:
     """dQ/dt (4, ...). Stages are off the unit sphere: B sees them on it, as a thin rod's answers to any shear."""
-    turn, s = Quat(*q), Vec3(*at)
-    rate = _seen(turn.normalized(), spin.B, spin.M + s) + s * spin.a
-    d = Quat.of(ZERO, rate * 0.5) * turn
+    attitude, s = Quat(*q), Vec3(*at)
+    rate = _apply_in_world(attitude.normalized(), spin.B, spin.M + s) + s * spin.a
+    d = Quat.of(ZERO, rate * 0.5) * attitude
     return jnp.stack([d.w, d.x, d.y, d.z])
 
 

@@ -20,7 +20,7 @@ from ...engine.display import Row, count, display_as, lanes_text, numbers, value
 from ...engine.native.blocks import side_by_side
 from ...engine.native.open_arrays import Open, OpenRecord
 from ...engine.native.primitive import native
-from ...engine.planar.accelerations import state_of, turns
+from ...engine.planar.accelerations import may_hold_angles, state_of
 from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
 from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
@@ -123,7 +123,7 @@ def chain_rollout(
     ticks = min((1000 + 20 * steps) * len(times), WHOLE) if max_ticks is None else max_ticks
     dtype = state.x.dtype
     bounds = ChainBounds(*(jnp.asarray(b, dtype) for b in (max_dt, settle, tolerance)))
-    rules = ChainRules(scheme, turns(model))
+    rules = ChainRules(scheme, may_hold_angles(model))
     frames = Frames.of(intervals_of(times, frame_dt), dtype)
     result = _run(rules, function, len(times), max_events, model, state, frames, rows, bounds, ticks)
     if throw and not isinstance(result.code, jax.core.Tracer):
@@ -184,13 +184,13 @@ def run_chain(
         ticks, lane, _ = carry
         return (ticks < max_ticks) & ~lane.done.all()
 
-    def turn(carry: tuple[Array, ChainLane, ChainRecord]) -> tuple[Array, ChainLane, ChainRecord]:
+    def iteration(carry: tuple[Array, ChainLane, ChainRecord]) -> tuple[Array, ChainLane, ChainRecord]:
         ticks, lane, record = carry
         acting = driven(rows, model, lane, function, drive)
         after, struck = tick(rules, rows, lane, acting, bounds, frames)
         return ticks + 1, after, record_tick(record, rows, lane, after, struck)
 
-    _, lane, record = jax.lax.while_loop(busy, turn, (jnp.int32(0), start, record_first_frame(record, start)))
+    _, lane, record = jax.lax.while_loop(busy, iteration, (jnp.int32(0), start, record_first_frame(record, start)))
     return Ended(state_of(lane.now, lane.t), lane.stats, lane.code, lane.done), record
 
 
@@ -207,7 +207,7 @@ def _lanes(
     length, those of a block's record lane after lane."""
     drive, record = (jax.tree.map(_array, x, is_leaf=_is_open) for x in (drive, record))
     ended, record = run_chain(*static, model, state, drive, record, *bounds)
-    return ended, _opened(record)
+    return ended, _open_record(record)
 
 
 def _over_lanes(
@@ -217,7 +217,7 @@ def _over_lanes(
     is of one chain."""
 
     def run(model: Chain, state: ChainState, drive: ChainDrive, record: ChainRecord) -> tuple[Ended, ChainRecord]:
-        ended, record = _lanes(static, model, state, jax.tree.map(Open, drive), _opened(record), *bounds)
+        ended, record = _lanes(static, model, state, jax.tree.map(Open, drive), _open_record(record), *bounds)
         return ended, jax.tree.map(_array, record, is_leaf=_is_open)
 
     if not state.t.ndim:
@@ -257,7 +257,7 @@ def _over_lanes(
     return jax.tree.map(unblock, ended), after._replace(room=record.room)
 
 
-def _opened(record: ChainRecord) -> ChainRecord:
+def _open_record(record: ChainRecord) -> ChainRecord:
     rows = OpenRecord(record.rows) if record.logs else record.rows
     return record._replace(frames=OpenRecord(record.frames), rows=rows)  # type: ignore[arg-type]
 

@@ -143,8 +143,8 @@ def is_felt(lane: ChainLane, p: ChainProposal) -> Array:
     """(*batch) whether a hold that caught had moved, beyond rounding. A joint that lies still may be caught again."""
     v, least = p.tried.v, jnp.finfo(p.h.dtype).eps
     square = v.dot(v)
-    turned = (joint_rates(p.link) * p.link.l) ** 2
-    struck = jnp.maximum(jnp.where(lane.striking.stuck, square, 0), jnp.where(lane.striking.shut, turned, 0))
+    angular = (joint_rates(p.link) * p.link.l) ** 2
+    struck = jnp.maximum(jnp.where(lane.striking.stuck, square, 0), jnp.where(lane.striking.shut, angular, 0))
     return struck.max(0) > least * square.max(0)
 
 

@@ -147,8 +147,8 @@ def at_instant(model: Model, q: Array, v: Array) -> dict[str, Array]:
             case "position":
                 found[sensor.name] = position
             case "orientation":
-                turn = Quat.from_matrix(Mat3(*(R[..., i, j] for i in range(3) for j in range(3))))
-                x = jnp.stack([turn.w, turn.x, turn.y, turn.z], -1)
+                quaternion = Quat.from_matrix(Mat3(*(R[..., i, j] for i in range(3) for j in range(3))))
+                x = jnp.stack([quaternion.w, quaternion.x, quaternion.y, quaternion.z], -1)
                 found[sensor.name] = jnp.where(x[..., :1] < 0, -x, x)
             case "linear_velocity" | "angular_velocity":
                 found[sensor.name] = u if sensor.kind == "linear_velocity" else w

@@ -96,14 +96,14 @@ def _events(spec: ChainSpec, model: Any, result: ChainRollout) -> Events:
     log, count = result.events, int(result.events.count)
     names = ("t", "joint", "limit", "ground", "place", "velocity", "push", "energy_before", "energy_after")
     rows = (np.asarray(getattr(log, name))[:count] for name in names)
-    t, joint, limit, ground, place, velocity, push, before, after = rows
+    t, joint, limit, ground, position, velocity, push, before, after = rows
     at_limit = limit != 0
     link = joint + 1  # see `chain_twin`
     chain, _ = checked_chain(spec)
     g = len(chain.normal)
     normal = np.where(at_limit[:, None], 0, chain.normal[ground] if g else np.zeros((count, 2)))
     rows = {pair: row for row, pair in enumerate(model.topology.pairs)}
-    pair = [-1 if held else rows[i, g + 2 * k] for held, i, k in zip(at_limit, ground, joint, strict=True)]
+    pair = [-1 if is_limit else rows[i, g + 2 * k] for is_limit, i, k in zip(at_limit, ground, joint, strict=True)]
     bodies = np.stack([link, np.where(at_limit, link + 1, -1)], -1)
     frames = contact_frames(_in_space(normal))
     struck = np.einsum("eij,ej->ei", frames, _in_space(velocity))
@@ -112,7 +112,7 @@ def _events(spec: ChainSpec, model: Any, result: ChainRollout) -> Events:
     given = np.where(at_limit[:, None], push[:, :1] * [0, 0, 1], given)
     columns: dict[str, Any] = {
         "t": t, "bodies": bodies, "pair": np.array(pair, int), "dof": np.where(at_limit, joint + 2, -1),
-        "point": np.where(at_limit[:, None], 0, _in_space(place)), "normal": _in_space(normal), "u_before": struck,
+        "point": np.where(at_limit[:, None], 0, _in_space(position)), "normal": _in_space(normal), "u_before": struck,
         "u_after": struck * 0, "impulse": given, "energy_before": before, "energy_after": after,
         "code": np.zeros(count, int), "count": np.array(count), "missed": np.asarray(log.missed),
     }  # fmt: skip

@@ -33,17 +33,17 @@ def check(
     precision(dtype)
     names = [name for name, entry in (SCENES | CHAINS).items() if entry.facts] if everything else list(scenes or ())
     entries = {name: library_entry(name) for name in names}
-    held = total = 0
+    passed = total = 0
     results: list[dict[str, Any]] = []
     for name, entry in entries.items():
         if not (entry.facts or as_json):
             say(f"{name} promises nothing", style="bold")
         plays = outcomes(entry) if entry.facts else iter(())
         for number in range(len(entry.plays) if entry.facts else 0):
-            where = f"{name}, play {number + 1} of {len(entry.plays)}; {held} of {total} facts held so far"
+            where = f"{name}, play {number + 1} of {len(entry.plays)}; {passed} of {total} facts held so far"
             with err.status(where):
                 way, found, failure = next(plays)
-            held += sum(outcome.holds for outcome in found)
+            passed += sum(outcome.holds for outcome in found)
             total += len(found)
             if as_json:
                 facts = [_text(outcome) for outcome in found]
@@ -54,10 +54,10 @@ def check(
             if failure:
                 say(f"{name}: {failure}", style="red")
     if as_json:
-        emit({"held": held, "facts": total, "plays": results})
+        emit({"held": passed, "facts": total, "plays": results})
     else:
-        say(f"{held} of {total} facts hold in {len(entries)} scenes", style="bold" if held == total else "red")
-    if held < total:
+        say(f"{passed} of {total} facts hold in {len(entries)} scenes", style="bold" if passed == total else "red")
+    if passed < total:
         raise typer.Exit(FAILED)
 
 

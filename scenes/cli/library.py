@@ -84,13 +84,13 @@ def _links(model: Model) -> Iterable[tuple[str, ...]]:
     shapes = {link: Counter[str]() for link in range(-1, topology.n_links)}
     for kind, link in zip(topology.shape_kinds, topology.shape_links, strict=True):
         shapes[link][kind] += 1
-    carried = {link: ", ".join(f"{n} {kind}" for kind, n in count.items()) for link, count in shapes.items()}
-    if carried[-1]:
-        yield "world", "", "", "", "", "", carried[-1]
+    shapes_of = {link: ", ".join(f"{n} {kind}" for kind, n in count.items()) for link, count in shapes.items()}
+    if shapes_of[-1]:
+        yield "world", "", "", "", "", "", shapes_of[-1]
     for i, (name, parent, joint) in enumerate(zip(topology.names, topology.parents, topology.joints, strict=True)):
         above = "world" if parent < 0 else topology.names[parent]
         q, v = (_span(start[i], start[i + 1]) for start in (topology.q_start, topology.v_start))
-        yield name, above, joint, q, v, f"{model.mass[i]:.4g}", carried[i]
+        yield name, above, joint, q, v, f"{model.mass[i]:.4g}", shapes_of[i]
 
 
 def _pairs(topology: Topology) -> Iterable[tuple[str, ...]]:

@@ -17,7 +17,7 @@ from ..formats.wording import abridge
 from .interrupts import INTERRUPTED
 from .output import complain
 
-UsageError: Any = typer.BadParameter.__base__  # of click, which typer brings along in one place or another
+UsageError: Any = typer.BadParameter.__base__  # of click, which typer brings along in one module or another
 FAILED, WRONG = 1, 2
 ORDER = ("run", "sweep", "list", "info", "export", "plot", "view", "replay", "check", "compare", "bench")
 

@@ -24,9 +24,9 @@ def flat_joint(where: str, plane: Any, position: Array, quaternion: Array) -> tu
     n = np.cross(x, y)
     angle = 2 * np.arctan2(quaternion[1:] @ n, quaternion[0])
     back = np.concatenate([[np.cos(angle / 2)], -np.sin(angle / 2) * n])
-    frame = quaternion_product(back, quaternion)  # what is left of the turn: at angle 0 the body stands so
-    turn = rotation_matrix(frame)
-    joint = Planar(axis=tuple(turn.T @ n), axis2=tuple(turn.T @ x))
+    frame = quaternion_product(back, quaternion)  # what is left of the rotation: at angle 0 the body stands so
+    rotation = rotation_matrix(frame)
+    joint = Planar(axis=tuple(rotation.T @ n), axis2=tuple(rotation.T @ x))
     return joint, n * (n @ position), frame, np.array([angle, x @ position, y @ position])
 
 

@@ -13,7 +13,7 @@ from ..joint_specs import Motor
 from . import check
 
 X, Z = np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0])
-TURNS = {"spherical": 0, "floating": 3}  # where the quaternion begins in q
+QUATERNION_START = {"spherical": 0, "floating": 3}  # where the quaternion begins in q
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,8 @@ def start_q(where: str, row: JointRow, q0: Any) -> Array:
         q = np.array(table.neutral, float)
     else:
         q = _start(where, "q0", q0, table.nq, "rad or m")
-    if row.kind in TURNS:
-        first = TURNS[row.kind]
+    if row.kind in QUATERNION_START:
+        first = QUATERNION_START[row.kind]
         q = np.concatenate([q[:first], check.quaternion(where, "q0 (quaternion)", q[first:])])
     elif ((q < row.dofs["lower"]) | (q > row.dofs["upper"])).any():
         lower, upper = row.dofs["lower"], row.dofs["upper"]

@@ -25,7 +25,7 @@ JOINTS = ("spherical", "revolute", "universal", "prismatic", "cylindrical", "scr
 OTHERS = (Distance, Spring, Rolling, Gear, Driven)
 OF_TREES = ("damping", "armature", "loss", "stiffness", "rest", "motor", "limits", "restitution")
 PLANE = np.array([[0.0, 1, 0], [0, 0, 1], [1, 0, 0]])  # its x axis is z: the plane's normal
-TURN = np.eye(4)[0]
+IDENTITY = np.eye(4)[0]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class LoopReader:
     def __init__(self, model: Model, state: State) -> None:
         self.topology, self.kind = model.topology, model.mass.dtype
         self.known = ["world", *model.topology.names]
-        self.places = dof_coordinates(model.topology)
+        self.coordinates = dof_coordinates(model.topology)
         self.q = np.asarray(state.q, np.float64)
         self.p, self.R = link_poses(model, self.q)
 
@@ -87,11 +87,11 @@ class LoopReader:
     def _frames(self, where: str, spec: LoopSpec, a: int, b: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         frame_a = _frame(where, "a", spec.position_a, spec.quaternion_a)
         if spec.position_b is not None:
-            return frame_a, _frame(where, "b", spec.position_b, spec.quaternion_b or tuple(TURN))
+            return frame_a, _frame(where, "b", spec.position_b, spec.quaternion_b or tuple(IDENTITY))
         if spec.quaternion_b is not None:
             check.reject(where, "quaternion_b", spec.quaternion_b, "it needs a position_b: give both, or none")
         if isinstance(spec.joint, Rolling):
-            return frame_a, (np.zeros(3), TURN)
+            return frame_a, (np.zeros(3), IDENTITY)
         if isinstance(spec.joint, Distance):
             check.reject(where, "position_b", None, "a rod needs a second point: give its place on link_b")
         R = (np.eye(3) if a < 0 else self.R[a]) @ rotation_matrix(frame_a[1])
@@ -110,7 +110,7 @@ class LoopReader:
         if type(dof) is not int or not 0 <= dof < end - first:
             fix = "count from 0" if end > first else "name a link that moves on one"
             check.reject(where, which, dof, f'the joint of "{name}" has {end - first} degrees of freedom: {fix}')
-        if self.places[first + dof] < 0:
+        if self.coordinates[first + dof] < 0:
             kind = self.topology.joints[link]
             check.reject(where, field, name, f"a {kind} joint has no single angle: use revolute or prismatic joints")
         return first + dof
@@ -140,7 +140,7 @@ class LoopReader:
         if dof_a == dof_b:
             check.reject(where, "link_b", spec.link_b, "a gear joins two joints: name another link")
         numbers, ratio = plain(), float(check.number(inner, "ratio", joint.ratio))
-        at_start = self.q[self.places[dof_a]] - ratio * self.q[self.places[dof_b]]
+        at_start = self.q[self.coordinates[dof_a]] - ratio * self.q[self.coordinates[dof_b]]
         offset = at_start if joint.offset is None else check.number(inner, "offset", joint.offset)
         numbers["loop_size"], numbers["loop_course"][0] = ratio, float(offset)
         return LoopRow(Loop("gear", a, b, (dof_a, dof_b)), numbers)
@@ -150,7 +150,9 @@ class LoopReader:
         if b != -1:
             check.reject(where, "link_b", spec.link_b, "a driven joint is that of link_a: leave link_b out")
         rest = [float(check.number(inner, f, getattr(joint, f))) for f in ("rate", "amplitude", "frequency", "phase")]
-        at_start = self.q[self.places[dof]] - rest[1] * np.sin(rest[3]) - self._check_function(inner, joint.function)
+        at_start = (
+            self.q[self.coordinates[dof]] - rest[1] * np.sin(rest[3]) - self._check_function(inner, joint.function)
+        )
         start = at_start if joint.start is None else check.number(inner, "start", joint.start)
         numbers = plain()
         numbers["loop_course"][:] = [float(start), *rest]

@@ -58,13 +58,13 @@ def loop_label(spec: LoopSpec, number: int) -> str:
 def _assembled(scene: SceneSpec, model: Model, state: State) -> State:
     """q and v that satisfy the loops, by Newton's method from the given ones."""
     q, v = state.q, state.v
-    for turn in range(ASSEMBLY + 1):
+    for iteration in range(ASSEMBLY + 1):
         error, rate = (np.abs(np.asarray(x, np.float64)) for x in _off(model, q, v, state.t))
         fastest = 1 + np.abs(np.asarray(v)).max(initial=0)
         off = np.maximum(error, rate / fastest)
         if (off <= CLOSED[q.dtype.itemsize]).all():
             return State(q, v, state.t)
-        if turn < ASSEMBLY:
+        if iteration < ASSEMBLY:
             q, v = _closer(model, q, v, state.t)
     worst = int(np.where(np.isfinite(off), off, np.inf).argmax())
     loop = sorted(row_loops(model.topology))[worst]

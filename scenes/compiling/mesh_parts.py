@@ -75,20 +75,20 @@ def _weight(mesh: Prepared) -> int:
 _KEPT = Kept(KEPT, _weight)  # for a while: scenes have many bodies of one mesh
 
 
-def _doubts(report: MeshReport, convex: Convex | None, asked: str | None) -> list[str]:
+def _doubts(report: MeshReport, convex: Convex | None, choice: str | None) -> list[str]:
     """Problems that the mesh's author should know."""
     texts = [
         f"{text}: look whether the mesh is what it should be" for text in report.repairs if text.startswith("holes")
     ]
     if convex is None:
         return texts
-    if asked is None and not report.closed:
+    if choice is None and not report.closed:
         fix = 'write convex="hull" if that is meant, or convex="none" for the surface itself'
         texts.append(f"its surface is open, and its convex hull is what collides: {fix}")
-    elif asked is None and convex.excess > MUCH_LARGER:
+    elif choice is None and convex.excess > MUCH_LARGER:
         fix = 'write convex="pieces", or convex="hull" if that is meant'
         texts.append(f"its convex hull, which collides in its place, is {100 * convex.excess:.3g} % larger: {fix}")
-    elif asked == "pieces" and convex.excess > MUCH_LARGER:
+    elif choice == "pieces" and convex.excess > MUCH_LARGER:
         n, share = len(convex.parts), 100 * convex.excess
         texts.append(f"its {n} convex pieces are together {share:.3g} % larger: make several meshes of it")
     if convex.deviation > COARSE * np.linalg.norm(report.size):

@@ -42,9 +42,9 @@ def sort_links(scene: SceneSpec) -> tuple[tuple[BodySpec | LinkSpec, ...], tuple
             heapq.heappush(ready, child)
     if len(order) < len(specs):
         _reject_loop(specs, set(range(len(specs))) - set(order))
-    place = {specs[old].name: new for new, old in enumerate(order)}
+    new_index = {specs[old].name: new for new, old in enumerate(order)}
     links = tuple(specs[old] for old in order)
-    return links, tuple(place.get(parent_name(spec), -1) for spec in links)
+    return links, tuple(new_index.get(parent_name(spec), -1) for spec in links)
 
 
 WANTED: tuple[tuple[str, tuple[type, ...]], ...] = (
@@ -78,12 +78,12 @@ def _check_names(scene: SceneSpec) -> None:
 def _reject_loop(specs: tuple[Any, ...], left: set[int]) -> None:
     """Raise an error that names the parents in the cycle."""
     index = {spec.name: i for i, spec in enumerate(specs)}
-    seen: list[int] = []
+    visited: list[int] = []
     i = min(left)
-    while i not in seen:
-        seen.append(i)
+    while i not in visited:
+        visited.append(i)
         i = index[parent_name(specs[i])]
-    loop = [specs[j].name for j in seen[seen.index(i) :]]
+    loop = [specs[j].name for j in visited[visited.index(i) :]]
     chain = " -> ".join([*loop, loop[0]])
     reject(
         label_of(specs[i]), "parent", parent_name(specs[i]),

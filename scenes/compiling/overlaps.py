@@ -56,14 +56,14 @@ def overlaps(model: Model, q: Array, most: int | None = None) -> list[tuple[int,
     pairs = pairs[~np.isin(kinds[pairs], [*SOUPS]).any(1)] if len(pairs) else pairs
     if not len(pairs):
         return []
-    place, turn = _shape_poses(model, q)
+    positions, rotations = _shape_poses(model, q)
     radius = origin_radii(model)
     i, j = pairs.T
     planes = kinds == "plane"
-    offset = place[i] - place[j]
+    offset = positions[i] - positions[j]
     apart = np.linalg.norm(offset, axis=1) - radius[i] - radius[j]
     for first, second, sign in ((i, j, -1), (j, i, 1)):
-        height = sign * (offset * turn[first][:, :, 2]).sum(1)
+        height = sign * (offset * rotations[first][:, :, 2]).sum(1)
         apart = np.where(planes[first], height - radius[second], apart)
     allowed = LEAST * np.minimum(*np.where(planes[pairs], np.inf, radius[pairs]).T)
     near = np.flatnonzero(apart < -allowed)
@@ -79,7 +79,9 @@ def overlaps(model: Model, q: Array, most: int | None = None) -> list[tuple[int,
         if not exact[k].all():
             for shape in (a, b):
                 shapes.setdefault(shape, _host_shape(model, shape))
-            gap = _gap(shapes[a], shapes[b], place[a] - place[b], turn[a], turn[b], float(-allowed[k]))
+            gap = _gap(
+                shapes[a], shapes[b], positions[a] - positions[b], rotations[a], rotations[b], float(-allowed[k])
+            )
         if gap < -allowed[k]:
             found.append((a, b, -gap))
     return found

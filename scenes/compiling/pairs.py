@@ -38,18 +38,18 @@ def pair_table(
     hang on the world by a joint may touch the statics.
     """
     _check_exclusions(scene, names)
-    weld, joined = _welds(parents, joints)
+    weld, jointed = _welds(parents, joints)
     body = np.array([weld[link] if link >= 0 else -1 for link in links], int)
     still = _still(parents, joints)
     static = np.array([link < 0 or still[link] for link in links], bool)
-    above = np.array([joined[link] if link >= 0 else -2 for link in links], int)
+    above = np.array([jointed[link] if link >= 0 else -2 for link in links], int)
     i, j = _separate_pairs(body, static, above)
     touch = np.ones(len(i), bool)
     number = {name: n for n, name in enumerate(dict.fromkeys(owners))}
     owner = np.array([number[name] for name in owners], int)
     switched = [loop for loop in scene.loops if scene.filtering and loop.active is not None]
-    held = [loop for loop in scene.loops if loop not in switched]
-    for a, b in (*scene.exclusions, *_tied(held)):
+    uncut = [loop for loop in scene.loops if loop not in switched]
+    for a, b in (*scene.exclusions, *_tied(uncut)):
         touch &= ~_couples(_members(a, owner, number, links), _members(b, owner, number, links), i, j)
     layers = shape_layers(rows)
     may = meet(layers[:, 0], layers[:, 1], i, j)
@@ -86,15 +86,15 @@ def _tied(loops: Sequence[LoopSpec]) -> list[tuple[str, str]]:
 
 def _welds(parents: Sequence[int], joints: Sequence[str]) -> tuple[list[int], list[int]]:
     """The first link that each link is welded to, and that of the link its body hangs on by a joint (-2: none)."""
-    weld, joined = [], []
+    weld, jointed = [], []
     for i, (parent, joint) in enumerate(zip(parents, joints, strict=True)):
         if joint == "fixed" and parent >= 0:
             weld.append(weld[parent])
-            joined.append(joined[parent])
+            jointed.append(jointed[parent])
         else:
             weld.append(i)
-            joined.append(weld[parent] if parent >= 0 else -2)
-    return weld, joined
+            jointed.append(weld[parent] if parent >= 0 else -2)
+    return weld, jointed
 
 
 def _still(parents: Sequence[int], joints: Sequence[str]) -> list[bool]:

@@ -57,7 +57,7 @@ class ShapeRow:
                 self.where, "source", "a surface that encloses no volume",
                 "it must have an inside to have a mass: repair the mesh, or give the body's mass, com and inertia",
             )  # fmt: skip
-        return mass.moved(self.position, self.quaternion)
+        return mass.in_frame(self.position, self.quaternion)
 
 
 def shape_rows(owner: Any, index: int | None = None, moving: bool = True) -> list[ShapeRow]:

@@ -16,11 +16,11 @@ def check_tree(wheres: list[str], parents: tuple[int, ...], masses: list[MassPro
     Exact for leaves. An inner link may still be singular in special poses of a tree with massless links; the result
     is then NaN.
     """
-    carried = np.array([m.mass > 0 for m in masses])
+    has_mass = np.array([m.mass > 0 for m in masses])
     inner = set(parents)
     for i in reversed(range(len(parents))):
         free = rows[i].dofs["armature"] <= 0
-        if not carried[i] and free.any():
+        if not has_mass[i] and free.any():
             fix = "give it mass, put mass on a child, or give the joint armature"
             reject(wheres[i], "mass", 0.0, f"no link further out has mass, so its joint moves without inertia: {fix}")
         if i not in inner and free.any() and _is_singular(rows[i], masses[i]):
@@ -28,7 +28,7 @@ def check_tree(wheres: list[str], parents: tuple[int, ...], masses: list[MassPro
             must = f"its {rows[i].kind} joint moves without inertia: {fix}"
             reject(wheres[i], "inertia", masses[i].inertia, must)
         if parents[i] >= 0:
-            carried[parents[i]] |= carried[i]
+            has_mass[parents[i]] |= has_mass[i]
 
 
 def _is_singular(row: JointRow, body: MassProperties) -> bool:

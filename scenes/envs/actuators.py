@@ -45,7 +45,7 @@ def _range(motor: Motor, dof: int, limits: Any) -> tuple[float, float]:
 
 
 def select_actuators(actuators: Sequence[Actuator], names: Sequence[str] | None, task: str) -> tuple[Actuator, ...]:
-    """Those of the given names, in that order; all of them for None."""
+    """Actuators of the given names, in that order; all for None."""
     if names is None:
         return tuple(actuators)
     by_name = {actuator.name: actuator for actuator in actuators}

@@ -75,17 +75,17 @@ def closed_form(rods: Rods) -> Accelerate:
     def accelerate(q: Components, v: Components, push: Components) -> Components:
         force = friction(rods, v, push)
         x, tau = force[:cart], (*force[cart:], 0.0)
-        turned = turns(q[cart:])
+        sin_cos = sines_and_cosines(q[cart:])
         square = [w * w for w in accumulate(v[cart:])]
         rows, right = [], []
         if cart:
             rows.append([total])
-            right.append(x[0] + sum(a * s * w for a, (s, _), w in zip(k, turned, square, strict=True)))
-        for i, (s, c) in enumerate(turned):
+            right.append(x[0] + sum(a * s * w for a, (s, _), w in zip(k, sin_cos, square, strict=True)))
+        for i, (s, c) in enumerate(sin_cos):
             rows.append([k[i] * c] if cart else [])
             h = g * k[i] * s if rods.upright else -g * k[i] * c
             h = h + tau[i] - tau[i + 1]
-            for j, (sj, cj) in enumerate(turned):
+            for j, (sj, cj) in enumerate(sin_cos):
                 d = D[max(i, j)][min(i, j)]
                 if j < i:
                     rows[-1].append(d * (c * cj + s * sj))
@@ -101,7 +101,7 @@ def closed_form(rods: Rods) -> Accelerate:
 
 
 @fence
-def turns(angles: Components) -> list[tuple[Array, Array]]:
+def sines_and_cosines(angles: Components) -> list[tuple[Array, Array]]:
     """(sin, cos) of every link's absolute angle; separate, since else each acceleration would compute them anew."""
     return [sin_cos(phi) for phi in accumulate(angles)]
 

@@ -43,8 +43,8 @@ class Smooth:
             def substep(_: Any, at: tuple[Components, Components]) -> tuple[Components, Components]:
                 return classical(lambda q, v: accelerate(q, v, u), *at, h)
 
-            moved = lax.fori_loop(0, self.substeps, substep, (components(q), components(v)))
-            q_next, v_next = (jnp.stack(x, -1) for x in moved)
+            end = lax.fori_loop(0, self.substeps, substep, (components(q), components(v)))
+            q_next, v_next = (jnp.stack(x, -1) for x in end)
             return q_next, v_next
 
         return advance

@@ -47,10 +47,10 @@ class SideView:
     def _segments(self, q: np.ndarray) -> list[tuple[int, Segment]]:
         """Segments with the link that carries each, -1 for the world."""
         topology, found = self.model.topology, []
-        places, turns = link_poses(self.model, q)
-        eye = float(places[0, 0]) if len(places) else 0.0
+        positions, rotations = link_poses(self.model, q)
+        eye = float(positions[0, 0]) if len(positions) else 0.0
         for k, (kind, link) in enumerate(zip(topology.shape_kinds, topology.shape_links, strict=True)):
-            R, p = (turns[link], places[link]) if link >= 0 else (np.eye(3), np.zeros(3))
+            R, p = (rotations[link], positions[link]) if link >= 0 else (np.eye(3), np.zeros(3))
             at = p + R @ np.asarray(self.model.shape_position[k], float)
             axes = R @ rotation_matrix(np.asarray(self.model.shape_quaternion[k], float))
             colour = LINKS[link % len(LINKS)] if link >= 0 else INK

@@ -1,7 +1,7 @@
 """Static libraries: object files in an `ar` archive with an index of their symbols.
 
-Two dialects: System V's, which linkers of ELF and COFF read (its index has big-endian places and names, long names of
-members lie in a table), and BSD's, which Apple's reads (the index has pairs of places in little-endian, each member's
+Two dialects: System V's, which linkers of ELF and COFF read (its index has big-endian offsets and names, long names of
+members lie in a table), and BSD's, which Apple's reads (the index has pairs of offsets in little-endian, each member's
 name lies in front of its bytes). Nothing in a file says when or by whom it was made: the same code is the same bytes.
 """
 
@@ -26,12 +26,12 @@ def _system_v(members: Members) -> bytes:
     names = b"".join(f"{symbol}\0".encode() for symbol, _ in symbols)
     table = b"".join(f"{name}/\n".encode() for name in members)
     at = len(MAGIC) + _whole(4 + 4 * len(symbols) + len(names)) + _whole(len(table))
-    places, bodies, title = [], b"", 0
+    offsets, bodies, title = [], b"", 0
     for name, (code, _) in members.items():
-        places.append(at)
+        offsets.append(at)
         body = _member(f"/{title}", code)
         bodies, at, title = bodies + body, at + len(body), title + len(name) + 2
-    index = struct.pack(f">{1 + len(symbols)}I", len(symbols), *(places[k] for _, k in symbols)) + names
+    index = struct.pack(f">{1 + len(symbols)}I", len(symbols), *(offsets[k] for _, k in symbols)) + names
     return MAGIC + _member("/", index) + _member("//", table) + bodies
 
 
@@ -40,14 +40,14 @@ def _bsd(members: Members) -> bytes:
     names = b"".join(symbol for symbol, _ in symbols)
     names += bytes(-len(names) % 8)
     at = len(MAGIC) + len(_named("__.SYMDEF", bytes(8 + 8 * len(symbols) + len(names))))
-    places, bodies = [], b""
+    offsets, bodies = [], b""
     for name, (code, _) in members.items():
-        places.append(at)
+        offsets.append(at)
         body = _named(name, code)
         bodies, at = bodies + body, at + len(body)
     pairs, far = b"", 0
     for symbol, k in symbols:
-        pairs, far = pairs + struct.pack("<II", far, places[k]), far + len(symbol)
+        pairs, far = pairs + struct.pack("<II", far, offsets[k]), far + len(symbol)
     index = struct.pack("<I", len(pairs)) + pairs + struct.pack("<I", len(names)) + names
     return MAGIC + _named("__.SYMDEF", index) + bodies
 

@@ -40,7 +40,7 @@ def touching_of(frame: Frame) -> tuple[Kinds, Array, Array]:
 
 
 def contacts_of(live: Live, kinds: Kinds, pair: Array, touching: Array) -> tuple[Array, Array]:
-    """How many records, and (n, 14) these: a, b, phase, impacts, impulse, point, normal, speed. The first four are
+    """The number of records, and records (n, 14): a, b, phase, impacts, impulse, point, normal, speed. Four are
     whole numbers, see `as_real`; a, b: numbers of bodies, -1 for the world."""
     couples, couple_of, side = live._parts.bodies.couples
     topology, dtype, n = live.model.topology, touching.dtype, len(couples)
@@ -51,7 +51,7 @@ def contacts_of(live: Live, kinds: Kinds, pair: Array, touching: Array) -> tuple
     real, known = pair >= 0, jnp.maximum(pair, 0)
     couple = jnp.where(real, jnp.asarray(couple_of.astype(np.int32))[known], n)
     sign = jnp.asarray(side.astype(dtype))[known]
-    # column by column: the places of a whole row's numbers would be a table of half a megabyte
+    # column by column: the indices of a whole row's numbers would be a table of half a megabyte
     impulse, point, normal = ([touching[:, 3 * k + j] for j in range(3)] for k in range(3))
     weight = abs(sum(x * y for x, y in zip(impulse, normal, strict=True))) + LEAST
     terms = [sign * x for x in impulse] + [weight * x for x in point] + [sign * weight * x for x in normal] + [weight]
@@ -68,9 +68,9 @@ def contacts_of(live: Live, kinds: Kinds, pair: Array, touching: Array) -> tuple
     whole = jnp.concatenate([jnp.asarray(links), phase[:, None], met[IMPACTS][:, None]], 1)
     rows = [as_real(whole, dtype), sums[:, :3], sums[:, 3:6] / total, along / length, fastest[:, None]]
     touched, room = jnp.stack(met).any(0), min(n, MOST)
-    place = jnp.where(touched, jnp.cumsum(touched.astype(jnp.int32)) - 1, room)
+    row = jnp.where(touched, jnp.cumsum(touched.astype(jnp.int32)) - 1, room)
     table = jnp.zeros((room + 1, WHOLES + REALS), dtype)
-    table = table.at[jnp.minimum(place, room)].set(jnp.concatenate(rows, 1))[:room]
+    table = table.at[jnp.minimum(row, room)].set(jnp.concatenate(rows, 1))[:room]
     return jnp.minimum(touched.astype(jnp.int32).sum(), room), table
 
 

@@ -47,13 +47,13 @@ def blake2b(numbers: Array) -> Array:
         return _compressed(h, *block), None
 
     h, _ = lax.scan(one, jnp.asarray(start), (m, jnp.asarray(counts), jnp.asarray(last)))
-    nibbles = (h[: LENGTH // 8, None] >> jnp.asarray(_places())) & jnp.uint64(15)
+    nibbles = (h[: LENGTH // 8, None] >> jnp.asarray(_shifts())) & jnp.uint64(15)
     digits = nibbles.reshape(-1).astype(jnp.int32)
     return jnp.where(digits < 10, digits + ord("0"), digits - 10 + ord("a")).astype(jnp.uint8)
 
 
-def _places() -> np.ndarray:
-    """(16,) by how many bits each digit of a word is to be shifted: low bytes first, the high half of each first."""
+def _shifts() -> np.ndarray:
+    """Bits by which each digit of a word is shifted (16,): low bytes first, the high half of each first."""
     return np.array([8 * byte + shift for byte in range(8) for shift in (4, 0)], np.uint64)
 
 
@@ -62,14 +62,14 @@ def _compressed(h: Array, m: Array, t: Array, f: Array) -> Array:
     a, b = h[:4], h[4:]
     c, d = jnp.asarray(IV[:4]), jnp.asarray(IV[4:]) ^ jnp.stack([t, jnp.uint64(0), f, jnp.uint64(0)])
 
-    def turn(rows: tuple[Array, ...], s: Array) -> tuple[tuple[Array, ...], None]:
+    def one_round(rows: tuple[Array, ...], s: Array) -> tuple[tuple[Array, ...], None]:
         x = m[s]
         a, b, c, d = rows
         a, b, c, d = _mixed(a, b, c, d, x[0:8:2], x[1:8:2])
         a, b, c, d = _mixed(a, jnp.roll(b, -1), jnp.roll(c, -2), jnp.roll(d, -3), x[8::2], x[9::2])
         return (a, jnp.roll(b, 1), jnp.roll(c, 2), jnp.roll(d, 3)), None
 
-    (a, b, c, d), _ = lax.scan(turn, (a, b, c, d), jnp.asarray(SIGMA, jnp.int32))
+    (a, b, c, d), _ = lax.scan(one_round, (a, b, c, d), jnp.asarray(SIGMA, jnp.int32))
     return h ^ jnp.concatenate([a, b]) ^ jnp.concatenate([c, d])
 
 
@@ -87,5 +87,5 @@ def _mixed(a: Array, b: Array, c: Array, d: Array, x: Array, y: Array) -> tuple[
 
 
 def _rotated(x: Array, n: int) -> Array:
-    """To the right, by so many bits."""
+    """Rotate words to the right by n bits."""
     return (x >> jnp.uint64(n)) | (x << jnp.uint64(64 - n))

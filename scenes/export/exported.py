@@ -22,11 +22,11 @@ from .programs import Programs
 
 
 class Pointer(NamedTuple):
-    """A function that says where an array is.  name: the function's.  place: in the world [bytes].
+    """A function that says where an array is.  name: the function's.  offset: in the world [bytes].
     constant: the caller must not write it.  says: what it holds.  whole: of whole numbers."""
 
     name: str
-    place: int
+    offset: int
     constant: bool
     says: str
     whole: bool = False
@@ -58,7 +58,7 @@ class Exported:
 
     @staticmethod
     def of(live: Live, name: str) -> Exported:
-        """Of a world as it was when it was made."""
+        """Export a world as it is at its start."""
         fields = fields_of(live)
         programs = Programs(live, fields)
         functions = tuple(compiled(function, fields) for function in functions_of(programs))
@@ -68,7 +68,7 @@ class Exported:
 
     def texts(self, target: Target, heap: bool = True) -> dict[str, tuple[str, list[str]]]:
         """Modules for a machine: name of each -> its text, and the functions that it defines."""
-        pointers = {p.name: p.place for p in self.pointers}
+        pointers = {p.name: p.offset for p in self.pointers}
         own = ["size", "init", "reset", "save", *pointers, *(("create", "free") if heap else ())]
         basics = basics_text(self.name, self.fields, self.layout, pointers, heap)
         texts = {self.name: (basics, [f"{self.name}_{x}" for x in own])}
@@ -102,22 +102,22 @@ def _pointers(live: Live, fields: Fields, layout: Layout) -> tuple[Pointer, ...]
     wide, known, at, parameters = fields.all["q"].start.dtype.itemsize, {}, 0, packed(live.model)
     assert isinstance(parameters, Packed)
     for name, shape in parameters.shapes:
-        known[name] = layout.places["parameters"] + wide * at
+        known[name] = layout.addresses["parameters"] + wide * at
         at += int(np.prod(shape, dtype=int))
-    places, switched = layout.places, any(loop.switched for loop in live.model.topology.loops)
+    addresses, switched = layout.addresses, any(loop.switched for loop in live.model.topology.loops)
     holds = Pointer("attached", known["loop_active"], True, "one a joint: 1 where it holds") if switched else None
     triggers = (
-        Pointer("inside", places["inside"], True, "bodies a trigger: 1 of those in it", True),
-        Pointer("crossed", places["crossed"], True, "the same: 1 came in, -1 went out in the last frame", True),
+        Pointer("inside", addresses["inside"], True, "bodies a trigger: 1 of those in it", True),
+        Pointer("crossed", addresses["crossed"], True, "the same: 1 came in, -1 went out in the last frame", True),
     ) if live._triggers else ()  # fmt: skip
     return (
         *((holds,) if holds else ()),
-        Pointer("time", places["t"], True, "[s]"),
-        Pointer("poses", places["pose"], True, "7 a body: x y z of its origin [m], w x y z"),
-        Pointer("velocities", places["velocity"], True, "6 a body: angular [rad/s], of its centre of mass [m/s]"),
-        Pointer("asleep", places["asleep"], True, "one a body: 1 where it sleeps", True),
+        Pointer("time", addresses["t"], True, "[s]"),
+        Pointer("poses", addresses["pose"], True, "7 a body: x y z of its origin [m], w x y z"),
+        Pointer("velocities", addresses["velocity"], True, "6 a body: angular [rad/s], of its centre of mass [m/s]"),
+        Pointer("asleep", addresses["asleep"], True, "one a body: 1 where it sleeps", True),
         *triggers,
-        Pointer("motors", places["motors"], False, "one a degree of freedom: what it is told"),
+        Pointer("motors", addresses["motors"], False, "one command a degree of freedom"),
         Pointer("friction", known["pair_friction"], False, "one a pair of shapes"),
         Pointer("restitution", known["pair_restitution"], False, "one a pair of shapes"),
     )

@@ -1,4 +1,4 @@
-"""What an exported world holds: named arrays, each with a place in one block of memory.
+"""Fields of an exported world: named arrays, each with an address in one block of memory.
 
 A world begins with its save (`scenes/live/saves.py`), so that to save it is to copy its first bytes.
 """
@@ -44,13 +44,13 @@ class Fields(NamedTuple):
     @property
     def most(self) -> int:
         """Bytes of one in which somebody does."""
-        return self.awake + sum(self.all[name].bytes for name in ("island", "told"))
+        return self.awake + sum(self.all[name].bytes for name in ("island", "last_motors"))
 
 
 def fields_of(live: Live) -> Fields:
-    """Of a world at its start; what touches in a frame comes in with the frame's program."""
-    standing, model = live._parts.start, live.model
-    state, nobody, places = standing.state, standing.asleep, standing.places
+    """Fields of a world at its start; the frame's program adds those of contacts."""
+    start, model = live._parts.start, live.model
+    state, nobody, link_states = start.state, start.asleep, start.link_states
     real = state.q.dtype
     parameters: Any = packed(model)
     if not isinstance(parameters, Packed):
@@ -58,13 +58,13 @@ def fields_of(live: Live) -> Fields:
     awake = Saved(state.q, state.v, state.t, 0.0, nobody.island[:0], nobody.motors[:0])
     header = pack(awake, model_hash(model))[: HEADER.size]
     links = model.topology.n_links
-    velocity = [standing.velocity(name) if name in standing.bodies else np.zeros(6) for name in model.topology.names]
+    velocity = [start.velocity(name) if name in start.bodies else np.zeros(6) for name in model.topology.names]
     kept = {
         "behind": np.zeros((), np.float32),
         "q": state.q, "v": state.v, "t": state.t,
-        "island": nobody.island.astype(np.int32), "told": np.zeros(model.topology.nv, real),
+        "island": nobody.island.astype(np.int32), "last_motors": np.zeros(model.topology.nv, real),
         "motors": model.motor_target, "pushes": np.zeros((links, 6), real),
-        "pose": places.pose, "velocity": np.reshape(velocity, (links, 6)),
+        "pose": link_states.pose, "velocity": np.reshape(velocity, (links, 6)),
         "missed": np.zeros((), real), "windows": np.int32(0), "saved": np.int32(0), "fresh": np.int32(0),
         "asleep": np.zeros(links, np.int32),
         "layers": np.reshape(np.array(model.topology.shape_layers, np.uint32).view(np.int32), (-1, 2)),
@@ -75,7 +75,7 @@ def fields_of(live: Live) -> Fields:
         kept["crossed"] = np.zeros_like(kept["inside"])
     if any(loop.switched for loop in model.topology.loops):
         kept["felt"] = np.zeros((links, 6), real)
-    if moved_dofs(model).any():
+    if movable_dofs(model).any():
         kept["targets"] = np.zeros(model.topology.nv, real)
         kept["aimed"] = np.zeros(model.topology.nv, np.int32)
     if model.topology.filtered:
@@ -83,12 +83,12 @@ def fields_of(live: Live) -> Fields:
     whole = "island", "windows", "saved", "fresh", "asleep", "layers", "ignored", "aimed", "inside", "crossed"
     types = dict.fromkeys(whole, np.int32) | {"behind": np.float32}
     fields = {name: Field(np.array(x, types.get(name, real), order="C")) for name, x in kept.items()}
-    made = Fields(header, ("q", "v", "t", "island", "told"), fields)
+    made = Fields(header, ("q", "v", "t", "island", "last_motors"), fields)
     fields["saved"] = Field(np.array(made.awake, np.int32))
     return made
 
 
-def moved_dofs(model: Model) -> np.ndarray:
-    """(nv,) bool, those that `Live.move_joint` moves: of joints without a quaternion, with rigid motors."""
+def movable_dofs(model: Model) -> np.ndarray:
+    """Degrees of freedom that `Live.move_joint` moves (nv,) bool: of joints without a quaternion, with rigid motors."""
     joints = np.repeat(np.isin(model.topology.joints, TURNING), np.diff(model.topology.v_start))
     return ~joints & np.isinf(np.asarray(model.motor_kd))

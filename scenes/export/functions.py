@@ -18,7 +18,7 @@ from ...engine.parameters import COMBINED
 from .asking import Questions
 from .changes import Changes
 from .contacts import REALS, WHOLES
-from .fields import Field, Fields, moved_dofs
+from .fields import Field, Fields, movable_dofs
 from .programs import Programs
 from .surfaces import Surfaces
 
@@ -72,7 +72,11 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
     layers = tuple(Argument(name, "bits") for name in ("group", "mask"))
     mask = (Argument("mask", "int", type="uint32_t"),)
     hit = (Argument("hit", "out", HIT_WHOLES + HIT_REALS, "hit"),)
-    body, point, turned = whole("body"), maybe("point"), (*maybe("quaternion", n=4), *maybe("linear", "angular"))
+    body, point, motion = (
+        whole("body"),
+        maybe("point"),
+        (*maybe("quaternion", n=4), *maybe("linear", "angular")),
+    )
     materials = maybe(*COMBINED, n=1)
     joins = any(loop.switched for loop in topology.loops)
     found = "returns how many bodies and statics are found, the nearest first, or -1000"
@@ -86,8 +90,8 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
          partial(p.apply_force, own=True)),
         (True, "apply_own_torque", (*body, *three("torque")), "", partial(p.apply_torque, own=True)),
         (True, "apply_own_impulse", (*body, *three("impulse"), *point), "", partial(p.apply_impulse, own=True)),
-        (True, "put", (*body, *maybe("position"), *turned), "a free body elsewhere; what is NULL stays", p.put),
-        (bool(moved_dofs(live.model).any()), "move_joint", (*whole("dof"), *real("q")),
+        (True, "put", (*body, *maybe("position"), *motion), "a free body elsewhere; what is NULL stays", p.put),
+        (bool(movable_dofs(live.model).any()), "move_joint", (*whole("dof"), *real("q")),
          "it is there [rad, m] at the end of the next frame, and stands", p.move_joint),
         (True, "contacts", (Argument("rows", "rows", WHOLES + REALS, "contact"),),
          "of the last frame, of what is awake; returns how many", p.contacts),
@@ -97,7 +101,7 @@ def functions_of(programs: Programs) -> tuple[Function, ...]:
          (*whole("probe"), *three("position"), *maybe("quaternion", n=4), *real("within"), *mask,
           Argument("found", "rows", 1, "int")),
          f"what a probe is within so far of; {found}", Questions(p).overlap),
-        (bool(live._parts.start.spares.names), "add_body", (*whole("kind"), *three("position"), *turned),
+        (bool(live._parts.start.spares.names), "add_body", (*whole("kind"), *three("position"), *motion),
          f"a spare one; what is NULL is 0; {spare}", c.add_body),
         (bool(live._parts.start.spares.names), "remove_body", body, "back to where it waits", c.remove_body),
         (bool(topology.pairs), "set_material", (*body, *materials), "of a body or a static; what is NULL stays",
@@ -135,12 +139,12 @@ def _compiled(function: Function, fields: Fields) -> Compiled:
         for name, shape, dtype in _given(argument, fields, real):
             names.append(name)
             avals.append(jax.ShapeDtypeStruct(shape, dtype))
-    held = [name for name in sorted(fields.all)]
-    avals += [jax.ShapeDtypeStruct(fields.all[n].start.shape, fields.all[n].start.dtype) for n in held]
+    names_of_world = [name for name in sorted(fields.all)]
+    avals += [jax.ShapeDtypeStruct(fields.all[n].start.shape, fields.all[n].start.dtype) for n in names_of_world]
     changed: list[str] = []
 
     def flat(*leaves: Any) -> list[Any]:
-        world = dict(zip(held, leaves[len(names) :], strict=True))
+        world = dict(zip(names_of_world, leaves[len(names) :], strict=True))
         new, results = function.program(world, *leaves[: len(names)])
         changed[:] = sorted(new)
         for name in changed:
@@ -149,14 +153,14 @@ def _compiled(function: Function, fields: Fields) -> Compiled:
         return [*(jnp.asarray(new[n], fields.all[n].start.dtype) for n in changed), *results]
 
     program = Program(function.name, flat, avals, (0,) * len(avals), None)
-    closed = program.closed
-    text = lane_text(closed, (0,) * len(avals))
+    jaxpr = program.closed_jaxpr
+    text = lane_text(jaxpr, (0,) * len(avals))
     results = ("result",) * (len(text.outputs) - len(changed))
-    return Compiled(function, text, (*names, *held), (*changed, *results))
+    return Compiled(function, text, (*names, *names_of_world), (*changed, *results))
 
 
 def _given(argument: Argument, fields: Fields, real: Any) -> Sequence[tuple[str, tuple[int, ...], Any]]:
-    """What of the program's arguments stands for one of C's: name, shape, type."""
+    """The program's arguments for one of C's: name, shape, type."""
     name, shape = argument.name, (argument.size,)
     if argument.kind == "maybe":
         return [(name, shape, real), (f"{name}?", (), np.int32)]

@@ -1,6 +1,6 @@
 """C functions around lanes, as LLVM's text: a world's arrays into the lane's memory, the lane, and back.
 
-A world is one block: its save, its other arrays, and the memory of its lanes. A frame's has a place of its own; what
+A world is one block: its save, its other arrays, and the memory of its lanes. That of a frame is apart; what
 only a frame reads, or only a frame leaves, stays where it is in it. All other lanes share another.
 """
 
@@ -24,10 +24,15 @@ INTRINSICS = [
 
 @dataclass(frozen=True)
 class Layout:
-    """places: of each field [bytes from the world's first].  own: bytes that a reset fills.  scratch: where a save is
-    put that is loaded.  frame, others: where the memory of lanes begins.  size: of a world."""
+    """Addresses in a world's block of memory [bytes from its first].
 
-    places: Mapping[str, int]
+    addresses: of each field.
+    own: bytes that a reset fills.
+    scratch: where a save that is loaded is copied.
+    frame, others: where the memory of lanes begins.
+    size: of a world."""
+
+    addresses: Mapping[str, int]
     own: int
     scratch: int
     frame: int
@@ -38,31 +43,31 @@ class Layout:
     def of(fields: Fields, functions: Sequence[Compiled]) -> Layout:
         """functions: the frame is the first."""
         step, *rest = functions
-        held = dict(zip(step.reads, step.text.inputs, strict=True))
-        left = dict(zip(step.writes, step.text.outputs, strict=True))
-        places, at = {"behind": 4}, len(fields.header)
+        inputs = dict(zip(step.reads, step.text.inputs, strict=True))
+        outputs = dict(zip(step.writes, step.text.outputs, strict=True))
+        addresses, at = {"behind": 4}, len(fields.header)
         for name in fields.image:
-            places[name] = at
+            addresses[name] = at
             at += fields.all[name].bytes
-        for name in sorted(set(fields.all) - set(places) - {*FRAME_READS, *FRAME_LEAVES}):
+        for name in sorted(set(fields.all) - set(addresses) - {*FRAME_READS, *FRAME_LEAVES}):
             at = _line(at)
-            places[name] = at
+            addresses[name] = at
             at += fields.all[name].bytes
         own = at
         scratch = _line(own)
         frame = _line(scratch + fields.most)
         others = _line(frame + step.text.arena)
-        places |= {name: frame + held[name][0] for name in FRAME_READS}
-        places |= {name: frame + left[name][0] for name in FRAME_LEAVES}
-        return Layout(places, own, scratch, frame, others, _line(others + max(f.text.arena for f in rest)))
+        addresses |= {name: frame + inputs[name][0] for name in FRAME_READS}
+        addresses |= {name: frame + outputs[name][0] for name in FRAME_LEAVES}
+        return Layout(addresses, own, scratch, frame, others, _line(others + max(f.text.arena for f in rest)))
 
     def start(self, fields: Fields) -> bytes:
-        """What a reset fills a world's first bytes with."""
+        """The first bytes of a world after a reset."""
         out = bytearray(self.own)
         out[: len(fields.header)] = fields.header
         for name, field in fields.all.items():
-            if self.places[name] + field.bytes <= self.own:
-                out[self.places[name] : self.places[name] + field.bytes] = field.start.tobytes()
+            if self.addresses[name] + field.bytes <= self.own:
+                out[self.addresses[name] : self.addresses[name] + field.bytes] = field.start.tobytes()
         return bytes(out)
 
 
@@ -74,13 +79,13 @@ def function_text(name: str, made: Compiled, fields: Fields, layout: Layout, tri
     body: list[str] = []
     for argument in function.arguments:
         if argument.kind == "save":
-            body += _save_taken(fields, layout)
+            body += _copy_save(fields, layout)
     body += [f"  %A = getelementptr i8, ptr %w, i64 {arena}"]
     known = {a.name: a for a in function.arguments}
-    for k, (source, (place, size)) in enumerate(zip(made.reads, lane.inputs, strict=True)):
+    for k, (source, (offset, size)) in enumerate(zip(made.reads, lane.inputs, strict=True)):
         if not size:
             continue
-        to = f"  %in.m{k} = getelementptr i8, ptr %A, i64 {place}"
+        to = f"  %in.m{k} = getelementptr i8, ptr %A, i64 {offset}"
         argument = known.get(source.removesuffix("?"))
         if argument is not None and argument.kind in ("real", "int"):
             body += [to, f"  store {real if argument.kind == 'real' else 'i32'} %{source}, ptr %in.m{k}"]
@@ -89,8 +94,8 @@ def function_text(name: str, made: Compiled, fields: Fields, layout: Layout, tri
         elif argument is not None:
             body += [to, f"  call void @llvm.memcpy.p0.p0.i64(ptr %in.m{k}, ptr %{source}, i64 {size}, i1 false)"]
         else:
-            start = _saved_place(source, fields, layout) if source.startswith("save ") else layout.places[source]
-            if start == arena + place:
+            start = _saved_address(source, fields, layout) if source.startswith("save ") else layout.addresses[source]
+            if start == arena + offset:
                 continue
             body += [
                 to,
@@ -99,16 +104,16 @@ def function_text(name: str, made: Compiled, fields: Fields, layout: Layout, tri
             ]
     body += [*mode.before, "  call void @lane(ptr %A)", *mode.after]
     results = []
-    for k, (target, (place, size)) in enumerate(zip(made.writes, lane.outputs, strict=True)):
-        body.append(f"  %out.m{k} = getelementptr i8, ptr %A, i64 {place}")
+    for k, (target, (offset, size)) in enumerate(zip(made.writes, lane.outputs, strict=True)):
+        body.append(f"  %out.m{k} = getelementptr i8, ptr %A, i64 {offset}")
         if target == "result":
             results.append((k, size))
-        elif layout.places[target] != arena + place and size:
+        elif layout.addresses[target] != arena + offset and size:
             body += [
-                f"  %out.f{k} = getelementptr i8, ptr %w, i64 {layout.places[target]}",
+                f"  %out.f{k} = getelementptr i8, ptr %w, i64 {layout.addresses[target]}",
                 f"  call void @llvm.memcpy.p0.p0.i64(ptr %out.f{k}, ptr %out.m{k}, i64 {size}, i1 false)",
             ]
-    body += _handed_out(function.arguments, results, function.returns, 8 if real == "double" else 4)
+    body += _copy_results(function.arguments, results, function.returns, 8 if real == "double" else 4)
     head = ", ".join(["ptr %w", *(part for a in function.arguments for part in _parameters(a, real))])
     kind = "i32" if function.returns == "int" else "void"
     return "\n".join(
@@ -118,7 +123,7 @@ def function_text(name: str, made: Compiled, fields: Fields, layout: Layout, tri
 
 
 def basics_text(name: str, fields: Fields, layout: Layout, pointers: Mapping[str, int], heap: bool) -> str:
-    """The functions that compute nothing.  pointers: functions that say where an array is -> its place.  heap: with
+    """The functions that compute nothing.  pointers: functions that return an array -> its offset.  heap: with
     those that ask C's library for memory."""
     start, numbers = layout.start(fields), fields.all["parameters"].start.tobytes()
     lines = [
@@ -128,7 +133,7 @@ def basics_text(name: str, fields: Fields, layout: Layout, pointers: Mapping[str
         f"define i32 @{name}_size() {{", f"  ret i32 {layout.size}", "}",
         f"define void @{name}_reset(ptr %w) {{",
         f"  call void @llvm.memcpy.p0.p0.i64(ptr %w, ptr @start, i64 {len(start)}, i1 false)",
-        f"  %p = getelementptr i8, ptr %w, i64 {layout.places['parameters']}",
+        f"  %p = getelementptr i8, ptr %w, i64 {layout.addresses['parameters']}",
         f"  call void @llvm.memcpy.p0.p0.i64(ptr %p, ptr @parameters, i64 {len(numbers)}, i1 false)",
         "  ret void", "}",
         f"define void @{name}_init(ptr %w) {{",
@@ -136,15 +141,15 @@ def basics_text(name: str, fields: Fields, layout: Layout, pointers: Mapping[str
         f"  call void @{name}_reset(ptr %w)",
         "  ret void", "}",
         f"define i32 @{name}_save(ptr %w, ptr %save) {{",
-        f"  %n = getelementptr i8, ptr %w, i64 {layout.places['saved']}",
+        f"  %n = getelementptr i8, ptr %w, i64 {layout.addresses['saved']}",
         "  %size = load i32, ptr %n", "  %wide = zext i32 %size to i64",
         "  call void @llvm.memcpy.p0.p0.i64(ptr %save, ptr %w, i64 %wide, i1 false)",
         "  ret i32 %size", "}",
     ]  # fmt: skip
-    for function, place in pointers.items():
+    for function, offset in pointers.items():
         lines += [
             f"define ptr @{name}_{function}(ptr %w) {{",
-            f"  %p = getelementptr i8, ptr %w, i64 {place}",
+            f"  %p = getelementptr i8, ptr %w, i64 {offset}",
             "  ret ptr %p",
             "}",
         ]
@@ -200,9 +205,9 @@ def _maybe(k: int, source: str, argument: Argument, size: int) -> list[str]:
     ]
 
 
-def _save_taken(fields: Fields, layout: Layout) -> list[str]:
-    """Bytes of a save into the world's scratch; where it says of nobody that they sleep, as if all were awake."""
-    told = fields.all["told"].bytes
+def _copy_save(fields: Fields, layout: Layout) -> list[str]:
+    """Copy a save into the world's scratch; a short save, in which nobody sleeps, is padded as if all were awake."""
+    motors = fields.all["last_motors"].bytes
     return [
         f"  %short = icmp eq i32 %size, {fields.awake}", f"  %long = icmp eq i32 %size, {fields.most}",
         "  %fits = or i1 %short, %long",
@@ -210,32 +215,32 @@ def _save_taken(fields: Fields, layout: Layout) -> list[str]:
         "other:", "  ret i32 1001",
         "taken:",
         f"  %s = getelementptr i8, ptr %w, i64 {layout.scratch}",
-        f"  call void @llvm.memset.p0.i64(ptr %s, i8 -1, i64 {fields.most - told}, i1 false)",
-        f"  %z = getelementptr i8, ptr %s, i64 {fields.most - told}",
-        f"  call void @llvm.memset.p0.i64(ptr %z, i8 0, i64 {told}, i1 false)",
+        f"  call void @llvm.memset.p0.i64(ptr %s, i8 -1, i64 {fields.most - motors}, i1 false)",
+        f"  %z = getelementptr i8, ptr %s, i64 {fields.most - motors}",
+        f"  call void @llvm.memset.p0.i64(ptr %z, i8 0, i64 {motors}, i1 false)",
         "  %wide = zext i32 %size to i64",
         "  call void @llvm.memcpy.p0.p0.i64(ptr %s, ptr %save, i64 %wide, i1 false)",
     ]  # fmt: skip
 
 
-def _saved_place(source: str, fields: Fields, layout: Layout) -> int:
+def _saved_address(source: str, fields: Fields, layout: Layout) -> int:
     name = source.removeprefix("save ")
-    return layout.scratch + (0 if name == "header" else layout.places[name])
+    return layout.scratch + (0 if name == "header" else layout.addresses[name])
 
 
-def _handed_out(arguments: Sequence[Argument], results: list[tuple[int, int]], returns: str, real: int) -> list[str]:
-    """Results to where the caller wants them.  real: bytes of a real number."""
-    lines, told = [], list(results)
+def _copy_results(arguments: Sequence[Argument], results: list[tuple[int, int]], returns: str, real: int) -> list[str]:
+    """Copy results to the caller's pointers.  real: bytes of a real number."""
+    lines, remaining = [], list(results)
     if returns == "int":
-        lines.append(f"  %code = load i32, ptr %out.m{told.pop(0)[0]}")
+        lines.append(f"  %code = load i32, ptr %out.m{remaining.pop(0)[0]}")
     for argument in arguments:
         if argument.kind == "out":
-            k, size = told.pop(0)
+            k, size = remaining.pop(0)
             lines.append(
                 f"  call void @llvm.memcpy.p0.p0.i64(ptr %{argument.name}, ptr %out.m{k}, i64 {size}, i1 false)"
             )
         if argument.kind == "rows":
-            k, size = told.pop(0)
+            k, size = remaining.pop(0)
             wide = 4 if argument.type == "int" else real
             lines += [
                 "  %some = call i32 @llvm.smin.i32(i32 %code, i32 %room)",

@@ -43,10 +43,10 @@ def export_library(
     written, needed = [], {}
     for key, target in chosen.items():
         code = made.library(target, cpu)
-        place = folder if len(chosen) == 1 else folder / key
-        place.mkdir(exist_ok=True)
+        target_folder = folder if len(chosen) == 1 else folder / key
+        target_folder.mkdir(exist_ok=True)
         needed[key] = library_functions(code)
-        written.append(_write(place / target.library.format(called), code))
+        written.append(_write(target_folder / target.library.format(called), code))
     parts = files(__package__ or __name__) / "parts"
     example = (parts / "example.c").read_text("utf-8").replace("WORLD", called)
     readme = (parts / "readme.txt").read_text("utf-8").replace("WORLD", called)

@@ -1,4 +1,4 @@
-"""What C calls by numbers: links, statics behind them, kinds of spare bodies."""
+"""Bodies that C calls by numbers: links, statics after them, kinds of spare bodies."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def kinds(live: Live) -> dict[str, list[int]]:
 
 
 def owners(live: Live) -> np.ndarray:
-    """(ns,) which of `things` each shape belongs to."""
+    """Index in `things` of the owner of each shape (ns,)."""
     number = {name: k for k, name in enumerate(things(live))}
     return np.array([number[name] for name in live._parts.bodies.owners], np.int32)

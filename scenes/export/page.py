@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.native.flushed import flushed
-from ...engine.native.portable import objects_joined
+from ...engine.native.portable import link_objects
 from ...engine.native.wasm import TARGET, Module, module_of
 from ..formats.atomic import replacing
 from ..formats.recording import Recording
@@ -29,7 +29,7 @@ from ..show.page import (
     drawn,
     filled,
     frames_apart,
-    moved,
+    motion_data,
     packed_bytes,
     page_of,
     replayed,
@@ -65,7 +65,7 @@ def module(made: Exported) -> Module:
     """The world as WebAssembly."""
     texts = made.texts(TARGET, heap=False)
     exported = [symbol for _, symbols in texts.values() for symbol in symbols]
-    return module_of(objects_joined([flushed(text) for text, _ in texts.values()], TARGET), exported)
+    return module_of(link_objects([flushed(text) for text, _ in texts.values()], TARGET), exported)
 
 
 def game_text(live: Live, title: str) -> str:
@@ -75,8 +75,8 @@ def game_text(live: Live, title: str) -> str:
     drawing = drawing_of(live._parts.spec, live.model)
     data = {
         "title": title, "subtitle": "", "notes": [],
-        **drawn(drawing, motion, block), **moved(motion, live.model.topology, block),
-        "world": _told(live, made, world),
+        **drawn(drawing, motion, block), **motion_data(motion, live.model.topology, block),
+        "world": _world_data(live, made, world),
     }  # fmt: skip
     return filled(
         _part("game.html"),
@@ -97,7 +97,7 @@ def replay_text(recording: Recording, live: Live, title: str) -> str:
     made, block = Exported.of(live, NAME), Block()
     world, every = module(made), frames_apart(recording, live.model.topology.n_links)
     data = replayed(recording, [0], title, block)
-    data["world"] = _told(live, made, world)
+    data["world"] = _world_data(live, made, world)
     data["notes"] += notes(recording)
     data["taken"] = {"header": list(made.fields.header), "states": block.add(states(recording)[::every], "u1")}
     own, looks = "\n".join((_program(), _part("over.js"))), _part("game.css") + _part("over.css")
@@ -105,8 +105,8 @@ def replay_text(recording: Recording, live: Live, title: str) -> str:
     return page_of(data, block, own, looks, filled(_part("over.html"), more))
 
 
-def _told(live: Live, made: Exported, world: Module) -> dict[str, Any]:
-    """What a page's program knows of the world."""
+def _world_data(live: Live, made: Exported, world: Module) -> dict[str, Any]:
+    """Facts of the world that a page's program needs."""
     topology = live.model.topology
     triggers = [
         {"link": -1 if x.body is None else topology.link(x.body), "ends": trigger_edges(x).round(6).tolist()}
@@ -129,9 +129,9 @@ def _part(name: str) -> str:
 
 def _still(live: Live) -> Motion:
     """The world at its start, as a recording of one frame."""
-    pose = live._parts.start.places.pose
+    pose = live._parts.start.link_states.pose
     links = len(pose)
     none, one = np.zeros((0, 3)), np.zeros((1, 1))
     hits = Hits(none[:, 0], np.zeros((0, 2)), none[:, 0], none[:, 0], none, none, none[:, 0], none[:, 0])
-    places = pose[None, None, :, :3], pose[None, None, :, 3:]
-    return Motion((0,), np.zeros(1), *places, np.zeros((1, 1, links, 3)), one, one, np.ones(1), (hits,))
+    poses = pose[None, None, :, :3], pose[None, None, :, 3:]
+    return Motion((0,), np.zeros(1), *poses, np.zeros((1, 1, links, 3)), one, one, np.ones(1), (hits,))

@@ -1,8 +1,7 @@
-"""What the functions of an exported world compute, each a program of jax: (what a world holds, arguments) -> (what of
-it has changed, results).
+"""Functions of an exported world as jax programs: (fields of the world, arguments) -> (changed fields, results).
 
-A frame, pushes and rays are the programs of `carom.Live` itself. Around them stands what `Live` does on the host: who
-sleeps, what a save may hold, what is refused. `w` is a world, name -> array, see `fields.py`.
+A frame, pushes and rays are the programs of `carom.Live` itself. Around them stands what `Live` does on the host: it
+tracks the sleep, checks saves and refuses bad arguments. `w` is a world, name -> array, see `fields.py`.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from ..compiling.check import MOST, UNIT_TOLERANCE
 from ..live.arguments import LONGEST, SHORTEST
 from ..live.by_hand import centre, in_planes, leaves_plane, put_in_plane, put_there, with_push
 from ..live.saves import LATEST, quaternions
-from ..live.standing import Places, places
+from ..live.standing import LinkStates, link_states
 from ..live.stepping import advanced
 from ..live.world import Live
 from .contacts import as_real, contacts_of, pushes_and_contacts, touching_of
 from .digest import blake2b
-from .fields import Fields, moved_dofs
+from .fields import Fields, movable_dofs
 from .overlaps import Triggers
-from .sleeping import any_of, fallen, woken
+from .sleeping import any_of, motors_of_sleepers, wake
 
 REFUSED = 1000  # an argument that cannot be: a number that is not finite, a body that is not there
 OTHER_SAVE, DAMAGED_SAVE = 1001, 1002
@@ -47,7 +46,7 @@ Change = tuple[World, tuple[Array, ...]]
 
 
 class Programs:
-    """Of one world, whose rules, lengths and bodies are constants in them.
+    """Programs of one world, whose rules, lengths and bodies are constants in them.
 
     kinds: rows of what touches in a frame: impacts, before it, after it, during it. Known once `step` was traced.
     """
@@ -59,27 +58,28 @@ class Programs:
     def step(self, w: World, dt: Array) -> Change:
         """`Live.step`: a frame of dt [s]."""
         stepper, topology, real = self.live._parts.stepper, self.live.model.topology, w["q"].dtype
-        asked = (dt >= SHORTEST) & (dt <= LONGEST)
-        length = jnp.where(asked, dt, jnp.asarray(self.live.dt, real)) + w["behind"].astype(real)
+        valid = (dt >= SHORTEST) & (dt <= LONGEST)
+        length = jnp.where(valid, dt, jnp.asarray(self.live.dt, real)) + w["behind"].astype(real)
         pushed, motors = _of_trees(topology, w["pushes"] != 0), self._commands(w, length)
-        island, told = woken(topology, w["island"], w["told"], pushed, motors != w["told"])
+        island, last_motors = wake(topology, w["island"], w["last_motors"], pushed, motors != w["last_motors"])
         parked = self._parked(w["q"])
-        still = jnp.where(parked, jnp.arange(len(island), dtype=jnp.int32), island)
+        asleep = jnp.where(parked, jnp.arange(len(island), dtype=jnp.int32), island)
         state = State(w["q"], w["v"], w["t"])
         max_ticks, window = stepper._room
         windows = () if window is None else (jnp.asarray(window, real),)
         static = self.rules, stepper._max_events, stepper._sleeps
         bounds = jnp.asarray(stepper._max_dt, real), jnp.int32(max_ticks), *windows
-        given = state, still, ~pushed, w["pushes"], motors, length, *bounds
+        given = state, asleep, ~pushed, w["pushes"], motors, length, *bounds
         done, there = advanced(static, self._model(w), *given)
-        code = jnp.where(asked, done.code, REFUSED).astype(jnp.int32)
+        code = jnp.where(valid, done.code, REFUSED).astype(jnp.int32)
         well = code < LEAST_GRAVE
         after = jnp.where(parked, -1, done.island)
         left = done.left.astype(jnp.float32)
         self.kinds, touched, touching = touching_of(done)
         new = {
-            "q": done.state.q, "v": done.state.v, "t": done.state.t, **self._seen(w, there),
-            "island": after, "told": fallen(topology, island, after, told, motors), "windows": done.windows,
+            "q": done.state.q, "v": done.state.v, "t": done.state.t, **self._with_link_states(w, there),
+            "island": after, "last_motors": motors_of_sleepers(topology, island, after, last_motors, motors),
+            "windows": done.windows,
             "behind": jnp.minimum(left, LATEST), "missed": w["missed"] + jnp.maximum(left - LATEST, 0).astype(real),
             "fresh": jnp.int32(1),
         }  # fmt: skip
@@ -93,20 +93,20 @@ class Programs:
             new["felt"] = jnp.where(slept[:, None], w["felt"], felt)  # what holds those that sleep stays as it was
         new = {name: jnp.where(well, x, w[name]) for name, x in new.items()}
         new |= {"touched": jnp.where(well, touched, -1), "touching": touching}
-        new["pushes"] = jnp.where(asked, 0, w["pushes"])  # also where the frame fails: they may be why
+        new["pushes"] = jnp.where(valid, 0, w["pushes"])  # also where the frame fails: they may be why
         if "aimed" in w:
-            new["motors"] = jnp.where(asked & (w["aimed"] != 0), 0, w["motors"])
-            new["aimed"] = jnp.where(asked, 0, w["aimed"])
+            new["motors"] = jnp.where(valid & (w["aimed"] != 0), 0, w["motors"])
+            new["aimed"] = jnp.where(valid, 0, w["aimed"])
         return self._saved(new), (code,)
 
     def move_joint(self, w: World, dof: Array, q: Array) -> Change:
         """`Live.move_joint`, of one degree of freedom of a joint."""
-        moved = moved_dofs(self.live.model)
-        asked = (dof >= 0) & (dof < len(moved)) & (abs(q) <= MOST)
-        k = jnp.clip(dof, 0, len(moved) - 1)
-        asked &= jnp.asarray(moved)[k]
+        movable = movable_dofs(self.live.model)
+        valid = (dof >= 0) & (dof < len(movable)) & (abs(q) <= MOST)
+        k = jnp.clip(dof, 0, len(movable) - 1)
+        valid &= jnp.asarray(movable)[k]
         new = {"targets": w["targets"].at[k].set(q), "aimed": w["aimed"].at[k].set(1)}
-        return {name: jnp.where(asked, x, w[name]) for name, x in new.items()}, (refused(asked),)
+        return {name: jnp.where(valid, x, w[name]) for name, x in new.items()}, (refused(valid),)
 
     def apply_force(self, w: World, body: Array, force: Array, point: Array, given: Array, own: bool = False) -> Change:
         """`Live.apply_force`.  own: in the body's axes."""
@@ -120,32 +120,34 @@ class Programs:
         self, w: World, body: Array, impulse: Array, point: Array, given: Array, own: bool = False
     ) -> Change:
         """`Live.apply_impulse`."""
-        model, link, asked = self._model(w), *self._link(w, body, impulse, point)
-        asked &= self._there(w, link)
+        model, link, valid = self._model(w), *self._link(w, body, impulse, point)
+        valid &= self._there(w, link)
         nothing = jnp.zeros_like(w["pushes"]), link, impulse, jnp.zeros_like(impulse), point
         struck = with_push(model, w["pose"], *nothing, given == 0, jnp.asarray(own))
-        return self._moved(w, w["q"], w["v"] + velocity_changes(model, w["q"], struck), asked)
+        return self._set_state(w, w["q"], w["v"] + velocity_changes(model, w["q"], struck), valid)
 
-    def put(self, w: World, body: Array, *told: Array) -> Change:
-        """`Live.teleport`, see `placed`."""
-        changed, (code,) = self.placed(w, body, *told)
+    def put(self, w: World, body: Array, *arguments: Array) -> Change:
+        """`Live.teleport`, see `set_free_body`."""
+        changed, (code,) = self.set_free_body(w, body, *arguments)
         there = self._there(w, jnp.clip(body, 0, self.live.model.topology.n_links - 1))
         return {name: jnp.where(there, x, w[name]) for name, x in changed.items()}, (jnp.where(there, code, REFUSED),)
 
-    def placed(self, w: World, body: Array, *told: Array) -> Change:
-        """A free body, or one in a plane, elsewhere, spare ones that wait too.
+    def set_free_body(self, w: World, body: Array, *arguments: Array) -> Change:
+        """Put a free body, or one in a plane, at a pose with velocities; spare ones that wait too.
 
-        told: position, quaternion, linear and angular velocity, behind each of them () whether it is given; others
+        arguments: position, quaternion, linear and angular velocity, each followed by () whether it is given; others
         stay."""
-        (position, quaternion, linear, angular), given = told[::2], told[1::2]
+        (position, quaternion, linear, angular), given = arguments[::2], arguments[1::2]
         model, topology = self._model(w), self.live.model.topology
-        link, asked = self._link(w, body, position, quaternion, linear, angular)
+        link, valid = self._link(w, body, position, quaternion, linear, angular)
         free = np.array([joint == "floating" for joint in topology.joints])
         flat = np.array(in_planes(topology))
         pose, velocity = w["pose"][link], w["velocity"][link]
         now = pose[:3], pose[3:], velocity[3:], velocity[:3]
-        place, turn, v, omega = (jnp.where(yes != 0, x, y) for yes, x, y in zip(given, told[::2], now, strict=True))
-        asked &= jnp.asarray(free | flat)[link] & unit(turn[None])
+        new_position, new_quaternion, v, omega = (
+            jnp.where(yes != 0, x, y) for yes, x, y in zip(given, arguments[::2], now, strict=True)
+        )
+        valid &= jnp.asarray(free | flat)[link] & unit(new_quaternion[None])
         start = jnp.asarray(topology.q_start[:-1])[link], jnp.asarray(topology.v_start[:-1])[link]
 
         def there(*made: Array) -> list[Array]:
@@ -153,36 +155,36 @@ class Programs:
             parts = zip(old, start, made, strict=True)
             return [x.at[first + jnp.arange(len(some))].set(some, mode="drop") for x, first, some in parts]
 
-        given = model, link, place, turn, v, omega
+        given = model, link, new_position, new_quaternion, v, omega
         q, v = there(*put_there(*given))
         if flat.any():
             *made, off = put_in_plane(*given)
             mine = jnp.asarray(flat)[link]
-            asked &= ~mine | ~leaves_plane(off)
+            valid &= ~mine | ~leaves_plane(off)
             q, v = (jnp.where(mine, x, y) for x, y in zip(there(*made), (q, v), strict=True))
-        return self._moved(w, q, v, asked)
+        return self._set_state(w, q, v, valid)
 
-    def load(self, w: World, header: Array, q: Array, v: Array, t: Array, island: Array, told: Array) -> Change:
+    def load(self, w: World, header: Array, q: Array, v: Array, t: Array, island: Array, last_motors: Array) -> Change:
         """`Live.load_state`.  header: (4,) whole numbers."""
         own = np.frombuffer(self.fields.header, np.int32)
         behind = jax.lax.bitcast_convert_type(header[1], jnp.float32)
         mine = (header == own)[np.array([0, 2, 3])].all()
-        finite = jnp.isfinite(q).all() & jnp.isfinite(v).all() & jnp.isfinite(t) & jnp.isfinite(told).all()
+        finite = jnp.isfinite(q).all() & jnp.isfinite(v).all() & jnp.isfinite(t) & jnp.isfinite(last_motors).all()
         late = (behind >= 0) & (behind <= LATEST)
         n = len(island)
         named = island[jnp.clip(island, 0, max(n - 1, 0))] if n else island
         sound = ((island >= -1) & (island < n) & ((island < 0) | (named == island))).all()
-        turns = quaternions(self.live.model.topology)
-        whole = finite & late & sound & unit(q[turns])
+        quaternion_indices = quaternions(self.live.model.topology)
+        whole = finite & late & sound & unit(q[quaternion_indices])
         code = jnp.where(mine, jnp.where(whole, 0, DAMAGED_SAVE), OTHER_SAVE).astype(jnp.int32)
-        new = {"q": q, "v": v, "t": t, "behind": behind, "island": island, "told": told}
+        new = {"q": q, "v": v, "t": t, "behind": behind, "island": island, "last_motors": last_motors}
         new |= {"pushes": jnp.zeros_like(w["pushes"]), "fresh": jnp.int32(0)}
-        there = places(self._model(w), q, v)
-        new |= self._seen(w, there)
+        states = link_states(self._model(w), q, v)
+        new |= self._with_link_states(w, states)
         if "aimed" in w:
             new["aimed"] = jnp.zeros_like(w["aimed"])
         if self.triggers.looks:
-            new["inside"] = self.triggers.inside(w["layers"], q, there.pose, self.parked_links(q))
+            new["inside"] = self.triggers.inside(w["layers"], q, states.pose, self.parked_links(q))
             new["crossed"] = jnp.zeros_like(w["crossed"])
         return self._saved({name: jnp.where(code == 0, x, w[name]) for name, x in new.items()}), (code,)
 
@@ -212,13 +214,13 @@ class Programs:
     # -- parts of these ----------------------------------------------------------------------------------------
 
     def _commands(self, w: World, dt: Array) -> Array:
-        """(nv,) to the motors for a frame of dt [s]."""
+        """Commands to the motors (nv,) for a frame of dt [s]."""
         if "aimed" not in w:
             return w["motors"]
         topology = self.live.model.topology
         links = np.repeat(np.arange(topology.n_links), np.diff(topology.v_start))
         coordinates = np.arange(topology.nv) + (np.array(topology.q_start) - np.array(topology.v_start))[links]
-        there = w["q"][np.where(moved_dofs(self.live.model), coordinates, 0)]
+        there = w["q"][np.where(movable_dofs(self.live.model), coordinates, 0)]
         return jnp.where(w["aimed"] != 0, (w["targets"] - there) / dt, w["motors"])
 
     def _model(self, w: World) -> Model:
@@ -226,7 +228,7 @@ class Programs:
         return Packed(w["parameters"], known.topology, known.shapes).model
 
     def _parked(self, q: Array) -> Array:
-        """(T,) bool, trees of spare bodies that wait."""
+        """Trees of spare bodies that wait, (T,) bool."""
         spares, trees = self.live._parts.start.spares, trees_of(self.live.model.topology)
         waiting = jnp.zeros(trees.n, bool)
         if len(spares.owned):
@@ -236,57 +238,57 @@ class Programs:
         return waiting
 
     def parked_links(self, q: Array) -> Array:
-        """(nl,) bool, spare bodies that wait."""
+        """Spare bodies that wait, (nl,) bool."""
         return jnp.append(self._parked(q), False)[trees_of(self.live.model.topology).of_link[:-1]]
 
     def _there(self, w: World, link: Array) -> Array:
-        """() bool, whether a link is no spare body that waits."""
+        """Return whether a link is present, not a spare body that waits, () bool."""
         return ~self.parked_links(w["q"])[link]
 
     def _link(self, w: World, body: Array, *numbers: Array) -> tuple[Array, Array]:
-        """A body's number, within bounds, and whether it and what else is given may be."""
+        """A body's number, clipped to its range, and whether it and the other arguments are valid."""
         n = self.live.model.topology.n_links
         fine = [(abs(x) <= MOST).all() for x in numbers]  # not so where one is no number
-        asked = (body >= 0) & (body < n)
+        valid = (body >= 0) & (body < n)
         for one in fine:
-            asked &= one
-        return jnp.clip(body, 0, n - 1), asked
+            valid &= one
+        return jnp.clip(body, 0, n - 1), valid
 
     def _push(
         self, w: World, body: Array, force: Array, torque: Array, point: Array, given: Array, own: bool
     ) -> Change:
-        link, asked = self._link(w, body, force, torque, point)
-        asked &= self._there(w, link)
+        link, valid = self._link(w, body, force, torque, point)
+        valid &= self._there(w, link)
         numbers = w["pose"], w["pushes"], link, force, torque, point
         pushes = with_push(self._model(w), *numbers, given == 0, jnp.asarray(own))
-        asked &= jnp.isfinite(pushes).all()
-        return {"pushes": jnp.where(asked, pushes, w["pushes"])}, (refused(asked),)
+        valid &= jnp.isfinite(pushes).all()
+        return {"pushes": jnp.where(valid, pushes, w["pushes"])}, (refused(valid),)
 
-    def _moved(self, w: World, q: Array, v: Array, asked: Array) -> Change:
-        """After coordinates and velocities were changed by hand: whose changed wakes up."""
+    def _set_state(self, w: World, q: Array, v: Array, valid: Array) -> Change:
+        """Set coordinates and velocities; trees whose state changes wake."""
         topology = self.live.model.topology
-        asked &= jnp.isfinite(q).all() & jnp.isfinite(v).all()
-        q, v = jnp.where(asked, q, w["q"]), jnp.where(asked, v, w["v"])
+        valid &= jnp.isfinite(q).all() & jnp.isfinite(v).all()
+        q, v = jnp.where(valid, q, w["q"]), jnp.where(valid, v, w["v"])
         trees = trees_of(topology)
         of_q = np.repeat(trees.of_link[:-1], np.diff(topology.q_start))
-        moved = any_of(of_q, q != w["q"], trees.n)
-        island, told = woken(topology, w["island"], w["told"], moved, v != w["v"])
-        seen = self._seen(w, places(self._model(w), q, v))
-        fresh = jnp.where(asked, 0, w["fresh"]).astype(jnp.int32)
-        changed = {"q": q, "v": v, "island": island, "told": told, "fresh": fresh, **seen}
-        return self._saved(changed), (refused(asked),)
+        woken = any_of(of_q, q != w["q"], trees.n)
+        island, last_motors = wake(topology, w["island"], w["last_motors"], woken, v != w["v"])
+        states = self._with_link_states(w, link_states(self._model(w), q, v))
+        fresh = jnp.where(valid, 0, w["fresh"]).astype(jnp.int32)
+        changed = {"q": q, "v": v, "island": island, "last_motors": last_motors, "fresh": fresh, **states}
+        return self._saved(changed), (refused(valid),)
 
-    def _seen(self, w: World, there: Places) -> World:
-        """Poses, and velocities of centres of mass."""
+    def _with_link_states(self, w: World, states: LinkStates) -> World:
+        """The fields of poses and of velocities of centres of mass."""
         model = self._model(w)
         every = np.arange(model.topology.n_links)
-        turn = Quat.of_array(there.pose[:, 3:]).matrix()
-        omega, v = Vec3.of(there.velocity[:, :3]), Vec3.of(there.velocity[:, 3:])
-        v = v + omega.cross(centre(model, turn, every))
-        return {"pose": there.pose, "velocity": jnp.stack([*omega.xyz, *v.xyz], -1)}
+        rotation = Quat.of_array(states.pose[:, 3:]).matrix()
+        omega, v = Vec3.of(states.velocity[:, :3]), Vec3.of(states.velocity[:, 3:])
+        v = v + omega.cross(centre(model, rotation, every))
+        return {"pose": states.pose, "velocity": jnp.stack([*omega.xyz, *v.xyz], -1)}
 
     def _saved(self, new: World) -> World:
-        """With how many bytes a save has then, and which bodies sleep."""
+        """Add the number of bytes of a save, and which bodies sleep."""
         sizes, tree = (self.fields.most, self.fields.awake), trees_of(self.live.model.topology).of_link[:-1]
         sleeps = new["island"] >= 0
         asleep = jnp.append(sleeps, False)[tree].astype(jnp.int32)
@@ -294,8 +296,8 @@ class Programs:
 
 
 def roomy(live: Live) -> Rules:
-    """A world's rules, with twice the room for contacts that it has by default, or has needed so far: an exported
-    world cannot make room."""
+    """A world's rules, with twice the capacity for contacts that it has by default, or has needed so far: an exported
+    world cannot grow."""
     rules, given = live._parts.stepper._rules, live._parts.stepper._given
     if "max_contacts" in given:
         return rules
@@ -303,15 +305,15 @@ def roomy(live: Live) -> Rules:
 
 
 def _of_trees(topology: Any, pushed: Array) -> Array:
-    """(T,) bool, trees with a link for which that holds (nl, 6)."""
+    """Trees with a link for which any of (nl, 6) is true, (T,) bool."""
     trees = trees_of(topology)
     return any_of(trees.of_link[:-1], pushed.any(1), trees.n)
 
 
 def unit(quaternions: Array) -> Array:
-    """Whether these (n, 4) are all of length 1."""
+    """Return whether quaternions (n, 4) are all of length 1."""
     return (abs(jnp.sqrt((quaternions * quaternions).sum(-1)) - 1) <= UNIT_TOLERANCE).all()
 
 
-def refused(asked: Array) -> Array:
-    return jnp.where(asked, 0, REFUSED).astype(jnp.int32)
+def refused(valid: Array) -> Array:
+    return jnp.where(valid, 0, REFUSED).astype(jnp.int32)

@@ -1,4 +1,4 @@
-"""Who sleeps in an exported world: what `scenes/live/asleep.py` does on the host, as programs."""
+"""The sleep of an exported world: jax programs that do what `scenes/live/asleep.py` does on the host."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from ...engine.topology import Topology
 
 
 def any_of(tree: np.ndarray, yes: Array, n: int) -> Array:
-    """(n,) bool, trees of which anything is so.  tree: of each entry, n of the world."""
+    """Trees with a true entry, (n,) bool.  tree: that of each entry, n for the world."""
     return jnp.zeros(n + 1, bool).at[jnp.asarray(tree)].max(yes)[:n]
 
 
-def woken(topology: Topology, island: Array, told: Array, trees: Array, dofs: Array) -> tuple[Array, Array]:
-    """Who sleeps (T,), and what the motors of those are told (nv,), with the islands of some awake: of these trees (T,)
-    bool, and of those with these degrees of freedom (nv,) bool."""
-    called = (trees | any_of(tree_of_dofs(topology), dofs, len(island))) & (island >= 0)
-    mine = (island[:, None] == island[None]) & called[None]
+def wake(topology: Topology, island: Array, last_motors: Array, trees: Array, dofs: Array) -> tuple[Array, Array]:
+    """Wake the islands of some trees (T,) bool, and of the trees with some degrees of freedom (nv,) bool.
+
+    Return the island of each sleeping tree (T,), and the commands to their motors when they fell asleep (nv,)."""
+    woken = (trees | any_of(tree_of_dofs(topology), dofs, len(island))) & (island >= 0)
+    mine = (island[:, None] == island[None]) & woken[None]
     after = jnp.where(mine.any(1), -1, island)
-    return after, jnp.where(called.any(), _those_of(topology, after, told), told)
+    return after, jnp.where(woken.any(), _zero_if_awake(topology, after, last_motors), last_motors)
 
 
-def fallen(topology: Topology, before: Array, after: Array, told: Array, motors: Array) -> Array:
-    """What the motors of those that sleep after a frame are told (nv,).  motors: what all are told."""
-    return jnp.where((before == after).all(), told, _those_of(topology, after, motors))
+def motors_of_sleepers(topology: Topology, before: Array, after: Array, last_motors: Array, motors: Array) -> Array:
+    """Commands to the motors of trees that sleep after a frame (nv,).  motors: the frame's commands to all."""
+    return jnp.where((before == after).all(), last_motors, _zero_if_awake(topology, after, motors))
 
 
 def tree_of_dofs(topology: Topology) -> np.ndarray:
-    """(nv,)"""
+    """Tree of each degree of freedom (nv,)."""
     trees = trees_of(topology)
     return trees.block // max(trees.w, 1)
 
 
-def _those_of(topology: Topology, island: Array, motors: Array) -> Array:
+def _zero_if_awake(topology: Topology, island: Array, motors: Array) -> Array:
     sleeps = jnp.append(island >= 0, False)[tree_of_dofs(topology)]
     return jnp.where(sleeps, motors, 0)

@@ -1,4 +1,4 @@
-"""What surfaces are made of in an exported world, and how those of statics go: `scenes/live/changes.py` as programs."""
+"""Materials of surfaces in an exported world, and velocities of statics: `scenes/live/changes.py` as programs."""
 
 from __future__ import annotations
 
@@ -20,62 +20,64 @@ RANGE = {"friction": (0, np.inf), "restitution": (0, 1), "tangential_restitution
 
 
 class Surfaces:
-    """Programs of one world, as those of `programs.py`."""
+    """Programs of one world, like those of `programs.py`."""
 
     def __init__(self, changes: Changes) -> None:
         self.changes, self.live = changes, changes.live
         self.topology, self.owner = changes.topology, changes.owner
 
-    def set_material(self, w: World, body: Array, *told: Array) -> Change:
-        """`Live.set_material`.  told: numbers (1,), in the order of COMBINED, behind each whether it is given."""
+    def set_material(self, w: World, body: Array, *arguments: Array) -> Change:
+        """`Live.set_material`.  arguments: numbers (1,) in the order of COMBINED, each with whether it is given."""
         model, mine = self.changes.model(w), jnp.asarray(self.owner) == body
         new: dict[str, Array] = {}
-        for name, (x, given) in _named(told).items():
+        for name, (x, given) in _named(arguments).items():
             numbers = jnp.where(mine & given, x, getattr(model, name))
             old = getattr(model, f"pair_{name}")
             new |= {
                 name: numbers,
                 f"pair_{name}": jnp.where(given, pair_numbers(name, numbers, old, self.topology), old),
             }
-        return self.changes.used(w, new, mine.any() & _fine(told) & self._read(new), {})
+        return self.changes.used(w, new, mine.any() & _in_range(arguments) & self._read(new), {})
 
-    def set_pair_material(self, w: World, a: Array, b: Array, *told: Array) -> Change:
+    def set_pair_material(self, w: World, a: Array, b: Array, *arguments: Array) -> Change:
         """`Live.set_pair_material`."""
         model, mine = self.changes.model(w), self.changes.between(a, b)
         new = {f"pair_{n}": jnp.where(mine & given, x, getattr(model, f"pair_{n}"))
-               for n, (x, given) in _named(told).items()}  # fmt: skip
-        return self.changes.used(w, new, mine.any() & _fine(told) & self._read(new), {})
+               for n, (x, given) in _named(arguments).items()}  # fmt: skip
+        return self.changes.used(w, new, mine.any() & _in_range(arguments) & self._read(new), {})
 
     def _read(self, new: dict[str, Array]) -> Any:
-        """Whether the world's law reads these numbers."""
+        """Return whether the world's law reads these numbers."""
         rules = self.changes.programs.rules
         reads = law_named(rules.law).tangential and rules.impacts == "sequential"
         return reads or (new["pair_tangential_restitution"] == 0).all()
 
-    def set_surface_velocity(self, w: World, static: Array, *told: Array) -> Change:
-        """`Live.set_surface_velocity`.  told: linear and angular (3,), behind each whether it is given."""
+    def set_surface_velocity(self, w: World, static: Array, *arguments: Array) -> Change:
+        """`Live.set_surface_velocity`.  arguments: linear and angular (3,), each followed by whether it is given."""
         model, origins, names = self.changes.model(w), self.live._parts.origins, things(self.live)
         known = np.array([name in origins for name in names])
         at = np.array([origins.get(name, (0, 0, 0)) for name in names], float)
         k = jnp.clip(static, 0, len(names) - 1)
-        linear, angular = (jnp.where(given != 0, x, 0) for x, given in zip(told[::2], told[1::2], strict=True))
+        linear, angular = (
+            jnp.where(given != 0, x, 0) for x, given in zip(arguments[::2], arguments[1::2], strict=True)
+        )
         twist = surface_twist(model.shape_position, linear, angular, jnp.asarray(at, w["q"].dtype)[k])
         twist = jnp.stack(jnp.broadcast_arrays(*twist), -1)
         mine = jnp.asarray(self.owner) == static
-        asked = (k == static) & jnp.asarray(known)[k] & _bounded(linear) & _bounded(angular)
-        return self.changes.used(w, {"shape_twist": jnp.where(mine[:, None], twist, model.shape_twist)}, asked, {})
+        valid = (k == static) & jnp.asarray(known)[k] & _bounded(linear) & _bounded(angular)
+        return self.changes.used(w, {"shape_twist": jnp.where(mine[:, None], twist, model.shape_twist)}, valid, {})
 
 
-def _named(told: Any) -> dict[str, tuple[Array, Array]]:
-    return {name: (x[0], given != 0) for name, x, given in zip(COMBINED, told[::2], told[1::2], strict=True)}
+def _named(arguments: Any) -> dict[str, tuple[Array, Array]]:
+    return {name: (x[0], given != 0) for name, x, given in zip(COMBINED, arguments[::2], arguments[1::2], strict=True)}
 
 
-def _fine(told: Any) -> Array:
-    """() bool, whether what is given may be."""
-    fine = jnp.asarray(True)
-    for name, (x, given) in _named(told).items():
-        fine &= ~given | ((x >= RANGE[name][0]) & (x <= RANGE[name][1]) & jnp.isfinite(x))
-    return fine
+def _in_range(arguments: Any) -> Array:
+    """Return whether the given numbers are in their ranges, () bool."""
+    in_range = jnp.asarray(True)
+    for name, (x, given) in _named(arguments).items():
+        in_range &= ~given | ((x >= RANGE[name][0]) & (x <= RANGE[name][1]) & jnp.isfinite(x))
+    return in_range
 
 
 def _bounded(x: Array) -> Array:

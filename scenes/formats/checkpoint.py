@@ -24,16 +24,16 @@ def save_checkpoint(path: str | PathLike[str], tree: Any) -> None:
     After a failure the file is complete or absent. Random keys are kept as keys.
     """
     numbers, keys = {}, {}
-    for place, x in _leaves(tree):
+    for name, x in _leaves(tree):
         if isinstance(x, jax.Array) and jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key):
-            keys[place] = str(jax.random.key_impl(x))
+            keys[name] = str(jax.random.key_impl(x))
             x = jax.random.key_data(x)
-        numbers[place] = np.asarray(x)
-        if numbers[place].dtype.hasobject:
-            raise TypeError(f"save_checkpoint: {place} is {type(x).__name__}; it must be an array or a number")
+        numbers[name] = np.asarray(x)
+        if numbers[name].dtype.hasobject:
+            raise TypeError(f"save_checkpoint: {name} is {type(x).__name__}; it must be an array or a number")
     about = json.dumps({"form": FORM, "keys": keys})
     with replacing(path) as file:
-        np.savez(file, **{"about": np.array(about), **{f"at {place}": x for place, x in numbers.items()}})
+        np.savez(file, **{"about": np.array(about), **{f"at {name}": x for name, x in numbers.items()}})
 
 
 def load_checkpoint(path: str | PathLike[str], like: T) -> T:
@@ -57,19 +57,19 @@ def load_checkpoint(path: str | PathLike[str], like: T) -> T:
     if odd := sorted(wanted.keys() ^ found.keys()):
         where = "the file has none" if odd[0] in wanted else "the file has one, and `like` does not"
         raise FileError(path, f"it holds something else: of {odd[0] or 'the array'} {where}")
-    leaves = [_restored(path, place, found[place], x, about["keys"].get(place)) for place, x in wanted.items()]
+    leaves = [_restored(path, name, found[name], x, about["keys"].get(name)) for name, x in wanted.items()]
     return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
-def _restored(path: str, place: str, x: np.ndarray, like: Any, kind: str | None) -> Any:
+def _restored(path: str, name: str, x: np.ndarray, like: Any, kind: str | None) -> Any:
     made = jax.random.wrap_key_data(jax.numpy.asarray(x), impl=kind) if kind else jax.numpy.asarray(x)
     like = like if hasattr(like, "dtype") else jax.numpy.asarray(like)
     if (made.shape, made.dtype) != (like.shape, like.dtype):
         has, wants = (f"{x.dtype} {x.shape}" for x in (made, like))
-        raise FileError(path, f"{place or 'the array'} is {has} there, and {wants} in `like`")
+        raise FileError(path, f"{name or 'the array'} is {has} there, and {wants} in `like`")
     return made
 
 
 def _leaves(tree: Any) -> list[tuple[str, Any]]:
-    """Every array by its place in the tree."""
-    return [(jax.tree_util.keystr(place), x) for place, x in jax.tree_util.tree_flatten_with_path(tree)[0]]
+    """Every array by its path in the tree."""
+    return [(jax.tree_util.keystr(name), x) for name, x in jax.tree_util.tree_flatten_with_path(tree)[0]]

@@ -33,7 +33,7 @@ from .report import Imported, ImportReport
 from .wording import list_names
 
 LINE = re.compile(r",? *line(?: number=| )(\d+)", re.IGNORECASE)
-DEEP = 1e-4  # [m] overlaps that are told of: files are rounded
+DEEP = 1e-4  # [m] overlaps that are reported: files are rounded
 
 
 def import_mjcf(
@@ -56,11 +56,11 @@ def import_mjcf(
     for text in warned:
         ledger.note("taken", "the file, with a warning of MuJoCo's", "", " ".join(text.split()))
     contact, (drives, actuators) = read_contact(file, ledger), read_motors(file, ledger)
-    links, places = read_links(file, drives, lambda b, origin: shapes_of(file, b, origin, contact, ledger), ledger)
-    statics, owners = statics_of(file, places, contact, ledger)
-    owners |= {b: [places[b].owner] for b in range(file.m.nbody) if file.moves(b)}
-    loops = read_loops(file, places, ledger)
-    seen = read_sensors(file, places, _kinds_of_sensors(path), ledger)
+    links, frames = read_links(file, drives, lambda b, origin: shapes_of(file, b, origin, contact, ledger), ledger)
+    statics, owners = statics_of(file, frames, contact, ledger)
+    owners |= {b: [frames[b].owner] for b in range(file.m.nbody) if file.moves(b)}
+    loops = read_loops(file, frames, ledger)
+    sensors = read_sensors(file, frames, _kinds_of_sensors(path), ledger)
     excluded = exclusions(file, owners, ledger)
     note_left_out(file, ledger)
     if ledger.refused:
@@ -74,7 +74,7 @@ def import_mjcf(
         ledger.note("ignored" if keyframe is None else "taken", f"keyframes: {file.m.nkey}", "", said)
     _note_overlaps(path, file, ledger)
     gravity = np.zeros(3) if "gravity" in file.off else file.m.opt.gravity
-    scene = SceneSpec(gravity, links, statics, contact.rules, excluded, loops=loops, **seen._asdict())
+    scene = SceneSpec(gravity, links, statics, contact.rules, excluded, loops=loops, **sensors._asdict())
     if links:
         _check(path, scene)
     return Imported(scene, ImportReport(path, ledger.items(), actuators))

@@ -19,7 +19,7 @@ from ...collision.plain import plain
 from ..chains.spec import refuse_chain
 from ..spec import PairSpec, SceneSpec
 from .toml_limits import LimitError, load_toml
-from .toml_plain import Place, suggest
+from .toml_plain import TablePath, suggest
 from .toml_reading import read_field
 from .toml_values import key_of
 from .wording import abridge, brief, list_names
@@ -114,7 +114,7 @@ def _field_changed(thing: Any, key: str, rest: list[str], value: Any, path: str)
     field = known[key]
     new = _changed(getattr(thing, field.name), rest, value, path)
     if not _is_made(new) and not (new is None and "None" in str(field.type)):
-        new = read_field(field, new, Place((), path))
+        new = read_field(field, new, TablePath((), path))
     return replace(thing, **{field.name: new})
 
 
@@ -141,7 +141,7 @@ def _matches(pattern: str, label: str) -> bool:
     *inner, last = others
     at = len(first)
     for piece in inner:
-        found = label.find(piece, at)  # the first place is the best: it leaves most for those that follow
+        found = label.find(piece, at)  # the first match is the best: it leaves most for those that follow
         if found < 0:
             return False
         at = found + len(piece)

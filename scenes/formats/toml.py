@@ -57,11 +57,11 @@ def write_toml(scene: SceneSpec, path: FilePath) -> None:
     """
     folder = os.path.dirname(path) or "."
 
-    def placed(source: str) -> str:
+    def relative(source: str) -> str:
         return source if os.path.isabs(source) else Path(os.path.relpath(source, folder)).as_posix()
 
     refuse_chain(scene, "TOML")
-    text = to_toml(_with_paths(scene, placed))
+    text = to_toml(_with_paths(scene, relative))
     try:
         with replacing(path) as file:
             file.write(text.encode())
@@ -136,13 +136,13 @@ def _syntax(message: str, text: str) -> tuple[str, int | None]:
 def _with_paths(scene: SceneSpec, change: Callable[[str], str]) -> SceneSpec:
     """The scene with other paths of meshes."""
 
-    def placed(owner: Any) -> Any:
+    def with_path(owner: Any) -> Any:
         if not any(shape.kind == "mesh" for shape in getattr(owner, "shapes", ())):
             return owner
-        return replace(owner, shapes=tuple(map(shape_placed, owner.shapes)))
+        return replace(owner, shapes=tuple(map(shape_with_path, owner.shapes)))
 
-    def shape_placed(shape: Any) -> Any:
+    def shape_with_path(shape: Any) -> Any:
         is_path = shape.kind == "mesh" and isinstance(shape.source, str)
         return replace(shape, source=change(shape.source)) if is_path else shape
 
-    return replace(scene, links=tuple(map(placed, scene.links)), statics=tuple(map(placed, scene.statics)))
+    return replace(scene, links=tuple(map(with_path, scene.links)), statics=tuple(map(with_path, scene.statics)))

@@ -60,5 +60,5 @@ def check_size(size: int) -> None:
         raise LimitError(f"it has {size} characters, at most {MOST_TEXT} are read: put meshes into files of their own")
 
 
-def _line(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1

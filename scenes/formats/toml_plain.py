@@ -1,6 +1,6 @@
 """Plain values of a TOML file, checked for their type; `compile_scene` checks the numbers.
 
-Each reader takes the key, the value and the place of their table.
+Each reader takes the key, the value and the path of their table.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class WrongValue(ValueError):
         super().__init__(message)
 
 
-class Place(NamedTuple):
-    """The place of a table.  keys: its path.  who: its name in messages, as in those of `compile_scene`."""
+class TablePath(NamedTuple):
+    """Where a table stands in a file.  keys: its path.  who: its name in messages, as in those of `compile_scene`."""
 
     keys: Keys
     who: str
 
-    def inner(self, *keys: str | int, who: str) -> Place:
-        return Place((*self.keys, *keys), who)
+    def inner(self, *keys: str | int, who: str) -> TablePath:
+        return TablePath((*self.keys, *keys), who)
 
     def reject(self, key: str, value: Any, must: str, *inside: int) -> NoReturn:
         """Raise WrongValue.  inside: indices of the wrong item, if the value is a list."""
@@ -53,66 +53,66 @@ def is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple))
 
 
-def truth(key: str, value: Any, place: Place) -> bool:
+def truth(key: str, value: Any, where: TablePath) -> bool:
     if not isinstance(value, bool):
-        place.reject(key, value, "it must be true or false, without quotes")
+        where.reject(key, value, "it must be true or false, without quotes")
     return value
 
 
-def number(key: str, value: Any, place: Place) -> float:
+def number(key: str, value: Any, where: TablePath) -> float:
     if not _is_number(value):
-        place.reject(key, value, "it must be one number")
+        where.reject(key, value, "it must be one number")
     return value
 
 
-def numbers(key: str, value: Any, place: Place) -> Any:
+def numbers(key: str, value: Any, where: TablePath) -> Any:
     wrong = _not_number(value)
     if wrong is not None:
-        place.reject(key, value, "it must be made of numbers", *wrong)
+        where.reject(key, value, "it must be made of numbers", *wrong)
     return value
 
 
-def whole(key: str, value: Any, place: Place) -> int:
+def whole(key: str, value: Any, where: TablePath) -> int:
     if not _is_number(value) or isinstance(value, float):
-        place.reject(key, value, "it must be a whole number, such as 1 or 0b101")
+        where.reject(key, value, "it must be a whole number, such as 1 or 0b101")
     return value
 
 
-def text(key: str, value: Any, place: Place) -> str:
+def text(key: str, value: Any, where: TablePath) -> str:
     if not isinstance(value, str):
-        place.reject(key, value, f'it must be a text, in quotes: such as {key} = "steel"')
+        where.reject(key, value, f'it must be a text, in quotes: such as {key} = "steel"')
     return value
 
 
-def limits(key: str, value: Any, place: Place) -> Any:
+def limits(key: str, value: Any, where: TablePath) -> Any:
     """(lower, upper), or one such pair or None for each dof."""
     must = f'it must be [lower, upper], or a list of those, one a dof, "{NONE}" for a dof without'
     if not is_list(value):
-        place.reject(key, value, must)
+        where.reject(key, value, must)
     pairs = [None if pair == NONE else pair for pair in value]
     wrong = _not_number([0 if pair is None else pair for pair in pairs])
     if wrong is not None:
-        place.reject(key, value, must, *wrong)
+        where.reject(key, value, must, *wrong)
     return pairs
 
 
-def mesh_source(key: str, value: Any, place: Place) -> Any:
+def mesh_source(key: str, value: Any, where: TablePath) -> Any:
     """A path, or the pair (vertices, faces) from a table of the two."""
     if isinstance(value, str):
         return value
     if not isinstance(value, Mapping) or set(value) != {"vertices", "faces"}:
-        place.reject(key, value, "it must be the path of a mesh file, or a table of vertices and faces")
-    inner = place.inner(key, who=f"{place.who}, source")
+        where.reject(key, value, "it must be the path of a mesh file, or a table of vertices and faces")
+    inner = where.inner(key, who=f"{where.who}, source")
     return tuple(numbers(name, value[name], inner) for name in ("vertices", "faces"))
 
 
-def name_pairs(key: str, value: Any, place: Place) -> tuple[Any, ...]:
+def name_pairs(key: str, value: Any, where: TablePath) -> tuple[Any, ...]:
     must = 'it must be a list of pairs of names: such as [["upper", "lower"]]'
     if not is_list(value):
-        place.reject(key, value, must)
+        where.reject(key, value, must)
     for k, pair in enumerate(value):
         if not is_list(pair) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
-            place.reject(key, pair, must, k)
+            where.reject(key, pair, must, k)
     return tuple(map(tuple, value))
 
 

@@ -11,7 +11,7 @@ from ..joint_specs import Joint, Motor
 from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
 from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
 from . import toml_plain as plain
-from .toml_plain import Place, is_list, suggest
+from .toml_plain import TablePath, is_list, suggest
 from .toml_values import NONE, key_of, required, spelled
 from .wording import abridge
 
@@ -26,89 +26,89 @@ LOOPS = {kind: made for kind, made in JOINTS.items() if kind != "floating"} | {
 
 def read_scene(table: Table) -> SceneSpec:
     """The scene that a whole file describes; raises WrongValue."""
-    place = Place((), "scene")
-    scene = _build(SceneSpec, table, place)
+    where = TablePath((), "scene")
+    scene = _build(SceneSpec, table, where)
     known = ["world", *(spec.name for spec in (*scene.links, *scene.statics) if spec.name is not None)]
     for k, pair in enumerate(scene.exclusions):
         for n, name in enumerate(pair):
             if name not in known:
-                place.reject("exclude", pair, f"there is no {abridge(spelled(name))}: {suggest(name, known)}", k, n)
+                where.reject("exclude", pair, f"there is no {abridge(spelled(name))}: {suggest(name, known)}", k, n)
     return scene
 
 
-def read_field(field: Field[Any], value: Any, place: Place) -> Any:
+def read_field(field: Field[Any], value: Any, where: TablePath) -> Any:
     """The value of a dataclass's field, checked for its type; raises WrongValue."""
-    return _type_of(field).read(key_of(field), value, place)
+    return _type_of(field).read(key_of(field), value, where)
 
 
-def _build(kind: type, table: Table, place: Place, tag: str | None = None) -> Any:
+def _build(kind: type, table: Table, where: TablePath, tag: str | None = None) -> Any:
     """A dataclass from a table.  tag: a key that selected the class, and is none of its fields."""
     known = {key_of(field): field for field in fields(kind)}
     for key, value in table.items():
         if key not in known and key != tag:
-            misplaced = place.keys and key in map(key_of, fields(SceneSpec))
+            misplaced = where.keys and key in map(key_of, fields(SceneSpec))
             fix = "it is the scene's, and stands at the top of the file, before the first [[" if misplaced else ""
-            place.reject(key, value, f"there is no such key: {fix or suggest(key, known)}")
+            where.reject(key, value, f"there is no such key: {fix or suggest(key, known)}")
     for key, field in known.items():
         if required(field) and key not in table:
-            place.missing(key, _type_of(field).wanted)
-    return kind(**{field.name: read_field(field, table[key], place) for key, field in known.items() if key in table})
+            where.missing(key, _type_of(field).wanted)
+    return kind(**{field.name: read_field(field, table[key], where) for key, field in known.items() if key in table})
 
 
-def _select(kinds: dict[str, type], table: Table, place: Place) -> Any:
+def _select(kinds: dict[str, type], table: Table, where: TablePath) -> Any:
     """A shape or joint of the kind that its table names."""
     if "kind" not in table:
-        place.missing("kind", f"one of {', '.join(kinds)}")
+        where.missing("kind", f"one of {', '.join(kinds)}")
     kind = table["kind"]
     if not isinstance(kind, str) or kind not in kinds:
-        place.reject("kind", kind, f"there is no such kind: {suggest(str(kind), kinds)}")
-    return _build(kinds[kind], table, Place(place.keys, f"{place.who} ({kind})"), tag="kind")
+        where.reject("kind", kind, f"there is no such kind: {suggest(str(kind), kinds)}")
+    return _build(kinds[kind], table, TablePath(where.keys, f"{where.who} ({kind})"), tag="kind")
 
 
-def _joint(key: str, value: Any, place: Place, kinds: dict[str, type] = JOINTS) -> Any:
+def _joint(key: str, value: Any, where: TablePath, kinds: dict[str, type] = JOINTS) -> Any:
     if not isinstance(value, Mapping):
-        place.reject(key, value, 'it must be a table: e.g. joint = { kind = "revolute", axis = [0, 0, 1] }')
-    return _select(kinds, value, place.inner(key, who=f"{place.who}, joint"))
+        where.reject(key, value, 'it must be a table: e.g. joint = { kind = "revolute", axis = [0, 0, 1] }')
+    return _select(kinds, value, where.inner(key, who=f"{where.who}, joint"))
 
 
-def _loop_joint(key: str, value: Any, place: Place) -> Any:
-    return _joint(key, value, place, LOOPS)
+def _loop_joint(key: str, value: Any, where: TablePath) -> Any:
+    return _joint(key, value, where, LOOPS)
 
 
-def _function(key: str, value: Any, place: Place) -> Any:
-    place.reject(key, value, "a file holds no functions: give rate, amplitude, frequency and phase, or build in Python")
+def _function(key: str, value: Any, where: TablePath) -> Any:
+    where.reject(key, value, "a file holds no functions: give rate, amplitude, frequency and phase, or build in Python")
 
 
-def _motor(key: str, value: Any, place: Place) -> Any:
+def _motor(key: str, value: Any, where: TablePath) -> Any:
     """One Motor, or one or None for each dof."""
     if not is_list(value):
-        return _one_motor(key, value, place)
-    return tuple(None if item in (NONE, None) else _one_motor(key, item, place, n) for n, item in enumerate(value))
+        return _one_motor(key, value, where)
+    return tuple(None if item in (NONE, None) else _one_motor(key, item, where, n) for n, item in enumerate(value))
 
 
-def _one_motor(key: str, value: Any, place: Place, *dof: int) -> Motor:
+def _one_motor(key: str, value: Any, where: TablePath, *dof: int) -> Motor:
     if not isinstance(value, Mapping):
         must = f'it must be a table, or a list of one a dof, "{NONE}" for a dof without'
-        place.reject(key, value, f'{must}: e.g. {key} = {{ kind = "position", kp = 100.0, kd = 10.0 }}', *dof)
-    return _build(Motor, value, place.inner(key, *dof, who=f"{place.who}, motor"))
+        where.reject(key, value, f'{must}: e.g. {key} = {{ kind = "position", kp = 100.0, kd = 10.0 }}', *dof)
+    return _build(Motor, value, where.inner(key, *dof, who=f"{where.who}, motor"))
 
 
-def _shapes(key: str, value: Any, place: Place) -> tuple[Any, ...]:
+def _shapes(key: str, value: Any, where: TablePath) -> tuple[Any, ...]:
     return tuple(
-        _select(SHAPES, table, place.inner(key, k, who=f"{place.who}, shape {k}"))
-        for k, table in enumerate(_tables(key, value, place))
+        _select(SHAPES, table, where.inner(key, k, who=f"{where.who}, shape {k}"))
+        for k, table in enumerate(_tables(key, value, where))
     )
 
 
-def _listed(kind_of: Callable[[Table], type]) -> Callable[[str, Any, Place], tuple[Any, ...]]:
+def _listed(kind_of: Callable[[Table], type]) -> Callable[[str, Any, TablePath], tuple[Any, ...]]:
     """A reader of a list of tables.  kind_of: the dataclass of a table."""
 
-    def read(key: str, value: Any, place: Place) -> tuple[Any, ...]:
+    def read(key: str, value: Any, where: TablePath) -> tuple[Any, ...]:
         made = []
-        for k, table in enumerate(_tables(key, value, place)):
+        for k, table in enumerate(_tables(key, value, where)):
             kind, name = kind_of(table), table.get("name")
             who = f'{_NOUNS[kind]} "{name}"' if isinstance(name, str) else f"{_NOUNS[kind]} {k}"
-            made.append(_build(kind, table, place.inner(key, k, who=who)))
+            made.append(_build(kind, table, where.inner(key, k, who=who)))
         return tuple(made)
 
     return read
@@ -118,15 +118,15 @@ _NOUNS = {BodySpec: "body", LinkSpec: "link", PlaneSpec: "plane", StaticSpec: "s
           LoopSpec: "loop", SiteSpec: "site", SensorSpec: "sensor"}  # fmt: skip
 
 
-def _tables(key: str, value: Any, place: Place) -> list[Table]:
+def _tables(key: str, value: Any, where: TablePath) -> list[Table]:
     if not is_list(value) or not all(isinstance(table, Mapping) for table in value):
-        header = ".".join([*(part for part in place.keys if isinstance(part, str)), key])
-        place.reject(key, value, f"it must be a list of tables: write [[{header}]] above each")
+        header = ".".join([*(part for part in where.keys if isinstance(part, str)), key])
+        where.reject(key, value, f"it must be a list of tables: write [[{header}]] above each")
     return list(value)
 
 
 class _Type(NamedTuple):
-    read: Callable[[str, Any, Place], Any]
+    read: Callable[[str, Any, TablePath], Any]
     wanted: str
 
 

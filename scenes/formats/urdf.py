@@ -31,7 +31,7 @@ from .report import Imported
 
 WORLD = "world"
 NO_MOVE = Pose(np.zeros(3), np.eye(4)[0])
-SHOWN = 3  # refusals told in one message
+SHOWN = 3  # refusals that one message lists
 
 
 def import_urdf(
@@ -124,17 +124,17 @@ def _links(
             continue
         if name == WORLD:
             link.fail(f'link "{WORLD}" hangs on another link, but is the name of the fixed world: rename it')
-        placed, at = joints.read(joint), still.get(parent)
-        if isinstance(placed.joint, Floating) and at is None:
+        at_joint, at = joints.read(joint), still.get(parent)
+        if isinstance(at_joint.joint, Floating) and at is None:
             notes.add("refused", joint, f'joint "{joint.text("name")}"', "a floating joint must hang on what is fixed")
-        elif isinstance(placed.joint, Floating) and at is not None:
-            parent, placed = WORLD, placed._replace(pose=at @ placed.pose)
-        elif isinstance(placed.joint, Fixed) and at is not None:
-            still[name] = at @ placed.pose
+        elif isinstance(at_joint.joint, Floating) and at is not None:
+            parent, at_joint = WORLD, at_joint._replace(pose=at @ at_joint.pose)
+        elif isinstance(at_joint.joint, Fixed) and at is not None:
+            still[name] = at @ at_joint.pose
         notes.add("taken", link, f'link "{name}"')
-        position, quaternion = placed.pose
+        position, quaternion = at_joint.pose
         links.append(
-            LinkSpec(name, placed.joint, parent, position=position, quaternion=quaternion, q0=placed.q0, **body)
+            LinkSpec(name, at_joint.joint, parent, position=position, quaternion=quaternion, q0=at_joint.q0, **body)
         )
     return links, statics
 

@@ -76,10 +76,10 @@ _BALL = Play(
         Fact("impacts, each 0.9 times as fast, until 1e-4 of the first's speed", 88, 0, lambda p: p.impacts, "1.1"),
         Fact(
             "apex after the first impact: e^2 h [m]", 0.81, 1e-9,
-            lambda p: _apex(p.place("ball")[:, 2], p.velocity("ball")[:, 2], p.t, 0.5, 1.2) - 0.1, "1.1",
+            lambda p: _apex(p.position("ball")[:, 2], p.velocity("ball")[:, 2], p.t, 0.5, 1.2) - 0.1, "1.1",
         ),
         # ten gap bands: what touches
-        at_most("height once it rests [m]", 1e-8, lambda p: np.abs(_rested(p, p.place("ball")[:, 2] - 0.1)).max()),
+        at_most("height once it rests [m]", 1e-8, lambda p: np.abs(_rested(p, p.position("ball")[:, 2] - 0.1)).max()),
         # a ball that rests is slower than a contact that counts as resting
         at_most("speed once it rests [m/s]", 4.5e-4, lambda p: np.abs(_rested(p, p.velocity("ball"))).max()),
     ),
@@ -151,7 +151,7 @@ _BULLET = Play(
         ),
         at_most(
             "how far the bullet gets into the plate [m]", 1e-9,
-            lambda p: max(0, (p.place("bullet") - p.place("plate"))[:, 0].max() + 0.0055),
+            lambda p: max(0, (p.position("bullet") - p.position("plate"))[:, 0].max() + 0.0055),
         ),
         Fact("impacts", 1, 0, lambda p: p.impacts),
     ),

@@ -92,11 +92,11 @@ _ALONE = Play(
         Fact("R w once it rolls [m/s]", _ROLL, _ENDS, lambda p: p.spin("cue")[-1, 1] * RADIUS, "1.4"),
         Fact(
             "place after 0.1 s, still slipping [m]", 0.1 - 0.2 * G * 0.1**2 / 2, _ENDS,
-            lambda p: p.place("cue")[2, 0], "1.4",
+            lambda p: p.position("cue")[2, 0], "1.4",
         ),
         Fact(
             "place after 1 s: 12 v^2/(49 mu g) of slip, then rolling [m]", 12 / (49 * 0.2 * G) + _ROLL * (1 - _SLIP),
-            1e-6, lambda p: p.place("cue")[-1, 0], "1.4",
+            1e-6, lambda p: p.position("cue")[-1, 0], "1.4",
         ),
         at_most("drift of v + I w/(m R) [m/s]", _ENDS, lambda p: np.ptp(_about_cloth(p)), "1.4"),
     ),
@@ -119,11 +119,11 @@ def _stroke(name: str, spin: float) -> Play:
 
 def _overlap(p) -> float:
     """Largest overlap of balls with balls, cushions and the cloth [m]."""
-    worst = RADIUS - p.places[..., 2].min()
+    worst = RADIUS - p.positions[..., 2].min()
     for axis, half in ((0, LENGTH / 2), (1, WIDTH / 2)):
-        worst = max(worst, np.abs(p.places[..., axis]).max() + RADIUS - half)
+        worst = max(worst, np.abs(p.positions[..., axis]).max() + RADIUS - half)
     i, j = np.triu_indices(16, 1)
-    apart = np.linalg.norm(p.places[:, i] - p.places[:, j], axis=-1).min()
+    apart = np.linalg.norm(p.positions[:, i] - p.positions[:, j], axis=-1).min()
     return max(0.0, worst, 2 * RADIUS - apart)
 
 

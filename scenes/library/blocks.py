@@ -40,7 +40,7 @@ def block_on_ramp(
 def downhill(slope: float):
     """(along(p), speed(p)): the block's distance and speed along the slope (F,) [m, m/s]."""
     down = np.array([math.cos(slope), 0.0, -math.sin(slope)])
-    return lambda p: (p.place("block") - p.place("block")[0]) @ down, lambda p: p.velocity("block") @ down
+    return lambda p: (p.position("block") - p.position("block")[0]) @ down, lambda p: p.velocity("block") @ down
 
 
 def chain_of_blocks(
@@ -133,7 +133,7 @@ _CHAIN = (
             # a step of 1/240 s may miss the end of sliding by mu g h^2
             Fact(
                 "way until they stop: (v/n)^2/(2 mu g) [m]", 0.16 / (0.6 * G), 0.3 * G / 240**2,
-                lambda p: (p.places[-1] - p.places[0])[:, 0].mean(), "1.6",
+                lambda p: (p.positions[-1] - p.positions[0])[:, 0].mean(), "1.6",
             ),
             at_most("speed at the end [m/s]", 1e-8, lambda p: np.abs(p.velocities[-1]).max()),
         ),
@@ -147,7 +147,7 @@ def _lean(p):
     return np.array([math.acos(min(1.0, p.axes(name)[-1, 2, 2])) for name in names])
 
 
-def _struck_in_turn(p) -> int:
+def _struck_in_order(p) -> int:
     """Number of dominoes that are struck for the first time after the one before them."""
     bodies, t = p.event("bodies"), p.event("t")
     pairs = [{k, k + 1} for k in range(len(p.model.topology.names) - 1)]
@@ -162,7 +162,7 @@ _DOMINOES = Play(
     max_events=8192,
     facts=(
         at_most("how many stand at the end", 0, lambda p: (_lean(p) < math.radians(30)).sum()),
-        Fact("how many are struck after the one before them", 6, 0, _struck_in_turn),
+        Fact("how many are struck after the one before them", 6, 0, _struck_in_order),
         at_most("energy gained, in parts of the kinetic [J/J]", 1e-3, lambda p: p.energy_gain),
     ),
 )

@@ -29,7 +29,7 @@ def _bone(radius: float, half_length: float, depth: float) -> Capsule:
     return Capsule(radius, half_length, position=(0, 0, -depth))
 
 
-# name, parent, joint, place of the joint in the parent [m], shape in the link's own frame, mass [kg]
+# name, parent, joint, position of the joint in the parent [m], shape in the link's own frame, mass [kg]
 _TRUNK = (
     ("torso", "pelvis", BALL, (0, 0, 0.10), Box((0.09, 0.15, 0.22), position=(0, 0, 0.24)), 24.0),
     ("head", "torso", _hinge(Y, -0.8, 0.8), (0, 0, 0.50), Sphere(0.11, position=(0, 0, 0.12)), 5.0),
@@ -62,9 +62,9 @@ def ragdoll(*, height: float = 1.3, lean: float = 0.4) -> SceneSpec:
     """
     b = SceneBuilder(gap_band=1e-6)
     b.add_plane(friction=0.8)
-    turned = from_axis_angle(Y, lean)
+    leaning = from_axis_angle(Y, lean)
     _figure(
-        b, Floating(), lambda shape: replace(shape, mask=0b01, group=0b10), position=(0, 0, height), quaternion=turned
+        b, Floating(), lambda shape: replace(shape, mask=0b01, group=0b10), position=(0, 0, height), quaternion=leaning
     )
     return b.build()
 
@@ -76,8 +76,8 @@ def _as_it_is(shape: Shape) -> Shape:
 def _figure(b: SceneBuilder, root: Floating, dressed: Callable[[Shape], Shape], **pose: Any) -> None:
     """Add all links of the figure; dressed: a function from each shape to the one that is used."""
 
-    def add(name: str, parent: str, joint: Any, shape: Shape, mass: float, **place: Any) -> None:
-        b.add_link(name, parent, joint=joint, shapes=[dressed(shape)], mass=mass, **place)
+    def add(name: str, parent: str, joint: Any, shape: Shape, mass: float, **frame: Any) -> None:
+        b.add_link(name, parent, joint=joint, shapes=[dressed(shape)], mass=mass, **frame)
 
     add("pelvis", "world", root, Box((0.09, 0.15, 0.09)), 12.0, **pose)
     for name, parent, joint, position, shape, mass in _TRUNK:

@@ -28,9 +28,9 @@ def five_bar(*, angle: float = 1.0, held: bool = True) -> SceneSpec:
     angle: of the right arm, up from the ground [rad].  held: whether motors on the arms carry its weight.
     """
     b = SceneBuilder((0.0, 0.0, -G))
-    turn = math.atan2(_rise(angle), -_reach(angle))  # of the right forearm, from the ground
+    forearm_angle = math.atan2(_rise(angle), -_reach(angle))  # of the right forearm, from the ground
     for side, sign in (("right", 1), ("left", -1)):
-        own = [angle, turn] if sign > 0 else [math.pi - angle, math.pi - turn]
+        own = [angle, forearm_angle] if sign > 0 else [math.pi - angle, math.pi - forearm_angle]
         motor = Motor("torque", target=sign * holding_torque(angle)) if held else None
         joint = dataclasses.replace(HINGE, motor=motor)
         _bar(b, f"{side} arm", "world", sign * HALF, ARM, joint, own[0])
@@ -65,7 +65,7 @@ def _bar(b: SceneBuilder, name: str, parent: str, at: float, length: float, join
     )
 
 
-_HELD = Play(
+_HOLDING = Play(
     (
         # the pose is not stable: rounding grows as e^(5 t)
         at_most("any joint, off where it started [rad]", 1e-9, lambda p: np.abs(p.q - p.q[0]).max()),
@@ -75,5 +75,5 @@ _HELD = Play(
 _FALLING = Play((at_most("change of the energy [J/J]", 1e-6, lambda p: p.energy_drift),), {"held": False}, duration=1.0)
 
 ENTRIES: dict[str, Entry] = {
-    "five_bar": Entry(five_bar, "a planar five-bar that two motors hold against its weight", (_HELD, _FALLING)),
+    "five_bar": Entry(five_bar, "a planar five-bar that two motors hold against its weight", (_HOLDING, _FALLING)),
 }

@@ -43,14 +43,14 @@ def pyramid(n: int = 4, *, side: float = 0.5, apart: float = 1.1, friction: floa
     return b.build()
 
 
-def _moved(p) -> float:
+def _largest_displacement(p) -> float:
     """Largest displacement of all bodies at any frame [m]."""
-    return float(np.abs(p.places - p.places[0]).max())
+    return float(np.abs(p.positions - p.positions[0]).max())
 
 
-_STACK = Play(facts=(at_most("how far a cube moves [m]", 1e-7, _moved),))
+_STACK = Play(facts=(at_most("how far a cube moves [m]", 1e-7, _largest_displacement),))
 # ten gap bands are what touches
-_PYRAMID = Play(facts=(at_most("how far a cube moves [m]", 1e-5, _moved),))
+_PYRAMID = Play(facts=(at_most("how far a cube moves [m]", 1e-5, _largest_displacement),))
 
 ENTRIES = {
     "stack": Entry(stack, "n cubes one on the other, at rest", (_STACK,)),

@@ -56,8 +56,8 @@ def hopper(
         v0=(0.0, speed, 0.0),
         friction=friction,
     )
-    turn = Revolute(DOWN_Y, limits=(-SWING, SWING), restitution=0.3, damping=0.1, motor=Motor(effort=TORQUE))
-    b.add_link("thigh", "body", joint=turn, mass=THIGH, com=(0.0, 0.0, -0.15), inertia=(0.005, 0.005, 0.001), q0=hip)
+    hinge = Revolute(DOWN_Y, limits=(-SWING, SWING), restitution=0.3, damping=0.1, motor=Motor(effort=TORQUE))
+    b.add_link("thigh", "body", joint=hinge, mass=THIGH, com=(0.0, 0.0, -0.15), inertia=(0.005, 0.005, 0.001), q0=hip)
     spring = Prismatic(
         DOWN, limits=(-STROKE, 0.0), restitution=0.2, stiffness=STIFFNESS, rest=PRELOAD, damping=damping,
         motor=Motor(effort=THRUST),

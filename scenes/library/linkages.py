@@ -68,13 +68,13 @@ def slider_crank(*, angle: float = 0.5, rate: float = 10.0) -> SceneSpec:
     b = SceneBuilder()
     add_bar(b, "crank", "world", (0, 0, 0), STROKE, angle, v0=rate)
     add_bar(b, "rod", "crank", (STROKE, 0, 0), ROD, -math.asin(STROKE / ROD * math.sin(angle)) - angle)
-    b.add_link("slider", joint=Prismatic(X), mass=1.0, inertia=(0.001,) * 3, q0=float(slider_place(angle)))
+    b.add_link("slider", joint=Prismatic(X), mass=1.0, inertia=(0.001,) * 3, q0=float(slider_position(angle)))
     b.add_loop("rod", (ROD, 0, 0), "slider", (0, 0, 0), joint=HINGE)
     b.add_loop("crank", joint=Driven(rate=rate))
     return b.build()
 
 
-def slider_place(crank: Any) -> Any:
+def slider_position(crank: Any) -> Any:
     """Position of the slider [m] at this angle of the crank [rad]."""
     return STROKE * np.cos(crank) + np.sqrt(ROD**2 - (STROKE * np.sin(crank)) ** 2)
 
@@ -118,19 +118,19 @@ def bennett(*, angle: float = 1.0, rate: float = 3.0) -> SceneSpec:
     rad/s].
     """
     b = SceneBuilder()
-    turns = angle, float(bennett_angle(angle)), angle
+    angles = angle, float(bennett_angle(angle)), angle
     sides = (SHORT, TWIST_SHORT), (LONG, TWIST_LONG), (SHORT, TWIST_SHORT)
-    parent, place, turn = "world", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
-    for k, ((length, twist), q0) in enumerate(zip(sides, turns, strict=True)):
+    parent, position, quaternion = "world", (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
+    for k, ((length, twist), q0) in enumerate(zip(sides, angles, strict=True)):
         side = length**2 / 12
         b.add_link(
-            f"link {k}", parent, joint=Revolute(Z), position=place, quaternion=turn, mass=1.0, com=(length / 2, 0, 0),
-            inertia=(1e-3, side, side), q0=q0, v0=rate if k == 0 else 0.0,
+            f"link {k}", parent, joint=Revolute(Z), position=position, quaternion=quaternion, mass=1.0,
+            com=(length / 2, 0, 0), inertia=(1e-3, side, side), q0=q0, v0=rate if k == 0 else 0.0,
         )  # fmt: skip
-        parent, place, turn = f"link {k}", (length, 0.0, 0.0), from_axis_angle(X, twist)
+        parent, position, quaternion = f"link {k}", (length, 0.0, 0.0), from_axis_angle(X, twist)
     # the fourth link is the ground, seen from its far end
     back = from_axis_angle(X, -TWIST_LONG)
-    b.add_loop(parent, (place, turn), "world", ((-LONG, 0, 0), back), joint=Revolute(Z))
+    b.add_loop(parent, (position, quaternion), "world", ((-LONG, 0, 0), back), joint=Revolute(Z))
     b.add_loop("link 0", joint=Driven(rate=rate))
     return b.build()
 
@@ -167,7 +167,7 @@ _SLIDER = Play(
     (
         at_most(
             "slider, off r cos a + sqrt(l^2 - r^2 sin^2 a), a = 0.5 + 10 t [m]", _TIGHT,
-            lambda p: np.abs(p.joint("slider") - slider_place(0.5 + 10 * p.t)).max(),
+            lambda p: np.abs(p.joint("slider") - slider_position(0.5 + 10 * p.t)).max(),
         ),
     )
 )  # fmt: skip

@@ -93,10 +93,10 @@ def rolling_disc(*, lean: float = math.radians(20), turn: float = 3.0) -> SceneS
     lean: from upright [rad]; turn: of its path about the vertical [rad/s].  The middle of the circle is the origin.
     """
     b = SceneBuilder()
-    place, along, w = steady_coin(lean, turn, DISC, 0.0)
+    position, along, w = steady_coin(lean, turn, DISC, 0.0)
     flat = DISC**2 / 4
     b.add_body(
-        "disc", mass=1.0, inertia=(flat, flat, 2 * flat), position=place,
+        "disc", mass=1.0, inertia=(flat, flat, 2 * flat), position=position,
         quaternion=from_axis_angle(Y, math.pi / 2 - lean), linear_velocity=(0.0, along, 0.0), angular_velocity=w,
     )  # fmt: skip
     b.add_loop("disc", joint=Rolling(DISC, axis=Z))
@@ -178,20 +178,20 @@ _DISC = Play(
     facts=(
         at_most(
             "distance from its circle [m]", 1e-7,
-            lambda p: np.abs(np.hypot(*p.place("disc")[:, :2].T) - np.hypot(*p.place("disc")[0, :2])).max(),
+            lambda p: np.abs(np.hypot(*p.position("disc")[:, :2].T) - np.hypot(*p.position("disc")[0, :2])).max(),
         ),
         at_most(
             "distance from its start, once round [m]", 1e-7,
-            lambda p: np.linalg.norm(p.place("disc")[-1] - p.place("disc")[0]),
+            lambda p: np.linalg.norm(p.position("disc")[-1] - p.position("disc")[0]),
         ),
-        at_most("change of its height [m]", 1e-8, lambda p: np.ptp(p.place("disc")[:, 2])),
+        at_most("change of its height [m]", 1e-8, lambda p: np.ptp(p.position("disc")[:, 2])),
     ),
 )  # fmt: skip
 
 _BALL = Play(
     (
         Fact("way after 2 s: 5/14 g sin(slope) t^2 [m]", 5 / 14 * G * math.sin(0.2) * 4, 1e-12,
-             lambda p: p.place("ball")[-1, 0]),
+             lambda p: p.position("ball")[-1, 0]),
     )
 )  # fmt: skip
 

@@ -61,9 +61,9 @@ def rattling(*, speed: float = 1.4) -> ChainSpec:
     The ground throws the last joint apart from joint 1, the torque brings it back, faster and faster.
     speed: downward speed of the whole chain [m/s].
     """
-    places = ((0.0, 0.005), (0.35, 0.45), (0.4, 1.12), (0.225, 0.95))
+    positions = ((0.0, 0.005), (0.35, 0.45), (0.4, 1.12), (0.225, 0.95))
     joints = [ChainJoint(mass) for mass in (1.0, 8.0, 2.0, 0.5)]
-    chain = ChainSpec(joints, positions=places, velocities=((0.0, -speed),) * 4, grounds=[Ground()])
+    chain = ChainSpec(joints, positions=positions, velocities=((0.0, -speed),) * 4, grounds=[Ground()])
     return chain.with_joint(2, limits=(2.41, 3.0))
 
 
@@ -95,18 +95,18 @@ def stiff_arm(*, half: bool = False) -> ChainSpec:
 ChainName = Literal["hanging_chain", "dropped_chain", "scraping", "rattling", "straight_arm", "stiff_arm"]
 PULL = {"force": ((0.0, 0.0), (0.0, 0.0), (230.0, -100.0))}  # [N] of figure 4
 PRESS = {"torque": (0.0, 0.0, -27.0, 0.0)}  # [N m] of figure 5
-SWING, TURNS = 1e-3, 1.25  # [m], small; and periods, after which the masses pass through the middle
+SWING, PERIODS = 1e-3, 1.25  # [m], small; and periods, after which the masses pass through the middle
 
 
 def _mode_facts(k: int) -> ChainPlay:
     rate, period = mode_rate(k, 3), 2 * math.pi / mode_rate(k, 3)
 
-    def found(p: PlayedChain) -> float:
+    def angular_frequency(p: PlayedChain) -> float:
         mass = np.abs(p.x[0, :, 0]).argmax()
-        return (2 * math.pi * TURNS - math.asin(p.x[-1, mass, 0] / p.x[0, mass, 0])) / p.result.t[-1]
+        return (2 * math.pi * PERIODS - math.asin(p.x[-1, mass, 0] / p.x[0, mass, 0])) / p.result.t[-1]
 
-    facts = (Fact(f"angular frequency of mode {k} [rad/s]", rate, 1e-4 * rate, found, "4.13"),)
-    return ChainPlay(facts, {"mode": k, "swing": SWING}, TURNS * period, TURNS * period, max_dt=1 / 480)
+    facts = (Fact(f"angular frequency of mode {k} [rad/s]", rate, 1e-4 * rate, angular_frequency, "4.13"),)
+    return ChainPlay(facts, {"mode": k, "swing": SWING}, PERIODS * period, PERIODS * period, max_dt=1 / 480)
 
 
 def _energy_gains(p: PlayedChain) -> float:
@@ -119,7 +119,7 @@ def _work(p: PlayedChain) -> float:
     return (p.energy - p.energy[0]).max()
 
 
-def _fallen(height: float) -> tuple[Fact, ...]:
+def _fall_facts(height: float) -> tuple[Fact, ...]:
     """Facts of a chain that is dropped from this height [m] and lies on the ground at last."""
     return (
         Fact("joint 0 strikes the ground at [s]", math.sqrt(2 * height / 9.81), 1e-9, lambda p: p.event("t")[0]),
@@ -134,8 +134,8 @@ IN_ORDER = Fact(
     "whether joints strike in their order, once each", 1, 0, lambda p: np.array_equal(p.event("joint"), np.arange(7))
 )
 DROPPED = (
-    ChainPlay((*_fallen(0.1), IN_ORDER)),
-    ChainPlay(_fallen(0.3), {"slope": 0.5, "height": 0.3}, rough=True),
+    ChainPlay((*_fall_facts(0.1), IN_ORDER)),
+    ChainPlay(_fall_facts(0.3), {"slope": 0.5, "height": 0.3}, rough=True),
 )
 SCRAPING = ChainPlay(
     (

@@ -55,9 +55,9 @@ def hexapod(*, stroke: float = 0.2, frequency: float = 0.5, apart: float = 0.0) 
 
 def hexapod_ends() -> tuple[Any, Any, float]:
     """Feet (6, 3) in the world, heads (6, 3) on the platform, and its height at the start [m]: heads stand in pairs."""
-    turns = np.arange(6) * math.pi / 3
-    near = turns + np.where(np.arange(6) % 2 == 0, 1, -1) * math.radians(20)
-    feet, heads = (np.stack([r * np.cos(a), r * np.sin(a), 0 * a], 1) for r, a in ((BASE, turns), (TOP, near)))
+    angles = np.arange(6) * math.pi / 3
+    near = angles + np.where(np.arange(6) % 2 == 0, 1, -1) * math.radians(20)
+    feet, heads = (np.stack([r * np.cos(a), r * np.sin(a), 0 * a], 1) for r, a in ((BASE, angles), (TOP, near)))
     return feet, heads, math.sqrt(LEG**2 - float(((heads - feet) ** 2).sum(1)[0]))
 
 
@@ -69,10 +69,10 @@ _SWING = Play(
     frame_dt=1 / 30,
     facts=(
         # sin(a/2) = sin(30 deg) sn(K - t sqrt(g)), modulus sin 30 deg: a pendulum of 1 m
-        Fact("place along x at 10 s [m]", -0.606668495922, 1e-7, lambda p: p.place("board")[-1, 0]),
+        Fact("place along x at 10 s [m]", -0.606668495922, 1e-7, lambda p: p.position("board")[-1, 0]),
         at_most(
             "distance from its circle [m]", 1e-12,
-            lambda p: np.abs(np.hypot(p.place("board")[:, 0], p.place("board")[:, 2]) - 1).max(),
+            lambda p: np.abs(np.hypot(p.position("board")[:, 0], p.position("board")[:, 2]) - 1).max(),
         ),
         at_most("turn, half its angle [rad]", 1e-12, lambda p: np.abs(p.coordinates("board")[:, 4:]).max()),
     ),
@@ -82,7 +82,7 @@ _SWING = Play(
 def _legs(p) -> Any:
     """Lengths of the legs (F, 6) by the pose of the platform [m]."""
     feet, heads, _ = hexapod_ends()
-    ends = p.place("top")[:, None] + np.einsum("fij,kj->fki", p.axes("top"), heads)
+    ends = p.position("top")[:, None] + np.einsum("fij,kj->fki", p.axes("top"), heads)
     return np.linalg.norm(ends - feet, axis=2)
 
 
@@ -96,7 +96,7 @@ def _off_heave(p) -> float:
     feet, heads, _ = hexapod_ends()
     reach = ((heads - feet) ** 2).sum(1)[0]
     rise = np.sqrt(_strokes(p, 0.0)[:, 0] ** 2 - reach)
-    return np.abs(p.place("top") - np.stack([0 * rise, 0 * rise, rise], 1)).max()
+    return np.abs(p.position("top") - np.stack([0 * rise, 0 * rise, rise], 1)).max()
 
 
 _HEXAPOD = (

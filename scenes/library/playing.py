@@ -60,7 +60,7 @@ class Played:
         """The velocity of a joint with one degree of freedom (F,) [rad/s or m/s]."""
         return self.rates(name)[:, 0]
 
-    def place(self, name: str) -> Array:
+    def position(self, name: str) -> Array:
         """Origin of a free body in the world (F, 3) [m]."""
         return self.coordinates(name)[:, :3]
 
@@ -77,7 +77,7 @@ class Played:
         return self.rates(name)[:, :3]
 
     @cached_property
-    def places(self) -> Array:
+    def positions(self) -> Array:
         """Origins of all bodies (F, n, 3), if all are free [m]."""
         return self.q.reshape(len(self.t), -1, 7)[:, :, :3]
 

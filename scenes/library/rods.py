@@ -114,8 +114,8 @@ def rimless_wheel(
     half = math.pi / spokes
     b = SceneBuilder((G * math.sin(slope), 0.0, -G * math.cos(slope)))
     b.add_plane(friction=5.0)
-    turns = [half * (2 * k + 1) for k in range(spokes)]
-    tips = [(length * math.sin(t), y, -length * math.cos(t)) for t in turns for y in (-0.05, 0.05)]
+    angles = [half * (2 * k + 1) for k in range(spokes)]
+    tips = [(length * math.sin(t), y, -length * math.cos(t)) for t in angles for y in (-0.05, 0.05)]
     rate, height = wheel_rate(spokes, slope, length, gyration), length * math.cos(half)
     side = gyration**2
     b.add_link(
@@ -142,7 +142,7 @@ def wheel_keeps(spokes: int, length: float, gyration: float) -> float:
 # -- what must come of it -----------------------------------------------------------------------------
 # Where a contact turns with its body, as a tip does that a rod pivots on, steps are of second order: tolerances are so.
 
-_SHARP = 1e-9  # of an impact that starts within a gap band of its place
+_SHARP = 1e-9  # of an impact that starts within a gap band of its position
 
 
 def _drop(degrees: float, velocity: float, rate: float) -> Play:
@@ -180,7 +180,7 @@ _LADDER = Play(
         # by quadrature of the energy: d tilt/dt = sqrt(12 g (cos tilt_0 - cos tilt)/(L (1 + 3 sin^2 tilt)))
         Fact("time it strikes [s]", 0.516571661303, 5e-6, lambda p: p.event("t")[_hardest(p)]),
         at_most(
-            "how far its middle leaves the vertical [m]", 1e-9, lambda p: np.abs(p.place("rod")[:, :2]).max(), "1.17"
+            "how far its middle leaves the vertical [m]", 1e-9, lambda p: np.abs(p.position("rod")[:, :2]).max(), "1.17"
         ),
     ),
 )  # fmt: skip

@@ -47,11 +47,11 @@ def coin(
     """
     b = SceneBuilder(gap_band=1e-9)
     b.add_plane(friction=friction)
-    place, along, w = steady_coin(lean, turn, radius, thickness / 2)
+    position, along, w = steady_coin(lean, turn, radius, thickness / 2)
     if not lean:
-        place, along, w = (0.0, 0.0, radius), speed, (-speed / radius, 0.0, 0.0)
+        position, along, w = (0.0, 0.0, radius), speed, (-speed / radius, 0.0, 0.0)
     b.add_body(
-        "coin", [Cylinder(radius, thickness / 2)], mass=mass, position=place, friction=friction,
+        "coin", [Cylinder(radius, thickness / 2)], mass=mass, position=position, friction=friction,
         quaternion=from_axis_angle(Y, math.pi / 2 - lean), linear_velocity=(0.0, along, 0.0), angular_velocity=w,
     )  # fmt: skip
     return b.build()
@@ -113,11 +113,11 @@ _PLATTER = Play(
     facts=(
         at_most(
             "distance from a circle of 0.525 m about (-0.225, 0) [m]", 1e-5,
-            lambda p: np.abs(np.hypot(p.place("ball")[:, 0] + 0.225, p.place("ball")[:, 1]) - 0.525).max(), "1.8",
+            lambda p: np.abs(np.hypot(p.position("ball")[:, 0] + 0.225, p.position("ball")[:, 1]) - 0.525).max(), "1.8",
         ),
         at_most(
             "distance from its start after a period of 10.995574 s [m]", 1e-5,
-            lambda p: np.linalg.norm(p.place("ball")[-1] - p.place("ball")[0]), "1.8",
+            lambda p: np.linalg.norm(p.position("ball")[-1] - p.position("ball")[0]), "1.8",
         ),
     ),
 )  # fmt: skip
@@ -127,7 +127,7 @@ def _circle(p):
     """Distance of the coin from its exact position at each frame (F,) [m]."""
     (radius, _, height), _, _ = steady_coin(math.radians(20), 6.0, 0.0116, 0.00115)
     want = np.stack([radius * np.cos(6 * p.t), radius * np.sin(6 * p.t), np.full_like(p.t, height)], -1)
-    return np.linalg.norm(p.place("coin") - want, axis=-1)
+    return np.linalg.norm(p.position("coin") - want, axis=-1)
 
 
 _COIN = (
@@ -147,8 +147,8 @@ _COIN = (
         parameters={"lean": 0.0},
         duration=1.0,
         facts=(
-            Fact("way it rolls upright in 1 s at 0.3 m/s [m]", 0.3, 1e-9, lambda p: p.place("coin")[-1, 1]),
-            at_most("how far it leaves its line [m]", 1e-9, lambda p: np.abs(p.place("coin")[:, 0]).max()),
+            Fact("way it rolls upright in 1 s at 0.3 m/s [m]", 0.3, 1e-9, lambda p: p.position("coin")[-1, 1]),
+            at_most("how far it leaves its line [m]", 1e-9, lambda p: np.abs(p.position("coin")[:, 0]).max()),
         ),
     ),
 )  # fmt: skip
@@ -160,7 +160,7 @@ def _jellett(p):
     e = axes[:, :, 2]
     L = TOP_I1 * spin + (TOP_I3 - TOP_I1) * np.sum(spin * e, -1, keepdims=True) * e
     invariant = np.sum(L * (TOP_SHIFT * e - np.array([0, 0, TOP_RADIUS])), -1)
-    stands = p.place("top")[:, 2] + 0.016 * e[:, 2] > 0.006  # the stem's sphere is in the air
+    stands = p.position("top")[:, 2] + 0.016 * e[:, 2] > 0.006  # the stem's sphere is in the air
     return invariant[stands] / invariant[0]
 
 

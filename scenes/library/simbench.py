@@ -111,12 +111,12 @@ _BOUNCING = Play(
 
 def _penetration(p) -> float:
     """SimBenchmark's penetration: mean over time of the sum of squared penetrations [m^2]."""
-    i, j = np.triu_indices(p.places.shape[1], 1)
+    i, j = np.triu_indices(p.positions.shape[1], 1)
     total = 0.0
-    for frame in p.places:
+    for frame in p.positions:
         balls = np.maximum(0.2 - np.linalg.norm(frame[i] - frame[j], axis=-1), 0)
         total += (balls**2).sum() + (np.maximum(0.1 - frame[:, 2], 0) ** 2).sum()
-    return float(total / len(p.places))
+    return float(total / len(p.positions))
 
 
 _666 = Play(

@@ -75,13 +75,13 @@ class Questions:
         return Hit(self._bodies.owners[shape], shape, float(hits.distance[k]), hits.point[k], hits.normal[k])
 
     def overlaps(
-        self, q: Any, shape: Shape, place: Array, turn: Array, within: float, hidden: Set[str], among: Array
+        self, q: Any, shape: Shape, position: Array, quaternion: Array, within: float, hidden: Set[str], among: Array
     ) -> list[str]:
-        """Names of bodies no farther than `within` [m] from the shape, whose pose is relative to a frame at `place`
-        (3,) with the quaternion `turn` (4,): the nearest first, of equal ones the first row's.  hidden, among: see
-        `rays`."""
+        """Names of bodies at most `within` [m] from the shape, the nearest first, of equal ones the first row's.
+
+        position, quaternion: (3,), (4,) the frame in which the shape has its pose.  hidden, among: see `rays`."""
         model = self.probing(shape)
-        near = near_probe.straight(model, q, *(np.asarray(x, q.dtype) for x in (own_pose(shape), place, turn)))
+        near = near_probe.straight(model, q, *(np.asarray(x, q.dtype) for x in (own_pose(shape), position, quaternion)))
         rows = np.flatnonzero(near.active & (near.gap <= within))
         rows = rows[np.argsort(near.gap[rows], kind="stable")]
         shapes = np.array(model.topology.pairs).reshape(-1, 2)[near.pair[rows], 0]
@@ -124,11 +124,11 @@ class Questions:
 def near_probe(model: Model, q: Any, own: Any, position: Any, quaternion: Any) -> Proximities:
     """All pairs of a model whose last body is a probe, which is left out of q.
 
-    own: (7,) its pose in the frame that is placed: position (3,) [m], quaternion (4,)."""
-    turn = Quat.of_array(quaternion).normalized()
-    place = Vec3.of(position) + turn.matrix() @ Vec3.of(own[:3])
-    turned = (turn * Quat.of_array(own[3:])).normalized()
-    pose = jnp.stack([*place.xyz, turned.w, turned.x, turned.y, turned.z])
+    own: (7,) its pose in the probe's frame: position (3,) [m], quaternion (4,).  position, quaternion: the frame's."""
+    rotation = Quat.of_array(quaternion).normalized()
+    origin = Vec3.of(position) + rotation.matrix() @ Vec3.of(own[:3])
+    composed = (rotation * Quat.of_array(own[3:])).normalized()
+    pose = jnp.stack([*origin.xyz, composed.w, composed.x, composed.y, composed.z])
     return detect(model, jnp.concatenate([q, pose]), margin=jnp.inf, max_pairs=len(model.topology.pairs))
 
 

@@ -45,7 +45,7 @@ class Asleep:
             return self
         return self.without(pushed(self.topology, wrenches) | _any(self._tree_of_dofs, changed, len(self.island)))
 
-    def moved(self, before: State, after: State) -> Asleep:
+    def after_change(self, before: State, after: State) -> Asleep:
         """The sleep after a change of the state by hand."""
         if not self.some:
             return self
@@ -87,6 +87,6 @@ def sound(island: Any) -> bool:
 
 def _any(tree: Array, yes: Any, n: int) -> Array:
     """Trees with a true entry, (n,) bool; tree: that of each entry, n for the world."""
-    found = np.zeros(n + 1, bool)
-    found[tree[yes]] = True
-    return found[:n]
+    any_true = np.zeros(n + 1, bool)
+    any_true[tree[yes]] = True
+    return any_true[:n]

@@ -18,9 +18,9 @@ from ...engine.native.surface import compiled
 from ...engine.topology import Topology
 
 
-def centre(model: Model, turn: Mat3, link: Any) -> Vec3:
+def centre(model: Model, rotation: Mat3, link: Any) -> Vec3:
     """Vector from a link's origin to its centre of mass, world axes [m]."""
-    return turn @ Vec3.of(model.com[link])
+    return rotation @ Vec3.of(model.com[link])
 
 
 @compiled
@@ -44,9 +44,9 @@ def with_push(
     own: () bool, all three are in the link's axes, the point from its origin; else in the world's.
     """
     pose = poses[link]
-    turn, origin = Quat.of_array(pose[3:]).matrix(), Vec3.of(pose[:3])
-    F, M, p = (_either(own, turn @ x, x) for x in map(Vec3.of, (force, torque, point)))
-    arm = _either(at_centre, centre(model, turn, link), _either(own, p, p - origin))
+    rotation, origin = Quat.of_array(pose[3:]).matrix(), Vec3.of(pose[:3])
+    F, M, p = (_either(own, rotation @ x, x) for x in map(Vec3.of, (force, torque, point)))
+    arm = _either(at_centre, centre(model, rotation, link), _either(own, p, p - origin))
     M = M + arm.cross(F)
     return wrenches.at[link].add(jnp.stack([*M.xyz, *F.xyz]))
 
@@ -60,10 +60,10 @@ def put_there(
     link: () its index.  position: (3,) of its origin [m].  quaternion: (4,) of about length 1.
     linear: (3,) of its centre of mass [m/s].  angular: (3,) [rad/s], world axes both.
     """
-    turn = Quat.of_array(quaternion).normalized()
+    rotation = Quat.of_array(quaternion).normalized()
     w = Vec3.of(angular)
-    v = Vec3.of(linear) - w.cross(centre(model, turn.matrix(), link))
-    q = jnp.concatenate([position, jnp.stack([turn.w, turn.x, turn.y, turn.z])])
+    v = Vec3.of(linear) - w.cross(centre(model, rotation.matrix(), link))
+    q = jnp.concatenate([position, jnp.stack([rotation.w, rotation.x, rotation.y, rotation.z])])
     return q, jnp.stack([*w.xyz, *v.xyz])
 
 
@@ -87,16 +87,16 @@ def put_in_plane(
 
     The arguments are those of `put_there`.
     """
-    frame, turn = Quat.of_array(model.joint_quaternion[link]), Quat.of_array(quaternion).normalized()
+    frame, rotation = Quat.of_array(model.joint_quaternion[link]), Quat.of_array(quaternion).normalized()
     own, R = Vec3.of(model.axis[link]), frame.matrix()
     n, x = R @ own, R @ Vec3.of(model.axis2[link])
     y = n.cross(x)
     p = Vec3.of(position) - Vec3.of(model.joint_position[link])
-    left = frame.conjugate() * turn  # about `own`, where it is in the plane
+    left = frame.conjugate() * rotation  # about `own`, where it is in the plane
     along = left.vector.dot(own)
     swing = left.vector - own * along
     w = Vec3.of(angular)
-    v = Vec3.of(linear) - w.cross(centre(model, turn.matrix(), link))
+    v = Vec3.of(linear) - w.cross(centre(model, rotation.matrix(), link))
     spin = w.dot(n)
     tilt = w - n * spin
     q = jnp.stack([2 * jnp.arctan2(along, left.w), p.dot(x), p.dot(y)])

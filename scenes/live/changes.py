@@ -88,8 +88,8 @@ class Changes:
                 "linear_velocity or an angular_velocity in the scene, (0, 0, 1e-9) where it starts at rest"
             )
         at, mine = np.asarray(self.model.shape_position), self._owners == body
-        told = (x.astype(at.dtype) for x in (linear, angular, origin))
-        twist = np.stack(np.broadcast_arrays(*surface_twist(at, *told)), -1)
+        vectors = (x.astype(at.dtype) for x in (linear, angular, origin))
+        twist = np.stack(np.broadcast_arrays(*surface_twist(at, *vectors)), -1)
         self._replace({"shape_twist": np.where(mine[:, None], twist, self.model.shape_twist)})
 
     # -- who touches whom ------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Changes:
         touches = meet(self._layers[:, 0], self._layers[:, 1], i, j)
         for a, b in self._ignored:
             touches &= ~self._between(a, b)
-        for k, (a, b) in held_together(self.model.topology).items():
+        for k, (a, b) in attached_pairs(self.model.topology).items():
             if active[k]:
                 touches &= ~self._between(a, b)
         return touches
@@ -167,7 +167,7 @@ class Changes:
         """Join two links at their present poses; poses: (nl, 7) of all; point: (3,), None: the frame on link_a."""
         k, kind = self.number(joint), self.model.mass.dtype
         given = np.asarray(poses, kind), np.int32(k), np.asarray(np.zeros(3) if point is None else point, kind)
-        ends = joined_ends.straight(self.model, *given, np.bool_(point is not None))
+        ends = attach_ends.straight(self.model, *given, np.bool_(point is not None))
         if ends.length == 0 and self.model.topology.loops[k].kind == "distance":
             raise ValueError(f"attach: the two points of {joint!r} are in one place: a rod needs them apart")
         if ends.reach > REACH:
@@ -218,7 +218,7 @@ class Ends(NamedTuple):
 
 
 @compiled
-def joined_ends(model: Model, poses: jax.Array, k: Any, point: jax.Array, given: Any) -> Ends:
+def attach_ends(model: Model, poses: jax.Array, k: Any, point: jax.Array, given: Any) -> Ends:
     """Join loop k at the present poses of its links.
 
     poses: (nl, 7) x y z of the origin [m], w x y z.  point: (3,) position in the world [m], if `given`,
@@ -231,18 +231,18 @@ def joined_ends(model: Model, poses: jax.Array, k: Any, point: jax.Array, given:
     world = jnp.asarray([[0, 0, 0, 1, 0, 0, 0]], poses.dtype)
     a, b = jnp.concatenate([poses, world])[links]  # link -1 is the world
     (A, B), (p, r) = (tuple(Quat.of_array(x[3:]) for x in (a, b)), tuple(Vec3.of(x[:3]) for x in (a, b)))
-    at, turn = model.loop_position[k], model.loop_quaternion[k]
+    at, quaternion = model.loop_position[k], model.loop_quaternion[k]
     own = A.matrix().T @ (Vec3.of(point) - p)
     own = Vec3(*(jnp.where(given, x, y) for x, y in zip(own.xyz, at[0], strict=True)))
     here = p + A.matrix() @ own
     arm = here - r - B.matrix() @ Vec3.of(at[1])
     length = jnp.sqrt(arm.dot(arm))
     other = jnp.where(apart, at[1], jnp.stack((B.matrix().T @ (here - r)).xyz))
-    C = B.conjugate() * A * Quat.of_array(turn[0])
-    turned = jnp.where(apart, turn[1], jnp.stack([C.w, C.x, C.y, C.z]))
+    C = B.conjugate() * A * Quat.of_array(quaternion[0])
+    relative = jnp.where(apart, quaternion[1], jnp.stack([C.w, C.x, C.y, C.z]))
     return Ends(
         model.loop_position.at[k].set(jnp.stack([jnp.stack(own.xyz), other])),
-        model.loop_quaternion.at[k, 1].set(turned),
+        model.loop_quaternion.at[k, 1].set(relative),
         model.loop_course.at[k, 0].set(jnp.where(rod, length, model.loop_course[k, 0])),
         length,
         jnp.maximum(_reach(model, links[0], jnp.stack(own.xyz)), _reach(model, links[1], other)),
@@ -269,8 +269,8 @@ def loop_pulls(
 
 
 @compiled
-def joined_velocities(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """q and v after an impulse of the joints, by which all loops hold, in the metric of the masses."""
+def velocities_after_attaching(model: Model, q: jax.Array, v: jax.Array, t: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """q and v after the joints' impulse that makes all loops hold, in the metric of the masses."""
     return projected(model, q, v, t)
 
 
@@ -287,8 +287,8 @@ def loop_name(spec: LoopSpec, number: int) -> str:
     return spec.name or f"loop {number}"
 
 
-def held_together(topology: Topology) -> dict[int, tuple[str, str]]:
-    """Pairs of links of loops that can be cut, and whose ends do not touch while they hold."""
+def attached_pairs(topology: Topology) -> dict[int, tuple[str, str]]:
+    """Pairs of links of loops that can be cut, and whose links do not touch while the loop holds."""
     return {
         k: (topology.names[loop.a], topology.names[loop.b])
         for k, loop in enumerate(topology.loops)

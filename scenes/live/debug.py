@@ -16,7 +16,7 @@ from ..show.drawing import Plane, drawing_of
 from ..show.meshes import Mesh, mesh_of
 from ..spec import SceneSpec
 from .touching import Contact
-from .triggers import Trigger, carried
+from .triggers import Trigger, compose_poses
 
 Lines = list[tuple[Array, Array]]  # ends (n, 2, 3) and a colour (3,) or colours (n, 3)
 
@@ -53,8 +53,8 @@ class Wires:
         island: (nl,) the link whose colour each link has; None: its own."""
         moving = (self.link >= 0) & ~np.isin(self.link, hidden)
         link, ends = self.link[moving], self.ends[moving]
-        turns = rotation_matrix(np.asarray(poses[:, 3:], float).T)
-        there = np.einsum("ijn,nkj->nki", turns[:, :, link], ends) + poses[link, None, :3]
+        rotations = rotation_matrix(np.asarray(poses[:, 3:], float).T)
+        there = np.einsum("ijn,nkj->nki", rotations[:, :, link], ends) + poses[link, None, :3]
         own = self.colours if island is None else self.colours[island]
         shown = np.where(asleep[:, None], ASLEEP, own)[link]
         corners = there if len(there) else np.array([[-np.ones(3), np.ones(3)]])
@@ -83,13 +83,13 @@ def contact_lines(contacts: Iterable[Contact], per_impulse: float, size: float) 
 
 
 def trigger_lines(triggers: Iterable[Trigger], pose_of: dict[str, Array]) -> Lines:
-    """Regions, bright if a body is inside; carried ones at their bodies."""
+    """Lines of the regions, bright if a body is inside; a trigger with a body moves with it."""
     lines: Lines = []
     for trigger in triggers:
         if trigger.body is not None and trigger.body not in pose_of:
             continue
-        place = trigger.place if trigger.body is None else np.array(carried(trigger.place, pose_of[trigger.body]))
-        lines.append((_region_edges(trigger, place), np.array(ENTERED if trigger.inside else EMPTY)))
+        pose = trigger.place if trigger.body is None else np.array(compose_poses(trigger.place, pose_of[trigger.body]))
+        lines.append((_region_edges(trigger, pose), np.array(ENTERED if trigger.inside else EMPTY)))
     return lines
 
 
@@ -98,15 +98,15 @@ def trigger_edges(trigger: Trigger) -> Array:
     return _region_edges(trigger, trigger.place)
 
 
-def _region_edges(trigger: Trigger, place: Array) -> Array:
+def _region_edges(trigger: Trigger, pose: Array) -> Array:
     shape = trigger.shape
     parts = mesh_parts("trigger", shape) if shape.kind == "mesh" else [GEOMETRY[shape.kind]("trigger", shape)]
     edges = np.concatenate([_transform(_edges(mesh_of(part)), shape.position, shape.quaternion) for part in parts])
-    return _transform(edges, place[:3], place[3:])
+    return _transform(edges, pose[:3], pose[3:])
 
 
 def islands(contacts: Iterable[Contact], names: Sequence[str]) -> Array:
-    """The lowest link (nl,) of those that each one touches, directly or through others; statics connect none."""
+    """The lowest index (nl,) of the links that each link touches, directly or through others; statics connect none."""
     number = {name: k for k, name in enumerate(names)}
     first = np.arange(len(names))
     pairs = [(number[c.a], number[c.b]) for c in contacts if c.a in number and c.b in number and c.phase != "end"]
@@ -129,8 +129,8 @@ def _edges(mesh: Mesh) -> Array:
     """Edges (n, 2, 3), each once, though two faces share it."""
     ends = mesh.edges
     back = (ends[:, 0] != ends[:, 1]).argmax(1)
-    turn = np.take_along_axis(ends[:, 0] - ends[:, 1], back[:, None], 1) > 0
-    return np.unique(np.where(turn[..., None], ends[:, ::-1], ends), axis=0)
+    backward = np.take_along_axis(ends[:, 0] - ends[:, 1], back[:, None], 1) > 0
+    return np.unique(np.where(backward[..., None], ends[:, ::-1], ends), axis=0)
 
 
 def _transform(ends: Array, position: Any, quaternion: Any) -> Array:

@@ -29,9 +29,9 @@ from .changes import Changes
 from .growing import beginning, in_background, larger
 from .parts import Parts
 from .pool import Pool, with_spares
-from .standing import Places, WorldState
+from .standing import LinkStates, WorldState
 from .touching import Bodies, Contact, contacts_of
-from .triggers import Trigger, carried
+from .triggers import Trigger, compose_poses
 
 MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
 
@@ -45,7 +45,7 @@ class ComputedFrame(NamedTuple):
     motors: Array
     pushes: Array
     frame: Frame
-    places: Places
+    link_states: LinkStates
     dt: float
     took: float
 
@@ -95,7 +95,7 @@ class Frames:
         self._coming: Future[ComputedFrame] | None = None
         self._took, self._wires = 0.0, None
         self._last: Last | None = None
-        self._carried: Any = None  # of the frame that `_contacts` are of
+        self._last_carried: Any = None  # of the frame that `_contacts` are of
         self._contacts: Callable[[], list[Contact]] | None
         self.reset()
         self._is_warm = warm
@@ -140,9 +140,9 @@ class Frames:
 
         def computed() -> ComputedFrame:
             began = perf_counter()
-            frame, places = self._parts.stepper.step(before, asleep.island, pushes, motors, requested)
+            frame, link_states = self._parts.stepper.step(before, asleep.island, pushes, motors, requested)
             took = perf_counter() - began
-            return ComputedFrame(before, asleep, motors, pushes, frame, places, float(requested), took)
+            return ComputedFrame(before, asleep, motors, pushes, frame, link_states, float(requested), took)
 
         return computed
 
@@ -158,7 +158,7 @@ class Frames:
 
     def _finish_frame(self, computed: ComputedFrame) -> None:
         """Set the world's state after a frame, and call the callbacks."""
-        before, asleep, motors, pushes, frame, places, _, self._took = computed
+        before, asleep, motors, pushes, frame, link_states, _, self._took = computed
         parts = self._parts
         code = results.Code(int(frame.code))
         if code.grave:
@@ -166,14 +166,14 @@ class Frames:
         if code != results.OK and code not in self._warned:
             self._warned.add(code)
             warnings.warn(f"Live, t = {self.time:.6g} s: {results.MESSAGES[code]}", results.SimulationWarning, 2)
-        again = self._contacts if frame.carried is self._carried else None
-        earlier = self._now.places.pose
-        self._set_state(self._now.at(frame.state, asleep.after(frame.island, motors), places))
+        again = self._contacts if frame.carried is self._last_carried else None
+        earlier = self._now.link_states.pose
+        self._set_state(self._now.at(frame.state, asleep.after(frame.island, motors), link_states))
         self._earlier = earlier
         left = float(np.float32(frame.left))
         self.behind, self.windows = min(left, saves.LATEST), int(frame.windows)
         self.missed += max(left - saves.LATEST, 0.0)
-        self._carried, self._last = frame.carried, Last(parts.bodies, frame, computed.dt, pushes)
+        self._last_carried, self._last = frame.carried, Last(parts.bodies, frame, computed.dt, pushes)
         self._contacts = again or functools.cache(
             lambda: contacts_of(
                 parts.bodies, frame, parts.stepper.sleeping_contacts(before, asleep.island, motors, frame)
@@ -201,7 +201,7 @@ class Frames:
         self.windows = 0
         self._pushes = np.zeros((self.model.topology.n_links, 6), self.model.mass.dtype)
         self._set_state(self._parts.start)
-        self._earlier = self._now.places.pose
+        self._earlier = self._now.link_states.pose
         self._update_triggers()
 
     @property
@@ -264,10 +264,10 @@ class Frames:
         self._parts.stepper.use(self.model)
         now = larger(self._now, self._parts)
         self._now = WorldState(self.model, self._parts.spares, now.state, now.asleep)
-        pose = self._now.places.pose
+        pose = self._now.link_states.pose
         self._earlier, self._pushes = beginning(self._earlier, pose), beginning(self._pushes, twin._pushes)
         self._motors = beginning(self._motors, twin._motors)
-        self._carried, self._wires = None, None
+        self._last_carried, self._wires = None, None
         if self._last is not None:
             pushes = beginning(self._last.pushes, np.zeros_like(twin._pushes))
             self._last = self._last._replace(pushes=pushes)
@@ -291,13 +291,13 @@ class Frames:
         alpha: from 0, before the last `step`, to 1, after it, to draw between frames. Bodies that were teleported
         since have their new pose.
         """
-        now = self._now.places.pose[self._now.links]
+        now = self._now.link_states.pose[self._now.links]
         part = arguments.fraction("alpha", alpha)
         return now if part == 1 else between(self._earlier[self._now.links], now, part)
 
     def pose(self, body: str) -> Array:
         """Pose (7,) of a body: x y z of its origin [m], w x y z."""
-        return self._now.places.pose[self._now.link(body)]
+        return self._now.link_states.pose[self._now.link(body)]
 
     def velocity(self, body: str) -> Array:
         """Velocity (6,) of a body: angular, and that of the centre of mass [rad/s, m/s]."""
@@ -319,8 +319,12 @@ class Frames:
         now, carrier = then or self._now, trigger.body
         if carrier in now.hidden:
             return ()
-        q, place = now.state.q, trigger.place.astype(now.state.q.dtype)
-        there = place if carrier is None else np.array(carried(place, now.places.pose[now.link(carrier)]), place.dtype)
+        q, pose = now.state.q, trigger.place.astype(now.state.q.dtype)
+        there = (
+            pose
+            if carrier is None
+            else np.array(compose_poses(pose, now.link_states.pose[now.link(carrier)]), pose.dtype)
+        )
         among = self._changes.shapes_in(ALL_LAYERS)
         found = self._parts.questions.overlaps(q, trigger.shape, there[:3], there[3:], 0.0, now.hidden, among)
         return tuple(name for name in found if name != carrier and name in now.bodies)
@@ -351,7 +355,7 @@ class Frames:
         asleep = asleep.after(saved.island, saved.motors) if len(saved.island) else asleep
         loaded = larger(WorldState(parts.model, parts.spares, State(saved.q, saved.v, saved.t), asleep), self._parts)
         self._set_state(self._now.at(loaded.state, loaded.asleep))
-        self._earlier = self._now.places.pose
+        self._earlier = self._now.link_states.pose
         self._update_triggers()
 
     def hash(self) -> str:
@@ -377,7 +381,7 @@ class Frames:
 
     def _set_by_hand(self, world: WorldState) -> None:
         """Set a state in which bodies were moved by hand."""
-        old, new = self._now.places.pose, world.places.pose
+        old, new = self._now.link_states.pose, world.link_states.pose
         self._earlier = np.where((old != new).any(-1, keepdims=True), new, self._earlier)
         self._set_state(world)
 

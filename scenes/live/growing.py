@@ -42,9 +42,9 @@ def beginning(old: Any, new: Any) -> Any:
     return made
 
 
-def larger(standing: WorldState, parts: Parts) -> WorldState:
+def larger(old_world: WorldState, parts: Parts) -> WorldState:
     """The state of a smaller world in a larger one, whose additional bodies wait in the pool."""
-    start, old, asleep = parts.start, standing.state, standing.asleep
+    start, old, asleep = parts.start, old_world.state, old_world.asleep
     state = State(beginning(old.q, start.state.q), beginning(old.v, start.state.v), old.t)
     sleeps = Asleep(
         parts.model.topology,

@@ -11,7 +11,7 @@ from ...collision.poses import Array, cross
 from ...collision.shapes import Shape
 from ...engine.dynamics.wrenches import joint_forces
 from . import arguments
-from .changes import Changes, joined_ends, joined_velocities, loop_pulls
+from .changes import Changes, attach_ends, loop_pulls, velocities_after_attaching
 from .frames import Frames
 from .saves import TURNING
 
@@ -118,9 +118,9 @@ class Inputs(Frames):
         for link in (loop.a, loop.b):
             if link >= 0:
                 self._now.link(self.model.topology.names[link])
-        self._changing.attach(joint, self._now.places.pose, where)
+        self._changing.attach(joint, self._now.link_states.pose, where)
         self._use()
-        q, v = joined_velocities.straight(self.model, self.state.q, self.state.v, self.state.t)
+        q, v = velocities_after_attaching.straight(self.model, self.state.q, self.state.v, self.state.t)
         self._set_state(self._now.change(q=q, v=v))
 
     def detach(self, joint: str) -> None:
@@ -153,7 +153,7 @@ class Inputs(Frames):
         if dt <= 0:
             return felt
         felt += self._last.pushes
-        names, poses = self.model.topology.names, self._now.places.pose
+        names, poses = self.model.topology.names, self._now.link_states.pose
         for contact in self.contact_events():
             for body, force in ((contact.a, contact.impulse / dt), (contact.b, -contact.impulse / dt)):
                 if body in names:
@@ -164,10 +164,10 @@ class Inputs(Frames):
     def _warm(self, probes: Sequence[Shape]) -> None:
         super()._warm(probes)
         if self._changes.joints:
-            joined_velocities.straight(self.model, self.state.q, self.state.v, self.state.t)
+            velocities_after_attaching.straight(self.model, self.state.q, self.state.v, self.state.t)
             self.joint_force(self._changes.joints[0])
             nowhere = np.int32(0), np.zeros(3, self.state.q.dtype), np.bool_(False)
-            joined_ends.straight(self.model, self._now.places.pose, *nowhere)
+            attach_ends.straight(self.model, self._now.link_states.pose, *nowhere)
 
     def _two(self, a: str, b: str) -> tuple[str, str]:
         return arguments.one_of("a", a, self._parts.touchable), arguments.one_of("b", b, self._parts.touchable)

@@ -110,8 +110,8 @@ def _grounds(scene: SceneSpec) -> Iterator[Array]:
             continue
         for shape in static.shapes:
             if shape.kind in STATIC_ONLY:
-                turned = (rotation_matrix(np.asarray(x.quaternion, float)) for x in (static, shape))
-                yield np.linalg.multi_dot([*turned, np.array([0.0, 0.0, 1.0])])
+                rotations = (rotation_matrix(np.asarray(x.quaternion, float)) for x in (static, shape))
+                yield np.linalg.multi_dot([*rotations, np.array([0.0, 0.0, 1.0])])
 
 
 def _way_out(scene: SceneSpec, plane: str | None) -> Array:

@@ -94,8 +94,8 @@ def unpack(data: bytes, fingerprint: str, topology: Topology, dtype: np.dtype) -
     if not sound(island):
         raise SaveError("the save says of bodies that they sleep with some that there are not: the bytes were damaged")
     q, v, t = np.split(numbers, (nq, nq + nv))
-    turns = np.linalg.norm(q[quaternions(topology)].astype(np.float64), axis=1)
-    if (np.abs(turns - 1) > UNIT_TOLERANCE).any():
+    lengths = np.linalg.norm(q[quaternions(topology)].astype(np.float64), axis=1)
+    if (np.abs(lengths - 1) > UNIT_TOLERANCE).any():
         raise SaveError("the save holds quaternions that are not of length 1: the bytes were damaged")
     return Saved(q, v, t[0], behind, island, motors)
 

@@ -30,7 +30,7 @@ from .pool import PoolError, Spares
 from .saves import TURNING
 
 
-class Places(NamedTuple):
+class LinkStates(NamedTuple):
     """Poses and velocities of all links: pose (nl, 7) x y z of the origin [m], w x y z; velocity (nl, 6) angular, and
     of the origin, world axes [rad/s, m/s]."""
 
@@ -39,7 +39,7 @@ class Places(NamedTuple):
 
 
 @compiled
-def places(model: Model, q: jax.Array, v: jax.Array) -> Places:
+def link_states(model: Model, q: jax.Array, v: jax.Array) -> LinkStates:
     """Poses and velocities of all links at q (nq,), v (nv,)."""
     forest = Forest.of(model, q=q, v=v)
     poses = propagate_poses(forest, model, q)
@@ -49,7 +49,7 @@ def places(model: Model, q: jax.Array, v: jax.Array) -> Places:
     )
     turn = Quat.from_matrix(Mat3(*(getattr(pose.R, k) for k in Mat3.__dataclass_fields__)))
     rows = (*pose.p.xyz, turn.w, turn.x, turn.y, turn.z), (*velocity.w.xyz, *velocity.v.xyz)
-    return Places(*(jnp.stack(row, -1) for row in rows))
+    return LinkStates(*(jnp.stack(row, -1) for row in rows))
 
 
 def _read_only(arrays: Any) -> Any:
@@ -73,7 +73,7 @@ class WorldState:
             q, v, t = (a if b is None else np.asarray(b, a.dtype) for a, b in ((old.q, q), (old.v, v), (old.t, t)))
         self._check_range(q, v)
         new = State(q, v, t)
-        return WorldState(self.model, self.spares, new, self.asleep.moved(old, new))
+        return WorldState(self.model, self.spares, new, self.asleep.after_change(old, new))
 
     def _check_range(self, *numbers: Array) -> None:
         """Raise ValueError for numbers that the world's dtype cannot hold."""
@@ -81,16 +81,16 @@ class WorldState:
             dtype = self.state.q.dtype
             raise ValueError(f"that would leave the world with numbers that {dtype} cannot hold; it is as it was")
 
-    def at(self, state: State, asleep: Asleep, places: Places | None = None) -> WorldState:
+    def at(self, state: State, asleep: Asleep, link_states: LinkStates | None = None) -> WorldState:
         """The world in another state; if only the time changed, computed values are kept.
 
-        places: those of that state, if they are known."""
+        link_states: those of that state, if they are known."""
         new, old = WorldState(self.model, self.spares, state, asleep), self.state
         if state.q is old.q and state.v is old.v:
             kept = {name: x for name, x in vars(self).items() if name != "sleeps"}
             vars(new).update(kept, state=state, asleep=asleep)
-        if places is not None:
-            vars(new)["places"] = _read_only(places)
+        if link_states is not None:
+            vars(new)["link_states"] = _read_only(link_states)
         return new
 
     @cached_property
@@ -116,9 +116,9 @@ class WorldState:
         return (self.asleep.island >= 0)[trees_of(self.model.topology).of_link[:-1]]
 
     @cached_property
-    def places(self) -> Places:
+    def link_states(self) -> LinkStates:
         """Poses and velocities of all links, spare ones too."""
-        return _read_only(places.straight(self.model, self.state.q, self.state.v))
+        return _read_only(link_states.straight(self.model, self.state.q, self.state.v))
 
     def link(self, body: str, called: str = "body") -> int:
         """The index of a link that is there.  called: the argument that names it."""
@@ -128,12 +128,12 @@ class WorldState:
 
     def centre(self, link: int) -> Array:
         """Vector (3,) from the link's origin to its centre of mass, world axes [m]."""
-        return rotation_matrix(self.places.pose[link, 3:]) @ np.asarray(self.model.com)[link]
+        return rotation_matrix(self.link_states.pose[link, 3:]) @ np.asarray(self.model.com)[link]
 
     def velocity(self, body: str) -> Array:
         """Angular velocity, and velocity of the centre of mass (6,), world axes [rad/s, m/s]."""
         link = self.link(body)
-        w, v = np.split(self.places.velocity[link], 2)
+        w, v = np.split(self.link_states.velocity[link], 2)
         return np.concatenate([w, v + cross(w, self.centre(link))])
 
     def pushed(
@@ -144,23 +144,23 @@ class WorldState:
         own = arguments.one_of("frame", frame, ("world", "body")) == "body"
         where = np.zeros(3) if point is None else arguments.numbers("point", point, 3)
         dtype = self.state.q.dtype
-        pose, given, f, m, p = (np.asarray(x, dtype) for x in (self.places.pose, wrenches, force, torque, where))
+        pose, given, f, m, p = (np.asarray(x, dtype) for x in (self.link_states.pose, wrenches, force, torque, where))
         which = np.int32(link), np.bool_(at_centre), np.bool_(own)
         made = np.array(with_push.straight(self.model, pose, given, which[0], f, m, p, *which[1:]))
         self._check_range(made)
         return made
 
-    def put(self, body: str, position: Numbers, turn: Numbers, linear: Numbers, angular: Numbers) -> WorldState:
+    def put(self, body: str, position: Numbers, rotation: Numbers, linear: Numbers, angular: Numbers) -> WorldState:
         """Put a free body at a pose, with velocities of its centre of mass [m/s, rad/s]; spare ones too."""
         topology = self.model.topology
         link = topology.link(body)
         flat = in_planes(topology)[link]
         if topology.joints[link] != "floating" and not flat:
             raise ValueError(f"{body!r} is no free body: move it by set_joint, joint by joint")
-        arguments.quaternion("quaternion", turn)
-        turn = arguments.numbers("quaternion", turn, 4)  # of length 1 once it is in the world's own numbers
-        place, w = arguments.numbers("position", position, 3), arguments.numbers("angular_velocity", angular, 3)
-        given = place, turn, arguments.numbers("linear_velocity", linear, 3), w
+        arguments.quaternion("quaternion", rotation)
+        rotation = arguments.numbers("quaternion", rotation, 4)  # of length 1 once it is in the world's own numbers
+        where, w = arguments.numbers("position", position, 3), arguments.numbers("angular_velocity", angular, 3)
+        given = where, rotation, arguments.numbers("linear_velocity", linear, 3), w
         dtype = self.state.q.dtype
         numbers = [np.asarray(x, dtype) for x in given]
         if flat:

@@ -26,7 +26,7 @@ from ...integrators.sleep import follows_time
 from .asleep import pushed
 from .pace import Pace
 from .pool import Spares
-from .standing import Places, places
+from .standing import LinkStates, link_states
 from .touching import SleepingContacts
 
 ISLANDS = 4096  # of which it is remembered what holds them
@@ -51,8 +51,8 @@ class Stepper:
         self._room: Any = options.max_ticks, options.window
         self._pace, self._compiled = None if budget is None else Pace(budget), set[Rules]()
         self._sleeps = None if follows_time(model) else sleep_speed
-        self._asleep: tuple[list[bytes], Frame, Places] | None = None
-        self._held: dict[bytes, Any] = {}
+        self._asleep: tuple[list[bytes], Frame, LinkStates] | None = None
+        self._resting_rows: dict[bytes, Any] = {}
         trees = trees_of(model.topology)
         self._tree_of_q = np.repeat(trees.of_link[:-1], np.diff(model.topology.q_start))
         self._tree_of_v = trees.block // trees.w
@@ -69,9 +69,9 @@ class Stepper:
     def use(self, model: Model) -> None:
         """Use another model, which differs in numbers only."""
         self._model, self._asleep = model, None
-        self._held.clear()
+        self._resting_rows.clear()
 
-    def step(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, Places]:
+    def step(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, LinkStates]:
         """Compute a frame of dt [s], and the poses and velocities of all links at its end.
 
         island: (T,) sleep.  wrenches: (nl, 6) moment about each link's origin [N m] and force [N], world axes.
@@ -107,9 +107,9 @@ class Stepper:
         mine = np.append(island == tree, False)
         coordinates, dofs = mine[self._tree_of_q], mine[self._tree_of_v]
         key = b"".join(x.tobytes() for x in (mine, state.q[coordinates], motors[dofs]))
-        if key not in self._held:
-            if len(self._held) >= ISLANDS:
-                self._held.clear()
+        if key not in self._resting_rows:
+            if len(self._resting_rows) >= ISLANDS:
+                self._resting_rows.clear()
             others = np.where(mine[:-1], -1, np.arange(len(island), dtype=np.int32))
             nothing = np.zeros((self._model.topology.n_links, 6))
             alone, _ = self._compute(state, others, nothing, motors, self._max_dt, self._room)
@@ -120,10 +120,12 @@ class Stepper:
             )
             real = pair >= 0
             rows = (np.full(len(pair), tree), pair, point, normal, impulse / self._max_dt)
-            self._held[key] = tuple(x[real] for x in rows)
-        return self._held[key]
+            self._resting_rows[key] = tuple(x[real] for x in rows)
+        return self._resting_rows[key]
 
-    def _paced(self, state: State, island: Array, wrenches: Array, motors: Array, dt: float) -> tuple[Frame, Places]:
+    def _paced(
+        self, state: State, island: Array, wrenches: Array, motors: Array, dt: float
+    ) -> tuple[Frame, LinkStates]:
         """Compute a frame within the budget, if there is one."""
         if self._pace is None:
             return self._compute(state, island, wrenches, motors, dt, self._room)
@@ -136,7 +138,7 @@ class Stepper:
 
     def _compute(
         self, state: State, island: Array, wrenches: Array, motors: Array, dt: float, room: tuple[int, float | None]
-    ) -> tuple[Frame, Places]:
+    ) -> tuple[Frame, LinkStates]:
         """Compute a frame.  room: the most ticks, and the length of windows [s]."""
         parked = trees_of(self._model.topology).of_link[self._spares.links_waiting(state.q)]
         still, quiet = np.array(island), ~pushed(self._model.topology, wrenches)
@@ -153,7 +155,7 @@ class Stepper:
         after[parked] = -1
         return done._replace(island=after), there
 
-    def _advanced(self, numbers: Any) -> tuple[Frame, Places]:
+    def _advanced(self, numbers: Any) -> tuple[Frame, LinkStates]:
         static = self._rules, self._max_events, self._sleeps
         return split_results(_advance.straight(static, *numbers))
 
@@ -181,8 +183,8 @@ def advanced(
     motors: Any,
     dt: Any,
     *bounds: Any,
-) -> tuple[Frame, Places]:
+) -> tuple[Frame, LinkStates]:
     """A frame, see `integrators/frame.py`, and the poses and velocities of all links at its end."""
     forces = joint_forces(model, state.q, wrenches)
     done = frame(static, model, state, Drive(motors, forces), island, quiet, dt, *bounds)
-    return done, places(model, done.state.q, done.state.v)
+    return done, link_states(model, done.state.q, done.state.v)

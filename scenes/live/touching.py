@@ -14,7 +14,7 @@ from ..owners import shape_owners
 from ..spec import SceneSpec
 
 BEGIN, STAY, END, BOUNCE = "begin", "stay", "end", "bounce"
-LEAST = 1e-20  # weight of a contact without impulse: it has a place too
+LEAST = 1e-20  # weight of a contact without impulse: it has a position too
 
 
 @dataclass(frozen=True)

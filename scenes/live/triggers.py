@@ -44,9 +44,10 @@ class Trigger:
         return came, went
 
 
-def carried(place: Any, body: Any) -> tuple[Any, ...]:
-    """Position and quaternion in the world, seven numbers, of a frame at `place` (7,) in the axes of a body at `body`
-    (7,)."""
-    turn = Quat.of_array(body[3:])
-    position, turned = Vec3.of(body[:3]) + turn.matrix() @ Vec3.of(place[:3]), turn * Quat.of_array(place[3:])
-    return *position.xyz, turned.w, *turned.vector.xyz
+def compose_poses(pose: Any, body: Any) -> tuple[Any, ...]:
+    """Compose poses (7,): `pose` of a frame in the axes of a body, and `body` of that body in the world.
+
+    Return the frame's pose in the world, seven numbers."""
+    rotation = Quat.of_array(body[3:])
+    position, composed = Vec3.of(body[:3]) + rotation.matrix() @ Vec3.of(pose[:3]), rotation * Quat.of_array(pose[3:])
+    return *position.xyz, composed.w, *composed.vector.xyz

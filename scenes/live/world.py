@@ -24,7 +24,7 @@ RENAMED = {
     "spawn": "add_body", "despawn": "remove_body", "ray": "raycast", "rays": "raycasts", "contacts": "contact_events",
     "save": "save_state", "load": "load_state",
 }  # fmt: skip
-ORIGIN, NO_TURN, NOTHING = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), np.zeros(3)
+ORIGIN, IDENTITY, NOTHING = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), np.zeros(3)
 
 
 class Live(Inputs):
@@ -92,7 +92,7 @@ class Live(Inputs):
 
         quaternion: None: (1, 0, 0, 0), or of a body in a plane that of its kind in the scene."""
         body = self._now.spare(name)
-        parked = self._now.places.pose[self.model.topology.link(body), 3:]
+        parked = self._now.link_states.pose[self.model.topology.link(body), 3:]
         rotation = parked if quaternion is None else quaternion
         self._set_by_hand(self._now.put(body, position, rotation, linear_velocity, angular_velocity))
         return body
@@ -151,7 +151,7 @@ class Live(Inputs):
         return self._parts.bodies.owners[arguments.count("shape", shape, 0)]
 
     def overlap(
-        self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = NO_TURN, *, within: float = 0.0,
+        self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = IDENTITY, *, within: float = 0.0,
         ignore: Sequence[str] = (), mask: int = ALL_LAYERS,
     ) -> list[str]:  # fmt: skip
         """Names of the bodies that a shape there would overlap, or be `within` [m] of, the nearest first.
@@ -166,7 +166,7 @@ class Live(Inputs):
         self,
         shape: Shape,
         position: Numbers = ORIGIN,
-        quaternion: Numbers = NO_TURN,
+        quaternion: Numbers = IDENTITY,
         *,
         body: str | None = None,
         on_enter: Callback | None = None,
@@ -217,7 +217,7 @@ class Live(Inputs):
         chosen = arguments.one_of("colour", colour, ("body", "island"))
         if self._wires is None:
             self._wires = Wires(self._parts.spec, self._changes.model)
-        events, poses, names = self.contact_events(), self._now.places.pose, self.model.topology.names
+        events, poses, names = self.contact_events(), self._now.link_states.pose, self.model.topology.names
         island = islands(events, names) if chosen == "island" else None
         lines = self._wires.lines(poses, self._now.spares.links_waiting(self.state.q), self._now.sleeps, island)
         if contacts:
@@ -237,7 +237,7 @@ class Live(Inputs):
         for joint in FREE:
             roots = zip(topology.names, topology.joints, topology.parents, strict=True)
             for body in [name for name, kind, parent in roots if kind == joint and parent < 0][:1]:
-                pose = self._now.places.pose[topology.link(body)]
+                pose = self._now.link_states.pose[topology.link(body)]
                 self._now.put(body, pose[:3], pose[3:], ORIGIN, ORIGIN)
         self.raycasts(ORIGIN, (0.0, 0.0, 1.0))
         for shape in probes:

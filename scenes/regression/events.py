@@ -21,7 +21,7 @@ from .reading import Reading
 
 SCHEMA = 1
 # settings that make another run of it; impacts do not hang on steps and frames
-TOLD = ("duration", "scheme", "time_control", "impacts", "resting")
+OPTIONS = ("duration", "scheme", "time_control", "impacts", "resting")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def event_log(recording: Recording) -> EventLog:
             v = reading.v[lane, -1, topology.v_start[k] : topology.v_start[k + 1]]
             ends.append(End(name, tuple(q.tolist()), tuple(v.tolist()), lane))
     head: dict[str, Any] = {"title": recording.title, "law": recording.events.law, "dtype": recording.q.dtype.name}
-    head |= {name: recording.keywords[name] for name in TOLD if name in recording.keywords}
+    head |= {name: recording.keywords[name] for name in OPTIONS if name in recording.keywords}
     return EventLog(head, tuple(impacts), tuple(ends))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Finding:
     """A finding.  name: of the check.  measured, allowed: in `unit`; it holds if measured <= allowed.
 
-    where: time and place of the worst, in words.
+    where: time and position of the worst, in words.
     """
 
     name: str

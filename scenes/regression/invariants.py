@@ -1,6 +1,6 @@
 """Invariants of every run: each measures its largest violation.
 
-    energy_never_grows(recording).check()      raises AssertionError with the violation, its time and place
+    energy_never_grows(recording).check()      raises AssertionError with the violation, its time and position
     if momentum_kept(recording, linear="xy"):  or test it
 
 Tolerances are parts of the run's own scale: of its largest energy, momentum or impulse. Errors of a law of impact or a
@@ -83,8 +83,8 @@ def _momenta(reading: Reading) -> tuple[Any, Any, float, float]:
         mass = model.mass.sum(-1)[..., None]
         center = (model.mass[..., None] * middles).sum(-2) / mass
         spread = jnp.linalg.norm(middles - center[..., None, :], axis=-1).max(-1)
-        fallen = mass * model.gravity * t[..., None]
-        return found.linear - fallen, found.angular - jnp.cross(center, found.linear), spread, 0 * t + mass[..., 0]
+        potential = mass * model.gravity * t[..., None]
+        return found.linear - potential, found.angular - jnp.cross(center, found.linear), spread, 0 * t + mass[..., 0]
 
     P, L, spread, mass = reading.measured(of, reading.q, reading.v, reading.t)
     kinetic = float(np.nanmax(reading.ledger.kinetic))

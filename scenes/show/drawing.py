@@ -125,9 +125,9 @@ class _Maker:
         """The box of the link's mass and inertia, and bones to it and to the joints that hang on the link."""
         joints = self.number("joint_position", None)
         ends = [joints[child] for child, parent in enumerate(parents) if parent == link]
-        for loop, places in zip(self.model.topology.loops, self.number("loop_position", None), strict=True):
+        for loop, positions in zip(self.model.topology.loops, self.number("loop_position", None), strict=True):
             if not loop.dofs:
-                ends += [place for end, place in zip((loop.a, loop.b), places, strict=True) if end == link]
+                ends += [position for end, position in zip((loop.a, loop.b), positions, strict=True) if end == link]
         mass, com, inertia = (self.number(name, None)[link] for name in ("mass", "com", "inertia"))
         reach = max([float(np.linalg.norm(end)) for end in (*ends, com)], default=0.0)
         thick = THIN * (reach or 1.0)
@@ -143,12 +143,14 @@ class _Maker:
         for end in ends:
             length = float(np.linalg.norm(end))
             if length > 1e-9:
-                turn = rotation_from_z(end / length)
+                quaternion = rotation_from_z(end / length)
                 size = thick / 3, length / 2
-                self.add_part(link, ("bone", *size), lambda s=size: cylinder(*s), end / 2, turn, BONE)
+                self.add_part(link, ("bone", *size), lambda s=size: cylinder(*s), end / 2, quaternion, BONE)
 
-    def add_part(self, link: int, key: Hashable, make: Any, position: Floats, turn: Floats, colour: Colour) -> None:
-        self.shapes.append(Drawn(link, self.add_mesh(key, make), position, turn, colour, wire=False))
+    def add_part(
+        self, link: int, key: Hashable, make: Any, position: Floats, quaternion: Floats, colour: Colour
+    ) -> None:
+        self.shapes.append(Drawn(link, self.add_mesh(key, make), position, quaternion, colour, wire=False))
 
     def ties(self) -> tuple[Tie, ...]:
         loops = zip(self.model.topology.loops, self.number("loop_position", None), strict=True)

@@ -160,8 +160,8 @@ def extent(drawing: Drawing, position: Floats, quaternion: Floats) -> tuple[Floa
         if shape.link < 0:
             still.append((corners.min(0), corners.max(0)))
             continue
-        placed = p[:, shape.link, None] + _rotate(q[:, shape.link, None], corners)
-        low, high = placed.min(1), placed.max(1)
+        corners_in_world = p[:, shape.link, None] + _rotate(q[:, shape.link, None], corners)
+        low, high = corners_in_world.min(1), corners_in_world.max(1)
         moving.append(
             (np.minimum(np.quantile(low, 0.02, axis=0), low[0]), np.maximum(np.quantile(high, 0.98, axis=0), high[0]))
         )

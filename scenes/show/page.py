@@ -68,7 +68,7 @@ def replayed(recording: Recording, lanes: Sequence[int], title: str, block: Bloc
         "subtitle": _subtitle(recording, motion),
         "notes": _notes(recording, motion, every),
         **drawn(drawing, motion, block),
-        **moved(motion, model.topology, block),
+        **motion_data(motion, model.topology, block),
     }
 
 
@@ -203,7 +203,7 @@ def _floor(low: Any, high: Any) -> Patch:
     return patches([plane], low, high)[0]
 
 
-def moved(motion: Motion, topology: Topology, block: Block) -> dict[str, Any]:
+def motion_data(motion: Motion, topology: Topology, block: Block) -> dict[str, Any]:
     """Data of motion and impacts."""
     hits, starts = motion.hits, np.cumsum([0, *(min(len(h.t), IMPACTS) for h in motion.hits)])
 

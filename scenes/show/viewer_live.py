@@ -35,7 +35,7 @@ class LiveShow:
         ground = patches(self.drawing.planes, low, high)
         self.nodes = Nodes(server, self.drawing, ground, *with_patches(ground, low, high))
         self.server, self.lock = server, threading.Lock()
-        self.running, self.asked, self.reset = True, 0, False
+        self.running, self.steps_requested, self.reset = True, 0, False
         self.left, self.followed, self.strongest = 0.0, None, 1e-30
         self.hits: deque[Any] = deque()
         self.past: deque[Any] = deque()
@@ -72,7 +72,7 @@ class LiveShow:
     def step(self) -> None:
         """Step one frame, and pause."""
         with self.lock:
-            self.running, self.asked = False, self.asked + 1
+            self.running, self.steps_requested = False, self.steps_requested + 1
 
     def restart(self) -> None:
         with self.lock:
@@ -81,7 +81,7 @@ class LiveShow:
     def advance(self, seconds: float) -> None:
         """Advance by seconds of real time."""
         with self.lock:
-            frames, self.asked, reset, self.reset = self.asked, 0, self.reset, False
+            frames, self.steps_requested, reset, self.reset = self.steps_requested, 0, self.reset, False
             if self.running:
                 self.left = min(self.left + seconds, LATE) if frames == 0 else 0.0
                 whole = int(self.left * SPEEDS[self.speed.value] / self.world.dt)
@@ -116,9 +116,9 @@ class LiveShow:
         link = names.index(self.follow.value) if self.follow.value != NOBODY else -1
         links = {"off": [], "followed": [link] if link >= 0 else [], "all": list(range(len(names)))}[self.trails.value]
         hits = list(self.hits) if self.arrows.value else []
-        path = np.array([place for _, place in self.past]).reshape(-1, len(names), 3)
+        path = np.array([position for _, position in self.past]).reshape(-1, len(names), 3)
         with self.server.atomic():
-            self.nodes.place(poses[:, :3], poses[:, 3:])
+            self.nodes.set_poses(poses[:, :3], poses[:, 3:])
             points, impulses = (np.array([hit[k] for hit in hits]).reshape(-1, 3) for k in (1, 2))
             self.nodes.arrows(points, impulses, self.strongest)
             self.nodes.trails(np.moveaxis(path[:, links], 1, 0), links)

@@ -92,7 +92,7 @@ class Nodes:
             shadow_opacity=0.35,
         )  # fmt: skip
 
-    def place(self, position: Floats, quaternion: Floats) -> None:
+    def set_poses(self, position: Floats, quaternion: Floats) -> None:
         """Set the poses of all links: position (nl, 3) [m], quaternion (nl, 4)."""
         for handle, p, q in zip(self.links, position, quaternion, strict=True):
             handle.position, handle.wxyz = p, q
@@ -101,12 +101,12 @@ class Nodes:
     def _tie(self, position: Floats, quaternion: Floats) -> None:
         """Draw rods and springs between links, as lines."""
 
-        def place(link: int, at: Floats) -> Floats:
+        def in_world(link: int, at: Floats) -> Floats:
             return at if link < 0 else position[link] + rotation_matrix(quaternion[link]) @ at
 
         ties = self.drawing.ties
         if ties:
-            ends = [(place(tie.a, tie.at_a), place(tie.b, tie.at_b)) for tie in ties]
+            ends = [(in_world(tie.a, tie.at_a), in_world(tie.b, tie.at_b)) for tie in ties]
             colours = np.array([_bytes(tie.colour) for tie in ties], np.uint8)
             self.server.scene.add_line_segments(
                 "/ties", np.array(ends, np.float32), np.repeat(colours[:, None], 2, 1), thickness=3.0,

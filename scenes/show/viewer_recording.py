@@ -123,7 +123,7 @@ class RecordingShow:
         names = self.drawing.names
         k, s = frame_at(motion.t, t)
         position, quaternion = between(motion, k, s)
-        self.nodes.place(position, quaternion)
+        self.nodes.set_poses(position, quaternion)
         if changed:
             self.nodes.show(self._lane, self.wire.value)
         hits = motion.hits[0]

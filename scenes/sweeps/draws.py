@@ -61,8 +61,8 @@ def lane_values(
     check_lanes(lanes)
     number = np.arange(lanes)
     shape = [len(points) for points in grids.values()]
-    places = np.unravel_index(number % math.prod(shape), shape) if grids else ()
-    found = {path: [points[k] for k in at.tolist()] for (path, points), at in zip(grids.items(), places, strict=True)}
+    indices = np.unravel_index(number % math.prod(shape), shape) if grids else ()
+    found = {path: [points[k] for k in at.tolist()] for (path, points), at in zip(grids.items(), indices, strict=True)}
     for path, draw in how.items():
         if isinstance(draw, Draw):
             found[path] = list(draw.values(uniforms(seed, path, lanes)))

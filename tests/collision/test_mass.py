@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from carom.collision.mass import combine, placed_mass, shape_mass
+from carom.collision.mass import combine, mass_in_body_frame, shape_mass
 from carom.collision.poses import from_axis_angle, rotation_matrix
 from carom.collision.shapes import Box, Capsule, ConvexHull, Cylinder, Ellipsoid, Heightfield, Mesh, Plane, Sphere
 
@@ -98,7 +98,7 @@ PLACED = [
 def test_placed_and_combined_shapes_agree_with_mujoco(count):
     shapes = PLACED[-count:]
     mass, com, inertia = _by_mujoco(shapes)
-    got = combine(placed_mass(s, s.density or 0.0) for s in shapes)
+    got = combine(mass_in_body_frame(s, s.density or 0.0) for s in shapes)
     assert got.mass == pytest.approx(mass, rel=1e-10)
     np.testing.assert_allclose(got.com, com, atol=1e-10)
     np.testing.assert_allclose(got.inertia, inertia, atol=1e-9 * np.trace(inertia))

@@ -1,4 +1,4 @@
-"""What `@fence` is for: work that grows linearly with the length of a chain, and unchanged values; and `settled`.
+"""What `@fence` is for: work that grows linearly with the length of a chain, and unchanged values; and `compute_once`.
 
 XLA's duplicated subexpressions stand in the text of the compiled program, one line an operation, so its
 lines count both the compiler's work and the machine's; seconds would depend on the day.
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.engine.algebra.fence import fence, settled
+from carom.engine.algebra.fence import compute_once, fence
 from carom.scenes.library.registry import library_scene
 
 LANES = 256
@@ -85,14 +85,14 @@ def test_a_fence_stands_within_another():
 def test_settled_changes_no_value_and_no_derivative():
     tree = {"a": jnp.linspace(-1.0, 1.0, 5), "b": (jnp.arange(5), None)}
     for transform in (lambda h: h, jax.jit, jax.vmap):
-        got = transform(settled)(tree)
+        got = transform(compute_once)(tree)
         assert jax.tree.structure(got) == jax.tree.structure(tree)
         for x, y in zip(jax.tree.leaves(got), jax.tree.leaves(tree), strict=True):
             assert x.dtype == y.dtype
             np.testing.assert_array_equal(x, y)
     x = tree["a"]
-    np.testing.assert_array_equal(jax.grad(lambda x: settled(x * x).sum())(x), 2 * x)
-    np.testing.assert_array_equal(jax.jvp(settled, (x,), (x,))[1], x)
+    np.testing.assert_array_equal(jax.grad(lambda x: compute_once(x * x).sum())(x), 2 * x)
+    np.testing.assert_array_equal(jax.jvp(compute_once, (x,), (x,))[1], x)
 
 
 @CPU_ONLY
@@ -108,4 +108,4 @@ def test_settled_numbers_are_computed_once():
 
     x = jnp.linspace(-1.0, 1.0, LANES)
     assert products(lambda c: c) > 2, "fusion makes no copies here: the test shows nothing"
-    assert products(settled) == 2
+    assert products(compute_once) == 2

@@ -15,7 +15,7 @@ import numpy as np
 
 from carom.engine.native.code import lane_text
 from carom.engine.native.flushed import flushed
-from carom.engine.native.portable import objects_joined
+from carom.engine.native.portable import link_objects
 from carom.engine.native.primitive import Program
 from carom.engine.native.wasm import TARGET, module_of
 
@@ -37,10 +37,10 @@ def answers(function: Callable[..., Any], *args: Any) -> list[np.ndarray]:
     """What the function, which returns a list, answers. Denormal arguments count as 0."""
     given = [_without_denormals(np.asarray(x)) for x in args]
     avals = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in given]
-    closed = Program("of a test", function, avals, (0,) * len(avals), None).closed
+    closed = Program("of a test", function, avals, (0,) * len(avals), None).closed_jaxpr
     lane = lane_text(closed, (0,) * len(avals))
     outside = "define void @run(ptr %A) {\n  call void @lane(ptr %A)\n  ret void\n}"
-    made = module_of(objects_joined([flushed(f"{lane.text}\n{outside}")], TARGET), ["run"])
+    made = module_of(link_objects([flushed(f"{lane.text}\n{outside}")], TARGET), ["run"])
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         (folder / "module").write_bytes(made.code)

@@ -110,7 +110,7 @@ def test_worlds_add_and_move_them(world: carom.Live) -> None:
     world.reset()
     pill = world.add_body("pill", (1, 1, 2), linear_velocity=(0.5, 0, 0), angular_velocity=(0, 2, 0))
     log = world.add_body("log", (-2, 0, 2))
-    np.testing.assert_allclose(world.pose(log)[3:], world._parts.start.places.pose[1, 3:], atol=1e-12)
+    np.testing.assert_allclose(world.pose(log)[3:], world._parts.start.link_states.pose[1, 3:], atol=1e-12)
     np.testing.assert_allclose(world.velocity(pill), (0, 2, 0, 0.5, 0, 0), atol=1e-12)
     for _ in range(10):
         world.step()

@@ -115,7 +115,7 @@ def test_frames_loaded_and_played_again_are_the_same_bits(world):
         contacts.append(world.contact_events())
     for start in (0, 7, 20):
         world.load_state(saves[start])
-        world._parts.stepper._held.clear()
+        world._parts.stepper._resting_rows.clear()
         for k in range(start, 40):
             assert world.save_state() == saves[k]
             world.step()

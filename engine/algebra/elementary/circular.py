@@ -86,7 +86,7 @@ def atan(x: Array) -> Array:
     middle, p, q = _quotient(over, under)
     t = p / q
     quarters = select(middle, number(0.5, x), select(steep, number(1.0, x), 0.0))
-    return with_sign(_turned(t, _arctangent_less(t), quarters, steep), bits_of(x))
+    return with_sign(_add_quarters(t, _arctangent_less(t), quarters, steep), bits_of(x))
 
 
 def atan2(y: Array, x: Array) -> Array:
@@ -113,7 +113,9 @@ def atan2(y: Array, x: Array) -> Array:
     outer = select(back, number(2.0, x), 0.0)
     inner = select(back, number(1.5, x), 0.5)
     quarters = select(middle, inner, select(steep, number(1.0, x), outer))
-    return with_sign(_turned(t, _arctangent_less(t) + (error - (t * t) * error), quarters, steep ^ back), bits_of(y))
+    return with_sign(
+        _add_quarters(t, _arctangent_less(t) + (error - (t * t) * error), quarters, steep ^ back), bits_of(y)
+    )
 
 
 def _quotient(over: Array, under: Array) -> tuple[Array, Array, Array]:
@@ -129,7 +131,7 @@ def _arctangent_less(t: Array) -> Array:
     return (t * z) * polynomial(format_of(t).arctangent, z)
 
 
-def _turned(high: Array, low: Array, quarters: Array, down: Array) -> Array:
+def _add_quarters(high: Array, low: Array, quarters: Array, down: Array) -> Array:
     """quarters * pi/2 + (high + low), or less it where `down`."""
     return _from_right_angles(select(down, -high, high), select(down, -low, low), quarters)
 

@@ -229,13 +229,13 @@ def _total_order(f: Function, width: int, type: Type, xs: Operands, p: Any) -> s
     t, (x, y) = xs[0][0], (x for _, x in xs)
     if t.kind == "f":
         I, T = (I64 if t is F64 else I32), vector(t, width)
-        turned = []
+        ordered = []
         for value in (x, y):
             bits = f.let(f"bitcast {T} {value} to {vector(I, width)}")
             sign = simple(f, "shift_right_arithmetic", width, I, bits, number(f, width, I, I.bits - 1))
             low = simple(f, "and", width, I, sign, number(f, width, I, (1 << (I.bits - 1)) - 1))
-            turned.append(simple(f, "xor", width, I, bits, low))
-        t, (x, y) = I, turned
+            ordered.append(simple(f, "xor", width, I, bits, low))
+        t, (x, y) = I, ordered
     return compare(f, p[0][:2], width, t, x, y)
 
 

@@ -27,16 +27,16 @@ from .reading import (
 )
 from .writing import prepare, strip_for
 
-GATHER = 14  # cost of an element by a table of places, in operations on a vector
+GATHER = 14  # cost of an element by a table of indices, in operations on a vector
 
 
-def emit_cluster(f: Function, cluster: Cluster, place: Callable[[Value], None]) -> None:
-    """Emit a cluster.  place: the function that gives a value its slot."""
+def emit_cluster(f: Function, cluster: Cluster, allocate: Callable[[Value], None]) -> None:
+    """Emit a cluster.  allocate: the function that gives a value its slot."""
     size = cluster.size
     built = [value for value in cluster.values if value.op == "build" and size > f.module.small]
     for value in cluster.values:
         if value.stored or value in built:
-            place(value)
+            allocate(value)
     for value in built:  # of elements from everywhere: no loop makes these
         for k, one in enumerate(built_of(f, value)):
             f.store(value.type, 1, one, pointer_to(f, value, k))
@@ -50,17 +50,21 @@ def emit_cluster(f: Function, cluster: Cluster, place: Callable[[Value], None]) 
                 f.store(value.type, power_of_two(size), x, pointer_to(f, value))
         return
 
-    def turn(at: Position, i: str, _: int) -> None:
+    def emit_strip(at: Position, i: str, _: int) -> None:
         for value in values:
             x = f.keep((value.id, at), compute(f, value, at))
             if value.stored:
                 f.store(value.type, at.width(0), x, pointer_to(f, value, i))
 
-    over_strips(f, size, values, turn)
+    over_strips(f, size, values, emit_strip)
 
 
 def over_strips(
-    f: Function, size: int, values: Sequence[Value], turn: Callable[[Position, str, int], None], exact: bool = False
+    f: Function,
+    size: int,
+    values: Sequence[Value],
+    emit_strip: Callable[[Position, str, int], None],
+    exact: bool = False,
 ) -> None:
     """Emit turn(position, element, count) for strips of a long array, one after another, in the order of elements.
 
@@ -77,9 +81,9 @@ def over_strips(
         prepare(f, args, width)
         full = size // width * width if exact else size
         if full:
-            f.counted(full, width, lambda i: turn(Strip(i, width), i, width))
+            f.counted(full, width, lambda i: emit_strip(Strip(i, width), i, width))
         if full < size:
-            turn(Strip(str(full), width), str(full), size - full)
+            emit_strip(Strip(str(full), width), str(full), size - full)
         return
     rest = length % width
     tail = max(2, power_of_two(rest)) if rest else 0
@@ -98,12 +102,12 @@ def over_strips(
         if unrolled:
             for j in range(0, length, width):
                 wide, count = (width, width) if length - j >= width else (tail, rest)
-                turn(Row(length, r, first, str(j), wide), f.plus(first, j), count)
+                emit_strip(Row(length, r, first, str(j), wide), f.plus(first, j), count)
             return
         full = length - rest if exact else length
-        f.counted(full, width, lambda j: turn(Row(length, r, first, j, width), f.plus(first, j), width))
+        f.counted(full, width, lambda j: emit_strip(Row(length, r, first, j, width), f.plus(first, j), width))
         if full < length:
-            turn(Row(length, r, first, str(full), tail), f.plus(first, full), rest)
+            emit_strip(Row(length, r, first, str(full), tail), f.plus(first, full), rest)
 
     f.counted(size // length, 1, row)
 

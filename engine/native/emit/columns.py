@@ -28,23 +28,23 @@ class _Rows(NamedTuple):
     width: int
 
 
-def column(f: Function, array: Value, start: str, place: int, step: int, i: str, width: int) -> str:
-    """Elements place + k step of an array, which begins at `start`, for k = i, i + 1, ..."""
+def column(f: Function, array: Value, start: str, offset: int, step: int, i: str, width: int) -> str:
+    """Elements offset + k step of an array, which begins at `start`, for k = i, i + 1, ..."""
     type = array.type if array.type.kind != "b" else type_of(np.dtype(np.int8))
     wide = min(width, power_of_two(step))
-    row, place = divmod(place, step)
-    left = place - place % wide
+    row, offset = divmod(offset, step)
+    left = offset - offset % wide
     f.module.beyond = max(f.module.beyond, (step * width + wide) * type.bytes)
     key = (array.id, "columns", i, row * step + left, step, width)
     first = f.known(key)
     if first is None:
         number = f.times(i, step)
         first = f.keep(key, f.pointer(f.pointer(start, type, number), type, row * step + left))
-    x = _turned(f, _Rows(first, type, step, wide, width), 0, width, place - left)[0]
+    x = _transposed(f, _Rows(first, type, step, wide, width), 0, width, offset - left)[0]
     return x if type is array.type else f.let(f"trunc {vector(type, width)} {x} to {vector(array.type, width)}")
 
 
-def _turned(f: Function, rows: _Rows, top: int, count: int, column: int) -> tuple[str, list[tuple[int, int]]]:
+def _transposed(f: Function, rows: _Rows, top: int, count: int, column: int) -> tuple[str, list[tuple[int, int]]]:
     """A vector of `count` rows top, top + 1, ..., and of the columns that include `column`; and the row and the column
     of each element."""
     some = rows.width // count
@@ -56,7 +56,7 @@ def _turned(f: Function, rows: _Rows, top: int, count: int, column: int) -> tupl
         return known or f.keep(key, _loaded(f, rows, top, count)), where
     where = [(r, c) for c in range(first, first + some) for r in range(top, top + count)]
     if known is None:
-        (x, of_x), (y, of_y) = (_turned(f, rows, k, count // 2, first) for k in (top, top + count // 2))
+        (x, of_x), (y, of_y) = (_transposed(f, rows, k, count // 2, first) for k in (top, top + count // 2))
         known = f.keep(key, f.shuffle(rows.type, rows.width, x, y, [(of_x + of_y).index(at) for at in where]))
     return known, where
 

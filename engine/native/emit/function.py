@@ -61,7 +61,7 @@ class Function:
 
     def __init__(self, module: Module, name: str, number: int, linkage: str = "internal ") -> None:
         self.module, self.name, self.number, self.linkage = module, name, number, linkage
-        # type of places in arrays: a GPU's registers have 32 bits
+        # type of indices of arrays: a GPU's registers have 32 bits
         self.index = "i32" if module.runner.on_gpu else "i64"
         self.lines: list[str] = []
         self.block = "entry"
@@ -93,11 +93,11 @@ class Function:
         register, at = f"%v{next(self._count)}", len(self.lines)
         self.lines.append("")
 
-        def joined(ways: Sequence[tuple[str, str]]) -> None:
+        def set_incoming(ways: Sequence[tuple[str, str]]) -> None:
             pairs = ", ".join(f"[ {x}, %{block} ]" for x, block in ways)
             self.lines[at] = f"  {register} = phi {type} {pairs}"
 
-        return register, joined
+        return register, set_incoming
 
     def close(self) -> None:
         self.do("ret void")
@@ -129,15 +129,15 @@ class Function:
         yield
         self.scope_close()
 
-    def times(self, place: str, n: int) -> str:
-        return self.let(f"mul {self.index} {place}, {n}")
+    def times(self, index: str, n: int) -> str:
+        return self.let(f"mul {self.index} {index}, {n}")
 
-    def place(self, x: str) -> str:
-        """An i32 as an index."""
+    def as_index(self, x: str) -> str:
+        """Extend an i32 to the type of indices."""
         return x if self.index == "i32" else self.let(f"sext i32 {x} to i64")
 
-    def plus(self, place: str, n: str | int) -> str:
-        return self.let(f"add {self.index} {place}, {n}")
+    def plus(self, index: str, n: str | int) -> str:
+        return self.let(f"add {self.index} {index}, {n}")
 
     # memory and vectors
 
@@ -185,12 +185,12 @@ class Function:
             )
             done += n
 
-    def scatter(self, type: Type, width: int, x: str, pointer: str, places: str, exact: int) -> None:
-        """Store the first `exact` elements at places, a vector of i32 [elements from the pointer]."""
+    def scatter(self, type: Type, width: int, x: str, pointer: str, indices: str, exact: int) -> None:
+        """Store the first `exact` elements at `indices`, a vector of i32 [elements from the pointer]."""
         if type.kind == "b":
             x = self.let(f"zext {vector(type, width)} {x} to {vector(type, width, True)}")
         stored, P, B = vector(type, width, True), f"<{width} x ptr>", f"<{width} x i1>"
-        pointers = self.let(f"getelementptr inbounds {type.stored}, ptr {pointer}, <{width} x i32> {places}")
+        pointers = self.let(f"getelementptr inbounds {type.stored}, ptr {pointer}, <{width} x i32> {indices}")
         name = f"llvm.masked.scatter.v{width}{'i8' if type.kind == 'b' else type.suffix}.v{width}p0"
         self.module.declarations.setdefault(name, f"declare void @{name}({stored}, {P}, i32, {B})")
         self.do(f"call void @{name}({stored} {x}, {P} {pointers}, i32 {type.bytes}, {B} {first_of(width, exact)})")
@@ -228,21 +228,21 @@ class Function:
     # loops
 
     def counted(
-        self, count: int | str, step: int, turn: Callable[..., Any], carry: Sequence[tuple[str, str]] = ()
+        self, count: int | str, step: int, body: Callable[..., Any], carry: Sequence[tuple[str, str]] = ()
     ) -> list[str]:
         """Loop: turn(i, *carry) -> next carry, for i = 0, step, ... below count, not 0. carry: (type, first value)."""
-        label, before = f"turn{next(self.module.labels)}", self.block
+        label, before = f"count{next(self.module.labels)}", self.block
         self.do(f"br label %{label}")
         self.begin(label)
         i, set_i = self.phi(self.index)
         phis = [self.phi(t) for t, _ in carry]
         with self.scope():
-            after = turn(i, *(register for register, _ in phis)) or ()
+            after = body(i, *(register for register, _ in phis)) or ()
         more = self.let(f"add nuw nsw {self.index} {i}, {step}")
         again = self.let(f"icmp ult {self.index} {more}, {count}")
         set_i([("0", before), (more, self.block)])
-        for (_, joined), (_, first), x in zip(phis, carry, after, strict=True):
-            joined([(first, before), (x, self.block)])
+        for (_, set_incoming), (_, first), x in zip(phis, carry, after, strict=True):
+            set_incoming([(first, before), (x, self.block)])
         self.do(f"br i1 {again}, label %{label}, label %{label}.end")
         self.begin(f"{label}.end")
         return list(after)

@@ -39,30 +39,32 @@ def finish(f: Function, value: Value, x: str) -> None:
 
 def emit_join(f: Function, node: Node, program: Any) -> None:
     (made,), (_, _, targets) = node.results, node.param
-    program.place(made)
+    program.allocate(made)
     start, together = pointer_to(f, made), defaultdict(list)
-    for value, places in zip(node.args, targets, strict=True):
-        steps = np.diff(places)
+    for value, target_indices in zip(node.args, targets, strict=True):
+        steps = np.diff(target_indices)
         step = int(steps[0]) if len(steps) and (steps == steps[0]).all() else 1
-        together[step, len(places), places[0] // step].append((int(places[0]), value, places))
+        together[step, len(target_indices), target_indices[0] // step].append(
+            (int(target_indices[0]), value, target_indices)
+        )
     for (step, _, _), members in together.items():
         members.sort(key=lambda member: member[0])
         if step > 1 and len(members) == step and made.type.kind != "b":
             write_columns(f, [value for _, value, _ in members], f.pointer(start, made.type, members[0][0]))
         else:
-            for _, value, places in members:
-                write_at(f, value, start, places)
+            for _, value, target_indices in members:
+                write_at(f, value, start, target_indices)
 
 
 def emit_empty(f: Function, node: Node, program: Any) -> None:
     (made,) = node.results
     if made.size <= f.module.small:
         if made.stored:
-            program.place(made)
+            program.allocate(made)
         zero = literal(made.type, 0)
         f.keep((made.id, WHOLE), f.splat(made.type, power_of_two(made.size), zero))
     else:
-        program.place(made)
+        program.allocate(made)
 
 
 def emit_put(f: Function, node: Node, program: Any) -> None:
@@ -72,19 +74,19 @@ def emit_put(f: Function, node: Node, program: Any) -> None:
     update = node.source or indices.pop(0)
     inside = indices.pop() if node.op == "put_if" else None
     program.take_over(f, array, made, node)
-    moved = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in indices], terms, made)
+    displacement = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in indices], terms, made)
     start = pointer_to(f, made)
-    if moved:
-        start = f.let(f"getelementptr inbounds {made.type.stored}, ptr {start}, i32 {moved}")
-        for place in (table.min(), table.max()) if f.module.checked else ():
-            watched(f, made, f.pointer(start, made.type, int(place)))
+    if displacement:
+        start = f.let(f"getelementptr inbounds {made.type.stored}, ptr {start}, i32 {displacement}")
+        for extreme in (table.min(), table.max()) if f.module.checked else ():
+            watched(f, made, f.pointer(start, made.type, int(extreme)))
     if node.source is not None:
         type, start = update.type, f.pointer(start, update.type, int(table[0]))
 
-        def turn(at: Position, i: str, count: int) -> None:
+        def emit_strip(at: Position, i: str, count: int) -> None:
             f.store(type, at.width(0), read(f, update, at), f.pointer(start, type, i), count)
 
-        return over_strips(f, update.size, node.inner, turn, exact=True)
+        return over_strips(f, update.size, node.inner, emit_strip, exact=True)
     if inside is None:
         return write_at(f, update, start, table)
     label = f"put{next(f.module.labels)}"
@@ -107,7 +109,7 @@ def emit_scatter(f: Function, node: Node, program: Any) -> None:
             (a.type, element_at(f, a, k) if a.op != "const" or not a.uniform else literal(a.type, a.param[0]))
             for a in indices
         ]
-        place = f.load(I32, 1, table_pointer(f, I32, table.astype(np.int32), k))
+        index = f.load(I32, 1, table_pointer(f, I32, table.astype(np.int32), k))
         inside = None
         if drop:
             for (t, x), (_, most) in zip(numbers, terms, strict=True):
@@ -115,8 +117,8 @@ def emit_scatter(f: Function, node: Node, program: Any) -> None:
                 for how, bound in checks:
                     good = compare(f, how, 1, t, x, str(bound))
                     inside = good if inside is None else simple(f, "and", 1, BOOL, inside, good)
-        place = simple(f, "add", 1, I32, place, offset(f, 1, numbers, terms) or "0")
-        target = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {place}")
+        index = simple(f, "add", 1, I32, index, offset(f, 1, numbers, terms) or "0")
+        target = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {index}")
         old = f.load(type, 1, watched(f, made, target))
         new = element_at(f, updates, k)
         new = new if combine == "set" else simple(f, combine, 1, type, old, new)
@@ -150,7 +152,7 @@ def emit_fold(f: Function, node: Node, program: Any) -> None:
     """Emit one result of many terms: strip by strip into a vector, whose elements are then folded."""
     value, (made,), op = node.source or node.args[0], node.results, node.param
     prepare(f, node.leaves or [value], _width(node, value))
-    program.place_if_stored(made)
+    program.allocate_if_stored(made)
     finish(f, made, _folded(f, op, value, value.size, _width(node, value), lambda k, width: Strip(k, width)))
 
 
@@ -159,22 +161,22 @@ def _width(node: Node, value: Value) -> int:
 
 
 def _folded(
-    f: Function, op: str, value: Value, count: int, width: int, place: Callable[[str, int], Position], unroll: int = 4
+    f: Function, op: str, value: Value, count: int, width: int, index: Callable[[str, int], Position], unroll: int = 4
 ) -> str:
-    """The fold of `count` neighbours. place: a function from the first's index to the position of a strip."""
+    """The fold of `count` neighbours. allocate: a function from the first's index to the position of a strip."""
     type, full = value.type, count // width * width
     x = f.splat(type, width, literal(type, neutral(op, type)))
 
-    def turn(k: str, sum: str) -> list[str]:
-        return [simple(f, op, width, type, sum, read(f, value, place(k, width)))]
+    def body(k: str, sum: str) -> list[str]:
+        return [simple(f, op, width, type, sum, read(f, value, index(k, width)))]
 
     if full > unroll * width:
-        (x,) = f.counted(full, width, turn, [(vector(type, width), x)])
+        (x,) = f.counted(full, width, body, [(vector(type, width), x)])
     else:
         for k in range(0, full, width):
-            (x,) = turn(str(k), x)
+            (x,) = body(str(k), x)
     if full < count:
-        last = read(f, value, place(str(full), width))
+        last = read(f, value, index(str(full), width))
         x = simple(f, op, width, type, x, masked(f, op, type, last, width, count - full))
     return halves(f, op, type, x, width)
 
@@ -184,7 +186,7 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
     value, (made,), (op, terms) = node.source or node.args[0], node.results, node.param
     type, width = value.type, _width(node, value)
     count, size = terms.shape
-    program.place(made)
+    program.allocate(made)
     out = pointer_to(f, made)
     nothing = literal(type, neutral(op, type))
     prepare(f, node.leaves, width)
@@ -194,14 +196,14 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
 
         def row(part: str) -> None:
             def strip(i: str) -> None:
-                def turn(k: str, sum: str) -> list[str]:
+                def body(k: str, sum: str) -> list[str]:
                     r = f.plus(f.times(k, rows), part)
                     at = Row(length, r, f.times(r, length), i, width)
                     return [simple(f, op, width, type, sum, read(f, value, at))]
 
-                (x,) = f.counted(count, 1, turn, [(vector(type, width), f.splat(type, width, nothing))])
-                place = f.plus(f.times(part, length), i)
-                f.store(type, width, x, f.pointer(out, type, place))
+                (x,) = f.counted(count, 1, body, [(vector(type, width), f.splat(type, width, nothing))])
+                index = f.plus(f.times(part, length), i)
+                f.store(type, width, x, f.pointer(out, type, index))
 
             f.counted(length, width, strip)
 
@@ -219,15 +221,15 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
         def scattered(j: str) -> None:
             first = f.times(j, count)
 
-            def turn(k: str, sum: str) -> list[str]:
+            def body(k: str, sum: str) -> list[str]:
                 at = f.plus(first, k)
-                place = f.load(I32, 1, table_pointer(f, I32, terms.T.astype(np.int32), at))
+                index = f.load(I32, 1, table_pointer(f, I32, terms.T.astype(np.int32), at))
                 x = f.load(
-                    type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}")
+                    type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {index}")
                 )
                 return [simple(f, op, 1, type, sum, x)]
 
-            (x,) = f.counted(count, 1, turn, [(type.llvm, nothing)])
+            (x,) = f.counted(count, 1, body, [(type.llvm, nothing)])
             f.store(type, 1, x, f.pointer(out, type, j))
 
         f.counted(size, 1, scattered)
@@ -236,20 +238,20 @@ def emit_reduce(f: Function, node: Node, program: Any) -> None:
 def emit_running(f: Function, node: Node, program: Any) -> None:
     (value,), (made,), (op, lines) = node.args, node.results, node.param
     type, (size, count) = value.type, lines.shape
-    program.place(made)
+    program.allocate(made)
     table = lines.astype(np.int32)
 
     def one(j: str) -> None:
         first = f.times(j, count)
 
-        def turn(k: str, sum: str) -> list[str]:
-            place = f.load(I32, 1, table_pointer(f, I32, table, f.plus(first, k)))
-            x = f.load(type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {place}"))
+        def body(k: str, sum: str) -> list[str]:
+            index = f.load(I32, 1, table_pointer(f, I32, table, f.plus(first, k)))
+            x = f.load(type, 1, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, value)}, i32 {index}"))
             x = simple(f, op, 1, type, sum, x)
-            f.store(type, 1, x, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, made)}, i32 {place}"))
+            f.store(type, 1, x, f.let(f"getelementptr inbounds {type.stored}, ptr {pointer_to(f, made)}, i32 {index}"))
             return [x]
 
-        f.counted(count, 1, turn, [(type.llvm, literal(type, neutral(op, type)))])
+        f.counted(count, 1, body, [(type.llvm, literal(type, neutral(op, type)))])
 
     f.counted(size, 1, one)
 

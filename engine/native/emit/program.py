@@ -55,8 +55,8 @@ class Program:
 
     # slots
 
-    def place(self, value: Value) -> None:
-        """A slot for a value that is made now: that of the carry or result it becomes, if it is free."""
+    def allocate(self, value: Value) -> None:
+        """Give a value a slot: that of the carry or result it becomes, if that is free."""
         slot = self._wanted(value)
         if slot is not None and slot.holders == slot.owners:
             slot.holders += 1
@@ -65,12 +65,12 @@ class Program:
             value.slot = self._arena.take(value)
         self._will_die(value)
 
-    def place_if_stored(self, value: Value) -> None:
+    def allocate_if_stored(self, value: Value) -> None:
         if value.stored or value.size > self._small:
-            self.place(value)
+            self.allocate(value)
 
     def take_over(self, f: Function, old: Value, new: Value, node: Node) -> None:
-        """A slot for `new` that contains `old` at first: the same slot, if this node is the last to read it."""
+        """Give `new` a slot that contains `old` at first: the same slot, if this node is the last to read it."""
         if self._ends_at(old, node) and sum(a.base is old for a in node.args) == 1 and old not in node.outside:
             new.slot = old.slot
             if old.region is node.region:  # one holder for the other
@@ -81,7 +81,7 @@ class Program:
             return
         if old.open is not None:
             raise Unsupported("an open array that is read after it was changed")
-        self.place(new)
+        self.allocate(new)
         if not (old.op == "result" and old.param.op == "empty"):
             write(f, old, pointer_to(f, new), exact=False)
 
@@ -149,7 +149,7 @@ class Program:
 
     def _part(self, f: Function, part: Node | Cluster) -> None:
         if isinstance(part, Cluster):
-            emit_cluster(f, part, self.place)
+            emit_cluster(f, part, self.allocate)
         elif part.op == "loop":
             self._loop(f, part)
         elif part.op == "cond":
@@ -167,7 +167,7 @@ class Program:
             base = value.base
             if value.size <= self._small or (value is base and value.slot is result.slot and base.op != "const"):
                 continue
-            if base.op != "const" and id(base.slot) in slots:  # its place may be written to before it is read
+            if base.op != "const" and id(base.slot) in slots:  # its slot may be written to before it is read
                 kept = Value("input", value.size, value.type, (), None, None)
                 kept.slot = self._arena.take(kept)
                 write(f, value, pointer_to(f, kept), exact=False)
@@ -231,16 +231,16 @@ class Program:
                 phi[1]([(x or "", came), (y or "", again)])
         f.scope_close()
         f.begin(f"{label}.end")
-        for value, held, x, y in zip(results, carry, first, after, strict=True):
-            if held is None or x is None or y is None:
+        for value, kept, x, y in zip(results, carry, first, after, strict=True):
+            if kept is None or x is None or y is None:
                 continue
             if not short:
-                f.keep((value.id, WHOLE), held)
+                f.keep((value.id, WHOLE), kept)
             elif node.param is not None:
                 f.keep((value.id, WHOLE), y)
             else:
-                register, joined = f.phi(vector(value.type, power_of_two(value.size)))
-                joined([(x, entry), (y, again)])
+                register, set_incoming = f.phi(vector(value.type, power_of_two(value.size)))
+                set_incoming([(x, entry), (y, again)])
                 f.keep((value.id, WHOLE), register)
         self._bury(f, before, END)
         for value in results:
@@ -289,8 +289,8 @@ class Program:
         f.begin(f"{label}.end")
         for k, result in enumerate(node.results):
             if 0 < result.size <= self._small:
-                register, joined = f.phi(vector(result.type, power_of_two(result.size)))
-                joined([(registers[k] or "", block) for registers, block in ways])
+                register, set_incoming = f.phi(vector(result.type, power_of_two(result.size)))
+                set_incoming([(registers[k] or "", block) for registers, block in ways])
                 f.keep((result.id, WHOLE), register)
         for result in node.results:
             if result.slot is not None:
@@ -302,10 +302,10 @@ class Program:
             value = region.results[k]
             passed = sum(v.base is value for r in node.regions for v in r.results)
             alone = all(r.results[j].base is not value for r in node.regions for j in range(len(r.results)) if j != k)
-            moved = value.region is not region and value.size > self._small
-            if moved and passed and alone and self._ends_at(value, node):
+            escapes = value.region is not region and value.size > self._small
+            if escapes and passed and alone and self._ends_at(value, node):
                 result.slot = value.slot
                 result.slot.holders += 1
                 self._will_die(result)
                 return
-        self.place(result)
+        self.allocate(result)

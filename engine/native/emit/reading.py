@@ -62,7 +62,7 @@ def pointer_to(f: Function, value: Value, index: str | int = 0) -> str:
     if value.op == "const":
         pointer = f.pointer("@tables", value.type, index, f.module.table(value.param))
     else:
-        assert value.slot is not None, f"{value.op} of {value.size} has no place in memory"
+        assert value.slot is not None, f"{value.op} of {value.size} has no slot in memory"
         if value.open is not None:
             pointer = f.pointer(_open_part(f, value, 0, "ptr"), value.type, index)
         else:
@@ -113,7 +113,7 @@ def read(f: Function, value: Value, at: Position) -> str:
     if value.uniform:
         key: Any = (value.id, "all", width)
         x = f.known(key)
-        return x or f.keep(key, f.splat(type, width, element(f, value.base, _place(value, 0))))
+        return x or f.keep(key, f.splat(type, width, element(f, value.base, _index_in_base(value, 0))))
     key = (value.id, at)
     x = f.known(key)
     if x is None and value.inline:
@@ -143,13 +143,13 @@ def element_at(f: Function, value: Value, i: str) -> str:
     """Element i, a register, of a stored value, of a constant, or of a view of these."""
     base = value.base
     if value is base:
-        place: str = i
+        index: str = i
     else:
-        place = place_in(f, value.param, i)
-    return f.load(value.type, 1, pointer_to(f, base, place))
+        index = index_in(f, value.param, i)
+    return f.load(value.type, 1, pointer_to(f, base, index))
 
 
-def _place(value: Value, k: int) -> int:
+def _index_in_base(value: Value, k: int) -> int:
     return int(value.param[k]) if value.op == "view" else k
 
 
@@ -167,7 +167,7 @@ def _index(x: str) -> str | int:
 
 
 def _look(f: Function, view: Value, at: Position) -> str:
-    base, places, width = view.base, view.param, at.width(view.size)
+    base, indices, width = view.base, view.param, at.width(view.size)
     if isinstance(at, Whole):
         return _look_at_all(f, view, width)
     if isinstance(at, Strip) and view.start is not None:
@@ -182,10 +182,10 @@ def _look(f: Function, view: Value, at: Position) -> str:
             x = f.known(key)
             return x or f.keep(key, f.splat(view.type, width, f.load(view.type, 1, start)))
     i = _number(f, at)
-    step = _step(places)
+    step = _step(indices)
     if step is not None and step > 1 and base.op != "const" and not f.module.warp:
-        return column(f, base, pointer_to(f, base), int(places[0]), step, i, width)
-    return gather(f, base, places_from(f, places, i, width), width)
+        return column(f, base, pointer_to(f, base), int(indices[0]), step, i, width)
+    return gather(f, base, indices_from(f, indices, i, width), width)
 
 
 def _number(f: Function, at: Strip | Row) -> str:
@@ -197,40 +197,40 @@ def _number(f: Function, at: Strip | Row) -> str:
 
 
 def _look_at_all(f: Function, view: Value, width: int) -> str:
-    base, places, type = view.base, view.param, view.type
+    base, indices, type = view.base, view.param, view.type
     known = f.known((base.id, WHOLE))
-    picks = [*(int(k) for k in places), *[-1] * (width - len(places))]
+    picks = [*(int(k) for k in indices), *[-1] * (width - len(indices))]
     if known:
         return f.shuffle(type, power_of_two(base.size), known, "poison", picks)
     if view.start is not None:
         return f.load(type, width, pointer_to(f, base, view.start))
     if f.module.warp and base.op != "const":
-        first = int(places[0])
-        steps = [*(int(k) - first for k in places), *[0] * (width - len(places))]
+        first = int(indices[0])
+        steps = [*(int(k) - first for k in indices), *[0] * (width - len(indices))]
         return gather(f, base, constant(I32, steps, width), width, pointer_to(f, base, first))
-    low, high = int(places.min()), int(places.max())
+    low, high = int(indices.min()), int(indices.max())
     span = power_of_two(high - low + 1)
     if span <= f.module.small and low + span <= base.size + f.module.small:
         near = f.load(type, span, pointer_to(f, base, low))
         return f.shuffle(type, span, near, "poison", [k - low if k >= 0 else -1 for k in picks])
-    step = _step(places)
-    if step is not None and step > 1 and len(places) > 4 and base.op != "const":
-        return column(f, base, pointer_to(f, base), int(places[0]), step, "0", width)
-    if len(places) <= 4 or base.op == "const":
+    step = _step(indices)
+    if step is not None and step > 1 and len(indices) > 4 and base.op != "const":
+        return column(f, base, pointer_to(f, base), int(indices[0]), step, "0", width)
+    if len(indices) <= 4 or base.op == "const":
         x = "poison"
-        for k, place in enumerate(places):
-            x = f.let(f"insertelement {vector(type, width)} {x}, {type.llvm} {element(f, base, int(place))}, i32 {k}")
+        for k, index in enumerate(indices):
+            x = f.let(f"insertelement {vector(type, width)} {x}, {type.llvm} {element(f, base, int(index))}, i32 {k}")
         return x
-    return gather(f, base, _from_table(f, places, "0", width), width)
+    return gather(f, base, _from_table(f, indices, "0", width), width)
 
 
-def gather(f: Function, array: Value, places: str, width: int, start: str | None = None) -> str:
-    """Gather the elements at places, a vector of i32, counted from `start` [a pointer] or the array's own."""
+def gather(f: Function, array: Value, indices: str, width: int, start: str | None = None) -> str:
+    """Gather the elements at `indices`, a vector of i32, counted from `start` [a pointer] or the array's own."""
     type, start = array.type, start or pointer_to(f, array)
     if width == 1:
-        one = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {places}")
+        one = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, i32 {indices}")
         return f.load(type, 1, watched(f, array, one))
-    pointers = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, <{width} x i32> {places}")
+    pointers = f.let(f"getelementptr inbounds {type.stored}, ptr {start}, <{width} x i32> {indices}")
     watched(f, array, pointers, width)
     stored = vector(type, width, True)
     suffix = "i8" if type.kind == "b" else type.suffix
@@ -242,7 +242,7 @@ def gather(f: Function, array: Value, places: str, width: int, start: str | None
     return f.let(f"trunc {stored} {x} to {vector(BOOL, width)}") if type.kind == "b" else x
 
 
-def places_from(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
+def indices_from(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
     """Entries i, i + 1, ... of a list of indices: a GPU computes them if it can, which is faster than a table."""
     step = _step(numbers)
     if step is None or not f.module.runner.on_gpu:
@@ -273,9 +273,9 @@ def _affine(f: Function, numbers: np.ndarray, i: str) -> str | None:
     return x if first == 0 else f.plus(x, first)
 
 
-def place_in(f: Function, table: np.ndarray, i: str) -> str:
+def index_in(f: Function, table: np.ndarray, i: str) -> str:
     """Entry i of a table of indices."""
-    return _affine(f, table, i) or f.place(_from_table(f, table, i, 1))
+    return _affine(f, table, i) or f.as_index(_from_table(f, table, i, 1))
 
 
 def row_start(f: Function, view: Value, at: Row) -> str:
@@ -285,7 +285,7 @@ def row_start(f: Function, view: Value, at: Row) -> str:
     if x:
         return x
     firsts = view.param.reshape(-1, at.length)[:, 0]
-    return f.keep(key, pointer_to(f, view.base, place_in(f, firsts, at.r)))
+    return f.keep(key, pointer_to(f, view.base, index_in(f, firsts, at.r)))
 
 
 def table_pointer(f: Function, type: Type, data: np.ndarray, i: str | int = 0) -> str:
@@ -356,9 +356,9 @@ def window_start(f: Function, value: Value) -> str:
     array, (table, terms) = value.args[0], value.param
     start = f.known((value.id, "start"))
     if start is None:
-        moved = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in value.args[1:]], terms, array)
+        displacement = offset(f, 1, [(a.type, read(f, a, WHOLE)) for a in value.args[1:]], terms, array)
         first = pointer_to(f, array, int(table[0]))
-        start = watched(f, array, f.let(f"getelementptr inbounds {array.type.stored}, ptr {first}, i32 {moved}"))
+        start = watched(f, array, f.let(f"getelementptr inbounds {array.type.stored}, ptr {first}, i32 {displacement}"))
         f.keep((value.id, "start"), start)
     return start
 
@@ -376,8 +376,8 @@ def _window(f: Function, value: Value, at: Position, width: int) -> str:
         if array.open is not None:
             return _load_some(f, value, width, f.pointer(start, value.type, i), i)
         return f.load(value.type, width, watched(f, array, f.pointer(start, value.type, i)))
-    places = f.load(I32, width, table_pointer(f, I32, pattern.astype("int32"), i))
-    return gather(f, array, places, width, start)
+    indices = f.load(I32, width, table_pointer(f, I32, pattern.astype("int32"), i))
+    return gather(f, array, indices, width, start)
 
 
 def _load_some(f: Function, value: Value, width: int, pointer: str, i: str | int) -> str:
@@ -397,13 +397,13 @@ def _gather(f: Function, value: Value, at: Position, width: int) -> str:
     array, (table, terms) = value.args[0], value.param
     if isinstance(at, Row) and _in_rows(value, at.length):
         return f.load(value.type, width, f.pointer(_gathered_row(f, value, at), value.type, _index(at.column)))
-    moved = offset(f, width, [(a.type, read(f, a, at)) for a in value.args[1:]], terms)
-    assert moved is not None
+    displacement = offset(f, width, [(a.type, read(f, a, at)) for a in value.args[1:]], terms)
+    assert displacement is not None
     if (table == table[0]).all():
-        return gather(f, array, moved, width, pointer_to(f, array, int(table[0])))
+        return gather(f, array, displacement, width, pointer_to(f, array, int(table[0])))
     i: str | int = 0 if isinstance(at, Whole) else _number(f, at)
-    places = f.load(I32, width, table_pointer(f, I32, table.astype("int32"), i))
-    return gather(f, array, simple(f, "add", width, I32, moved, places), width)
+    indices = f.load(I32, width, table_pointer(f, I32, table.astype("int32"), i))
+    return gather(f, array, simple(f, "add", width, I32, displacement, indices), width)
 
 
 def _in_rows(value: Value, length: int) -> bool:
@@ -421,8 +421,8 @@ def _gathered_row(f: Function, value: Value, at: Row) -> str:
     if start is None:
         array, (table, terms) = value.args[0], value.param
         one = Row(at.length, at.r, at.first, "0", 1)
-        moved = offset(f, 1, [(a.type, read(f, a, one)) for a in value.args[1:]], terms)
-        first = f.pointer(pointer_to(f, array), value.type, place_in(f, table[:: at.length], at.r))
-        start = watched(f, array, f.let(f"getelementptr inbounds {value.type.stored}, ptr {first}, i32 {moved}"))
+        displacement = offset(f, 1, [(a.type, read(f, a, one)) for a in value.args[1:]], terms)
+        first = f.pointer(pointer_to(f, array), value.type, index_in(f, table[:: at.length], at.r))
+        start = watched(f, array, f.let(f"getelementptr inbounds {value.type.stored}, ptr {first}, i32 {displacement}"))
         f.keep(key, start)
     return start

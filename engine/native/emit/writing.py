@@ -11,7 +11,7 @@ from ..graph import Value
 from ..types import I32
 from .columns import woven
 from .function import Function, constant
-from .reading import WHOLE, Row, Strip, _index, element, element_at, place_in, places_from, power_of_two, read
+from .reading import WHOLE, Row, Strip, _index, element, element_at, index_in, indices_from, power_of_two, read
 
 ROW = 4  # elements: shorter rows are written one by one
 
@@ -44,47 +44,47 @@ def write(f: Function, value: Value, pointer: str, exact: bool = True) -> None:
         f.store(type, width, read(f, value, Strip(str(full), width)), rest, size - full)
 
 
-def write_at(f: Function, value: Value, pointer: str, places: np.ndarray) -> None:
-    """Write element k to places[k]."""
+def write_at(f: Function, value: Value, pointer: str, indices: np.ndarray) -> None:
+    """Write element k to index indices[k]."""
     type, size = value.type, value.size
-    first = int(places[0])
-    if (places == first + np.arange(size)).all():
+    first = int(indices[0])
+    if (indices == first + np.arange(size)).all():
         return write(f, value, f.pointer(pointer, type, first))
     if f.module.warp:
-        return _scattered(f, value, f.pointer(pointer, type, first), places - first)
+        return _scattered(f, value, f.pointer(pointer, type, first), indices - first)
     if size <= f.module.small:
         x, width = read(f, value, WHOLE), power_of_two(size)
-        for k, place in enumerate(places):
-            f.store(type, 1, f.extract(type, width, x, k), f.pointer(pointer, type, int(place)))
+        for k, index in enumerate(indices):
+            f.store(type, 1, f.extract(type, width, x, k), f.pointer(pointer, type, int(index)))
         return
-    length = _row_of(places)
+    length = _row_of(indices)
     if length >= ROW:
-        return _write_rows(f, value, pointer, places, length)
+        return _write_rows(f, value, pointer, indices, length)
     if value.uniform:
         x = element(f, value.base, int(value.param[0])) if value.op == "view" else read(f, value, Strip("0", 1))
 
     def one(i: str) -> None:
-        place = place_in(f, places, i)
+        index = index_in(f, indices, i)
         y = x if value.uniform else element_at(f, value, i)
-        f.store(type, 1, y, f.pointer(pointer, type, place))
+        f.store(type, 1, y, f.pointer(pointer, type, index))
 
     f.counted(size, 1, one)
 
 
-def _scattered(f: Function, value: Value, pointer: str, places: np.ndarray) -> None:
+def _scattered(f: Function, value: Value, pointer: str, indices: np.ndarray) -> None:
     """Write each element to its own index, as many at once as there are threads."""
     type, size = value.type, value.size
     if size == 1:
-        return f.store(type, 1, read(f, value, WHOLE), f.pointer(pointer, type, int(places[0])))
+        return f.store(type, 1, read(f, value, WHOLE), f.pointer(pointer, type, int(indices[0])))
     if size <= f.module.small:
         width = power_of_two(size)
-        numbers = constant(I32, [*(int(k) for k in places), *[0] * (width - size)], width)
+        numbers = constant(I32, [*(int(k) for k in indices), *[0] * (width - size)], width)
         return f.scatter(type, width, read(f, value, WHOLE), pointer, numbers, size)
     prepare(f, [value], THREADS)
 
     def strip(i: str, count: int) -> None:
         x = read(f, value, Strip(i, THREADS))
-        f.scatter(type, THREADS, x, pointer, places_from(f, places, i, THREADS), count)
+        f.scatter(type, THREADS, x, pointer, indices_from(f, indices, i, THREADS), count)
 
     full = size // THREADS * THREADS
     if full:
@@ -122,22 +122,22 @@ def write_columns(f: Function, values: Sequence[Value], pointer: str) -> None:
         rows([read(f, value, Strip(str(full), width)) for value in values], full * n, size - full)
 
 
-def _row_of(places: np.ndarray) -> int:
-    """Length of the rows of neighbours that the places consist of; 1 if they are no rows."""
-    steps = np.diff(places) == 1
+def _row_of(indices: np.ndarray) -> int:
+    """Length of the rows of neighbours that the indices consist of; 1 if they are no rows."""
+    steps = np.diff(indices) == 1
     length = int(np.argmin(steps)) + 1
-    return length if len(places) % length == 0 and (np.diff(places.reshape(-1, length), axis=1) == 1).all() else 1
+    return length if len(indices) % length == 0 and (np.diff(indices.reshape(-1, length), axis=1) == 1).all() else 1
 
 
-def _write_rows(f: Function, value: Value, pointer: str, places: np.ndarray, length: int) -> None:
-    """Write rows of neighbours.  places: indices of rows of neighbours."""
-    type, width, firsts = value.type, strip_for(f, [value]), places[::length]
+def _write_rows(f: Function, value: Value, pointer: str, indices: np.ndarray, length: int) -> None:
+    """Write rows of neighbours.  indices: indices of rows of neighbours."""
+    type, width, firsts = value.type, strip_for(f, [value]), indices[::length]
     rest = length % width
     prepare(f, [value], width, *({power_of_two(rest)} if rest else ()))
 
     def row(r: str) -> None:
-        first, place = f.times(r, length), place_in(f, firsts, r)
-        start = f.pointer(pointer, type, place)
+        first, index = f.times(r, length), index_in(f, firsts, r)
+        start = f.pointer(pointer, type, index)
 
         def part(j: str, wide: int, count: int) -> None:
             x = read(f, value, Row(length, r, first, j, wide))

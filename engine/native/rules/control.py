@@ -23,9 +23,9 @@ from .table import rule, size_of, translate_closed
 Body = Callable[[Sequence[Value]], Sequence[Value]]
 
 
-def loop(graph: Graph, start: Sequence[Value], test: Body, body: Body, turns: int | None = None) -> list[Value]:
-    """The carry when `test` (of one bool) is false. turns: the number of iterations, if it is known."""
-    node = Node("loop", start, turns, graph.region)
+def loop(graph: Graph, start: Sequence[Value], test: Body, body: Body, iterations: int | None = None) -> list[Value]:
+    """The carry when `test` (of one bool) is false. iterations: the number of iterations, if it is known."""
+    node = Node("loop", start, iterations, graph.region)
     outer = graph.region
     before = Region(outer, node, outer.before)
     before.outermost = outer.outermost or before
@@ -61,13 +61,13 @@ def _side_by_side(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Val
     carry."""
     p, avals = equation.params, [x.aval for x in equation.invars]
     n, m = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
-    goes_on, turn = (jax.extend.core.jaxpr_as_fun(p[name]) for name in ("cond_jaxpr", "body_jaxpr"))
+    goes_on, advance = (jax.extend.core.jaxpr_as_fun(p[name]) for name in ("cond_jaxpr", "body_jaxpr"))
 
     def body(*given: Any) -> list[Any]:
         on, old = goes_on(*given[:n], *given[m:])[0], given[m:]
         return [
             jnp.where(on.reshape(*on.shape, *(1,) * (x.ndim - on.ndim)), x, y)
-            for x, y in zip(turn(*given[n:]), old, strict=True)
+            for x, y in zip(advance(*given[n:]), old, strict=True)
         ]
 
     test = jax.make_jaxpr(lambda *given: goes_on(*given)[0].any())(*avals[:n], *avals[m:])
@@ -82,9 +82,9 @@ def _side_by_side(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Val
 @rule("scan")
 def _scan(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     p = equation.params
-    (n, carried), length = _of_scan(p), p["length"]
-    m = n + carried
-    outs = [x.aval for x in equation.outvars[carried:]]
+    (n, carry_count), length = _of_scan(p), p["length"]
+    m = n + carry_count
+    outs = [x.aval for x in equation.outvars[carry_count:]]
     none = graph.const(np.zeros((), np.int32))
     if length == 0:
         return [*ins[n:m], *(graph.const(np.zeros(0, x.dtype)) for x in outs)]
@@ -93,7 +93,7 @@ def _scan(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
         return [graph.compute("lt", 1, BOOL, (carry[0], splat(graph, length, 1, I32)))]
 
     def body(carry: Sequence[Value]) -> Sequence[Value]:
-        turn = graph.compute("add", 1, I32, (carry[0], splat(graph, 1, 1, I32)))
+        next_index = graph.compute("add", 1, I32, (carry[0], splat(graph, 1, 1, I32)))
         row = graph.compute("sub", 1, I32, (splat(graph, length - 1, 1, I32), carry[0])) if p["reverse"] else carry[0]
         rows = []
         for x, var in zip(ins[m:], equation.invars[m:], strict=True):
@@ -104,7 +104,7 @@ def _scan(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
         for old, new, aval in zip(carry[1 + m - n :], made[m - n :], outs, strict=True):
             starts = [row, *[none] * (len(aval.shape) - 1)]
             written.append(put(graph, old, aval.shape, new, (1, *aval.shape[1:]), starts))
-        return [turn, *made[: m - n], *written]
+        return [next_index, *made[: m - n], *written]
 
     # arrays that are written row by row are not set before
     empty = [graph.node("empty", ()).result(size_of(x), type_of(x.dtype)) for x in outs]
@@ -115,8 +115,8 @@ def _of_scan(params: Any) -> tuple[int, int]:
     """Number of a scan's operands that are constants, and number of its carries; jax 0.11 has them as trees."""
     if "ft_in" not in params:
         return params["num_consts"], params["num_carry"]
-    constants, carried, _ = params["ft_in"].unpack()
-    return len(constants), len(carried)
+    constants, carry, _ = params["ft_in"].unpack()
+    return len(constants), len(carry)
 
 
 @rule("cond")

@@ -36,6 +36,6 @@ def _elementary(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value
 @functools.cache
 def _traced(name: str, dtypes: tuple[Any, ...]) -> Any:
     """The jaxpr of the function of one number: each equation is then applied to all."""
-    closed = jax.make_jaxpr(FUNCTIONS[name])(*(jax.ShapeDtypeStruct((), t) for t in dtypes))
-    assert not closed.consts
-    return closed.jaxpr
+    closed_jaxpr = jax.make_jaxpr(FUNCTIONS[name])(*(jax.ShapeDtypeStruct((), t) for t in dtypes))
+    assert not closed_jaxpr.consts
+    return closed_jaxpr.jaxpr

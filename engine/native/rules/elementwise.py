@@ -9,7 +9,7 @@ import numpy as np
 
 from ..graph import Graph, Value, splat
 from ..types import BOOL, Type, Unsupported, type_of
-from .table import places, rule, size_of
+from .table import element_indices, rule, size_of
 
 # computed when the program is compiled, if the arguments are constants: numpy rounds these as machines do
 _FOLDED = {
@@ -39,7 +39,7 @@ def spread(graph: Graph, equation: Any, ins: list[Value]) -> list[Value]:
     out, avals = equation.outvars[0].aval, [x.aval for x in equation.invars]
     size = size_of(out)
     return [
-        x if x.size == size else graph.view(x, np.broadcast_to(places(a), out.shape))
+        x if x.size == size else graph.view(x, np.broadcast_to(element_indices(a), out.shape))
         for x, a in zip(ins, avals, strict=True)
     ]
 

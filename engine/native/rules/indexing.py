@@ -80,16 +80,16 @@ def put(
 
 def _put_in_register(graph: Graph, array: Value, update: Value, args: Sequence[Value], terms: Terms) -> Value:
     """Replace one element of a small array, element by element: it need not pass through memory."""
-    place: Any = None
+    offset: Any = None
     for a, (stride, most) in zip(args, terms, strict=True):
         low = graph.compute("max", 1, a.type, (a, splat(graph, 0, 1, a.type)))
         kept = graph.compute("min", 1, a.type, (low, splat(graph, most, 1, a.type)))
         far = graph.compute("mul", 1, a.type, (kept, splat(graph, stride, 1, a.type)))
-        place = far if place is None else graph.compute("add", 1, a.type, (place, far))
+        offset = far if offset is None else graph.compute("add", 1, a.type, (offset, far))
     size = array.size
     everywhere = np.zeros(size, int)
-    own = graph.const(np.arange(size, dtype=place.type.dtype))
-    here = graph.compute("eq", size, BOOL, (own, graph.view(place, everywhere)))
+    own = graph.const(np.arange(size, dtype=offset.type.dtype))
+    here = graph.compute("eq", size, BOOL, (own, graph.view(offset, everywhere)))
     return graph.select(here, array, graph.view(update, everywhere))
 
 

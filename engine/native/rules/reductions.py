@@ -10,7 +10,7 @@ import numpy as np
 from ..graph import Graph, Value, digest, splat
 from ..types import Type, type_of
 from .elementwise import binary
-from .table import places, rule, size_of
+from .table import element_indices, rule, size_of
 
 SPELLED = 16  # up to this many terms are written out, element by element of the result
 _OPERATIONS = {
@@ -38,9 +38,9 @@ def _reduce(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 
 
 def _terms(equation: Any) -> np.ndarray:
-    """Places (terms, results) of the terms of each result."""
+    """Indices (terms, results) of the terms of each result."""
     aval, axes = equation.invars[0].aval, tuple(equation.params["axes"])
-    at = np.moveaxis(places(aval), axes, range(len(axes)))
+    at = np.moveaxis(element_indices(aval), axes, range(len(axes)))
     count = int(np.prod(at.shape[: len(axes)], dtype=int))
     return at.reshape(count, size_of(equation.outvars[0].aval))
 
@@ -79,7 +79,7 @@ def _extreme(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 @rule("cumsum", "cumprod", "cummax", "cummin")
 def _running(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     op = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}[equation.primitive.name]
-    at = np.moveaxis(places(equation.invars[0].aval), equation.params["axis"], -1)
+    at = np.moveaxis(element_indices(equation.invars[0].aval), equation.params["axis"], -1)
     if not at.size:
         return ins
     lines = at.reshape(-1, at.shape[-1])
@@ -95,8 +95,8 @@ def _dot(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     type = type_of(out.dtype)
     free_l = [k for k in range(len(a.shape)) if k not in (*left, *batch_l)]
     free_r = [k for k in range(len(b.shape)) if k not in (*right, *batch_r)]
-    x = places(a).transpose([*left, *batch_l, *free_l])
-    y = places(b).transpose([*right, *batch_r, *free_r])
+    x = element_indices(a).transpose([*left, *batch_l, *free_l])
+    y = element_indices(b).transpose([*right, *batch_r, *free_r])
     n, m = len(left), len(batch_l)
     x = x.reshape(x.shape + (1,) * len(free_r))
     y = y.reshape(y.shape[: n + m] + (1,) * len(free_l) + y.shape[n + m :])

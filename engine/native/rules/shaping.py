@@ -9,7 +9,7 @@ import numpy as np
 
 from ..graph import Graph, Value, digest
 from ..types import F32, F64, Unsupported, type_of
-from .table import places, rule, size_of
+from .table import element_indices, rule, size_of
 
 BUILT = 16  # so few elements are put together in a register
 
@@ -47,7 +47,7 @@ def _broadcast(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]
     shape = [1] * len(out.shape)
     for d, n in zip(equation.params["broadcast_dimensions"], aval.shape, strict=True):
         shape[d] = n
-    return [graph.view(ins[0], np.broadcast_to(places(aval).reshape(shape), out.shape))]
+    return [graph.view(ins[0], np.broadcast_to(element_indices(aval).reshape(shape), out.shape))]
 
 
 @rule("slice")
@@ -55,17 +55,17 @@ def _slice(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     p, aval = equation.params, equation.invars[0].aval
     steps = p["strides"] or (1,) * len(aval.shape)
     cut = tuple(slice(*x) for x in zip(p["start_indices"], p["limit_indices"], steps, strict=True))
-    return [graph.view(ins[0], places(aval)[cut])]
+    return [graph.view(ins[0], element_indices(aval)[cut])]
 
 
 @rule("transpose")
 def _transpose(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    return [graph.view(ins[0], places(equation.invars[0].aval).transpose(equation.params["permutation"]))]
+    return [graph.view(ins[0], element_indices(equation.invars[0].aval).transpose(equation.params["permutation"]))]
 
 
 @rule("rev")
 def _reverse(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    return [graph.view(ins[0], np.flip(places(equation.invars[0].aval), equation.params["dimensions"]))]
+    return [graph.view(ins[0], np.flip(element_indices(equation.invars[0].aval), equation.params["dimensions"]))]
 
 
 @rule("iota")
@@ -85,24 +85,30 @@ def _empty(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
 @rule("split")
 def _split(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     cuts = np.cumsum(equation.params["sizes"])[:-1]
-    return [graph.view(ins[0], x) for x in np.split(places(equation.invars[0].aval), cuts, equation.params["axis"])]
+    return [
+        graph.view(ins[0], x) for x in np.split(element_indices(equation.invars[0].aval), cuts, equation.params["axis"])
+    ]
 
 
 @rule("unstack")
 def _unstack(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    return [graph.view(ins[0], x) for x in np.moveaxis(places(equation.invars[0].aval), equation.params["axis"], 0)]
+    return [
+        graph.view(ins[0], x) for x in np.moveaxis(element_indices(equation.invars[0].aval), equation.params["axis"], 0)
+    ]
 
 
 @rule("tile")
 def _tile(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
-    return [graph.view(ins[0], np.tile(places(equation.invars[0].aval), equation.params["reps"]))]
+    return [graph.view(ins[0], np.tile(element_indices(equation.invars[0].aval), equation.params["reps"]))]
 
 
 @rule("concatenate", "stack")
 def _concatenate(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     stack = equation.primitive.name == "stack"
     axis = equation.params["axis" if stack else "dimension"]
-    arrays = [np.expand_dims(places(x.aval), axis) if stack else places(x.aval) for x in equation.invars]
+    arrays = [
+        np.expand_dims(element_indices(x.aval), axis) if stack else element_indices(x.aval) for x in equation.invars
+    ]
     pieces = np.concatenate([np.full(x.shape, k) for k, x in enumerate(arrays)], axis)
     return [join(graph, ins, pieces, np.concatenate(arrays, axis))]
 
@@ -110,7 +116,7 @@ def _concatenate(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Valu
 @rule("pad")
 def _pad(graph: Graph, equation: Any, ins: list[Value]) -> Sequence[Value]:
     out, config = equation.outvars[0].aval, equation.params["padding_config"]
-    at, pieces, here = places(equation.invars[0].aval), np.ones(out.shape, int), np.zeros(out.shape, int)
+    at, pieces, here = element_indices(equation.invars[0].aval), np.ones(out.shape, int), np.zeros(out.shape, int)
     target, source = [], []
     for n, m, (low, _, inner) in zip(at.shape, out.shape, config, strict=True):
         where = low + np.arange(n) * (inner + 1)
@@ -134,19 +140,19 @@ def join(graph: Graph, ins: Sequence[Value], pieces: np.ndarray, at: np.ndarray)
             data[pieces == k] = ins[k].param[at[pieces == k]]
         return graph.const(data)
     if len({ins[k].base for k in used}) == 1:  # one array's elements in another order
-        place = np.zeros(len(pieces), int)
+        index = np.zeros(len(pieces), int)
         for k in used:
             mine = pieces == k
-            place[mine] = ins[k].param[at[mine]] if ins[k].op == "view" else at[mine]
-        return graph.view(ins[used[0]].base, place)
+            index[mine] = ins[k].param[at[mine]] if ins[k].op == "view" else at[mine]
+        return graph.view(ins[used[0]].base, index)
     if len(pieces) <= BUILT:
         return graph.compute(
             "build", len(pieces), type, [graph.view(ins[k], [j]) for k, j in zip(pieces, at, strict=True)]
         )
     targets = [np.flatnonzero(pieces == k) for k in used]
     args = [graph.view(ins[k], at[mine]) for k, mine in zip(used, targets, strict=True)]
-    piece, place = np.zeros(len(pieces), int), np.zeros(len(pieces), int)
+    piece, index = np.zeros(len(pieces), int), np.zeros(len(pieces), int)
     for k, mine in enumerate(targets):
-        piece[mine], place[mine] = k, np.arange(len(mine))
+        piece[mine], index[mine] = k, np.arange(len(mine))
     key = tuple(map(digest, targets))
-    return graph.reduced("join", args, (piece, place, targets), key, len(pieces), type)
+    return graph.reduced("join", args, (piece, index, targets), key, len(pieces), type)

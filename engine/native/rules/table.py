@@ -49,8 +49,8 @@ def translate(graph: Graph, jaxpr: Any, consts: Sequence[Value], args: Sequence[
     return [read(x) for x in jaxpr.outvars]
 
 
-def translate_closed(graph: Graph, closed: Any, args: Sequence[Value]) -> list[Value]:
-    return translate(graph, closed.jaxpr, [graph.const(_array(c, c)) for c in closed.consts], args)
+def translate_closed(graph: Graph, closed_jaxpr: Any, args: Sequence[Value]) -> list[Value]:
+    return translate(graph, closed_jaxpr.jaxpr, [graph.const(_array(c, c)) for c in closed_jaxpr.consts], args)
 
 
 def _array(x: Any, aval: Any) -> np.ndarray:
@@ -62,8 +62,8 @@ def size_of(aval: Any) -> int:
     return math.prod(aval.shape)
 
 
-def places(aval: Any) -> np.ndarray:
-    """Each element's own index, in the array's shape: numpy's operations on it define a view."""
+def element_indices(aval: Any) -> np.ndarray:
+    """The index of each element, in the array's shape: numpy's operations on it define a view."""
     return np.arange(size_of(aval)).reshape(aval.shape)
 
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 BYTES = {"float": 4, "double": 8, "ptr": 8, "i64": 8, "i32": 4, "i16": 2, "i8": 1}
 
 
-class Place(NamedTuple):
-    """Where a pointer points to.
+class Address(NamedTuple):
+    """The address that a pointer holds.
 
-    bytes: into the arena.
-    type, index: and so many elements of a type further; a register, or "" if it is not the same in all threads.
-    slot: what it does not leave, from byte to byte of the arena.
-    constant: it is no place in the arena, but among constants.
+    bytes: offset in the arena.
+    type, index: elements of a type further on; a register, or "" if it is not the same in all threads.
+    slot: (first, end) bytes of the arena that it does not leave.
+    constant: it points to constants, not into the arena.
     """
 
     bytes: int = 0
@@ -24,8 +24,11 @@ class Place(NamedTuple):
 
 
 class Access(NamedTuple):
-    """Of memory since the threads waited last.  low, high: bytes of the arena.  by: which thread's is which element;
-    None: not known.  together: whether no two threads have the same one."""
+    """An access of memory since the threads waited last.
+
+    low, high: bytes of the arena.
+    by: which thread accesses which element; None: not known.
+    together: whether no two threads access the same element."""
 
     low: int
     high: int
@@ -34,8 +37,7 @@ class Access(NamedTuple):
     writes: bool
 
     def meets(self, other: Access) -> bool:
-        """Whether a later access must wait. What all threads that look at a place have written there they need not
-        wait to read."""
+        """Return whether a later access must wait. A thread need not wait to read what it has written itself."""
         if not (self.writes or other.writes) or self.high <= other.low or other.high <= self.low:
             return False
         same = self.by is not None and self.by == other.by

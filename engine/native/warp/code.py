@@ -97,10 +97,10 @@ def _address(function: Any) -> int | None:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def compiled(runner: Runner, name: str, closed: Any, open: Sequence[int], keep: bool) -> Kernel:
-    """The kernel of a closed jaxpr. keep: in the cache by its text, from where it comes if it was compiled before."""
+def compiled(runner: Runner, name: str, jaxpr: Any, open: Sequence[int], keep: bool) -> Kernel:
+    """The kernel of a closed jaxpr. keep: store it in the cache by its text, or find it there."""
     with stage(name, "translating"):
-        made = lane_text(closed, open, runner)
+        made = lane_text(jaxpr, open, runner)
         text = kernel_of(made, nvidia(made.runner))
     key = text_key(text)
     found = cache.find(key) if keep else None

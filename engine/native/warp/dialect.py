@@ -1,4 +1,4 @@
-"""How the things that only a warp knows are written: for a GPU, or for who runs a warp in its place (the tests)."""
+"""Text of what only a warp knows: for a GPU, or for a program that runs a warp instead (the tests)."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ NVIDIA = Dialect(
     (
         "%block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()",
         "%wide = call i32 @llvm.nvvm.read.ptx.sreg.ntid.x()",
-        "%place = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
+        "%thread = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()",
         "%first = mul i32 %block, %wide",
-        "%all = add i32 %first, %place",
+        "%all = add i32 %first, %thread",
         "%number = lshr i32 %all, 5",
         "%warp = zext i32 %number to i64",
     ),
@@ -105,7 +105,7 @@ met:
 MEETING = NVIDIA._replace(
     mark=f'call void asm sideeffect "{_MARK}", ""() convergent nounwind'.replace("\n", "\\0A"),
     begin=(
-        "%own = lshr i32 %place, 5", "%warps = lshr i32 %wide, 5",
+        "%own = lshr i32 %thread, 5", "%warps = lshr i32 %wide, 5",
         "%is.own = icmp eq i32 %t, %own", "%is.none = icmp uge i32 %t, %warps", "%is.mine = or i1 %is.own, %is.none",
         "%mine.number = select i1 %is.mine, i32 %t, i32 %own",
         "%mine.phase = getelementptr i32, ptr addrspace(3) @phases, i32 %mine.number",

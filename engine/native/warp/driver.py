@@ -55,7 +55,7 @@ def device_count() -> int:
 
 
 def load(ptx: bytes, name: str, block: int) -> list[Loaded]:
-    """A kernel of so many warps a block, on every device; compiled by the driver, which keeps what it compiled."""
+    """A kernel of a number of warps a block, on every device; compiled by the driver, which keeps what it compiled."""
     library, loaded = driver(), []
     for number in range(device_count()):
         with _current(library, number) as device:

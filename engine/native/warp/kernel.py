@@ -19,15 +19,15 @@ def kernel_text(
     inputs: Sequence[tuple[int, int | None]], outputs: Sequence[tuple[int, int]], arena: int, dialect: Dialect,
     meets: bool,
 ) -> str:  # fmt: skip
-    """LLVM's text. inputs, outputs: (place in the arena, size), in bytes; the size of an open one is None. arena: its
+    """LLVM's text. inputs, outputs: (offset in the arena, size), in bytes; the size of an open one is None. arena: its
     size. meets: there are marks in the program."""
     count = len(inputs) + len(outputs) + 2
     take = [
         line for k, one in enumerate(inputs) for line in _taken(k, one, 1 + k, HEAD + k, rows_of(k, inputs, outputs))
     ]
     give = [
-        line for k, (place, size) in enumerate(outputs) if size
-        for line in _given(k, place, size, 1 + len(inputs) + k, HEAD + len(inputs) + k)
+        line for k, (offset, size) in enumerate(outputs) if size
+        for line in _given(k, offset, size, 1 + len(inputs) + k, HEAD + len(inputs) + k)
     ]  # fmt: skip
     lines = [
         f"define {dialect.kernel} @lanes({dialect.buffers.format(count=count)} %buffers) #0 {{",
@@ -45,9 +45,9 @@ def kernel_text(
         "  br label %next",
         "next:",
         "  %is.first = phi i1 [ true, %entry ], [ false, %run ]",
-        "  br i1 %takes, label %take, label %told",
-        "take:", "  %mine = atomicrmw add ptr %counter, i32 1 monotonic", "  br label %told",
-        "told:",
+        "  br i1 %takes, label %take, label %taken",
+        "take:", "  %mine = atomicrmw add ptr %counter, i32 1 monotonic", "  br label %taken",
+        "taken:",
         "  %one = phi i32 [ 0, %next ], [ %mine, %take ]",
         f"  {dialect.sync}",
         f"  %number.of.lane = {dialect.shuffle.format(x='%one', source='0')}",
@@ -81,7 +81,7 @@ def pointer_of(name: str, k: int) -> list[str]:
 
 
 def rows_of(k: int, inputs: Sequence[object], outputs: Sequence[object]) -> int:
-    """Where in the layout stands how many rows an open argument has."""
+    """Index in the layout of the number of rows of an open argument."""
     return HEAD + len(inputs) + len(outputs) + k
 
 
@@ -109,13 +109,13 @@ def unless_shared(name: str, copy: str) -> list[str]:
 
 
 def _taken(k: int, one: tuple[int, int | None], buffer: int, stride: int, rows: int) -> Iterable[str]:
-    """What lanes share is still there from the lane before."""
-    place, size = one
+    """Copy an input into the arena; what lanes share is still there from the lane before."""
+    offset, size = one
     if size == 0:
         return
     name = f"in{k}"
     yield from of_lane(name, buffer, stride)
-    yield f"  %{name}.to = getelementptr i8, ptr %A, i64 {place}"
+    yield f"  %{name}.to = getelementptr i8, ptr %A, i64 {offset}"
     if size is None:
         yield from number_of(f"{name}.rows", rows)
         yield f"  store ptr %{name}, ptr %{name}.to"
@@ -125,10 +125,10 @@ def _taken(k: int, one: tuple[int, int | None], buffer: int, stride: int, rows: 
     yield from unless_shared(name, _copied(f"%{name}.to", f"%{name}", size))
 
 
-def _given(k: int, place: int, size: int, buffer: int, stride: int) -> Iterable[str]:
+def _given(k: int, offset: int, size: int, buffer: int, stride: int) -> Iterable[str]:
     name = f"out{k}"
     yield from of_lane(name, buffer, stride)
-    yield f"  %{name}.of = getelementptr i8, ptr %A, i64 {place}"
+    yield f"  %{name}.of = getelementptr i8, ptr %A, i64 {offset}"
     yield _copied(f"%{name}", f"%{name}.of", size)
 
 
@@ -168,10 +168,10 @@ def _strided(dialect: Dialect) -> list[str]:
         f"  %t = {dialect.thread}", "  %first = zext i32 %t to i64",
         "  br label %test",
         "test:",
-        "  %i = phi i64 [ %first, %entry ], [ %more, %turn ]",
+        "  %i = phi i64 [ %first, %entry ], [ %more, %body ]",
         "  %on = icmp ult i64 %i, %count",
-        "  br i1 %on, label %turn, label %end",
-        "turn:",
+        "  br i1 %on, label %body, label %end",
+        "body:",
     ]  # fmt: skip
 
 

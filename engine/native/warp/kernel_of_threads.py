@@ -23,7 +23,7 @@ def kernel_of_threads(
     arena: int,
     dialect: Dialect,
 ) -> str:
-    """LLVM's text. inputs, outputs: (place in the arena, size), in bytes; the size of an open one is None. elements:
+    """LLVM's text. inputs, outputs: (offset in the arena, size), in bytes; the size of an open one is None. elements:
     bytes of an element of each. arena: its size."""
     count = len(inputs) + len(outputs) + 2
     take = [
@@ -49,9 +49,9 @@ def kernel_of_threads(
         "  br label %next",
         "next:",
         "  %is.first = phi i1 [ true, %entry ], [ false, %done ]",
-        "  br i1 %takes, label %take, label %told",
-        "take:", f"  %mine = atomicrmw add ptr %counter, i32 {THREADS} monotonic", "  br label %told",
-        "told:",
+        "  br i1 %takes, label %take, label %taken",
+        "take:", f"  %mine = atomicrmw add ptr %counter, i32 {THREADS} monotonic", "  br label %taken",
+        "taken:",
         "  %one = phi i32 [ 0, %next ], [ %mine, %take ]",
         f"  {dialect.sync}",
         f"  %number.of.first = {dialect.shuffle.format(x='%one', source='0')}",
@@ -82,13 +82,13 @@ def kernel_of_threads(
 
 
 def _taken(k: int, one: tuple[int, int | None], element: int, buffer: int, stride: int, rows: int) -> Iterable[str]:
-    """What lanes share is still there from the lane before."""
-    place, size = one
+    """Copy an input into the arena; what lanes share is still there from the lane before."""
+    offset, size = one
     if size == 0:
         return
     name = f"in{k}"
     yield from of_lane(name, buffer, stride)
-    yield f"  %{name}.to = getelementptr i8, ptr %A, i64 {place * THREADS}"
+    yield f"  %{name}.to = getelementptr i8, ptr %A, i64 {offset * THREADS}"
     if size is None:
         yield from number_of(f"{name}.rows", rows)
         yield f"  %{name}.own = getelementptr i64, ptr %{name}.to, i32 %t"
@@ -99,15 +99,15 @@ def _taken(k: int, one: tuple[int, int | None], element: int, buffer: int, strid
     yield from unless_shared(name, f"  call void @take{element}(ptr %{name}.to, ptr %{name}, i32 {size // element})")
 
 
-def _given(k: int, place: int, size: int, element: int, buffer: int, stride: int) -> Iterable[str]:
+def _given(k: int, offset: int, size: int, element: int, buffer: int, stride: int) -> Iterable[str]:
     name = f"out{k}"
     yield from of_lane(name, buffer, stride)
-    yield f"  %{name}.of = getelementptr i8, ptr %A, i64 {place * THREADS}"
+    yield f"  %{name}.of = getelementptr i8, ptr %A, i64 {offset * THREADS}"
     yield f"  call void @give{element}(ptr %{name}, ptr %{name}.of, i32 {size // element})"
 
 
 def _copies(size: int, dialect: Dialect) -> list[str]:
-    """Of elements of so many bytes: `take` into the arena, `give` out of it."""
+    """Functions for elements of a number of bytes: `take` into the arena, `give` out of it."""
     word = _WORDS[size]
     lines: list[str] = []
     for name, load, store in (("take", "%plain", "%woven"), ("give", "%woven", "%plain")):
@@ -116,16 +116,16 @@ def _copies(size: int, dialect: Dialect) -> list[str]:
             f"define internal void @{name}{size}(ptr {to}, ptr {of}, i32 %count) #0 {{",
             "entry:",
             f"  %t = {dialect.thread}",
-            "  br label %turn",
-            "turn:",
-            "  %i = phi i32 [ 0, %entry ], [ %more, %turn ]",
+            "  br label %body",
+            "body:",
+            "  %i = phi i32 [ 0, %entry ], [ %more, %body ]",
             f"  %plain = getelementptr {word}, ptr %plain.all, i32 %i",
             f"  %row = getelementptr [{THREADS} x {word}], ptr %woven.all, i32 %i",
             f"  %woven = getelementptr {word}, ptr %row, i32 %t",
             f"  %x = load {word}, ptr {load}", f"  store {word} %x, ptr {store}",
             "  %more = add i32 %i, 1",
             "  %on = icmp ult i32 %more, %count",
-            "  br i1 %on, label %turn, label %end",
+            "  br i1 %on, label %body, label %end",
             "end:", "  ret void", "}",
         ]  # fmt: skip
     return lines

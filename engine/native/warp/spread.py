@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from ..arena import THREADS
 from ..types import Unsupported
-from .access import BYTES, Access, Place
+from .access import BYTES, Access, Address
 from .dialect import NO_UNROLLING, Dialect
 
 WIDTHS = (2, 4, 8, 16, 32)
@@ -46,7 +46,7 @@ class _Spread:
         self.scalars: set[str] = set()  # registers that are the same in all threads
         self.phis: list[int] = []  # lines that name what is made after them
         self.labels: set[str] = set()  # of the function, so far
-        self.found: dict[str, Place] = {}  # where pointers into the arena point to
+        self.addresses: dict[str, Address] = {}  # address of each pointer into the arena
         self.since: list[Access] | None = None  # the threads waited last; None: anything may have been
         self.ways: Counter[str] = Counter()  # that lead to a label
         self.came: dict[str, list[list[Access] | None]] = {}  # to a label so far, and what was since then
@@ -83,11 +83,11 @@ class _Spread:
         handler(result, rest)
 
     def _outside(self, line: str) -> None:
-        """What is no instruction."""
+        """Handle a line that is no instruction."""
         if line.startswith("define"):
             self.out.append(line.replace("noalias ", ""))
             self.same, self.scalars, self.early, self.phis, self.labels = {}, set(), [], [], set()
-            self.found, self.came = {"%A": Place(), "@tables": Place(constant=True)}, {}
+            self.addresses, self.came = {"%A": Address(), "@tables": Address(constant=True)}, {}
         elif line == "}":
             self.out.append(line)
             for k in self.phis:
@@ -130,13 +130,13 @@ class _Spread:
         self.start, self.since = len(self.out), None
 
     def _apart(self, body: list[str]) -> list[Access] | None:
-        """What a loop of one block accesses, if no turn of it meets itself or another: what is written is written
+        """What a loop of one block accesses, if no iteration of it meets itself or another: what is written is written
         strip by strip of 32, each element by its thread, and not read otherwise. Else None."""
         counter = re.fullmatch(r"  (%v\d+) = phi i32 \[ 0, .*", body[0])
         if counter is None or f"add nuw nsw i32 {counter[1]}, {THREADS}" not in body[-3]:
             return None
         trial = _Spread(self.dialect)
-        trial.same, trial.scalars, trial.found = dict(self.same), set(self.scalars), dict(self.found)
+        trial.same, trial.scalars, trial.addresses = dict(self.same), set(self.scalars), dict(self.addresses)
         trial.since = []
         for line in body[:-1]:
             trial._line(line)
@@ -255,8 +255,8 @@ class _Spread:
             if any(k // width == side for k in meant):
                 wanted = [k % width if k >= 0 and k // width == side else e % width for e, k in enumerate(picks)]
                 x = self._of(type, operand)
-                moved = count != width or wanted != list(range(width))
-                sides.append(self._from_thread(element, x, self._numbers(wanted)) if moved else x)
+                exchanged = count != width or wanted != list(range(width))
+                sides.append(self._from_thread(element, x, self._numbers(wanted)) if exchanged else x)
         self.same[result] = sides[0]
         if len(sides) == 2:
             which = self._constant(count, "i1", [str(k >= width).lower() for k in picks])
@@ -289,18 +289,18 @@ class _Spread:
     # memory
 
     def _meets(self, pointer: str, type: str, writes: bool) -> None:
-        """An access: the threads wait first, if an earlier one may have been of the same place by another thread.
+        """An access: the threads wait first, if an earlier one may have been of the same bytes by another thread.
 
         pointer, type: as they were, of a vector; of a pointer for each thread, the type of an element."""
-        place = self.found.get(pointer, Place(index=""))
-        if place.constant:
+        address = self.addresses.get(pointer, Address(index=""))
+        if address.constant:
             return
         vector = _TYPE.fullmatch(type)
         width, element = (int(vector[1]), vector[2]) if vector else (1, type)
-        low, high = place.slot
-        if place.index is None:
-            low, high = place.bytes, place.bytes + width * BYTES[element]
-        by = None if place.index == "" else (place.bytes, place.type, place.index, width, element)
+        low, high = address.slot
+        if address.index is None:
+            low, high = address.bytes, address.bytes + width * BYTES[element]
+        by = None if address.index == "" else (address.bytes, address.type, address.index, width, element)
         access = Access(low, high, by, width == THREADS, writes)
         if self.since is None or any(x.meets(access) for x in self.since):
             self.out.append(f"  {self.dialect.sync}")
@@ -313,39 +313,39 @@ class _Spread:
         if match is None:
             raise Unsupported(rest)
         type, base, kind, index = match.groups()
-        before = self.found.get(base)
+        before = self.addresses.get(base)
         if before:
             if within:
                 start, size = (int(x) for x in within.split(" "))
                 before = before._replace(slot=(start, start + size))
             if kind.startswith("<"):
-                self.found[result] = before._replace(index="")
+                self.addresses[result] = before._replace(index="")
             elif not index.startswith("%"):
-                self.found[result] = before._replace(bytes=before.bytes + int(index) * BYTES[type])
+                self.addresses[result] = before._replace(bytes=before.bytes + int(index) * BYTES[type])
             else:
-                self.found[result] = before._replace(type=type, index=index if before.index is None else "")
+                self.addresses[result] = before._replace(type=type, index=index if before.index is None else "")
         self._plain(result, rest)
 
-    def _place(self, type: str, pointer: str) -> tuple[str, str]:
-        """The type of an element and where this thread's is."""
+    def _address(self, type: str, pointer: str) -> tuple[str, str]:
+        """The type of an element and the address of this thread's."""
         vector = _TYPE.fullmatch(type)
         if vector is None:
             return type, pointer
         width, element = vector.groups()
-        place = self.found.get(pointer)
-        if place is None or place.constant or place.index == "":
+        address = self.addresses.get(pointer)
+        if address is None or address.constant or address.index == "":
             return element, self._new(f"getelementptr inbounds {element}, ptr {pointer}, i32 %warp.e{width}")
         x = f"%warp.A{width}.{BYTES[element]}"
-        if place.index:
-            x = self._new(f"getelementptr {place.type}, ptr {x}, i32 {place.index}")
-        return element, self._new(f"getelementptr i8, ptr {x}, i64 {place.bytes}") if place.bytes else x
+        if address.index:
+            x = self._new(f"getelementptr {address.type}, ptr {x}, i32 {address.index}")
+        return element, self._new(f"getelementptr i8, ptr {x}, i64 {address.bytes}") if address.bytes else x
 
     def _load(self, result: str, rest: str) -> None:
         match = re.fullmatch(r"load (<\d+ x \w+>|\w+), ptr (\S+), align \d+", rest)
         if match is None:
             raise Unsupported(rest)
         type, at = match.groups()
-        element, pointer = self._place(type, at)
+        element, pointer = self._address(type, at)
         self._meets(at, type, writes=False)
         self.out.append(f"  {result} = load {element}, ptr {pointer}")
 
@@ -356,11 +356,11 @@ class _Spread:
         type, x, pointer = match.groups()
         x = self._of(type, x)
         self._meets(pointer, type, writes=True)
-        element, pointer = self._place(type, pointer)
+        element, pointer = self._address(type, pointer)
         self.out.append(f"  store {element} {x}, ptr {pointer}")
 
     def _store_some(self, element: str, x: str, pointer: str, width: int, those: str) -> None:
-        """What must not be written goes to a place that nobody reads."""
+        """Redirect what must not be written to an address that nobody reads."""
         wanted = self._of(f"<{width} x i1>", those)
         if wanted != "true":
             pointer = self._new(f"select i1 {wanted}, ptr {pointer}, ptr %A")
@@ -375,7 +375,7 @@ class _Spread:
         elif "@llvm.masked.load" in rest:
             match = re.match(r"call (<\d+ x \w+>) @\S+\(ptr (\S+), i32 \d+, <\d+ x i1> (\S+), ", rest)
             assert match is not None
-            element, pointer = self._place(match[1], match[2])
+            element, pointer = self._address(match[1], match[2])
             pointer = self._new(f"select i1 {match[3]}, ptr {pointer}, ptr %A")
             self._meets(match[2], match[1], writes=False)
             there = self._new(f"load {element}, ptr {pointer}")
@@ -385,7 +385,7 @@ class _Spread:
             assert match is not None
             type, x, pointer, width, those = match.groups()
             self._meets(pointer, type, writes=True)
-            element, pointer = self._place(type, pointer)
+            element, pointer = self._address(type, pointer)
             self._store_some(element, self._of(type, x), pointer, int(width), those)
         elif "@llvm.masked.scatter" in rest:
             match = re.match(

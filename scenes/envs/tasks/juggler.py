@@ -45,8 +45,8 @@ def juggler(*, balls: int = 1, restitution: float = 0.9, friction: float = 0.2) 
         )
 
     def start(key: Array, q: Array, v: Array) -> tuple[Array, Array]:
-        place, speed = jax.random.uniform(key, (2, balls), q.dtype, -0.1, 0.1)
-        return q.at[4::3].add(place), v.at[4::3].add(speed)
+        position, speed = jax.random.uniform(key, (2, balls), q.dtype, -0.1, 0.1)
+        return q.at[4::3].add(position), v.at[4::3].add(speed)
 
     def randomise(key: Array, model: Model) -> Model:
         return model.replace(restitution=model.restitution * jax.random.uniform(key, minval=0.9))
@@ -103,8 +103,8 @@ def scene(balls: int, restitution: float, friction: float) -> SceneSpec:
     )  # fmt: skip
     for k in range(balls):
         shape = Sphere(RADIUS, restitution=restitution, friction=friction)
-        place = (0.0, 0.0, 0.5 + SPACING * k)
-        b.add_link(f"ball{k}", joint=_plane(), mass=BALL_MASS, shapes=[shape], q0=place)
+        position = (0.0, 0.0, 0.5 + SPACING * k)
+        b.add_link(f"ball{k}", joint=_plane(), mass=BALL_MASS, shapes=[shape], q0=position)
     return b.build()
 
 

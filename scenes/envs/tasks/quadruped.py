@@ -51,8 +51,8 @@ def quadruped(*, roughness: float = 0.03, speed: float = 0.3) -> Task:
     edge = CELL * (POINTS - 1) / 2
 
     def start(key: Array, q: Array, v: Array) -> tuple[Array, Array]:
-        x, y, turn = jax.random.uniform(key, (3,), q.dtype, -1, 1)
-        yaw = jnp.stack([jnp.cos(pi / 2 * turn), 0 * turn, 0 * turn, jnp.sin(pi / 2 * turn)])
+        x, y, heading = jax.random.uniform(key, (3,), q.dtype, -1, 1)
+        yaw = jnp.stack([jnp.cos(pi / 2 * heading), 0 * heading, 0 * heading, jnp.sin(pi / 2 * heading)])
         return jnp.concatenate([START * jnp.stack([x, y]), q[2:3], yaw, q[7:]]), v
 
     def randomise(key: Array, model: Model) -> Model:

@@ -23,7 +23,7 @@ class Debug {
     const entered = this.world.entered(), { triggers } = this.world.data;
     return triggers.flatMap(({ link, ends }, k) => {
       const { p, q } = link < 0 ? { p: [0, 0, 0], q: [1, 0, 0, 0] } : this.stage.scene.poseAt(0, link, 1);
-      const [from, to] = [0, 1].map((end) => ends.map((both) => add(p, turned(q, both[end]))));
+      const [from, to] = [0, 1].map((end) => ends.map((both) => add(p, rotated(q, both[end]))));
       return from.flatMap((x, j) => segment(x, to[j], entered[k] ? ENTERED : EMPTY));
     });
   }

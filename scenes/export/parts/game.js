@@ -2,7 +2,7 @@
 
 const STIFF = 12;      // [1/s] how fast what is dragged follows, critically damped
 const BLOW = 2;        // [m/s] that a blow adds
-const BEHIND = 4;      // frames that one turn of the browser's clock plays at most
+const BEHIND = 4;      // frames that one callback of the browser plays at most
 
 class Game {
   constructor(world, scene, stage, camera) {
@@ -42,8 +42,8 @@ class Game {
     this.camera.fit(...this.stage.box(this.options), { left: 0.03, right: 0.03, top: 0.1, bottom: 0.2 });
   }
 
-  // One turn of the browser's clock, of so many seconds: simulated, and drawn.
-  turn(seconds, renderer) {
+  // One callback of the browser, of so many seconds: simulated, and drawn.
+  advance(seconds, renderer) {
     this.tick(seconds);
     if (fitted(this.camera.canvas)) this.dirty = true;
     if (!this.dirty) return;
@@ -147,7 +147,7 @@ class Game {
     }
     const { p, q } = this.scene.poseAt(0, body, 1);
     this.camera.canvas.setPointerCapture(e.pointerId);
-    this.held = { body, own: turned([q[0], -q[1], -q[2], -q[3]], sub(point, p)), target: point, depth: hit.distance };
+    this.held = { body, own: rotated([q[0], -q[1], -q[2], -q[3]], sub(point, p)), target: point, depth: hit.distance };
     this.playing = true;
   }
 
@@ -162,7 +162,7 @@ class Game {
     const { body, own, target } = this.held;
     const { p, q } = this.scene.poseAt(0, body, 1);
     const { dt, links, mass } = this.world.data;
-    const at = add(p, turned(q, own));
+    const at = add(p, rotated(q, own));
     const v = Array.from(this.world.array("velocities", 6 * links).subarray(6 * body + 3, 6 * body + 6));
     const stiff = Math.min(STIFF, 0.5 / dt);
     this.world.force(body, mul(sub(mul(sub(target, at), stiff * stiff), mul(v, 2 * stiff)), mass[body]), at);

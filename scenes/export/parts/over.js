@@ -65,10 +65,10 @@ class TakeOver {
     player.changed();
   }
 
-  // One turn of the browser's clock, where the game has taken over.
-  turn(seconds) {
+  // One callback of the browser, where the game has taken over.
+  advance(seconds) {
     if (!this.game || this.game.idle) return false;
-    this.game.turn(seconds, this.renderer);
+    this.game.advance(seconds, this.renderer);
     return true;
   }
 }

@@ -42,7 +42,7 @@ async function main() {
 
   function frame(now) {
     requestAnimationFrame(frame);
-    game.turn(clamp((now - before) / 1000, 0, 0.1), renderer);
+    game.advance(clamp((now - before) / 1000, 0, 0.1), renderer);
     before = now;
   }
   requestAnimationFrame(frame);

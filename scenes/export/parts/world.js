@@ -63,10 +63,10 @@ class World {
     let at = this.scratch;
     return arrays.map((numbers) => {
       if (!numbers) return 0;
-      const place = at;
-      new this.Real(this.calls.memory.buffer, place, numbers.length).set(numbers);
+      const address = at;
+      new this.Real(this.calls.memory.buffer, address, numbers.length).set(numbers);
       at += 64;
-      return place;
+      return address;
     });
   }
 

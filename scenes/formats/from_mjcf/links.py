@@ -21,58 +21,58 @@ from .compiled import BALL, FREE, HINGE, SLIDE, Compiled
 from .ledger import Ledger
 from .motors import Drive
 
-NO_TURN = np.eye(4)[0]
+IDENTITY = np.eye(4)[0]
 NOUNS = {FREE: "free joint", BALL: "ball joint", SLIDE: "slide joint", HINGE: "hinge joint"}
 
 
-class Place(NamedTuple):
+class BodyFrame(NamedTuple):
     """A body's frame: position (3,) [m] and quaternion (4,) in the frame of the link it belongs to, or of the world."""
 
     owner: str
     position: Array = np.zeros(3)
-    quaternion: Array = NO_TURN
+    quaternion: Array = IDENTITY
 
-    def placed(self, position: Array, quaternion: Array) -> Place:
-        """The place of a frame with this pose in the body's frame."""
-        moved = self.position + rotation_matrix(self.quaternion) @ position
-        return Place(self.owner, moved, quaternion_product(self.quaternion, quaternion))
+    def compose(self, position: Array, quaternion: Array) -> BodyFrame:
+        """The frame that has this pose in the body's frame."""
+        origin = self.position + rotation_matrix(self.quaternion) @ position
+        return BodyFrame(self.owner, origin, quaternion_product(self.quaternion, quaternion))
 
 
 def read_links(
     file: Compiled, drives: dict[int, Drive], shapes: Callable[[int, Array], list[Shape]], ledger: Ledger
-) -> tuple[tuple[LinkSpec, ...], list[Place]]:
+) -> tuple[tuple[LinkSpec, ...], list[BodyFrame]]:
     """Links of all bodies that move, parents first, and the pose of every body.
 
     drives: by joint.  shapes: a function of a body and the link's origin in its axes (3,).
     """
-    m, links, places = file.m, [], [Place("world")]
+    m, links, frames = file.m, [], [BodyFrame("world")]
     for b in range(1, m.nbody):
-        place = places[m.body_parentid[b]].placed(m.body_pos[b], m.body_quat[b])
+        frame = frames[m.body_parentid[b]].compose(m.body_pos[b], m.body_quat[b])
         if not file.moves(b):
-            places.append(place)
+            frames.append(frame)
             if m.body_mocapid[b] >= 0:
                 ledger.note("approximated", "mocap body", file.name("body", b), "it stands still, where it starts")
             continue
         at = np.zeros(3)  # origin of the link so far, in the body's axes
         chain: list[dict[str, Any]] = []
         for j in range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]):
-            fields, at = _jointed(file, j, place, at, ledger)
+            fields, at = _jointed(file, j, frame, at, ledger)
             joint = _joint(file, j, drives.get(j, Drive()), ledger)
             name = f"{file.name('body', b)}/{file.name('joint', j)}"
-            chain.append({"name": name, "parent": place.owner, "joint": joint, "mass": 0.0} | fields)
-            place = Place(name)
+            chain.append({"name": name, "parent": frame.owner, "joint": joint, "mass": 0.0} | fields)
+            frame = BodyFrame(name)
             ledger.note("taken", NOUNS[m.jnt_type[j]], file.name("joint", j))
         if not chain:
-            chain = [{"parent": place.owner, "joint": Fixed()} | _pose(place)]
+            chain = [{"parent": frame.owner, "joint": Fixed()} | _pose(frame)]
         chain[-1] |= {"name": file.name("body", b), "shapes": shapes(b, at)} | _mass(file, b, at)
         links += [LinkSpec(**fields) for fields in chain]
-        places.append(Place(links[-1].name, -at))
+        frames.append(BodyFrame(links[-1].name, -at))
         ledger.note("taken", "body", links[-1].name)
-    return tuple(links), places
+    return tuple(links), frames
 
 
-def _pose(place: Place) -> dict[str, Any]:
-    return {"position": place.position, "quaternion": place.quaternion}
+def _pose(frame: BodyFrame) -> dict[str, Any]:
+    return {"position": frame.position, "quaternion": frame.quaternion}
 
 
 def _mass(file: Compiled, b: int, origin: Array) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _mass(file: Compiled, b: int, origin: Array) -> dict[str, Any]:
         return {"mass": 0.0}
     parts = [_body_mass(file, b)]
     if not parts[0].mass and _is_free(file, b):
-        parts = [_seen_from(file, k, b) for k in range(b + 1, file.m.nbody) if file.m.body_weldid[k] == b]
+        parts = [_in_root_frame(file, k, b) for k in range(b + 1, file.m.nbody) if file.m.body_weldid[k] == b]
     parts = [part for part in parts if part.mass]
     if not parts:
         return {"mass": 0.0}
@@ -104,22 +104,22 @@ def _lends(file: Compiled, b: int) -> bool:
 def _body_mass(file: Compiled, b: int) -> MassProperties:
     """The mass of a body in its own frame."""
     own = MassProperties(float(file.m.body_mass[b]), np.zeros(3), np.diag(file.m.body_inertia[b]))
-    return own.moved(file.m.body_ipos[b], file.m.body_iquat[b])
+    return own.in_frame(file.m.body_ipos[b], file.m.body_iquat[b])
 
 
-def _seen_from(file: Compiled, b: int, root: int) -> MassProperties:
-    """The mass of a body in the frame of one that it is welded to."""
+def _in_root_frame(file: Compiled, b: int, root: int) -> MassProperties:
+    """Mass properties of a body in the frame of the body that it is welded to."""
     mass = _body_mass(file, b)
     while b != root:
-        mass = mass.moved(file.m.body_pos[b], file.m.body_quat[b])
+        mass = mass.in_frame(file.m.body_pos[b], file.m.body_quat[b])
         b = file.m.body_parentid[b]
     return mass
 
 
-def _jointed(file: Compiled, j: int, place: Place, at: Array, ledger: Ledger) -> tuple[dict[str, Any], Array]:
+def _jointed(file: Compiled, j: int, frame: BodyFrame, at: Array, ledger: Ledger) -> tuple[dict[str, Any], Array]:
     """Pose of the joint's frame and start of its link; the link's origin in the body's axes (3,).
 
-    place, at: the body's frame before the joint moves it (or the link so far, and its origin in the body's axes).
+    frame, at: the body's frame before the joint moves it (or the link so far, and its origin in the body's axes).
     """
     m, kind = file.m, file.m.jnt_type[j]
     qpos = file.qpos[m.jnt_qposadr[j] :]
@@ -130,14 +130,14 @@ def _jointed(file: Compiled, j: int, place: Place, at: Array, ledger: Ledger) ->
         return {"position": qpos[:3], "quaternion": qpos[3:7], "v0": v0}, at
     axis, ref = m.jnt_axis[j], m.qpos0[m.jnt_qposadr[j]]
     if kind == SLIDE:
-        return _pose(place.placed(-ref * axis, NO_TURN)) | _start(file, j, ledger), at
+        return _pose(frame.compose(-ref * axis, IDENTITY)) | _start(file, j, ledger), at
     step = m.jnt_pos[j] - at
     if kind == HINGE:
-        return _pose(place.placed(step, _turn(axis, -ref))) | _start(file, j, ledger), m.jnt_pos[j]
-    return _pose(place.placed(step, NO_TURN)) | {"q0": qpos[:4], "v0": qvel[:3]}, m.jnt_pos[j]
+        return _pose(frame.compose(step, _rotation_about(axis, -ref))) | _start(file, j, ledger), m.jnt_pos[j]
+    return _pose(frame.compose(step, IDENTITY)) | {"q0": qpos[:4], "v0": qvel[:3]}, m.jnt_pos[j]
 
 
-def _turn(axis: Array, angle: float) -> Array:
+def _rotation_about(axis: Array, angle: float) -> Array:
     return np.array(from_axis_angle(tuple(axis), angle))
 
 

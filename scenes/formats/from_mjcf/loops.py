@@ -11,15 +11,15 @@ from ...loop_specs import Driven, Gear
 from ...spec import LoopSpec
 from .compiled import HINGE, SLIDE, Compiled
 from .ledger import Ledger
-from .links import NO_TURN, Place
+from .links import IDENTITY, BodyFrame
 
 CONNECT, WELD, JOINT = range(3)  # mjtEq
 SITE = 6  # mjOBJ_SITE
 NOUNS = {CONNECT: "connect", WELD: "weld", JOINT: "joint equality"}
 
 
-def read_loops(file: Compiled, places: list[Place], ledger: Ledger) -> tuple[LoopSpec, ...]:
-    """Loops of all active equalities.  places: those of every body, see `links.py`."""
+def read_loops(file: Compiled, body_frames: list[BodyFrame], ledger: Ledger) -> tuple[LoopSpec, ...]:
+    """Loops of all active equalities.  body_frames: those of every body, see `links.py`."""
     loops = []
     for i in range(file.m.neq):
         name, kind = file.name("equality", i), int(file.m.eq_type[i])
@@ -28,12 +28,14 @@ def read_loops(file: Compiled, places: list[Place], ledger: Ledger) -> tuple[Loo
         elif kind not in NOUNS:
             ledger.refuse("equality", "equality", name, "it holds a tendon or a flex, and Carom has none")
         else:
-            found = _relation(file, i, name, ledger) if kind == JOINT else _tie(file, i, kind, name, places, ledger)
+            found = (
+                _relation(file, i, name, ledger) if kind == JOINT else _tie(file, i, kind, name, body_frames, ledger)
+            )
             loops += [] if found is None else [found]
     return tuple(loops)
 
 
-def _tie(file: Compiled, i: int, kind: int, name: str, places: list[Place], ledger: Ledger) -> LoopSpec | None:
+def _tie(file: Compiled, i: int, kind: int, name: str, body_frames: list[BodyFrame], ledger: Ledger) -> LoopSpec | None:
     m = file.m
     if m.eq_objtype[i] == SITE:
         sites = int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
@@ -42,7 +44,7 @@ def _tie(file: Compiled, i: int, kind: int, name: str, places: list[Place], ledg
     else:
         bodies = int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
         frames = _anchors(m.eq_data[i], kind)
-    first, second = (places[b].placed(*frame) for b, frame in zip(bodies, frames, strict=True))
+    first, second = (body_frames[b].compose(*frame) for b, frame in zip(bodies, frames, strict=True))
     if first.owner == second.owner or not (file.moves(bodies[0]) or file.moves(bodies[1])):
         ledger.note("ignored", NOUNS[kind], name, "it holds what cannot move apart")
         return None
@@ -56,8 +58,8 @@ def _tie(file: Compiled, i: int, kind: int, name: str, places: list[Place], ledg
 def _anchors(data: Array, kind: int) -> list[tuple[Array, Array]]:
     """Frames on the two bodies that must coincide."""
     if kind == CONNECT:
-        return [(data[0:3], NO_TURN), (data[3:6], NO_TURN)]
-    return [(data[3:6], data[6:10]), (data[0:3], NO_TURN)]  # relpose on the first, anchor on the second
+        return [(data[0:3], IDENTITY), (data[3:6], IDENTITY)]
+    return [(data[3:6], data[6:10]), (data[0:3], IDENTITY)]  # relpose on the first, anchor on the second
 
 
 def _relation(file: Compiled, i: int, name: str, ledger: Ledger) -> LoopSpec | None:

@@ -10,7 +10,7 @@ import numpy as np
 from ...spec import SensorSpec, SiteSpec
 from .compiled import HINGE, SLIDE, Compiled
 from .ledger import Ledger
-from .links import NO_TURN, Place
+from .links import IDENTITY, BodyFrame
 from .loops import carrier
 
 BODY, XBODY, GEOM, SITE = 1, 2, 5, 6  # mjtObj
@@ -23,18 +23,18 @@ OF_JOINTS = {"jointpos": "joint_position", "jointvel": "joint_velocity"}
 BEARING = {"accelerometer", "force", "torque"}  # which the world cannot have
 
 
-class Seen(NamedTuple):
+class Sensors(NamedTuple):
     sites: tuple[SiteSpec, ...]
     sensors: tuple[SensorSpec, ...]
 
 
-def read_sensors(file: Compiled, places: list[Place], kinds: Mapping[int, str], ledger: Ledger) -> Seen:
-    """places: those of every body, see `links.py`.  kinds: names of MuJoCo's kinds of sensors, by their numbers."""
-    sites = {SITE: {s: _site(file, places, SITE, s) for s in range(file.m.nsite)}}
+def read_sensors(file: Compiled, body_frames: list[BodyFrame], kinds: Mapping[int, str], ledger: Ledger) -> Sensors:
+    """body_frames: of every body, see `links.py`.  kinds: names of MuJoCo's kinds of sensors, by number."""
+    sites = {SITE: {s: _site(file, body_frames, SITE, s) for s in range(file.m.nsite)}}
     sensors = []
     for i in range(file.m.nsensor):
         kind, name = kinds[int(file.m.sensor_type[i])], file.name("sensor", i)
-        found = _sensor(file, places, i, kind, name, sites)
+        found = _sensor(file, body_frames, i, kind, name, sites)
         if isinstance(found, str):
             ledger.note("ignored", f"{kind} sensor", name, found)
             continue
@@ -47,11 +47,11 @@ def read_sensors(file: Compiled, places: list[Place], kinds: Mapping[int, str], 
         else:
             ledger.note("taken", f"{kind} sensor", name)
     rows = tuple(site for kind in sites.values() for site in kind.values())
-    return Seen(rows, tuple(sensors))
+    return Sensors(rows, tuple(sensors))
 
 
 def _sensor(
-    file: Compiled, places: list[Place], i: int, kind: str, name: str, sites: dict[int, dict[int, SiteSpec]]
+    file: Compiled, body_frames: list[BodyFrame], i: int, kind: str, name: str, sites: dict[int, dict[int, SiteSpec]]
 ) -> SensorSpec | str:
     """The sensor, or the reason why there is none."""
     m = file.m
@@ -61,19 +61,19 @@ def _sensor(
             return "Carom's are of hinges and slides"
         return SensorSpec(name, OF_JOINTS[kind], link=carrier(file, number))
     if kind == "touch":
-        owner = places[int(m.site_bodyid[number])].owner
+        owner = body_frames[int(m.site_bodyid[number])].owner
         return SensorSpec(name, "touch", link=owner)
     if kind not in AT_FRAMES or of not in (BODY, XBODY, GEOM, SITE):
         return "Carom has no such sensor"
     if m.sensor_refid[i] >= 0:
         return "it is relative to a frame that moves"
-    site = sites.setdefault(of, {}).setdefault(number, _site(file, places, of, number))
+    site = sites.setdefault(of, {}).setdefault(number, _site(file, body_frames, of, number))
     if kind in BEARING and site.link == "world":
         return "it is fixed to the world"
     return SensorSpec(name, AT_FRAMES[kind], site.name)
 
 
-def _site(file: Compiled, places: list[Place], of: int, i: int) -> SiteSpec:
+def _site(file: Compiled, body_frames: list[BodyFrame], of: int, i: int) -> SiteSpec:
     """The frame of a site, a geom, or a body: MuJoCo's "body" is its principal axes, "xbody" its own."""
     m = file.m
     match of:
@@ -84,6 +84,6 @@ def _site(file: Compiled, places: list[Place], of: int, i: int) -> SiteSpec:
         case x if x == BODY:
             name, body, frame = f"{file.name('body', i)} (principal axes)", i, (m.body_ipos[i], m.body_iquat[i])
         case _:
-            name, body, frame = f"{file.name('body', i)} (body)", i, (np.zeros(3), NO_TURN)
-    place = places[body].placed(*frame)
-    return SiteSpec(name, place.owner, tuple(place.position.tolist()), tuple(place.quaternion.tolist()))
+            name, body, frame = f"{file.name('body', i)} (body)", i, (np.zeros(3), IDENTITY)
+    site_frame = body_frames[body].compose(*frame)
+    return SiteSpec(name, site_frame.owner, tuple(site_frame.position.tolist()), tuple(site_frame.quaternion.tolist()))

@@ -13,7 +13,7 @@ from ...spec import PlaneSpec, StaticSpec
 from .compiled import Compiled
 from .contact import Contact
 from .ledger import Ledger
-from .links import Place
+from .links import BodyFrame
 
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)  # mjtGeom
 NOUNS = ("plane", "heightfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "signed distance field")
@@ -27,7 +27,7 @@ def shapes_of(file: Compiled, body: int, origin: Array, contact: Contact, ledger
 
 
 def statics_of(
-    file: Compiled, places: list[Place], contact: Contact, ledger: Ledger
+    file: Compiled, frames: list[BodyFrame], contact: Contact, ledger: Ledger
 ) -> tuple[tuple[PlaneSpec | StaticSpec, ...], dict[int, list[str]]]:
     """Static geometry, and its names by body."""
     m, statics, owners = file.m, [], {}
@@ -35,14 +35,14 @@ def statics_of(
         found: list[PlaneSpec | StaticSpec] = []
         for g in range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b]):
             if m.geom_type[g] == PLANE and g in contact.layers:
-                place = places[b].placed(m.geom_pos[g], m.geom_quat[g])
-                normal = rotation_matrix(place.quaternion)[:, 2]
+                frame = frames[b].compose(m.geom_pos[g], m.geom_quat[g])
+                normal = rotation_matrix(frame.quaternion)[:, 2]
                 name = f"{_static_name(file, b)}/{file.name('geom', g)}"
-                found.append(PlaneSpec(normal, float(normal @ place.position), name, **contact.of(g)))
+                found.append(PlaneSpec(normal, float(normal @ frame.position), name, **contact.of(g)))
                 ledger.note("taken", "plane", file.name("geom", g))
         shapes = shapes_of(file, b, np.zeros(3), contact, ledger)
         if shapes:
-            found.append(StaticSpec(_static_name(file, b), shapes, places[b].position, places[b].quaternion))
+            found.append(StaticSpec(_static_name(file, b), shapes, frames[b].position, frames[b].quaternion))
         statics += found
         owners[b] = [static.name for static in found]
     return tuple(statics), owners

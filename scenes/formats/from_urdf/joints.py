@@ -22,7 +22,7 @@ ONE_DOF = ("revolute", "continuous", "prismatic")
 X_AXIS = (1.0, 0.0, 0.0)  # what a joint turns about that does not say it
 
 
-class Placed(NamedTuple):
+class JointAtPose(NamedTuple):
     """A joint, the pose of its frame in the parent's, and its coordinates at the start (None: neutral)."""
 
     joint: Joint
@@ -44,7 +44,7 @@ class JointReader:
     given: Mapping[str, float]
     gears: list[LoopSpec] = field(default_factory=list)
 
-    def read(self, node: Node) -> Placed:
+    def read(self, node: Node) -> JointAtPose:
         name, kind, pose = node.text("name"), node.text("type"), read_origin(node)
         if kind not in KINDS:
             node.fail(f'the type of joint "{name}" is {kind!r}; it must be one of {", ".join(KINDS)}')
@@ -57,19 +57,19 @@ class JointReader:
             )
         self.notes.add("taken", node, self.what)
         if kind == "fixed":
-            return Placed(Fixed(), pose)
+            return JointAtPose(Fixed(), pose)
         if kind == "floating":
-            return Placed(Floating(**_passive(node)), pose)
-        return Placed(Planar(_axis(node), **_passive(node)), pose)
+            return JointAtPose(Floating(**_passive(node)), pose)
+        return JointAtPose(Planar(_axis(node), **_passive(node)), pose)
 
-    def _one_dof(self, node: Node, name: str, kind: str, pose: Pose) -> Placed:
+    def _one_dof(self, node: Node, name: str, kind: str, pose: Pose) -> JointAtPose:
         axis, limits, start = _axis(node), self._limits(node), self._start(node, name)
         numbers, slides = _passive(node) | self._motor(node), kind == "prismatic"
         rigid = self._is_fixed(node, name, start, limits)
         if rigid:
             along = np.array(axis) / np.linalg.norm(axis)
-            return Placed(Fixed(), pose @ (translation(along * start) if slides else rotation(along, start)))
-        return Placed((Prismatic if slides else Revolute)(axis, limits, **numbers), pose, start or None)
+            return JointAtPose(Fixed(), pose @ (translation(along * start) if slides else rotation(along, start)))
+        return JointAtPose((Prismatic if slides else Revolute)(axis, limits, **numbers), pose, start or None)
 
     def _is_fixed(self, node: Node, name: str, start: float, limits: tuple[float, float] | None) -> bool:
         """Return whether it does not move in Carom; notes the outcome of the joint."""

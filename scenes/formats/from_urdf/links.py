@@ -66,17 +66,17 @@ class ShapeReader:
     def _shape(self, what: str, collision: Node) -> Shape | None:
         geometry, pose = collision.only("geometry"), read_origin(collision)
         collision.optional("name")
-        placed: dict[str, Any] = {"position": pose.position, "quaternion": pose.quaternion}
+        pose_fields: dict[str, Any] = {"position": pose.position, "quaternion": pose.quaternion}
         if not self.self_contact:
-            placed |= {"group": ROBOT_LAYER, "mask": ALL_LAYERS ^ ROBOT_LAYER}
+            pose_fields |= {"group": ROBOT_LAYER, "mask": ALL_LAYERS ^ ROBOT_LAYER}
         mesh = geometry.first("mesh")
         if mesh is not None:
-            return self._mesh(what, mesh, placed)
+            return self._mesh(what, mesh, pose_fields)
         for tag, make in _ROUND_AND_FLAT.items():
             node = geometry.first(tag)
             if node is None:
                 continue
-            shape, sizes = make(node, placed)
+            shape, sizes = make(node, pose_fields)
             if min(sizes) > 0:
                 self.notes.add("taken", collision, f"{what} ({tag})")
                 return shape
@@ -89,7 +89,7 @@ class ShapeReader:
         self.missing += 1
         return None
 
-    def _mesh(self, what: str, node: Node, placed: dict[str, Any]) -> Shape | None:
+    def _mesh(self, what: str, node: Node, pose_fields: dict[str, Any]) -> Shape | None:
         written = node.text("filename")
         what = f"{what} (mesh {written})"
         scale = node.numbers("scale", 3, TIMES_ONE)
@@ -98,7 +98,7 @@ class ShapeReader:
             self.missing += 1
             self.notes.add("approximated", node, what, NO_FILE)
             return None
-        shape = Mesh(path, scale, convex=self.meshes, **placed)
+        shape = Mesh(path, scale, convex=self.meshes, **pose_fields)
         key = (path, scale)
         if key not in self._tried:
             self._tried[key] = _flaw(shape)
@@ -112,22 +112,22 @@ class ShapeReader:
         return shape
 
 
-def _box(node: Node, placed: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
+def _box(node: Node, pose_fields: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
     size = node.numbers("size", 3)
-    return Box([x / 2 for x in size], **placed), size
+    return Box([x / 2 for x in size], **pose_fields), size
 
 
-def _sphere(node: Node, placed: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
+def _sphere(node: Node, pose_fields: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
     radius = node.number("radius")
-    return Sphere(radius, **placed), (radius,)
+    return Sphere(radius, **pose_fields), (radius,)
 
 
 def _along_z(kind: type[Cylinder] | type[Capsule]) -> Callable[..., tuple[Shape, tuple[float, ...]]]:
     """A reader of shapes along z.  length: that of the cylindrical part."""
 
-    def make(node: Node, placed: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
+    def make(node: Node, pose_fields: dict[str, Any]) -> tuple[Shape, tuple[float, ...]]:
         radius, length = node.number("radius"), node.number("length")
-        return kind(radius, length / 2, **placed), (radius, length)
+        return kind(radius, length / 2, **pose_fields), (radius, length)
 
     return make
 

@@ -51,14 +51,14 @@ def _one_body(
 ) -> list[LinkSpec]:  # fmt: skip
     """Merge the masses of links that are welded to the first of them."""
     flaw = _flaw(first)
-    moved = [link for link in others if _flaw(link) or (flaw and link.mass)]
+    merged = [link for link in others if _flaw(link) or (flaw and link.mass)]
     body = _body(first)
-    parts = [body, *(_body(link).moved(*carriers[link.name][1]) for link in moved)]
-    if moved and sum(part.mass for part in parts) > 0:
+    parts = [body, *(_body(link).in_frame(*carriers[link.name][1]) for link in merged)]
+    if merged and sum(part.mass for part in parts) > 0:
         body = combine(parts)
-        names = {link.name for link in moved}
+        names = {link.name for link in merged}
         first, others = _with(first, body), [_massless(link) if link.name in names else link for link in others]
-        for link in moved:
+        for link in merged:
             why = f'welded to "{first.name}", and counted with it: by itself it, or that link, is a mass that none has'
             notes.add("approximated", nodes[link.name], f'inertial of link "{link.name}"', why)
         flaw = _flaw(first)

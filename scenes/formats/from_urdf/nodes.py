@@ -28,7 +28,7 @@ class Node:
     tag: str
     attributes: dict[str, str]
     children: list[Node] = field(default_factory=list)
-    seen: set[str] = field(default_factory=set)  # attributes that were read
+    read_names: set[str] = field(default_factory=set)  # attributes that were read
     known: set[int] = field(default_factory=set)  # children that were read, by id
     mend: Mend | None = None  # takes what is wrong and was taken all the same; None: nothing is
 
@@ -43,7 +43,7 @@ class Node:
         return value
 
     def optional(self, name: str) -> str | None:
-        self.seen.add(name)
+        self.read_names.add(name)
         return self.attributes.get(name)
 
     def numbers(
@@ -102,7 +102,7 @@ class Node:
     def unread(self) -> Iterator[tuple[int, str, str]]:
         """(line, name, text) of every attribute and element that was not read."""
         for name in self.attributes:
-            if name not in self.seen:
+            if name not in self.read_names:
                 yield self.line, name, f"<{self.tag} {name}>"
         for child in self.children:
             if id(child) in self.known:

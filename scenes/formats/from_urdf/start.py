@@ -80,7 +80,7 @@ def _shape_poses(model: Model, links: dict[str, Pose]) -> tuple[Array, Array]:
     """Positions (ns, 3) [m] and rotations (ns, 3, 3) of all shapes in the world."""
     names = (*model.topology.names, "world")
     own = zip(np.asarray(model.shape_position, float), np.asarray(model.shape_quaternion, float), strict=True)
-    carried = zip(model.topology.shape_links, own, strict=True)
-    placed = [links[names[link]] @ Pose(*pose) for link, pose in carried]
-    rotations = [rotation_matrix(pose.quaternion) for pose in placed]
-    return np.array([pose.position for pose in placed]).reshape(-1, 3), np.array(rotations).reshape(-1, 3, 3)
+    shape_frames = zip(model.topology.shape_links, own, strict=True)
+    shape_poses = [links[names[link]] @ Pose(*pose) for link, pose in shape_frames]
+    rotations = [rotation_matrix(pose.quaternion) for pose in shape_poses]
+    return np.array([pose.position for pose in shape_poses]).reshape(-1, 3), np.array(rotations).reshape(-1, 3, 3)

@@ -54,7 +54,7 @@ _FRICTION = (
          {"friction": 0.6}, duration=1.0),
     Play(
         # a step may miss the end of sliding by mu g h^2
-        (Fact("way to stop from 1 m/s [m]", 1 / G, 0.5 * G / 240**2, lambda p: p.place("block")[-1, 0], "D 2"),),
+        (Fact("way to stop from 1 m/s [m]", 1 / G, 0.5 * G / 240**2, lambda p: p.position("block")[-1, 0], "D 2"),),
         {"slope": 0.0, "speed": 1.0},
         duration=1.0,
     ),

@@ -22,7 +22,7 @@ def multi_04(*, reach: float = 1.0, restitution: float = 0.5) -> SceneSpec:
     bears P (1 - 3 reach/2): half of it the other way at the tip, nothing at 2/3.
     """
     b = SceneBuilder((0.0, 0.0, 0.0))
-    b.add_static("peg", [Sphere(PEG)], position=_place(reach), friction=0.0, restitution=restitution)
+    b.add_static("peg", [Sphere(PEG)], position=_peg_position(reach), friction=0.0, restitution=restitution)
     _rod(b, restitution)
     return b.build()
 
@@ -35,7 +35,7 @@ def multi_05(*, reach: float = 1.0, restitution: float = 0.5, mass: float = 0.5)
     """
     b = SceneBuilder((0.0, 0.0, 0.0))
     _rod(b, restitution)
-    ball, at = [Sphere(PEG)], _place(reach)
+    ball, at = [Sphere(PEG)], _peg_position(reach)
     b.add_body("ball", ball, mass=mass, position=at, friction=0.0, restitution=restitution)
     return b.build()
 
@@ -49,7 +49,7 @@ def _rod(b: SceneBuilder, restitution: float) -> None:
     )  # fmt: skip
 
 
-def _place(reach: float) -> tuple[float, float, float]:
+def _peg_position(reach: float) -> tuple[float, float, float]:
     """Position of a ball's middle that the rod's side touches at this reach after a rotation by SWING [m]."""
     c, s, off = math.cos(SWING), math.sin(SWING), THICK + PEG
     return (c * reach - s * off, s * reach + c * off, 0.0)

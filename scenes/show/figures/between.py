@@ -18,11 +18,12 @@ Array = np.ndarray
 
 
 class Path(NamedTuple):
-    """The path of a link's centre of mass.  t: (N,) [s].  place, velocity: (N, 3) [m, m/s].  An impact has two rows,
-    before and after."""
+    """The path of a link's centre of mass. An impact has two rows, before and after.
+
+    t: (N,) [s].  position, velocity: (N, 3) [m, m/s]."""
 
     t: Array
-    place: Array
+    position: Array
     velocity: Array
 
 
@@ -50,27 +51,27 @@ def free_paths(reading: Reading) -> dict[int, Path]:
     return found
 
 
-def _path(t: Array, place: Array, velocity: Array, when: Array, change: Array, gravity: Array) -> Path:
+def _path(t: Array, position: Array, velocity: Array, when: Array, change: Array, gravity: Array) -> Path:
     """The path of a link.  when: (E,) impacts [s].  change: (E, 3) of velocity [m/s]."""
-    rows = [Path(t, place, velocity)]
+    rows = [Path(t, position, velocity)]
     at = np.searchsorted(t, when, "right") - 1
     for k in np.unique(at[(at >= 0) & (at < len(t) - 1)]):
-        if not np.isfinite(place[k : k + 2]).all():
+        if not np.isfinite(position[k : k + 2]).all():
             continue
-        now, c, u, new = t[k], place[k], velocity[k], []
+        now, c, u, new = t[k], position[k], velocity[k], []
         for time, jump in zip(when[at == k], change[at == k], strict=True):
             dt = time - now
             c, u, now = c + u * dt + gravity * dt**2 / 2, u + gravity * dt, time
             new += [(time, c, u), (time, c, u + jump)]
             u = u + jump
         dt = t[k + 1] - now
-        off = np.linalg.norm(c + u * dt + gravity * dt**2 / 2 - place[k + 1])
+        off = np.linalg.norm(c + u * dt + gravity * dt**2 / 2 - position[k + 1])
         whole = t[k + 1] - t[k]
         if off <= FLEW * (np.linalg.norm(gravity) * whole**2 / 2 + np.linalg.norm(velocity[k]) * whole):
             rows.append(Path(*(np.array(column) for column in zip(*new, strict=True))))
-    joined = [np.concatenate(column) for column in zip(*rows, strict=True)]
-    order = np.argsort(joined[0], kind="stable")
-    return Path(*(x[order] for x in joined))
+    columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return Path(*(x[order] for x in columns))
 
 
 class Energies(NamedTuple):
@@ -97,6 +98,6 @@ def energies(reading: Reading) -> Energies:
     rest = np.interp(when, t[reached], ledger.rest[0][reached])[:, None] + np.zeros((1, 2))
     potential = ledger.total[0, 0] - rest - lost - kinetic
     between = Energies(*(x.ravel() for x in (np.repeat(when, 2), kinetic, potential, lost, rest)))
-    joined = [np.concatenate(column) for column in zip(frames, between, strict=True)]
-    order = np.argsort(joined[0], kind="stable")
-    return Energies(*(x[order] for x in joined))
+    columns = [np.concatenate(column) for column in zip(frames, between, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return Energies(*(x[order] for x in columns))

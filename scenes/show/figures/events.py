@@ -21,9 +21,9 @@ def draw(axes: Any, reading: Reading) -> None:
     np.minimum.at(first, which, impacts.t)
     shown = np.argsort(-weight)[: ROWS if len(names) <= ROWS else ROWS - 1]  # the heaviest
     shown = shown[np.argsort(first[shown], kind="stable")]
-    place = np.full(len(names), len(shown))
-    place[shown] = np.arange(len(shown))
-    row, labels = place[which], [str(names[k]) for k in shown]
+    rows = np.full(len(names), len(shown))
+    rows[shown] = np.arange(len(shown))
+    row, labels = rows[which], [str(names[k]) for k in shown]
     if len(names) > len(shown):
         labels.append(f"{len(names) - len(shown)} other pairs")
     largest = p.max(initial=0.0)

@@ -17,33 +17,33 @@ FLAT = 0.2  # a motion whose height changes less than this part of its reach is 
 
 
 def draw(axes: Any, reading: Reading) -> None:
-    places = reading.centers(reading.q)
-    reach = np.nanmax(span(places, 1), axis=(0, 1))
+    positions = reading.centers(reading.q)
+    reach = np.nanmax(span(positions, 1), axis=(0, 1))
     plan = max(reach[:2]) > 0 and reach[2] < FLAT * max(reach[:2])
-    moved = np.nanmax(np.linalg.norm(span(places, 1), axis=-1), axis=0)
-    order = np.argsort(-moved)
+    travel = np.nanmax(np.linalg.norm(span(positions, 1), axis=-1), axis=0)
+    order = np.argsort(-travel)
     names = reading.model.topology.names
     if plan:
-        _paths(axes, places, order, names, (0, 1) if reach[1] > 0.02 * reach[0] else (0, 2), reading)
+        _paths(axes, positions, order, names, (0, 1) if reach[1] > 0.02 * reach[0] else (0, 2), reading)
     else:
-        _heights(axes, places[..., 2], order, names, reading, bool(moved.max() < STILL))
+        _heights(axes, positions[..., 2], order, names, reading, bool(travel.max() < STILL))
 
 
 def _paths(
-    axes: Any, places: np.ndarray, order: np.ndarray, names: Any, plane: tuple[int, int], reading: Reading
+    axes: Any, positions: np.ndarray, order: np.ndarray, names: Any, plane: tuple[int, int], reading: Reading
 ) -> None:
     """Draw paths of every link of one run, or of the link of a batch that goes farthest, in every lane."""
     i, j = plane
     if reading.lanes > 1:
-        paths = places[:: -(-reading.lanes // DRAWN), :, order[0]]
+        paths = positions[:: -(-reading.lanes // DRAWN), :, order[0]]
         axes.plot(paths[..., i].T, paths[..., j].T, color=BLUE, linewidth=0.7, alpha=0.35)
         axes.plot(*paths[:, -1, [i, j]].T, ".", color=INK, markersize=3)
         said = f"Path of {names[order[0]]} in {reading.lanes} lanes, and where it ends"
     else:
         whole = free_paths(reading)
         for rank, link in enumerate(order):
-            path, named = places[0, :, link], rank < NAMED and len(order) > 1
-            path = whole[link].place if link in whole else path
+            path, named = positions[0, :, link], rank < NAMED and len(order) > 1
+            path = whole[link].position if link in whole else path
             color = COLORS[rank] if rank < NAMED else "#999999"
             how: dict[str, Any] = {"label": names[link], "linewidth": 1.3} if named else {"linewidth": 0.7}
             axes.plot(path[:, i], path[:, j], color=color, zorder=3 - rank / 99, **how)
@@ -53,8 +53,8 @@ def _paths(
             if len(order) > NAMED:
                 axes.plot([], [], color="#999999", linewidth=0.7, label=f"{len(order) - NAMED} others")
             legend_beside(axes)
-    seen = "from above" if plane == (0, 1) else "from the side"
-    dress(axes, f"{said}, {seen}", "x [m]", f"{'xyz'[j]} [m]")
+    view = "from above" if plane == (0, 1) else "from the side"
+    dress(axes, f"{said}, {view}", "x [m]", f"{'xyz'[j]} [m]")
     if plane == (0, 1):
         axes.set_aspect("equal", adjustable="datalim")
 
@@ -67,7 +67,7 @@ def _heights(axes: Any, z: np.ndarray, order: np.ndarray, names: Any, reading: R
     else:
         whole = free_paths(reading)
         for rank, link in enumerate(order[:NAMED]):
-            times, heights = (whole[link].t, whole[link].place[:, 2]) if link in whole else (t, z[0, :, link])
+            times, heights = (whole[link].t, whole[link].position[:, 2]) if link in whole else (t, z[0, :, link])
             axes.plot(times, heights, color=COLORS[rank], linewidth=1.4, label=names[link])
         said, label = f"Height of {names[order[0]]}" if len(order) == 1 else "Heights of links", "z [m]"
         if len(order) > NAMED:

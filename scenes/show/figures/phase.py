@@ -14,7 +14,7 @@ from .style import BLUE, INK, dress, legend_beside
 DRAWN = 200  # lanes of a batch that are drawn
 STILL = 1e-7  # [m, rad] what moves less does not move
 
-# joint -> its coordinates that have a rate of their own: (name, place in q, place in v, is an angle)
+# joint -> its coordinates that have a rate of their own: (name, index in q, index in v, is an angle)
 AXES: dict[str, tuple[tuple[str, int, int, bool], ...]] = {
     "floating": (("x", 0, 3, False), ("y", 1, 4, False), ("z", 2, 5, False)),
     "revolute": (("angle", 0, 0, True),),
@@ -84,7 +84,7 @@ def _whole(reading: Reading, c: Coordinate) -> tuple[np.ndarray, np.ndarray]:
     path = free_paths(reading).get(number)
     if path is None or axis not in "xyz" or np.any(np.asarray(reading.model.com)[..., number, :]):
         return c.q[0], c.v[0]
-    return path.place[:, "xyz".index(axis)], path.velocity[:, "xyz".index(axis)]
+    return path.position[:, "xyz".index(axis)], path.velocity[:, "xyz".index(axis)]
 
 
 def _named(known: dict[str, Coordinate], name: str) -> Coordinate:

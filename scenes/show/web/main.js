@@ -37,7 +37,7 @@ async function main() {
     requestAnimationFrame(frame);
     const seconds = clamp((now - before) / 1000, 0, 0.1); // the clocks of a frame and of a page may differ
     before = now;
-    if (over && over.turn(seconds)) return;
+    if (over && over.advance(seconds)) return;
     player.tick(seconds);
     if (fitted(canvas)) player.dirty = true;
     if (!player.dirty) return;

@@ -10,7 +10,7 @@ const unit = (a) => mul(a, 1 / (norm(a) || 1));
 const mix = (a, b, s) => add(mul(a, 1 - s), mul(b, s));
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
-function turned(q, v) {
+function rotated(q, v) {
   const u = [q[1], q[2], q[3]];
   const c = mul(cross(u, v), 2);
   return add(add(v, mul(c, q[0])), cross(u, c));

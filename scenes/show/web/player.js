@@ -55,7 +55,7 @@ class Player {
     this.changed();
   }
 
-  // One turn of the browser's clock, of so many seconds.
+  // One callback of the browser, of so many seconds.
   tick(seconds) {
     if (!this.playing) return;
     const { start, end } = this.scene;

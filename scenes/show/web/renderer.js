@@ -1,5 +1,5 @@
 // Draws lists of instances with WebGL2: a shadow map of the sun, planes, bodies, lines, arrows.
-// An instance is 16 numbers: place 3, quaternion 4, stretch 3, colour and opacity 4, pattern, glow.
+// An instance is 16 numbers: position 3, quaternion 4, stretch 3, colour and opacity 4, pattern, glow.
 
 const STRIDE = 16;
 const SHADOW_SIZE = 2048;
@@ -37,12 +37,12 @@ class Renderer {
     }
     gl.linkProgram(program);
     if (!gl.getProgramParameter(program, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(program));
-    const places = {};
+    const locations = {};
     for (let k = 0; k < gl.getProgramParameter(program, gl.ACTIVE_UNIFORMS); k++) {
       const name = gl.getActiveUniform(program, k).name;
-      places[name.replace("[0]", "")] = gl.getUniformLocation(program, name);
+      locations[name.replace("[0]", "")] = gl.getUniformLocation(program, name);
     }
-    return { program, places };
+    return { program, locations };
   }
 
   buffer(target, data) {
@@ -171,7 +171,7 @@ class Renderer {
     return times(orthographic(radius, 1.5 * radius), lookAt(middle, sub(middle, SUN), [0, 1, 0]));
   }
 
-  use({ program, places }, more, shadows = true) {
+  use({ program, locations }, more, shadows = true) {
     const gl = this.gl;
     const { camera, theme } = this.picture;
     gl.useProgram(program);
@@ -182,14 +182,14 @@ class Renderer {
     gl.activeTexture(gl.TEXTURE0);
     gl.bindTexture(gl.TEXTURE_2D, shadows ? this.map : null);
     for (const [name, value] of Object.entries(values)) {
-      const place = places[name];
-      if (place === undefined) continue;
-      if (value.length === 16 && name !== "near") gl.uniformMatrix4fv(place, false, value);
-      else if (name === "near") gl.uniform4fv(place, value);
-      else if (value.length === 3) gl.uniform3fv(place, value);
-      else if (value.length === 2) gl.uniform2fv(place, value);
-      else if (["fromSun", "flatly", "count"].includes(name)) gl.uniform1i(place, value);
-      else gl.uniform1f(place, value);
+      const location = locations[name];
+      if (location === undefined) continue;
+      if (value.length === 16 && name !== "near") gl.uniformMatrix4fv(location, false, value);
+      else if (name === "near") gl.uniform4fv(location, value);
+      else if (value.length === 3) gl.uniform3fv(location, value);
+      else if (value.length === 2) gl.uniform2fv(location, value);
+      else if (["fromSun", "flatly", "count"].includes(name)) gl.uniform1i(location, value);
+      else gl.uniform1f(location, value);
     }
   }
 
@@ -216,7 +216,7 @@ class Renderer {
       const q = fromZ(patch.normal);
       const colour = patch.colour || theme.ground;
       const more = {
-        ...common, normal: patch.normal, across: turned(q, [1, 0, 0]), along: turned(q, [0, 1, 0]), colour,
+        ...common, normal: patch.normal, across: rotated(q, [1, 0, 0]), along: rotated(q, [0, 1, 0]), colour,
         lines: patch.lines ? 1 : 0,
         contrast: patch.colour ? 0.03 : theme.contrast, reach: patch.endless ? grid.reach : 1e9,
       };

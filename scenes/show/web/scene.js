@@ -77,13 +77,13 @@ class Scene {
   poseAt(lane, link, [frame, s]) {
     const row = (lane * this.frames + frame) * this.links + link;
     const p = this.position;
-    const place = [p[3 * row], p[3 * row + 1], p[3 * row + 2]];
+    const position = [p[3 * row], p[3 * row + 1], p[3 * row + 2]];
     const quaternion = this.quaternionAt(row);
-    if (s === 0) return { p: place, q: quaternion };
+    if (s === 0) return { p: position, q: quaternion };
     const next = row + this.links;
     const turns = this.turns[(lane * (this.frames - 1) + frame) * this.links + link];
     return {
-      p: mix(place, [p[3 * next], p[3 * next + 1], p[3 * next + 2]], s),
+      p: mix(position, [p[3 * next], p[3 * next + 1], p[3 * next + 2]], s),
       q: slerp(quaternion, this.quaternionAt(next), s, turns),
     };
   }

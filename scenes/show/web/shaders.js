@@ -23,9 +23,9 @@ float lit(vec3 p, vec3 n) {
   vec4 h = light * vec4(p + n * grain * 2.5, 1.0);
   vec3 c = h.xyz / h.w * 0.5 + 0.5;
   if (any(lessThan(c, vec3(0.0))) || any(greaterThan(c, vec3(1.0)))) return 1.0;
-  float turn = 6.2832 * noise(gl_FragCoord.xy), sum = 0.0;
+  float angle = 6.2832 * noise(gl_FragCoord.xy), sum = 0.0;
   for (int k = 0; k < 16; k++) {
-    float a = turn + float(k) * 2.39996, r = sqrt((float(k) + 0.5) / 16.0) * 4.5 * texel;
+    float a = angle + float(k) * 2.39996, r = sqrt((float(k) + 0.5) / 16.0) * 4.5 * texel;
     sum += texture(shadows, vec3(c.xy + r * vec2(cos(a), sin(a)), c.z - 0.0006));
   }
   return sum / 16.0;
@@ -35,8 +35,8 @@ float lit(vec3 p, vec3 n) {
 const BODY_VERTEX = `${COMMON}
 layout(location = 0) in vec3 vertex;
 layout(location = 1) in vec3 direction;
-layout(location = 2) in vec3 place;
-layout(location = 3) in vec4 turn;     // w x y z
+layout(location = 2) in vec3 position;
+layout(location = 3) in vec4 attitude; // w x y z
 layout(location = 4) in vec3 stretch;
 layout(location = 5) in vec4 colour;
 layout(location = 6) in vec2 look;     // pattern, glow
@@ -44,10 +44,10 @@ uniform bool fromSun;
 out vec3 P, N, L;
 out vec4 C;
 out vec2 K;
-vec3 turned(vec3 v) { vec3 c = 2.0 * cross(turn.yzw, v); return v + turn.x * c + cross(turn.yzw, c); }
+vec3 rotated(vec3 v) { vec3 c = 2.0 * cross(attitude.yzw, v); return v + attitude.x * c + cross(attitude.yzw, c); }
 void main() {
-  P = place + turned(vertex * stretch);
-  N = turned(direction / stretch);
+  P = position + rotated(vertex * stretch);
+  N = rotated(direction / stretch);
   L = vertex;
   C = colour;
   K = look;

@@ -43,7 +43,7 @@ class Stage {
 
   middle(lane, link, t) {
     const { p, q } = this.scene.pose(lane, link, t);
-    return add(p, turned(q, this.middles[link]));
+    return add(p, rotated(q, this.middles[link]));
   }
 
   // Where a link's shape is at every frame, worked out once.
@@ -72,7 +72,7 @@ class Stage {
         if (shape.lane !== null && shape.lane !== lane) continue;
         if (ghost && shape.link < 0) continue;
         const at = shape.link < 0 ? { p: [0, 0, 0], q: [1, 0, 0, 0] } : poses[shape.link];
-        const p = add(add(at.p, turned(at.q, shape.p)), shift);
+        const p = add(add(at.p, rotated(at.q, shape.p)), shift);
         const q = product(at.q, shape.q);
         const instance = (colour, opacity) => [...p, ...q, 1, 1, 1, ...colour, opacity, shape.pattern, 0];
         const own = (colours && colours[shape.link]) || shape.colour;
@@ -128,7 +128,7 @@ class Stage {
   }
 
   ties(lines, poses, shift, ghost) {
-    const at = (link, p) => add(link < 0 ? p : add(poses[link].p, turned(poses[link].q, p)), shift);
+    const at = (link, p) => add(link < 0 ? p : add(poses[link].p, rotated(poses[link].q, p)), shift);
     for (const { a, p, b, q, colour } of this.scene.ties) {
       const ink = [...colour, ghost ? GHOST : 1];
       lines.push(...at(a, p), ...at(b, q), ...ink, ...ink);
@@ -143,8 +143,8 @@ class Stage {
       const colour = mix(this.colours[link], options.theme === "dark" ? [1, 1, 1] : [0, 0, 0], 0.2);
       const path = this.path(lane, link);
       let last = null;
-      const point = (time, place) => {
-        const p = add(place, shift);
+      const point = (time, position) => {
+        const p = add(position, shift);
         const opacity = (ghost ? 0.25 : 0.85) * ((time - t) / TAIL + 1) ** 1.5;
         if (last && norm(sub(p, last.p)) > 1e-5 * this.size) {
           lines.push(...last.p, ...p, ...colour, last.opacity, ...colour, opacity);
@@ -164,7 +164,7 @@ class Stage {
       for (const shape of this.scene.shapes) {
         if (shape.link < 0 || (shape.lane !== null && shape.lane !== lane)) continue;
         const at = this.scene.pose(lane, shape.link, t);
-        const p = sub(add(add(at.p, turned(at.q, shape.p)), this.shift(lane, options)), eye);
+        const p = sub(add(add(at.p, rotated(at.q, shape.p)), this.shift(lane, options)), eye);
         const depth = dot(p, direction);
         const off = norm(sub(p, mul(direction, depth)));
         if (depth > 0 && depth < best.depth && off < Math.max(1.1 * this.scene.round[shape.mesh], 0.008 * depth)) {

@@ -36,7 +36,7 @@ def programs(run, state):
         made = [
             e.params["program"] for e in equations(jax.make_jaxpr(run)(lanes).jaxpr) if e.primitive.name == "native"
         ]
-        found.append([str(p.closed) for p in made])
+        found.append([str(p.closed_jaxpr) for p in made])
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 import carom
 from carom.engine.native.primitive import native
 from carom.engine.native.surface import compiled
-from carom.scenes.live.standing import places
+from carom.scenes.live.standing import link_states
 
 
 @native
@@ -79,7 +79,7 @@ def test_threads_do_not_meet() -> None:
 
 def test_models_go_along() -> None:
     model, state = carom.compile_scene(carom.load("ragdoll"))
-    usual, straight = places(model, state.q, state.v), places.straight(model, state.q, state.v)
+    usual, straight = link_states(model, state.q, state.v), link_states.straight(model, state.q, state.v)
     assert np.asarray(usual.pose).tobytes() == straight.pose.tobytes()
 
 

@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 
 from carom.engine.native.flushed import flushed
-from carom.engine.native.portable import objects_joined
+from carom.engine.native.portable import link_objects
 from carom.engine.native.wasm import TARGET, module_of
 from carom.tests.oracles import wasm
 from carom.tests.oracles.native_and_xla import Native, assert_same_bits
@@ -72,7 +72,7 @@ def test_what_is_not_there_is_named() -> None:
     body = "  %y = call double @erf(double %x)\n  ret double %y\n"
     text = f"declare double @erf(double)\ndefine double @f(double %x) {{\n{body}}}"
     with pytest.raises(ValueError, match="the program calls erf, which a page does not have"):
-        module_of(objects_joined([text], TARGET), ["f"])
+        module_of(link_objects([text], TARGET), ["f"])
 
 
 def test_denormals_are_written_out() -> None:

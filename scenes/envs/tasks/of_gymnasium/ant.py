@@ -35,11 +35,11 @@ def ant(
     def healthy(s: Period) -> Array:
         return finite(s) & (healthy_z_range[0] <= s.q[2]) & (s.q[2] <= healthy_z_range[1])
 
-    def place(s: Period, q: Array) -> Array:
+    def torso_position(s: Period, q: Array) -> Array:
         return fk(s.model, q).position[s.model.topology.link(main), :2]
 
     def info(s: Period) -> dict[str, Array]:
-        velocity = (place(s, s.q) - place(s, s.before.q)) / dt
+        velocity = (torso_position(s, s.q) - torso_position(s, s.before.q)) / dt
         cost = contact_cost_weight * square(forces(s)) if reports else jnp.zeros_like(s.q[0])
         return run_terms(s, velocity, forward_reward_weight, ctrl_cost_weight, cost, healthy_reward * healthy(s))
 

@@ -18,9 +18,9 @@ def reacher(*, frame_skip: int = 2, reward_dist_weight: float = 1.0, reward_cont
     file = imported("reacher.xml", "carom/Reacher-v5")
 
     def begin(key: Array, q: Array, v: Array) -> tuple[Array, Array]:
-        shift, turn, away, speed = jax.random.split(key, 4)
+        shift, rotation_key, away, speed = jax.random.split(key, 4)
         arm = q[:2] + jax.random.uniform(shift, (2,), q.dtype, -0.1, 0.1)
-        angle = jax.random.uniform(turn, (), q.dtype, -jnp.pi, jnp.pi)
+        angle = jax.random.uniform(rotation_key, (), q.dtype, -jnp.pi, jnp.pi)
         radius = 0.2 * jnp.sqrt(jax.random.uniform(away, (), q.dtype))  # evenly over the disc
         goal = radius * jnp.stack([jnp.cos(angle), jnp.sin(angle)])
         rates = v[:2] + jax.random.uniform(speed, (2,), v.dtype, -0.005, 0.005)
@@ -57,7 +57,7 @@ def pusher(
     file = imported("pusher_v5.xml", "carom/Pusher-v5")
 
     def begin(key: Array, q: Array, v: Array) -> tuple[Array, Array]:
-        place, speed = jax.random.split(key)
+        position_key, speed = jax.random.split(key)
 
         def draw(now: tuple[Array, Array]) -> tuple[Array, Array]:
             key, own = jax.random.split(now[0])
@@ -65,7 +65,7 @@ def pusher(
             return key, jax.random.uniform(own, (2,), q.dtype, low, high)
 
         near = 0.17  # [m] of the goal
-        _, at = jax.lax.while_loop(lambda now: ~(square(now[1]) > near**2), draw, (place, jnp.zeros(2, q.dtype)))
+        _, at = jax.lax.while_loop(lambda now: ~(square(now[1]) > near**2), draw, (position_key, jnp.zeros(2, q.dtype)))
         rates = v[:7] + jax.random.uniform(speed, (7,), v.dtype, -0.005, 0.005)
         q = jnp.concatenate([q[:7], at, jnp.zeros(2, q.dtype)])
         return q, jnp.concatenate([rates, jnp.zeros(4, v.dtype)])

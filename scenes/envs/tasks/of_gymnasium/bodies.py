@@ -30,9 +30,9 @@ def body_inertias(model: Model, q: Array) -> Array:
     at, links = fk(model, q), body_links(model.topology)
     R, m = at.rotation[links], model.mass[links]
     d = at.position[links] + jnp.einsum("kij,kj->ki", R, model.com[links]) - center_of_mass(model, q)
-    turned = jnp.einsum("kia,kab,kjb->kij", R, model.inertia[links], R)
+    in_world = jnp.einsum("kia,kab,kjb->kij", R, model.inertia[links], R)
     away = (d * d).sum(-1)[:, None, None] * jnp.eye(3, dtype=d.dtype) - d[:, :, None] * d[:, None, :]
-    inertia = turned + m[:, None, None] * away
+    inertia = in_world + m[:, None, None] * away
     rows, columns = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)
     return jnp.concatenate([inertia[:, rows, columns], m[:, None] * d, m[:, None]], -1)
 

@@ -72,16 +72,16 @@ def start(file: Imported, scale: float, *, normal: bool) -> Any:
             return q, v
         quaternion = q[3:ROOT_Q] / jnp.sqrt((q[3:ROOT_Q] ** 2).sum())
         q = jnp.concatenate([q[:3], quaternion, q[ROOT_Q:]])
-        turn = Quat.of_array(quaternion).rotate(Vec3(*v[3:ROOT_V]))
-        return q, jnp.concatenate([jnp.stack(turn.xyz), v[:3], v[ROOT_V:]])
+        rotated = Quat.of_array(quaternion).rotate(Vec3(*v[3:ROOT_V]))
+        return q, jnp.concatenate([jnp.stack(rotated.xyz), v[:3], v[ROOT_V:]])
 
     return begin
 
 
 def qvel(s: Period) -> Array:
     """MuJoCo's qvel (nv,), for a scene with a free root."""
-    turn = Quat.of_array(s.q[3:ROOT_Q]).conjugate().rotate(Vec3(*s.v[:3]))
-    return jnp.concatenate([s.v[3:ROOT_V], jnp.stack(turn.xyz), s.v[ROOT_V:]])
+    rotated = Quat.of_array(s.q[3:ROOT_Q]).conjugate().rotate(Vec3(*s.v[:3]))
+    return jnp.concatenate([s.v[3:ROOT_V], jnp.stack(rotated.xyz), s.v[ROOT_V:]])
 
 
 def square(x: Array) -> Array:

@@ -103,11 +103,11 @@ _HOME = {
     # keep what came of it
     "record": "scenes.running",
     "replay": "scenes.replaying",
-    "Recording": "scenes.formats.recording",
-    "read_recording": "scenes.formats.recording_file",
-    "write_recording": "scenes.formats.recording_file",
-    "save_checkpoint": "scenes.formats.checkpoint",
-    "load_checkpoint": "scenes.formats.checkpoint",
+    "Recording": "scenes.recordings.recording",
+    "read_recording": "scenes.recordings.file",
+    "write_recording": "scenes.recordings.file",
+    "save_checkpoint": "scenes.recordings.checkpoint",
+    "load_checkpoint": "scenes.recordings.checkpoint",
     # run many with other numbers
     "sweep": "scenes.sweeps.shards",
     "Sweep": "scenes.sweeps.result",
@@ -218,13 +218,8 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.envs.wrappers import NormalizeObservation as NormalizeObservation
     from .scenes.export.library import export_library as export_library
     from .scenes.export.page import export_page as export_page
-    from .scenes.formats.checkpoint import load_checkpoint as load_checkpoint
-    from .scenes.formats.checkpoint import save_checkpoint as save_checkpoint
     from .scenes.formats.errors import FileError as FileError
     from .scenes.formats.mjcf import import_mjcf as import_mjcf
-    from .scenes.formats.recording import Recording as Recording
-    from .scenes.formats.recording_file import read_recording as read_recording
-    from .scenes.formats.recording_file import write_recording as write_recording
     from .scenes.formats.urdf import import_urdf as import_urdf
     from .scenes.joint_specs import Cylindrical as Cylindrical
     from .scenes.joint_specs import Fixed as Fixed
@@ -247,6 +242,11 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .scenes.loop_specs import Gear as Gear
     from .scenes.loop_specs import Rolling as Rolling
     from .scenes.loop_specs import Spring as Spring
+    from .scenes.recordings.checkpoint import load_checkpoint as load_checkpoint
+    from .scenes.recordings.checkpoint import save_checkpoint as save_checkpoint
+    from .scenes.recordings.file import read_recording as read_recording
+    from .scenes.recordings.file import write_recording as write_recording
+    from .scenes.recordings.recording import Recording as Recording
     from .scenes.replaying import replay as replay
     from .scenes.running import record as record
     from .scenes.sources import load as load

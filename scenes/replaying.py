@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..integrators.recording import Events
-from .formats.recording import Recording
-from .formats.recording_parts import Part, concatenate_parts
+from .recordings.parts import Part, concatenate_parts
+from .recordings.recording import Recording
 from .running import DRIVES, Reporter, pieces, report_progress
 from .variations import recompile
 
@@ -43,7 +43,7 @@ def replay(recording: Recording, progress: Reporter | None = None) -> Replay:
     is recorded, or double precision without x64.
     """
     from ..integrators.snapshots import model_hash
-    from .formats.provenance import DECISIVE, provenance
+    from .recordings.provenance import DECISIVE, provenance
 
     if chain := recording.provenance.get("chain"):
         raise ValueError(f"{recording.title} cannot be replayed: it is of a {chain}; run the chain again, and compare")

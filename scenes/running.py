@@ -15,10 +15,10 @@ import numpy as np
 
 from .chains.spec import ChainSpec
 from .formats.atomic import check_writable
-from .formats.recording import Recording
-from .formats.recording_file import read_recording
-from .formats.recording_parts import Part, concatenate_parts
-from .formats.recording_writer import RecordingWriter
+from .recordings.file import read_recording
+from .recordings.parts import Part, concatenate_parts
+from .recordings.recording import Recording
+from .recordings.writer import RecordingWriter
 from .spec import SceneSpec
 from .variations import compile_lanes
 
@@ -95,7 +95,7 @@ def record(
 def _record_chain(
     spec: ChainSpec, path: Any, lanes: int | None, variations: Any, keywords: dict[str, Any], progress: Reporter | None
 ) -> Recording:
-    from .chains.running import record_chain
+    from .running_chains import record_chain
 
     if lanes is not None or variations:
         raise ValueError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .formats.recording import Recording
+from .recordings.recording import Recording
 from .spec import SceneSpec
 
 if TYPE_CHECKING:

@@ -82,6 +82,7 @@ def test_floors_are_kept() -> None:
             "from ..loops import kinds",
             "carom.engine.dynamics is not allowed to import carom.engine.loops",
         ),
+        ("scenes/wording.py", "from . import spec", "carom.scenes.wording is not allowed to import carom.scenes.spec"),
         ("engine/state.py", "import trimesh", "carom is not allowed to import trimesh"),
         ("attic/__init__.py", "", "carom.attic (Since this contract is marked as 'exhaustive'"),
     ],

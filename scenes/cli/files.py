@@ -14,7 +14,7 @@ from .program import FAILED, app
 from .progress import progress_bar
 
 if TYPE_CHECKING:
-    from ..formats.recording import Recording
+    from ..recordings.recording import Recording
 
 RecordingFile = Annotated[Path, typer.Argument(metavar="FILE", help="a recording (.npz), as `carom run` writes it")]
 
@@ -60,7 +60,7 @@ def view(
         write_page(_read(Path(source)) if is_file else _recorded(source, robot), export)
         say(f"wrote {export}")
         return
-    from ..show.viewer import view as show
+    from ..view.viewer import view as show
 
     if not is_file:
         precision("")
@@ -96,7 +96,7 @@ def replay(file: RecordingFile, as_json: Json = False) -> None:
 
 def _read(file: Path) -> Recording:
     """Read a recording, with jax set to its precision."""
-    from ..formats.recording_file import read_recording
+    from ..recordings.file import read_recording
 
     recording = read_recording(file)
     precision("f64" if recording.q.dtype.itemsize == 8 else "f32")

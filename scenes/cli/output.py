@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ..formats.wording import MESSAGE, abridge
+from ..wording import MESSAGE, abridge
 
 
 def _console(stderr: bool) -> Console:

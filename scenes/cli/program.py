@@ -13,7 +13,7 @@ from typing import Any
 import typer
 import typer.core
 
-from ..formats.wording import abridge
+from ..wording import abridge
 from .interrupts import INTERRUPTED
 from .output import complain
 

@@ -17,7 +17,7 @@ from .progress import progress_bar
 from .summary import print_summary, summary
 
 if TYPE_CHECKING:
-    from ..formats.recording import Recording
+    from ..recordings.recording import Recording
 
 
 @app.command()

@@ -8,7 +8,7 @@ from .chains import chain_stats, print_chain_stats
 from .output import say, table
 
 if TYPE_CHECKING:
-    from ..formats.recording import Recording
+    from ..recordings.recording import Recording
     from .progress import Shown
 
 ROWS = 11  # times at which a single run's energy is printed
@@ -19,7 +19,7 @@ def summary(name: str, recording: Recording, progress: Shown, dtype: str) -> dic
     """The summary as plain data: numbers summed over all lanes; energies of the first lane."""
     import numpy as np
 
-    from ..regression.reading import Reading
+    from ..recordings.reading import Reading
 
     one = Reading(recording if recording.lanes is None else recording.lane(0))
     t, (kinetic, potential) = one.t[0], (x[0] for x in one.energies)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...collision.plain import plain
 from ...collision.poses import Array
-from ..formats.wording import abridge, brief, list_names
+from ..wording import abridge, brief, list_names
 
 MOST = 1e12  # of lengths, masses, moments and speeds, in SI units: what is larger leaves no room for its square
 LEAST = 1e-60  # of those that must be positive: of what is smaller, the square's square is none

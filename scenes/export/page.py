@@ -18,9 +18,9 @@ from ...engine.native.flushed import flushed
 from ...engine.native.portable import link_objects
 from ...engine.native.wasm import TARGET, Module, module_of
 from ..formats.atomic import replacing
-from ..formats.recording import Recording
 from ..live.debug import trigger_edges
 from ..live.world import Live
+from ..recordings.recording import Recording
 from ..show.drawing import drawing_of
 from ..show.motion import Hits, Motion
 from ..show.page import (

@@ -8,8 +8,8 @@ import numpy as np
 
 from ...collision.poses import Array
 from ...integrators.options import OptionKeywords, Options
-from ..formats.recording import Recording
 from ..live.world import Live
+from ..recordings.recording import Recording
 from ..running import DRIVES
 
 OF_RUNS = ("max_ticks", "max_events")  # options that are of all of a run, and not of one of its frames

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from os import PathLike, fspath
 
-from .wording import MESSAGE, abridge
+from ..wording import MESSAGE, abridge
 
 
 class FileError(ValueError):

@@ -19,6 +19,7 @@ import numpy as np
 from ..compile import compile_scene
 from ..compiling.check import SceneError
 from ..spec import SceneSpec
+from ..wording import list_names
 from .errors import FileError
 from .from_mjcf.compiled import Compiled
 from .from_mjcf.contact import exclusions, read_contact
@@ -30,7 +31,6 @@ from .from_mjcf.motors import read_motors
 from .from_mjcf.sensors import read_sensors
 from .from_mjcf.shapes import shapes_of, statics_of
 from .report import Imported, ImportReport
-from .wording import list_names
 
 LINE = re.compile(r",? *line(?: number=| )(\d+)", re.IGNORECASE)
 DEEP = 1e-4  # [m] overlaps that are reported: files are rounded

@@ -18,11 +18,11 @@ import numpy as np
 from ...collision.plain import plain
 from ..chains.spec import refuse_chain
 from ..spec import PairSpec, SceneSpec
+from ..wording import abridge, brief, list_names
 from .toml_limits import LimitError, load_toml
 from .toml_plain import TablePath, suggest
 from .toml_reading import read_field
 from .toml_values import key_of
-from .wording import abridge, brief, list_names
 
 LONGEST = 1000  # characters of a path
 MOST_LANES = 1_000_000  # of a batch that is recorded

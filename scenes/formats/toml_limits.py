@@ -10,7 +10,7 @@ import re
 import tomllib
 from typing import Any
 
-from .wording import abridge
+from ..wording import abridge
 
 MOST_TEXT = 100_000_000  # characters of a file
 MOST_PARTS = 10  # of a key, between its dots; scenes need three

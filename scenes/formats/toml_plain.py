@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple, NoReturn
 
+from ..wording import abridge, list_names
 from .toml_lines import Keys
 from .toml_values import NONE, spelled
-from .wording import abridge, list_names
 
 
 class WrongValue(ValueError):

@@ -10,10 +10,10 @@ from ...collision.shapes import Shape
 from ..joint_specs import Joint, Motor
 from ..loop_specs import Distance, Driven, Gear, Rolling, Spring
 from ..spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
+from ..wording import abridge
 from . import toml_plain as plain
 from .toml_plain import TablePath, is_list, suggest
 from .toml_values import NONE, key_of, required, spelled
-from .wording import abridge
 
 Table = Mapping[str, Any]
 

@@ -78,7 +78,7 @@ class ChainPlay:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Those of `carom.chain_rollout`; a drive as plain data, see `chains.running`."""
+        """Those of `carom.chain_rollout`; a drive as plain data, see `running_chains.py`."""
         used = {"duration": self.duration, "frame_dt": self.frame_dt, "max_dt": self.max_dt}
         return used | ({"control": dict(self.drive)} if self.drive else {})
 

@@ -56,8 +56,8 @@ class PlayedChain:
 def play_chain(entry: Entry, way: ChainPlay, dtype: Any = None) -> PlayedChain:
     """Build, compile and run a chain; its code says whether the run is well."""
     from ...integrators.planar.rollout import chain_rollout
-    from ..chains.running import drive_of
     from ..compile import compile_scene
+    from ..running_chains import drive_of
 
     spec: Any = entry.build(**way.parameters)
     model, state = compile_scene(spec, dtype)

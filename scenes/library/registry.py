@@ -8,7 +8,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
-from ..formats.wording import brief, list_names
+from ..wording import brief, list_names
 from . import (
     balls,
     billiards,

@@ -12,7 +12,7 @@ import numpy as np
 from ...collision.poses import Array
 from ...collision.shapes import Shape
 from ..compiling.check import MOST, UNIT_TOLERANCE
-from ..formats.wording import brief
+from ..wording import brief
 
 SHORTEST = 1e-12  # [s] far below what a clock in double precision can tell after a minute
 LONGEST = 1e3  # [s] of a frame, which takes seconds to compute; who asks for more may have meant milliseconds

@@ -23,8 +23,8 @@ from ...engine.state import State
 from ...engine.topology import Topology
 from ..compiling.check import bits
 from ..compiling.pairs import CHECKS, meet
-from ..formats.wording import brief
 from ..spec import LoopSpec, SceneSpec
+from ..wording import brief
 from . import arguments
 from .touching import Bodies
 

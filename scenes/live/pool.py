@@ -17,8 +17,8 @@ from ...collision.poses import Array, rotation_matrix
 from ...collision.shapes import STATIC_ONLY
 from ...engine.model import Model
 from ..compiling.flat import PLANES
-from ..formats.wording import brief
 from ..spec import BodySpec, PlaneSpec, SceneSpec
+from ..wording import brief
 
 AWAY, APART = 2.0**17, 2.0**10  # [m] of the first parked body from the world, and of one from the next
 

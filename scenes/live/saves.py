@@ -21,7 +21,7 @@ from ...collision.poses import Array
 from ...engine.dynamics.trees import trees_of
 from ...engine.topology import Topology
 from ..compiling.check import UNIT_TOLERANCE
-from ..formats.wording import brief
+from ..wording import brief
 from .asleep import sound
 
 MAGIC, VERSION = b"Ca", 2

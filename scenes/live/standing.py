@@ -22,7 +22,7 @@ from ...engine.forest import Forest
 from ...engine.model import Model
 from ...engine.native.surface import compiled
 from ...engine.state import State
-from ..formats.wording import brief
+from ..wording import brief
 from . import arguments
 from .asleep import Asleep
 from .by_hand import in_planes, leaves_plane, put_in_plane, put_there, with_push

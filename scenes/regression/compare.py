@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..formats.recording import Recording
+from ..recordings.reading import Reading
+from ..recordings.recording import Recording
 from .invariants import rounding
-from .reading import Reading
 from .runs import recorded
 from .table import Table
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .events import End, EventLog, Impact
+from ..recordings.events import End, EventLog, Impact
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from os import PathLike
 from pathlib import Path
 
 from ..formats.atomic import replacing
-from ..formats.recording import Recording
+from ..recordings.events import EventLog, event_log, log_text, read_log
+from ..recordings.recording import Recording
 from .difference import Difference, Tolerances, differences
-from .events import EventLog, event_log, log_text, read_log
 
 SHOWN = 5  # differences in a message; the others are counted
 

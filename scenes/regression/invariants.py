@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ..formats.recording import Recording
+from ..recordings.reading import LIMIT, Impacts, Reading
+from ..recordings.recording import Recording
 from .finding import Finding
-from .reading import LIMIT, Impacts, Reading
 
 TINY = np.finfo(float).tiny
 FLOAT64, FLOAT32 = 1e-9, 1e-4

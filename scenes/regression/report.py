@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ..formats.atomic import replacing
 from ..formats.errors import FileError
+from ..recordings.events import EventLog, event_log, read_log
 from .difference import Difference, Tolerances
-from .events import EventLog, event_log, read_log
 from .golden import changes
 
 SHOWN = 20  # differences of a scene on the page; the others are counted
@@ -70,7 +70,7 @@ def _logs(folder: Path) -> dict[str, EventLog]:
         if file.suffix == ".jsonl":
             logs[name] = read_log(file)
         elif file.suffix == ".npz":
-            from ..formats.recording_file import read_recording
+            from ..recordings.file import read_recording
 
             logs[name] = event_log(read_recording(file))
     if not logs:

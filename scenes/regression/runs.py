@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..chains.spec import refuse_chain
-from ..formats.recording import Recording
 from ..library.registry import SCENES
+from ..recordings.recording import Recording
 from ..sources import load
 from ..spec import SceneSpec
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..formats.recording import Recording
+from ..recordings.reading import Reading
+from ..recordings.recording import Recording
 from .compare import end_off
 from .finding import Finding
 from .invariants import ALWAYS
-from .reading import Reading
 from .runs import described
 from .table import Table
 

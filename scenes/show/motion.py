@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...engine.model import Model
-from ..formats.recording import Recording
+from ..recordings.recording import Recording
 from .drawing import Drawing, quaternions
 from .meshes import Floats
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...engine.topology import Topology
 from ..formats.atomic import replacing
-from ..formats.recording import Recording
+from ..recordings.recording import Recording
 from .colours import GROUND, PATTERNS
 from .drawing import Drawing, Plane, drawing_of
 from .meshes import Mesh, cylinder

@@ -14,9 +14,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from ..formats.atomic import replacing
-from ..formats.recording import Recording
-from ..regression.events import EventLog
-from ..regression.reading import Reading
+from ..recordings.events import EventLog
+from ..recordings.reading import Reading
+from ..recordings.recording import Recording
 from .figures import change, cone, energy, events, laws, motion, phase
 from .figures.style import BODY, INK, TITLE
 

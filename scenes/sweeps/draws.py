@@ -18,7 +18,7 @@ import numpy as np
 
 from ...collision.plain import plain
 from ..formats.settings import MOST_LANES, check_lanes, parse_value
-from ..formats.wording import abridge, brief
+from ..wording import abridge, brief
 
 CALL = re.compile(r"([A-Za-z_]+)\s*\((.*)\)", re.DOTALL)
 EXAMPLES = "uniform(0.1, 0.9), normal(1, 0.1), loguniform(0.01, 1), choice(1, 2, 3), linspace(0, 1, 11), or a list 1, 2"

@@ -16,8 +16,8 @@ import numpy as np
 
 from ..compile import compile_scene, rest_speed
 from ..formats.settings import changed
-from ..formats.wording import abridge
 from ..spec import SceneSpec
+from ..wording import abridge
 
 if TYPE_CHECKING:
     from ...engine.model import Model

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..formats.atomic import replacing
 from ..formats.errors import FileError
-from ..formats.wording import brief
+from ..wording import brief
 
 Array = np.ndarray
 MANIFEST = "manifest.json"

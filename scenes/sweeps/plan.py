@@ -19,7 +19,7 @@ from ...integrators.clock_assignment import MANY
 from ...integrators.rollout import frame_times, rollout
 from ...integrators.snapshots import model_hash, state_hash
 from ..compile import compile_scene
-from ..formats.provenance import DECISIVE, provenance
+from ..recordings.provenance import DECISIVE, provenance
 from ..spec import SceneSpec
 from .draws import lane_values
 from .lane_models import LaneModels

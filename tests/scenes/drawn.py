@@ -8,7 +8,7 @@ import numpy as np
 
 from carom import Capsule, Revolute, SceneBuilder, SceneSpec, Sphere
 from carom.integrators.recording import Events
-from carom.scenes.formats.recording import Recording
+from carom.scenes.recordings.recording import Recording
 
 FRAMES, FRAME_DT = 31, 1 / 60
 SPIN = 200.0  # [rad/s] half a turn and more between frames

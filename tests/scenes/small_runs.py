@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import carom
-from carom.scenes.formats.recording import Recording
+from carom.scenes.recordings.recording import Recording
 from carom.scenes.regression.runs import recorded
 from carom.tests.integrators.bouncing import FRAMES
 

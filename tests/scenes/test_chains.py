@@ -14,17 +14,17 @@ from carom.engine.planar.angles import chain_angles, chain_angular, chain_state
 from carom.engine.planar.energy import chain_energy
 from carom.integrators.planar.rollout import chain_rollout
 from carom.scenes.chains.batch import stack_chains
-from carom.scenes.chains.running import record_chain
 from carom.scenes.chains.spec import ChainJoint, ChainSpec, Ground
 from carom.scenes.chains.twin import chain_twin, twin_coordinates
 from carom.scenes.compile import compile_scene
 from carom.scenes.compiling.check import SceneError
-from carom.scenes.formats.recording_file import read_recording, write_recording
 from carom.scenes.formats.settings import changed
 from carom.scenes.formats.toml_writing import to_toml
 from carom.scenes.library.planar_chains import PULL, ChainName, mode_rate
 from carom.scenes.library.registry import CHAINS, SCENES
-from carom.scenes.regression.reading import Reading
+from carom.scenes.recordings.file import read_recording, write_recording
+from carom.scenes.recordings.reading import Reading
+from carom.scenes.running_chains import record_chain
 from carom.tests.oracles.chain_kkt import accelerations as dense
 from carom.tests.scenes.test_cli import run
 from carom.tests.scenes.test_facts import check

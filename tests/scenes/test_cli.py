@@ -20,10 +20,10 @@ from carom.scenes import running
 from carom.scenes.builder import SceneBuilder
 from carom.scenes.cli import app
 from carom.scenes.compile import compile_scene
-from carom.scenes.formats.recording_file import read_recording, write_recording
 from carom.scenes.library.balls import bouncing_ball
 from carom.scenes.library.facts import Entry, Fact, Play
 from carom.scenes.library.registry import CHAINS, SCENES
+from carom.scenes.recordings.file import read_recording, write_recording
 
 
 def run(*arguments: str) -> tuple[int, str]:

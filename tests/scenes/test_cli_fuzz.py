@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from carom.scenes.cli import app
-from carom.scenes.formats.recording_file import read_recording
+from carom.scenes.recordings.file import read_recording
 
 LONG, DEEP = "x" * 100_000, "[" * 3000
 NUMBERS = (

@@ -12,8 +12,8 @@ from carom.engine.state import State
 from carom.integrators.snapshots import state_hash
 from carom.scenes.export.page import export_page
 from carom.scenes.export.recorded import live_of_run, notes, states
-from carom.scenes.formats.recording import Recording
 from carom.scenes.live.world import Live
+from carom.scenes.recordings.recording import Recording
 from carom.tests.scenes import drawn
 from carom.tests.scenes.browser import chromium, needs_browser
 from carom.tests.scenes.test_export_page import LONG, said

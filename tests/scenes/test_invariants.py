@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import carom
+from carom.scenes.recordings.reading import Reading
 from carom.scenes.regression.invariants import (
     ALWAYS,
     complementarity,
@@ -15,7 +16,6 @@ from carom.scenes.regression.invariants import (
     momentum_kept,
     no_penetration,
 )
-from carom.scenes.regression.reading import Reading
 from carom.scenes.regression.runs import recorded
 from carom.scenes.regression.sweep import dt_independent
 from carom.tests.scenes.small_runs import RUN, ball, balls, scene, with_events

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.scenes.regression.reading import Reading
+from carom.scenes.recordings.reading import Reading
 from carom.scenes.regression.runs import recorded
 from carom.scenes.show.figures.between import energies
 from carom.scenes.show.figures.phase import coordinates, most_telling

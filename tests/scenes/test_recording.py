@@ -25,13 +25,14 @@ import pytest
 from carom.engine.results import Code
 from carom.integrators.recording import Events
 from carom.integrators.rollout import Stats
-from carom.scenes.formats import recording_schema, recording_writer
 from carom.scenes.formats.errors import FileError
-from carom.scenes.formats.recording import Recording, logged
-from carom.scenes.formats.recording_file import read_recording, write_recording
-from carom.scenes.formats.recording_parts import Part, concatenate_parts
-from carom.scenes.formats.recording_writer import RecordingWriter
 from carom.scenes.library.balls import bouncing_ball
+from carom.scenes.recordings import schema as recording_schema
+from carom.scenes.recordings import writer as recording_writer
+from carom.scenes.recordings.file import read_recording, write_recording
+from carom.scenes.recordings.parts import Part, concatenate_parts
+from carom.scenes.recordings.recording import Recording, logged
+from carom.scenes.recordings.writer import RecordingWriter
 
 FRAMES, NQ, NV, LANES = 4, 7, 6, 3  # of each piece
 

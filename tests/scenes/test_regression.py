@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from carom.scenes.formats.errors import FileError
-from carom.scenes.formats.recording_file import write_recording
+from carom.scenes.recordings.events import EventLog, Impact, event_log, log_text, read_log
+from carom.scenes.recordings.file import write_recording
 from carom.scenes.regression.compare import Comparison, compare_laws
 from carom.scenes.regression.difference import Tolerances, differences
-from carom.scenes.regression.events import EventLog, Impact, event_log, log_text, read_log
 from carom.scenes.regression.golden import check_golden, write_golden
 from carom.scenes.regression.report import report
 from carom.scenes.regression.sweep import sweep

@@ -13,9 +13,9 @@ import pytest
 import carom
 from carom.engine.results import EVENTS_FULL, NOT_FINITE, OK, TICKS_CAPPED
 from carom.integrators import rollout as rollouts
-from carom.scenes.formats.recording import Recording
-from carom.scenes.formats.recording_file import read_recording
 from carom.scenes.library.balls import bouncing_ball
+from carom.scenes.recordings.file import read_recording
+from carom.scenes.recordings.recording import Recording
 from carom.scenes.replaying import replay
 from carom.scenes.running import PIECE, Progress, _piece_size, pieces, record
 from carom.scenes.sources import load

@@ -11,13 +11,13 @@ from carom import SceneBuilder, Sphere
 from carom.scenes.show.colours import IVORY
 from carom.scenes.show.meshes import ball
 from carom.scenes.show.motion import model_of, motion_of
-from carom.scenes.show.viewer_nodes import link_path, painted
-from carom.scenes.show.viewer_recording import between, frame_at
+from carom.scenes.view.nodes import link_path, painted
+from carom.scenes.view.recording import between, frame_at
 from carom.tests.scenes.drawn import recording
 
 pytest.importorskip("viser", reason="viser is not installed")
 
-from carom.scenes.show.viewer import view
+from carom.scenes.view.viewer import view
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from ..wording import list_names
+from ...wording import list_names
 from .nodes import Node
 
 

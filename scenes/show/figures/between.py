@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...regression.reading import Reading
+from ...recordings.reading import Reading
 from ..motion import hits_of
 
 FLEW = 1e-3  # of what gravity does in the interval, or of the way: how far off a link may be that flew freely

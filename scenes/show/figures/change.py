@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...regression.events import EventLog
+from ...recordings.events import EventLog
 from .style import BLUE, RED, dress, legend_beside
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...regression.reading import LIMIT, Reading
+from ...recordings.reading import LIMIT, Reading
 from .style import BLUE, DASHES, INK, ORANGE, dress, legend_beside
 
 FEW = 4  # cones in one picture

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...regression.reading import Reading
+from ...recordings.reading import Reading
 from .between import energies
 from .style import BLUE, GREEN, INK, ORANGE, RED, SKY, dress, fan, legend_beside
 

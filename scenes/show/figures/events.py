@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...regression.reading import Reading
+from ...recordings.reading import Reading
 from .style import BLUE, PALE, SMALL, dress, short
 
 ROWS = 14  # more are not read

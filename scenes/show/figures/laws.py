@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...regression.reading import Reading
+from ...recordings.reading import Reading
 from .phase import coordinates, most_telling
 from .style import COLORS, DASHES, dress, legend_beside, short
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...regression.reading import Reading, span
+from ...recordings.reading import Reading, span
 from .between import free_paths
 from .style import BLUE, COLORS, INK, dress, fan, legend_beside
 

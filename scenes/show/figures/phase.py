@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...regression.reading import Reading, span
+from ...recordings.reading import Reading, span
 from .between import free_paths
 from .style import BLUE, INK, dress, legend_beside
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...collision.poses import rotation_from_z, rotation_matrix
-from .colours import GROUND, IVORY, Colour
-from .drawing import Drawing, Drawn
-from .meshes import Floats, Ints, Mesh
-from .planes import Patch
+from ..show.colours import GROUND, IVORY, Colour
+from ..show.drawing import Drawing, Drawn
+from ..show.meshes import Floats, Ints, Mesh
+from ..show.planes import Patch
 
 ARROW, LENGTH, THICK = (255, 148, 33), 0.13, 0.003  # of arrows; length of the strongest and thickness in scene sizes
 LOOK_FROM = np.array([0.36, -0.80, 0.46])  # direction of the camera from the middle of the scene

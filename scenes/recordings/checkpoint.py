@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from .atomic import replacing
-from .errors import FileError
+from ..formats.atomic import replacing
+from ..formats.errors import FileError
 
 T = TypeVar("T")
 FORM = "carom checkpoint 1"

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .atomic import replacing, settle
+from ..formats.atomic import replacing, settle
+from .file import archive, link_arrays, read_recording, write_recording
+from .parts import Part, concatenate_parts
 from .recording import Recording
-from .recording_file import archive, link_arrays, read_recording, write_recording
-from .recording_parts import Part, concatenate_parts
-from .recording_schema import head_arrays
+from .schema import head_arrays
 
 PERIOD = 2.0  # [s] between flushes
 SHARE = 50  # a flush that takes long may take one part in so many of the time

@@ -12,10 +12,10 @@ import numpy as np
 
 from ...engine.results import renumbered
 from ...integrators.recording import Events
-from .errors import FileError
+from ..formats.errors import FileError
+from .keywords import check_keywords
+from .parts import Part
 from .recording import Recording
-from .recording_keywords import check_keywords
-from .recording_parts import Part
 
 SCHEMA = 2  # 1: codes may have their former numbers
 Arrays = dict[str, np.ndarray]
@@ -24,7 +24,7 @@ EVENT_COLUMNS = tuple(f.name for f in fields(Events) if f.name != "law")
 
 def head_arrays(recording: Recording) -> Arrays:
     """All arrays except frames, events and the outcome of the run."""
-    from .toml_writing import to_toml
+    from ..formats.toml_writing import to_toml
 
     texts = {
         "scene": to_toml(recording.scene),
@@ -57,7 +57,7 @@ def part_of(arrays: Mapping[str, np.ndarray], head: Mapping[str, np.ndarray]) ->
 
 def recording_of(path: str | PathLike[str], head: Mapping[str, np.ndarray], part: Part, complete: bool) -> Recording:
     """The recording of a file's arrays. FileError: the scene is invalid; KeyError, ValueError: the file is damaged."""
-    from .toml import parse_toml
+    from ..formats.toml import parse_toml
 
     keywords, provenance = checked(head, part)
     texts = {name: str(head[name]) for name in ("scene", "title", "model_hash")}

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..wording import brief
 from .recording import NOT_KEPT
-from .wording import brief
 
 # annotation of a keyword, without its "| None" -> what JSON has for it, and what that is called
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {

@@ -14,14 +14,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ...collision.poses import Array
-from ...engine.planar.model import ChainDrive
-from ...integrators.planar.rollout import ChainRollout, chain_rollout
-from ...integrators.recording import Events
-from ..formats.recording import NOT_KEPT, Recording
-from .compile import checked_chain
-from .spec import ChainSpec
-from .twin import chain_twin, twin_coordinates
+from ..collision.poses import Array
+from ..engine.planar.model import ChainDrive
+from ..integrators.planar.rollout import ChainRollout, chain_rollout
+from ..integrators.recording import Events
+from .chains.compile import checked_chain
+from .chains.spec import ChainSpec
+from .chains.twin import chain_twin, twin_coordinates
+from .recordings.recording import NOT_KEPT, Recording
 
 LAW = "sticking"
 
@@ -39,8 +39,8 @@ def record_chain(
 
     control: as in `chain_rollout`, or fields of a constant ChainDrive by name.  keywords: its others.
     """
-    from ..compile import compile_scene
-    from ..formats.recording_file import write_recording
+    from .compile import compile_scene
+    from .recordings.file import write_recording
 
     known = signature(chain_rollout).parameters
     for name in keywords:
@@ -68,9 +68,9 @@ def recording_of_chain(spec: ChainSpec, result: ChainRollout, *, title: str, key
 
     If several joints strike at once there is one row, that of the first.
     """
-    from ...integrators.snapshots import model_hash
-    from ..compile import compile_scene
-    from ..formats.provenance import provenance
+    from ..integrators.snapshots import model_hash
+    from .compile import compile_scene
+    from .recordings.provenance import provenance
 
     n = len(spec.joints)
     x, v = (np.asarray(a)[..., :n, :] for a in (result.x, result.v))
@@ -91,7 +91,7 @@ def recording_of_chain(spec: ChainSpec, result: ChainRollout, *, title: str, key
 
 def _events(spec: ChainSpec, model: Any, result: ChainRollout) -> Events:
     """Stops as impacts of the twin."""
-    from ..show.motion import contact_frames
+    from .show.motion import contact_frames
 
     log, count = result.events, int(result.events.count)
     names = ("t", "joint", "limit", "ground", "place", "velocity", "push", "energy_before", "energy_after")

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..formats.errors import FileError
-from ..formats.recording import Recording
 from .reading import Reading
+from .recording import Recording
 
 SCHEMA = 1
 # settings that make another run of it; impacts do not hang on steps and frames

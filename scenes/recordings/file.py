@@ -20,11 +20,11 @@ from typing import BinaryIO
 
 import numpy as np
 
-from .atomic import replacing
-from .errors import FileError
+from ..formats.atomic import replacing
+from ..formats.errors import FileError
+from .parts import Part, concatenate_parts
 from .recording import Recording
-from .recording_parts import Part, concatenate_parts
-from .recording_schema import Arrays, check_schema, head_arrays, part_arrays, part_of, recording_of
+from .schema import Arrays, check_schema, head_arrays, part_arrays, part_of, recording_of
 
 LOCAL = struct.Struct("<6xH10xL4x2H")  # before a file: flags, its stored size, the sizes of its name and extras
 ENTRY = struct.Struct("<28x3H12x")  # of the directory: the sizes of a name, extras and a comment

@@ -10,7 +10,7 @@ import time
 import webbrowser
 from typing import Any, Protocol
 
-from ..formats.recording import Recording
+from ..recordings.recording import Recording
 
 RATE = 1 / 30  # [s] between pictures that are sent
 
@@ -92,10 +92,10 @@ def view(
 
 def _make_show(server: Any, source: Any) -> Show:
     if isinstance(source, Recording):
-        from .viewer_recording import RecordingShow
+        from .recording import RecordingShow
 
         return RecordingShow(server, source)
-    from .viewer_live import LiveShow
+    from .live import LiveShow
 
     print("view: compiling the scene ...", flush=True)
     return LiveShow(server, source)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .drawing import drawing_of
-from .motion import extent
-from .planes import patches, with_patches
-from .viewer_nodes import Nodes
-from .viewer_recording import GLOWS, NOBODY, SPEEDS, TAIL
+from ..show.drawing import drawing_of
+from ..show.motion import extent
+from ..show.planes import patches, with_patches
+from .nodes import Nodes
+from .recording import GLOWS, NOBODY, SPEEDS, TAIL
 
 LATE = 0.2  # [s] of the clock on the wall that is made up for; a slower world runs in slow motion
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..formats.recording import Recording
-from .drawing import drawing_of
-from .motion import Motion, extent, model_of, motion_of
-from .planes import patches, with_patches
-from .viewer_nodes import Nodes
+from ..recordings.recording import Recording
+from ..show.drawing import drawing_of
+from ..show.motion import Motion, extent, model_of, motion_of
+from ..show.planes import patches, with_patches
+from .nodes import Nodes
 
 GLOWS, TAIL = 0.15, 1.2  # [s] how long an arrow is seen, and how long a trail is
 SPEEDS = {"0.1x": 0.1, "0.25x": 0.25, "0.5x": 0.5, "1x": 1.0, "2x": 2.0, "4x": 4.0}

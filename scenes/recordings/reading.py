@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..formats.recording import Recording
 from ..owners import shape_owners
+from .recording import Recording
 
 Array = np.ndarray
 LIMIT = "limit"  # stands for the other body where a joint's limit is struck

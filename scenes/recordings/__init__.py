@@ -1,0 +1,1 @@
+"""Recordings of runs: in memory, in files, and what is read from them."""

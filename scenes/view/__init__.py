@@ -1,0 +1,1 @@
+"""A viewer of recordings and live worlds, in the browser by viser."""

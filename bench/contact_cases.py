@@ -118,7 +118,7 @@ def one_step(model: Model, state: State) -> Stepped:
 
 
 def ball_is_right(label: str, where: str, before: State, after: Stepped) -> bool:
-    """In the air it falls, at rest it stays, both without impacts; what strikes leaves by one, as restitution says."""
+    """Return whether a ball falls in air or stays at rest, without impacts, or leaves by one as restitution says."""
     v, fall = np.asarray(before.v, np.float64)[..., 5], -9.81 * STEP
     expected = {"air": v + fall, "rest": v, "struck": -RESTITUTION * v + fall}[where]
     counted = np.asarray(after.impacts.count) == int(where == "struck")
@@ -156,5 +156,5 @@ def stand(model: Model, state: State, steps: Any) -> tuple[State, Any]:
 
 
 def drift(before: State, after: State) -> float:
-    """How far any box of any lane is from where it stood [m], its turning (quaternions' change) included."""
+    """Largest change of a coordinate of any box of any lane [m], of quaternions too."""
     return float(np.abs(np.asarray(after.q, np.float64) - np.asarray(before.q, np.float64)).max())

@@ -76,7 +76,7 @@ def cpu(lanes: int, rounds: int, only: str) -> int:
 
 
 def cores() -> int:
-    """That this process may run on."""
+    """Number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

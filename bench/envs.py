@@ -189,7 +189,7 @@ def drawn(space: Box | Discrete, steps: int, lanes: int) -> np.ndarray:
 
 
 def apart(name: str) -> float:
-    """How far the engines of a task get apart."""
+    """Largest difference between the end states of a task's engines, relative to the largest entry."""
     ends = []
     for engine in carom.make_env(name).task.engines:
         env = carom.make_env(name, engine=engine, dtype="float64")

@@ -1,4 +1,4 @@
-"""What a GPU makes of lanes: first whether it answers what the CPU does, then how fast.
+"""Lanes on a GPU: whether its results are the CPU's, then how fast it is.
 
 Imports nothing that a machine with a GPU may lack: jax, numpy and llvmlite are enough. Each scene has a process of its
 own: they compile side by side, and have the GPU one at a time. One that stands still is stopped, and the others go on.
@@ -118,7 +118,7 @@ def alone(name: str, sizes: tuple[int, ...], seconds: float, folder: Path | None
 
 
 def _gained(one: Case, ran: Any) -> float:
-    """By the lane that gained most, as the CPU reckons it."""
+    """Energy gained by the lane that gained most [J], as the CPU computes it."""
     cpu = jax.devices("cpu")[0]
     with jax.default_device(cpu):
         model, *states = jax.device_put((one.model, one.lanes(CHECKED), ran.state), cpu)
@@ -149,7 +149,8 @@ def _on_cpu(one: Case) -> list[np.ndarray]:
 
 
 def compared(ran: Any, answers: list[np.ndarray]) -> dict[str, Any]:
-    """How many results have the CPU's bits; of those that have not, their names, how many numbers, and how far off."""
+    """Comparison with the CPU's results: how many have its bits; of the others the names, how many numbers differ, and
+    by how much."""
     paths, differ = jax.tree_util.tree_leaves_with_path(ran), {}
     for (path, leaf), answer in zip(paths, answers, strict=True):
         mine = np.asarray(leaf)

@@ -1,4 +1,4 @@
-"""What is run on a GPU: scenes, how long, and lanes that differ. Imports nothing that a machine with a GPU may lack."""
+"""Runs for a GPU: scenes, how long, and lanes that differ. Imports nothing that a machine with a GPU may lack."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def kernel_of(case: Case) -> Kernel:
 
 
 def alike(one: Case) -> bool:
-    """Whether lanes go the same way through the program."""
+    """Return whether lanes go the same way through the program."""
     return one.keywords.get("scheme", "exact") != "exact" and not one.model.topology.pairs
 
 

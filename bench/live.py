@@ -45,7 +45,7 @@ def room(boxes: int) -> Any:
 
 
 def play_room(world: Live, frame: int) -> None:
-    """What a game does before a frame: all of it follows from the state and the frame's number."""
+    """Do what a game does before a frame: all of it follows from the state and the frame's number."""
     angle = 2 * np.pi * frame / 600
     wide = 2.5 * np.array((np.cos(angle), np.sin(angle)))
     way = wide - world.pose("walker")[:2]

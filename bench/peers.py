@@ -87,9 +87,9 @@ class FclPairs:
         return len(self.gaps) + sum(gap <= 0 for gap in self.gaps)
 
     def cheapest(self) -> None:
-        """As many of python-fcl's cheapest calls as there are placements: two balls far apart, whether they meet.
+        """Make python-fcl's cheapest call once for each placement: whether two balls far apart meet.
 
-        What it takes is next to all Python's, and is in every call.
+        The time it takes is nearly all Python's, and is in every call.
         """
         fcl, contacts = self.fcl, self.contacts
         a, b = self.far
@@ -187,7 +187,7 @@ class MujocoWorld:
         self.first = q[self.maps.q_of], self.maps.T(q) @ v
 
     def drive(self, torques: np.ndarray, each: int) -> None:
-        """Torques (frames, nv) along the joints, each for so many steps, from the start of a run on."""
+        """Set torques (frames, nv) along the joints, each for `each` steps, from the start of a run on."""
         self.torques = np.repeat(torques, each, 0)
 
     def run(self, steps: int) -> None:
@@ -207,7 +207,7 @@ class MujocoWorld:
         self.done += steps
 
     def trajectory(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """(steps + 1, nq) and (steps + 1, nv) from the start on."""
+        """Coordinates (steps + 1, nq) and velocities (steps + 1, nv) from the start on."""
         return recorded(self, steps)
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:

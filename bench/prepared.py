@@ -1,5 +1,5 @@
-"""What can be done without the GPU, ahead of the minutes in which there is one: kernels assembled for it, and the
-CPU's answers, in a folder to take along.
+"""Work that can be done without the GPU, ahead of the minutes in which there is one: kernels assembled for it, and
+the CPU's answers, in a folder to take along.
 
 Kernels are known by their text: where another version of jax writes another one, the driver compiles as usual.
 """

@@ -41,7 +41,7 @@ class RapierWorld:
             step()
 
     def trajectory(self, steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """(steps + 1, nq) and (steps + 1, nv) from the start on."""
+        """Coordinates (steps + 1, nq) and velocities (steps + 1, nv) from the start on."""
         return recorded(self, steps)
 
     def state(self) -> tuple[np.ndarray, np.ndarray]:

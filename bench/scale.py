@@ -1,7 +1,7 @@
-"""How the cost of a simulated second grows: with bodies that never meet, with bodies in a heap, in a stack, with lanes.
+"""Growth of the cost of a simulated second: with bodies that never meet, with bodies in a heap, in a stack, with lanes.
 
 Every line has MuJoCo's of the same bodies beside it, on one thread; of lanes, its `rollout` on a thread a core.
-Carom's steps are at most STEP; MuJoCo's are as long, but where things bounce or lie in heaps, where it needs SHORT.
+Carom's steps are at most STEP; MuJoCo's are as long, except where things bounce or lie in heaps, where it needs SHORT.
 Heaps come down in windows of SHORT, where events are not that far apart.
 """
 

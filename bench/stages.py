@@ -173,7 +173,7 @@ def _each(run: Any, given: list[tuple[Any, ...]]) -> list[Any]:
 
 
 def _agree(lanes: list[Lane], samples: list[dict[str, Any]]) -> bool:
-    """To the rounding of programs that are cut differently."""
+    """Return whether velocities agree, to the rounding of programs that are cut differently."""
     close = {"float32": 1e-3, "float64": 1e-7}
     return all(
         np.allclose(lane.ready.state.v, x["select"].ready.state.v, rtol=0, atol=close[lane.ready.state.v.dtype.name])

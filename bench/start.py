@@ -73,7 +73,7 @@ def _row(way: str, name: str, columns: Sequence[str]) -> dict[str, Spent | None]
 
 
 def started(what: str, arguments: Sequence[str], folder: str) -> Spent | None:
-    """What a process of this file takes; None if it failed, infinite where it was stopped at LIMIT."""
+    """Time that a process of this file takes; None if it failed, infinite where it was stopped at LIMIT."""
     surroundings = {**os.environ, "CAROM_CACHE": folder, "XDG_CACHE_HOME": folder, "JAX_PLATFORMS": "cpu"}
     for name in ("JAX_COMPILATION_CACHE_DIR", "PYTHONDONTWRITEBYTECODE"):
         surroundings.pop(name, None)
@@ -94,7 +94,7 @@ def started(what: str, arguments: Sequence[str], folder: str) -> Spent | None:
 
 
 def _waited(child: subprocess.Popen[bytes], what: str, begin: float) -> Any:
-    """What the process has used when it ends; None if it had to be stopped. Says on stderr how long it has taken."""
+    """Resources that the process has used when it ends; None if it had to be stopped. Its time is shown on stderr."""
     said, terminal = 0.0, sys.stderr.isatty()
     while True:
         pid, status, usage = os.wait4(child.pid, os.WNOHANG)

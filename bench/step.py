@@ -47,7 +47,7 @@ def suite(
 
 
 def _load() -> str:
-    """What else goes on here, where that can be known."""
+    """Text of the machine's load average, where that is known."""
     return f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
 
 
@@ -153,7 +153,7 @@ class _Peers:
         return list(self.worlds)
 
     def lanes(self, name: str, lanes: int) -> int:
-        """How many of so many lanes it is asked to run."""
+        """Number of these lanes that a peer is asked to run."""
         return min(lanes, FEW) if name == "MuJoCo" else 1
 
     def calls(self, lanes: int) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class _Peers:
         return calls
 
     def line(self, name: str, measured: Measured) -> str:
-        """How good the first lane's run was: energy at frames as Carom's, overlaps at every step."""
+        """Line on the quality of the first lane's run: energy at frames as Carom's, overlaps at every step."""
         q, v = self.worlds[name].trajectory(self.counts[name])
         run, every = measured(q[None], v[None]), max(1, round(self.case.frame / self.case.steps[name]))
         run = replace(run, kinetic=run.kinetic[:, ::every], potential=run.potential[:, ::every])

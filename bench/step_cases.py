@@ -88,7 +88,7 @@ class Case:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """Of `carom.rollout`: as the scene is usually played, frames apart; nothing is logged, as by the peers."""
+        """Keywords of `carom.rollout`: the scene's usual ones, except frames; nothing is logged, as by the peers."""
         known = not callable(self.scene) and Path(self.scene).suffix == ""
         usual = library_entry(str(self.scene)).play.keywords if known else {}
         more: dict[str, Any] = {"time_control": self.time_control} if self.time_control else {}
@@ -100,7 +100,7 @@ class Case:
                 "scheme": self.scheme, "max_events": 0}  # fmt: skip
 
     def torques(self) -> Numbers:
-        """(frames - 1, nv) of what its file gives motors for, in what they give at most [N m, N]."""
+        """Random torques (frames - 1, nv) of the file's motors, within what they give at most [N m, N]."""
         effort = np.asarray(self.compiled(jnp.zeros(()).dtype)[0].motor_effort, np.float64)
         draws = np.random.default_rng(7).uniform(-1, 1, (round(self.duration / self.frame), len(effort)))
         return draws * np.where(np.isfinite(effort), effort, 0)
@@ -137,7 +137,7 @@ def _shifted(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Num
 
 
 def _off(rng: Any, lanes: int, q: Numbers, v: Numbers) -> tuple[Numbers, Numbers]:
-    """As `_shifted`, by a fifth of the joints of a wall at most."""
+    """Every box a fifth as far off the middle as by `_shifted`: at most a fifth of the joints of a wall."""
     shifted, _ = _shifted(rng, lanes, q, v)
     return q + (shifted - q) / 5, np.tile(v, (lanes, 1))
 
@@ -159,8 +159,8 @@ _ALONE = {"lower": -np.inf, "upper": np.inf, "damping": 0.0, "loss": 0.0}
 
 
 def _figure(file: str, step: float, driven: int = 0) -> Case:
-    """Falls down with its motors off, or is driven: other torques every so many steps, as gymnasium has it.
-    step: of the file [s]; MuJoCo has the file's own settings."""
+    """A figure that falls down with its motors off, or is driven: other torques every `driven` steps, as gymnasium has
+    it.  step: of the file [s]; MuJoCo has the file's own settings."""
     frame = driven * step or FRAME
     return Case(
         file, frame * max(1, round(1 / frame)), _nudged, ("overlap", "left"), {"f32": 0.02, "f64": 0.02}, max_dt=step,
@@ -170,7 +170,8 @@ def _figure(file: str, step: float, driven: int = 0) -> Case:
 
 
 def _robot(file: str, posture: tuple[float, float] | None = None) -> Case:
-    """Of example-robot-data, with hulls in place of its meshes: stands, held by its motors, or falls with these off."""
+    """A robot of example-robot-data, with hulls in place of its meshes: it stands, held by its motors, or falls with
+    these off."""
     return Case(file, 1.0, _nudged, ("overlap",), {"f32": 0.02, "f64": 0.02}, steps={}, posture=posture)
 
 
@@ -259,8 +260,12 @@ CASES: dict[str, Case] = {
 
 @dataclass(frozen=True)
 class Run:
-    """Of some lanes, frame by frame: kinetic and potential energy (lanes, frames) [J], the deepest overlap
-    (lanes, frames) [m], q (lanes, frames, nq)."""
+    """Runs of some lanes, frame by frame.
+
+    kinetic, potential: (lanes, frames) energy [J].
+    overlap: (lanes, frames) the deepest overlap [m].
+    q: (lanes, frames, nq) coordinates.
+    """
 
     kinetic: Numbers
     potential: Numbers
@@ -304,7 +309,7 @@ class Measured:
         return energy.kinetic, energy.potential, overlap
 
     def __call__(self, q: Any, v: Any) -> Run:
-        """Of lanes (lanes, frames, nq) and (lanes, frames, nv)."""
+        """Measure lanes, by q (lanes, frames, nq) and v (lanes, frames, nv)."""
         q, v = (np.asarray(x, np.float64) for x in (q, v))
         lanes, frames = q.shape[:2]
         rows = [x.reshape(lanes * frames, -1) for x in (q, v)]

@@ -1,4 +1,4 @@
-"""How far shapes extend: bounding spheres and boxes, the ball inside, the reach about a point.
+"""Extents of shapes: bounding spheres and boxes, the ball inside, the reach about a point.
 
 All of it follows from a model's parameters, so a compiled loop computes it once. Shapes are taken kind by kind,
 and those made of points by their number of points; every function returns arrays over all shapes, in shape order.
@@ -301,7 +301,7 @@ def _points(model: Model, shapes: Sequence[int]) -> Vec3:
 
 
 def _in_order(parts: list[tuple[list[int], Array]], model: Model, width: int) -> Array:
-    """(..., ns, width) from (shapes, (..., n, width)) parts."""
+    """Array (..., ns, width) of all shapes, from (shapes, (..., n, width)) parts."""
     if not parts:
         return jnp.zeros((0, width), model.shape_size.dtype)
     batch = jnp.broadcast_shapes(*(x.shape[:-2] for _, x in parts))

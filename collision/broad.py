@@ -62,7 +62,7 @@ class PairGroup:
 
     @property
     def whole(self) -> bool:
-        """Whether the narrow phase runs for all its pairs. The kernel of a heightfield finds what is near."""
+        """Return whether the narrow phase runs for all its pairs. The kernel of a heightfield finds what is near."""
         return self.way == "every" or "heightfield" in self.kinds
 
     def shapes_of(self, row: Array) -> tuple[Array, Array, Array]:
@@ -119,7 +119,7 @@ class Candidates(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def pair_plan(topology: Topology, max_pairs: int | None = None) -> PairPlan:
-    """How candidates are found. max_pairs: capacity of every group; None: see `default_capacity`."""
+    """Plan of the broad phase.  max_pairs: capacity of every group; None: see `default_capacity`."""
     pairs = np.fromiter(chain.from_iterable(topology.pairs), np.int32, 2 * len(topology.pairs)).reshape(-1, 2)
     return plan_pairs(topology.shape_kinds, topology.shape_links, pairs, max_pairs)
 

@@ -161,7 +161,7 @@ def _detect(
 
 
 def _all_finite(shapes: Shapes) -> Array:
-    """Whether all shapes of a lane and their poses are finite, (*batch)."""
+    """Return whether all shapes of a lane and their poses are finite, (*batch)."""
     sound = [jnp.isfinite(x).all(0) for x in jax.tree.leaves(shapes.pose)]
     sound += [jnp.isfinite(shapes.parameter(name)).all((0, -1)) for name in ("shape_size", "points")]
     return functools.reduce(jnp.logical_and, sound)
@@ -276,7 +276,7 @@ def _rows_of_candidates(
 
 
 def _touches(shapes: Shapes, pair: Any) -> Array:
-    """Whether pairs may touch now, as pair (n, *batch or ones), rows of `topology.pairs`."""
+    """Return whether pairs may touch now, (n, *batch or ones).  pair: (n, *batch or ones) rows of `topology.pairs`."""
     touches = rows_first(shapes.model.pair_touches[..., None], shapes.batch)[..., 0]
     lanes = jnp.broadcast_shapes(pair.shape[1:], touches.shape[1:])
     table, rows = (jnp.broadcast_to(x, (len(x), *lanes)) for x in (touches, pair))
@@ -284,7 +284,7 @@ def _touches(shapes: Shapes, pair: Any) -> Array:
 
 
 def _by_need(kinds: tuple[str, str], around: Surroundings | None) -> bool:
-    """Whether bounding volumes are checked first. A heightfield has none: its kernel finds what is near."""
+    """Return whether bounding volumes are checked first. A heightfield has none: its kernel finds what is near."""
     return around is not None and KERNELS[kinds].searches and "heightfield" not in kinds
 
 
@@ -306,7 +306,7 @@ def _surface(shapes: Shapes, parts: list[_Part], margin: Any) -> Proximities:
     batch, dtype = shapes.batch, shapes.pose.p.x.dtype
 
     def cell(part: _Part, row: Near) -> list[Array]:
-        """Whether there is such a row, pair, gap, normal and points."""
+        """Columns of a part's row: whether it is there, its pair, gap, normal and points."""
         there = jnp.isfinite(row.gap) & (part.pair >= 0)
         there = there if part.within is None else there & (row.gap <= part.within)
         there = there if margin is None else there & (row.gap <= margin)

@@ -138,7 +138,7 @@ class _Lane(NamedTuple):
     margin: float
 
     def finite(self) -> Any:
-        """(ns,) whether a shape and its pose are."""
+        """Return whether each shape and its pose are finite, (ns,)."""
         poses = (np.abs(self.positions) < ENDLESS).all(axis=-1) & np.isfinite(self.rotations).all(axis=(-2, -1))
         return poses & np.array([_has_end(body.shape) for body in self.bodies], bool)
 
@@ -242,7 +242,7 @@ def _kept(x: HostShape, unit: float) -> _Body:
 
 
 def _weight(body: _Body) -> int:
-    """Bytes, about: FCL's tree over a triangle takes ten times its corners."""
+    """Size of a body, about [bytes]: FCL's tree over a triangle takes ten times its corners."""
     return BESIDES + (20 if body.shape.is_soup else 4) * body.shape.points.nbytes
 
 
@@ -366,7 +366,8 @@ class _Pair(NamedTuple):
         return np.einsum("ki,ki->k", n, on_a - self.b.support(n @ self.Rb) @ self.Rb.T)
 
     def face_normals(self) -> Floats:
-        """(k, 3) where convex shapes part most likely: faces, and edges on edges, all that polytopes have."""
+        """Normals (k, 3) along which convex shapes part most likely: of faces, and of edges on edges, all that
+        polytopes have."""
         faces = [-self.a.normals @ self.Ra.T, self.b.normals @ self.Rb.T]
         if len(self.a.edges) * len(self.b.edges) <= EDGE_PAIRS:
             faces.append(crossings(self.a.edges @ self.Ra.T, self.b.edges @ self.Rb.T))

@@ -37,7 +37,7 @@ class MassProperties:
         return MassProperties(mass, self.com, self.inertia * (mass / self.mass))
 
     def inertia_about(self, point: Array) -> Array:
-        """(3, 3) about another point of the frame [kg m^2] (parallel axes)."""
+        """Inertia (3, 3) about another point of the frame [kg m^2] (parallel axes)."""
         r = self.com - point
         return self.inertia + self.mass * ((r @ r) * np.eye(3) - np.outer(r, r))
 

@@ -60,7 +60,7 @@ ROWS = max(kernel.rows for kernel in KERNELS.values())  # of a pair, at most
 
 
 class Clearances(NamedTuple):
-    """How far near pairs may approach before they must be checked, (..., N).
+    """Clearances of near pairs, by which they may approach before they must be checked, (..., N).
 
     pair: row of `topology.pairs`.
     normal: components, unit.
@@ -76,7 +76,7 @@ class Clearances(NamedTuple):
 
 @functools.cache
 def free_links(topology: Topology) -> tuple[bool, ...]:
-    """Whether each link is a free body or does not move, so that its motion is bounded before a step."""
+    """Return whether each link is a free body or does not move, so that its motion is bounded before a step."""
     tree, roots = trees(topology)
     size = np.bincount([k for k in tree if k >= 0], minlength=len(roots))
     alone = [k < 0 or (size[k] == 1 and joint == "floating") for k, joint in zip(tree, topology.joints, strict=True)]
@@ -86,7 +86,7 @@ def free_links(topology: Topology) -> tuple[bool, ...]:
 
 @functools.cache
 def checked_pairs(topology: Topology) -> np.ndarray:
-    """(np,) whether each pair has a shape on a link that is not free."""
+    """Return whether each pair has a shape on a link that is not free, (np,)."""
     free = (*free_links(topology), True)  # the world, link -1
     return np.array([not all(free[topology.shape_links[k]] for k in pair) for pair in topology.pairs], bool)
 
@@ -214,7 +214,7 @@ def _tumbling(forest: Forest, model: Model, group: Group, start: LinkPoses, firs
 
 
 def _table(model: Model, ways: _Ways) -> Array:
-    """(..., ns, 10) path of the link of each shape, and the largest displacement of its surface by rotation [m]."""
+    """Path of the link of each shape, and the largest displacement of its surface by rotation [m], (..., ns, 10)."""
     links = model.topology.shape_links
     moves, link = np.array(links, int) >= 0, np.maximum(links, 0).tolist()
     swing = jnp.where(moves, reach(model, take(model.com, link, -2)).swing, 0.0)

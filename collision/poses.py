@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 def rotation_matrix(quaternion: Array) -> Array:
-    """(3, 3) matrix of a unit quaternion w x y z."""
+    """Matrix (3, 3) of a unit quaternion w x y z."""
     w, x, y, z = quaternion
     return np.array(
         [
@@ -35,7 +35,7 @@ def rotation_from_z(direction: Array) -> Array:
 
 
 def cross(a: Array, b: Array) -> Array:
-    """(3,) a x b; numpy's takes ten times as long for two vectors."""
+    """The product a x b (3,); numpy's takes ten times as long for two vectors."""
     (ax, ay, az), (bx, by, bz) = a, b
     return np.array([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])
 

@@ -160,7 +160,7 @@ def undetected_step(
 
 
 def clock_of_pairs(topology: Topology, clock: Array, pair: Array) -> Array:
-    """(N,) the clock of pairs (N,), T for pairs with no clock or with two."""
+    """Clock (N,) of each pair (N,), T for pairs with no clock or with two."""
     a, b = (clock[shape] for shape in shapes_of(topology, pair))
     none = trees_of(topology).n
     return jnp.where((a == b) | (b == none), a, jnp.where(a == none, b, none))
@@ -324,7 +324,7 @@ def _freeze(side: _ShapeBounds, still: Array | None) -> _ShapeBounds:
 
 
 def _table(side: _ShapeBounds) -> Array:
-    """(..., ns, columns) the bounds of every shape, as `_Side.of_columns` reads them."""
+    """Bounds of every shape (..., ns, columns), as `_ShapeBounds.of_columns` reads them."""
     columns = [*(getattr(side.velocity, k) for k in "xyz"), side.falls, side.slope, side.growth]
     columns += [*(getattr(side.center, k) for k in "xyz"), side.full]
     columns += [*(getattr(side.middle, k) for k in "xyz"), side.endless, side.concave]
@@ -428,6 +428,6 @@ def _first_root(d: Array, b: Array, a: Array) -> Array:
 
 
 def _broadcast_batch(x: Array, y: Array) -> tuple[Array, Array]:
-    """(..., n) and (..., m) with equal leading axes."""
+    """x (..., n) and y (..., m) with equal leading axes."""
     batch = jnp.broadcast_shapes(x.shape[:-1], y.shape[:-1])
     return jnp.broadcast_to(x, (*batch, x.shape[-1])), jnp.broadcast_to(y, (*batch, y.shape[-1]))

@@ -150,14 +150,14 @@ def _relative(V: Array, rows: ContactJacobian) -> Vec3:
 
 
 def _has_motion(rows: ContactJacobian) -> Array:
-    """(C, *batch) whether a contact moves anything; inactive rows are zeros."""
+    """Return whether a contact moves anything, (C, *batch); inactive rows are zeros."""
     if rows.tree.shape[1] == 1:
         return (rows.K.xx != 0) | (rows.K.yy != 0) | (rows.K.zz != 0)
     return rows.tree[:, 0] != rows.tree[:, 1]
 
 
 def _uncounted(J: Array) -> int:
-    """How many rows are computed without counting the active ones first."""
+    """Number of rows that are computed without counting the active ones first."""
     return VECTOR // J.dtype.itemsize if lane_programs() else NUMBERS // math.prod(J.shape[1:3])
 
 

@@ -43,7 +43,7 @@ class Contacts(NamedTuple):
 
     @property
     def is_limit(self) -> Array:
-        """(C, *batch) whether the contact is a joint's limit."""
+        """Return whether the contact is a joint's limit, (C, *batch)."""
         return self.dof >= 0
 
 

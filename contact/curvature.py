@@ -50,7 +50,7 @@ VECTOR = 64  # bytes of one SIMD vector
 
 
 class ContactKinematics(NamedTuple):
-    """How contacts migrate, components (C, *batch); zeros at limits.
+    """Migration of contacts, components (C, *batch); zeros at limits.
 
     b: velocity-product term of du/dt, in the contact frames [m/s^2].
     point: velocity of the contact point, world axes [m/s].
@@ -159,7 +159,7 @@ def _kinematics(a: Feature, b: Feature, A: Any, B: Any, spins: tuple[Any, Any], 
 
 
 def _edge_crossing(a: Feature, b: Feature) -> tuple[Array, Array]:
-    """Whether two edges cross, and the sine of the angle between them, 1 if they do not."""
+    """Return whether two edges cross, and the sine of the angle between them, 1 if they do not."""
     sine = a.ex * b.ey - a.ey * b.ex
     crossed = a.ridge & b.ridge & (jnp.abs(sine) > flat_angle(sine.dtype))
     return crossed, jnp.where(crossed, sine, 1)

@@ -88,7 +88,7 @@ def phases(model: Model, contacts: Contacts, u_n: Array) -> Phases:
 
 
 def in_envelope(model: Model, contacts: Contacts) -> Array:
-    """(C, *batch) contacts that are near enough to rest."""
+    """Return whether contacts are near enough to rest, (C, *batch)."""
     return contacts.active & (contacts.gap <= ENVELOPE * model.gap_band)
 
 
@@ -104,14 +104,14 @@ def touch_distance(model: Model, gap: Array, speed: Array, time: Array | float) 
 
 
 def rests(model: Model, gap: Array, u_n: Array) -> Array:
-    """Whether a contact rests, by its gap and normal velocity, arrays of any shape."""
+    """Return whether a contact rests, by its gap and normal velocity, arrays of any shape."""
     near = gap <= ENVELOPE * model.gap_band
     leaves = jnp.where(gap < -model.gap_band, 1, SLOW) * model.rest_speed
     return near & (u_n >= -model.rest_speed) & (u_n <= leaves)
 
 
 def would_bounce(model: Model, contacts: Contacts, u_n: Array) -> Array:
-    """Whether contacts (C, *batch) that close with u_n would leave too fast to rest.
+    """Return whether contacts (C, *batch) that close with u_n would leave too fast to rest.
 
     The others are stopped at the start of the next step, together, with the same result.
     """

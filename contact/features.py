@@ -190,7 +190,7 @@ def _box(at: Spot) -> Feature:
 
 @fence
 def _on_corner(at: Spot) -> Array:
-    """Whether the contact is on a corner of the hull."""
+    """Return whether the contact is on a corner of the hull."""
     apart = at.hull.vertex - at.point
     return (apart.dot(apart) <= _near_edges(at) ** 2).any(0)
 

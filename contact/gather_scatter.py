@@ -27,7 +27,7 @@ def gather(x: Array, index: Array, own: int) -> Array:
 
 
 def segment_sum(x: Array, index: Array, n: int, real: Array | None = None) -> Array:
-    """(n, *own axes, *batch): row i is the sum of the rows of x (m, *own axes, *batch) whose index (m, *batch) is i.
+    """Sums (n, *own axes, *batch): row i is that of the rows of x (m, *own axes, *batch) whose index (m, *batch) is i.
 
     real: (m, *batch) bool, rows that may differ from 0; None: all.
     """

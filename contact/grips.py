@@ -110,7 +110,7 @@ def dofs_of(topology: Topology) -> tuple[int, ...]:
 
 
 def _along(v: Array, dofs: tuple[int, ...]) -> Array:
-    """(G, *batch) of (*batch, nv)."""
+    """Entries (G, *batch) of v (*batch, nv) at these degrees of freedom."""
     return jnp.moveaxis(v, -1, 0)[np.array(dofs, int)]
 
 
@@ -181,7 +181,7 @@ def part_until_stop(model: Model, grips: Grips, before: Array, after: Array) -> 
 
 
 def _of_dofs(topology: Topology, some: Array) -> Array:
-    """(*batch, nv) whether any grip of a degree of freedom is selected.  some: (G, *batch) bool."""
+    """Return whether any grip of each degree of freedom is selected, (*batch, nv).  some: (G, *batch) bool."""
     own = {k: jnp.zeros(some.shape[1:], bool) for k in range(topology.nv)}
     for k, x in zip(dofs_of(topology), some, strict=True):
         own[k] = own[k] | x

@@ -93,7 +93,7 @@ def most_impacts(topology: Topology) -> int:
 
 
 def impacts_named(name: str):
-    """How several impacts are resolved, by name, or an error that lists the names."""
+    """Return the response to several impacts by its name, or raise a ValueError that lists the names."""
     if name not in IMPACTS:
         raise ValueError(f"impacts is {name!r}; it must be one of {', '.join(IMPACTS)}")
     return IMPACTS[name]

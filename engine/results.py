@@ -14,7 +14,7 @@ from jax import Array
 
 
 class Code(IntEnum):
-    """How a lane ended. A greater code is graver, and hides the smaller ones of the same lane.
+    """Result code: how a lane ended. A greater code is graver, and hides the smaller ones of the same lane.
 
     0: finished.  Below 100: the run is complete, and somewhere less exact than it promises; of these EVENTS_FULL is the
     mildest: only rows of the log are missing.  From 100 on: the run failed or ended early.
@@ -138,7 +138,7 @@ def in_words(code: int) -> str:
 
 
 def no_room(code: Array) -> Array:
-    """Whether there was no room for all contacts or near pairs: a lane stops there, before it loses one."""
+    """Return whether there was no room for all contacts or near pairs: a lane stops there, before it loses one."""
     return (code == CONTACTS_FULL) | (code == PAIRS_FULL)
 
 

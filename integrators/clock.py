@@ -13,7 +13,7 @@ from jax import Array
 
 
 class Frames(NamedTuple):
-    """When frames are recorded. All are arguments of the compiled program, which is the same for any values.
+    """Times of a run's frames. All are arguments of the compiled program, which is the same for any values.
 
     dt: () time between frames [s].
     last: () time between the last two frames [s].

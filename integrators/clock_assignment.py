@@ -48,7 +48,7 @@ GAINING = ("newton",)  # laws under which an impact may gain energy
 
 
 def clocks_may_differ(rules: Rules, topology: Topology) -> bool:
-    """Whether trees may have clocks of their own: the scene has several free bodies, and nothing else that moves."""
+    """Return whether trees may have clocks of their own: the scene has several free bodies, and nothing else moves."""
     wanted = rules.clocks == "islands" or (rules.clocks == "auto" and trees_of(topology).n >= MANY)
     plain = rules.scheme == "exact" and rules.resting == "solve" and rules.time_control != "fixed" and not rules.limits
     bodies = trees_of(topology).n > 1 and free_bodies(topology).all() and not topology.driven

@@ -32,7 +32,7 @@ class OneClock(NamedTuple):
     """One clock for all trees of a lane."""
 
     def any(self, tree: Array, x: Array) -> Array:
-        """Whether any contact x (C, *batch) is true.  tree: of `ContactJacobian`."""
+        """Return whether any contact x (C, *batch) is true.  tree: of `ContactJacobian`."""
         return x.any(0)
 
     def most(self, tree: Array, x: Array) -> Array:
@@ -72,7 +72,7 @@ class OneClock(NamedTuple):
         return jnp.where(yes, x, y)
 
     def each(self) -> bool:
-        """Whether steps differ."""
+        """Return whether the clocks' steps may differ."""
         return False
 
     def apart(self, max_dt: Array | float) -> Any:
@@ -80,7 +80,7 @@ class OneClock(NamedTuple):
         return None
 
     def of_all(self, x: Array) -> Array:
-        """Whether x is true of all clocks of a lane (*batch)."""
+        """Return whether x is true of all clocks of a lane (*batch)."""
         return x
 
     def latest(self, x: Array) -> Array:
@@ -88,7 +88,7 @@ class OneClock(NamedTuple):
         return x
 
     def waiting(self, asleep: Array | None, h: Array, left: Array, fresh: Array) -> Array | None:
-        """(T, *batch) -1 for trees whose contacts are detected after a step h; None: all are.
+        """Numbers (T, *batch), -1 for trees whose contacts are detected after a step h; None: all are.
 
         asleep: trees that sleep.
         left: time to the next synchronization [s].
@@ -101,7 +101,7 @@ class OneClock(NamedTuple):
         return contacts
 
     def of_shapes(self, topology: Topology) -> Array | None:
-        """(ns,) the clock of each shape, T for statics; None for a single clock."""
+        """Clock (ns,) of each shape, T for statics; None for a single clock."""
         return None
 
     def shared(self, x: Array) -> Array:

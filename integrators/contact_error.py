@@ -246,13 +246,13 @@ def _number_of_names(model: Model) -> int:
 
 
 def _name(names: int, contacts: Contacts) -> Array:
-    """(C, *batch) the index of each contact's pair; joint limits are numbered after all pairs."""
+    """Index (C, *batch) of each contact's pair; joint limits are numbered after all pairs."""
     pairs = jnp.maximum(contacts.pair, 0)
     return jnp.where(contacts.is_limit, names - 1 - contacts.dof, pairs)
 
 
 def _scatter_min(index: Array, x: Array, n: int, none: int) -> Array:
-    """(n, *batch) the least entry of x (C, *batch) with each index (C, *batch), `none` if there is no entry."""
+    """Least entry (n, *batch) of x (C, *batch) with each index (C, *batch), `none` if there is no entry."""
     lanes = math.prod(x.shape[1:])
     at = index.reshape(len(x), lanes) * lanes + jnp.arange(lanes, dtype=index.dtype)
     table = jnp.full(n * lanes, none, x.dtype).at[at.reshape(-1)].min(x.reshape(-1))

@@ -92,7 +92,7 @@ def hold_over_steps(name: str, given: Any, nv: int, state: State) -> Any:
 
 
 def controller_of(rows: Drive, functions: Drive) -> Controller:
-    """(model, state, number of the next frame () or (*batch)) -> what acts until the next state."""
+    """Controller of a run: (model, state, number of the next frame () or (*batch)) -> drive until the next state."""
 
     def controller(model: Model, state: State, frame: Array) -> Drive:
         def one(rows: Array | None, function: Control | None) -> Array | None:

@@ -92,7 +92,7 @@ def fly(
     blocks = -(-math.prod(lanes) // wide)
 
     def cut(x: Array, axis: int) -> Array:
-        """(..., lanes, ...) as (blocks, ..., W, ...)."""
+        """x (..., lanes, ...) as (blocks, ..., W, ...)."""
         x = x if lanes else jnp.expand_dims(x, axis)
         rest = jax.lax.slice_in_dim(x, x.shape[axis] - 1, None, axis=axis)
         shape = list(x.shape)

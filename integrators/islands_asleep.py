@@ -35,13 +35,13 @@ ACCELERATION = 1 / 16  # largest change of velocity in a frame, of that speed: n
 
 
 def dofs_asleep(topology: Topology, island: Array) -> Array:
-    """(nv, *batch) bool, degrees of freedom of trees that sleep."""
+    """Degrees of freedom of trees that sleep, (nv, *batch) bool."""
     trees = trees_of(topology)
     return island[trees.block // trees.w] >= 0
 
 
 def shapes_still(topology: Topology, island: Array) -> Array:
-    """(ns, *batch) bool, static shapes and shapes of trees that sleep."""
+    """Static shapes and shapes of trees that sleep, (ns, *batch) bool."""
     tree = trees_of(topology).of_link[np.array(topology.shape_links, int)]  # the world, which is last, for link -1
     return jnp.concatenate([island >= 0, jnp.ones_like(island[:1], bool)])[tree]
 
@@ -94,7 +94,7 @@ def put_to_sleep(
     tree = trees_of(topology).of_link[:-1]
 
     def all_of(same: Array, start: tuple[int, ...]) -> Array:
-        """(T, *batch) whether all entries (*batch, n) of a tree are true."""
+        """Return whether all entries (*batch, n) of each tree are true, (T, *batch)."""
         own = np.repeat(tree, np.diff(start))
         entries = [np.flatnonzero(own == k) for k in range(len(island))]
         widest = max(len(x) for x in entries)

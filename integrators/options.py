@@ -25,7 +25,7 @@ MOST_LOG = 2**24  # rows of a lane's log: 3 GB in float64
 
 
 def check_seconds(name: str, value: Any, least: float = 0.0) -> None:
-    """That it is a length of time, as far as is known."""
+    """Check that a value is a length of time, as far as is known."""
     if isinstance(value, jax.core.Tracer):
         return
     try:
@@ -38,7 +38,7 @@ def check_seconds(name: str, value: Any, least: float = 0.0) -> None:
 
 
 def check_count(name: str, value: Any, least: int = 0, most: int = WHOLE) -> None:
-    """That a number of things, if it is given and known, is one that a program can count."""
+    """Check that a number of things, if it is given and known, is one that a program can count."""
     if value is None or isinstance(value, jax.core.Tracer):
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
@@ -65,8 +65,8 @@ class OptionKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Options:
-    """How time passes. `rollout`, `step`, `Live`, `record`, `sweep` and tasks take `options=`, and any of these fields
-    as a keyword, which overrides it. Hashable; `.replace(law="newton")` returns a changed copy.
+    """Options that say how time passes. `rollout`, `step`, `Live`, `record`, `sweep` and tasks take `options=`, and any
+    of these fields as a keyword, which overrides it. Hashable; `.replace(law="newton")` returns a changed copy.
 
     max_dt: longest step [s]; for a rollout at least a millionth of frame_dt.
         Impacts are located in time whatever it is. It bounds the steps of trees, of driven free bodies and of resting

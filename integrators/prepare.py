@@ -162,7 +162,7 @@ def _step_limits(
 
 
 def _clearances(model: Model, q: Array, bounds: Proximities, reach: Array | None) -> Clearances | None:
-    """How far links of trees may move before the next check; None if no link needs one."""
+    """Clearances of links of trees until the next check; None if no link needs one."""
     if not checked_pairs(model.topology).any():
         return None
     return clearances(model, q, bounds)._replace(reach=None if reach is None else jnp.moveaxis(reach, 0, -1))

@@ -60,7 +60,7 @@ class Record(NamedTuple):
 
     @property
     def logs(self) -> bool:
-        """Whether events are recorded."""
+        """Return whether events are recorded."""
         return self.floats.shape[-2] > 0
 
     def with_frame(self, number: Array, state: State) -> Record:

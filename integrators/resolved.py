@@ -21,12 +21,13 @@ DECAY = 2.0  # times the time constant of what decays fastest
 
 
 def has_joints(topology: Topology) -> bool:
-    """Whether anything is more than a free body."""
+    """Return whether anything is more than a free body."""
     return set(topology.joints) - {"floating", "fixed"} != set()
 
 
 def resolved_step(model: Model, q: Array) -> Array:
-    """(*batch) [s] at the coordinates q (*batch, nq); inf where no joint has a spring, a position motor or damping."""
+    """The resolved step (*batch) at the coordinates q (*batch, nq) [s]; inf where no joint has a spring, a position
+    motor or damping."""
     inverse = jnp.abs(inverse_mass_matrix(model, q))
 
     def largest(x: Array) -> Array:

@@ -304,7 +304,7 @@ def _without_contacts(
 
 @once_a_model
 def has_limits(model: Model) -> bool:
-    """Whether a run checks joint limits: a joint may have limits, or joints can be held and there are no pairs."""
+    """Return whether a run checks joint limits: a joint may have limits, or joints can be held and no pairs exist."""
     if any(model.topology.gripped) and not model.topology.pairs:
         return True
     if isinstance(model.lower, jax.core.Tracer) or isinstance(model.upper, jax.core.Tracer):
@@ -313,7 +313,7 @@ def has_limits(model: Model) -> bool:
 
 
 def frame_times(duration: float, frame_dt: float, max_dt: float) -> np.ndarray:
-    """When the frames are, from 0 on [s]."""
+    """Times of the frames, from 0 on [s]."""
     check_times(duration, frame_dt, max_dt)
     frames = math.floor(duration / frame_dt + 1e-9)
     times = np.arange(frames + 1) * frame_dt

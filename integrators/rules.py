@@ -75,6 +75,6 @@ STATIC = tuple(name for name in NAMES if name in Rules.__dataclass_fields__)
 
 @once_a_model
 def returns_slip(model: Model) -> bool:
-    """Whether a pair has a tangential restitution, as far as is known."""
+    """Return whether a pair has a tangential restitution, as far as is known."""
     numbers = model.pair_tangential_restitution
     return not isinstance(numbers, jax.core.Tracer) and bool(np.asarray(numbers).any())

@@ -42,8 +42,9 @@ def step_and_close(name: str, model: Model, state: State, h: Any, *acting: Any) 
 
 
 def bend(name: str) -> float:
-    """How many times a h^2 / 2 accelerations a move the end of a step of length h. Semi-implicit Euler goes all the way
-    at the velocity of the end: by a h^2. What looks for the step that ends where something touches must know."""
+    """Multiple of a h^2 / 2 by which accelerations a move the end of a step of length h. Semi-implicit Euler goes all
+    the way at the velocity of the end: by a h^2. What looks for the step that ends where something touches must know.
+    """
     return 2.0 if name in FIRST_ORDER else 1.0
 
 

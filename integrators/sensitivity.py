@@ -270,7 +270,7 @@ def _first_of(now: Array, each: Array) -> Array:
 
 
 def _island_of(island: Array, tree: Array) -> Array:
-    """(C, *batch) the island of each contact, by one of its trees that is not the world."""
+    """Island (C, *batch) of each contact, by one of its trees that is not the world."""
     one = tree.min(1)  # the world is the last
     return gather(jnp.concatenate([island, jnp.full_like(island[:1], -1)]), one, 0)
 

@@ -26,12 +26,12 @@ from .recording import Record
 
 
 def may_sleep(topology: Topology, functions: Drive) -> bool:
-    """Whether no force can be a function of time.  functions: the functions of the drive."""
+    """Return whether no force can be a function of time.  functions: the functions of the drive."""
     return functions == Drive() and not any(has_target(loop.kind) for loop in topology.loops)
 
 
 def follows_time(model: Model) -> bool:
-    """Whether the target of a loop changes with time, for a model with concrete values."""
+    """Return whether the target of a loop changes with time, for a model with concrete values."""
     functions = any(loop.course is not None for loop in model.topology.loops)
     _, rate, size, *_ = np.moveaxis(np.asarray(model.loop_course), -1, 0)
     return functions or bool(rate.any() or size.any())
@@ -39,7 +39,7 @@ def follows_time(model: Model) -> bool:
 
 @jax.custom_jvp
 def unchanged(before: Lane, after: Lane) -> Array:
-    """Whether (*batch) a tick changed nothing."""
+    """Return whether a tick changed nothing, (*batch)."""
 
     def numbers(lane: Lane) -> Any:
         state, drive = lane.ready.state, lane.ready.drive

@@ -87,7 +87,7 @@ def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
 
 
 def stalled(lane: Lane) -> Array:
-    """Whether a clock has made no progress for STALLED steps, for each clock."""
+    """Return whether each clock has made no progress for STALLED steps."""
     return lane.search.short >= STALLED
 
 
@@ -101,7 +101,7 @@ def decide(
     rows: ContactJacobian,
     max_dt: Array,
 ) -> Verdict:
-    """Whether a proposal is accepted.
+    """Decide whether a proposal is accepted.
 
     expected: what the step expects of the contacts that it began with.
     contacts, rows: contacts at its end, and their Jacobian.
@@ -206,8 +206,8 @@ def _code(fine: Array) -> Array:
 def _passed(
     rules: Rules, model: Model, lane: Lane, tried: Proposal, max_dt: Array, again: Array
 ) -> tuple[Array, Array]:
-    """Whether links of trees may have passed through something in the step (*batch), and the step to try instead [s],
-    inf if they did not. Steps whose end is to be corrected are checked after the correction."""
+    """Return whether links of trees may have passed through something in the step (*batch), and the step to try instead
+    [s], inf if they did not. Steps whose end is to be corrected are checked after the correction."""
     h, clearances = tried.h, lane.ready.clearances
     no = jnp.zeros(h.shape, bool), jnp.full_like(h, jnp.inf)
     if clearances is None:

@@ -66,7 +66,7 @@ def after_window(
 
 
 def left_to_window(lane: Lane, search: Search, window: Array | None) -> Array:
-    """Whether (*batch) contacts that close at the end of a step are left to the next window.
+    """Return whether contacts that close at the end of a step are left to the next window, (*batch).
 
     search: the search after the step.
     """

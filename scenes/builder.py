@@ -228,7 +228,7 @@ class SceneBuilder:
 
 
 def _frame(frame: Any) -> tuple[Any, Any]:
-    """(position, quaternion) of a frame as people write it; None for the parts that are left out."""
+    """Position and quaternion of a frame as people write it; None for the parts that are left out."""
     if frame is None:
         return None, None
     nested = len(frame) == 2 and all(np.ndim(part) for part in frame)

@@ -70,9 +70,9 @@ def near_in_cells(center: Vec3, radius: Array, margin: Array, capacity: int, ent
 
 
 def _keys(center: Vec3, reach: Array) -> Array:
-    """(n,) int32 of each centre's cell. Cells are a little wider than `reach`; neighbours stay neighbours however far
-    out, and however an accelerator rounds a division: the world is cut into blocks a power of two wide, where a
-    position is exact, and each block into `per_block` cells."""
+    """Number (n,) of each centre's cell, int32. Cells are a little wider than `reach`; neighbours stay neighbours
+    however far out, and however an accelerator rounds a division: the world is cut into blocks a power of two wide,
+    where a position is exact, and each block into `per_block` cells."""
     reach = jnp.maximum(reach, 1e-30) * 1.002  # wider by more than the rounding of a number below 1024
     # the nearest power of two (no bits of mantissa) times 512: 341 to 683 cells
     block = 512 * jax.lax.reduce_precision(reach, jnp.finfo(reach.dtype).nexp, 0)

@@ -59,7 +59,7 @@ def near_heightfield(field: CullingSphere, b: CullingSphere, margin: Array) -> A
 
 
 def _by_word(x: Array) -> Array:
-    """(n, *batch) as (32, words, 1, *batch): item 32 w + k at [k, w, 0]; filled up with copies of the last."""
+    """x (n, *batch) as (32, words, 1, *batch): item 32 w + k at [k, w, 0]; filled up with copies of the last."""
     words = -(-len(x) // WORD)
     x = jnp.pad(x, [(0, words * WORD - len(x))] + [(0, 0)] * (x.ndim - 1), mode="edge")
     return jnp.moveaxis(x.reshape(words, WORD, *x.shape[1:]), 1, 0)[:, :, None]

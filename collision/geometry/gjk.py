@@ -159,5 +159,5 @@ def roughness(row: Near) -> Scalar:
 
 
 def extent(row: Near) -> Scalar:
-    """How far the points are from the origin [m]."""
+    """Distance of the points from the origin, as the sum of their coordinates' magnitudes [m]."""
     return sum((jnp.abs(x) for point in (row.a, row.b) for x in point.xyz), start=jnp.zeros_like(row.gap))

@@ -22,8 +22,12 @@ from .near import X_AXIS, direction, pick, sign
 
 @pytree
 class Edges:
-    """Of a hull, (edges, *items): start [m], along (end - start) [m], and the outward normals of the faces on its
-    left and right, seen from outside; along is parallel to left x right."""
+    """The edges of a hull, (edges, *items).
+
+    start: one end [m].
+    along: end - start [m], parallel to left x right.
+    left, right: outward normals of the faces on either side, seen from outside.
+    """
 
     start: Vec3
     along: Vec3
@@ -47,8 +51,12 @@ class Hull:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Ground:
-    """Of a heightfield: height (vertices, *items or ones), row by row [m]; the numbers of rows and columns of its
-    grid, and of the window of cells that is looked at (static)."""
+    """The grid of a heightfield.
+
+    height: (vertices, *items or ones), row by row [m].
+    grid: numbers of rows and columns of the grid (static).
+    window: numbers of rows and columns of the window of cells that is looked at (static).
+    """
 
     height: Scalar
     grid: tuple[int, int] = field(metadata={"static": True})

@@ -1,4 +1,4 @@
-"""How deep two shapes overlap, from distances between shapes that are apart.
+"""Depth of the overlap of two shapes, from distances between shapes that are apart.
 
 For a unit direction n let g(n) be the gap between the shapes' supporting planes across n (negative: they overlap
 by so much along n). For convex shapes the signed distance is the largest g(n) over all n, whether they overlap or
@@ -39,7 +39,7 @@ Measure = Callable[[Floats], Hit | None]  # the pair with A moved by (3,); None:
 
 
 def directions(count: int) -> Floats:
-    """(count, 3) unit vectors spread evenly over the sphere (Fibonacci's lattice)."""
+    """Unit vectors (count, 3) spread evenly over the sphere (Fibonacci's lattice)."""
     k = np.arange(count) + 0.5
     z, angle = 1 - 2 * k / count, np.pi * (1 + np.sqrt(5)) * k
     r = np.sqrt(1 - z * z)

@@ -76,12 +76,12 @@ class HostShape:
 
     @cached_property
     def middle(self) -> Floats:
-        """(3,) of that box."""
+        """Middle (3,) of that box."""
         return (self.bounds[0] + self.bounds[1]) / 2
 
     @property
     def any_point(self) -> Floats:
-        """(3,) a point of the core, on the surface where the shape is one."""
+        """A point (3,) of the core, on the surface where the shape is one."""
         return self.points[0] if len(self.points) else np.zeros(3)
 
     @cached_property
@@ -97,7 +97,7 @@ class HostShape:
 
     @cached_property
     def normals(self) -> Floats:
-        """(k, 3) unit, outward: of a soup's triangles, of a polyhedron's faces, of a cylinder's ends."""
+        """Outward unit normals (k, 3): of a soup's triangles, of a polyhedron's faces, of a cylinder's ends."""
         if self.is_soup:
             return _unit_normals(self.triangles)
         if self.faces:
@@ -107,7 +107,7 @@ class HostShape:
 
     @cached_property
     def edges(self) -> Floats:
-        """(k, 3) directions of the straight edges, and of the lines along a round side."""
+        """Directions (k, 3) of the straight edges, and of the lines along a round side."""
         if self.kind == "hull":
             ends = {
                 (min(i, j), max(i, j)) for ring in self.faces for i, j in zip(ring, (*ring[1:], ring[0]), strict=True)
@@ -118,7 +118,7 @@ class HostShape:
 
     @cached_property
     def triangles(self) -> Floats:
-        """(m, 3, 3) corners of a soup's triangles, counter-clockwise seen from outside (above)."""
+        """Corners (m, 3, 3) of a soup's triangles, counter-clockwise seen from outside (above)."""
         if self.kind == "mesh":
             return self.points.reshape(-1, 3, 3)
         rows, columns = self._grid
@@ -140,7 +140,7 @@ class HostShape:
         return bool((counts == 1).all() and np.array_equal(ways, back))
 
     def contains(self, point: Floats) -> bool:
-        """Whether a soup has the point (3,) inside; not to be asked of points on the surface."""
+        """Return whether a soup contains the point (3,); not to be asked of points on the surface."""
         if not self.has_inside:
             return False
         low, high = self.bounds
@@ -149,7 +149,7 @@ class HostShape:
         return bool((low <= point).all() and (point <= high).all() and abs(self._winding(point)) > 0.5)
 
     def _winding(self, point: Floats) -> float:
-        """How often the surface goes around the point: the sum of solid angles (Van Oosterom & Strackee, 1983)."""
+        """Winding number of the surface about the point, by the sum of solid angles (Van Oosterom & Strackee, 1983)."""
         a, b, c = np.moveaxis(self.triangles - point, 1, 0)
         la, lb, lc = (np.linalg.norm(x, axis=1) for x in (a, b, c))
         volume = np.einsum("ij,ij->i", a, np.cross(b, c))
@@ -179,7 +179,7 @@ def _unit_normals(corners: Floats) -> Floats:
 
 
 def crossings(a: Floats, b: Floats) -> Floats:
-    """(k, 3) unit vectors across each pair of directions a (m, 3) and b (n, 3), both ways, parallel pairs left out."""
+    """Unit vectors (k, 3) across each pair of directions a (m, 3) and b (n, 3), both ways; none for parallel pairs."""
     across = np.cross(a[:, None], b[None]).reshape(-1, 3)
     length = np.linalg.norm(across, axis=1)
     limit = 1e-9 * np.linalg.norm(a, axis=1).max(initial=0) * np.linalg.norm(b, axis=1).max(initial=0)

@@ -189,7 +189,7 @@ def _planes(hull: Surface) -> tuple[Floats, Floats]:
 
 
 def above(points: Floats, hull: Surface) -> Floats:
-    """How far points (n, 3) lie above the hull's furthest face (n,) [m]: negative inside, at most the distance."""
+    """Height (n,) of points (n, 3) above the hull's furthest face [m]: negative inside, at most the distance."""
     normals, offsets = _planes(hull)
     chunks = np.array_split(points, len(points) // 50_000 + 1)  # not all points times all faces at once
     return np.concatenate([(chunk @ normals.T - offsets).max(axis=1) for chunk in chunks])

@@ -37,7 +37,7 @@ def repair(vertices: Floats, faces: Ints) -> tuple[Surface, tuple[str, ...], int
 
 
 def _merge(vertices: Floats, faces: Ints, done: list[str]) -> Surface:
-    """Without vertices that no face uses, coincident ones merged, faces that collapse dropped."""
+    """The surface without vertices that no face uses, coincident ones merged, faces that collapse dropped."""
     used = np.zeros(len(vertices), bool)
     used[faces] = True
     faces = (np.cumsum(used) - 1)[faces]
@@ -120,7 +120,7 @@ def _weld_cracks(vertices: Floats, faces: Ints, done: list[str]) -> Surface:
 
 
 def _rims(faces: Ints) -> Ints:
-    """(k, 2) edges with an odd number of faces, whatever their winding."""
+    """Edges (k, 2) with an odd number of faces, whatever their winding."""
     order, first, _ = edge_runs(faces)
     odd = order[first[:-1][np.diff(first) % 2 == 1]]
     return np.stack([faces.ravel()[odd], np.roll(faces, -1, axis=1).ravel()[odd]], axis=1)

@@ -36,7 +36,7 @@ def edge_runs(faces: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:
 
 
 def boundary(faces: Ints) -> Ints:
-    """(k, 2) directed edges that their reverses do not balance: none where the surface is closed.
+    """Directed edges (k, 2) that their reverses do not balance: none where the surface is closed.
 
     An edge that the faces run along twice more in one direction than in the other is there twice.
     """

@@ -83,7 +83,7 @@ def heightfield(kind: str) -> Kernel:
 
 
 def _apart(corners: Vec3, lo: Vec3, hi: Vec3) -> Scalar:
-    """How far each column (columns, *items) is from B at least: the boxes about both [m]."""
+    """Lower bound (columns, *items) of each column's distance from B, by the boxes about both [m]."""
     tops = jax.tree.map(lambda x: x[:3], corners)
     left, right = (jax.tree.map(lambda x, end=end: end(x, 0), tops) for end in (jnp.min, jnp.max))
     sides = lo.x - right.x, left.x - hi.x, lo.y - right.y, left.y - hi.y, lo.z - right.z
@@ -177,7 +177,8 @@ def _columns(a: Solid, lo: Vec3, hi: Vec3) -> Vec3:
 
 
 def _promised(a: Solid, lo: Vec3, hi: Vec3) -> Scalar:
-    """How far away B may be from what is outside of the window, at most [m]; a body that outgrew it has none."""
+    """Lower bound of B's distance from what is outside of the window [m]; negative for a body that outgrew it,
+    unless it is above everything."""
     room = jnp.full_like(lo.z, jnp.inf)
     for n, window, d, width in zip(a.ground.grid, a.ground.window, (a.size.x, a.size.y), (hi - lo).xyz, strict=False):
         if window < n - 1:

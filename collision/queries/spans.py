@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
 
 def common(a: Span, b: Span) -> Span:
-    """Inside both."""
+    """The part inside both shapes."""
     late, early = a.enter >= b.enter, a.leave <= b.leave
     return Span(
         jnp.where(late, a.enter, b.enter), jnp.where(early, a.leave, b.leave),
@@ -37,7 +37,7 @@ def common(a: Span, b: Span) -> Span:
 
 
 def either(a: Span, b: Span) -> Span:
-    """Inside one of the two, whose union is convex."""
+    """The part inside either of two shapes whose union is convex."""
     only_a, only_b = b.enter > b.leave, a.enter > a.leave
     early = only_a | (~only_b & (a.enter <= b.enter))
     late = only_a | (~only_b & (a.leave >= b.leave))
@@ -48,7 +48,8 @@ def either(a: Span, b: Span) -> Span:
 
 
 def _round(o: Vec3, d: Vec3, r: Scalar) -> tuple[Scalar, Scalar]:
-    """(enter, leave) of |x| <= r, d of any length; a line along which x does not change is inside or outside."""
+    """Ends (enter, leave) of the part with |x| <= r, d of any length; a line along which x does not change is
+    inside or outside."""
     square = d.dot(d)
     moves = square > 0
     middle = jnp.where(moves, -o.dot(d) / jnp.where(moves, square, 1), 0)
@@ -61,7 +62,7 @@ def _round(o: Vec3, d: Vec3, r: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _slab(o: Scalar, d: Scalar, half: Scalar) -> tuple[Scalar, Scalar]:
-    """(enter, leave) of |x| <= half along one axis."""
+    """Ends (enter, leave) of the part with |x| <= half along one axis."""
     moves = d != 0
     a, b = (jnp.where(moves, (side - o) / jnp.where(moves, d, 1), 0) for side in (-half, half))
     within = jnp.abs(o) <= half
@@ -132,7 +133,7 @@ def _plane(a: Solid, o: Vec3, d: Vec3) -> Span:
 
 
 def _hull(a: Solid, o: Vec3, d: Vec3) -> Span:
-    """Inside all faces' planes (Cyrus & Beck, 1978)."""
+    """The part inside all faces' planes (Cyrus & Beck, 1978)."""
     n, offset = a.hull.normal, a.hull.offset
     rate, room = n.dot(d), offset - n.dot(o)
     t = room / jnp.where(rate != 0, rate, 1)

@@ -83,7 +83,7 @@ BODY = ("mass", "com", "inertia")  # parameters that `body_motion` reads
 
 @functools.cache
 def trees(topology: Topology) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(tree of each link, -1 if it cannot move; root link of each tree)."""
+    """The tree of each link, -1 if it cannot move, and the root link of each tree."""
     tree: list[int] = []
     roots: list[int] = []
     for i, (parent, joint) in enumerate(zip(topology.parents, topology.joints, strict=True)):
@@ -167,7 +167,7 @@ def body_motion(pose, V, mass, com, inertia):
 
 
 def _joint_energy(model: Model, state: State, control: Array | None) -> tuple[Array, Array]:
-    """(energy of springs and position motors, largest force of the other motors), each (..., nv) [J], [N m, N]."""
+    """Energy of springs and position motors [J], and largest force of the other motors [N m, N], each (..., nv)."""
     stretch = displacement(model, state.q)
     springs = jnp.where(model.stiffness == 0, 0.0, model.stiffness * (stretch - model.rest) ** 2) / 2
     command = model.motor_target if control is None else control
@@ -188,12 +188,12 @@ _QUATERNIONS = frozenset({"spherical", "floating"})
 
 
 def _works(topology: Topology, loop: Loop) -> bool:
-    """Whether a loop does work on its links, or may."""
+    """Return whether a loop does work on its links, or may."""
     return loop.acts or topology.hold == "penalty" or loop.kind in ("drive", "driven_turn", "driven_shift")
 
 
 def _falls_freely(topology: Topology, roots: tuple[int, ...], acted: Array) -> Array:
-    """(..., trees) whether the root floats and none of its degrees of freedom is acted upon."""
+    """Return whether the root floats and none of its degrees of freedom is acted upon, (..., trees)."""
     floating = np.array([topology.joints[i] == "floating" for i in roots], bool)
     dofs = [range(topology.v_start[i], topology.v_start[i] + 6) for i in np.array(roots, int)[floating]]
     driven = acted[..., np.array(dofs, int).reshape(-1)].reshape(*acted.shape[:-1], len(dofs), 6).any(-1)
@@ -202,7 +202,7 @@ def _falls_freely(topology: Topology, roots: tuple[int, ...], acted: Array) -> A
 
 
 def _sum_by(x: Array, tree: tuple[int, ...], n: int) -> Array:
-    """(..., n): sums of the entries (..., k) of each tree; entries of tree -1 are left out."""
+    """Sums (..., n) of the entries (..., k) of each tree; entries of tree -1 are left out."""
     order = [i for i in np.argsort(tree, kind="stable").tolist() if tree[i] >= 0]
     if not order:
         return jnp.zeros((*x.shape[:-1], n), x.dtype)
@@ -210,7 +210,7 @@ def _sum_by(x: Array, tree: tuple[int, ...], n: int) -> Array:
 
 
 def _spread(x: Array, tree: tuple[int, ...]) -> Array:
-    """(..., k): each entry that of its tree, 0 for tree -1."""
+    """Entries (..., k), each that of its tree, 0 for tree -1."""
     if not x.shape[-1]:
         return jnp.zeros((*x.shape[:-1], len(tree)), x.dtype)
     moving = np.array(tree) >= 0

@@ -1,4 +1,4 @@
-"""How fast the points of shapes are now."""
+"""Bounds of the speeds of shapes' points at one instant."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from ..bounds import bounding_spheres, norm
 
 
 def shape_speeds(model: Model, q: Array, v: Array) -> Array:
-    """(ns, *batch) [m/s] no point of a shape is faster, at q (*batch, nq) and v (*batch, nv); 0 for statics."""
+    """Bounds (ns, *batch) of the speed of each shape's points, at q (*batch, nq) and v (*batch, nv) [m/s]; 0 for
+    statics."""
     topology, forest = model.topology, Forest.of(model, q=q, v=v)
     moves = np.array(topology.shape_links, int) >= 0
     if not moves.any():

@@ -1,4 +1,4 @@
-"""How fast a link of a tree can move at most for a given energy, whatever the pose of the tree.
+"""Bounds of the speeds of a tree's links for a given energy, whatever the pose of the tree.
 
 Let e = sqrt(2T) with T the kinetic energy of the tree. The bounds here are speeds per e: any point of link i moves
 at most `speed_at` times e, in any configuration [derived here; references.md, Bounds on speed has the first of them].

@@ -62,7 +62,7 @@ def project(p: Vec3, mu: Array) -> Vec3:
 
 
 def distance(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> Array:
-    """How far p and u are from the law, (C, *batch) [m/s]."""
+    """Distance of p and u from the law, (C, *batch) [m/s]."""
     kt, kn = scales(K)
     z = Vec3(p.x - u.x / kt, p.y - u.y / kt, p.z - u.z / kn)
     wanted = _shorten_to_disc(z, mu, jnp.maximum(p.z, 0))
@@ -106,7 +106,7 @@ def closed_and_sticking(u: Vec3, mu: Array, band: Array) -> tuple[Array, Array]:
 
 
 def behaviour(K: Sym3, p: Vec3, u: Vec3, mu: Array) -> tuple[Array, Array]:
-    """(closed, sticking), (C, *batch) bool, as z says."""
+    """Return whether contacts are closed, and whether they stick, (C, *batch), as z says."""
     kt, kn = scales(K)
     x, y, n = p.x - u.x / kt, p.y - u.y / kt, p.z - u.z / kn
     closed = n > 0

@@ -229,7 +229,7 @@ def stopped_at_start(model: Model, contacts: Contacts, u_n: Array) -> Array:
 
 
 def _slip_rotates(model: Model, mu: Array, before: Vec3, after: Vec3, p: Vec3) -> Array:
-    """Whether a contact slides all through the step and its slip changes direction, (C, *batch).
+    """Return whether a contact slides all through the step and its slip changes direction, (C, *batch).
 
     before, after: slip at both ends [m/s].
     p: impulses over the step [N s].

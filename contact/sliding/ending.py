@@ -1,4 +1,4 @@
-"""When an impact ends: the only difference between the laws of restitution."""
+"""End of an impact: the only difference between the laws of restitution."""
 
 from __future__ import annotations
 

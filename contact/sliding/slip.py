@@ -50,7 +50,7 @@ def slip_of(u: Vec3, K: Sym3, mu: Scalar) -> Slip:
 
 
 def is_straight(slip: Slip, mu: Scalar) -> Scalar:
-    """Whether slip keeps its direction: it is on a ray, or close enough to an attracting ray."""
+    """Return whether slip keeps its direction: it is on a ray, or close enough to an attracting ray."""
     eps = jnp.finfo(jnp.result_type(mu)).eps
     g, pull = jnp.abs(slip.g), slip.f + slip.stiffness  # th' = g, and g' = -pull
     drawn = (slip.r * g <= tolerance(eps) * pull) & (g <= 1e-2 * pull)

@@ -13,7 +13,7 @@ from jax import Array
 
 @jax.custom_jvp
 def pseudo_inverse(a: Array, smallest: Array) -> Array:
-    """(..., n, m) of a (..., m, n); singular values of at most `smallest` (...) count as zero.
+    """Pseudo-inverse (..., n, m) of a (..., m, n); singular values of at most `smallest` (...) count as zero.
 
     Its derivative is that of constant rank (Golub and Pereyra 1973), and needs no distinct singular values.
     """

@@ -20,24 +20,24 @@ _SMALL = 0.25  # [rad^2] below this the series is used; 8 terms reach 1e-19 ther
 
 
 def sinc(t2: Scalar) -> Scalar:
-    """sin(t)/t of t^2."""
+    """Value of sin(t)/t, given t^2."""
     return _even(t2, [(-1) ** k / factorial(2 * k + 1) for k in range(9)], lambda t: jnp.sin(t) / t)
 
 
 def cosc(t2: Scalar) -> Scalar:
-    """(1 - cos t)/t^2 of t^2."""
+    """Value of (1 - cos t)/t^2, given t^2."""
     terms = [(-1) ** k / factorial(2 * k + 2) for k in range(9)]
     return _even(t2, terms, lambda t: 2 * (jnp.sin(t / 2) / t) ** 2)
 
 
 def sinc3(t2: Scalar) -> Scalar:
-    """(t - sin t)/t^3 of t^2."""
+    """Value of (t - sin t)/t^3, given t^2."""
     terms = [(-1) ** k / factorial(2 * k + 3) for k in range(9)]
     return _even(t2, terms, lambda t: (t - jnp.sin(t)) / t**3)
 
 
 def cotc(t2: Scalar) -> Scalar:
-    """(1 - (t/2) cot(t/2))/t^2 of t^2, for the inverse of the left Jacobian."""
+    """Value of (1 - (t/2) cot(t/2))/t^2, given t^2, for the inverse of the left Jacobian."""
     bernoulli = [1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600]
     return _even(t2, bernoulli, lambda t: (1 - t / 2 * jnp.cos(t / 2) / jnp.sin(t / 2)) / t**2)
 

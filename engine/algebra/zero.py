@@ -53,7 +53,7 @@ jax.tree_util.register_pytree_node(Zero, lambda zero: ((), None), lambda aux, le
 
 
 def is_zero(x: Any) -> bool:
-    """Whether x is the symbolic zero."""
+    """Return whether x is the symbolic zero."""
     return isinstance(x, Zero)
 
 

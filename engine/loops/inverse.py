@@ -130,7 +130,7 @@ def share(A: Array, load: Array, actuated: Array, least_torque: ArrayLike) -> Sp
 def strain(
     A: Array, held: Array, P: Array, torque: Array, force: Array, small: Array, least_torque: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    """(62-64): torques (..., nv) and their lambda (..., m) from those of the least lambda; and the redundancy.
+    """Torques (..., nv) and their lambda (..., m) from those of the least lambda, and the redundancy (62-64).
 
     held: (..., nv) degrees of freedom that may pull.  P: (..., m, m) projector on the lambda that pull at these only.
     """

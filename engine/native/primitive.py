@@ -147,7 +147,8 @@ class Program:
         return self.function(*_broadcast_lanes(leaves, batched))
 
     def derivative(self, varying: tuple[bool, ...]) -> Program:
-        """(arguments, tangents of those that vary) -> (results, the tangents of those that are not whole numbers)."""
+        """Program of the derivative: (arguments, tangents of those that vary) -> (results, the tangents of those that
+        are not whole numbers)."""
         if varying not in self._derivatives:
             given = [(a, is_open) for a, is_open, yes in zip(self.avals, self.open, varying, strict=True) if yes]
 

@@ -67,7 +67,7 @@ def exact(
 
 
 def free_bodies(topology: Topology) -> np.ndarray:
-    """(nl,) true for floating links that carry nothing and are in no loop."""
+    """Floating links that carry nothing and are in no loop, (nl,) bool."""
     floating = np.array([joint == "floating" for joint in topology.joints], bool)
     tied = [*topology.parents, *(end for loop in topology.loops for end in (loop.a, loop.b))]
     return floating & ~np.isin(np.arange(topology.n_links), tied)
@@ -77,7 +77,7 @@ def free_bodies(topology: Topology) -> np.ndarray:
 
 
 def _flies(forest: Forest, model: Model, control: Array | None, links: list[int]) -> Array:
-    """(n, *batch), or what broadcasts to it: whether nothing but constant forces acts on these free bodies."""
+    """Return whether only constant forces act on these free bodies, (n, *batch) or what broadcasts to it."""
     acts = model.motor_gain * (model.motor_target if control is None else control) != 0
     for name in TURNING:
         acts = acts | (getattr(model, name) != 0)

@@ -136,7 +136,7 @@ def _apply_in_world(attitude: Quat, x: Sym3, v: Vec3) -> Vec3:
 
 
 def _passes(a: Scalar, B: Sym3, attitude: Quat, L: Vec3, P: Vec3) -> Array:
-    """How many passes leave nothing but rounding: by the angle that Q turns by in the step, at most.
+    """Number of passes that leave no error but rounding, by the largest angle that Q can turn by in the step.
 
     Let b and c be B's eigenvalues, the third is 0, and x, y the components of L along their axes. b x^2 + c y^2 = L B L
     is conserved, and b c <= 0, so that (b x)^2 + (c y)^2 <= |B| |L B L| + 2 |b c| L^2.
@@ -211,7 +211,7 @@ def _short_pass(spin: Spin, carry: tuple[Array, Array]) -> tuple[Array, Array]:
 
 
 def _moments(spin: Spin, k: Array, q: Array) -> tuple[Array, Array]:
-    """How long a pass is, and s at its nodes (5, 3, ...)."""
+    """Length of a pass, as a part of the step, and s at its nodes (5, 3, ...)."""
     dt = 1 / jnp.maximum(spin.passes, 1).astype(q.dtype)
     t = (k.astype(q.dtype) + jnp.asarray(NODES, q.dtype).reshape(-1, *(1,) * (q.ndim - 1))) * dt
     s = Quat.exp(spin.M * (-spin.a * t)).rotate(spin.P) * (t - 0.5)

@@ -1,1 +1,1 @@
-"""How time passes for planar chains: Wawrzynski (2005), sections 3, 7 and 12."""
+"""Time stepping of planar chains: Wawrzynski (2005), sections 3, 7 and 12."""

@@ -1,4 +1,4 @@
-"""When a joint runs into a ground, or an angle into its limit: Wawrzynski (2005), sections 7.1 and 12.1.
+"""Time at which a joint runs into a ground, or an angle into its limit: Wawrzynski (2005), sections 7.1 and 12.1.
 
 Accelerations are constant on the way, so a joint's way is a parabola and the time of its impact a root of a quadratic.
 Departure: it is found before the step is made, from where the step begins, instead of after it and from its end; the
@@ -47,7 +47,7 @@ def falling(gap: Array, rate: Array, a: Array) -> Array:
 
 
 def grounds(rows: Rows, now: Posture, a: Vec2) -> tuple[Array, Array]:
-    """When each joint meets a ground [s], and which."""
+    """Time at which each joint meets a ground [s], and which ground."""
     at = jnp.full(rows.mass.shape, jnp.inf, rows.mass.dtype)
     number = jnp.full(rows.mass.shape, -1, jnp.int32)
     may = rows.there & ~rows.guided & (now.stuck < 0)
@@ -95,7 +95,7 @@ def angle(ways: tuple[Way, Way], t: Array) -> tuple[Array, Array]:
 
 
 def past(rows: Rows, side: Any, angle: Array) -> Array:
-    """How far each angle is beyond its upper (1) or lower (-1) limit [rad]; minus infinity where there is none."""
+    """Excess of each angle over its upper (1) or lower (-1) limit [rad]; minus infinity where there is none."""
     return side * (about_middle(rows, angle) - jnp.where(side > 0, rows.upper, rows.lower))
 
 
@@ -108,7 +108,7 @@ def corrected(angle: Array, rate: Array, t: Array, h: Array, rows: Rows, level: 
 
 
 def limits(rows: Rows, now: Posture, a: Vec2, link: Links, h: Array) -> tuple[Array, Array, Array]:
-    """When each angle meets a limit within h (*batch) [s], which side, and whether some time was not found."""
+    """Time at which each angle meets a limit within h (*batch) [s], the side, and whether some time was not found."""
     ways = bends(rows, now, a)
     zero = jnp.zeros_like(rows.mass)
     (first, rate), last = angle(ways, zero), angle(ways, zero + h)[0]

@@ -44,19 +44,19 @@ class Holds(NamedTuple):
         return jax.tree.map(lambda a: a <= x, self)
 
     def any(self) -> Array:
-        """(*batch)"""
+        """Return whether any hold's flag is set, (*batch)."""
         return self.stuck.any(0) | self.shut.any(0)
 
     def least(self) -> Array:
-        """(*batch)"""
+        """The least number of all holds, (*batch)."""
         return jnp.minimum(self.stuck.min(0), self.shut.min(0))
 
     def most(self) -> Array:
-        """(*batch)"""
+        """The largest number of all holds, (*batch)."""
         return jnp.maximum(self.stuck.max(0), self.shut.max(0))
 
     def number(self) -> Array:
-        """(*batch) number of flags that are set."""
+        """Number (*batch) of flags that are set."""
         return self.stuck.sum(0, dtype=jnp.int32) + self.shut.sum(0, dtype=jnp.int32)
 
 

@@ -75,7 +75,7 @@ class ChainRecord(NamedTuple):
 
     @property
     def logs(self) -> bool:
-        """Whether stops are recorded."""
+        """Return whether stops are recorded."""
         return self.rows.shape[-2] > 0
 
 
@@ -95,7 +95,7 @@ def record_first_frame(record: ChainRecord, lane: ChainLane) -> ChainRecord:
 
 
 def frame_row(lane: ChainLane) -> Array:
-    """(*batch, 6 n + 1)"""
+    """Row (*batch, 6 n + 1) of `ChainRecord.frames`."""
     x, v, stuck, shut = lane.now
     columns = [x.x, x.y, v.x, v.y, stuck.astype(x.x.dtype), shut.astype(x.x.dtype), lane.t[None]]
     return jnp.moveaxis(jnp.concatenate(columns), 0, -1)
@@ -113,7 +113,7 @@ def record_tick(record: ChainRecord, rows: Rows, was: ChainLane, lane: ChainLane
 
 
 def event_row(rows: Rows, lane: ChainLane, struck: ChainImpact) -> Array:
-    """(*batch, 16)"""
+    """Row (*batch, 16) of `ChainRecord.rows`."""
     which, p, n = struck.which, struck.p, len(rows.mass)
     number = jnp.arange(n).reshape(n, *(1 for _ in lane.t.shape))
     joint = jnp.where(which.stuck | which.shut, number, n).min(0)

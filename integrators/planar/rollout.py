@@ -231,7 +231,7 @@ def _over_lanes(
     own += [0 if jnp.ndim(x) else None for x in jax.tree.leaves(record)]
 
     def cut(x: Array, axis: int | None) -> Array:
-        """(..., lanes, ...) as (blocks, ..., W, ...); behind the last lane come equal ones."""
+        """x (..., lanes, ...) as (blocks, ..., W, ...); behind the last lane come equal ones."""
         if axis is None:
             return x
         if count < blocks * wide:

@@ -82,7 +82,7 @@ def tick(
 
 
 def decide(lane: ChainLane, p: ChainProposal, letting: Releases, bounds: ChainBounds) -> ChainVerdict:
-    """Whether accelerations stayed close enough to those that the step assumed."""
+    """Decide whether accelerations stayed close enough to those that the step assumed."""
     change = p.response.a - lane.a
     jump = jnp.sqrt(change.dot(change).max(0)) * p.h
     rough = p.stepping & ((jump > bounds.tolerance) | p.meets.lost)
@@ -140,7 +140,8 @@ def shorter(h: Array, bounds: ChainBounds) -> Array:
 
 
 def is_felt(lane: ChainLane, p: ChainProposal) -> Array:
-    """(*batch) whether a hold that caught had moved, beyond rounding. A joint that lies still may be caught again."""
+    """Return whether a hold that caught had moved, beyond rounding, (*batch). A joint that lies still may be caught
+    again."""
     v, least = p.tried.v, jnp.finfo(p.h.dtype).eps
     square = v.dot(v)
     angular = (joint_rates(p.link) * p.link.l) ** 2

@@ -38,7 +38,7 @@ def _pairs(topology: Topology) -> tuple[int, ...]:
 
 
 def lanes_first(x: Array) -> Array:
-    """(n, k, *batch) as (*batch, n, k)."""
+    """x (n, k, *batch) as (*batch, n, k)."""
     return jnp.moveaxis(x, (0, 1), (-2, -1))
 
 
@@ -59,7 +59,7 @@ def joint_forces(model: Model, step: StepSummary) -> Array:
 
 
 def joint_impulse(model: Model, jump: VelocityJump) -> Array:
-    """(*batch, nl, 6) through each joint: what links beyond it need for their jump, less what contacts give."""
+    """Impulse (*batch, nl, 6) through each joint: what links beyond it need for their jump, less what contacts give."""
     still = jnp.zeros_like(jump.dv)
     return joint_wrenches(weightless(model), jump.q, still, jump.dv, lanes_first(jump.impulses.links))
 

@@ -73,7 +73,7 @@ def width(names: Sequence[str], topology: Topology) -> int:
 
 
 def readings(names: Sequence[str], model: Model, lane: Lane, ticked: TickResult) -> Array:
-    """(*batch, width) what a tick adds.  lane: before it."""
+    """Readings (*batch, width) that a tick adds.  lane: before it."""
     step = summarize_step(model, lane, ticked)
     batch = step.h.shape
     rows = [

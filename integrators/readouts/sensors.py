@@ -46,7 +46,7 @@ def width(topology: Topology) -> int:
 
 
 def of_step(model: Model, step: StepSummary) -> Array:
-    """(*batch, width) what the smooth part of a step adds to each."""
+    """Contribution (*batch, width) of the smooth part of a step to each sensor."""
     kinds = {sensor.kind for sensor in summed_sensors(model.topology)}
     felt = wrench = efforts = None
     if "accelerometer" in kinds:
@@ -63,7 +63,7 @@ def of_step(model: Model, step: StepSummary) -> Array:
 
 
 def of_jumps(model: Model, step: StepSummary) -> Array:
-    """(*batch, width) what its impacts add."""
+    """Contribution (*batch, width) of a step's impacts to each sensor."""
     return sum((_of_jump(model, jump) for jump in step.jumps), start=jnp.zeros(()))
 
 
@@ -108,7 +108,7 @@ def _columns(model: Model, q: Array, felt: Any, wrench: Any, efforts: Any, pushe
 
 
 def _normal(topology: Topology, sensor: Sensor, pushed: ContactImpulses) -> Array:
-    """(*batch) sum of the normal impulses of the pairs that a sensor looks at."""
+    """Sum (*batch) of the normal impulses of the pairs that a sensor looks at."""
     links = topology.shape_links
     bodies = [(links[i], links[j]) for i, j in topology.pairs]
     mine = [sensor.link in pair and (sensor.other is None or sensor.other in pair) for pair in bodies]
@@ -160,7 +160,7 @@ def at_instant(model: Model, q: Array, v: Array) -> dict[str, Array]:
 
 
 def _ranges(model: Model, sensor: Sensor, q: Array, position: Array, R: Array) -> Array:
-    """(..., R) [m], -1 where a ray hits nothing."""
+    """Distance (..., R) at which each ray hits [m], -1 where it hits nothing."""
     topology = model.topology
     rays = jnp.array(sensor.rays, q.dtype)
     directions = (R[..., None, :, :] * rays[:, None, :]).sum(-1)

@@ -80,7 +80,7 @@ def summarize_step(model: Model, lane: Lane, ticked: TickResult) -> StepSummary:
 
 
 def _impact_impulses(accepted: Array, ticked: TickResult) -> Vec3:
-    """(C, *batch) impulses of the impacts at the end of the tick."""
+    """Impulses (C, *batch) of the impacts at the end of the tick."""
     impacts, contacts = ticked.impacts, ticked.contacts
     real = (impacts.contact >= 0) & accepted
     row = jnp.maximum(impacts.contact, 0)
@@ -93,5 +93,5 @@ def _only(yes: Array, new: Array, old: Array) -> Array:
 
 
 def _where(yes: Array, pushed: Any) -> ContactImpulses:
-    """Nothing but where yes (*batch)."""
+    """The impulses where yes (*batch), else 0."""
     return jax.tree.map(lambda x: jnp.where(yes, x, 0), pushed)

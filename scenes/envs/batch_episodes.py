@@ -40,7 +40,7 @@ class BatchEpisodes:
         return Played(state._replace(q=q, v=v, steps=state.steps + 1), observation, reward, ended, {})
 
     def _play(self, _: None, q: Array, v: Array, action: Array) -> tuple[Array, ...]:
-        """(q, v, observation, reward, whether it ended) after a period, of any lanes."""
+        """Play any lanes for a period; return q, v, observation, reward and whether it ended."""
         task, push = self.task, self.task.push(action)
         q_next, v_next = self._advance(q, v, push)
         reward = task.reward(q, v, push, q_next, v_next)

@@ -102,7 +102,7 @@ def closed_form(rods: Rods) -> Accelerate:
 
 @fence
 def sines_and_cosines(angles: Components) -> list[tuple[Array, Array]]:
-    """(sin, cos) of every link's absolute angle; separate, since else each acceleration would compute them anew."""
+    """Sine and cosine of every link's absolute angle; separate, or each acceleration would compute them anew."""
     return [sin_cos(phi) for phi in accumulate(angles)]
 
 

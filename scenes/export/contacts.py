@@ -1,5 +1,5 @@
-"""What touched in a frame of an exported world: rows that a frame leaves, and one record for each pair of bodies made
-of them, as `scenes/live/touching.py` makes them on the host."""
+"""Contacts in a frame of an exported world: rows that a frame leaves, and one record for each pair of bodies made of
+them, as `scenes/live/touching.py` makes them on the host."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def contacts_of(live: Live, kinds: Kinds, pair: Array, touching: Array) -> tuple
 
 
 def pushes_and_contacts(pushes: Array, pose: Array, count: Array, rows: Array, dt: Array) -> Array:
-    """(nl, 6) moment about its origin and force on each link [N m, N] on average over a frame that took dt [s].
+    """Mean moment about its origin and force on each link (nl, 6) [N m, N] over a frame that took dt [s].
 
     pushes: (nl, 6) from outside.  pose: (nl, 7) at its end.  count, rows: of `contacts_of`."""
     links, felt = len(pushes), jnp.pad(pushes, ((0, 1), (0, 0)))

@@ -34,7 +34,7 @@ def words(numbers: Array) -> Array:
 
 
 def blake2b(numbers: Array) -> Array:
-    """(32,) hexadecimal digits, as ASCII, of the digest of numbers (n,), little-endian. Needs 64 bits."""
+    """Hexadecimal digits (32,), as ASCII, of the digest of numbers (n,), little-endian. Needs 64 bits."""
     length, m = numbers.size * numbers.dtype.itemsize, words(numbers)
     blocks = max(1, -(-len(m) // BLOCK))
     m = jnp.pad(m, (0, blocks * BLOCK - len(m))).reshape(blocks, BLOCK)

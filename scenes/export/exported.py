@@ -33,9 +33,13 @@ class Pointer(NamedTuple):
 
 
 class Numbered(NamedTuple):
-    """What C calls by a number, beside bodies and degrees of freedom: name -> number.  static: behind bodies, in worlds
-    whose pairs are filtered, or that has probes.  joint: those that can be cut.  kind: of spare bodies.  probe: shapes
-    that `overlap` is asked with."""
+    """Numbers by which C calls things other than bodies and degrees of freedom: name -> number.
+
+    static: statics, numbered behind bodies, in worlds whose pairs are filtered, or that have probes.
+    joint: joints that can be cut.
+    kind: kinds of spare bodies.
+    probe: shapes that `overlap` is asked with.
+    """
 
     static: dict[str, int]
     joint: dict[str, int]

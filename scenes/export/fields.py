@@ -43,7 +43,7 @@ class Fields(NamedTuple):
 
     @property
     def most(self) -> int:
-        """Bytes of one in which somebody does."""
+        """Bytes of a save of a world in which somebody sleeps."""
         return self.awake + sum(self.all[name].bytes for name in ("island", "last_motors"))
 
 

@@ -81,7 +81,7 @@ def _prefixed(kind: str, numbers: dict[str, int]) -> dict[str, int]:
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:
-    """Of C, one for each of these names."""
+    """Identifiers of C, one for each of these names."""
     made: list[str] = []
     for k, name in enumerate(names):
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)

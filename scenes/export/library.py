@@ -70,7 +70,7 @@ def live_of(scene: Any, keywords: dict[str, Any]) -> Live:
 
 
 def identifier(name: str) -> str:
-    """Of C, from a scene's name or file."""
+    """Identifier of C, from a scene's name or file."""
     made = re.sub(r"\W", "_", Path(name).stem, flags=re.ASCII).lower()
     return made if made[:1].isalpha() else f"world_{made}"
 

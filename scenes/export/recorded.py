@@ -35,14 +35,14 @@ def live_of_run(recording: Recording, keywords: dict[str, Any]) -> Live:
 
 
 def notes(recording: Recording) -> list[str]:
-    """What does not go on."""
+    """Notes on what of a run does not go on."""
     driven = any(recording.keywords.get(name) is not None for name in DRIVES)
     return ["the run's control ends where the viewer takes over"] * driven
 
 
 def states(recording: Recording) -> Array:
-    """(F, bytes) q, v and t of each frame, as a save has them behind its header, see `scenes/live/saves.py`; after the
-    last frame that a run reached, that one again."""
+    """State q, v and t of each frame (F, bytes), as a save has them behind its header, see `scenes/live/saves.py`;
+    after the last frame that a run reached, that one again."""
     q, v, t = recording.q, recording.v, recording.t
     last = np.minimum(np.arange(len(q)), max(int(np.isfinite(q).all(-1).sum()) - 1, 0))
     rows = np.concatenate([q, v, t[:, None]], 1)[last]

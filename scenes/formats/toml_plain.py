@@ -23,7 +23,7 @@ class WrongValue(ValueError):
 
 
 class TablePath(NamedTuple):
-    """Where a table stands in a file.  keys: its path.  who: its name in messages, as in those of `compile_scene`."""
+    """Place of a table in a file.  keys: its path.  who: its name in messages, as in those of `compile_scene`."""
 
     keys: Keys
     who: str
@@ -85,7 +85,7 @@ def text(key: str, value: Any, where: TablePath) -> str:
 
 
 def limits(key: str, value: Any, where: TablePath) -> Any:
-    """(lower, upper), or one such pair or None for each dof."""
+    """Limits: a pair (lower, upper), or a pair or None for each dof."""
     must = f'it must be [lower, upper], or a list of those, one a dof, "{NONE}" for a dof without'
     if not is_list(value):
         where.reject(key, value, must)

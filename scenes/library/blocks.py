@@ -38,7 +38,7 @@ def block_on_ramp(
 
 
 def downhill(slope: float):
-    """(along(p), speed(p)): the block's distance and speed along the slope (F,) [m, m/s]."""
+    """Functions along(p) and speed(p): the block's distance and speed along the slope (F,) [m, m/s]."""
     down = np.array([math.cos(slope), 0.0, -math.sin(slope)])
     return lambda p: (p.position("block") - p.position("block")[0]) @ down, lambda p: p.velocity("block") @ down
 

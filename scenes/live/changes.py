@@ -250,7 +250,7 @@ def attach_ends(model: Model, poses: jax.Array, k: Any, point: jax.Array, given:
 
 
 def _reach(model: Model, link: jax.Array, point: jax.Array) -> jax.Array:
-    """() from the centre of mass of a free body to a point in its axes (3,), in radii of gyration; 0 of other links.
+    """Distance () of a point (3,) from a free body's centre of mass, body axes, in radii of gyration; else 0.
 
     The square of the radius is half the trace of the inertia, by mass."""
     free = jnp.asarray(np.array([joint == "floating" for joint in model.topology.joints] + [False]))[link]

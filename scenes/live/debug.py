@@ -94,7 +94,7 @@ def trigger_lines(triggers: Iterable[Trigger], pose_of: dict[str, Array]) -> Lin
 
 
 def trigger_edges(trigger: Trigger) -> Array:
-    """(n, 2, 3) edges of a trigger's region, in the axes of the body that carries it, or of the world."""
+    """Edges (n, 2, 3) of a trigger's region, in the axes of the body that carries it, or of the world."""
     return _region_edges(trigger, trigger.place)
 
 

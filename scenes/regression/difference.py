@@ -108,7 +108,7 @@ def _matched(old: list[Impact], new: list[Impact], scale: _Scale) -> list[tuple[
 
 
 def _fields(a: Impact, b: Impact, scale: _Scale) -> list[tuple[str, float, float, float]]:
-    """(name, old, new, off in tolerances) of every number of two impacts."""
+    """Name, old value, new value and difference in tolerances of every number of two impacts."""
     rows = [("t", a.t, b.t, scale.time), ("p_n", a.p_n, b.p_n, scale.impulse), ("p_t", a.p_t, b.p_t, scale.impulse)]
     for name, allowed in (("u_n", scale.velocity), ("u_t", scale.velocity), ("kinetic", scale.energy)):
         for when, x, y in zip(("before", "after"), getattr(a, name), getattr(b, name), strict=True):

@@ -119,8 +119,8 @@ def atan2(y: Array, x: Array) -> Array:
 
 
 def _quotient(over: Array, under: Array) -> tuple[Array, Array, Array]:
-    """Whether over / under, from 0 to 1, is above 9/16; if not, the two; if so, p and q: the arctangent is that of
-    p / q more than pi/4."""
+    """Return whether over / under, from 0 to 1, is above 9/16, and p and q: the arctangent is that of p / q, plus pi/4
+    if it is above. Below, p and q are the two themselves."""
     middle = (over >= under * 0.5625) & (over > 0)
     return middle, select(middle, over - under, over), select(middle, over + under, under)
 
@@ -161,7 +161,8 @@ def acos(x: Array) -> Array:
 
 
 def _arcsine_parts(a: Array) -> tuple[Array, Array, Array]:
-    """Whether a <= 1/2, and head + tail: then the arcsine of a; else minus twice that of sqrt((1 - a) / 2)."""
+    """Return whether a <= 1/2, head and tail. Their sum is then the arcsine of a, else minus twice that of
+    sqrt((1 - a) / 2)."""
     f = format_of(a)
     small = a <= 0.5
     z = select(small, a * a, 0.5 * (1 - a))

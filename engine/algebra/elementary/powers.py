@@ -93,7 +93,7 @@ def cosh(x: Array) -> Array:
 
 
 def _hyperbolic(a: Array, sign: int) -> Array:
-    """(e^a + sign * e^-a) / 2.
+    """Value of (e^a + sign * e^-a) / 2.
 
     With p = e^r - 1 and h = sign * 2^(-2n - 1) it is 2^n ((1/2 + h) + (1/2 - h) p + h p^2 / (1 + p)).
     """

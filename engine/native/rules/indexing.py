@@ -199,7 +199,7 @@ def _indices(
 
 
 def _within(graph: Graph, args: Sequence[Value], terms: Terms) -> Value:
-    """Whether indices are within their bounds."""
+    """Return whether indices are within their bounds."""
     inside: Any = None
     for a, (_, most) in zip(args, terms, strict=True):
         for op, bound in (("ge", 0), ("le", most)):

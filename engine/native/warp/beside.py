@@ -121,7 +121,7 @@ class _Beside:
         raise Unsupported(f"{rest.split('(')[0]} on a GPU")
 
     def _of_thread(self, type: str, pointer: str, k: int) -> str:
-        """Where this thread has element k behind a pointer into the arena."""
+        """Address of this thread's element k behind a pointer into the arena."""
         if k:
             there = self._new()
             self.out.append(f"  {there} = getelementptr inbounds [{THREADS} x {type}], ptr {pointer}, i32 {k}")

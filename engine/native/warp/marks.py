@@ -82,7 +82,7 @@ class _Marks:
 
     @functools.cache  # noqa: B019
     def _weight(self, start: int, end: int) -> int:
-        """Instructions, those of parts that are called among them."""
+        """Number of instructions, with those of the parts that are called."""
         weight = 0
         for line in self.lines[start:end]:
             weight += line.startswith("  ")

@@ -130,7 +130,7 @@ class _Spread:
         self.start, self.since = len(self.out), None
 
     def _apart(self, body: list[str]) -> list[Access] | None:
-        """What a loop of one block accesses, if no iteration of it meets itself or another: what is written is written
+        """Accesses of a loop of one block, if no iteration of it meets itself or another: what is written is written
         strip by strip of 32, each element by its thread, and not read otherwise. Else None."""
         counter = re.fullmatch(r"  (%v\d+) = phi i32 \[ 0, .*", body[0])
         if counter is None or f"add nuw nsw i32 {counter[1]}, {THREADS}" not in body[-3]:
@@ -159,7 +159,7 @@ class _Spread:
         return re.sub(r"%v\d+\b", lambda m: self.same.get(m[0], m[0]), text) if self.same else text
 
     def _constant(self, width: int, type: str, elements: Sequence[str]) -> str:
-        """What this thread holds of a vector of constants; poison is whatever is convenient."""
+        """Element of a vector of constants that this thread holds; poison becomes any value."""
         meant = [x for x in elements if x != "poison"]
         if len(set(meant)) <= 1:
             return meant[0] if meant else _zero(type)

@@ -19,7 +19,7 @@ GRAVITY = 9.81
 
 
 def efforts(weight: float, strength: float) -> tuple[float, float, float]:
-    """Torques [N m]: this share of those that hold the arm straight out."""
+    """Largest torques of the joints [N m]: a share `strength` of those that hold the arm straight out."""
     return tuple(strength * GRAVITY * m for m in (3 + 3 * weight, 1 + 2 * weight, weight))  # type: ignore[return-value]
 
 

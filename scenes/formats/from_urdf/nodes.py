@@ -100,7 +100,7 @@ class Node:
         return found
 
     def unread(self) -> Iterator[tuple[int, str, str]]:
-        """(line, name, text) of every attribute and element that was not read."""
+        """Line, name and text of every attribute and element that was not read."""
         for name in self.attributes:
             if name not in self.read_names:
                 yield self.line, name, f"<{self.tag} {name}>"

@@ -216,7 +216,8 @@ SLOW = (
 )  # fmt: skip
 # slow tests that share a program, a library or a page
 EXPORTS = tuple(f"test_export{x}.py" for x in ("", "_changes", "_page"))
-TOGETHER = ("test_gradients.py", "test_pool_break.py", "test_site.py", *EXPORTS)
+WORLDS = "test_live_changes.py", "test_live_growth.py", "test_sensors.py", "test_readouts.py"
+TOGETHER = ("test_gradients.py", "test_pool_break.py", "test_site.py", *EXPORTS, *WORLDS)
 PAIR = re.compile(r".*/test_narrow_(?:gaps|laws)\.py::\w+\[([a-z]+-[a-z]+)\b.*\]")
 
 

@@ -166,6 +166,16 @@ BY_HAND = (
     r"test_every_processor_has_the_bits_of_this_machine\[bouncing_ball|test_a_live_world_makes_room",
     r"test_a_world_whose_ticks_are_used_up|test_a_walker_that_falls_gets_to_the_end",
     r"test_ticks_are_those_of_the_busiest|test_ten_thousand_links_take_seconds|test_derivatives_of_many_go_both_ways",
+    r"test_library_scenes_have_the_bits_of_the_cpu|test_code_that_is_not_optimised|test_compiled_as_one_program\[free",
+    r"test_forward_derivatives_are_differences\[stronge|test_safe_step.py::test_(batches_of_states|.*\[jacrev)",
+    r"test_heaps_never_gain_energy_and_end_apart\[sequential|test_many.py::test_where_there_is_no_room",
+    r"test_determine.py::test_(room_for_contacts|what_is_active)|test_links_answer_by_their_apparent",
+    r"test_longer_programs\[1000\]|test_near_pairs_have_their_rows_and_far_pairs_a_bound\[None",
+    r"test_matrix.py::test_lanes_are_single_scenes",
+    r"test_exponential_and_logarithm_have_exact_derivatives\[1e-05|test_each_tree_of_a_forest|test_box_slides_on_a_slope",
+    r"test_forest.py::test_one_parameter_per_lane\[mass|test_constrained_hybrid.py::.*\[constraint_force\]",
+    r"test_against_mujoco.py::.*-seed204\]|test_warp.py::test_more_random_programs\[500000-warp|test_work_grows_linearly",
+    r"test_impulse.py::.*-seed402\]|test_a_superball_bounces.*\[0.6\]|test_agrees_with_an_integration_in_p_z_often\[stronge",
 )
 # seen by CI, and not each time
 SLOW = (
@@ -264,9 +274,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def _room_for_the_next_test() -> Iterator[None]:
     """A worker's memory would grow to many gigabytes: of what was freed and kept, and of compiled programs.
 
-    What is still needed of these comes back from the cache on disk.
+    What is still needed of these comes back from the cache on disk. Commands in single precision switch the double one
+    off: it is switched on again.
     """
     yield
+    jax.config.update("jax_enable_x64", True)
     for step in (gc.collect, jax.clear_caches):
         if _resident() < LARGE:
             return

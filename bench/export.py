@@ -15,7 +15,7 @@ from carom.scenes.export.page import export_page
 from carom.scenes.live.world import Live
 from carom.tests.oracles import aarch64
 from carom.tests.oracles.exported import COMPILER, everything
-from carom.tests.scenes.browser import BROWSER, chromium
+from carom.tests.scenes.browser import BROWSER, LONG, chromium, said
 
 ALL = "everything"  # a world that has all functions
 SCENES = ("pool_break", "stack", "ragdoll", ALL)
@@ -23,7 +23,6 @@ FRAMES = 300  # of 1/60 s: five seconds
 PLAY = Path(__file__).with_name("play.c")
 SANITIZERS = "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
 SEED = 7
-PATIENCE = 120_000  # [ms] of the page's own clock: it runs ahead while WebAssembly is compiled
 
 
 def suite(scenes: list[str], dtype: str = "f32", checked: int = 0) -> int:
@@ -67,13 +66,13 @@ def suite(scenes: list[str], dtype: str = "f32", checked: int = 0) -> int:
 
 
 def _in_browser(live: Live, name: str) -> bool:
-    with tempfile.TemporaryDirectory() as place:
-        page, begin = Path(place) / "page.html", perf_counter()
+    """Print the line of the world's page; whether its hash is Python's."""
+    with tempfile.TemporaryDirectory() as folder:
+        page, begin = Path(folder) / "page.html", perf_counter()
         export_page(live, page)
         took, size = perf_counter() - begin, page.stat().st_size / 1e6
-        text = chromium(Path(place), f"{page.as_uri()}#paused&frames={FRAMES}", "--dump-dom", milliseconds=PATIENCE)
-    found = re.search(r"&quot;hash&quot;:&quot;(\w+)&quot;", text)
-    same = found[1] if found else "says nothing"
+        text = chromium(Path(folder), f"{page.as_uri()}#paused&frames={FRAMES}", "--dump-dom", milliseconds=LONG)
+    same = said(text, "state")["hash"]
     print(f"{name:>12} {'wasm, Chromium':>14} {took:8.1f} {size:8.2f}", *(f"{'':8}",) * 3, f" {same}", flush=True)
     return same == live.hash()
 

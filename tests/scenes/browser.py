@@ -1,12 +1,17 @@
 """Chromium without a window, for the tests that look at pages."""
 
+import html
+import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+LONG = 120_000  # [ms] of the clock of a page that simulates: it runs ahead while WebAssembly is compiled
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine, which shows pages to the test")
 
 
@@ -25,3 +30,10 @@ def chromium(folder: Path, address: str, *more: str, milliseconds: int = 4000) -
     done = subprocess.run([str(BROWSER), *flags, *more, address], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def said(text: str, name: str) -> Any:
+    """The attribute data-`name` that a page has written into its document."""
+    found = re.search(rf'data-{name}="([^"]*)"', text)
+    assert found is not None, re.findall(r'data-error="[^"]*"', text)
+    return json.loads(html.unescape(found[1]))

@@ -1,7 +1,5 @@
 """A page that simulates, in a browser: it prints Python's hash, and can be played with."""
 
-import html
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,9 @@ from carom.engine.native.machine import level
 from carom.scenes.export.page import export_page
 from carom.scenes.live.debug import islands
 from carom.scenes.live.world import Live
-from carom.tests.scenes.browser import chromium, needs_browser
+from carom.tests.scenes.browser import LONG, chromium, needs_browser, said
 
 FRAMES = 300
-LONG = 120_000  # [ms] of the page's own clock: it runs ahead while WebAssembly is compiled
 DRIVE = """
 const wait = () => new Promise((done) => setTimeout(done, 50));
 (async () => {
@@ -98,12 +95,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "game.html"
     export_page("pool_break", path, dtype="float32")
     return path
-
-
-def said(text: str, name: str) -> Any:
-    found = re.search(rf'data-{name}="([^"]*)"', text)
-    assert found is not None, re.findall(r'data-error="[^"]*"', text)
-    return json.loads(html.unescape(found[1]))
 
 
 def test_it_prints_the_hash_of_python(page: Path, tmp_path: Path) -> None:

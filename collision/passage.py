@@ -76,10 +76,12 @@ class Clearances(NamedTuple):
 
 @functools.cache
 def free_links(topology: Topology) -> tuple[bool, ...]:
-    """Return whether each link is a free body or does not move, so that its motion is bounded before a step."""
+    """Return whether each link is a free body, in space or in a plane, or does not move, so that its motion is bounded
+    before a step."""
     tree, roots = trees(topology)
     size = np.bincount([k for k in tree if k >= 0], minlength=len(roots))
-    alone = [k < 0 or (size[k] == 1 and joint == "floating") for k, joint in zip(tree, topology.joints, strict=True)]
+    loose = [joint == "floating" or flat for joint, flat in zip(topology.joints, topology.in_plane, strict=True)]
+    alone = [k < 0 or (size[k] == 1 and free) for k, free in zip(tree, loose, strict=True)]
     tied = {end for loop in topology.loops for end in (loop.a, loop.b)}
     return tuple(free and (tree[i] < 0 or i not in tied) for i, free in enumerate(alone))
 
@@ -206,7 +208,7 @@ def _way(start, end, V, W, com, h):
 def _tumbling(forest: Forest, model: Model, group: Group, start: LinkPoses, first: LinkVelocities, h: Array) -> Any:
     """Largest rotation of the free bodies of a group [rad], 0 for other links. A quadratic is no bound for a radian or
     more."""
-    free = np.array([group.joint == "floating" and free_links(forest.topology)[k] for k in group.links], bool)
+    free = np.array([free_links(forest.topology)[k] for k in group.links], bool) & (group.joint != "fixed")
     if not free.any():
         return 0.0
     spin = body_motion(start.pose, first.V, *(forest.parameter(model, name, group) for name in BODY))[7]

@@ -24,6 +24,7 @@ from ..engine.model import Model
 from ..engine.results import CONTACTS_FULL, OK, gravest
 from ..engine.topology import Topology
 from .contacts import Contacts, tangents
+from .flat import drop_repeated
 from .gather_scatter import gather
 
 ENVELOPE = 10  # gap bands within which a contact may rest
@@ -69,8 +70,8 @@ def determine(
     n = near.pair.shape[-1]
     gather_pairs, of_joints = (far, far) if jnp.ndim(far) <= near.pair.ndim - 1 else (far[:n], far[n:])
     near, missing = _nearest_rows(near, gather_pairs, room)
-    in_order = room < n and not limits
-    contacts = _contacts_of_pairs(model, near)
+    in_order = room < n and not limits and not any(model.topology.in_plane)
+    contacts = drop_repeated(model, _contacts_of_pairs(model, near))
     if limits:
         stops = _contacts_of_limits(model, q)
         if still is not None:
@@ -126,7 +127,7 @@ def default_capacity(topology: Topology) -> int:
     for kind, link in zip(topology.shape_kinds, topology.shape_links, strict=True):
         if link >= 0:
             kinds[link].append(kind)
-    flies = [free and joint == "floating" for free, joint in zip(free_links(topology), topology.joints, strict=True)]
+    flies = [free and joint != "fixed" for free, joint in zip(free_links(topology), topology.joints, strict=True)]
     room = 0.0
     for own, free in zip(kinds, flies, strict=True):
         if free and own:

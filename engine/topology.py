@@ -126,6 +126,12 @@ class Topology:
         return self.v_start[-1]
 
     @cached_property
+    def in_plane(self) -> tuple[bool, ...]:
+        """Whether each link is a body of its own in a plane of the world."""
+        rows = zip(self.joints, self.parents, strict=True)
+        return tuple(joint == "planar" and parent < 0 for joint, parent in rows)
+
+    @cached_property
     def depth(self) -> tuple[int, ...]:
         depth: list[int] = []
         for parent in self.parents:

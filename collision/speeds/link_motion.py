@@ -3,10 +3,10 @@
 A tree here is a moving link with all links that hang on it. Links welded to the world do not move, and links that hang
 on them are separate trees. Bounds are per tree, so that one fast body does not affect the others.
 
-A tree falls freely if its root is a floating link on which no joint force acts. Its centre of mass moves on a
-parabola, and the motion relative to that feels no gravity: with e = sqrt(2E), E the kinetic energy of the relative
-motion and the energy of its springs, e changes only through motors. Every other tree has e from all its kinetic
-energy. Then, with M the tree's mass (Cauchy-Schwarz; T >= M v_com^2/2, so v_com <= e/sqrt(M)):
+A tree falls freely if no joint force acts on its root, and this floats, or moves in a plane along which gravity acts.
+Its centre of mass moves on a parabola, and the motion relative to that feels no gravity: with e = sqrt(2E), E the
+kinetic energy of the relative motion and the energy of its springs, e changes only through motors. Every other tree has
+e from all its kinetic energy. Then, with M the tree's mass (Cauchy-Schwarz; T >= M v_com^2/2, so v_com <= e/sqrt(M)):
 
     dE/dt = M g.v_com + sum F_j qd_j - losses <= e (|g| sqrt(M) + sum |F_j| mu_j),  so  e(t) <= e(0) + growth t
 
@@ -38,6 +38,7 @@ import numpy as np
 from jax import Array
 
 from ...engine.algebra.fence import fence
+from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Sym3, Vec3
 from ...engine.dynamics.kinematics import propagate_poses, propagate_velocities
 from ...engine.dynamics.passive import displacement
@@ -78,6 +79,7 @@ class LinkMotion(NamedTuple):
     speeds: TreeSpeeds
 
 
+ACROSS = 1e-6  # of gravity, at most, across a plane in which a body falls freely
 BODY = ("mass", "com", "inertia")  # parameters that `body_motion` reads
 
 
@@ -117,7 +119,7 @@ def link_motion(model: Model, state: State, control: Array | None = None, forces
     acted = (force != 0) | (model.motor_kp != 0) | (model.motor_kd != 0) | (model.damping != 0)
     acted |= (model.loss != 0) | (model.stiffness != 0) | (model.armature != 0)
     tied = {tree[end] for loop in topology.loops for end in (loop.a, loop.b)}
-    free = _falls_freely(topology, roots, jnp.broadcast_to(acted, full)) & ~np.isin(np.arange(n), list(tied))
+    free = _falls_freely(model, roots, jnp.broadcast_to(acted, full)) & ~np.isin(np.arange(n), list(tied))
 
     # the common motion of each tree in free fall, and the energy of the rest
     poses = propagate_poses(forest, model, state.q)
@@ -192,13 +194,30 @@ def _works(topology: Topology, loop: Loop) -> bool:
     return loop.acts or topology.hold == "penalty" or loop.kind in ("drive", "driven_turn", "driven_shift")
 
 
-def _falls_freely(topology: Topology, roots: tuple[int, ...], acted: Array) -> Array:
-    """Return whether the root floats and none of its degrees of freedom is acted upon, (..., trees)."""
-    floating = np.array([topology.joints[i] == "floating" for i in roots], bool)
-    dofs = [range(topology.v_start[i], topology.v_start[i] + 6) for i in np.array(roots, int)[floating]]
-    driven = acted[..., np.array(dofs, int).reshape(-1)].reshape(*acted.shape[:-1], len(dofs), 6).any(-1)
-    root_index = np.cumsum(floating) - 1
-    return ~driven[..., root_index] & floating if floating.any() else jnp.zeros((*acted.shape[:-1], len(roots)), bool)
+def _falls_freely(model: Model, roots: tuple[int, ...], acted: Array) -> Array:
+    """Return whether the root floats, or moves in a plane along which gravity acts, and none of its degrees of freedom
+    is acted upon, (..., trees)."""
+    topology, lanes = model.topology, acted.shape[:-1]
+    loose, order = [jnp.zeros((*lanes, 1), bool)], [0] * len(roots)
+    for joint in ("floating", "planar"):
+        mine = [i for i in roots if topology.joints[i] == joint and (joint == "floating" or topology.in_plane[i])]
+        if mine:
+            dofs = np.array([topology.v_start[i] + np.arange(JOINTS[joint].nv) for i in mine])
+            free = ~acted[..., dofs.reshape(-1)].reshape(*lanes, *dofs.shape).any(-1)
+            loose.append(free & _along_gravity(model, mine) if joint == "planar" else free)
+            first = sum(x.shape[-1] for x in loose[:-1])
+            number = {i: first + k for k, i in enumerate(mine)}
+            order = [number.get(i, k) for i, k in zip(roots, order, strict=True)]
+    table = jnp.concatenate(loose, -1)
+    return table[..., np.array(order, int)]
+
+
+def _along_gravity(model: Model, links: list[int]) -> Array:
+    """Return whether gravity acts along the planes in which some links move, (..., n)."""
+    index = np.array(links)
+    normal = Quat.of_array(model.joint_quaternion[..., index, :]).matrix() @ Vec3.of(model.axis[..., index, :])
+    g = Vec3.of(model.gravity[..., None, :])
+    return jnp.abs(normal.dot(g)) <= ACROSS * root(g.dot(g))
 
 
 def _sum_by(x: Array, tree: tuple[int, ...], n: int) -> Array:

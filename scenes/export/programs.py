@@ -27,7 +27,7 @@ from ...engine.state import State
 from ...integrators.rules import Rules
 from ..compiling.check import MOST, UNIT_TOLERANCE
 from ..live.arguments import LONGEST, SHORTEST
-from ..live.by_hand import centre, in_planes, leaves_plane, put_in_plane, put_there, with_push
+from ..live.by_hand import centre, leaves_plane, put_in_plane, put_there, with_push
 from ..live.saves import LATEST, quaternions
 from ..live.standing import LinkStates, link_states
 from ..live.stepping import advanced
@@ -141,7 +141,7 @@ class Programs:
         model, topology = self._model(w), self.live.model.topology
         link, valid = self._link(w, body, position, quaternion, linear, angular)
         free = np.array([joint == "floating" for joint in topology.joints])
-        flat = np.array(in_planes(topology))
+        flat = np.array(topology.in_plane)
         pose, velocity = w["pose"][link], w["velocity"][link]
         now = pose[:3], pose[3:], velocity[3:], velocity[:3]
         new_position, new_quaternion, v, omega = (

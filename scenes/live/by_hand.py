@@ -15,7 +15,6 @@ from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Mat3, Vec3
 from ...engine.model import Model
 from ...engine.native.surface import compiled
-from ...engine.topology import Topology
 
 
 def centre(model: Model, rotation: Mat3, link: Any) -> Vec3:
@@ -65,12 +64,6 @@ def put_there(
     v = Vec3.of(linear) - w.cross(centre(model, rotation.matrix(), link))
     q = jnp.concatenate([position, jnp.stack([rotation.w, rotation.x, rotation.y, rotation.z])])
     return q, jnp.stack([*w.xyz, *v.xyz])
-
-
-def in_planes(topology: Topology) -> list[bool]:
-    """Links that are bodies in a plane of the world."""
-    kinds = zip(topology.joints, topology.parents, strict=True)
-    return [joint == "planar" and parent < 0 for joint, parent in kinds]
 
 
 def leaves_plane(off: Any) -> Any:

@@ -25,7 +25,7 @@ from ...engine.state import State
 from ..wording import brief
 from . import arguments
 from .asleep import Asleep
-from .by_hand import in_planes, leaves_plane, put_in_plane, put_there, with_push
+from .by_hand import leaves_plane, put_in_plane, put_there, with_push
 from .pool import PoolError, Spares
 from .saves import TURNING
 
@@ -154,7 +154,7 @@ class WorldState:
         """Put a free body at a pose, with velocities of its centre of mass [m/s, rad/s]; spare ones too."""
         topology = self.model.topology
         link = topology.link(body)
-        flat = in_planes(topology)[link]
+        flat = topology.in_plane[link]
         if topology.joints[link] != "floating" and not flat:
             raise ValueError(f"{body!r} is no free body: move it by set_joint, joint by joint")
         arguments.quaternion("quaternion", rotation)

@@ -62,10 +62,7 @@ def _planes(model: Model, flat: tuple[bool, ...], link: Array) -> tuple[Vec3, Ar
 
     link: (C, *batch)."""
     there = np.array([*flat, False])
-    normal, position = (
-        Quat.of_array(model.joint_quaternion).matrix() @ Vec3.of(model.axis),
-        Vec3.of(model.joint_position),
-    )
+    normal = Quat.of_array(model.joint_quaternion).matrix() @ Vec3.of(model.axis)
 
     def column(x: Any) -> Array:
         x = jnp.moveaxis(x, -1, 0)

@@ -57,6 +57,26 @@ def play_room(world: Live, frame: int) -> None:
         world.add_body("shot", (-4.0, 0.3 * np.sin(frame), 0.6), linear_velocity=(14.0, 0.0, 1.0))
 
 
+def wall(plane: str | None) -> Any:
+    """A wall of fifteen boxes, five in the lowest row, a little apart."""
+    b = carom.SceneBuilder(plane=plane)
+    b.add_plane(friction=0.6)
+    for row in range(5):
+        for k in range(5 - row):
+            place = (HALF * (2.13 * k + 1.07 * row), 0.0, HALF * (1 + 2 * row))
+            b.add_body(f"box{row}{k}", [carom.Box((HALF,) * 3)], mass=1.0, position=place, friction=0.6, restitution=0.1)
+    return b.build()
+
+
+def play_wall(world: Live, frame: int) -> None:
+    """Strike the wall at its foot and at its top every half second, and set it up again every four."""
+    if frame % 240 == 0:
+        world.reset()
+    if frame % 30 == 0:
+        for name in ("box00", "box40"):
+            world.apply_impulse(name, (1.5 if frame % 60 else -1.5, 0.0, 1.0))
+
+
 def _nothing(world: Live, frame: int) -> None:
     pass
 
@@ -69,6 +89,7 @@ def _room(boxes: int, **keywords: Any) -> tuple[Any, dict[str, Any], Any]:
 SCENES: dict[str, tuple[Any, dict[str, Any], Any]] = {
     **{name: (functools.partial(str, name), {}, _nothing) for name in ("stack", "ragdoll", "pool_break")},
     **{f"room_{n}": _room(n) for n in (10, 50, 200)},
+    **{f"wall_{name}": (functools.partial(wall, p), {}, play_wall) for name, p in (("flat", "xz"), ("free", None))},
     **{f"room_{n}_{1e3 * s:g}ms": _room(n, budget=s) for n, s in ((10, 7e-4), (50, 3e-3), (200, 1e-2))},
 }
 

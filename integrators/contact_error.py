@@ -66,6 +66,7 @@ class ContactErrors(NamedTuple):
     most: (C, *batch) largest error of u.z that the step can explain [m/s].
     much: of each clock, whether the errors need a correction.
     rough: of each clock, energy error relative to the allowed one; above 1 a shorter step should be taken.
+    partner: (C, *batch) the row of each contact at the start, and whether the step carried it.
     """
 
     u: Vec3
@@ -76,6 +77,7 @@ class ContactErrors(NamedTuple):
     most: Array
     much: Array
     rough: Array
+    partner: tuple[Array, Array]
 
 
 class ExpectedContacts(NamedTuple):
@@ -125,7 +127,7 @@ def contact_errors(
     touched = carried | (expected.freed & inside.any(0))
     near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
     there, was, matched = _match_contacts(model, before, contacts, before.point + path, near, touched, carried)
-    expected = jax.tree.map(lambda x: gather(x, was, 0), expected)
+    expected, partner = jax.tree.map(lambda x: gather(x, was, 0), expected), (was, matched)
     # a contact that has sunk in moves out at its target velocity; otherwise the gap should be 0
     sunk = expected.gap < -ENVELOPE * model.gap_band
     gap = contacts.gap - jnp.where(sunk, expected.gap + (expected.u_n + expected.target) * (h_there * 0.5), 0)
@@ -144,7 +146,8 @@ def contact_errors(
     rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
     rough = jnp.maximum(rough, clocks.most(ready.rows.tree, jnp.where(carried & ~there, LOST, 0.0).astype(cost.dtype)))
     gap, most = jnp.where(matched | lifts, gap, 0), jnp.where(matched, expected.most, 0)
-    return ContactErrors(u, gap, matched | lifts, sticks, lifts, most, clocks.any(rows.tree, much | lifts), rough)
+    much = clocks.any(rows.tree, much | lifts)
+    return ContactErrors(u, gap, matched | lifts, sticks, lifts, most, much, rough, partner)
 
 
 def expect_contacts(model: Model, lane: Lane, tried: Proposal) -> ExpectedContacts:

@@ -39,6 +39,8 @@ class Ready(NamedTuple):
     longest: of each clock, (*batch) or (T,), the longest step in which nothing passes through anything unseen [s].
     touch: of each clock, the time until the next touch is expected [s].
     clearances: how far links of trees may move before they are checked; None if there are no such links.
+    load: forces of the contacts in the step that led here; 0 of others, and at the start of a frame, which knows
+        nothing of earlier ones; None in runs without windows [N].
     """
 
     state: State
@@ -51,6 +53,7 @@ class Ready(NamedTuple):
     longest: Array
     touch: Array
     clearances: Clearances | None
+    load: Vec3 | None = None
 
 
 class Correction(NamedTuple):

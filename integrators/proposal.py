@@ -219,7 +219,7 @@ def _midway(
         implicit = implicit | stopped_at_start(model, contacts, u_n).any(0)  # which changes how joints move
         grips = joint_grips(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
-    return Midway(jacobian_at(model, q, there, inverse), kinematics.b * half, frame, reported), grips
+    return Midway(jacobian_at(model, q, there, inverse), kinematics.b * half, frame, reported, ready.load), grips
 
 
 def _apply_correction(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:

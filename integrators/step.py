@@ -37,7 +37,7 @@ from .sensitivity import detect_and_determine, detect_at_impact_time, detection_
 from .sleep import unchanged
 from .striking import TimedImpacts, impacts_at_window_start, resolve_impacts
 from .time_control import decide, stalled, step_to_try
-from .window import left_to_window
+from .window import left_to_window, load_after
 
 
 class TickResult(NamedTuple):
@@ -104,6 +104,9 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
             go_on = lambda: prepare_step(rules, model, after, *found, drive, max_dt, *led_by, stays, reach, new_clocks)  # noqa: E731
             end = lambda: skip_preparation(rules, model, after, *found[1:], drive, reach, clock.left)  # noqa: E731
             ready = go_on() if done.ndim else jax.lax.cond(done, end, go_on)
+            ready = ready._replace(
+                load=load_after(lane, step, contacts, verdict.partner, clock.frame > lane.clock.frame)
+            )
         code = gravest(lane.code, step.code, contacts.code, response.code, verdict.code)
         awake = jnp.zeros_like(lane.fresh)
         count = response.impacts.count if window_impacts is None else response.impacts.count + window_impacts.count
@@ -162,6 +165,7 @@ def first_lane(
 
     no = jnp.zeros(state.t.shape, jnp.int32)
     ready = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(initial))._replace(state=state)
+    ready = ready if window is None else ready._replace(load=ready.u)
     counts = Counts.none(state.t)
     late = jnp.zeros((trees_of(model.topology).n, *state.t.shape), state.q.dtype)
     if window is not None:

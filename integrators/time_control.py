@@ -64,12 +64,14 @@ class Verdict(NamedTuple):
     search: the search from here on.
     code: (*batch) result code of the step.
     u_n: (C, *batch) normal velocities of the contacts at its end [m/s].
+    partner: see `ContactErrors`; None with fixed steps.
     """
 
     accepted: Array
     search: Search
     code: Array
     u_n: Array
+    partner: tuple[Array, Array] | None = None
 
 
 def step_to_try(lane: Lane, max_dt: Array) -> tuple[Array, Array | None]:
@@ -196,7 +198,7 @@ def decide(
     deeper = accepted & (deeper.any() if clocks.each() else deeper)
     sound = finite if tried.loop_drift is None else finite | rough  # what loops made infinite is tried again, shorter
     code = jnp.where(deeper, TOUCH_UNFINISHED, _code(sound))
-    return Verdict(accepted, search, code, u_n)
+    return Verdict(accepted, search, code, u_n, errors.partner)
 
 
 def _code(fine: Array) -> Array:

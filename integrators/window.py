@@ -14,11 +14,16 @@ so that a run in parts gives the same result. If windows are only used because t
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
+from ..contact.contacts import Contacts
+from ..contact.gather_scatter import gather
+from ..engine.algebra.vec3 import Vec3
 from .lanes import Lane, Search
+from .proposal import Proposal
 
 
 def in_window(lane: Lane, h: Array, longest: Array) -> tuple[Array, Array | None]:
@@ -73,3 +78,23 @@ def left_to_window(lane: Lane, search: Search, window: Array | None) -> Array:
     if window is None or search.window is None:
         return jnp.zeros_like(lane.done)
     return window | (lane.fresh & search.window.open)
+
+
+def load_after(
+    lane: Lane, tried: Proposal, contacts: Contacts, partner: tuple[Array, Array] | None, ends: Array
+) -> Vec3 | None:
+    """`Ready.load` after an accepted step.
+
+    contacts: those at its end.
+    partner: see `ContactErrors`.
+    ends: (*batch) whether a frame ends there.
+    """
+    if lane.search.window is None:
+        return None
+    if partner is None:
+        return jax.tree.map(jnp.zeros_like, contacts.point)
+    was, carried = partner
+    rate = jnp.where(tried.h > 0, 1 / jnp.where(tried.h > 0, tried.h, 1), 0)
+    force = lane.ready.contacts.frame.T @ (tried.impulse * rate)
+    here = contacts.frame @ jax.tree.map(lambda x: gather(x, was, 0), force)
+    return jax.tree.map(lambda x: jnp.where(carried & ~ends, x, 0), here)

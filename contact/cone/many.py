@@ -73,8 +73,11 @@ class VelocitySystem(NamedTuple):
         return cond(self.plan.fits, step, lambda: self.sweeps(p))
 
     def sweeps(self, p: Vec3) -> Vec3:
+        """Each sweep begins ahead of where the one before ended (Nesterov 1983), unless the way there turned back
+        (O'Donoghue & Candes 2015)."""
         p = coulomb.project(p, self.mu)
         contacts, relaxations = self.contacts, coulomb.Relaxation.of(self.K, self.mu)
+        kt, kn = coulomb.scales(self.K)
 
         def relax(n: Array, carry: tuple[Vec3, Array]) -> tuple[Vec3, Array]:
             p, V = carry
@@ -83,8 +86,18 @@ class VelocitySystem(NamedTuple):
             new = relaxation.relax(old, _velocity_of_contact(contacts, c, V) + free)
             return jax.tree.map(lambda x, y: put(x, y, c), p, new), _add_impulse(contacts, c, V, new - old)
 
-        sweep = lambda _, carry: fori_loop(0, contacts.count, relax, carry)  # noqa: E731
-        return fori_loop(0, SWEEPS, sweep, (p, add_impulses(contacts, self.still, p)))[0]
+        def sweep(_: Array, carry: tuple[tuple[Vec3, Array], tuple[Vec3, Array], Array]) -> Any:
+            ahead, before, t = carry
+            after = fori_loop(0, contacts.count, relax, ahead)
+            way, back = after[0] - before[0], ahead[0] - after[0]
+            turned = ((back.x * way.x + back.y * way.y) * kt + back.z * way.z * kn).sum(0) > 0
+            longer = (1 + jnp.sqrt(1 + 4 * t * t)) / 2
+            part = jnp.where(turned, 0, (t - 1) / longer)
+            ahead = jax.tree.map(lambda x, y: x + part * (x - y), after, before)
+            return ahead, after, jnp.where(turned, 1, longer)
+
+        start = p, add_impulses(contacts, self.still, p)
+        return fori_loop(0, SWEEPS, sweep, (start, start, jnp.ones((), kn.dtype)))[1][0]
 
 
 def contact_velocities(contacts: ActiveRows, V: Array) -> Vec3:

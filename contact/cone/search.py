@@ -22,9 +22,9 @@ by different amounts. Then no impulse reduces the distance to 0 (an interior-poi
 and a smaller compliance only makes contacts press against each other. So the best iteration is kept. It is returned if
 its distance is within LOOSE and no iteration out of PATIENCE has halved it.
 
-If a velocity tolerance is given, the iterations of a large system are sweeps as long as each at least halves the
-distance. In a heap that hardly moves in a window they leave a hundredth of it; the first guess, in which all contacts
-carry a load, would multiply it by a hundred.
+If a velocity tolerance is given, the first BATCHES iterations of a large system are sweeps. In a heap of 200 boxes two
+to four of them, of SWEEPS each, leave a thousandth of the distance; Newton's steps, whose guesses are wrong for a tenth
+of the contacts, would multiply it by a thousand, and need twenty more to come back.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ EASE = 1e-2  # factor of the compliance for each iteration with a right guess wh
 SLOWLY = 0.8  # of the distance: an iteration that leaves more is slow
 HARDEST = {4: 1e-6, 8: 1e-13}  # least compliance; below it only rounding would tell redundant contacts apart
 ESCALATE = 10  # iterations after which SOFTNESS grows tenfold, again and again
-CIRCLE, SWEEPS = 9, 16
+CIRCLE, SWEEPS = 9, 32
+BATCHES = 8  # of sweeps, at most, before Newton's method where a velocity tolerance is given
 
 
 class System(Protocol):
@@ -217,8 +218,8 @@ def _judge(system: System, p: Vec3, before: Iteration, limit: Array, loose: Arra
     distance = coulomb.distance(system.K, p, u, system.mu).max(0)
     moving = coulomb.behaviour(system.K, p, u, system.mu)
     nearest = before.nearest.update(p, distance)
-    sweeps = before.sweeps & (distance <= GAIN * before.distance)
-    idle = (nearest.idle >= PATIENCE) | (before.sweeps & ~sweeps)
+    sweeps = before.sweeps & (before.number + 1 < BATCHES)
+    idle = (nearest.idle >= PATIENCE) | (before.sweeps & (distance > GAIN * before.distance))
     stops = (distance <= limit) | ((nearest.distance <= loose) & idle)
     same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
     slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)

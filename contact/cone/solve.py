@@ -5,9 +5,10 @@
 Contacts that share no tree are solved one by one (`alone.py`). The others are solved together (`search.py`): for their
 impulses if they are few (`few.py`), for the velocities of the trees if they are many (`many.py`).
 
-There is no warm start. The law has no solution if targets contradict each other; a residual below 1e-5 (float32: 1e-3)
-of the largest velocity to change is then accepted. With a larger residual after `max_iterations`, the impulses are
-projected on the cones, scaled down so that they gain no energy, and returned with the code SOLVER_UNFINISHED.
+A warm start is taken only for windows with many contacts (`Ready.load`). The law has no solution if targets contradict
+each other; a residual below 1e-5 (float32: 1e-3) of the largest velocity to change is then accepted. With a larger
+residual after `max_iterations`, the impulses are projected on the cones, scaled down so that they gain no energy, and
+returned with the code SOLVER_UNFINISHED.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ def solve_cone(
     velocity_tolerance: Array | None = None,
     sticks: Array | None = None,
     conflict_tolerance: Array | None = None,
+    start: Vec3 | None = None,
     *,
     tolerance: float | None = None,
     max_iterations: int = MAX_ITERATIONS,
@@ -86,6 +88,7 @@ def solve_cone(
     sticks: (C, *batch) bool, contacts that stick if they can. If a few of them depend on each other, contradictions
         between their targets are removed (`consistent.py`). None: targets are taken as they are.
     conflict_tolerance: (*batch) residual allowed if targets of many contacts contradict each other; None: 0 [m/s].
+    start: (C, *batch) impulses with which the search begins if contacts are many; None: 0 [N s].
     tolerance: of the largest velocity to change; None: 1e-10 (float64) or 3e-5 (float32).
 
     Lanes of a batch are solved one after another on a CPU, side by side on other devices.
@@ -93,7 +96,7 @@ def solve_cone(
     if tolerance is None:
         tolerance = TOLERANCE[V.dtype.itemsize]
     arguments: Any = (rows, V, target, mu, active, jnp.zeros_like(active) if slides is None else slides)
-    arguments += fixed_p_n, velocity_tolerance, sticks, conflict_tolerance
+    arguments += fixed_p_n, velocity_tolerance, sticks, conflict_tolerance, start
     if V.ndim == 2:
         return _solve_lane(tolerance, max_iterations, *arguments)
     batch = V.shape[2:]
@@ -141,6 +144,7 @@ def _solve(
     velocity_tolerance: Array | None,
     sticks: Array | None,
     conflict_tolerance: Array | None,
+    start: Vec3 | None,
     *,
     tolerance: float,
     max_iterations: int,
@@ -151,7 +155,7 @@ def _solve(
         lambda: ConeSolution(separate.p, separate.V, jnp.int32(OK), jnp.zeros((), V.dtype)),
         lambda: _solve_together(
             rows, V, target, mu, active, slides, tolerance, max_iterations, fixed_p_n, velocity_tolerance, sticks,
-            conflict_tolerance,
+            conflict_tolerance, start,
         ),
     )  # fmt: skip
 
@@ -163,7 +167,7 @@ class _Problem(NamedTuple):
     K: collision matrices [1/kg].
     mu: friction coefficients.
     free: u without impulses, less the target [m/s].
-    start_p_n: normal impulses to start with [N s].
+    start: impulses to start with [N s].
     slides: contacts known to slip.
     rounding: () rounding error of u [m/s].
     velocity_tolerance: () see `solve_cone` [m/s].
@@ -175,7 +179,7 @@ class _Problem(NamedTuple):
     K: Sym3
     mu: Array
     free: Vec3
-    start_p_n: Array
+    start: Vec3
     slides: Array
     rounding: Array
     velocity_tolerance: Array | None
@@ -196,9 +200,10 @@ def _solve_together(
     velocity_tolerance: Array | None = None,
     sticks: Array | None = None,
     conflict_tolerance: Array | None = None,
+    start: Vec3 | None = None,
 ) -> ConeSolution:
     sticks = None if sticks is None else sticks & active
-    problem = _problem(rows, V, target, mu, active, slides, fixed_p_n)
+    problem = _problem(rows, V, target, mu, active, slides, fixed_p_n, start)
     problem = problem._replace(
         velocity_tolerance=velocity_tolerance, sticks=sticks, conflict_tolerance=conflict_tolerance
     )
@@ -212,7 +217,14 @@ def _solve_together(
 
 
 def _problem(
-    rows: ContactJacobian, V: Array, target: Array, mu: Array, active: Array, slides: Array, fixed_p_n: Array | None
+    rows: ContactJacobian,
+    V: Array,
+    target: Array,
+    mu: Array,
+    active: Array,
+    slides: Array,
+    fixed_p_n: Array | None,
+    start: Vec3 | None,
 ) -> _Problem:
     contacts = ActiveRows(rows.tree, rows.J, rows.Y, *indices_of(active))
     K, drift, target, mu = _zero_inactive((rows.K, rows.drift, target, mu), active)
@@ -221,8 +233,11 @@ def _problem(
     size = contact_velocities(contacts._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
     rounding = ROUNDING * jnp.finfo(V.dtype).eps * largest(size)
     free = own + Vec3(drift.x, drift.y, drift.z - target)
-    start_p_n = jnp.zeros_like(mu) if fixed_p_n is None else _zero_inactive(fixed_p_n, active)
-    return _Problem(contacts, K, mu, free, start_p_n, slides & active, rounding, None, None)
+    none = jnp.zeros_like(mu)
+    begin: Vec3 = Vec3(none, none, none) if start is None else _zero_inactive(start, active)
+    if fixed_p_n is not None:
+        begin = begin + Vec3(none, none, _zero_inactive(fixed_p_n, active))
+    return _Problem(contacts, K, mu, free, begin, slides & active, rounding, None, None)
 
 
 def _with_few(trees: int, problem: _Problem, tolerance: float, max_iterations: int) -> tuple[Vec3, Array, Array]:
@@ -230,16 +245,16 @@ def _with_few(trees: int, problem: _Problem, tolerance: float, max_iterations: i
     contacts = problem.contacts
     which = first_few(contacts.which)
     there = jnp.arange(FEW) < contacts.count
-    K, mu, free, start_p_n, slides = jax.tree.map(
+    K, mu, free, start, slides = jax.tree.map(
         lambda x: jnp.where(there, x[which], 0),
-        (problem.K, problem.mu, problem.free, problem.start_p_n, problem.slides),
+        (problem.K, problem.mu, problem.free, problem.start, problem.slides),
     )
     K = K + Sym3.scalar(jnp.where(there, 0, jnp.ones_like(mu)))
     system = impulse_system(contacts, which, K, mu, free, trees)
     if problem.sticks is not None:
         sticks = there & problem.sticks[which]
         system = system._replace(free=remove_contradictions(system.W, free, sticks, contacts.count, largest(free)))
-    p, code, residual = _finish(system, _search(system, start_p_n, slides > 0, problem, tolerance, max_iterations))
+    p, code, residual = _finish(system, _search(system, start, slides > 0, problem, tolerance, max_iterations))
     none = jnp.zeros_like(problem.mu)
     return scatter(Vec3(none, none, none), p, which, contacts.count), code, residual
 
@@ -268,20 +283,19 @@ def _with_many(V: Array, problem: _Problem, tolerance: float, max_iterations: in
     order = elimination_order(contacts.tree, contacts.which, contacts.count, len(V) - 1)
     free = _without_contradictions(len(V) - 1, problem)
     system = VelocitySystem(problem.K, problem.mu, free, contacts, order, jnp.zeros_like(V))
-    return _finish(system, _search(system, problem.start_p_n, problem.slides, problem, tolerance, max_iterations))
+    return _finish(system, _search(system, problem.start, problem.slides, problem, tolerance, max_iterations))
 
 
 def _search(
-    system: System, start_p_n: Array, slides: Array, problem: _Problem, tolerance: float, max_iterations: int
+    system: System, start: Vec3, slides: Array, problem: _Problem, tolerance: float, max_iterations: int
 ) -> tuple[Vec3, Array, Array]:
-    none = jnp.zeros_like(start_p_n)
     conflict_tolerance = (
         None
         if problem.conflict_tolerance is None
         else jnp.where(problem.contacts.count > SEVERAL, problem.conflict_tolerance, 0)
     )
     near = accuracy(tolerance, problem.rounding, problem.velocity_tolerance, conflict_tolerance)
-    return search(system, Vec3(none, none, start_p_n), slides, near, max_iterations)
+    return search(system, start, slides, near, max_iterations)
 
 
 def _finish(system: System, found: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:

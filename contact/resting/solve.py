@@ -57,12 +57,14 @@ class Midway(NamedTuple):
     bias: (C, *batch) h/2 dJ/dt v, the change of u in the second half of the step because J turns, these frames [m/s].
     frame: (C, *batch) contact frames.
     point: (C, *batch) contact points [m]; None if no forces on links are reported.
+    load: (C, *batch) forces that the contacts of a window may bear, these frames; None in runs without windows [N].
     """
 
     rows: ContactJacobian
     bias: Vec3
     frame: Mat3
     point: Vec3 | None = None
+    load: Vec3 | None = None
 
 
 class Rest(NamedTuple):
@@ -179,6 +181,7 @@ def solve(
             velocity_tolerance=tolerance,
             sticks=_pad_with_false(sticks & ~slides, system[2]),
             conflict_tolerance=conflict,
+            start=_begin(midway, h, step & targets.is_window, len(system[2])) if targets is not None else None,
         )
         if grips is not None:
             grip = jnp.where(step, grips.push, 0) + solved.p.x[len(active) :]
@@ -215,6 +218,18 @@ def solve(
 def _select_rows(step: Array, both: tuple[ContactJacobian, ContactJacobian]) -> ContactJacobian:
     """The first rows where step (*batch), else the second."""
     return jax.tree.map(lambda x, y: jnp.where(step, x, y), *both)
+
+
+def _begin(midway: Midway, h: Array | float, warm: Array, n: int) -> Vec3 | None:
+    """Impulses (n, *batch) with which the search begins, 0 where it is not warm (*batch) [N s]."""
+    if midway.load is None:
+        return None
+
+    def padded(force: Array) -> Array:
+        force = jnp.where(warm, force * h, 0)
+        return jnp.concatenate([force, jnp.zeros_like(force, shape=(n - len(force), *force.shape[1:]))])
+
+    return jax.tree.map(padded, midway.load)
 
 
 def _pad_with_false(x: Array, like: Array) -> Array:

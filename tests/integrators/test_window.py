@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 
 import carom
+from carom.contact.cone.few import FEW
+from carom.integrators.clock import Frames
+from carom.integrators.motion.forces import Drive
+from carom.integrators.rules import Rules
+from carom.integrators.step import first_lane, tick
 from carom.scenes.live.pace import Pace
 from carom.scenes.live.world import Live
 
@@ -252,3 +257,41 @@ def test_derivatives_are_refused():
         jax.jvp(end, (state.q[2],), (jnp.ones(()),))
     with pytest.raises(ValueError, match="leave out one of them"):
         carom.rollout(model, state, duration=0.1, window=WINDOW, reverse=True, max_ticks=100)
+
+
+def _pile():
+    """18 boxes that fall onto each other: more contacts at a time than are solved for as a few."""
+    b, rng = carom.SceneBuilder(), np.random.default_rng(5)
+    b.add_plane(friction=0.5, restitution=0.1)
+    for k in range(18):
+        place = np.array([0.21 * (k % 3), 0.21 * (k // 3 % 2), 0.11 + 0.22 * (k // 6)]) + rng.uniform(-0.02, 0.02, 3)
+        b.add_body(f"box{k}", (carom.Box((0.1, 0.1, 0.1)),), mass=1.0, position=tuple(place), friction=0.5)
+    return carom.compile_scene(b.build(), overlaps="ignore")
+
+
+def test_a_frame_knows_nothing_of_earlier_ones():
+    """What the contacts bear from one window to the next is forgotten where a run may be gone on with."""
+    model, state = _pile()
+    how = {"frame_dt": 0.01, "window": 2.5e-3}
+    whole = carom.rollout(model, state, duration=0.4, **how)
+    assert int(whole.stats.contacts) > FEW
+    assert int(whole.stats.windows) > 80
+    first = carom.rollout(model, state, duration=0.2, **how)
+    again = carom.rollout(model, first.state, duration=0.2, **how)
+    np.testing.assert_array_equal(again.q, whole.q[20:])
+
+
+def test_what_contacts_bear_is_the_weight():
+    """`Ready.load` of boxes that came to rest in windows."""
+    model, state = _pile()
+    end = carom.rollout(model, state, duration=1.5, frame_dt=0.5, window=2.5e-3).state
+    rules, h = Rules.of(carom.Options(max_contacts=200), True), jnp.asarray(2.5e-3)
+    frames = Frames(jnp.asarray(1.0), jnp.asarray(1.0), jnp.int32(1))
+    drive = Drive(None, None)
+    lane = first_lane(rules, model, end, frames, lambda *_: drive, window=h)
+    for _ in range(3):
+        lane = tick(rules, model, lane, frames, h, lambda *_: drive).lane
+    contacts = lane.ready.contacts
+    floor = contacts.active & ((contacts.link_a < 0) | (contacts.link_b < 0))
+    up = contacts.frame.zz * jnp.where(contacts.link_a < 0, -1, 1)
+    np.testing.assert_allclose(jnp.where(floor, lane.ready.load.z * up, 0).sum(), 18 * G, rtol=1e-3)

@@ -64,7 +64,9 @@ def wall(plane: str | None) -> Any:
     for row in range(5):
         for k in range(5 - row):
             place = (HALF * (2.13 * k + 1.07 * row), 0.0, HALF * (1 + 2 * row))
-            b.add_body(f"box{row}{k}", [carom.Box((HALF,) * 3)], mass=1.0, position=place, friction=0.6, restitution=0.1)
+            b.add_body(
+                f"box{row}{k}", [carom.Box((HALF,) * 3)], mass=1.0, position=place, friction=0.6, restitution=0.1
+            )
     return b.build()
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import carom
+from carom.contact.contacts import Contacts
 from carom.contact.determine import determine
 
 
@@ -20,10 +20,9 @@ def tower(plane: str | None, shift: float = 0.0) -> carom.SceneBuilder:
     return b
 
 
-def active(b: carom.SceneBuilder, q: np.ndarray | None = None) -> carom.contact.contacts.Contacts:
+def active(b: carom.SceneBuilder) -> Contacts:
     model, state = carom.compile_scene(b, dtype=np.float64)
-    q = state.q if q is None else jnp.asarray(q)
-    return determine(model, q, carom.detect(model, q, margin=1e-6))
+    return determine(model, state.q, carom.detect(model, state.q, margin=1e-6))
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05])

@@ -201,8 +201,9 @@ def test_a_step_put_right_misses_next_to_nothing(root):
     off, fast, no = 1e-3, 0.05, jnp.zeros_like(here.active)
     none = jnp.zeros_like(here.gap)
     missed = ContactErrors(
-        Vec3(none, none, none + fast), none + off, here.active, no, no, none + 1.0, jnp.array(True), jnp.array(0.0)
-    )
+        Vec3(none, none, none + fast), none + off, here.active, no, no, none + 1.0, jnp.array(True), jnp.array(0.0),
+        (jnp.zeros_like(here.pair), no),
+    )  # fmt: skip
     tried: Any = SimpleNamespace(locked_dofs=None, state=carom.State(q, v, state.t))
     put = functools.partial(correction.correct_step_end, model, ONE)
     first = Correction.none(model, state.t, state.t, False)

@@ -1,6 +1,7 @@
 """Windows: what touches within a millisecond is resolved together, and nothing passes, is gained or is lost by that."""
 
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -272,7 +273,7 @@ def _pile():
 def test_a_frame_knows_nothing_of_earlier_ones():
     """What the contacts bear from one window to the next is forgotten where a run may be gone on with."""
     model, state = _pile()
-    how = {"frame_dt": 0.01, "window": 2.5e-3}
+    how: Any = {"frame_dt": 0.01, "window": 2.5e-3}
     whole = carom.rollout(model, state, duration=0.4, **how)
     assert int(whole.stats.contacts) > FEW
     assert int(whole.stats.windows) > 80
@@ -291,7 +292,8 @@ def test_what_contacts_bear_is_the_weight():
     lane = first_lane(rules, model, end, frames, lambda *_: drive, window=h)
     for _ in range(3):
         lane = tick(rules, model, lane, frames, h, lambda *_: drive).lane
-    contacts = lane.ready.contacts
+    contacts, load = lane.ready.contacts, lane.ready.load
+    assert load is not None
     floor = contacts.active & ((contacts.link_a < 0) | (contacts.link_b < 0))
     up = contacts.frame.zz * jnp.where(contacts.link_a < 0, -1, 1)
-    np.testing.assert_allclose(jnp.where(floor, lane.ready.load.z * up, 0).sum(), 18 * G, rtol=1e-3)
+    np.testing.assert_allclose(jnp.where(floor, load.z * up, 0).sum(), 18 * G, rtol=1e-3)

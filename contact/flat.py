@@ -13,13 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..collision.passage import ROWS
 from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
 from ..engine.model import Model
 from .contacts import Contacts
 from .gather_scatter import gather
 
-ROWS = 4  # of a pair, at most
 ALIKE = 1e-6  # largest square of the difference of two normals
 
 

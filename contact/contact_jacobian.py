@@ -24,6 +24,7 @@ from ..engine.compaction import map_to_last
 from ..engine.dynamics.kinematics import propagate_poses
 from ..engine.dynamics.trees import Trees, dof_motions, trees_of
 from ..engine.forest import Forest
+from ..engine.loops.forward import exact
 from ..engine.loops.impulse import inverse_inertias
 from ..engine.model import Model
 from .contacts import Contacts
@@ -31,6 +32,7 @@ from .gather_scatter import gather, segment_sum
 
 VECTOR = 64  # bytes of one SIMD vector: contacts are computed in groups that fill it
 UNMOVED = 1e4  # times eps squared: K_nn / (K_xx + K_yy) that is rounding error only
+UNMOVED_BY_LOOPS = 16  # times eps: the same where M^-1 is what loops leave of it
 NUMBERS = 768  # entries of J in one direction: XLA's programs compute all rows when J has no more
 
 
@@ -96,11 +98,12 @@ def _jacobian_of_contacts(given: tuple[Model, tuple[Motion, Vec3], Array], conta
     return ContactJacobian(tree, J, Y, _collision_matrix(J, Y, limit), contacts.frame @ contacts.surface)
 
 
-def drop_immovable(contacts: Contacts, rows: ContactJacobian) -> Contacts:
+def drop_immovable(model: Model, contacts: Contacts, rows: ContactJacobian) -> Contacts:
     """Deactivates contacts that no impulse can move along the normal, up to rounding: two links of one tree whose
-    joints fix the gap between them (a wheel that overlaps the chassis that steers it)."""
+    joints fix the gap between them (a wheel that overlaps the chassis that steers it), bodies that loops hold."""
     K, eps = rows.K, jnp.finfo(rows.K.zz.dtype).eps
-    least = UNMOVED * eps**2 * (K.xx + K.yy)
+    rounding = UNMOVED_BY_LOOPS * eps if exact(model.topology) else UNMOVED * eps**2
+    least = rounding * (K.xx + K.yy)
     immovable = ~contacts.is_limit & (K.zz <= least) & jnp.isfinite(least)  # NaN in K must stay visible
     return contacts._replace(active=contacts.active & ~immovable)
 

@@ -68,7 +68,7 @@ def respond(
     resolve, single = impacts_named(impacts), law_named(law)
     if rows is None:
         rows = jacobian_at(model, q, contacts)
-        contacts = drop_immovable(contacts, rows)
+        contacts = drop_immovable(model, contacts, rows)
     trees = trees_of(model.topology)
     V = to_blocks(trees, v)
     striking = phases(model, contacts, relative_velocity(rows, V).z if u_n is None else u_n).impact.any()

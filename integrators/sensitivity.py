@@ -159,7 +159,7 @@ def detect_and_determine(
             model, q, near, max_contacts=rules.max_contacts, limits=rules.limits, reach=soon, still=dofs
         )
         rows = jacobian_at(model, q, contacts)
-        return Detection(near, bounds, drop_immovable(contacts, rows), rows, look.reach)
+        return Detection(near, bounds, drop_immovable(model, contacts, rows), rows, look.reach)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

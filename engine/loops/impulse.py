@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 from jax import Array
+from jax.lax import stop_gradient
 
 from ..dynamics.aba import factorize
 from ..dynamics.bodies import inertias
@@ -22,16 +23,24 @@ from .evaluation import evaluate_loops
 from .forward import Dense, couple, exact
 from .kkt import Sparse
 
+ROUNDING = 16  # eps: entries of M^-1 that loops leave and that are rounding errors, relative to the tree's alone
 
 def inverse_inertias(forest: Forest, model: Model, poses: list[LinkPoses]) -> Array:
     """M^-1 of every tree, (n, w, w, *batch), restricted to the motions that its loops allow."""
     blocks = of_trees(forest, model, poses)
     if not exact(forest.topology):
         return blocks
-    coupling = _coupling(forest, model, poses)
-    Y = coupling.columns
-    Y, WY = (to_blocks(trees_of(forest.topology), jnp.moveaxis(x, 1, -1))[:-1] for x in (Y, coupling.solve(Y)))
-    return blocks - (Y[:, :, None] * WY[:, None]).sum(3)
+    coupling, trees = _coupling(forest, model, poses), trees_of(forest.topology)
+    A, Y = coupling.A, coupling.columns
+    Y, WY, A = (to_blocks(trees, jnp.moveaxis(x, 1, -1))[:-1] for x in (Y, coupling.solve(Y), A))
+    free = blocks - (Y[:, :, None] * WY[:, None]).sum(3)
+    # once more, with what is left of A M^-1: rounding
+    rest = jnp.moveaxis((A[:, :, None] * free[:, :, :, None]).sum(1), 2, 0)
+    W_rest = coupling.solve(rest.reshape(len(rest), -1, *rest.shape[3:])).reshape(rest.shape)
+    free = free - (Y[:, :, None] * jnp.moveaxis(W_rest, 0, 2)[:, None]).sum(3)
+    size = stop_gradient(jnp.stack([jnp.sqrt(jnp.abs(blocks[:, k, k])) for k in range(trees.w)], 1))
+    rounding = ROUNDING * jnp.finfo(free.dtype).eps * size[:, :, None] * size[:, None]
+    return jnp.where(jnp.abs(free) <= rounding, 0, free)  # what loops hold in place does not move at all
 
 
 @compiled

@@ -54,8 +54,17 @@ class Sparse(NamedTuple):
     mu: Array
 
     @property
+    def A(self) -> Array:
+        """(m, nv, *batch), dense."""
+        return self._dense(self.J)
+
+    @property
     def columns(self) -> Array:
         """M^-1 A^T as (m, nv, *batch), dense."""
+        return self._dense(self.Y)
+
+    def _dense(self, x: Array) -> Array:
+        """x (loops, 2, w, 6, *batch) as (m, nv, *batch)."""
         topology = self.forest.topology
         order, n = order_of(topology), topology.n_links
         sides = [2 * len(order.loops)] * (len(order.loops) * n)
@@ -63,7 +72,7 @@ class Sparse(NamedTuple):
             for side, body in enumerate(ends):
                 if body >= 0:
                     sides[k * n + body] = 2 * k + side
-        flat = self.Y.reshape(-1, *self.Y.shape[2:])
+        flat = x.reshape(-1, *x.shape[2:])
         full = take(jnp.concatenate([flat, jnp.zeros_like(flat[:1])]), sides)
         full = jnp.moveaxis(full.reshape(-1, n, *flat.shape[1:]), 2, 1)
         return self._rows(full.reshape(*full.shape[:2], 6 * n, *full.shape[4:]))

@@ -4,18 +4,25 @@ A free body moves as in `flight.py` if only gravity acts on it, and forces that 
 centre of mass (impulses of resting contacts, forces from outside). Motors, springs, damping and armature of a free body
 turn with it or change with its speed: it then takes classical Runge-Kutta steps of order 4, in coordinates of its
 centre of mass, in which parabolas are exact. Trees do too, in coordinates of their origins.
+
+A Runge-Kutta step in which a body rotates by more than 2.8 rad about an axis that itself rotates gains energy without
+end (Hairer, Wanner 1996, section IV.2), so a step is divided into equal parts of at most `LARGEST_ROTATION` each.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.lax import stop_gradient
 
+from ...engine.algebra.bounded import loop
 from ...engine.algebra.fence import fence
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Sym3, Vec3
@@ -27,9 +34,12 @@ from ...engine.state import State
 from ...engine.topology import Topology
 from .flight import Body, flown
 from .forces import Step, column, joint_forces
-from .rk4 import classical, rk4
+from .rk4 import classical
 
 TURNING = ("damping", "stiffness", "armature", "motor_kp", "motor_kd")  # forces that do not stay as they are
+
+LARGEST_ROTATION = 0.25  # [rad] of a floating or spherical joint in a Runge-Kutta step: 1e-5 of what precesses is lost
+MOST_PARTS = 256  # of one step; beyond them parts grow longer
 
 Columns = Sequence[Array]  # one a coordinate, (n, *batch) of n links or (*batch) of one
 
@@ -49,7 +59,7 @@ def exact(
     """
     free = free_bodies(model.topology)
     if not free.any():
-        return rk4(model, state, h, control, impulses)
+        return _stepped(model, state, h, control, impulses, free)
     links = np.flatnonzero(free).tolist()
     forest = Forest.of(model, q=state.q, v=state.v)
     flight = h if each is None else each[trees_of(model.topology).of_link[links]]
@@ -57,7 +67,7 @@ def exact(
     flies = _flies(forest, model, control, links)
 
     def stepped() -> State:
-        after = _stepped(model, state, h, control, impulses)
+        after = _stepped(model, state, h, control, impulses, free, flies)
         old_q, old_v = _columns(forest, after.q, after.v, links)
         own_q, own_v = ([jnp.where(flies, x, y) for x, y in zip(*z, strict=True)] for z in ((q, old_q), (v, old_v)))
         return _put(forest, after, own_q, own_v, links)
@@ -142,19 +152,84 @@ def _put(forest: Forest, state: State, q: Columns, v: Columns, links: list[int])
 # -- all by Runge-Kutta, free bodies in coordinates of their centres of mass ---------------------------
 
 
-def _stepped(model: Model, state: State, h: Step, control: Array | None, impulses: Array | None) -> State:
-    free = free_bodies(model.topology)
-    arm = jnp.where(free[:, None], model.com, 0)
-    centered = model.replace(com=model.com - arm)
-    spread = 0.0 if impulses is None else _about_centers(model, state, arm, impulses) / column(h)
+class Given(NamedTuple):
+    """What stays the same in all parts of a step.
+
+    arm: (..., nl, 3) from the origins of free bodies to their centres of mass, else 0, in the links' frames [m]; None:
+    there are no free bodies.
+    forces: (*batch, nv) constant over the step, about the centres of mass [N m, N]; None: there are none.
+    h: () or (*batch) length of a part [s].
+    parts: () or (*batch); None: one.
+    """
+
+    model: Model
+    arm: Array | None
+    control: Array | None
+    forces: Array | None
+    h: Step
+    parts: Array | None
+
+
+def _stepped(
+    model: Model,
+    state: State,
+    h: Step,
+    control: Array | None,
+    impulses: Array | None,
+    free: np.ndarray,
+    flies: Array | None = None,
+) -> State:
+    """One step by Runge-Kutta.  flies: of the free bodies, those whose result is not used."""
+    parts = _parts(model, state, h, free, flies)
+    arm = jnp.where(free[:, None], model.com, 0) if free.any() else None
+    if impulses is not None:
+        impulses = impulses if arm is None else _about_centers(model, state, arm, impulses)
+    forces = None if impulses is None else impulses / column(h)
+    given = Given(model, arm, control, forces, h if parts is None else h / parts, parts)
+    start = jnp.int32(0), state if arm is None else _shift_origins(model, state, arm)
+    _, end = _part(given, start) if parts is None else loop(MOST_PARTS, _unfinished, _part, given, start)
+    return end if arm is None else _shift_origins(model, end, -arm)
+
+
+def _parts(model: Model, state: State, h: Step, free: np.ndarray, flies: Array | None) -> Array | None:
+    """Number of parts of a step, () or (*batch); None if nothing can rotate about all axes."""
+    rates = []
+    for i, joint in enumerate(model.topology.joints):
+        if joint in ("floating", "spherical"):
+            w = state.v[..., model.topology.v_start[i] : model.topology.v_start[i] + 3]
+            rate = jnp.sqrt((w * w).sum(-1))
+            if free[i] and flies is not None:
+                rate = jnp.where(flies[free[:i].sum()] if free.sum() > 1 else flies, 0, rate)
+            rates.append(rate)
+    if not rates:
+        return None
+    rotation = stop_gradient(functools.reduce(jnp.maximum, rates) * h)
+    return jnp.clip(jnp.ceil(rotation / LARGEST_ROTATION), 1, MOST_PARTS).astype(jnp.int32)
+
+
+def _unfinished(given: Given, carry: tuple[Array, State]) -> Array:
+    assert given.parts is not None
+    return (carry[0] < given.parts).any()
+
+
+def _part(given: Given, carry: tuple[Array, State]) -> tuple[Array, State]:
+    """One part of the lanes that have some left."""
+    model, arm, control, forces, h, parts = given
+    k, state = carry
+    centered = model if arm is None else model.replace(com=model.com - arm)
 
     def accelerate(now: State) -> Array:
         # motors and damping act at the origins, and on the velocities of the origins
-        actual = _shift_origins(model, now, -arm)
-        forces = joint_forces(model, actual, control)
-        return forward(centered, now.q, now.v, now.t, _about_centers(model, actual, arm, forces) + spread)
+        actual = now if arm is None else _shift_origins(model, now, -arm)
+        acting = joint_forces(model, actual, control)
+        acting = acting if arm is None else _about_centers(model, actual, arm, acting)
+        return forward(centered, now.q, now.v, now.t, acting if forces is None else acting + forces)
 
-    return _shift_origins(model, classical(centered, _shift_origins(model, state, arm), h, accelerate), -arm)
+    after = classical(centered, state, h, accelerate)
+    if parts is None:
+        return k, after
+    busy = k < parts
+    return k + 1, jax.tree.map(lambda x, y: jnp.where(column(busy) if x.ndim > busy.ndim else busy, x, y), after, state)
 
 
 @fence

@@ -83,7 +83,7 @@ class Changes:
         rod = jnp.asarray(np.array([loop.kind == "distance" for loop in self.topology.loops]))[k]
         tied = jnp.asarray(np.array([(loop.a, loop.b) for loop in self.topology.loops], np.int32))[k]
         here = ~jnp.append(self.programs.parked_links(w["q"]), False)[tied].any()
-        valid &= within & here & ~(rod & (ends.length == 0)) & (ends.reach <= REACH)
+        valid &= within & here & ~(rod & (ends.length == 0)) & (ends.reach <= REACH[ends.reach.dtype.itemsize])
         new, _ = self.used(w, ends.numbers | self._switched(w, model, k, 1), valid, {})
         after = w | new
         q, v = velocities_after_attaching(self.model(after), w["q"], w["v"], w["t"])

@@ -29,7 +29,7 @@ from . import arguments
 from .touching import Bodies
 
 APART = ("distance", "spring")  # what holds its ends apart, so that they may touch
-REACH = 100.0  # radii of gyration of a free body, from its centre of mass to a joint that is joined
+REACH = {8: 100.0, 4: 20.0}  # by bytes of a number: radii of gyration from a free body's centre of mass to a joint
 
 
 class Changes:
@@ -170,10 +170,11 @@ class Changes:
         ends = attach_ends.straight(self.model, *given, np.bool_(point is not None))
         if ends.length == 0 and self.model.topology.loops[k].kind == "distance":
             raise ValueError(f"attach: the two points of {joint!r} are in one place: a rod needs them apart")
-        if ends.reach > REACH:
+        reach = REACH[kind.itemsize]
+        if ends.reach > reach:
             raise ValueError(
                 f"attach: {joint!r} would hold a body {ends.reach:.3g} radii of gyration from its centre of mass, on a "
-                f"lever without mass; up to {REACH:g} can be followed: give a point on the body, or near it"
+                f"lever without mass; up to {reach:g} can be followed: give a point on the body, or near it"
             )
         self._switch(k, True, ends.numbers)
 

@@ -10,6 +10,7 @@ import pytest
 
 import carom
 from carom.contact.cone.few import FEW
+from carom.engine.native.primitive import native
 from carom.integrators.clock import Frames
 from carom.integrators.motion.forces import Drive
 from carom.integrators.rules import Rules
@@ -289,10 +290,15 @@ def test_what_contacts_bear_is_the_weight():
     rules, h = Rules.of(carom.Options(max_contacts=200), True), jnp.asarray(2.5e-3)
     frames = Frames(jnp.asarray(1.0), jnp.asarray(1.0), jnp.int32(1))
     drive = Drive(None, None)
-    lane = first_lane(rules, model, end, frames, lambda *_: drive, window=h)
-    for _ in range(3):
-        lane = tick(rules, model, lane, frames, h, lambda *_: drive).lane
-    contacts, load = lane.ready.contacts, lane.ready.load
+
+    @native
+    def ready(rules, model, end):
+        start = first_lane(rules, model, end, frames, lambda *_: drive, window=h)
+        one = lambda _, lane: tick(rules, model, lane, frames, h, lambda *_: drive).lane  # noqa: E731
+        after = jax.lax.fori_loop(0, 3, one, start).ready
+        return after.contacts, after.load
+
+    contacts, load = ready(rules, model, end)
     assert load is not None
     floor = contacts.active & ((contacts.link_a < 0) | (contacts.link_b < 0))
     up = contacts.frame.zz * jnp.where(contacts.link_a < 0, -1, 1)

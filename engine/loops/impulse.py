@@ -25,6 +25,7 @@ from .kkt import Sparse
 
 ROUNDING = 16  # eps: entries of M^-1 that loops leave and that are rounding errors, relative to the tree's alone
 
+
 def inverse_inertias(forest: Forest, model: Model, poses: list[LinkPoses]) -> Array:
     """M^-1 of every tree, (n, w, w, *batch), restricted to the motions that its loops allow."""
     blocks = of_trees(forest, model, poses)

@@ -84,7 +84,8 @@ def _motors(where: str, joint: Any) -> dict[str, Array]:
         )
     if nv == 0 and joint.motor is not None:
         check.reject(where, "motor", joint.motor, "a fixed joint has no degree of freedom: leave it out")
-    rows = [_motor(where, joint, motor) for motor in motors]
+    made = {id(motor): _motor(where, joint, motor) for motor in motors}  # mostly one for all
+    rows = [made[id(motor)] for motor in motors]
     names = ("gain", "kp", "kd", "effort", "target")
     return {f"motor_{name}": np.array([row[name][dof] for dof, row in enumerate(rows)]) for name in names}
 

@@ -1,7 +1,6 @@
 """Layers: which shapes may touch by their group and mask."""
 
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from carom.scenes.builder import SceneBuilder
 from carom.scenes.compile import compile_scene
 from carom.scenes.compiling.check import SceneError
 
-COMPILE_SECONDS = 10.0  # a thousand bodies compile in one second on an idle core; a loaded one may take longer
 
 
 def pairs_of(layers, plane=None):
@@ -94,12 +92,10 @@ def test_what_is_no_set_of_layers_is_rejected(on, field, value):
     assert "from 0 to 2^32 - 1: give" in text
 
 
-def test_a_thousand_bodies_compile_quickly():
+def test_a_thousand_bodies_compile():
     b = SceneBuilder()
     b.add_plane()
     for i in range(1000):
         b.add_body(f"ball {i}", [Sphere(0.1)], position=(i % 10, i // 10 % 10, 1 + i // 100))
-    start = time.perf_counter()
     model, _ = compile_scene(b)
-    assert time.perf_counter() - start < COMPILE_SECONDS
     assert len(model.topology.pairs) == 1001 * 1000 // 2

@@ -6,7 +6,9 @@ turn with it or change with its speed: it then takes classical Runge-Kutta steps
 centre of mass, in which parabolas are exact. Trees do too, in coordinates of their origins.
 
 A Runge-Kutta step in which a body rotates by more than 2.8 rad about an axis that itself rotates gains energy without
-end (Hairer, Wanner 1996, section IV.2), so a step is divided into equal parts of at most `LARGEST_ROTATION` each.
+end (Hairer, Wanner 1996, section IV.2), so a step is divided into equal parts of at most `LARGEST_ROTATION` each. What
+loops hold does not count: it is slow at one moment and fast at the next, and their drift finds the step that is short
+enough (`time_control.py`).
 """
 
 from __future__ import annotations
@@ -193,9 +195,10 @@ def _stepped(
 
 def _parts(model: Model, state: State, h: Step, free: np.ndarray, flies: Array | None) -> Array | None:
     """Number of parts of a step, () or (*batch); None if nothing can rotate about all axes."""
-    rates = []
+    rates, trees = [], trees_of(model.topology).of_link
+    tied = {trees[end] for loop in model.topology.loops for end in (loop.a, loop.b) if end >= 0}
     for i, joint in enumerate(model.topology.joints):
-        if joint in ("floating", "spherical"):
+        if joint in ("floating", "spherical") and trees[i] not in tied:
             w = state.v[..., model.topology.v_start[i] : model.topology.v_start[i] + 3]
             rate = jnp.sqrt((w * w).sum(-1))
             if free[i] and flies is not None:

@@ -197,7 +197,7 @@ def test_what_is_joined_in_flight_goes_on_together(world: carom.Live) -> None:
     assert not any({c.a, c.b} == {"ball", "block"} for c in world.contact_events())  # what is joined does not touch
 
 
-@pytest.mark.parametrize(("lever", "falls"), [(0.1, 1.0), (0.3, 1.0), (0.65, 1.0), (0.65, 2.0), (2.0, 1.0)])
+@pytest.mark.parametrize(("lever", "falls"), [(0.1, 1.0), (0.3, 1.0), (0.65, 1.0), (0.65, 2.0), (1.2, 1.0)])
 def test_a_rope_far_from_the_centre_of_mass_gives_no_energy(lever: float, falls: float) -> None:
     """It stops a ball of 1 kg that fell, and makes it spin, at up to 300 rad/s."""
     b = carom.SceneBuilder(gravity=(0, 0, -G))

@@ -81,7 +81,7 @@ class VelocitySystem(NamedTuple):
 
         def relax(n: Array, carry: tuple[Vec3, Array]) -> tuple[Vec3, Array]:
             p, V = carry
-            c = block(contacts.which, n)
+            c = block(contacts.which, _alternate(n, contacts.count))
             relaxation, old, free = jax.tree.map(lambda x: block(x, c), (relaxations, p, self.free))
             new = relaxation.relax(old, _velocity_of_contact(contacts, c, V) + free)
             return jax.tree.map(lambda x, y: put(x, y, c), p, new), _add_impulse(contacts, c, V, new - old)
@@ -98,6 +98,12 @@ class VelocitySystem(NamedTuple):
 
         start = p, add_impulses(contacts, self.still, p)
         return fori_loop(0, SWEEPS, sweep, (start, start, jnp.ones((), kn.dtype)))[1][0]
+
+
+def _alternate(n: Array, count: Array) -> Array:
+    """The n-th of `count` rows, those of both halves in turn: a processor computes two contacts at once if they have no
+    body in common, which takes two thirds of the time."""
+    return n % 2 * ((count + 1) // 2) + n // 2
 
 
 def contact_velocities(contacts: ActiveRows, V: Array) -> Vec3:

@@ -11,7 +11,6 @@ from carom.scenes.compile import compile_scene
 from carom.scenes.compiling.check import SceneError
 
 
-
 def pairs_of(layers, plane=None):
     """The pair table of one ball a (group, mask), after a plane with these layers where there is one."""
     b = SceneBuilder()

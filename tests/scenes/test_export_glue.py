@@ -55,7 +55,7 @@ def check(said: str, live: Live, axes: np.ndarray) -> None:
     assert np.abs(rows[0, :3] - axes @ [0, 0, 1]).min() > 1e-2  # the ball has moved along each axis
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @needs("gcc", "g++")
 def test_godot(live: Live, tmp_path: Path) -> None:
     World(live, tmp_path, name="room").close()
@@ -70,7 +70,7 @@ def test_godot(live: Live, tmp_path: Path) -> None:
     check(said, live, GODOT)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @needs("gcc", "mcs", "mono")
 def test_unity(live: Live, tmp_path: Path) -> None:
     World(live, tmp_path, name="room").close()

@@ -195,6 +195,7 @@ def _stepped(
 
 def _parts(model: Model, state: State, h: Step, free: np.ndarray, flies: Array | None) -> Array | None:
     """Number of parts of a step, () or (*batch); None if nothing can rotate about all axes."""
+    state, h = stop_gradient((state, h))
     rates, trees = [], trees_of(model.topology).of_link
     tied = {trees[end] for loop in model.topology.loops for end in (loop.a, loop.b) if end >= 0}
     for i, joint in enumerate(model.topology.joints):
@@ -206,7 +207,7 @@ def _parts(model: Model, state: State, h: Step, free: np.ndarray, flies: Array |
             rates.append(rate)
     if not rates:
         return None
-    rotation = stop_gradient(functools.reduce(jnp.maximum, rates) * h)
+    rotation = functools.reduce(jnp.maximum, rates) * h
     return jnp.clip(jnp.ceil(rotation / LARGEST_ROTATION), 1, MOST_PARTS).astype(jnp.int32)
 
 

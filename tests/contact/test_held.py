@@ -1,5 +1,6 @@
 """Contacts of bodies that loops hold: those that the loop makes immovable carry nothing, the others carry all."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -75,3 +76,15 @@ def test_a_bolted_tray_on_the_floor_bears_its_load(lever: tuple, dtype: type) ->
     np.testing.assert_allclose(tray_there, start[0], rtol=0, atol=1e-6)
     np.testing.assert_allclose((load[:3], crate[:3]), start[1:3, :3], rtol=0, atol=1e-5)
     np.testing.assert_allclose(ball[:3], (0.42, 0.32, 2 * LOW + 0.1), rtol=0, atol=1e-5)
+
+
+def test_it_has_derivatives_where_a_tree_is_shorter_than_another() -> None:
+    """A pendulum's block of M^-1 is padded with zeros to that of the tray."""
+    b = tray(carom.Prismatic((0.6, 0.8, 0.0)))
+    b.add_link(
+        "pendulum", joint=carom.Revolute((0, 1, 0)), position=(3, 0, 3), com=(0, 0, -0.5), mass=1.0, inertia=(0, 0, 0)
+    )
+    model, state = carom.compile_scene(b, dtype=np.float64)
+    slope = jax.grad(lambda mass: inverse_mass_matrix(model.replace(mass=mass), state.q).sum())(model.mass)
+    assert np.isfinite(slope).all()
+    assert float(slope[0]) == pytest.approx(-(1.4**2) / MASS**2)  # of d d^T / m

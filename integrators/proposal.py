@@ -240,7 +240,7 @@ def _part_until_stick(
     slip; the velocity at the end with this friction kept up tells how fast the slip decays.
     Slides slower than the rest speed, and those that stop within LEAST of either end of the step, are ignored.
     """
-    slip, used, most = jnp.sqrt(u.x * u.x + u.y * u.y), _length(p.x, p.y), mu * p.z
+    slip, used, most = _length(u.x, u.y), _length(p.x, p.y), mu * p.z
     slides = resting & (p.z > 0) & (slip > model.rest_speed)
     x, y = (jnp.where(slides, c / jnp.where(slides, slip, 1), 0) for c in (u.x, u.y))
     stops = slides & (used < most * (1 - LEAST))

@@ -10,28 +10,31 @@ from jax import Array
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.kinematics import fk
 from ..engine.model import Model
+from ..engine.topology import Topology
 from .contacts import Contacts
 from .gather_scatter import gather, segment_sum
 
 
 class ContactImpulses(NamedTuple):
-    """Sums of the impulses of contacts between shapes, world axes.
+    """Sums of the impulses of contacts between shapes, world axes, and of those at the limits of joints.
 
     links: (nl, 6, *batch) on each link: moment about its origin and impulse [N m s, N s].
     pairs: (np, 3, *batch) on A of each row of `topology.pairs` [N s].
     normals: (np, *batch) sum of the normal impulses of each pair, without direction [N s].
+    limits: (nv, *batch) impulse along each degree of freedom by its limits [N m s, N s].
     """
 
     links: Array
     pairs: Array
     normals: Array
+    limits: Array
 
     @staticmethod
     def none(model: Model, like: Array) -> ContactImpulses:
         """like: (*batch)."""
         topology = model.topology
         n = len(topology.pairs)
-        rows = (topology.n_links, 6), (n, 3), (n,)
+        rows = (topology.n_links, 6), (n, 3), (n,), (topology.nv,)
         return ContactImpulses(*(jnp.zeros((*own, *like.shape), like.dtype) for own in rows))
 
     @staticmethod
@@ -41,10 +44,19 @@ class ContactImpulses(NamedTuple):
         world, pair = contacts.frame.T @ p, jnp.where(contacts.pair >= 0, contacts.pair, n_pairs)
         columns = jnp.stack([jnp.where(touch, x, 0) for x in (*world.xyz, p.z)], 1)
         sums = segment_sum(columns, pair, n_pairs + 1)[:-1]
-        return ContactImpulses(_link_impulses(model, q, contacts, world, touch), sums[:, :3], sums[:, 3])
+        links = _link_impulses(model, q, contacts, world, touch)
+        return ContactImpulses(links, sums[:, :3], sums[:, 3], _limit_impulses(model.topology, contacts, p.z))
 
     def __add__(self, other: ContactImpulses) -> ContactImpulses:  # type: ignore[override]
         return ContactImpulses(*(x + y for x, y in zip(self[:], other[:], strict=True)))
+
+
+def _limit_impulses(topology: Topology, contacts: Contacts, p_n: Array) -> Array:
+    """Impulse (nv, *batch) along each degree of freedom.  p_n: (C, *batch) at its limit [N m s, N s]."""
+    if not topology.nv:
+        return jnp.zeros((0, *p_n.shape[1:]), p_n.dtype)
+    limit = contacts.active & contacts.is_limit
+    return segment_sum(jnp.where(limit, contacts.frame.zz * p_n, 0), jnp.maximum(contacts.dof, 0), topology.nv, limit)
 
 
 def _link_impulses(model: Model, q: Array, contacts: Contacts, on_a: Vec3, touch: Array) -> Array:

@@ -44,7 +44,7 @@ def loop_forces(model: Model, q: Array, v: Array, t: Array | float) -> Array:
         row_forces = active_multipliers(forest, model, group, loop_rows, V, t)
         if row_forces:
             links += group.a + group.b
-            wrenches += [_full(forest, len(group.loops), side) for side in wrenches_of(row_forces, loop_rows.origins)]
+            wrenches += [full(forest, len(group.loops), side) for side in wrenches_of(row_forces, loop_rows.origins)]
     return along_joints(forest, poses, _summed(forest, links, wrenches))
 
 
@@ -107,7 +107,8 @@ def wrenches_of(row_forces, origins) -> tuple[Force, Force]:
     return on_a, on_b * -1
 
 
-def _full(forest: Forest, n: int, F: Force) -> Force:
+def full(forest: Forest, n: int, F: Force) -> Force:
+    """The wrenches of n loops, with their zeros written out."""
     parts = (STILL.v if is_zero(x) else x for x in (F.n, F.f))
     return jax.tree.map(lambda x: dense(x, (n, *forest.batch), forest.dtype), Force(*parts), is_leaf=is_zero)
 

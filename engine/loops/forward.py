@@ -19,7 +19,7 @@ from jax import Array
 from ..dynamics.aba import Factor, aba, factorize, solve
 from ..dynamics.bodies import bias_forces, gravity, inertias
 from ..dynamics.impulse import NONE, respond
-from ..dynamics.kinematics import LinkPoses, propagate_poses, propagate_velocities
+from ..dynamics.kinematics import LinkPoses, LinkVelocities, propagate_poses, propagate_velocities
 from ..forest import Forest
 from ..model import Model
 from ..topology import Topology
@@ -81,19 +81,44 @@ def _constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array)
     """Accelerations (*batch, nv) and multipliers (m, *batch), rows as in `evaluation.py`."""
     forest = Forest.of(model, q=q, v=v, tau=tau)
     poses = propagate_poses(forest, model, q)
-    velocities, bodies = propagate_velocities(forest, poses, v), inertias(forest, model, poses)
-    factors = factorize(forest, model, poses, bodies)
-    forces, c = [forest.per_dof(tau, group) for group in forest.groups], [x.c for x in velocities]
-    alone = forest.join_dofs(solve(forest, poses, factors, bias_forces(bodies, velocities), forces, c, gravity(model)))
+    velocities, loops = propagate_velocities(forest, poses, v), evaluate_loops(forest, model, poses)
+    alone, coupling = _tree_alone(forest, model, poses, velocities, loops, tau)
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), forest.batch)
-    loops = evaluate_loops(forest, model, poses)
-    coupling = couple(forest, model, poses, factors, loops)
     wrong = bias(forest, model, poses, velocities, t) + coupling.along(alone)
     if model.topology.hold == "baumgarte":
         error, rate = errors(forest, model, loops, q, t), rates(forest, model, loops, velocities, v, t)
         wrong = wrong + model.baumgarte * (2 * rate + model.baumgarte * error)
     force = coupling.solve(-wrong[:, None])[:, 0]
     return alone + coupling.response(force), force
+
+
+def multipliers(model: Model, q: Array, v: Array, a: Array, tau: Array) -> Array:
+    """Multipliers (m, *batch) with which joint forces tau (..., nv) give the accelerations a (..., nv), as nearly as
+    any do in the metric of the masses; rows as in `evaluation.py`.
+
+    q: (..., nq), v: (..., nv).
+    """
+    forest = Forest.of(model, q=q, v=v, tau=tau)
+    poses = propagate_poses(forest, model, q)
+    velocities, loops = propagate_velocities(forest, poses, v), evaluate_loops(forest, model, poses)
+    alone, coupling = _tree_alone(forest, model, poses, velocities, loops, tau)
+    return coupling.solve(coupling.along(a - alone)[:, None])[:, 0]
+
+
+def _tree_alone(
+    forest: Forest,
+    model: Model,
+    poses: list[LinkPoses],
+    velocities: list[LinkVelocities],
+    loops: list[LoopRows],
+    tau: Array,
+) -> tuple[Array, Dense | Sparse]:
+    """Accelerations (*batch, nv) without constraint forces, and the coupling of the loops' rows to the tree."""
+    bodies = inertias(forest, model, poses)
+    factors = factorize(forest, model, poses, bodies)
+    forces, c = [forest.per_dof(tau, group) for group in forest.groups], [x.c for x in velocities]
+    alone = forest.join_dofs(solve(forest, poses, factors, bias_forces(bodies, velocities), forces, c, gravity(model)))
+    return alone, couple(forest, model, poses, factors, loops)
 
 
 def couple(

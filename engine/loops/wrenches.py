@@ -16,9 +16,10 @@ from ..dynamics.passive import motor_forces, passive_forces
 from ..dynamics.trees import dof_motions
 from ..forest import Forest
 from ..model import Model
-from ..rows import take
+from ..rows import gathered, take
 from ..state import State
-from .active_forces import active_multipliers, loop_forces, wrenches_of
+from ..topology import Topology
+from .active_forces import active_multipliers, full, loop_forces, wrenches_of
 from .evaluation import STILL, Group, by_loop, evaluate_loops, groups_of, of_links, row_loops
 from .forward import constrained, exact
 from .kinds import RELATIONS
@@ -42,8 +43,7 @@ def loop_wrenches(model: Model, state: State, control: Array | None = None, forc
     force = _multipliers(model, q, v, t, control, 0.0 if forces is None else forces)
     parts = [jnp.zeros((0, 6, *forest.batch), forest.dtype)]
     for group, loop_rows in zip(groups_of(topology), evaluate_loops(forest, model, poses), strict=True):
-        axis = [force[np.flatnonzero(np.array(row_loops(topology)) == k)] for k in group.loops]
-        sizes = [jnp.stack(rows) for rows in zip(*axis, strict=True)]
+        sizes = _sizes(topology, force, group)
         if group.kind in RELATIONS:
             wrench = _along_joint(forest, poses, group, sizes[0])
         else:
@@ -57,6 +57,41 @@ def loop_wrenches(model: Model, state: State, control: Array | None = None, forc
         parts.append(jnp.stack(rows, 1))
     order = np.argsort([k for group in groups_of(topology) for k in group.loops])
     return _about_frames(model, q, jnp.moveaxis(jnp.concatenate(parts)[order], (0, 1), (-2, -1)))
+
+
+def loop_wrenches_on_links(model: Model, q: Array, v: Array, t: Array, force: Array, acting: bool) -> Array:
+    """Wrenches (..., nl, 6) of all loops on the links they tie: moment about the link's origin, force; world axes.
+
+    force: (m, *batch) multipliers, rows as in `evaluation.py`.
+    acting: whether springs, limits and penalties act too.
+
+    Gears and drives of joints are not among them: they act along a joint as its motor does.
+    """
+    topology = model.topology
+    forest = Forest.of(model, q=q, v=v)
+    poses = propagate_poses(forest, model, q)
+    velocities = forest.by_link([x.V for x in propagate_velocities(forest, poses, v)])
+    links, wrenches = [], []
+    for group, loop_rows in zip(groups_of(topology), evaluate_loops(forest, model, poses), strict=True):
+        if group.kind in RELATIONS:
+            continue
+        row_forces = [*zip(loop_rows.rows, _sizes(topology, force, group), strict=False)]
+        if acting:
+            V = tuple(of_links(velocities, ends, STILL) for ends in (group.a, group.b))
+            row_forces += active_multipliers(forest, model, group, loop_rows, V, t)
+        if row_forces:
+            links += group.a + group.b
+            wrenches += [full(forest, len(group.loops), side) for side in wrenches_of(row_forces, loop_rows.origins)]
+    if not links:
+        return jnp.zeros((*forest.batch, topology.n_links, 6), forest.dtype)
+    by_link = jax.tree.map(lambda *x: gathered(jnp.concatenate(x), links, topology.n_links), *wrenches)
+    return jnp.moveaxis(jnp.stack([*by_link.n.xyz, *by_link.f.xyz], 1), (0, 1), (-2, -1))
+
+
+def _sizes(topology: Topology, force: Array, group: Group) -> list[Array]:
+    """Multipliers (n, *batch) of each row of a group, of those of all rows (m, *batch)."""
+    each = [force[np.flatnonzero(np.array(row_loops(topology)) == k)] for k in group.loops]
+    return [jnp.stack(rows) for rows in zip(*each, strict=True)]
 
 
 def _multipliers(model: Model, q: Array, v: Array, t: Array, control: Array | None, forces: Any) -> Array:

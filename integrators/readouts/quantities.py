@@ -17,7 +17,7 @@ from ...contact.impulses import ContactImpulses
 from ...engine.dynamics.wrenches import joint_wrenches
 from ...engine.model import Model
 from ...engine.topology import Topology
-from .step_summary import StepSummary, VelocityJump
+from .step_summary import StepSummary, VelocityJump, weightless
 
 
 class Quantity(NamedTuple):
@@ -52,20 +52,16 @@ def joint_forces(model: Model, step: StepSummary) -> Array:
     h = step.h[..., None]
     moves = h > 0
     part = jnp.where(moves, h, 1)
-    wrench = joint_wrenches(
-        model, step.q, step.v, (step.ended - step.began) / part, lanes_first(step.rest.links) / part[..., None]
-    )
+    others = (lanes_first(step.rest.links) + step.loops) / part[..., None]
+    wrench = joint_wrenches(model, step.q, step.v, (step.ended - step.began) / part, others)
     return jnp.where(moves[..., None], wrench * h[..., None], 0)
 
 
 def joint_impulse(model: Model, jump: VelocityJump) -> Array:
-    """Impulse (*batch, nl, 6) through each joint: what links beyond it need for their jump, less what contacts give."""
+    """Impulse (*batch, nl, 6) through each joint: what links beyond it need for their jump, less what contacts and
+    loops give."""
     still = jnp.zeros_like(jump.dv)
-    return joint_wrenches(weightless(model), jump.q, still, jump.dv, lanes_first(jump.impulses.links))
-
-
-def weightless(model: Model) -> Model:
-    return model.replace(gravity=jnp.zeros_like(model.gravity))
+    return joint_wrenches(weightless(model), jump.q, still, jump.dv, lanes_first(jump.impulses.links) + jump.loops)
 
 
 def _joint_impulses(model: Model, step: StepSummary) -> Array:

@@ -25,7 +25,6 @@ from .step_summary import summarize_step
 
 Report = dict[str, Any]
 
-OF_JOINTS = {"force", "torque", "joint_effort"}
 SENSORS = {
     "sensor means": Quantity(lambda topology: (sensors.width(topology),), sensors.of_step, True),
     "sensor sums": Quantity(lambda topology: (sensors.width(topology),), sensors.of_jumps, False),
@@ -58,12 +57,6 @@ def checked(report: str | Sequence[str], topology: Topology) -> tuple[str, ...]:
             raise ValueError(f"report has {name!r}, which is no quantity: {hint}")
     if "sensors" in names and not topology.sensors:
         raise ValueError('report has "sensors", and the scene has none: give it some, as SceneBuilder.add_sensor does')
-    kinds = {sensor.kind for sensor in topology.sensors} if "sensors" in names else set()
-    if topology.loops and (kinds & OF_JOINTS or any(name.startswith("joint_") for name in names)):
-        raise ValueError(
-            "report: joint forces of a scene with loops are not reported, for part of them passes through the loops; "
-            "carom.loop_wrenches and carom.joint_wrenches give them at a state"
-        )
     return names
 
 

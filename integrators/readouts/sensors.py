@@ -23,8 +23,8 @@ from ...engine.dynamics.sites import site_poses, site_velocities
 from ...engine.model import Model
 from ...engine.sensors import KINDS, Sensor
 from ...engine.topology import Topology
-from .quantities import joint_forces, joint_impulse, lanes_first, weightless
-from .step_summary import StepSummary, VelocityJump
+from .quantities import joint_forces, joint_impulse, lanes_first
+from .step_summary import StepSummary, VelocityJump, weightless
 
 
 def summed_sensors(topology: Topology) -> tuple[Sensor, ...]:
@@ -58,7 +58,7 @@ def of_step(model: Model, step: StepSummary) -> Array:
         h = step.h[..., None]
         part = jnp.where(h > 0, h, 1)
         tau = rnea(model, step.q, step.v, (step.ended - step.began) / part) * h
-        efforts = tau - wrenches.joint_forces(model, step.q, lanes_first(step.rest.links))
+        efforts = tau - wrenches.joint_forces(model, step.q, lanes_first(step.rest.links) + step.loops)
     return _columns(model, step.q, felt, wrench, efforts, step.rest)
 
 
@@ -76,7 +76,7 @@ def _of_jump(model: Model, jump: VelocityJump) -> Array:
         wrench = joint_impulse(model, jump)
     if "joint_effort" in kinds:
         tau = rnea(weightless(model), jump.q, jnp.zeros_like(jump.dv), jump.dv)
-        efforts = tau - wrenches.joint_forces(model, jump.q, lanes_first(jump.impulses.links))
+        efforts = tau - wrenches.joint_forces(model, jump.q, lanes_first(jump.impulses.links) + jump.loops)
     return _columns(model, jump.q, felt, wrench, efforts, jump.impulses)
 
 

@@ -16,7 +16,9 @@ from ...engine.dynamics.kinematics import integrate_q
 from ...engine.model import Model
 from ...engine.state import State
 from ..lanes import Lane
+from ..proposal import Proposal
 from ..step import TickResult
+from .loop_impulses import along_joints, at_jump, over_step
 
 
 class VelocityJump(NamedTuple):
@@ -25,11 +27,13 @@ class VelocityJump(NamedTuple):
     q: (*batch, nq) coordinates.
     dv: (*batch, nv) change of velocity.
     impulses: impulses of the contacts.
+    loops: (*batch, nl, 6) impulses of loops on links, see `loop_impulses.py`; 0 if there are none.
     """
 
     q: Array
     dv: Array
     impulses: ContactImpulses
+    loops: Array | float = 0.0
 
 
 class StepSummary(NamedTuple):
@@ -42,6 +46,7 @@ class StepSummary(NamedTuple):
     v: (*batch, nv) velocities midway.
     rest: impulses of resting contacts.
     jumps: instants of impacts.
+    loops: (*batch, nl, 6) impulses of loops on links, see `loop_impulses.py`; 0 if there are none.
     """
 
     h: Array
@@ -53,6 +58,7 @@ class StepSummary(NamedTuple):
     v: Array
     rest: ContactImpulses
     jumps: tuple[VelocityJump, ...]
+    loops: Array | float = 0.0
 
 
 def summarize_step(model: Model, lane: Lane, ticked: TickResult) -> StepSummary:
@@ -71,12 +77,31 @@ def summarize_step(model: Model, lane: Lane, ticked: TickResult) -> StepSummary:
         (moves & ~in_window, step.start_impulses),
         (moves & (correction.times > 0), correction.impulses),
     )
-    rest = functools.reduce(ContactImpulses.__add__, (_where(*part) for part in parts))
+    within, *others = (_where(*part) for part in parts)
+    others = functools.reduce(ContactImpulses.__add__, others)
     impacts = ContactImpulses.by(model, end.q, ticked.contacts, _impact_impulses(accepted, ticked))
     jumps = [VelocityJump(end.q, jnp.where(accepted[..., None], end.v - step.state.v, 0), impacts)]
     if step.window is not None:
         jumps.append(VelocityJump(start.q, began - start.v, _where(in_window, step.start_impulses)))
-    return StepSummary(h, start, end, began, ended, q, middle, rest, tuple(jumps))
+    summary = StepSummary(h, start, end, began, ended, q, middle, within + others, tuple(jumps))
+    return _with_loops(model, summary, lane, step, others) if model.topology.loops else summary
+
+
+def _with_loops(model: Model, summary: StepSummary, lane: Lane, step: Proposal, others: ContactImpulses) -> StepSummary:
+    """The summary with the impulses of loops.  others: impulses of contacts that are not part of `step.spread`."""
+    moves, still = summary.h > 0, jnp.zeros_like(summary.v)
+    pushed = along_joints(model, summary.q, others)
+    pushed = pushed if step.spread is None else pushed + _only(moves, step.spread, still)
+    midway = State(summary.q, summary.v, summary.before.t + summary.h / 2)
+    drive, dv = lane.ready.drive, summary.ended - summary.began
+    loops = over_step(model, midway, dv, summary.h, drive, pushed, step.locked_dofs)
+    light = weightless(model)
+    jumps = [jump._replace(loops=at_jump(light, jump.q, jump.dv, jump.impulses)) for jump in summary.jumps]
+    return summary._replace(loops=loops, jumps=tuple(jumps))
+
+
+def weightless(model: Model) -> Model:
+    return model.replace(gravity=jnp.zeros_like(model.gravity))
 
 
 def _impact_impulses(accepted: Array, ticked: TickResult) -> Vec3:

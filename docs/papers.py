@@ -86,9 +86,9 @@ def texts(source: str) -> Iterator[tuple[str, str, str]]:
     for name, node, first, last in parts:
         inner = [node] if isinstance(node, ast.Module) else list(ast.walk(node))
         docs = [ast.get_docstring(n) or "" for n in inner if isinstance(n, (ast.Module, *kinds))]
-        told = ast.get_docstring(node) or (ast.get_docstring(tree) or "")  # type: ignore[arg-type]
+        docstring = ast.get_docstring(node) or (ast.get_docstring(tree) or "")  # type: ignore[arg-type]
         own = [said for line, said in comments if name and first <= line <= last]
-        sentence = re.split(r"(?<=[.:;])\s|\n\n", told.replace("\n", " "), maxsplit=1)[0].rstrip(".:;")
+        sentence = re.split(r"(?<=[.:;])\s|\n\n", docstring.replace("\n", " "), maxsplit=1)[0].rstrip(".:;")
         yield name, " ".join(sentence.split()), " ".join(" ".join([*docs, *own]).split())
 
 

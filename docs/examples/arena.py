@@ -87,11 +87,11 @@ class Game:
             self.shots.append(self.world.add_body("shot", place, linear_velocity=own + SHOT * way))
             self.world.apply_impulse(name, -1.0 * SHOT * way)
 
-    def step(self, told: dict[str, tuple[float, float, bool, bool]]) -> None:
-        """told: of each player: how far to go along x and y, whether to jump and to shoot."""
+    def step(self, commands: dict[str, tuple[float, float, bool, bool]]) -> None:
+        """commands: for each player the direction to walk (x, y), whether to jump and whether to shoot."""
         self.past.append((self.world.save_state(), dict(self.score), list(self.shots)))
         begin = time.perf_counter()
-        for name, (x, y, jump, shoot) in told.items():
+        for name, (x, y, jump, shoot) in commands.items():
             size = math.hypot(x, y)
             if size:
                 self.facing[name] = math.atan2(y, x)
@@ -155,7 +155,7 @@ class Player:
         self.name, self.dice = name, random.Random(seed)
         self.way = deque([(side, 0.0), (-side, 0.0), STARTS[other], (-side, 0.0), (side, 0.0), STARTS[name]])
 
-    def told(self, game: Game) -> tuple[float, float, bool, bool]:
+    def commands(self, game: Game) -> tuple[float, float, bool, bool]:
         x, y, _ = game.world.pose(self.name)[:3]
         if math.hypot(self.way[0][0] - x, self.way[0][1] - y) < 0.6:
             self.way.rotate(-1)
@@ -184,7 +184,7 @@ def main() -> None:
         if options.frames is None and pygame.key.get_pressed()[pygame.K_BACKSPACE]:
             game.take_back()
         else:
-            game.step(keys() if options.frames is None else {player.name: player.told(game) for player in players})
+            game.step(keys() if options.frames is None else {player.name: player.commands(game) for player in players})
         if options.frames is None or frame == options.frames - 1:
             game.draw(screen, font, debug or options.frames is not None)
             pygame.display.flip()

@@ -204,15 +204,15 @@ def train(name: str, minutes: float, lanes: int = LANES, seed: int = 0, out: Pat
     learner, rows = school.begin(seed), []
     if out is not None and out.exists():
         learner = carom.load_checkpoint(out, like=learner)
-    began, told, returns, ended = time.monotonic(), 0.0, 0.0, 0
+    began, reported, returns, ended = time.monotonic(), 0.0, 0.0, 0
     while (spent := time.monotonic() - began) < 60 * minutes:
         learner, shown = school.learn(learner)
         returns, ended = returns + float(shown.episode) * int(shown.ended), ended + int(shown.ended)
-        if spent - told >= min(30, 6 * minutes) or not rows:
+        if spent - reported >= min(30, 6 * minutes) or not rows:
             played = int(learner.lessons) // (EPOCHS * PARTS) * PERIODS * lanes
             rows.append((played, round(spent, 1), round(returns / max(ended, 1), 1), round(float(shown.reward), 3)))
             print("{:>10} periods {:>7} s   return {:>8}   reward of a period {:>7}".format(*rows[-1]), flush=True)
-            told, returns, ended = spent, 0.0, 0
+            reported, returns, ended = spent, 0.0, 0
             if out is not None:
                 carom.save_checkpoint(out, learner)
     return learner, rows

@@ -88,8 +88,8 @@ def _check_locals(section: bytes) -> None:
             body.byte()
         if count > LOCALS:
             raise ValueError(
-                f"function {number} has {count} variables, and browsers refuse more than {LOCALS}: code that is not "
-                "optimised has so many; set CAROM_NATIVE_LEVEL to 2, or not at all"
+                f"function {number} has {count} variables, and browsers refuse more than {LOCALS}: the "
+                "code is not optimised; set CAROM_NATIVE_LEVEL to 2, or leave it unset"
             )
 
 

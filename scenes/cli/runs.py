@@ -38,7 +38,7 @@ def run(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="change a number of the scene; repeatable")
     ] = None,
-    batch: Annotated[int | None, typer.Option(help="so many lanes, runs side by side", min=1, max=1_000_000)] = None,
+    batch: Annotated[int | None, typer.Option(help="number of lanes: runs side by side", min=1, max=1_000_000)] = None,
     vary: Annotated[
         list[str] | None,
         typer.Option(metavar="PATH=LOW:HIGH", help="spread a number over the lanes, or PATH=a,b,c; repeatable"),

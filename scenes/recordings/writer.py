@@ -19,7 +19,7 @@ from .recording import Recording
 from .schema import head_arrays
 
 PERIOD = 2.0  # [s] between flushes
-SHARE = 50  # a flush that takes long may take one part in so many of the time
+SHARE = 50  # flushes may take 1/SHARE of the time
 LARGE = 1 << 28  # bytes that are flushed at once, however soon
 
 

@@ -64,7 +64,7 @@ def model_of(recording: Recording) -> Model:
 
 
 def motion_of(recording: Recording, model: Model, lanes: Sequence[int], every: int = 1) -> Motion:
-    """The motion of a recording.  every: one of every so many frames is taken."""
+    """The motion of a recording.  every: take one of every `every` frames."""
     from ...engine.dynamics.kinematics import fk
     from ...engine.loops.energy import energy
     from ...engine.state import State

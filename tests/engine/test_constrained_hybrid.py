@@ -49,7 +49,7 @@ IMPOSSIBLE = 7  # the last lane wants accelerations that the loop forbids
 
 @pytest.fixture(scope="module", params=["constraint_force", "torque"])
 def found(moving, request):
-    """All choices of what is given; accelerations from a motion that the loop allows, but for the last."""
+    """All choices of what is given; accelerations from a motion that the loop allows, except the last."""
     model, q, v, a = moving
     values = jnp.where(GIVEN, a, TAU).at[IMPOSSIBLE, 0].add(1)
     with jax.disable_jit():

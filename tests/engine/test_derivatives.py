@@ -60,7 +60,7 @@ def flat(tree):
     return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
 
-# the others by hand, but for one: they are made of the same stages
+# the others by hand, except one: they are made of the same stages
 QUICK = {(name, "zero") for name in ("aba", "energy", "passive_forces", "integrate_q")}
 
 

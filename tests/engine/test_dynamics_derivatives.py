@@ -42,7 +42,7 @@ def quick(first, second, *others):
 
 @pytest.fixture(autouse=True)
 def op_by_op():
-    """Without compiling, but for the tests that ask for it: these trees are all different."""
+    """Without compiling, except in the tests that ask for it: these trees are all different."""
     with jax.disable_jit():
         yield
 

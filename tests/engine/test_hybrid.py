@@ -34,7 +34,7 @@ def drawn(recipe, batch=()):
 
 @pytest.fixture(autouse=True)
 def op_by_op():
-    """Without compiling, but for the test that asks for it: these trees are all different."""
+    """Without compiling, except in the test that asks for it: these trees are all different."""
     with jax.disable_jit():
         yield
 

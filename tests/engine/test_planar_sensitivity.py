@@ -51,7 +51,7 @@ def test_one_row_costs_a_chain_not_a_matrix(drawn, automatic):
 
 
 def test_the_report_s_own_steps_hold_off_lines_only(drawn, automatic):
-    """Steps 1 to 5 as printed, with A_i for B_i: right but for joints on lines, where db_(k-1)/db_k is C_(k-1)^T."""
+    """Steps 1 to 5 as printed, with A_i for B_i: right except for joints on lines, where db_(k-1)/db_k is C_(k-1)^T."""
     model, state, _ = (jax.tree.map(np.asarray, part) for part in drawn)
     true = np.asarray(automatic[0])
     wrong = {True: 0, False: 0}

@@ -1,6 +1,6 @@
 """MuJoCo's signed distance of two geoms (`mj_geomDistance`), for spheres, capsules, boxes, cylinders and ellipsoids.
 
-Measured against `minkowski.gap`: 1e-9 m on both sides of contact at unit size, but for a capsule in overlap with a box,
+Measured against `minkowski.gap`: 1e-9 m on both sides of contact at unit size, except a capsule in overlap with a box,
 whose depth MuJoCo takes from its own contact routine: off by up to 1 m when deep.
 """
 

@@ -1,6 +1,6 @@
 """Carom's programs as a warp of a GPU runs them, on this machine's CPU: 32 threads that take turns (`warp.c`).
 
-The text is the GPU's, but for what only a GPU knows: shuffles, waiting, the number of a thread. Needs gcc and x86-64.
+The text is the GPU's, except what only a GPU knows: shuffles, waiting, the number of a thread. Needs gcc and x86-64.
 """
 
 from __future__ import annotations

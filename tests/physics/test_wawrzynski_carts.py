@@ -194,7 +194,7 @@ def table_2(m_in_a10: float) -> dict[int, float]:
 
 
 def cart_triple(y: np.ndarray, rate: np.ndarray, force: np.ndarray, A: dict[int, float]) -> np.ndarray:
-    """14.3 as printed but for f(q, u): force stands for it (its Coulomb terms are tested apart, below)."""
+    """14.3 as printed except for f(q, u): force stands for it (its Coulomb terms are tested apart, below)."""
     (_, t1, t2, t3), (_, w1, w2, w3) = y, rate
     c, s = np.cos, np.sin
     B = [

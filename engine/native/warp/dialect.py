@@ -67,7 +67,7 @@ declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ntid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 attributes #0 = { nounwind noinline "denormal-fp-math"="preserve-sign,preserve-sign" }
-; so many threads a block, so many blocks on a multiprocessor: 65536 registers among their threads
+; threads of a block, and blocks on a multiprocessor: their threads share 65536 registers
 !nvvm.annotations = !{!2}
 !2 = !{ptr @lanes, !"maxntidx", i32 THREADS, !"minctasm", i32 BLOCKS}""",
 )

@@ -1,4 +1,4 @@
-"""What is traced where a GPU is jax's device: the programs that a CPU has, whose kernels the other tests prove, but for
+"""What is traced where a GPU is jax's device: the programs that a CPU has, whose kernels the other tests prove, except
 blocks, which are as wide as a warp."""
 
 import jax

@@ -55,7 +55,8 @@ _HOME = {
     "cast_rays": "collision.queries.rays",
     # ask what an impact does
     "resolve_impact": "contact.resolve",
-    "register_law": "contact.laws.registration",
+    "register_law": "contact.registration",
+    "register_resting_law": "contact.registration",
     "collision_matrix": "contact.matrix",
     # let time pass
     "rollout": "integrators.rollout",
@@ -150,8 +151,9 @@ if TYPE_CHECKING:  # the same table once more, as type checkers read it
     from .collision.shapes import Mesh as Mesh
     from .collision.shapes import Plane as Plane
     from .collision.shapes import Sphere as Sphere
-    from .contact.laws.registration import register_law as register_law
     from .contact.matrix import collision_matrix as collision_matrix
+    from .contact.registration import register_law as register_law
+    from .contact.registration import register_resting_law as register_resting_law
     from .contact.resolve import resolve_impact as resolve_impact
     from .engine.dynamics.aba import aba as aba
     from .engine.dynamics.crba import crba as crba

@@ -16,8 +16,8 @@ from carom.contact.resolve import Impact
 from carom.engine.model import Model
 from carom.engine.results import IMPACT_UNFINISHED, OK
 from carom.engine.state import State
-from carom.integrators.single import Stepped, single_step
 from carom.scenes.library.registry import library_scene
+from carom.tests.oracles.single_step import Stepped, single_step
 
 SCENES = ("ball", "stack")  # the other parts of the suite
 STEP = 1 / 240  # [s]

@@ -69,7 +69,7 @@ def left_to_xla() -> Iterator[None]:
 
     jax keeps programs of another matmul precision apart, so one function can be called both ways by turns.
     """
-    from carom.engine.native.primitive import Program
+    from carom.engine.native.program import Program
 
     none = property(lambda _: None)
     surroundings = mock.patch.dict("os.environ", CAROM_CACHE="off")

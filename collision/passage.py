@@ -52,8 +52,9 @@ from ..engine.topology import Group, Topology
 from .bounds import norm, reach, root
 from .narrow import KERNELS
 from .proximities import Proximities, rows_at
-from .safe_step import CONCAVE, ENDLESS, gather_shapes, interior_points, shapes_of, undetected_depths
+from .safe_step import gather_shapes, shapes_of, undetected_depths
 from .speeds.link_motion import BODY, body_motion, trees
+from .speeds.shape_bounds import CONCAVE, ENDLESS, interior_points
 from .speeds.tree_speeds import times
 
 ROWS = max(kernel.rows for kernel in KERNELS.values())  # of a pair, at most

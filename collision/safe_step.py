@@ -8,8 +8,8 @@ A and B is at most the thickness of the slab between their supporting planes: fo
 
     gap(t) >= -h_A(-n) - h_B(n),   with equality now, when n is the direction of closest approach, apart or overlapping.
 
-So gap(t) >= gap - f(t) if f bounds how far both supporting planes approach each other along the fixed n. `link_motion`
-and `tree_speeds` give such a bound for each side, as terms c + b t + a t^2/2 that add up over the two sides:
+So gap(t) >= gap - f(t) if f bounds how far both supporting planes approach each other along the fixed n.
+`speeds/shape_bounds.py` gives such a bound for each side, as terms c + b t + a t^2/2 that add up over the two sides:
 
 - free body: b = v_com.n + swing w_max, a = g.n, where `swing` bounds the change of the support by rotation
   (`bounds.reach`; it is 0 for centred spheres, whose bound is the exact time of impact). Or, since no point is farther
@@ -53,7 +53,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -61,26 +61,19 @@ import numpy as np
 from jax import Array
 
 from ..engine.algebra.fence import fence
-from ..engine.algebra.rotation import Quat
 from ..engine.algebra.vec3 import Vec3
 from ..engine.compaction import compact, map_indexed, segment_reduce
-from ..engine.dynamics.kinematics import propagate_poses
 from ..engine.dynamics.trees import trees_of
-from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.rows import take
 from ..engine.state import State
 from ..engine.topology import Topology
-from .bounds import Reach, bounding_spheres, inradius, insides, norm, reach, root
+from .bounds import bounding_spheres, inradius, norm, root
 from .proximities import Proximities
-from .speeds.link_motion import link_motion, trees
-from .speeds.tree_speeds import speed_at, times
+from .speeds.shape_bounds import ShapeBounds, freeze, shape_bounds, table_of
 
-CONCAVE = frozenset({"heightfield", "mesh"})
-ENDLESS = frozenset({"plane", "heightfield"})  # solid below, without a far side
 GLANCE = 1 / 64  # of the smaller bounding ball's radius: overlap of a touch that may be missed within a step
 FLAT = 1 / 8  # the same for planes, where only rotation brings a shape out again
-ASSUMED = 2.0  # times its present speed: bound for a link whose energy is unknown
 
 
 @jax.jit
@@ -151,7 +144,7 @@ def undetected_step(
     only: the shapes that count; None: all.
     still, clock: as for `longest_step`.
     """
-    side = _freeze(_shape_bounds(model, state, control, forces), still)
+    side = freeze(shape_bounds(model, state, control, forces), still)
     g = norm(Vec3.of(model.gravity[..., None, :]))
     far = jnp.asarray(reach, side.slope.dtype)
     time = _first_root(*jnp.broadcast_arrays(far, norm(side.velocity) + side.slope, g * side.falls + side.growth))
@@ -205,39 +198,6 @@ def gather_shapes(x: Array, index: Array) -> Array:
     return jnp.take_along_axis(*_broadcast_batch(x, index), axis=-1)
 
 
-class _ShapeBounds(NamedTuple):
-    """Bounds of the motion of shapes, components (..., ns) or gathered (..., N).
-
-    velocity: of the common translation [m/s].
-    falls: 1 if gravity changes it, else 0.
-    slope: bound of the speed of the remaining motion, in any direction [m/s].
-    growth: bound of its rate [m/s^2].
-    center: centre of a ball that the shape never leaves and that moves with `velocity` [m].
-    full: radius of that ball, inf if there is none [m].
-    middle: an interior point of the shape, in the world [m].
-    endless: 1 for planes and heightfields, else 0.
-    concave: 1 if the shape is not convex, else 0.
-    """
-
-    velocity: Vec3
-    falls: Any
-    slope: Any
-    growth: Any
-    center: Vec3
-    full: Any
-    middle: Vec3
-    endless: Any
-    concave: Any
-
-    @staticmethod
-    def of_columns(x: Array) -> _ShapeBounds:
-        """Bounds from the columns of an array (..., 15)."""
-        return _ShapeBounds(
-            Vec3.of(x[..., :3]), x[..., 3], x[..., 4], x[..., 5], Vec3.of(x[..., 6:9]), x[..., 9],
-            Vec3.of(x[..., 10:13]), x[..., 13], x[..., 14],
-        )  # fmt: skip
-
-
 def _earliest_time(
     model: Model,
     state: State,
@@ -258,8 +218,8 @@ def _earliest_time(
     """
     if not model.topology.pairs or not near.gap.shape[-1]:
         return jnp.full(near.gap.shape[:-1], jnp.inf, near.gap.dtype)
-    sides = _freeze(_shape_bounds(model, state, control, forces), still)
-    table = _table(sides)
+    sides = freeze(shape_bounds(model, state, control, forces), still)
+    table = table_of(sides)
     batch = jnp.broadcast_shapes(table.shape[:-2], near.pair.shape[:-1])
     table = jnp.broadcast_to(table, (*batch, *table.shape[-2:]))
     lead = len(batch)
@@ -294,7 +254,7 @@ def _earliest_time(
     return time if within is None else jnp.minimum(time, within)
 
 
-def _travel_bound(side: _ShapeBounds, g: Array, time: Array) -> Array:
+def _travel_bound(side: ShapeBounds, g: Array, time: Array) -> Array:
     """Bound (..., ns) of the distance that any part of a shape moves in a time, with a margin for rounding [m]."""
     return (1 + 1e-6) * time * (norm(side.velocity) + side.slope + (g * side.falls + side.growth) * (time * 0.5))
 
@@ -305,7 +265,7 @@ def _safe_times(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: A
     # values of inactive rows must stay out of derivatives too
     normal, *points = (Vec3.of(jnp.where(active[..., None], x, 0.0)) for x in vectors)
     distance, gap, farther = jax.tree.map(lambda x: jnp.where(active, x, 0.0), distances)
-    a, b = (_ShapeBounds.of_columns(x) for x in (side_a, side_b))
+    a, b = (ShapeBounds.of_columns(x) for x in (side_a, side_b))
     time = _safe_time(a, b, normal, points, g, distance)
     if farther is not None:
         ends = (a.endless > 0) | (b.endless > 0)
@@ -315,77 +275,8 @@ def _safe_times(side_a: Array, side_b: Array, g: Vec3, active: Array, vectors: A
     return time
 
 
-def _freeze(side: _ShapeBounds, still: Array | None) -> _ShapeBounds:
-    """Bounds of shapes (..., ns), with no motion of those that are still."""
-    if still is None:
-        return side
-    velocity, falls, slope, growth = jax.tree.map(lambda x: jnp.where(still, 0.0, x), side[:4])
-    return side._replace(velocity=velocity, falls=falls, slope=slope, growth=growth)
-
-
-def _table(side: _ShapeBounds) -> Array:
-    """Bounds of every shape (..., ns, columns), as `_ShapeBounds.of_columns` reads them."""
-    columns = [*(getattr(side.velocity, k) for k in "xyz"), side.falls, side.slope, side.growth]
-    columns += [*(getattr(side.center, k) for k in "xyz"), side.full]
-    columns += [*(getattr(side.middle, k) for k in "xyz"), side.endless, side.concave]
-    return jnp.stack(jnp.broadcast_arrays(*columns), -1)
-
-
-def _shape_bounds(model: Model, state: State, *drive: Array | None) -> _ShapeBounds:
-    """Bounds of every shape, (..., ns)."""
-    topology, motion = model.topology, link_motion(model, state, *drive)
-    tree, _ = trees(topology)
-    moves = np.array([i >= 0 and tree[i] >= 0 for i in topology.shape_links], bool)
-    link = np.where(moves, topology.shape_links, 0).tolist()
-
-    def of_link(x: Array) -> Array:
-        return jnp.where(moves, take(x, link, -1), 0.0)
-
-    def reach_about(point: Array) -> Reach:  # static shapes, which may be endless, do not count
-        found = reach(model, take(point, link, -2))
-        return Reach(jnp.where(moves, found.full, 0.0), jnp.where(moves, found.swing, 0.0))
-
-    from_com, from_origin = reach_about(model.com), reach_about(jnp.zeros_like(model.com))
-    mobility, turning, origin, spin, _ = motion.speeds
-    own, hung = (of_link(mobility), of_link(turning)), (of_link(origin), of_link(spin))
-    speed = speed_at(*own, *hung, from_com.swing, from_origin.swing)
-    slope = times(speed, of_link(motion.energy_root))
-    growth = times(speed, of_link(motion.growth))
-    assumed = motion.assumed[link] & moves
-    if assumed.any():
-        now = of_link(motion.drift) + times(of_link(motion.angular_speed), from_com.swing)
-        slope, growth = jnp.where(assumed, ASSUMED * now, slope), jnp.where(assumed, 0, growth)
-    falls = of_link(motion.falls)
-    alone = motion.single[link] & (falls > 0)
-    concave, endless = (np.array([k in kinds for k in topology.shape_kinds], bool) for kinds in (CONCAVE, ENDLESS))
-    return _ShapeBounds(
-        velocity=jax.tree.map(of_link, motion.velocity),
-        falls=falls,
-        slope=jnp.where(alone, times(of_link(motion.spin), from_com.swing), slope),
-        growth=growth,
-        center=jax.tree.map(of_link, motion.center),
-        full=jnp.where(alone & ~concave, from_com.full, jnp.inf),
-        middle=interior_points(model, state.q),
-        endless=jnp.where(endless, 1.0, 0.0),
-        concave=jnp.where(concave, 1.0, 0.0),
-    )
-
-
-def interior_points(model: Model, q: Array) -> Vec3:
-    """A point inside each shape, components (..., ns), in the world [m]."""
-    on_link, forest = np.array(model.topology.shape_links, int) >= 0, Forest.of(model, q=q)
-    inside = Quat.of_array(model.shape_quaternion).rotate(Vec3.of(insides(model))) + Vec3.of(model.shape_position)
-    if not on_link.any():
-        return inside
-    poses = [link.pose for link in propagate_poses(forest, model, q)]
-    links = jax.tree.map(lambda *x: forest.join_links(x), *poses)
-    link = np.where(on_link, model.topology.shape_links, 0).tolist()
-    pose = jax.tree.map(lambda x: take(x, link, -1), links)
-    return jax.tree.map(lambda x, y: jnp.where(on_link, x, y), pose.R @ inside + pose.p, inside)
-
-
 def _safe_time(
-    a: _ShapeBounds, b: _ShapeBounds, n: Vec3, points: Sequence[Vec3], g: Vec3, distance: Array, balls: bool = True
+    a: ShapeBounds, b: ShapeBounds, n: Vec3, points: Sequence[Vec3], g: Vec3, distance: Array, balls: bool = True
 ) -> Array:
     """Safe time of each row: the latest for all combinations of the two bounds of each side.
 

@@ -1,6 +1,6 @@
 """What `mkdocs build` does beside its own: the site is the repository as it lies, its texts where they lie in it.
 
-A link to a program leads to a page that shows it.
+A link to a program leads to a page that shows it. Some pages can be had as notebooks.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from gallery import gallery
 from mkdocs.structure.files import File, Files
+from notebooks import PAGES, notebook
 
 ROOT = Path(__file__).parents[1]
 CODE = re.compile(r"\]\(([\w./]+\.(?:py|c))\)")
@@ -27,7 +28,12 @@ def on_files(files: Files, *, config: Any) -> Files:
     made: dict[str, str | bytes] = dict(_gallery())
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")):
         text = path.read_text()
-        made[str(path.relative_to(ROOT))] = CODE.sub(r"](\1.md)", text)
+        page = CODE.sub(r"](\1.md)", text)
+        if path.stem in PAGES:
+            book = f"{path.stem}.ipynb"
+            made[f"docs/{book}"] = notebook(text)
+            page = page.replace("\n", f"\n\n[This page as a Jupyter notebook]({book}){{download={book}}}\n", 1)
+        made[str(path.relative_to(ROOT))] = page
         for program in CODE.findall(text):
             source = (path.parent / program).resolve()
             name = str(source.relative_to(ROOT))

@@ -82,7 +82,8 @@ class Options:
         a step.
     law: of impacts, see `carom.resolve_impact`.
     impacts: several at one instant: "sequential" (one by one, fastest first) or "simultaneous".
-    resting: "solve", or for comparison "microcollisions" or "penalty".
+    resting: "solve", or for comparison "microcollisions" or "penalty", or one of your own, see
+        `carom.register_resting_law`.
     clocks: "one": any impact ends the step of all bodies. "islands": free bodies that cannot meet for some time
         advance, roll back and rest separately, each island with its own clock; the result is the same except for
         rounding. Motors, springs, joints, conveyors, windows, functions, derivatives, another scheme or law="newton"

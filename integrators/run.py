@@ -16,7 +16,8 @@ from ..engine.algebra import bounded
 from ..engine.algebra.fence import lane_programs
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open, OpenRecord
-from ..engine.native.primitive import in_derivative, native
+from ..engine.native.primitive import native
+from ..engine.native.program import in_derivative
 from ..engine.packed import Packed, unpacked
 from ..engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
 from ..engine.state import State

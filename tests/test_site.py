@@ -1,6 +1,7 @@
 """The site: it is built without a warning, needs nothing from elsewhere, shows every scene, and is searched offline."""
 
 import html
+import json
 import os
 import re
 import subprocess
@@ -63,6 +64,13 @@ def test_every_page_has_its_place(site: Path) -> None:
     home = (site / "index.html").read_text()
     for page in (*ROOT.glob("docs/*.md"), ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"):
         assert f'href="{page.relative_to(ROOT).with_suffix(".html")}" class="md-nav__link"' in home, page
+
+
+@pytest.mark.parametrize("page", ["tour", "batches", "chains"])
+def test_a_notebook_can_be_had(site: Path, page: str) -> None:
+    file = f"{page}.ipynb"
+    assert f'<a download="{file}" href="{file}">' in (site / "docs" / f"{page}.html").read_text()
+    assert json.loads((site / "docs" / file).read_text())["nbformat"] == 4
 
 
 def test_every_scene_is_in_the_gallery(site: Path) -> None:

@@ -17,7 +17,7 @@ On joints with quaternions a position motor is just a force, and a spring is tak
 
 Links that loops tie together count as one tree, which never falls freely here; constraint forces do no work on it.
 Where they do (a joint that is driven), or springs between links hold energy (loops that act, penalty joints), nothing
-is known: such links are `assumed` to go at most `ASSUMED` times as fast as they go now (`safe_step.py`).
+is known: such links are `assumed` to go at most `ASSUMED` times as fast as they go now (`shape_bounds.py`).
 
 A free body's angular velocity changes while it tumbles, but 2T and |L| do not. With s_k = 1/I_k between 1/I_max and
 1/I_min, (s_k - 1/I_min)(s_k - 1/I_max) <= 0; weighted with L_k^2 and summed over the three axes,

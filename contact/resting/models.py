@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...engine.model import Model
+from .each_alone import each_alone
 from .microcollisions import microcollisions
 from .penalty import penalty
 from .solve import Rest, solve
@@ -36,7 +37,7 @@ def _few_steps_of_fall(model: Model, h: Array | float) -> Array:
     return jnp.maximum(model.rest_speed, 3 * h * jnp.linalg.norm(model.gravity, axis=-1))
 
 
-def _never(model: Model, h: Array | float) -> Array:
+def no_impacts(model: Model, h: Array | float) -> Array:
     """Springs meet everything; there are no impacts."""
     return jnp.full_like(model.rest_speed, jnp.inf)
 
@@ -44,7 +45,7 @@ def _never(model: Model, h: Array | float) -> Array:
 RESTING: dict[str, Resting] = {
     "solve": Resting(solve, _given, holds=True),
     "microcollisions": Resting(microcollisions, _few_steps_of_fall),
-    "penalty": Resting(penalty, _never),
+    "penalty": Resting(each_alone(penalty), no_impacts),
 }
 
 

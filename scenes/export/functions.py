@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...engine.native.code import LaneText, lane_text
-from ...engine.native.primitive import Program
+from ...engine.native.program import Program
 from ...engine.parameters import COMBINED
 from .asking import Questions
 from .changes import Changes

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...collision.poses import Array
 from ...collision.shapes import Shape
+from ...integrators.options import OptionKeywords, Options
 from ..compiling.check import MOST, UNIT_TOLERANCE
 from ..wording import brief
 
@@ -18,6 +19,7 @@ SHORTEST = 1e-12  # [s] far below what a clock in double precision can tell afte
 LONGEST = 1e3  # [s] of a frame, which takes seconds to compute; who asks for more may have meant milliseconds
 LARGEST = 2**31 - 1  # of whole numbers, which programs hold in 32 bits
 LISTED = 8  # names in a message
+MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
 
 
 def numbers(name: str, value: Any, length: int) -> Array:
@@ -129,6 +131,20 @@ def shape(name: str, value: Any) -> Shape:
 def shapes(name: str, value: Any) -> list[Shape]:
     """Shapes in a list or another sequence."""
     return [shape(f"a shape in {name}", x) for x in _items(name, value, "shapes, such as [carom.Sphere(0.1)]")]
+
+
+def options_of_frames(dt: float, options: Options | None, keywords: OptionKeywords) -> Options:
+    """The options of frames of dt [s]."""
+    if options is None:
+        window = None if keywords.get("time_control") == "fixed" else WINDOW
+        keywords = {"max_dt": dt, "window": window, **keywords}
+    options = Options.of(options, keywords)
+    if options.resting != "solve":
+        raise ValueError(f"Live: resting is {options.resting!r}; worlds know 'solve' alone")
+    ticks, events = options.max_ticks, options.max_events
+    return options.replace(
+        max_ticks=MAX_TICKS if ticks is None else ticks, max_events=MAX_EVENTS if events is None else events
+    )
 
 
 def _reals(value: Any) -> Array | None:

@@ -33,8 +33,6 @@ from .standing import LinkStates, WorldState
 from .touching import Bodies, Contact, contacts_of
 from .triggers import Trigger, compose_poses
 
-MAX_TICKS, MAX_EVENTS, WINDOW = 64, 1024, 1e-3  # of a frame, where nobody says otherwise
-
 
 class ComputedFrame(NamedTuple):
     """A computed frame: its first state, the sleep then, the commands to the motors, and the pushes.
@@ -83,7 +81,7 @@ class Frames:
         self.dt = arguments.seconds("dt", dt)
         budget = None if budget is None else arguments.seconds("budget", budget)
         slow = arguments.speed("sleep_speed", sleep_speed)
-        self._made_with = dtype, _of_frames(self.dt, options, keywords), budget, slow
+        self._made_with = dtype, arguments.options_of_frames(self.dt, options, keywords), budget, slow
         self._parts = Parts(spec, () if pool is None else (pool,), *self._made_with)
         self._outgrown: list[Parts] = []
         self._larger: Future[Frames] | None = None
@@ -397,17 +395,3 @@ class Frames:
 def _another_thread() -> ThreadPoolExecutor:
     """The thread that computes frames of all worlds, one after another."""
     return ThreadPoolExecutor(1, "carom.Live")
-
-
-def _of_frames(dt: float, options: Options | None, keywords: OptionKeywords) -> Options:
-    """The options of frames of dt [s]."""
-    if options is None:
-        window = None if keywords.get("time_control") == "fixed" else WINDOW
-        keywords = {"max_dt": dt, "window": window, **keywords}
-    options = Options.of(options, keywords)
-    if options.resting != "solve":
-        raise ValueError(f"Live: resting is {options.resting!r}; worlds know 'solve' alone")
-    ticks, events = options.max_ticks, options.max_events
-    return options.replace(
-        max_ticks=MAX_TICKS if ticks is None else ticks, max_events=MAX_EVENTS if events is None else events
-    )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.engine.native.primitive import Program
+from carom.engine.native.program import Program
 from carom.tests.oracles.native_and_xla import no_fallback
 from carom.tests.oracles.random_impacts import random_impacts
 

@@ -10,7 +10,7 @@ import carom
 from carom.contact.events import contact_events
 from carom.contact.impulses import ContactImpulses
 from carom.engine.results import OK
-from carom.integrators.single import single_step
+from carom.tests.oracles.single_step import single_step
 from carom.tests.oracles.stepping import limit_impulses
 
 G, H = 9.81, 1 / 240

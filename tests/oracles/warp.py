@@ -23,7 +23,7 @@ from unittest import mock
 import jax
 import numpy as np
 
-from carom.engine.native import code, machine, primitive
+from carom.engine.native import code, machine, program
 from carom.engine.native.arena import THREADS
 from carom.engine.native.runner import Runner
 from carom.engine.native.warp import driver
@@ -158,7 +158,7 @@ def launched(warps: int, seed: int = 1, tally: Tally | None = None, runner: Runn
         return _Kernel(code.lane_text(closed, open, runner), warps, tally)
 
     library = emulator()
-    with mock.patch.dict("os.environ", {"CAROM_CACHE": "off"}), mock.patch.object(primitive, "compiled", compiled):
+    with mock.patch.dict("os.environ", {"CAROM_CACHE": "off"}), mock.patch.object(program, "compiled", compiled):
         jax.clear_caches()
         library.warp_begin(seed)
         yield library

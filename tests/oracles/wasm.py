@@ -16,7 +16,7 @@ import numpy as np
 from carom.engine.native.code import lane_text
 from carom.engine.native.flushed import flushed
 from carom.engine.native.portable import link_objects
-from carom.engine.native.primitive import Program
+from carom.engine.native.program import Program
 from carom.engine.native.wasm import TARGET, module_of
 
 NODE = shutil.which("node")

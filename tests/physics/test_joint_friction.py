@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import carom
-from carom.integrators.single import single_step
 from carom.tests.oracles.dry_pendulum import Links
+from carom.tests.oracles.single_step import single_step
 
 G, Y = 9.81, (0, 1, 0)
 RIGID = float("inf")

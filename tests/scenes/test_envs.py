@@ -13,7 +13,7 @@ from scipy import ndimage
 from scipy.linalg import solve_discrete_are
 
 import carom
-from carom.engine.native.primitive import Program
+from carom.engine.native.program import Program
 from carom.engine.state import State
 from carom.scenes.envs.engines import Smooth, closed, planar
 from carom.scenes.envs.environment import AT_ONCE, Environment

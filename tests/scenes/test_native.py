@@ -9,7 +9,7 @@ import pytest
 
 import carom
 from carom.engine.native import machine
-from carom.engine.native.primitive import Program
+from carom.engine.native.program import Program
 from carom.scenes.compile import compile_scene
 from carom.scenes.library.facts import ChainPlay
 from carom.scenes.library.registry import SCENES, library_entry, library_scene

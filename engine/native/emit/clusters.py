@@ -11,20 +11,9 @@ from collections.abc import Callable, Sequence
 
 from ..graph import MEMORY, Value
 from ..order import Cluster
+from .addresses import pointer_to
 from .function import Function
-from .reading import (
-    WHOLE,
-    Position,
-    Row,
-    Strip,
-    built_of,
-    compute,
-    pointer_to,
-    power_of_two,
-    row_kind,
-    row_start,
-    window_start,
-)
+from .reading import WHOLE, Position, Row, Strip, built_of, compute, power_of_two, row_kind, row_start, window_start
 from .writing import prepare, strip_for
 
 GATHER = 14  # cost of an element by a table of indices, in operations on a vector

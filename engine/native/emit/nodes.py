@@ -11,22 +11,11 @@ import numpy as np
 from ..graph import Node, Value
 from ..rules.reductions import neutral
 from ..types import BOOL, I32, Type, literal, vector
+from .addresses import offset, pointer_to, table_pointer, watched
 from .arithmetic import choose, compare, simple
 from .clusters import over_strips
 from .function import Function
-from .reading import (
-    WHOLE,
-    Position,
-    Row,
-    Strip,
-    element_at,
-    offset,
-    pointer_to,
-    power_of_two,
-    read,
-    table_pointer,
-    watched,
-)
+from .reading import WHOLE, Position, Row, Strip, element_at, power_of_two, read
 from .writing import lanes_for, prepare, write_at, write_columns
 
 

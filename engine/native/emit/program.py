@@ -16,10 +16,11 @@ from ..order import Cluster
 from ..plan import END, Plan
 from ..runner import Runner
 from ..types import Unsupported, vector
+from .addresses import kept_within, pointer_to
 from .clusters import emit_cluster
 from .function import Function, Module
 from .nodes import EMITTERS
-from .reading import WHOLE, kept_within, pointer_to, power_of_two, read
+from .reading import WHOLE, power_of_two, read
 from .writing import write
 
 TWICE = 100  # operations: so short a test is written before the loop and at its end

@@ -13,7 +13,18 @@ import numpy as np
 
 from ..graph import Value
 from ..patterns import row_kind
-from ..types import BOOL, I32, I64, Type, literal, vector
+from ..types import BOOL, I32, I64, literal, vector
+from .addresses import (
+    from_table,
+    index_in,
+    index_of,
+    indices_from,
+    offset,
+    pointer_to,
+    step_of,
+    table_pointer,
+    watched,
+)
 from .arithmetic import apply, simple
 from .columns import column
 from .function import Function, constant, power_of_two
@@ -55,53 +66,6 @@ class Row:
 
 Position = Whole | Strip | Row
 WHOLE = Whole()
-
-
-def pointer_to(f: Function, value: Value, index: str | int = 0) -> str:
-    """Address of an element of a stored value or of a constant."""
-    if value.op == "const":
-        pointer = f.pointer("@tables", value.type, index, f.module.table(value.param))
-    else:
-        assert value.slot is not None, f"{value.op} of {value.size} has no slot in memory"
-        if value.open is not None:
-            pointer = f.pointer(_open_part(f, value, 0, "ptr"), value.type, index)
-        else:
-            pointer = f.pointer("%A", value.type, index, value.slot.offset, value.slot)
-    return pointer if isinstance(index, int) else watched(f, value, pointer)
-
-
-def watched(f: Function, value: Value, pointer: str, width: int = 1) -> str:
-    """A pointer, or a vector of them, to computed indices of an array. With CAROM_NATIVE_CHECK, indices outside of it
-    are reported when the program runs (`machine.OUTSIDE`)."""
-    if not f.module.checked or value.open is not None:
-        return pointer
-    T, B = ("i64", "i1") if width == 1 else (f"<{width} x i64>", f"<{width} x i1>")
-    first = f.let(f"ptrtoint ptr {pointer_to(f, value)} to i64")
-    here = f.let(f"ptrtoint {'ptr' if width == 1 else f'<{width} x ptr>'} {pointer} to {T}")
-    far = f.let(f"sub {T} {here}, {f.splat(I64, width, first)}")
-    beyond = f.let(f"icmp uge {T} {far}, {f.splat(I64, width, str(value.size * value.type.bytes))}")
-    if width > 1:
-        beyond = f.call("i1", f"llvm.vector.reduce.or.v{width}i1", [(B, beyond)])
-    label = f"outside{next(f.module.labels)}"
-    f.do(f"br i1 {beyond}, label %{label}, label %{label}.end")
-    f.begin(label)
-    f.module.declarations.setdefault("carom_native_outside", "declare void @carom_native_outside(i64, i64)")
-    f.do(f"call void @carom_native_outside(i64 {value.id}, i64 {f.extract(I64, width, far, 0)})")
-    f.do(f"br label %{label}.end")
-    f.begin(f"{label}.end")
-    return pointer
-
-
-def open_rows(f: Function, value: Value) -> str:
-    """Number of rows of an open array, i64."""
-    return _open_part(f, value, 8, "i64")
-
-
-def _open_part(f: Function, value: Value, byte: int, type: str) -> str:
-    """Load one of the two entries of an open array in the arena: its address or its number of rows."""
-    key = ("open", value.slot.offset, byte)
-    x = f.known(key)
-    return x or f.keep(key, f.let(f"load {type}, ptr {f.pointer('%A', None, 0, value.slot.offset + byte)}, align 8"))
 
 
 def read(f: Function, value: Value, at: Position) -> str:
@@ -158,12 +122,8 @@ def _load(f: Function, value: Value, at: Position, width: int) -> str:
         return f.load(value.type, width, pointer_to(f, value))
     if isinstance(at, Strip):
         return f.load(value.type, width, pointer_to(f, value, at.i))
-    start = f.pointer(pointer_to(f, value, at.first), value.type, _index(at.column))
+    start = f.pointer(pointer_to(f, value, at.first), value.type, index_of(at.column))
     return f.load(value.type, width, start)
-
-
-def _index(x: str) -> str | int:
-    return x if x.startswith("%") else int(x)
 
 
 def _look(f: Function, view: Value, at: Position) -> str:
@@ -171,18 +131,18 @@ def _look(f: Function, view: Value, at: Position) -> str:
     if isinstance(at, Whole):
         return _look_at_all(f, view, width)
     if isinstance(at, Strip) and view.start is not None:
-        return f.load(view.type, width, f.pointer(pointer_to(f, base, _index(at.i)), view.type, view.start))
+        return f.load(view.type, width, f.pointer(pointer_to(f, base, index_of(at.i)), view.type, view.start))
     if isinstance(at, Row):
         kind = row_kind(view, at.length)
         if kind:
             start = row_start(f, view, at)
             if kind == "line":
-                return f.load(view.type, width, f.pointer(start, view.type, _index(at.column)))
+                return f.load(view.type, width, f.pointer(start, view.type, index_of(at.column)))
             key = (view.id, "row", at.r, width)
             x = f.known(key)
             return x or f.keep(key, f.splat(view.type, width, f.load(view.type, 1, start)))
     i = _number(f, at)
-    step = _step(indices)
+    step = step_of(indices)
     if step is not None and step > 1 and base.op != "const" and not f.module.warp:
         return column(f, base, pointer_to(f, base), int(indices[0]), step, i, width)
     return gather(f, base, indices_from(f, indices, i, width), width)
@@ -213,7 +173,7 @@ def _look_at_all(f: Function, view: Value, width: int) -> str:
     if span <= f.module.small and low + span <= base.size + f.module.small:
         near = f.load(type, span, pointer_to(f, base, low))
         return f.shuffle(type, span, near, "poison", [k - low if k >= 0 else -1 for k in picks])
-    step = _step(indices)
+    step = step_of(indices)
     if step is not None and step > 1 and len(indices) > 4 and base.op != "const":
         return column(f, base, pointer_to(f, base), int(indices[0]), step, "0", width)
     if len(indices) <= 4 or base.op == "const":
@@ -221,7 +181,7 @@ def _look_at_all(f: Function, view: Value, width: int) -> str:
         for k, index in enumerate(indices):
             x = f.let(f"insertelement {vector(type, width)} {x}, {type.llvm} {element(f, base, int(index))}, i32 {k}")
         return x
-    return gather(f, base, _from_table(f, indices, "0", width), width)
+    return gather(f, base, from_table(f, indices, "0", width), width)
 
 
 def gather(f: Function, array: Value, indices: str, width: int, start: str | None = None) -> str:
@@ -242,42 +202,6 @@ def gather(f: Function, array: Value, indices: str, width: int, start: str | Non
     return f.let(f"trunc {stored} {x} to {vector(BOOL, width)}") if type.kind == "b" else x
 
 
-def indices_from(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
-    """Entries i, i + 1, ... of a list of indices: a GPU computes them if it can, which is faster than a table."""
-    step = _step(numbers)
-    if step is None or not f.module.runner.on_gpu:
-        return _from_table(f, numbers, i, width)
-    here = simple(f, "add", width, I32, f.splat(I32, width, i), constant(I32, range(width), width))
-    scaled = simple(f, "mul", width, I32, here, f.splat(I32, width, str(step)))
-    return simple(f, "add", width, I32, scaled, f.splat(I32, width, str(int(numbers[0]))))
-
-
-def _from_table(f: Function, numbers: np.ndarray, i: str, width: int) -> str:
-    """Elements i, i + 1, ... of a constant table of int32."""
-    start = f.module.table(numbers.astype(np.int32))
-    return f.load(I32, width, f.pointer("@tables", I32, _index(i), start))
-
-
-def _step(numbers: np.ndarray) -> int | None:
-    """Difference of each to the next, if it is always the same."""
-    step = int(numbers[1]) - int(numbers[0]) if len(numbers) > 1 else 0
-    return step if (np.diff(numbers) == step).all() else None
-
-
-def _affine(f: Function, numbers: np.ndarray, i: str) -> str | None:
-    """numbers[i] as a + b i, if they are such a line."""
-    first, step = int(numbers[0]), _step(numbers)
-    if step is None:
-        return None
-    x = i if step == 1 else f.times(i, step)
-    return x if first == 0 else f.plus(x, first)
-
-
-def index_in(f: Function, table: np.ndarray, i: str) -> str:
-    """Entry i of a table of indices."""
-    return _affine(f, table, i) or f.as_index(_from_table(f, table, i, 1))
-
-
 def row_start(f: Function, view: Value, at: Row) -> str:
     """Address of the row."""
     key = (view.id, "start", at.r)
@@ -286,10 +210,6 @@ def row_start(f: Function, view: Value, at: Row) -> str:
         return x
     firsts = view.param.reshape(-1, at.length)[:, 0]
     return f.keep(key, pointer_to(f, view.base, index_in(f, firsts, at.r)))
-
-
-def table_pointer(f: Function, type: Type, data: np.ndarray, i: str | int = 0) -> str:
-    return f.pointer("@tables", type, i, f.module.table(data))
 
 
 def compute(f: Function, value: Value, at: Position) -> str:
@@ -313,42 +233,6 @@ def compute(f: Function, value: Value, at: Position) -> str:
 def built_of(f: Function, value: Value) -> list[str]:
     """The elements that a value is built of."""
     return [element(f, a.base, int(a.param[0]) if a.op == "view" else 0) for a in value.args]
-
-
-def kept_within(f: Function, width: int, type: Type, x: str, most: int | str) -> str:
-    """An index as i32, no less than 0 and no more than `most` [a register of i64, or a number]."""
-    x = f.freeze(type, width, x)
-    if type.kind == "u" or type.bytes < 4:
-        wide = type if type.bytes >= 4 else I32
-        x = x if wide is type else apply(f, "convert_element_type", width, I32, [(type, x)])
-        type = wide
-    if isinstance(most, str) and type.bytes < 8:
-        most = f.let(f"trunc i64 {most} to {type.llvm}")
-    zero, top = (f.splat(type, width, str(k)) for k in (0, most))
-    if type.kind != "u":
-        x = simple(f, "max", width, type, x, zero)
-    x = simple(f, "min", width, type, x, top)
-    return x if type.bytes == 4 else f.let(f"trunc {vector(type, width)} {x} to {vector(I32, width)}")
-
-
-def offset(
-    f: Function,
-    width: int,
-    indices: list[tuple[Type, str]],
-    terms: tuple[tuple[int, int], ...],
-    array: Value | None = None,
-) -> str | None:
-    """The sum of indices times strides, in i32. array: the one it is an offset in, if that may be open."""
-    total = None
-    for (type, x), (stride, most) in zip(indices, terms, strict=True):
-        if most < 0 and array is not None:
-            x = kept_within(f, width, type, x, f.let(f"add i64 {open_rows(f, array)}, {most}"))
-        else:
-            x = kept_within(f, width, type, x, most)
-        if stride != 1:
-            x = simple(f, "mul", width, I32, x, f.splat(I32, width, str(stride)))
-        total = x if total is None else simple(f, "add", width, I32, total, x)
-    return total
 
 
 def window_start(f: Function, value: Value) -> str:
@@ -396,7 +280,7 @@ def _load_some(f: Function, value: Value, width: int, pointer: str, i: str | int
 def _gather(f: Function, value: Value, at: Position, width: int) -> str:
     array, (table, terms) = value.args[0], value.param
     if isinstance(at, Row) and _in_rows(value, at.length):
-        return f.load(value.type, width, f.pointer(_gathered_row(f, value, at), value.type, _index(at.column)))
+        return f.load(value.type, width, f.pointer(_gathered_row(f, value, at), value.type, index_of(at.column)))
     displacement = offset(f, width, [(a.type, read(f, a, at)) for a in value.args[1:]], terms)
     assert displacement is not None
     if (table == table[0]).all():

@@ -9,9 +9,10 @@ import numpy as np
 from ..arena import THREADS
 from ..graph import Value
 from ..types import I32
+from .addresses import index_in, index_of, indices_from
 from .columns import woven
 from .function import Function, constant
-from .reading import WHOLE, Row, Strip, _index, element, element_at, index_in, indices_from, power_of_two, read
+from .reading import WHOLE, Row, Strip, element, element_at, power_of_two, read
 
 ROW = 4  # elements: shorter rows are written one by one
 
@@ -141,7 +142,7 @@ def _write_rows(f: Function, value: Value, pointer: str, indices: np.ndarray, le
 
         def part(j: str, wide: int, count: int) -> None:
             x = read(f, value, Row(length, r, first, j, wide))
-            f.store(type, wide, x, f.pointer(start, type, _index(j)), count)
+            f.store(type, wide, x, f.pointer(start, type, index_of(j)), count)
 
         if length > rest:
             f.counted(length - rest, width, lambda j: part(j, width, width))

@@ -15,7 +15,7 @@ X = np.arange(40.0)
 
 
 def unbounded(f, width, indices, terms, array=None):
-    """`reading.offset` of one index, which is kept within nothing."""
+    """`addresses.offset` of one index, which is kept within nothing."""
     (type, x), (stride, _) = indices[0], terms[0]
     return x if stride == 1 else f.let(f"mul {type.llvm} {x}, {stride}")
 

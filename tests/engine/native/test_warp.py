@@ -22,7 +22,8 @@ import carom
 from carom.engine.native import code, paths
 from carom.engine.native.arena import THREADS
 from carom.engine.native.open_arrays import OpenRecord
-from carom.engine.native.primitive import Program, native
+from carom.engine.native.primitive import native
+from carom.engine.native.program import Program
 from carom.engine.native.runner import VARIABLE, Runner, of_gpu
 from carom.engine.native.types import Unsupported
 from carom.engine.native.warp import driver

@@ -1,7 +1,6 @@
 """One step of a scene with contacts, seen from inside: a step of a given length, and what its contacts push.
 
-What strikes strikes at the start of the step, and no impact is looked for on the way: for tests, and for who wants to
-see forces. A run through time is `rollout`.
+What strikes strikes at the start of the step, and no impact is looked for on the way. A run through time is `rollout`.
 """
 
 from __future__ import annotations
@@ -11,19 +10,19 @@ from typing import NamedTuple, Unpack
 import jax.numpy as jnp
 from jax import Array
 
-from ..contact.contacts import Contacts
-from ..contact.events import Impacts
-from ..engine.algebra.vec3 import Vec3
-from ..engine.forest import Forest
-from ..engine.model import Model
-from ..engine.results import gravest
-from ..engine.state import State
-from .clock import Frames
-from .motion.forces import Drive, Step
-from .options import OptionKeywords, Options
-from .proposal import propose
-from .rules import Rules
-from .step import first_lane, tick
+from carom.contact.contacts import Contacts
+from carom.contact.events import Impacts
+from carom.engine.algebra.vec3 import Vec3
+from carom.engine.forest import Forest
+from carom.engine.model import Model
+from carom.engine.results import gravest
+from carom.engine.state import State
+from carom.integrators.clock import Frames
+from carom.integrators.motion.forces import Drive, Step
+from carom.integrators.options import OptionKeywords, Options
+from carom.integrators.proposal import propose
+from carom.integrators.rules import Rules
+from carom.integrators.step import first_lane, tick
 
 
 class Stepped(NamedTuple):

@@ -1,0 +1,101 @@
+"""Laws of one's own: of impact, and of contacts that rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from ..engine.algebra.vec3 import Sym3, Vec3
+from ..engine.native.key import only_here
+from ..engine.results import OK
+from .cone.coulomb import project
+from .laws.law import Law
+from .laws.table import LAWS
+from .resting.each_alone import each_alone
+from .resting.models import RESTING, Resting, no_impacts
+
+Scalar = Any  # an array of any shape
+
+
+def register_law(
+    name: str,
+    impulse: Callable[[Array, Array, Array, Array, Array], Array],
+    *,
+    says: str = "",
+    tangential: bool = False,
+    loses: bool = False,
+) -> None:
+    """Make a law of impact known by its name, to whatever takes `law=`.
+
+    name: a new one, for as long as the process lives.
+    impulse: (K, u, mu, e, e_t) -> p of one impact, of jax's functions alone: K (3, 3) the collision matrix [1/kg],
+        u (3,) velocity of A's point less B's before it [m/s], friction, normal and tangential restitution; p (3,) the
+        impulse on A [N s]. In the contact frame (t1, t2, n), n from B to A: u[2] < 0, as they approach, and
+        u + K @ p is the velocity after it. It is not asked about bodies that do not approach. What the compiler does
+        not translate (`jnp.linalg.solve`, for one) makes a run XLA's program, which is slow, and a warning says so.
+    says: one line for people who choose a law.
+    tangential: whether it reads e_t.
+    loses: whether it never gains energy; then rounding cannot make it do so.
+
+    An impulse outside the cone of friction, |p_t| > mu p_n, is put on its surface, with the result code
+    IMPACT_UNFINISHED. An impact that gains energy has the code ENERGY_GAINED, one that is not finite NOT_FINITE.
+    """
+    one = _of_components("register_law", LAWS, name, impulse, 3)
+
+    def of_components(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3, Any]:
+        p, approaches = one(K, u, mu, e, e_t), u.z < 0
+        return Vec3(*(jnp.where(approaches, x, 0) for x in p.xyz)), jnp.full(u.z.shape, OK, jnp.int32)
+
+    LAWS[name] = Law(name, of_components, says or f"of one's own: {name}", tangential, loses)
+
+
+def register_resting_law(name: str, push: Callable[[Array, Array, Array, Array, Array, Array], Array]) -> None:
+    """Make a law of contacts that push because they overlap, as springs do, known by its name to whatever takes
+    `resting=`. Under it there are no impacts.
+
+    name: a new one, for as long as the process lives.
+    push: (K, u, mu, e, gap, h) -> p of one contact with gap < 0, of jax's functions alone: K (3, 3) the collision
+        matrix [1/kg], u (3,) velocity of A's point less B's [m/s], friction, restitution, gap [m], length of the step
+        [s]; p (3,) the impulse on A over the step [N s]: force times h. In the contact frame (t1, t2, n), n from B to
+        A: u[2] < 0, as they approach, and 1 / K[2, 2] is the mass that the normal force feels. The numbers are those
+        of the start of the step, so max_dt must be short for the stiffness: below 1 / sqrt(stiffness K[2, 2]) by far.
+
+    What is outside the cone of friction is put on it: contacts do not pull, and |p_t| is at most mu p_n. Joint limits
+    are contacts too, K in their units. As with "penalty" there are no windows, reports or joints that stick.
+    """
+    one = _of_components("register_resting_law", RESTING, name, push, 4)
+
+    def of_components(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, gap: Scalar, h: Scalar) -> Vec3:
+        return project(one(K, u, mu, e, gap, h), mu)
+
+    RESTING[name] = Resting(each_alone(of_components), no_impacts)
+
+
+def _of_components(door: str, known: dict[str, Any], name: str, of_one: Callable[..., Array], n: int) -> Callable:
+    """A person's function of one contact, (K, u, n numbers) -> p, as one of components of any shape.
+
+    ValueError if it is not such a function, or if its name is no word or known.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"{door}: name is {name!r}; it must be a word of letters, digits and _")
+    if name in known:
+        raise ValueError(f"{door}: there is a law {name!r} already; choose another name")
+    dtype = jnp.zeros(()).dtype
+    given = [jax.ShapeDtypeStruct(shape, dtype) for shape in ((3, 3), (3,), *[()] * n)]
+    made = jax.eval_shape(of_one, *given)
+    if getattr(made, "shape", None) != (3,):
+        raise ValueError(f"{door}: {name!r} returns {made}; it must return one array (3,), the impulse on A [N s]")
+    each = jnp.vectorize(of_one, signature=f"(3,3),(3){',()' * n}->(3)")
+    only_here(name)
+
+    def of_components(K: Sym3, u: Vec3, *numbers: Scalar) -> Vec3:
+        rows = jnp.stack([jnp.stack([K.xx, K.xy, K.xz], -1), jnp.stack([K.xy, K.yy, K.yz], -1),
+                          jnp.stack([K.xz, K.yz, K.zz], -1)], -2)  # fmt: skip
+        p = each(rows, jnp.stack(u.xyz, -1), *numbers)
+        return Vec3(*(p[..., k] for k in range(3)))
+
+    return of_components

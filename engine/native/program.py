@@ -1,0 +1,199 @@
+"""`Program`: a function of arrays, traced for their shapes, and what is made of it: code, a kernel, derivatives."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+
+from . import cache, structure
+from .blocks import side_by_side
+from .code import Code, compiled
+from .runner import of_gpu
+from .stages import stage
+from .types import Unsupported
+from .warp.code import Kernel
+from .warp.code import compiled as compiled_kernel
+
+ROWS = 10007  # rows of an open array while a program is traced: a number that nothing else has
+NO_MESH = jax.sharding.AbstractMesh((), ())
+CodeOrKernel = TypeVar("CodeOrKernel", Code, Kernel)
+log = logging.getLogger("carom.native")
+_in_derivative: ContextVar[bool] = ContextVar("within the derivative of a native program", default=False)
+in_native: ContextVar[bool] = ContextVar("within a native program", default=False)
+
+
+class Program:
+    """A function of arrays, traced for their shapes. function: takes flat arrays, returns a flat list. avals: of one
+    lane; those of open arrays have ROWS rows. open: of each, 0 if it is not open, 1 if it is read, 2 if it is also
+    written, and then it is a result too, in the same order."""
+
+    def __init__(
+        self, name: str, function: Callable[..., list[Any]], avals: Sequence[Any], open: Sequence[int], key: str | None,
+        blocks: bool = False, alike: bool = False,
+    ) -> None:  # fmt: skip
+        self.name, self.function, self.avals, self.open = name, function, tuple(avals), tuple(open)
+        self.wide = wide_of(self.avals) if blocks else None  # lanes of a block; None: the function is of one lane
+        self.key = key if key is None or self.wide is None else f"{key}{self.wide}"
+        self._block = () if self.wide is None else (self.wide,)
+        self._alike = blocks or alike
+        self.tree: Any = None  # of the function's results
+        self._derivatives: dict[tuple[bool, ...], Program] = {}
+        self.primal: Program | None = (
+            None  # of a derivative: its primal; the primal's results come first, and no tangent changes them
+        )
+
+    @functools.cached_property
+    def closed_jaxpr(self) -> Any:
+        with stage(self.name, "tracing"), jax.sharding.use_abstract_mesh(NO_MESH):  # a lane knows of no shard_map
+            return _trace(self.function, [jax.ShapeDtypeStruct((*self._block, *a.shape), a.dtype) for a in self.avals])
+
+    def within(self, batched: tuple[bool, ...], avals: Sequence[Any]) -> Any:
+        """The jaxpr as a part of another program."""
+        if any(self.open):
+            raise Unsupported("a program of open arrays within another")
+        return _trace(functools.partial(self.plain, batched), avals)
+
+    @functools.cached_property
+    def code(self) -> Code | None:
+        """Machine code; None if there is none, which is logged once a program."""
+        return self._compile(compiled, self.key)
+
+    @functools.cached_property
+    def kernel(self) -> Kernel | None:
+        """The kernel for a GPU."""
+        return self._compile(functools.partial(compiled_kernel, of_gpu(self._alike)), self._kernel_key)
+
+    @property
+    def _kernel_key(self) -> str | None:
+        return self.key and hashlib.sha256(f"{self.key} {of_gpu(self._alike).name}".encode()).hexdigest()
+
+    def _compile(self, compile: Callable[..., CodeOrKernel], key: str | None) -> CodeOrKernel | None:
+        try:
+            made = compile(self.name, self.closed_jaxpr, self.open, key is None)
+        except (Unsupported, ImportError) as why:
+            log.warning("%s runs as XLA's program: %s", self.name, why)
+            return None
+        shapes = [(x.shape, x.dtype.name) for x in self.results]
+        self.__dict__.pop("closed_jaxpr", None)  # it is large, and was needed for this
+        if key is not None:
+            with contextlib.suppress(structure.Foreign):
+                more = {"results": shapes, "tree": None if self.tree is None else structure.write(self.tree)}
+                cache.store(key, {**made.description(), **more}, made.code)
+        return made
+
+    def recall(self) -> bool:
+        """Load code, a kernel, results and tree from the cache, if they are there."""
+        for name, kind, key in (("code", Code, self.key), ("kernel", Kernel, self._kernel_key)):
+            entry = None if key is None else cache.find(key)
+            if entry is not None:
+                known, code = entry
+                shapes, tree = known.pop("results"), known.pop("tree")
+                self.results = tuple(jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype)) for shape, dtype in shapes)
+                self.tree = None if tree is None else structure.read(tree)
+                setattr(self, name, kind(code, **known))
+        return "code" in self.__dict__ or "kernel" in self.__dict__
+
+    @functools.cached_property
+    def results(self) -> tuple[Any, ...]:
+        """Results of one lane; those of open arrays have ROWS rows."""
+        return tuple(jax.ShapeDtypeStruct(x.shape[len(self._block) :], x.dtype) for x in self.closed_jaxpr.out_avals)
+
+    def results_of(self, avals: Sequence[Any], batched: tuple[bool, ...]) -> list[Any]:
+        """Results of all lanes of these arguments."""
+        lanes = lanes_of(avals, batched)
+        lead = () if lanes is None else (lanes,)
+        rows = iter(
+            a.shape[1 if yes else 0] for a, yes, open in zip(avals, batched, self.open, strict=True) if open == 2
+        )
+        made = []
+        for x in self.results:
+            shape = (next(rows), *x.shape[1:]) if x.shape[:1] == (ROWS,) else x.shape
+            made.append(jax.core.ShapedArray((*lead, *shape), x.dtype))
+        return made
+
+    def plain(self, batched: tuple[bool, ...], *leaves: Any) -> list[Any]:
+        """The function as jax sees it."""
+        if not any(batched):
+            return self.function(*leaves)
+        if self.wide is None:
+            return jax.vmap(self.function, in_axes=[0 if yes else None for yes in batched])(*leaves)
+        return self.function(*broadcast_lanes(leaves, batched))
+
+    def derivative(self, varying: tuple[bool, ...]) -> Program:
+        """Program of the derivative: (arguments, tangents of those that vary) -> (results, the tangents of those that
+        are not whole numbers)."""
+        if varying not in self._derivatives:
+            given = [(a, is_open) for a, is_open, yes in zip(self.avals, self.open, varying, strict=True) if yes]
+
+            def function(*leaves: Any) -> list[Any]:
+                primals, some = leaves[: len(self.avals)], iter(leaves[len(self.avals) :])
+                tangents = [next(some) if yes else no_tangent(x) for x, yes in zip(primals, varying, strict=True)]
+                out, dots = jvp_in_derivative(self.function, primals, tuple(tangents))
+                return [*out, *(d for x, d in zip(out, dots, strict=True) if differentiable(x))]
+
+            key = self.key and hashlib.sha256(f"{self.key} {varying}".encode()).hexdigest()
+            avals, opens = (*self.avals, *(a for a, _ in given)), (*self.open, *(yes for _, yes in given))
+            made = Program(
+                f"the derivative of {self.name}", function, avals, opens, key, self.wide is not None, self._alike
+            )
+            made.primal = self
+            made.recall()
+            self._derivatives[varying] = made
+        return self._derivatives[varying]
+
+
+def _trace(function: Callable[..., Any], avals: Sequence[Any]) -> Any:
+    def inside(*leaves: Any) -> Any:
+        token = in_native.set(True)
+        try:
+            return function(*leaves)
+        finally:
+            in_native.reset(token)
+
+    return jax.make_jaxpr(inside)(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals))
+
+
+def in_derivative() -> bool:
+    """Return whether the derivative of a native program is being traced."""
+    return _in_derivative.get()
+
+
+def jvp_in_derivative(function: Callable[..., Any], primals: Any, tangents: Any) -> Any:
+    token = _in_derivative.set(True)
+    try:
+        return jax.jvp(function, primals, tangents)
+    finally:
+        _in_derivative.reset(token)
+
+
+def differentiable(x: Any) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.inexact)
+
+
+def no_tangent(x: Any) -> Any:
+    return np.zeros(x.shape, x.dtype if differentiable(x) else jax.dtypes.float0)
+
+
+def wide_of(avals: Sequence[Any]) -> int:
+    """Number of lanes of its widest numbers that run side by side."""
+    return min((side_by_side(a.dtype) for a in avals if differentiable(a)), default=side_by_side(np.float64))
+
+
+def broadcast_lanes(args: Sequence[Any], batched: tuple[bool, ...]) -> tuple[Any, ...]:
+    """Give all arguments a first axis of lanes."""
+    lanes = lanes_of(args, batched)
+    return tuple(x if yes else jnp.broadcast_to(x, (lanes, *x.shape)) for x, yes in zip(args, batched, strict=True))
+
+
+def lanes_of(avals: Sequence[Any], batched: tuple[bool, ...]) -> int | None:
+    return next((a.shape[0] for a, yes in zip(avals, batched, strict=True) if yes), None)

@@ -84,6 +84,8 @@ def _of_components(door: str, known: dict[str, Any], name: str, of_one: Callable
         raise ValueError(f"{door}: name is {name!r}; it must be a word of letters, digits and _")
     if name in known:
         raise ValueError(f"{door}: there is a law {name!r} already; choose another name")
+    if not callable(of_one):
+        raise ValueError(f"{door}: its function is {of_one!r}; it must be a function")
     dtype = jnp.zeros(()).dtype
     given = [jax.ShapeDtypeStruct(shape, dtype) for shape in ((3, 3), (3,), *[()] * n)]
     made = jax.eval_shape(of_one, *given)

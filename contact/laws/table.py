@@ -58,7 +58,7 @@ def impulse(law: Law, K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> t
     code = jnp.where((code == OK) & changed, IMPACT_UNFINISHED, code)
     gained = p.dot(u + u + K @ p)  # twice the energy
     work = jnp.abs(p.x * u.x) + jnp.abs(p.y * u.y) + jnp.abs(p.z * u.z)
-    code = jnp.where((code == OK) & (gained > 256 * jnp.finfo(mu.dtype).eps * work), ENERGY_GAINED, code)
+    code = jnp.where(gained > 256 * jnp.finfo(mu.dtype).eps * work, jnp.maximum(code, ENERGY_GAINED), code)
     code = jnp.where(finite, code, NOT_FINITE).astype(jnp.int32)
     return Vec3(*(jnp.where(finite, x, jnp.nan) for x in p.xyz)), code
 

@@ -54,6 +54,9 @@ def select_actuators(actuators: Sequence[Actuator], names: Sequence[str] | None,
             matches = get_close_matches(name, by_name, n=1)
             hint = f"did you mean {matches[0]!r}?" if matches else f"there are {', '.join(by_name) or 'none'}"
             raise ValueError(f"{task}: no actuator named {name!r}: {hint}")
+        alike = sum(actuator.name == name for actuator in actuators)
+        if alike > 1:
+            raise ValueError(f"{task}: {alike} actuators are named {name!r}: give each a name of its own in the file")
     return tuple(by_name[name] for name in names)
 
 

@@ -62,14 +62,15 @@ class Programs:
         length = jnp.where(valid, dt, jnp.asarray(self.live.dt, real)) + w["behind"].astype(real)
         pushed, motors = _of_trees(topology, w["pushes"] != 0), self._commands(w, length)
         island, last_motors = wake(topology, w["island"], w["last_motors"], pushed, motors != w["last_motors"])
-        parked = self._parked(w["q"])
+        waits, parked = self.parked_links(w["q"]), self._parked(w["q"])
+        held = waits & ~parked[trees_of(topology).of_link[:-1]] if stepper._shared else None
         asleep = jnp.where(parked, jnp.arange(len(island), dtype=jnp.int32), island)
         state = State(w["q"], w["v"], w["t"])
         max_ticks, window = stepper._room
         windows = () if window is None else (jnp.asarray(window, real),)
         static = self.rules, stepper._max_events, stepper._sleeps
         bounds = jnp.asarray(stepper._max_dt, real), jnp.int32(max_ticks), *windows
-        given = state, asleep, ~pushed, w["pushes"], motors, length, *bounds
+        given = state, asleep, ~pushed, held, w["pushes"], motors, length, *bounds
         done, there = advanced(static, self._model(w), *given)
         code = jnp.where(valid, done.code, REFUSED).astype(jnp.int32)
         well = code < LEAST_GRAVE
@@ -197,9 +198,9 @@ class Programs:
         """`Live.raycast`: 1 if it hits, and (9,) body, shape, distance, point, normal.  moving: () without statics.
         mask: () layers of what is there for it."""
         topology, dtype = self.live.model.topology, w["q"].dtype
-        parked = jnp.append(self._parked(w["q"]), False)
+        parked = jnp.append(self.parked_links(w["q"]), False)
         links = np.array(topology.shape_links, int)
-        among = ~parked[trees_of(topology).of_link[links]] & ((moving == 0) | (links >= 0))
+        among = ~parked[links] & ((moving == 0) | (links >= 0))
         among &= w["layers"][:, 0] & mask != 0
         ray = cast_rays(self._model(w), w["q"], origin[None], direction[None], max_distance=most, among=among)
         whole = as_real(jnp.stack([ray.link[0], ray.shape[0]]), dtype)
@@ -228,18 +229,18 @@ class Programs:
         return Packed(w["parameters"], known.topology, known.shapes).model
 
     def _parked(self, q: Array) -> Array:
-        """Trees of spare bodies that wait, (T,) bool."""
-        spares, trees = self.live._parts.start.spares, trees_of(self.live.model.topology)
-        waiting = jnp.zeros(trees.n, bool)
-        if len(spares.owned):
-            index = spares.coordinates
-            away = (q[index] == jnp.asarray(spares.parked[index], q.dtype)).all(1)
-            waiting = waiting.at[trees.of_link[spares.owned[:, 0]]].set(away)
-        return waiting
+        """Trees all of whose links are spare bodies that wait, (T,) bool."""
+        trees = trees_of(self.live.model.topology)
+        return ~any_of(trees.of_link[:-1], ~self.parked_links(q), trees.n)
 
     def parked_links(self, q: Array) -> Array:
         """Spare bodies that wait, (nl,) bool."""
-        return jnp.append(self._parked(q), False)[trees_of(self.live.model.topology).of_link[:-1]]
+        spares, waiting = self.live._parts.start.spares, jnp.zeros(self.live.model.topology.n_links, bool)
+        if len(spares.owned):
+            index = spares.coordinates
+            away = (q[index] == jnp.asarray(spares.parked[index], q.dtype)).all(1)
+            waiting = waiting.at[spares.owned[:, 0]].set(away)
+        return waiting
 
     def _there(self, w: World, link: Array) -> Array:
         """Return whether a link is present, not a spare body that waits, () bool."""

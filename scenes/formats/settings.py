@@ -81,8 +81,9 @@ def split_setting(text: str, example: str) -> tuple[str, str]:
 def parse_value(path: str, text: str) -> Any:
     if re.fullmatch(r"[A-Za-z_][\w-]*", text) and text not in ("true", "false", "inf", "nan"):
         return text
+    toml = text if "'" in text or '"' in text else re.sub(r"(?<![\w.])\.(?=\d)", "0.", text)  # which has no .5
     try:
-        tables = load_toml(f"value = {text}")
+        tables = load_toml(f"value = {toml}")
     except LimitError as error:
         raise ValueError(f"{abridge(path)}: {brief(text)} is no value: {error}") from None
     except ValueError:

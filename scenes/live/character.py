@@ -66,6 +66,13 @@ class Character:
                 f"Character: {body!r} must have one shape, a capsule: give it Capsule(radius, half_length)"
             )
         radius, half, _ = np.asarray(world.model.shape_size, float)[shapes[0]]
+        place = np.asarray(world.model.shape_position, float)[shapes[0]]
+        w, x, y, z = np.asarray(world.model.shape_quaternion, float)[shapes[0]]
+        if place.any() or x or y:
+            raise ValueError(
+                f"Character: the capsule of {body!r} is at {place.tolist()} with the quaternion {[w, x, y, z]} in its "
+                "body; it must be at the body's origin, along its z axis: leave position and quaternion out"
+            )
         gravity = np.asarray(world.model.gravity, float)
         if not gravity.any():
             raise ValueError("Character: the scene has no gravity, and nowhere is down: give SceneBuilder(gravity=...)")

@@ -343,6 +343,7 @@ class Frames:
     def load_state(self, data: bytes) -> None:
         """Restore a state of `save_state`; raises SaveError for one of another world. Pending forces and moves are
         dropped."""
+        self._idle()
         marks = {parts.mark: parts for parts in (*self._outgrown, self._parts)}
         parts = marks.get(saves.mark_of(data, marks), self._parts)
         saved = saves.unpack(data, parts.mark, parts.model.topology, self.state.q.dtype)
@@ -379,6 +380,7 @@ class Frames:
 
     def _set_by_hand(self, world: WorldState) -> None:
         """Set a state in which bodies were moved by hand."""
+        self._idle()
         old, new = self._now.link_states.pose, world.link_states.pose
         self._earlier = np.where((old != new).any(-1, keepdims=True), new, self._earlier)
         self._set_state(world)

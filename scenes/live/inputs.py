@@ -21,10 +21,12 @@ class Inputs(Frames):
 
     def set_motors(self, values: Numbers) -> None:
         """Set the commands to all motors from now on, (nv,); see `carom.Motor`."""
+        self._idle()
         self._motors = arguments.numbers("values", values, self.model.topology.nv)
 
     def motor(self, link: str, value: Numbers) -> None:
         """Set the commands to the motors of one joint from now on."""
+        self._idle()
         _, dofs = self._now.joint(self._now.link(link, "link"))
         self._motors[dofs] = arguments.numbers("value", value, dofs.stop - dofs.start)
 

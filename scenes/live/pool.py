@@ -1,7 +1,8 @@
 """Spare bodies: declared when the world is made, and parked far outside of it until they are needed.
 
-The coordinates alone tell whether a body is parked, so a save needs only a state. A force equal to its weight holds a
-parked body, which is reset after every frame to the last bit.
+The coordinates alone tell whether a body is parked, so a save needs only a state. Its tree sleeps. Where a loop that
+is cut makes it part of a tree with bodies that do not wait, a force equal to its weight holds it (`stepping.py`), and
+after every frame it is put back to the last bit.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import numpy as np
 
 from ...collision.poses import Array, rotation_matrix
 from ...collision.shapes import STATIC_ONLY
+from ...engine.dynamics.trees import trees_of
 from ...engine.model import Model
+from ...engine.topology import Topology
 from ..compiling.flat import PLANES
 from ..spec import BodySpec, PlaneSpec, SceneSpec
 from ..wording import brief
@@ -63,6 +66,11 @@ class Spares:
         """The links of the parked bodies."""
         return self.owned[self.waiting(q), 0]
 
+    def shares_trees(self, topology: Topology) -> bool:
+        """Return whether loops tie a spare body to another link: it may then wait while its tree moves."""
+        of_link = trees_of(topology).of_link[:-1]
+        return any((of_link == of_link[link]).sum() > 1 for link in self.owned[:, 0])
+
 
 def with_spares(scene: SceneSpec, pools: Sequence[Pool]) -> tuple[SceneSpec, dict[str, tuple[str, ...]]]:
     """The scene with its spare bodies, parked, and their names; `ball` has the spares ball.1, ball.2 and so on.
@@ -82,7 +90,7 @@ def with_spares(scene: SceneSpec, pools: Sequence[Pool]) -> tuple[SceneSpec, dic
                     f"pool: {brief(kind)} is no free body of the scene: name one that add_body made, or give "
                     "(BodySpec, number)"
                 )
-            if not isinstance(number, int) or number < 1:
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 had = f"pool: {kind!r} has {brief(number)} spare bodies"
                 raise PoolError(f"{had}; it must be a whole number of at least 1")
             kinds[kind] = body

@@ -6,9 +6,12 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ...collision.poses import Array
+from ...engine.dynamics.kinematics import fk
 from ...engine.dynamics.trees import trees_of
 from ...engine.dynamics.wrenches import joint_forces
 from ...engine.loops.impulse import velocity_changes
@@ -17,6 +20,7 @@ from ...engine.native.joined_results import JoinedResults, join_results, split_r
 from ...engine.native.primitive import native
 from ...engine.packed import Packed, packed, unpacked
 from ...engine.state import State
+from ...engine.topology import Topology
 from ...integrators.capacity import CAPACITIES, given_capacities, raise_capacity
 from ...integrators.frame import Frame, frame
 from ...integrators.motion.forces import Drive
@@ -53,7 +57,7 @@ class Stepper:
         self._sleeps = None if follows_time(model) else sleep_speed
         self._asleep: tuple[list[bytes], Frame, LinkStates] | None = None
         self._resting_rows: dict[bytes, Any] = {}
-        trees = trees_of(model.topology)
+        trees, self._shared = trees_of(model.topology), spares.shares_trees(model.topology)
         self._tree_of_q = np.repeat(trees.of_link[:-1], np.diff(model.topology.q_start))
         self._tree_of_v = trees.block // trees.w
 
@@ -140,13 +144,16 @@ class Stepper:
         self, state: State, island: Array, wrenches: Array, motors: Array, dt: float, room: tuple[int, float | None]
     ) -> tuple[Frame, LinkStates]:
         """Compute a frame.  room: the most ticks, and the length of windows [s]."""
-        parked = trees_of(self._model.topology).of_link[self._spares.links_waiting(state.q)]
+        waits, trees = np.zeros(self._model.topology.n_links, bool), trees_of(self._model.topology)
+        waits[self._spares.links_waiting(state.q)] = True
         still, quiet = np.array(island), ~pushed(self._model.topology, wrenches)
+        parked = np.setdiff1d(trees.of_link[:-1][waits], trees.of_link[:-1][~waits])
         still[parked] = parked
+        waits = waits & ~np.isin(trees.of_link[:-1], parked) if self._shared else None
         max_ticks, *windows = (x for x in room if x is not None)
         given = (np.asarray(x, self._dtype) for x in (wrenches, motors, dt, self._max_dt))
         bounds = np.asarray(max_ticks, np.int32), *(np.asarray(x, self._dtype) for x in windows)
-        numbers = packed(self._model), state, still, quiet, *given, *bounds
+        numbers = packed(self._model), state, still, quiet, waits, *given, *bounds
         done, there = self._advanced(numbers)
         while (more := raise_capacity(self._rules, *self._ended(done), self._given)) != self._rules:
             self._rules = more  # from here on: what needed it once may need it again
@@ -179,12 +186,36 @@ def advanced(
     state: State,
     island: Any,
     quiet: Any,
+    waits: Any,
     wrenches: Any,
     motors: Any,
     dt: Any,
     *bounds: Any,
 ) -> tuple[Frame, LinkStates]:
-    """A frame, see `integrators/frame.py`, and the poses and velocities of all links at its end."""
+    """A frame, see `integrators/frame.py`, and the poses and velocities of all links at its end.
+
+    waits: (nl,) bool, links that are held where they are in trees that move; None: there are no such trees.
+    """
+    if waits is not None:
+        wrenches = jnp.where(waits[:, None], -_weights(model, state.q), wrenches)
     forces = joint_forces(model, state.q, wrenches)
     done = frame(static, model, state, Drive(motors, forces), island, quiet, dt, *bounds)
+    if waits is not None:
+        done = done._replace(state=_put_back(model.topology, waits, state, done.state))
     return done, link_states(model, done.state.q, done.state.v)
+
+
+def _weights(model: Model, q: jax.Array) -> jax.Array:
+    """Weight of each link (nl, 6): moment about its origin and force, world axes."""
+    arm = (fk(model, q).rotation @ model.com[..., None])[..., 0]
+    weight = model.mass[:, None] * model.gravity
+    return jnp.concatenate([jnp.cross(arm, weight), weight], -1)
+
+
+def _put_back(topology: Topology, waits: jax.Array, before: State, after: State) -> State:
+    """The state after a frame, with the links that wait as they were before."""
+    q, v = (
+        jnp.where(waits[np.repeat(np.arange(topology.n_links), np.diff(start))], old, new)
+        for start, old, new in ((topology.q_start, before.q, after.q), (topology.v_start, before.v, after.v))
+    )
+    return State(q, v, after.t)

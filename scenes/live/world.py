@@ -99,10 +99,11 @@ class Live(Inputs):
 
     def remove_body(self, body: str) -> None:
         """Send a body that was added back to the pool; joints that hold it and can be cut are cut."""
-        parked = self._now.parked(body)
+        self._idle()
+        self._now.parked(body)  # which raises for a body that is no spare one, or waits
         for joint in self._changes.attached_to(self.model.topology.link(body)):
             self.detach(joint)
-        self._set_by_hand(parked)
+        self._set_by_hand(self._now.parked(body))
         self._pushes[self.model.topology.link(body)] = 0
 
     def teleport(
@@ -148,7 +149,10 @@ class Live(Inputs):
 
     def owner(self, shape: int) -> str:
         """Name of the body, link or static that carries a shape of the model, e.g. one of `raycasts(...).shape`."""
-        return self._parts.bodies.owners[arguments.count("shape", shape, 0)]
+        owners = self._parts.bodies.owners
+        if arguments.count("shape", shape, 0) >= len(owners):
+            raise ValueError(f"shape is {shape}; the model has {len(owners)}: it must be from 0 to {len(owners) - 1}")
+        return owners[shape]
 
     def overlap(
         self, shape: Shape, position: Numbers = ORIGIN, quaternion: Numbers = IDENTITY, *, within: float = 0.0,
@@ -215,6 +219,8 @@ class Live(Inputs):
         colour: "body": each its own; "island": one for all that touch each other.
         """
         chosen = arguments.one_of("colour", colour, ("body", "island"))
+        if per_impulse is not None:
+            per_impulse = float(arguments.numbers("per_impulse", per_impulse, 1)[0])
         if self._wires is None:
             self._wires = Wires(self._parts.spec, self._changes.model)
         events, poses, names = self.contact_events(), self._now.link_states.pose, self.model.topology.names

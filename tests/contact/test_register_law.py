@@ -92,11 +92,20 @@ def test_a_law_that_gains_energy_is_told(law):
     assert int(impact.code) == carom.Code.ENERGY_GAINED
 
 
+def test_what_is_put_on_the_cone_and_gains_energy_is_told(law):
+    """A tangential impulse of 100 N s is cut to mu p_n, which is too much still."""
+    name = law("pushes", lambda K, u, mu, e, e_t: jnp.array([100.0, 0, -1.5 * u[2] / K[2, 2]]))
+    impact = asked(np.eye(3), [2.0, 0, -2], name, mu=0.9)
+    np.testing.assert_allclose(impact.impulse, [2.7, 0, 3], rtol=1e-12)
+    assert int(impact.code) == carom.Code.ENERGY_GAINED
+
+
 @pytest.mark.parametrize(
     ("name", "impulse", "said"),
     [
         ("stronge", sticks, "there is a law 'stronge' already"),
         ("two words", sticks, "name is 'two words'"),
+        ("three", 3, "its function is 3; it must be a function"),
         ("short", lambda K, u, mu, e, e_t: u[:2], r"must return one array \(3,\)"),
         ("pair", lambda K, u, mu, e, e_t: (u, 0), r"must return one array \(3,\)"),
     ],

@@ -59,7 +59,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(missing()), reason=f"nee
 
 
 def made(**keywords: Any) -> Live:
-    """A ball on a rope that is not tied yet, a block that it may grip, and spare balls, one with a rope of its own."""
+    """A ball on a rope that is not tied yet, a block that it may grip, and spare balls, one with a rope of
+    its own, one that may be tied to a box."""
     b = carom.SceneBuilder(filtering=True)
     b.add_plane(name="floor", friction=0.5)
     b.add_static("shelf", [carom.Box((0.5, 0.5, 0.1))], position=(2, 0, 0.5))
@@ -71,6 +72,7 @@ def made(**keywords: Any) -> Live:
     b.add_loop("ball", (0, 0, -0.15), "block", joint=carom.Fixed(), name="grip", active=False)
     b.add_loop("ball", (0, 0, 0), "world", (0, 0, 2), joint=carom.Distance(), name="rope", active=False)
     b.add_loop("ball.1", (0, 0, 0), "world", (0, 0, 3), joint=carom.Distance(), name="spare", active=False)
+    b.add_loop("ball.2", (0, 0, 0), "far", joint=carom.Distance(), name="leash", active=False)
     return Live(b, pool={"ball": 2, "log": 1}, probes=PROBES, dtype="float32", warm=False, max_events=64, **keywords)
 
 

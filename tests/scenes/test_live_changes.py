@@ -343,3 +343,54 @@ def test_nothing_is_compiled_when_a_joint_is_first_joined() -> None:
     world.joint_force("cord")
     world.step()
     assert not compiled
+
+
+# -- spares that loops tie ------------------------------------------------------------------------------------
+
+
+def test_who_is_tied_to_a_spare_that_waits_moves_while_the_joint_is_cut() -> None:
+    """A load falls, is pushed, hangs from the anvil while that is there, and falls again when it is taken away."""
+    b = carom.SceneBuilder(gravity=(0, 0, -G))
+    b.add_plane(name="floor", friction=0.5)
+    b.add_body("anvil", [carom.Box((0.3, 0.3, 0.1))], mass=50.0, position=(5, 0, 0.1))
+    b.add_body("load", [carom.Sphere(0.1)], mass=1.0, position=(0.9, 0, 1.5))
+    b.add_loop("anvil.1", (0, 0, 0), "load", (0, 0, 0), joint=carom.Distance(), name="rope", active=False)
+    world = carom.Live(b, pool={"anvil": 1}, warm=False)
+    play(world, 12)
+    assert height(world, "load") == pytest.approx(1.5 - G / 2 * 0.2**2, abs=1e-5)
+    world.apply_impulse("load", (1, 0, 0))
+    play(world, 12)
+    np.testing.assert_allclose(world.pose("load")[:3], (1.1, 0, 1.5 - G / 2 * 0.4**2), atol=1e-5)
+    assert world.bodies == ("anvil", "load")
+    anvil = world.add_body("anvil", (1.1, 0, 0.1))
+    world.attach("rope")
+    length = height(world, "load") - height(world, anvil)
+    play(world, 30)
+    assert np.linalg.norm(world.pose("load")[:3] - world.pose(anvil)[:3]) == pytest.approx(length, abs=1e-5)
+    world.remove_body(anvil)
+    assert world.attached == ()
+    world.teleport("load", (0, 0, 1.5), linear_velocity=(0, 0, 0))
+    play(world, 12)
+    assert height(world, "load") == pytest.approx(1.5 - G / 2 * 0.2**2, abs=1e-5)
+
+
+@pytest.mark.parametrize("change", ["load_state", "teleport", "motor"])
+def test_a_change_that_is_refused_within_a_frame_changes_nothing(world: carom.Live, change: str) -> None:
+    world.reset()
+    saved, expected = world.save_state(), []
+    for refuses in (False, True):
+        world.load_state(saved)
+        world.begin_step()
+        world.apply_force("crate", (60.0, 0, 0))
+        if refuses:
+            with pytest.raises(RuntimeError, match="end_step"):
+                {
+                    "load_state": lambda: world.load_state(saved),
+                    "teleport": lambda: world.teleport("ball", (0, 0, 9)),
+                    "motor": lambda: world.set_motors(np.zeros(world.model.topology.nv)),
+                }[change]()
+        world.end_step()
+        half = world.poses(0.5)
+        world.step()
+        expected.append((half.tobytes(), world.hash(), world.behind))
+    assert expected[0] == expected[1]

@@ -166,6 +166,28 @@ def test_more_ways_to_touch_than_layers(tmp_path):
     assert compiled(imported.scene)[0].topology.pairs == ()
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(("inside", "more", "why"), [
+    (True, "", "neighbours do not touch"),
+    (False, '<exclude body1="a" body2="b"/>', "excluded bodies do not touch"),
+    (False, "", None),
+])  # fmt: skip
+def test_a_pair_that_does_not_touch_here_is_told(tmp_path, inside, more, why, swapped):
+    """Pairs of neighbours, and of bodies that the file excludes, touch in MuJoCo."""
+    first, second = (
+        '<body name="a" pos="0 0 1"><joint/><geom name="a" size=".2"/>',
+        ('<body name="b" pos="0 0 .5"><joint/><geom name="b" size=".2"/></body>'),
+    )
+    bodies = f"{first}{second}</body>" if inside else f"{first}</body>{second}"
+    one, two = "ba" if swapped else "ab"
+    pair = f'<pair geom1="{one}" geom2="{two}"/>'
+    imported, _ = scene_of(tmp_path, f"<mujoco><worldbody>{bodies}</worldbody><contact>{more}{pair}</contact></mujoco>")
+    assert [item.why for item in imported.report.of("approximated") if item.what.startswith("pair")] == (
+        [why] if why else []
+    )
+    assert len(compiled(imported.scene)[0].topology.pairs) == (why is None)
+
+
 ACTUATED = """
 <mujoco>
   <option><flag contact="disable"/></option>

@@ -46,6 +46,7 @@ plane, wall = SCENE.statics
 EXPECTED = {
     "gravity=[0, 0, -1.62]": replace(SCENE, gravity=(0, 0, -1.62)),
     "gravity.2=-1.62": replace(SCENE, gravity=(0.0, 0.0, -1.62)),
+    "gravity=[.5, 0, -.62]": replace(SCENE, gravity=(0.5, 0, -0.62)),
     "gap_band=1e-6": replace(SCENE, gap_band=1e-6),
     "body.ball.restitution=0.9": links(replace(ball, restitution=0.9)),
     "body.ball.material=felt": links(replace(ball, material="felt")),

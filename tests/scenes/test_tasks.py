@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import carom
+from carom.scenes.envs.actuators import select_actuators
 from carom.scenes.envs.registry import OWN
 from carom.scenes.envs.scene_task import Period, Task
+from carom.scenes.formats.report import Actuator
 
 G, DT, LANES = 9.81, 0.02, 5
 UP = (0, 0, 1)
@@ -157,6 +159,12 @@ def test_refusals() -> None:
         dataclasses.replace(TASK, options={"max_dt": 0.1})
     with pytest.raises(ValueError, match="reward gives shape"):
         carom.Environment(dataclasses.replace(TASK, reward=lambda s: s.q)).reset(jax.random.key(0))
+    for steps in (0, -3, 2.5, True):
+        with pytest.raises(ValueError, match=f"max_steps is {steps}; it must be a whole number"):
+            dataclasses.replace(TASK, max_steps=steps)
+    twins = [Actuator("b", "arm"), Actuator("b", "arm")]
+    with pytest.raises(ValueError, match="2 actuators are named 'b'"):
+        select_actuators(twins, ["b"], "test")
     with pytest.raises(ValueError, match="one of Carom's own tasks"):
         carom.register_task(dataclasses.replace(TASK, name="cart_pole"))
     with pytest.raises(TypeError, match=r"takes a carom\.Task"):

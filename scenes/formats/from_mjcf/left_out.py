@@ -83,14 +83,16 @@ def _contacts(file: Compiled, ledger: Ledger) -> None:
         for g in range(m.ngeom):
             if np.any(file.value(field, g)):
                 ledger.note("approximated", noun, file.name("geom", g), "left out")
+    excluded = {frozenset((int(s) >> 16, int(s) & 0xFFFF)) for s in m.exclude_signature}
     for k in range(m.npair):
         a, b = (int(m.geom_bodyid[int(getattr(m, f"pair_geom{n}")[k])]) for n in (1, 2))
         weld_a, weld_b = m.body_weldid[a], m.body_weldid[b]
-        above = (m.body_weldid[m.body_parentid[weld]] for weld in (weld_a, weld_b))
-        near = weld_a == weld_b or (weld_a and weld_b and (weld_b, weld_a) in zip(above, (weld_a, weld_b), strict=True))
+        above_a, above_b = (m.body_weldid[m.body_parentid[weld]] for weld in (weld_a, weld_b))
+        near = weld_a == weld_b or (weld_a and weld_b and (above_a == weld_b or above_b == weld_a))
+        both = f"{file.name('body', a)}, {file.name('body', b)}"
         if near:
-            ledger.note(
-                "approximated", "pair", f"{file.name('body', a)}, {file.name('body', b)}", "neighbours do not touch"
-            )
+            ledger.note("approximated", "pair", both, "neighbours do not touch")
+        elif frozenset((a, b)) in excluded:
+            ledger.note("approximated", "pair", both, "excluded bodies do not touch")
         else:
-            ledger.note("taken", "pair", f"{file.name('body', a)}, {file.name('body', b)}")
+            ledger.note("taken", "pair", both)

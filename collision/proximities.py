@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax import Array
+
+from ..engine.shaped import Bool, Float, Int
 
 
 class Proximities(NamedTuple):
@@ -26,14 +29,14 @@ class Proximities(NamedTuple):
     gap is a lower bound of the distance.
     """
 
-    pair: Any
-    active: Any
-    gap: Any
-    normal: Any
-    point_a: Any
-    point_b: Any
-    code: Any
-    needed: Any
+    pair: Int[Array, "*batch N"]
+    active: Bool[Array, "*batch N"]
+    gap: Float[Array, "*batch N"]
+    normal: Float[Array, "*batch N 3"]
+    point_a: Float[Array, "*batch N 3"]
+    point_b: Float[Array, "*batch N 3"]
+    code: Int[Array, "*batch"]
+    needed: Int[Array, "*batch"]
 
 
 def rows_at(near: Proximities, order: Any, real: Any) -> Proximities:

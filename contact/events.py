@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..engine.algebra.vec3 import Vec3
+from ..engine.shaped import Float, Int
 from .contacts import Contacts
 from .gather_scatter import gather
 
@@ -24,14 +25,14 @@ class Impacts(NamedTuple):
     count: (*batch) number of impacts; there may be more of them than rows.
     """
 
-    contact: Array
+    contact: Int[Array, " E *batch"]
     u_before: Vec3
     u_after: Vec3
     impulse: Vec3
-    energy_before: Array
-    energy_after: Array
-    code: Array
-    count: Array
+    energy_before: Float[Array, " E *batch"]
+    energy_after: Float[Array, " E *batch"]
+    code: Int[Array, " E *batch"]
+    count: Int[Array, "*batch"]
 
     @staticmethod
     def none(room: int, like: Array) -> Impacts:
@@ -81,18 +82,18 @@ class ContactEvents(NamedTuple):
     count: (...) number of rows that are real.
     """
 
-    bodies: Array
-    pair: Array
-    dof: Array
-    point: Array
-    normal: Array
-    u_before: Array
-    u_after: Array
-    impulse: Array
-    energy_before: Array
-    energy_after: Array
-    code: Array
-    count: Array
+    bodies: Int[Array, "*batch E 2"]
+    pair: Int[Array, "*batch E"]
+    dof: Int[Array, "*batch E"]
+    point: Float[Array, "*batch E 3"]
+    normal: Float[Array, "*batch E 3"]
+    u_before: Float[Array, "*batch E 3"]
+    u_after: Float[Array, "*batch E 3"]
+    impulse: Float[Array, "*batch E 3"]
+    energy_before: Float[Array, "*batch E"]
+    energy_after: Float[Array, "*batch E"]
+    code: Int[Array, "*batch E"]
+    count: Int[Array, "*batch"]
 
 
 def contact_events(contacts: Contacts, impacts: Impacts) -> ContactEvents:

@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.native.primitive import native
+from ..engine.shaped import Float, Int, Real
 from .laws.table import alike, law_named, reversible_impulse
 
 # lanes at a time in XLA's program on a CPU: the loop ends for each tile by itself, and its numbers stay in the cache
@@ -29,19 +30,19 @@ class Impact(NamedTuple):
     code: (...) int32, a result code of `carom.engine.results`.
     """
 
-    u: Array
-    impulse: Array
-    code: Array
+    u: Float[Array, "*batch 3"]
+    impulse: Float[Array, "*batch 3"]
+    code: Int[Array, "*batch"]
 
 
 def resolve_impact(
-    K: ArrayLike,
-    u: ArrayLike,
+    K: Real[ArrayLike, "*#batch 3 3"],
+    u: Real[ArrayLike, "*#batch 3"],
     *,
-    friction: ArrayLike,
-    restitution: ArrayLike,
+    friction: Real[ArrayLike, "*#batch"],
+    restitution: Real[ArrayLike, "*#batch"],
     law: str = "stronge",
-    tangential_restitution: ArrayLike = 0.0,
+    tangential_restitution: Real[ArrayLike, "*#batch"] = 0.0,
 ) -> Impact:
     """The effect of an impact between two bodies A and B on the relative velocity of their contact points.
 

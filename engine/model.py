@@ -15,6 +15,7 @@ from jax import Array
 
 from .display import Row, count, counts, display_as, lanes_text, names, numbers
 from .parameters import AXES, COMBINED, checked, gripped, is_array, pair_numbers, unread
+from .shaped import Float
 from .topology import Topology
 
 
@@ -78,54 +79,54 @@ class Model:
     """
 
     topology: Topology = field(metadata={"static": True})
-    mass: Array
-    com: Array
-    inertia: Array
-    joint_position: Array
-    joint_quaternion: Array
-    axis: Array
-    axis2: Array
-    pitch: Array
-    armature: Array
-    damping: Array
-    loss: Array
-    stiffness: Array
-    rest: Array
-    motor_gain: Array
-    motor_kp: Array
-    motor_kd: Array
-    motor_effort: Array
-    motor_target: Array
-    lower: Array
-    upper: Array
-    limit_restitution: Array
-    gravity: Array
-    gap_band: Array
-    rest_speed: Array
-    shape_size: Array
-    shape_position: Array
-    shape_quaternion: Array
-    friction: Array
-    restitution: Array
-    tangential_restitution: Array
-    points: Array
-    shape_twist: Array
-    pair_friction: Array
-    pair_restitution: Array
-    pair_tangential_restitution: Array
-    pair_touches: Array
-    loop_position: Array
-    loop_quaternion: Array
-    loop_size: Array
-    loop_course: Array
-    loop_spring: Array
-    loop_stiff: Array
-    loop_damp: Array
-    loop_limits: Array
-    loop_active: Array
-    baumgarte: Array
-    site_position: Array
-    site_quaternion: Array
+    mass: Float[Array, "*#batch nl"]
+    com: Float[Array, "*#batch nl 3"]
+    inertia: Float[Array, "*#batch nl 3 3"]
+    joint_position: Float[Array, "*#batch nl 3"]
+    joint_quaternion: Float[Array, "*#batch nl 4"]
+    axis: Float[Array, "*#batch nl 3"]
+    axis2: Float[Array, "*#batch nl 3"]
+    pitch: Float[Array, "*#batch nl"]
+    armature: Float[Array, "*#batch nv"]
+    damping: Float[Array, "*#batch nv"]
+    loss: Float[Array, "*#batch nv"]
+    stiffness: Float[Array, "*#batch nv"]
+    rest: Float[Array, "*#batch nv"]
+    motor_gain: Float[Array, "*#batch nv"]
+    motor_kp: Float[Array, "*#batch nv"]
+    motor_kd: Float[Array, "*#batch nv"]
+    motor_effort: Float[Array, "*#batch nv"]
+    motor_target: Float[Array, "*#batch nv"]
+    lower: Float[Array, "*#batch nv"]
+    upper: Float[Array, "*#batch nv"]
+    limit_restitution: Float[Array, "*#batch nv"]
+    gravity: Float[Array, "*#batch 3"]
+    gap_band: Float[Array, "*#batch"]
+    rest_speed: Float[Array, "*#batch"]
+    shape_size: Float[Array, "*#batch ns 3"]
+    shape_position: Float[Array, "*#batch ns 3"]
+    shape_quaternion: Float[Array, "*#batch ns 4"]
+    friction: Float[Array, "*#batch ns"]
+    restitution: Float[Array, "*#batch ns"]
+    tangential_restitution: Float[Array, "*#batch ns"]
+    points: Float[Array, "*#batch m 3"]
+    shape_twist: Float[Array, "*#batch ns 6"]
+    pair_friction: Float[Array, "*#batch np"]
+    pair_restitution: Float[Array, "*#batch np"]
+    pair_tangential_restitution: Float[Array, "*#batch np"]
+    pair_touches: Float[Array, "*#batch filtered"]
+    loop_position: Float[Array, "*#batch nk 2 3"]
+    loop_quaternion: Float[Array, "*#batch nk 2 4"]
+    loop_size: Float[Array, "*#batch nk"]
+    loop_course: Float[Array, "*#batch nk 5"]
+    loop_spring: Float[Array, "*#batch nk 2 4"]
+    loop_stiff: Float[Array, "*#batch nk 2"]
+    loop_damp: Float[Array, "*#batch nk 2"]
+    loop_limits: Float[Array, "*#batch nk 2 2"]
+    loop_active: Float[Array, "*#batch nk"]
+    baumgarte: Float[Array, "*#batch"]
+    site_position: Float[Array, "*#batch nf 3"]
+    site_quaternion: Float[Array, "*#batch nf 4"]
 
     def replace(self, **changes: Any) -> Model:
         """A copy with some parameters changed, e.g. `model.replace(mass=masses)` with masses (nl,) or (lanes, nl).

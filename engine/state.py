@@ -9,6 +9,7 @@ import jax
 from jax import Array
 
 from .display import Row, display_as, lanes_text, numbers
+from .shaped import Float
 
 
 def _describe(state: State) -> tuple[str, list[Row]]:
@@ -28,6 +29,6 @@ class State:
     t: (...)     time [s].
     """
 
-    q: Array
-    v: Array
-    t: Array
+    q: Float[Array, "*batch nq"]
+    v: Float[Array, "*batch nv"]
+    t: Float[Array, "*batch"]

@@ -17,6 +17,7 @@ from jax import Array
 from ..contact.contacts import Contacts
 from ..contact.events import Impacts, contact_events
 from ..engine.algebra.fence import lane_programs
+from ..engine.shaped import Float, Int
 from ..engine.state import State
 from ..engine.topology import Topology
 
@@ -37,12 +38,12 @@ class Record(NamedTuple):
     sums: (*batch, n) sums since the last frame; None if there are none.
     """
 
-    frames: Array
-    floats: Array
-    wholes: Array
-    written: Array
-    missed: Array
-    room: tuple[Array, Array]
+    frames: Float[Array, "*batch F width"]
+    floats: Float[Array, "*batch E 18"]
+    wholes: Int[Array, "*batch E 5"]
+    written: Int[Array, "*batch"]
+    missed: Int[Array, "*batch"]
+    room: tuple[Int[Array, ""], Int[Array, ""]]
     readings: Any = None
     sums: Any = None
 
@@ -141,20 +142,20 @@ class Events:
     count: (...) rows that are real.  missed: (...) impacts for which there was no row.  law: of the impacts.
     """
 
-    t: Array
-    bodies: Array
-    pair: Array
-    dof: Array
-    point: Array
-    normal: Array
-    u_before: Array
-    u_after: Array
-    impulse: Array
-    energy_before: Array
-    energy_after: Array
-    code: Array
-    count: Array
-    missed: Array
+    t: Float[Array, "*batch E"]
+    bodies: Int[Array, "*batch E 2"]
+    pair: Int[Array, "*batch E"]
+    dof: Int[Array, "*batch E"]
+    point: Float[Array, "*batch E 3"]
+    normal: Float[Array, "*batch E 3"]
+    u_before: Float[Array, "*batch E 3"]
+    u_after: Float[Array, "*batch E 3"]
+    impulse: Float[Array, "*batch E 3"]
+    energy_before: Float[Array, "*batch E"]
+    energy_after: Float[Array, "*batch E"]
+    code: Int[Array, "*batch E"]
+    count: Int[Array, "*batch"]
+    missed: Int[Array, "*batch"]
     law: str = field(metadata={"static": True})
 
 

@@ -22,6 +22,7 @@ from ..engine.forward_only import forward_only
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpacked
+from ..engine.shaped import Float, Int, Real
 from ..engine.state import State
 from .batch import at_hand, refuse_explicit_sharding, run_batch, some_lanes
 from .capacity import NO_LOG, CapacityNeeds, LogCapacity, with_enough_capacity
@@ -53,15 +54,15 @@ class Stats:
     windows: steps that were windows.
     """
 
-    ticks: Array
-    rollbacks: Array
-    impacts: Array
-    resting: Array
-    max_penetration: Array
-    useful: Array
-    contacts: Array
-    pairs: Array
-    windows: Array
+    ticks: Int[Array, "*batch"]
+    rollbacks: Int[Array, "*batch"]
+    impacts: Int[Array, "*batch"]
+    resting: Int[Array, "*batch"]
+    max_penetration: Float[Array, "*batch"]
+    useful: Float[Array, "*batch"]
+    contacts: Int[Array, "*batch"]
+    pairs: Int[Array, "*batch"]
+    windows: Int[Array, "*batch"]
 
 
 def described_run(run: Any) -> tuple[str, list[Row]]:
@@ -112,11 +113,11 @@ class Rollout:
         first.
     """
 
-    t: Array
-    q: Array
-    v: Array
+    t: Float[Array, "*batch frames"]
+    q: Float[Array, "*batch frames nq"]
+    v: Float[Array, "*batch frames nv"]
     events: Events
-    code: Array
+    code: Int[Array, "*batch"]
     stats: Stats
     state: State
     report: Report = field(default_factory=dict)
@@ -133,8 +134,8 @@ def rollout(
     *,
     duration: float,
     frame_dt: float = 1 / 60,
-    control: Control | Array | None = None,
-    forces: Control | Array | None = None,
+    control: Control | Real[Array, "... nv"] | None = None,
+    forces: Control | Real[Array, "... nv"] | None = None,
     report: str | Sequence[str] = (),
     reverse: bool = False,
     devices: int | Sequence[Any] | None = None,

@@ -17,6 +17,7 @@ from ..engine.algebra.vec3 import Vec3
 from ..engine.forest import Forest
 from ..engine.model import Model
 from ..engine.results import gravest
+from ..engine.shaped import Float, Int
 from ..engine.state import State
 from .clock import Frames
 from .motion.forces import Drive, Step
@@ -34,16 +35,16 @@ class Stepped(NamedTuple):
     contacts: Contacts
     impacts: Impacts
     impulse: Vec3
-    code: Array
+    code: Int[Array, "*batch"]
 
 
 def single_step(
     model: Model,
     state: State,
     h: Step,
-    control: Array | None = None,
+    control: Float[Array, "*#batch nv"] | None = None,
     *,
-    forces: Array | None = None,
+    forces: Float[Array, "*#batch nv"] | None = None,
     **keywords: Unpack[OptionKeywords],
 ) -> Stepped:
     """One step of length h [s] of one scene, or of lanes along one leading axis.

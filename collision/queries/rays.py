@@ -17,6 +17,7 @@ from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Vec3
 from ...engine.model import Model
 from ...engine.native.surface import compiled
+from ...engine.shaped import Bool, Float, Int
 from ...engine.topology import Topology
 from ..geometry.near import length_and_direction
 from ..posed import Shapes, shapes_at, shapes_known
@@ -36,22 +37,22 @@ class RayHits(NamedTuple):
     normal: (..., R, 3) unit, world axes, outward.
     """
 
-    distance: Any
-    shape: Any
-    link: Any
-    point: Any
-    normal: Any
+    distance: Float[Array, "*batch R"]
+    shape: Int[Array, "*batch R"]
+    link: Int[Array, "*batch R"]
+    point: Float[Array, "*batch R 3"]
+    normal: Float[Array, "*batch R 3"]
 
 
 @compiled
 def cast_rays(
     model: Model,
-    q: Array,
-    origins: Array,
-    directions: Array,
+    q: Float[Array, "*#batch nq"],
+    origins: Float[Array, "*#batch R 3"],
+    directions: Float[Array, "*#batch R 3"],
     *,
-    max_distance: Array | float = jnp.inf,
-    among: Array | None = None,
+    max_distance: Float[Array, "*#batch"] | float = jnp.inf,
+    among: Bool[Array, " ns"] | None = None,
 ) -> RayHits:
     """The first hits of rays at the coordinates q (..., nq); rays have the same leading axes.
 

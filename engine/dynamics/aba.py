@@ -29,6 +29,7 @@ from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
 from ..native.surface import lanewise
+from ..shaped import Float
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .kinematics import AT_REST, LinkPoses, LinkVelocities, propagate_poses, propagate_velocities
 from .rnea import rnea_change
@@ -203,7 +204,9 @@ def solve(
 
 
 @lanewise
-def aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
+def aba(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], tau: Float[Array, "*#batch nv"]
+) -> Float[Array, "*#batch nv"]:
     """Joint accelerations (..., nv) from joint forces tau (..., nv): M qdd + b = tau.
 
     q: (..., nq), v: (..., nv). Only rigid-body inertia, armature and gravity act besides tau: add

@@ -13,6 +13,7 @@ from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..model import Model
 from ..native.surface import lanewise
+from ..shaped import Float
 from ..state import State
 from .bodies import inertias
 from .kinematics import propagate_poses, propagate_velocities
@@ -23,8 +24,8 @@ from .trees import to_blocks, trees_of
 class Energy(NamedTuple):
     """kinetic (...), of links and rotors; potential (...), of weights and joint springs [J]."""
 
-    kinetic: Array
-    potential: Array
+    kinetic: Float[Array, "*batch"]
+    potential: Float[Array, "*batch"]
 
     @property
     def total(self) -> Array:
@@ -34,8 +35,8 @@ class Energy(NamedTuple):
 class Momentum(NamedTuple):
     """linear (..., 3) [kg m/s]; angular (..., 3) about the point asked for [kg m^2/s]; world axes."""
 
-    linear: Array
-    angular: Array
+    linear: Float[Array, "*batch 3"]
+    angular: Float[Array, "*batch 3"]
 
 
 @fence
@@ -89,7 +90,9 @@ def kinetic_of_trees(model: Model, q: Array, v: Array) -> Array:
     return rotors + jnp.stack([*(links[x].sum(0) for x in of), jnp.zeros_like(rotors[0])])
 
 
-def momentum(model: Model, state: State, about: Array | tuple = (0.0, 0.0, 0.0)) -> Momentum:
+def momentum(
+    model: Model, state: State, about: Float[Array, "*#batch 3"] | tuple[float, float, float] = (0.0, 0.0, 0.0)
+) -> Momentum:
     """Linear momentum, and angular momentum about a point (..., 3) of the world, of all links together.
 
     Rotors (armature) carry no momentum of their own here: where their axes point is not modelled.

@@ -20,6 +20,7 @@ from ..algebra.vec3 import Vec3
 from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..model import Model
+from ..shaped import Float
 from .aba import Columns, Factor, factorize, solve
 from .bodies import inertias
 from .kinematics import AT_REST, LinkPoses, propagate_poses
@@ -41,12 +42,12 @@ def respond(
 
 def impulse_response(
     model: Model,
-    q: ArrayLike,
+    q: Float[ArrayLike, "*#batch nq"],
     link: int | str,
     point: Any = (0.0, 0.0, 0.0),
     impulse: Any = (0.0, 0.0, 0.0),
     moment: Any = (0.0, 0.0, 0.0),
-) -> Array:
+) -> Float[Array, "*#batch nv"]:
     """Change of the joint velocities (..., nv) when a link is struck: M^-1 J^T (moment, impulse).
 
     q: (..., nq).  link: index or name.  point: (..., 3) in the link's frame [m].

@@ -14,11 +14,14 @@ from jax.typing import ArrayLike
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..model import Model
+from ..shaped import Float
 from .kinematics import propagate_poses
 from .trees import dof_motions
 
 
-def jacobian(model: Model, q: ArrayLike, link: int | str, point: Any = (0.0, 0.0, 0.0)) -> Array:
+def jacobian(
+    model: Model, q: Float[ArrayLike, "*#batch nq"], link: int | str, point: Any = (0.0, 0.0, 0.0)
+) -> Float[Array, "*#batch 6 nv"]:
     """J (..., 6, nv): J v = (angular velocity of the link, velocity of its point), both in world axes.
 
     q: (..., nq).  link: index or name.  point: (..., 3) in the link's frame [m].

@@ -27,6 +27,7 @@ from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS, JointParams
 from ..model import Model
+from ..shaped import Float
 
 WORLD = Transform(IDENTITY, Vec3(ZERO, ZERO, ZERO))
 AT_REST: Any = Motion(ZERO, ZERO)
@@ -125,12 +126,12 @@ class Poses(NamedTuple):
     rotation: (..., nl, 3, 3) axes of the link, as columns, in the world.
     """
 
-    position: Array
-    rotation: Array
+    position: Float[Array, "*batch n 3"]
+    rotation: Float[Array, "*batch n 3 3"]
 
 
 @jax.jit
-def fk(model: Model, q: Array) -> Poses:
+def fk(model: Model, q: Float[Array, "*#batch nq"]) -> Poses:
     """Poses of all links at the coordinates q (..., nq)."""
     forest = Forest.of(model, q=q)
     poses = propagate_poses(forest, model, q)
@@ -145,7 +146,9 @@ def fk(model: Model, q: Array) -> Poses:
 
 
 @jax.jit
-def link_velocities(model: Model, q: Array, v: Array) -> Array:
+def link_velocities(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
+) -> Float[Array, "*#batch nl 6"]:
     """Angular velocity of each link and velocity of its origin, (..., nl, 6), world axes [rad/s, m/s]."""
     forest = Forest.of(model, q=q, v=v)
     velocities = propagate_velocities(forest, propagate_poses(forest, model, q), v)
@@ -154,7 +157,9 @@ def link_velocities(model: Model, q: Array, v: Array) -> Array:
 
 
 @jax.jit
-def integrate_q(model: Model, q: Array, v: Array, h: Array | float) -> Array:
+def integrate_q(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], h: Float[Array, "*#batch"] | float
+) -> Float[Array, "*#batch nq"]:
     """Coordinates after moving for the time h with constant joint velocities v (exponential map).
 
     q: (..., nq), v: (..., nv), h: seconds, a number or one per lane (...).
@@ -168,7 +173,9 @@ def integrate_q(model: Model, q: Array, v: Array, h: Array | float) -> Array:
 
 
 @jax.jit
-def coordinate_rates(model: Model, q: Array, v: Array) -> Array:
+def coordinate_rates(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
+) -> Float[Array, "*#batch nq"]:
     """Rates dq/dt (..., nq) at the coordinates q and joint velocities v; they differ from v if q has quaternions."""
     forest = Forest.of(model, q=q, v=v)
     rates = [
@@ -178,7 +185,7 @@ def coordinate_rates(model: Model, q: Array, v: Array) -> Array:
 
 
 @jax.jit
-def bracket(model: Model, a: Array, b: Array) -> Array:
+def bracket(model: Model, a: Float[Array, "*#batch nv"], b: Float[Array, "*#batch nv"]) -> Float[Array, "*#batch nv"]:
     """The Lie bracket [a, b] (..., nv), joint velocities, of moves along a and b (..., nv): for any function, its
     derivative along b differentiated along a, less its derivative along a differentiated along b, is that along [a, b].
     """
@@ -188,7 +195,7 @@ def bracket(model: Model, a: Array, b: Array) -> Array:
 
 
 @jax.jit
-def normalize_q(model: Model, q: Array) -> Array:
+def normalize_q(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*#batch nq"]:
     """q with unit quaternions."""
     forest = Forest.of(model, q=q)
     parts = [JOINTS[group.joint].normalize(forest.coordinates(q, group)) for group in forest.groups]

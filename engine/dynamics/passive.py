@@ -13,10 +13,11 @@ from jax import Array
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
+from ..shaped import Float
 
 
 @jax.jit
-def displacement(model: Model, q: Array) -> Array:
+def displacement(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*#batch nv"]:
     """Displacement of each degree of freedom from neutral (..., nv); the rotation vector of a spherical joint."""
     forest = Forest.of(model, q=q)
     parts = [JOINTS[group.joint].displacement(forest.coordinates(q, group)) for group in forest.groups]
@@ -24,7 +25,9 @@ def displacement(model: Model, q: Array) -> Array:
 
 
 @jax.jit
-def passive_forces(model: Model, q: Array, v: Array) -> Array:
+def passive_forces(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
+) -> Float[Array, "*#batch nv"]:
     """Springs and damping (..., nv); not Coulomb loss.
 
     A spring pulls with k (rest - displacement) along the displacement: it does the work of its energy, also on
@@ -41,7 +44,12 @@ def passive_forces(model: Model, q: Array, v: Array) -> Array:
 
 
 @jax.jit
-def motor_forces(model: Model, q: Array, v: Array, control: Array | None = None) -> Array:
+def motor_forces(
+    model: Model,
+    q: Float[Array, "*#batch nq"],
+    v: Float[Array, "*#batch nv"],
+    control: Float[Array, "*#batch nv"] | None = None,
+) -> Float[Array, "*#batch nv"]:
     """clip(gain u - kp q - kd v, -effort, effort) (..., nv) with the control u (..., nv), or the motors' targets.
 
     Torque motors, and dofs without a motor: gain 1, kp = kd = 0, so u is a force [N m, N].

@@ -23,6 +23,7 @@ from ..algebra.pseudo_inverse import apply, beside, pseudo_inverse, size, times
 from ..dynamics.hybrid import hybrid
 from ..forest import Forest
 from ..model import Model
+from ..shaped import Bool, Float, Int, Real
 from .inverse import DEPENDENT, Minimize, is_torque, obeyed, part, strain
 from .jacobian import closed
 
@@ -35,21 +36,21 @@ class ConstrainedHybrid(NamedTuple):
     code: (...) LOOPS_FORBID if the loops do not allow the given accelerations.
     """
 
-    acceleration: Array
-    force: Array
-    constraint_force: Array
-    redundancy: Array
-    code: Array
+    acceleration: Float[Array, "*batch nv"]
+    force: Float[Array, "*batch nv"]
+    constraint_force: Float[Array, "*batch m"]
+    redundancy: Int[Array, "*batch"]
+    code: Int[Array, "*batch"]
 
 
 def constrained_hybrid(
     model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    t: ArrayLike = 0.0,
+    q: Float[ArrayLike, "*#batch nq"],
+    v: Float[ArrayLike, "*#batch nv"],
+    t: Real[ArrayLike, "*#batch"] = 0.0,
     *,
-    given: ArrayLike,
-    values: ArrayLike,
+    given: Bool[ArrayLike, "*#batch nv"],
+    values: Float[ArrayLike, "*#batch nv"],
     minimize: Minimize = "constraint_force",
     tolerance: float | None = None,
 ) -> ConstrainedHybrid:

@@ -25,6 +25,7 @@ from ..algebra.pseudo_inverse import apply, beside, pseudo_inverse, rank, size, 
 from ..dynamics.rnea import rnea
 from ..forest import Forest
 from ..model import Model
+from ..shaped import Bool, Float, Int, Real
 from .jacobian import closed
 
 Minimize = Literal["constraint_force", "torque"]
@@ -41,11 +42,11 @@ class Inverse(NamedTuple):
     code: (...) see `engine.results`.
     """
 
-    torque: Array
-    constraint_force: Array
-    residual: Array
-    redundancy: Array
-    code: Array
+    torque: Float[Array, "*batch nv"]
+    constraint_force: Float[Array, "*batch m"]
+    residual: Float[Array, "*batch nv"]
+    redundancy: Int[Array, "*batch"]
+    code: Int[Array, "*batch"]
 
 
 class Split(NamedTuple):
@@ -59,12 +60,12 @@ class Split(NamedTuple):
 
 def constrained_inverse(
     model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    t: ArrayLike = 0.0,
+    q: Float[ArrayLike, "*#batch nq"],
+    v: Float[ArrayLike, "*#batch nv"],
+    a: Float[ArrayLike, "*#batch nv"],
+    t: Real[ArrayLike, "*#batch"] = 0.0,
     *,
-    actuated: ArrayLike,
+    actuated: Bool[ArrayLike, "*#batch nv"],
     passive_force: ArrayLike = 0.0,
     minimize: Minimize = "constraint_force",
     tolerance: float | None = None,

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from ..algebra.vec2 import Sym2, Vec2
+from ..shaped import Float
 from . import active, chain
 from .chain import Motion
 from .links import DriveRows, Links, Rows, drive_rows, links, only, outside, rows_of, shifted, stretch
@@ -25,10 +26,10 @@ class ChainMotion(NamedTuple):
     After an impact: changes of velocity, and impulses.
     """
 
-    a: Array
-    force: Array
-    reaction: Array
-    torque: Array
+    a: Float[Array, "*batch n 2"]
+    force: Float[Array, "*batch n 2"]
+    reaction: Float[Array, "*batch n 2"]
+    torque: Float[Array, "*batch n"]
 
 
 class Posture(NamedTuple):

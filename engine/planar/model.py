@@ -10,6 +10,7 @@ import jax
 from jax import Array
 
 from ..display import Row, display_as, lanes_text, numbers
+from ..shaped import Float, Int, Real
 
 
 def _describe(chain: Chain) -> tuple[str, list[Row]]:
@@ -38,19 +39,19 @@ class Chain:
     ground: (..., g, 2) a point of each straight ground [m].  normal: (..., g, 2) its unit normal, to the free side.
     """
 
-    mass: Array
-    length: Array
-    gravity: Array
-    joints: Array
-    guided: Array
-    line: Array
-    active: Array
-    lower: Array
-    upper: Array
-    roll: Array
-    drag: Array
-    ground: Array
-    normal: Array
+    mass: Float[Array, "*#batch n"]
+    length: Float[Array, "*#batch n-1"]
+    gravity: Float[Array, "*#batch 2"]
+    joints: Int[Array, "*#batch"]
+    guided: Real[Array, "*#batch n"]
+    line: Float[Array, "*#batch n 2"]
+    active: Real[Array, "*#batch n"]
+    lower: Float[Array, "*#batch n"]
+    upper: Float[Array, "*#batch n"]
+    roll: Float[Array, "*#batch n"]
+    drag: Float[Array, "*#batch n"]
+    ground: Float[Array, "*#batch g 2"]
+    normal: Float[Array, "*#batch g 2"]
 
     @property
     def n(self) -> int:
@@ -87,11 +88,11 @@ class ChainState:
     shut: (..., n) 1 if a joint is held at its upper limit, -1 at its lower, 0 if it is open.
     """
 
-    x: Array
-    v: Array
-    t: Array
-    stuck: Array
-    shut: Array
+    x: Float[Array, "*batch n 2"]
+    v: Float[Array, "*batch n 2"]
+    t: Float[Array, "*batch"]
+    stuck: Int[Array, "*batch n"]
+    shut: Int[Array, "*batch n"]
 
 
 @jax.tree_util.register_dataclass
@@ -104,7 +105,7 @@ class ChainDrive:
     angular: (..., n) of active joints [rad/s^2].
     """
 
-    torque: Array | None = None
-    force: Array | None = None
-    acceleration: Array | None = None
-    angular: Array | None = None
+    torque: Float[Array, "*#batch n"] | None = None
+    force: Float[Array, "*#batch n 2"] | None = None
+    acceleration: Float[Array, "*#batch n 2"] | None = None
+    angular: Float[Array, "*#batch n"] | None = None

@@ -14,6 +14,7 @@ from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import joint_rates
 from ...engine.planar.links import Rows
 from ...engine.planar.model import ChainState
+from ...engine.shaped import Float, Int
 from ..recording import put
 from .lane import ChainLane
 from .tick import ChainImpact
@@ -41,20 +42,20 @@ class ChainEvents:
     missed: (...) number of stops without a row.
     """
 
-    t: Array
-    joint: Array
-    limit: Array
-    ground: Array
-    struck: Array
-    place: Array
-    velocity: Array
-    push: Array
-    impulse: Array
-    moment: Array
-    energy_before: Array
-    energy_after: Array
-    count: Array
-    missed: Array
+    t: Float[Array, "*batch E"]
+    joint: Int[Array, "*batch E"]
+    limit: Int[Array, "*batch E"]
+    ground: Int[Array, "*batch E"]
+    struck: Int[Array, "*batch E"]
+    place: Float[Array, "*batch E 2"]
+    velocity: Float[Array, "*batch E 2"]
+    push: Float[Array, "*batch E 2"]
+    impulse: Float[Array, "*batch E 2"]
+    moment: Float[Array, "*batch E"]
+    energy_before: Float[Array, "*batch E"]
+    energy_after: Float[Array, "*batch E"]
+    count: Int[Array, "*batch"]
+    missed: Int[Array, "*batch"]
 
 
 class ChainRecord(NamedTuple):

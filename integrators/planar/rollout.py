@@ -24,6 +24,7 @@ from ...engine.planar.accelerations import may_hold_angles, state_of
 from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
 from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
+from ...engine.shaped import Float, Int
 from ..clock import Frames
 from ..options import MOST_LOG, WHOLE, check_count
 from ..rollout import frame_times, intervals_of
@@ -60,13 +61,13 @@ class ChainRollout:
     state.
     """
 
-    t: Array
-    x: Array
-    v: Array
-    stuck: Array
-    shut: Array
+    t: Float[Array, "*batch frames"]
+    x: Float[Array, "*batch frames n 2"]
+    v: Float[Array, "*batch frames n 2"]
+    stuck: Int[Array, "*batch frames n"]
+    shut: Int[Array, "*batch frames n"]
     events: ChainEvents
-    code: Array
+    code: Int[Array, "*batch"]
     stats: ChainStats
     state: ChainState
 

@@ -15,6 +15,7 @@ import numpy as np
 from ...collision.plain import Numbers
 from ...collision.poses import Array, rotation_matrix
 from ...collision.shapes import ALL_LAYERS
+from ...engine.shaped import Float
 from . import arguments
 from .world import Live
 
@@ -31,7 +32,7 @@ class Ground(NamedTuple):
 
     body: str
     distance: float
-    point: Array
+    point: Float[np.ndarray, " 3"]
 
 
 class Character:

@@ -15,6 +15,7 @@ import numpy as np
 from ...collision.poses import Array
 from ...collision.shapes import ALL_LAYERS, Shape
 from ...engine import results
+from ...engine.shaped import Float
 from ...engine.state import State
 from ...integrators.frame import Frame
 from ...integrators.options import OptionKeywords, Options
@@ -285,8 +286,8 @@ class Frames:
         sleeps = self._now.sleeps[self._now.links]
         return tuple(name for name, does in zip(self._now.bodies, sleeps, strict=True) if does)
 
-    def poses(self, alpha: float = 1.0) -> Array:
-        """Poses (n, 7) of `bodies`: x y z of the origin [m], w x y z.
+    def poses(self, alpha: float = 1.0) -> Float[np.ndarray, "n 7"]:
+        """Poses of `bodies`, a row each: x y z of the origin [m], w x y z.
 
         alpha: from 0, before the last `step`, to 1, after it, to draw between frames. Bodies that were teleported
         since have their new pose.
@@ -295,12 +296,12 @@ class Frames:
         part = arguments.fraction("alpha", alpha)
         return now if part == 1 else between(self._earlier[self._now.links], now, part)
 
-    def pose(self, body: str) -> Array:
-        """Pose (7,) of a body: x y z of its origin [m], w x y z."""
+    def pose(self, body: str) -> Float[np.ndarray, " 7"]:
+        """Pose of a body: x y z of its origin [m], w x y z."""
         return self._now.link_states.pose[self._now.link(body)]
 
-    def velocity(self, body: str) -> Array:
-        """Velocity (6,) of a body: angular, and that of the centre of mass [rad/s, m/s]."""
+    def velocity(self, body: str) -> Float[np.ndarray, " 6"]:
+        """Velocity of a body: angular, and that of the centre of mass [rad/s, m/s]."""
         return self._now.velocity(body)
 
     def contact_events(self) -> list[Contact]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...collision.poses import Array
+from ...engine.shaped import Float
 from ...engine.topology import Topology
 from ..owners import shape_owners
 from ..spec import SceneSpec
@@ -31,9 +32,9 @@ class Contact:
     a: str
     b: str
     phase: str
-    impulse: Array
-    point: Array
-    normal: Array
+    impulse: Float[np.ndarray, " 3"]
+    point: Float[np.ndarray, " 3"]
+    normal: Float[np.ndarray, " 3"]
     speed: float
     impacts: int
 

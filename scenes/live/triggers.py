@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...collision.poses import Array
+import numpy as np
+
 from ...collision.shapes import Shape
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Vec3
+from ...engine.shaped import Float
 
 Callback = Callable[[str], Any]
 Inside = tuple[str, ...]
@@ -24,7 +26,7 @@ class Trigger:
     """
 
     shape: Shape
-    place: Array
+    place: Float[np.ndarray, " 7"]
     body: str | None
     on_enter: Callback | None
     on_leave: Callback | None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.display import Row, display_as
+from ...engine.shaped import Float, Int
 from ...integrators.recording import Events
 from ..spec import SceneSpec
 
@@ -37,11 +38,11 @@ class Recording:
 
     scene: SceneSpec
     title: str
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
+    t: Float[np.ndarray, "*batch frames"]
+    q: Float[np.ndarray, "*batch frames nq"]
+    v: Float[np.ndarray, "*batch frames nv"]
     events: Events
-    code: np.ndarray
+    code: Int[np.ndarray, "*batch"]
     stats: Mapping[str, np.ndarray]
     keywords: Mapping[str, Any]
     varied: Mapping[str, np.ndarray] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 import jax
 import jax.core
@@ -85,6 +85,8 @@ def _impacts(events: Events) -> str:
     span = f", from {real.min():.6g} to {real.max():.6g} s" if real.size else ""
     return f"{logged.sum()}{span}" + (f", and {missed.sum()} that were not logged" if missed.any() else "")
 
+
+AnyState = TypeVar("AnyState")
 
 MOST_FRAMES = 10_000_000  # of a run: a gigabyte for each free body
 _FORWARD = (
@@ -359,7 +361,7 @@ def batched(model: Model, state: State) -> State:
     )
 
 
-def tile(state: State, lanes: int) -> State:
+def tile(state: AnyState, lanes: int) -> AnyState:
     """A batch of equal states: every field with one leading axis of length `lanes`."""
     if lanes < 1:
         raise ValueError(f"tile: lanes is {lanes}; it must be at least 1")

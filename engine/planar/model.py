@@ -10,7 +10,7 @@ import jax
 from jax import Array
 
 from ..display import Row, display_as, lanes_text, numbers
-from ..shaped import Float, Int, Real
+from ..shaped import Bool, Float, Int
 
 
 def _describe(chain: Chain) -> tuple[str, list[Row]]:
@@ -43,9 +43,9 @@ class Chain:
     length: Float[Array, "*#batch n-1"]
     gravity: Float[Array, "*#batch 2"]
     joints: Int[Array, "*#batch"]
-    guided: Real[Array, "*#batch n"]
+    guided: Bool[Array, "*#batch n"]
     line: Float[Array, "*#batch n 2"]
-    active: Real[Array, "*#batch n"]
+    active: Bool[Array, "*#batch n"]
     lower: Float[Array, "*#batch n"]
     upper: Float[Array, "*#batch n"]
     roll: Float[Array, "*#batch n"]

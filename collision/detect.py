@@ -46,7 +46,7 @@ def detect(
     margin: float | None = None,
     max_pairs: int | None = None,
 ) -> Proximities:
-    """Gaps, normals and points of near pairs at the coordinates q (..., nq), by one of two detectors.
+    """Gaps, normals and points of near pairs at the coordinates q, by one of two detectors.
 
     On the device, gaps and the closest points are exact to rounding (cylinders and ellipsoids: points to 5e-6 of the
     size). Derivatives are those of the gap for points and normals that move along with the bodies; they are exact for

@@ -24,8 +24,8 @@ class Contacts(NamedTuple):
     surface: velocity of A's conveyor surface less that of B, world axes [m/s].
     friction: friction coefficient.
     restitution: restitution coefficient.
-    code: (*batch) result code.
-    needed: (*batch) the number of contacts, if the capacity was exceeded; otherwise 0.
+    code: result code.
+    needed: the number of contacts, if the capacity was exceeded; otherwise 0.
     """
 
     pair: Int[Array, " C *batch"]

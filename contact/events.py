@@ -22,7 +22,7 @@ class Impacts(NamedTuple):
     impulse: on A, in the contact frame [N s].
     energy_before, energy_after: kinetic energy of the scene [J].
     code: result code of the law.
-    count: (*batch) number of impacts; there may be more of them than rows.
+    count: number of impacts; there may be more of them than rows.
     """
 
     contact: Int[Array, " E *batch"]
@@ -70,16 +70,16 @@ class SimultaneousImpacts(NamedTuple):
 class ContactEvents(NamedTuple):
     """Impacts as users read them, arrays (..., E), one row for each impact, in their order.
 
-    bodies: (..., E, 2) links A and B, -1 for the world; at a limit the joint's link and its parent.
-    pair: (..., E) row of `topology.pairs`, -1 at a limit.
-    dof: (..., E) the degree of freedom at its limit, -1 for a pair.
-    point: (..., E, 3) in the world, 0 at a limit [m].
-    normal: (..., E, 3) in the world, from B to A, 0 at a limit.
-    u_before, u_after: (..., E, 3) in the contact frame (t1, t2, n) [m/s]; at a limit of a revolute joint [rad/s].
-    impulse: (..., E, 3) on A, in the contact frame [N s]; at a limit of a revolute joint [N m s].
-    energy_before, energy_after: (..., E) kinetic energy of the scene [J].
-    code: (..., E) result code of the law.
-    count: (...) number of rows that are real.
+    bodies: links A and B, -1 for the world; at a limit the joint's link and its parent.
+    pair: row of `topology.pairs`, -1 at a limit.
+    dof: the degree of freedom at its limit, -1 for a pair.
+    point: in the world, 0 at a limit [m].
+    normal: in the world, from B to A, 0 at a limit.
+    u_before, u_after: in the contact frame (t1, t2, n) [m/s]; at a limit of a revolute joint [rad/s].
+    impulse: on A, in the contact frame [N s]; at a limit of a revolute joint [N m s].
+    energy_before, energy_after: kinetic energy of the scene [J].
+    code: result code of the law.
+    count: number of rows that are real.
     """
 
     bodies: Int[Array, "*batch E 2"]

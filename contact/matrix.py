@@ -34,7 +34,7 @@ def collision_matrix(
 ) -> Float[Array, "*#batch 3 3"]:
     """K (..., 3, 3) [1/kg] of a contact between two links, in its frame (t1, t2, n): impulse p changes u by K p.
 
-    q: (..., nq).  link_a, link_b: names or indices; "world" or -1 for what does not move.
+    link_a, link_b: names or indices; "world" or -1 for what does not move.
     point: (..., 3) of the contact in the world [m].  normal: (..., 3) unit, world axes, from B to A.
     """
     q = jnp.asarray(q)

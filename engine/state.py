@@ -24,9 +24,9 @@ def _describe(state: State) -> tuple[str, list[Row]]:
 class State:
     """Coordinates, velocities and clock of one scene, or of a batch with one leading axis.
 
-    q: (..., nq) joint coordinates in link order [m, rad, unit quaternions w x y z].
-    v: (..., nv) joint velocities in link order [m/s, rad/s].
-    t: (...)     time [s].
+    q: joint coordinates in link order [m, rad, unit quaternions w x y z].
+    v: joint velocities in link order [m/s, rad/s].
+    t: time [s].
     """
 
     q: Float[Array, "*batch nq"]

@@ -104,11 +104,11 @@ class Rollout:
 
     The first frame is the first state of the rollout. Frames that a lane did not reach are NaN.
 
-    t: (frames,) time [s].
-    q: (frames, nq) coordinates.
-    v: (frames, nv) velocities.
+    t: time [s].
+    q: coordinates.
+    v: velocities.
     events: every impact.
-    code: () a `carom.Code`; `why()` says it in words.
+    code: a `carom.Code`; `why()` says it in words.
     stats: statistics.
     state: the last state. If a run was given up between frames, islands with separate clocks may be at different times.
     report: name -> (frames, ...), the quantities named by `report=`, for the time that ends with each frame; 0 at the

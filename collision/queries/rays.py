@@ -30,11 +30,11 @@ TOGETHER = 8  # rays, where each meets thousands of triangles
 class RayHits(NamedTuple):
     """The first hit of each ray; points and normals are 0 if there is none.
 
-    distance: (..., R) along the ray, inf if it hits nothing [m].
-    shape: (..., R) int, the shape, -1 for none.
-    link: (..., R) int, the link that carries the shape, -1 for the world and for none.
-    point: (..., R, 3) in the world [m].
-    normal: (..., R, 3) unit, world axes, outward.
+    distance: along the ray, inf if it hits nothing [m].
+    shape: the shape, -1 for none.
+    link: the link that carries the shape, -1 for the world and for none.
+    point: in the world [m].
+    normal: unit, world axes, outward.
     """
 
     distance: Float[Array, "*batch R"]
@@ -54,15 +54,15 @@ def cast_rays(
     max_distance: Float[Array, "*#batch"] | float = jnp.inf,
     among: Bool[Array, " ns"] | None = None,
 ) -> RayHits:
-    """The first hits of rays at the coordinates q (..., nq); rays have the same leading axes.
+    """The first hits of rays at the coordinates q; rays have the same leading axes.
 
     A ray that begins inside a shape hits it where it leaves it. Meshes with convex="none" are surfaces, which are hit
     from either side. Exact to rounding.
 
-    origins: (..., R, 3) in the world [m].
-    directions: (..., R, 3) of any length, world axes; a ray with length 0 hits nothing.
+    origins: in the world [m].
+    directions: of any length, world axes; a ray with length 0 hits nothing.
     max_distance: length of the rays [m].
-    among: (ns,) bool, shapes that they can hit; None: all.
+    among: shapes that they can hit; None: all.
     """
     shapes = shapes_at(model, q)
     dtype = shapes.pose.p.x.dtype

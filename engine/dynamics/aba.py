@@ -207,9 +207,9 @@ def solve(
 def aba(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], tau: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*#batch nv"]:
-    """Joint accelerations (..., nv) from joint forces tau (..., nv): M qdd + b = tau.
+    """Joint accelerations from joint forces tau: M qdd + b = tau.
 
-    q: (..., nq), v: (..., nv). Only rigid-body inertia, armature and gravity act besides tau: add
+    Only rigid-body inertia, armature and gravity act besides tau: add
     `passive_forces(model, q, v)` for springs and damping, `motor_forces` for motors. Only a run knows dry friction.
     """
     return _aba(model, q, v, tau)

@@ -50,7 +50,7 @@ def composites(forest: Forest, poses: list[LinkPoses], bodies: list[RigidInertia
 
 @lanewise
 def crba(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*#batch nv nv"]:
-    """The inertia matrix M (..., nv, nv), armature included, at the coordinates q (..., nq)."""
+    """The inertia matrix M, armature included, at the coordinates q."""
     forest = Forest.of(model, q=q)
     poses = propagate_poses(forest, model, q)
     Ic = composites(forest, poses, inertias(forest, model, poses))

@@ -22,7 +22,7 @@ from .trees import to_blocks, trees_of
 
 
 class Energy(NamedTuple):
-    """kinetic (...), of links and rotors; potential (...), of weights and joint springs [J]."""
+    """kinetic of links and rotors; potential of weights and joint springs [J]."""
 
     kinetic: Float[Array, "*batch"]
     potential: Float[Array, "*batch"]
@@ -33,7 +33,7 @@ class Energy(NamedTuple):
 
 
 class Momentum(NamedTuple):
-    """linear (..., 3) [kg m/s]; angular (..., 3) about the point asked for [kg m^2/s]; world axes."""
+    """linear [kg m/s]; angular about the point asked for [kg m^2/s]; world axes."""
 
     linear: Float[Array, "*batch 3"]
     angular: Float[Array, "*batch 3"]
@@ -93,7 +93,7 @@ def kinetic_of_trees(model: Model, q: Array, v: Array) -> Array:
 def momentum(
     model: Model, state: State, about: Float[Array, "*#batch 3"] | tuple[float, float, float] = (0.0, 0.0, 0.0)
 ) -> Momentum:
-    """Linear momentum, and angular momentum about a point (..., 3) of the world, of all links together.
+    """Linear momentum, and angular momentum about a point of the world, of all links together.
 
     Rotors (armature) carry no momentum of their own here: where their axes point is not modelled.
     """

@@ -27,7 +27,7 @@ from .kinematics import AT_REST, LinkPoses, propagate_poses, propagate_velocitie
 
 
 class Hybrid(NamedTuple):
-    """acceleration (..., nv) and force (..., nv) of every degree of freedom, given and found."""
+    """acceleration and force of every degree of freedom, given and found."""
 
     acceleration: Float[Array, "*batch nv"]
     force: Float[Array, "*batch nv"]
@@ -77,7 +77,7 @@ def hybrid(
 ) -> Hybrid:
     """Solve M a + b = tau where `values` holds a_i if given_i, else tau_i; returns all of both.
 
-    q: (..., nq), v: (..., nv), given: (..., nv) bool, values: (..., nv) [rad/s^2, m/s^2 or N m, N].
+    values: [rad/s^2, m/s^2 or N m, N].
     """
     given, values = (jnp.asarray(x, q.dtype) for x in (given, values))
     return solve_hybrid(hybrid_factors(model, q, v, given, values), values)

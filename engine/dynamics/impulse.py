@@ -48,9 +48,9 @@ def impulse_response(
     impulse: Any = (0.0, 0.0, 0.0),
     moment: Any = (0.0, 0.0, 0.0),
 ) -> Float[Array, "*#batch nv"]:
-    """Change of the joint velocities (..., nv) when a link is struck: M^-1 J^T (moment, impulse).
+    """Change of the joint velocities when a link is struck: M^-1 J^T (moment, impulse).
 
-    q: (..., nq).  link: index or name.  point: (..., 3) in the link's frame [m].
+    link: index or name.  point: (..., 3) in the link's frame [m].
     impulse: (..., 3) [N s] at the point and moment: (..., 3) [N m s], both in world axes.
     """
     q = jnp.asarray(q)

@@ -24,7 +24,7 @@ def jacobian(
 ) -> Float[Array, "*#batch 6 nv"]:
     """J (..., 6, nv): J v = (angular velocity of the link, velocity of its point), both in world axes.
 
-    q: (..., nq).  link: index or name.  point: (..., 3) in the link's frame [m].
+    link: index or name.  point: (..., 3) in the link's frame [m].
     """
     q = jnp.asarray(q)
     return _jacobian(model, q, jnp.asarray(point, q.dtype), link=model.topology.link(link))

@@ -122,8 +122,8 @@ def _bias_stage(a_parent: Motion, r: Vec3, c: Any) -> Motion:
 class Poses(NamedTuple):
     """Poses of all links, in link order.
 
-    position: (..., nl, 3) origin of each link in the world [m].
-    rotation: (..., nl, 3, 3) axes of the link, as columns, in the world.
+    position: origin of each link in the world [m].
+    rotation: axes of the link, as columns, in the world.
     """
 
     position: Float[Array, "*batch n 3"]
@@ -132,7 +132,7 @@ class Poses(NamedTuple):
 
 @jax.jit
 def fk(model: Model, q: Float[Array, "*#batch nq"]) -> Poses:
-    """Poses of all links at the coordinates q (..., nq)."""
+    """Poses of all links at the coordinates q."""
     forest = Forest.of(model, q=q)
     poses = propagate_poses(forest, model, q)
 
@@ -162,7 +162,7 @@ def integrate_q(
 ) -> Float[Array, "*#batch nq"]:
     """Coordinates after moving for the time h with constant joint velocities v (exponential map).
 
-    q: (..., nq), v: (..., nv), h: seconds, a number or one per lane (...).
+    h: seconds, a number or one per lane.
     """
     forest = Forest.of(model, q=q, v=v)
     stepped = []
@@ -176,7 +176,7 @@ def integrate_q(
 def coordinate_rates(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*#batch nq"]:
-    """Rates dq/dt (..., nq) at the coordinates q and joint velocities v; they differ from v if q has quaternions."""
+    """Rates dq/dt at the coordinates q and joint velocities v; they differ from v if q has quaternions."""
     forest = Forest.of(model, q=q, v=v)
     rates = [
         JOINTS[group.joint].rate(forest.coordinates(q, group), forest.per_dof(v, group)) for group in forest.groups
@@ -186,7 +186,7 @@ def coordinate_rates(
 
 @jax.jit
 def bracket(model: Model, a: Float[Array, "*#batch nv"], b: Float[Array, "*#batch nv"]) -> Float[Array, "*#batch nv"]:
-    """The Lie bracket [a, b] (..., nv), joint velocities, of moves along a and b (..., nv): for any function, its
+    """The Lie bracket [a, b], joint velocities, of moves along a and b: for any function, its
     derivative along b differentiated along a, less its derivative along a differentiated along b, is that along [a, b].
     """
     forest = Forest.of(model, a=a, b=b)

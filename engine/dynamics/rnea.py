@@ -59,10 +59,9 @@ def _inward(joint: str):
 def rnea(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], a: Float[Array, "*#batch nv"]
 ) -> Float[Array, "*#batch nv"]:
-    """Joint forces tau (..., nv) that give the accelerations a (..., nv): tau = M a + b.
+    """Joint forces tau that give the accelerations a: tau = M a + b.
 
-    q: (..., nq), v: (..., nv). Springs, damping, friction and motors are not subtracted
-    (see `passive_forces`); armature is.
+    Springs, damping, friction and motors are not subtracted (see `passive_forces`); armature is.
     """
     forest = Forest.of(model, q=q, v=v, a=a)
     poses = propagate_poses(forest, model, q)

@@ -15,7 +15,7 @@ from .kinematics import Poses, fk, link_velocities
 
 @jax.jit
 def site_poses(model: Model, q: Float[Array, "*#batch nq"]) -> Poses:
-    """Poses of all sites at the coordinates q (..., nq), in the order of `Topology.sites`.
+    """Poses of all sites at the coordinates q, in the order of `Topology.sites`.
 
     position (..., nf, 3) [m]; rotation (..., nf, 3, 3): the site's axes, as columns, in the world.
     """

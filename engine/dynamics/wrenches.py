@@ -45,9 +45,9 @@ def _along(joint: str):
 def joint_forces(
     model: Model, q: Float[Array, "*#batch nq"], wrenches: Float[Array, "*#batch nl 6"]
 ) -> Float[Array, "*#batch nv"]:
-    """Forces along the degrees of freedom (..., nv) [N m, N] of wrenches on all links.
+    """Forces along the degrees of freedom [N m, N] of wrenches on all links.
 
-    q: (..., nq).  wrenches: (..., nl, 6) moment about the link's origin [N m] and force [N], world axes.
+    wrenches: moment about the link's origin [N m] and force [N], world axes.
     """
     forest = _forest(model, q, wrenches)
     poses = propagate_poses(forest, model, q)
@@ -68,9 +68,9 @@ def along_joints(forest: Forest, poses: list[LinkPoses], wrenches: list[Force]) 
 def velocity_changes(
     model: Model, q: Float[Array, "*#batch nq"], wrenches: Float[Array, "*#batch nl 6"]
 ) -> Float[Array, "*#batch nv"]:
-    """Change of the joint velocities (..., nv) when all links are struck at once: M^-1 times their joint impulses.
+    """Change of the joint velocities when all links are struck at once: M^-1 times their joint impulses.
 
-    q: (..., nq).  wrenches: (..., nl, 6) moment about the link's origin [N m s] and impulse [N s], world axes.
+    wrenches: moment about the link's origin [N m s] and impulse [N s], world axes.
     """
     forest = _forest(model, q, wrenches)
     poses = propagate_poses(forest, model, q)
@@ -87,13 +87,12 @@ def joint_wrenches(
     a: Float[Array, "*#batch nv"],
     wrenches: Float[Array, "*#batch nl 6"] | None = None,
 ) -> Float[Array, "*#batch nl 6"]:
-    """Wrench that each joint transmits to its link (..., nl, 6) at the accelerations a: motor and bearings together.
+    """Wrench that each joint transmits to its link at the accelerations a: motor and bearings together.
 
     Moment about the link's origin [N m] and force [N], world axes: F_i of Kim (2012), table 2. That of a free body
     moves it in addition to its weight. Rotors (armature) are not in it: they turn with the link, but are mounted on its
     parent.
-    q: (..., nq), v: (..., nv), a: (..., nv).  wrenches: (..., nl, 6) other wrenches on the links, in the same form;
-    the constraint forces of loops must be among them.
+    wrenches: other wrenches on the links, in the same form; the constraint forces of loops must be among them.
     """
     nl = model.topology.n_links
     wrenches = jnp.zeros((nl, 6), q.dtype) if wrenches is None else wrenches

@@ -32,7 +32,7 @@ from .proximal import solve_symmetric
 
 
 class Constrained(NamedTuple):
-    """acceleration (..., nv) [rad/s^2, m/s^2]; force (..., m): the multipliers, rows as in `closed` [N, N m]."""
+    """acceleration [rad/s^2, m/s^2]; force: the multipliers, rows as in `closed` [N, N m]."""
 
     acceleration: Float[Array, "*batch nv"]
     force: Float[Array, "*batch m"]
@@ -76,10 +76,7 @@ def constrained(
     t: Float[Array, "*#batch"] | float,
     tau: Float[Array, "*#batch nv"],
 ) -> Constrained:
-    """Accelerations under joint forces tau (..., nv) and the loops' constraint forces.
-
-    q: (..., nq), v: (..., nv), t: (...).
-    """
+    """Accelerations under joint forces tau and the loops' constraint forces."""
     acceleration, force = _constrained(model, q, v, t, tau)
     return Constrained(acceleration, jnp.moveaxis(force[by_loop(model.topology)], 0, -1))
 

@@ -29,11 +29,11 @@ from .jacobian import closed
 
 
 class ConstrainedHybrid(NamedTuple):
-    """acceleration and force (..., nv) of every degree of freedom, given and found: M a + b = force + A^T lambda.
+    """acceleration and force of every degree of freedom, given and found: M a + b = force + A^T lambda.
 
     constraint_force: lambda (..., m), of the loops' rows, in the loops' order [N, N m].
-    redundancy: (...) number of independent ways in which the computed forces can strain against each other.
-    code: (...) LOOPS_FORBID if the loops do not allow the given accelerations.
+    redundancy: number of independent ways in which the computed forces can strain against each other.
+    code: LOOPS_FORBID if the loops do not allow the given accelerations.
     """
 
     acceleration: Float[Array, "*batch nv"]
@@ -56,7 +56,7 @@ def constrained_hybrid(
 ) -> ConstrainedHybrid:
     """Solve M a + b = tau + A^T lambda, A a + bias = 0 where `values` holds a_i if given_i, else tau_i.
 
-    q: (..., nq), v: (..., nv), t: (...) [s], given: (..., nv) bool, values: (..., nv) [rad/s^2, m/s^2 or N m, N].
+    t [s].  values: [rad/s^2, m/s^2 or N m, N].
     minimize, tolerance: as of `constrained_inverse`.
     """
     q, v = jnp.asarray(q), jnp.asarray(v)

@@ -42,8 +42,8 @@ from .kinds import RELATIONS, Row, row_count
 
 
 class Closed(NamedTuple):
-    """m constraints, loop by loop.  A (..., m, nv);  bias (..., m): the part of their acceleration by dA/dt v and by
-    time;  error (..., m): G [m, rad];  rate (..., m): dG/dt = A v less the rate of drives."""
+    """m constraints, loop by loop.  A: the Jacobian;  bias: the part of their acceleration by dA/dt v and by time;
+    error: G [m, rad];  rate: dG/dt = A v less the rate of drives."""
 
     A: Float[Array, "*batch m nv"]
     bias: Float[Array, "*batch m"]
@@ -55,7 +55,7 @@ class Closed(NamedTuple):
 def closed(
     model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], t: Float[Array, "*#batch"] | float = 0.0
 ) -> Closed:
-    """The constraints of a model's loops at q (..., nq), v (..., nv), t (...)."""
+    """The constraints of a model's loops at q, v and t."""
     forest = Forest.of(model, q=q, v=v)
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), forest.batch)
     order = by_loop(model.topology)

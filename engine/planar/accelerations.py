@@ -19,7 +19,7 @@ from .model import OPEN, Chain, ChainDrive, ChainState
 
 
 class ChainMotion(NamedTuple):
-    """The motion of every joint, (..., n, 2) or (..., n).
+    """The motion of every joint.
 
     a: acceleration [m/s^2].  force: F^d, of the link before it [N].  reaction: of its guide: ground, line or hand
     [N].  torque: tau^w, which gives an active joint its angular acceleration or holds it at a limit [N m].

@@ -23,7 +23,7 @@ def chain_state(
     """The state at these angles and rates of the joints (..., n - 1) [rad, rad/s], nothing stuck or shut, at t = 0.
 
     Angles are those of `Chain.lower`: the first from the x axis, each other from the link before it.
-    base, base_rate: (..., 2) position and velocity of joint 0 [m, m/s]; None: the origin, at rest.
+    base, base_rate: position and velocity of joint 0 [m, m/s]; None: the origin, at rest.
     """
     angle, rate = jnp.asarray(angle), jnp.asarray(rate)
     if angle.shape[-1] != model.n - 1 or rate.shape[-1] != model.n - 1:

@@ -19,7 +19,7 @@ def chain_energy(model: Chain, state: ChainState) -> tuple[Float[Array, "*#batch
 
 
 def chain_momentum(model: Chain, state: ChainState) -> tuple[Float[Array, "*#batch 2"], Float[Array, "*#batch"]]:
-    """Momentum (..., 2) [kg m/s] and angular momentum about the origin (...) [kg m^2/s]."""
+    """Momentum [kg m/s] and angular momentum about the origin [kg m^2/s]."""
     mass = jnp.where(jnp.arange(model.n) < model.joints[..., None], model.mass, 0)
     x, v = (jnp.where((mass > 0)[..., None], a, 0) for a in (state.x, state.v))
     p = mass[..., None] * v

@@ -119,9 +119,9 @@ def chain_torques(
     *,
     settle: float = float("inf"),
 ) -> Float[Array, "*#batch n"]:
-    """Torques (..., n) to add to the drive's, so that the angles of these joints have these accelerations (8.2) [N m].
+    """Torques to add to the drive's, so that the angles of these joints have these accelerations (8.2) [N m].
 
-    joints: m indices.  angular_accelerations: (..., m) [rad/s^2].  If no torques give them, the result is the least
+    joints: m indices.  angular_accelerations [rad/s^2].  If no torques give them, the result is the least
     torques that come nearest. Costs O(n m + m^3); `Chain.active` does the same in O(n).
     """
     (rows, now, link), chosen = read(model, state), numbered(model.n - 1, joints)

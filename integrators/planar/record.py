@@ -27,19 +27,19 @@ COLUMNS = (1, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1)  # of `ChainEvents`, in its order
 class ChainEvents:
     """The stops of a run in their order; arrays (..., E), of which the first `count` rows are real.
 
-    t: (..., E) time [s].
-    joint: (..., E) the joint that struck, the first if several did at once.
-    limit: (..., E) 0 if it struck a ground, 1 if its angle struck the upper limit, -1 for the lower.
-    ground: (..., E) index of the ground, -1 at a limit.
-    struck: (..., E) number of joints that struck at once.
-    place: (..., E, 2) position of the joint [m].
-    velocity: (..., E, 2) velocity of the joint before [m/s]; at a limit the rate of its angle and 0 [rad/s].
-    push: (..., E, 2) impulse of the ground on the joint [N s]; at a limit angular impulse on its link and 0 [N m s].
-    impulse: (..., E, 2) impulse of all grounds, guides and lines, the change of the chain's momentum [N s].
-    moment: (..., E) change of its angular momentum about the origin [N m s].
-    energy_before, energy_after: (..., E) kinetic energy [J].
-    count: (...) number of rows that are real.
-    missed: (...) number of stops without a row.
+    t: time [s].
+    joint: the joint that struck, the first if several did at once.
+    limit: 0 if it struck a ground, 1 if its angle struck the upper limit, -1 for the lower.
+    ground: index of the ground, -1 at a limit.
+    struck: number of joints that struck at once.
+    place: position of the joint [m].
+    velocity: velocity of the joint before [m/s]; at a limit the rate of its angle and 0 [rad/s].
+    push: impulse of the ground on the joint [N s]; at a limit angular impulse on its link and 0 [N m s].
+    impulse: impulse of all grounds, guides and lines, the change of the chain's momentum [N s].
+    moment: change of its angular momentum about the origin [N m s].
+    energy_before, energy_after: kinetic energy [J].
+    count: number of rows that are real.
+    missed: number of stops without a row.
     """
 
     t: Float[Array, "*batch E"]

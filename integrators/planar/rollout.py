@@ -55,9 +55,9 @@ def _describe(run: ChainRollout) -> tuple[str, list[Row]]:
 class ChainRollout:
     """The record of a rollout of a chain; a batch adds one leading axis to every field.
 
-    t: (frames,) [s].  x, v: (frames, n, 2) [m, m/s].  stuck, shut: (frames, n), see `ChainState`. The first frame is
+    t [s].  x, v [m, m/s].  stuck, shut: see `ChainState`. The first frame is
     the state the rollout began with; frames that a lane did not reach are NaN.
-    events: every stop.  code: () a `carom.Code`; `why()` says it in words.  stats: what it took.  state: the last
+    events: every stop.  code: a `carom.Code`; `why()` says it in words.  stats: what it took.  state: the last
     state.
     """
 

@@ -32,7 +32,7 @@ _SOLIDS = ("sphere", "box", "capsule", "cylinder", "ellipsoid")
 @dataclass(frozen=True)
 class Hit:
     """A ray's hit.  body: name of the body, link or static.  shape: its index in the model.
-    distance: from the origin [m].  point, normal: (3,) in the world [m], the normal outward."""
+    distance: from the origin [m].  point, normal: in the world [m], the normal outward."""
 
     body: str
     shape: int

@@ -28,7 +28,7 @@ FEET = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)], float) * SPREAD
 
 
 class Ground(NamedTuple):
-    """The ground.  body: name of that under the feet.  distance: below the capsule's centre [m].  point: (3,) [m]."""
+    """The ground.  body: name of that under the feet.  distance: below the capsule's centre [m].  point [m]."""
 
     body: str
     distance: float

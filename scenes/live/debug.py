@@ -28,7 +28,7 @@ GRID = 11  # lines each way
 
 
 class DebugLines(NamedTuple):
-    """Lines.  ends: (n, 2, 3) of straight lines in the world [m].  colours: (n, 3) red, green, blue from 0 to 1."""
+    """Lines.  ends: of straight lines in the world [m].  colours: red, green, blue from 0 to 1."""
 
     ends: Float[np.ndarray, "n 2 3"]
     colours: Float[np.ndarray, "n 3"]

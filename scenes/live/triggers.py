@@ -21,7 +21,7 @@ Inside = tuple[str, ...]
 class Trigger:
     """A region of a world, see `Live.add_trigger`. It stops and pushes nothing.
 
-    shape: the region.  place: (7,) its pose, in the axes of `body` if that carries it, else in the world.
+    shape: the region.  place: its pose, in the axes of `body` if that carries it, else in the world.
     on_enter, on_leave: called with a body's name, or None.
     """
 

@@ -24,7 +24,7 @@ from .tiles import in_tiles
 
 
 class ForwardDerivatives(NamedTuple):
-    """Derivatives of the accelerations, (..., nv, nv) each: by displacements q, velocities v and forces tau (M^-1)."""
+    """Derivatives of the accelerations by displacements q, velocities v and forces tau (M^-1)."""
 
     q: Float[Array, "*batch nv nv"]
     v: Float[Array, "*batch nv nv"]
@@ -37,7 +37,7 @@ def aba_derivatives(
 ) -> ForwardDerivatives:
     """Derivatives of `aba(model, q, v, tau)`: [j, k] is that of acceleration j by the k-th q, v or tau.
 
-    q: (..., nq), v: (..., nv), tau: (..., nv). By q along the joints' own displacements, as `integrate_q` moves them.
+    By q along the joints' own displacements, as `integrate_q` moves them.
     """
     return in_tiles(_derivatives, model, q, v, tau)
 

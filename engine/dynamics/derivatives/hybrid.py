@@ -23,7 +23,7 @@ from .tiles import in_tiles
 
 
 class Slopes(NamedTuple):
-    """Slopes of all degrees of freedom, (..., nv, nv) each: by displacements q, velocities v and the given values."""
+    """Slopes of all degrees of freedom by displacements q, velocities v and the given values."""
 
     q: Float[Array, "*batch nv nv"]
     v: Float[Array, "*batch nv nv"]
@@ -47,8 +47,7 @@ def hybrid_derivatives(
 ) -> HybridDerivatives:
     """Derivatives of `hybrid(model, q, v, given, values)`: [j, k] is that of acceleration or force j by the k-th.
 
-    q: (..., nq), v: (..., nv), given: (..., nv) bool, values: (..., nv). By q along the joints' own displacements, as
-    `integrate_q` moves them.
+    By q along the joints' own displacements, as `integrate_q` moves them.
     """
     given, values = (jnp.asarray(x, q.dtype) for x in (given, values))
     return in_tiles(_derivatives, model, q, v, given, values)

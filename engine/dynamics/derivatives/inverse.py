@@ -18,7 +18,7 @@ from .tiles import in_tiles
 
 
 class InverseDerivatives(NamedTuple):
-    """Derivatives of the joint forces, (..., nv, nv) each: by displacements q, velocities v and accelerations a (M)."""
+    """Derivatives of the joint forces by displacements q, velocities v and accelerations a (M)."""
 
     q: Float[Array, "*batch nv nv"]
     v: Float[Array, "*batch nv nv"]
@@ -31,7 +31,7 @@ def rnea_derivatives(
 ) -> InverseDerivatives:
     """Derivatives of `rnea(model, q, v, a)`: [j, k] is that of force j by the k-th q, v or a.
 
-    q: (..., nq), v: (..., nv), a: (..., nv). By q along the joints' own displacements, as `integrate_q` moves them.
+    By q along the joints' own displacements, as `integrate_q` moves them.
     """
     return in_tiles(_derivatives, model, q, v, a)
 

@@ -122,7 +122,8 @@ def scene(lanes: int | None, dtype: str) -> SimpleNamespace:
     spec = carom.ChainSpec(joints, (0.5, 0.5, 0.5), angles=(0.1, 0.2, 0.3), grounds=[ground])
     chain, hanging = carom.compile_scene(spec, dtype)
     if lanes is not None:
-        state, falling, hanging = (carom.tile(x, lanes) for x in (state, falling, hanging))
+        state, falling = carom.tile(state, lanes), carom.tile(falling, lanes)
+        hanging = carom.tile(hanging, lanes)
     batch = state.t.shape
 
     def full(value: float, *shape: int) -> jax.Array:

@@ -8,7 +8,7 @@ Both come from the rows J and their answers Y = M^-1 J^T (`rows.py`), whatever t
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
-from ..engine.shaped import Float
+from ..engine.shaped import Float, Real
 from .contact_jacobian import ContactJacobian, jacobian_at
 from .contacts import Contacts, tangents
 
@@ -29,8 +29,8 @@ def collision_matrix(
     link_a: int | str,
     link_b: int | str = "world",
     *,
-    point: Any,
-    normal: Any = (0.0, 0.0, 1.0),
+    point: Real[ArrayLike, "*#batch 3"] | Sequence[float],
+    normal: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 1.0),
 ) -> Float[Array, "*#batch 3 3"]:
     """K (..., 3, 3) [1/kg] of a contact between two links, in its frame (t1, t2, n): impulse p changes u by K p.
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from ..algebra.fence import fence
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..model import Model
 from ..native.surface import lanewise
-from ..shaped import Float
+from ..shaped import Float, Real
 from ..state import State
 from .bodies import inertias
 from .kinematics import propagate_poses, propagate_velocities
@@ -91,7 +93,7 @@ def kinetic_of_trees(model: Model, q: Array, v: Array) -> Array:
 
 
 def momentum(
-    model: Model, state: State, about: Float[Array, "*#batch 3"] | tuple[float, float, float] = (0.0, 0.0, 0.0)
+    model: Model, state: State, about: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 0.0)
 ) -> Momentum:
     """Linear momentum, and angular momentum about a point of the world, of all links together.
 

@@ -20,7 +20,7 @@ from ..algebra.vec3 import Vec3
 from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..model import Model
-from ..shaped import Float
+from ..shaped import Float, Real
 from .aba import Columns, Factor, factorize, solve
 from .bodies import inertias
 from .kinematics import AT_REST, LinkPoses, propagate_poses
@@ -44,9 +44,9 @@ def impulse_response(
     model: Model,
     q: Float[ArrayLike, "*#batch nq"],
     link: int | str,
-    point: Any = (0.0, 0.0, 0.0),
-    impulse: Any = (0.0, 0.0, 0.0),
-    moment: Any = (0.0, 0.0, 0.0),
+    point: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 0.0),
+    impulse: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 0.0),
+    moment: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 0.0),
 ) -> Float[Array, "*#batch nv"]:
     """Change of the joint velocities when a link is struck: M^-1 J^T (moment, impulse).
 

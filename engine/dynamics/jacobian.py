@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,13 +14,16 @@ from jax.typing import ArrayLike
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..model import Model
-from ..shaped import Float
+from ..shaped import Float, Real
 from .kinematics import propagate_poses
 from .trees import dof_motions
 
 
 def jacobian(
-    model: Model, q: Float[ArrayLike, "*#batch nq"], link: int | str, point: Any = (0.0, 0.0, 0.0)
+    model: Model,
+    q: Float[ArrayLike, "*#batch nq"],
+    link: int | str,
+    point: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 0.0),
 ) -> Float[Array, "*#batch 6 nv"]:
     """J (..., 6, nv): J v = (angular velocity of the link, velocity of its point), both in world axes.
 

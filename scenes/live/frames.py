@@ -7,10 +7,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
+from os import PathLike
 from time import perf_counter
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...collision.poses import Array
 from ...collision.shapes import ALL_LAYERS, Shape
@@ -20,6 +22,7 @@ from ...engine.state import State
 from ...integrators.frame import Frame
 from ...integrators.options import OptionKeywords, Options
 from ...integrators.snapshots import state_hash
+from ..builder import SceneBuilder
 from ..chains.spec import ChainSpec, refuse_chain
 from ..sources import load
 from ..spec import SceneSpec
@@ -65,20 +68,20 @@ class Frames:
 
     def __init__(
         self,
-        scene: Any,
+        scene: SceneSpec | SceneBuilder | str | PathLike[str],
         *,
         dt: float = 1 / 60,
         budget: float | None = None,
         sleep_speed: float = 0.0,
         pool: Pool | None = None,
         probes: Sequence[Shape] = (),
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         warm: bool = True,
         options: Options | None = None,
         **keywords: Unpack[OptionKeywords],
     ) -> None:
-        made = isinstance(scene, (SceneSpec, ChainSpec))
-        spec: Any = scene if made else scene.build() if hasattr(scene, "build") else load(scene)
+        built = scene.build() if isinstance(scene, SceneBuilder) else scene
+        spec: Any = built if isinstance(built, (SceneSpec, ChainSpec)) else load(built)
         refuse_chain(spec, "Live")
         self._probes = tuple(arguments.shapes("probes", probes))
         self.dt = arguments.seconds("dt", dt)

@@ -23,6 +23,7 @@ from ..engine.model import Model
 from ..engine.native.primitive import native
 from ..engine.results import NOT_FINITE, OK, PAIRS_FULL
 from ..engine.rows import take
+from ..engine.shaped import Float
 from ..engine.topology import Topology
 from .bounds import bounding_spheres
 from .broad import Candidates, PairGroup, PairPlan, candidates, pair_plan
@@ -38,9 +39,14 @@ FEW = 256  # rows: up to this many are not compacted
 
 
 def detect(
-    model: Model, q: Array, *, backend: str = "device", margin: float | None = None, max_pairs: int | None = None
+    model: Model,
+    q: Float[Array, "*#batch nq"],
+    *,
+    backend: str = "device",
+    margin: float | None = None,
+    max_pairs: int | None = None,
 ) -> Proximities:
-    """Gaps, normals and points of near pairs at the coordinates q (..., nq), by one of two detectors.
+    """Gaps, normals and points of near pairs at the coordinates q, by one of two detectors.
 
     On the device, gaps and the closest points are exact to rounding (cylinders and ellipsoids: points to 5e-6 of the
     size). Derivatives are those of the gap for points and normals that move along with the bodies; they are exact for
@@ -153,11 +159,10 @@ def _detect(
             both.append(_rows_of_candidates(shapes, group, some, around))
             needed = jnp.maximum(needed, jnp.where(some.needed > group.capacity, some.needed, 0))
     code = jnp.where(_all_finite(shapes), jnp.where(needed > 0, PAIRS_FULL, OK), NOT_FINITE).astype(jnp.int32)
-    met = _surface(shapes, [part for part, _ in both], margin)
+    status = code, jnp.broadcast_to(needed, code.shape)
+    met = _surface(shapes, [part for part, _ in both], margin, status)
     bounds = [_Part(part.pair, part.rows[:1]) for part, _ in both] + [part for _, part in both if part is not None]
-    least = _surface(shapes, bounds, None)
-    status = {"code": code, "needed": jnp.broadcast_to(needed, code.shape)}
-    return met._replace(**status), least._replace(**status)
+    return met, _surface(shapes, bounds, None, status)
 
 
 def _all_finite(shapes: Shapes) -> Array:
@@ -298,10 +303,10 @@ def _meet_near(shapes: Shapes, around: Surroundings | None, pairs: Pairs, pair: 
     return _Part(jnp.where(met.order < 0, -1, looked), met.rows), _Part(every, (met.apart,))
 
 
-def _surface(shapes: Shapes, parts: list[_Part], margin: Any) -> Proximities:
+def _surface(shapes: Shapes, parts: list[_Part], margin: Any, status: tuple[Array, Array]) -> Proximities:
     """The parts' rows as arrays, a pair's rows one after another; of more than a FEW the active ones in front.
 
-    margin: (*batch) [m] none is farther; None: any.
+    margin: (*batch) [m] none is farther; None: any.  status: code and needed (*batch).
     """
     batch, dtype = shapes.batch, shapes.pose.p.x.dtype
 
@@ -335,7 +340,7 @@ def _surface(shapes: Shapes, parts: list[_Part], margin: Any) -> Proximities:
     pair, gap, *xyz = (jnp.moveaxis(x, 0, -1) for x in columns)
     active = jnp.moveaxis(active, 0, -1)
     normal, a, b = (jnp.stack(xyz[k : k + 3], -1) for k in (0, 3, 6))
-    return Proximities(jnp.where(active, pair, -1), active, jnp.where(active, gap, jnp.inf), normal, a, b, OK, 0)
+    return Proximities(jnp.where(active, pair, -1), active, jnp.where(active, gap, jnp.inf), normal, a, b, *status)
 
 
 @functools.lru_cache(maxsize=256)

@@ -67,9 +67,8 @@ def fcl_proximities(model: Model, positions: Any, rotations: Any, margin: Any = 
         return jax.ShapeDtypeStruct((*batch, *shape), kind)
 
     i32, yes = np.dtype(np.int32), np.dtype(bool)
-    result = Proximities(
-        out(n, kind=i32), out(n, kind=yes), out(n), out(n, 3), out(n, 3), out(n, 3), out(kind=i32), out(kind=i32)
-    )
+    rows = out(n, kind=i32), out(n, kind=yes), out(n), out(n, 3), out(n, 3), out(n, 3)
+    result = Proximities._make((*rows, out(kind=i32), out(kind=i32)))
     return jax.pure_callback(
         partial(host_proximities, topology), result, ranked(positions, 2), ranked(rotations, 3),
         ranked(model.shape_size, 2), ranked(model.points, 2), ranked(jnp.asarray(margin, dtype), 0),

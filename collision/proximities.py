@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax import Array
+
+from ..engine.shaped import Bool, Float, Int
 
 
 class Proximities(NamedTuple):
@@ -13,27 +16,27 @@ class Proximities(NamedTuple):
     A pair of shapes has one row, or up to four where flat faces meet; the first is the closest. A is the pair's
     first shape, B its second. Inactive rows hold pair -1, gap inf and zeros.
 
-    pair: (..., N) int, row of `topology.pairs`.
-    active: (..., N) bool, whether the row is real.
-    gap: (..., N) signed distance: the distance if separate, minus the depth of penetration if overlapping [m].
-    normal: (..., N, 3) unit, world axes, from B to A.
-    point_a, point_b: (..., N, 3) on the surfaces of A and B, in the world; point_a - point_b = gap normal [m].
-    code: (...) int, a code of `engine.results`.
-    needed: (...) int, candidate pairs found in the fullest group, if the code says that its capacity was exceeded.
+    pair: row of `topology.pairs`.
+    active: whether the row is real.
+    gap: signed distance: the distance if separate, minus the depth of penetration if overlapping [m].
+    normal: unit, world axes, from B to A.
+    point_a, point_b: on the surfaces of A and B, in the world; point_a - point_b = gap normal [m].
+    code: a code of `engine.results`.
+    needed: candidate pairs found in the fullest group, if the code says that its capacity was exceeded.
 
     There are two exceptions. If a cylinder or an ellipsoid meets a shape other than a plane, each point is on its
     surface, and their difference is gap normal to 5e-6 of the size. Farther from a heightfield than half a cell, the
     gap is a lower bound of the distance.
     """
 
-    pair: Any
-    active: Any
-    gap: Any
-    normal: Any
-    point_a: Any
-    point_b: Any
-    code: Any
-    needed: Any
+    pair: Int[Array, "*batch N"]
+    active: Bool[Array, "*batch N"]
+    gap: Float[Array, "*batch N"]
+    normal: Float[Array, "*batch N 3"]
+    point_a: Float[Array, "*batch N 3"]
+    point_b: Float[Array, "*batch N 3"]
+    code: Int[Array, "*batch"]
+    needed: Int[Array, "*batch"]
 
 
 def rows_at(near: Proximities, order: Any, real: Any) -> Proximities:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..engine.algebra.vec3 import Mat3, Vec3
+from ..engine.shaped import Bool, Float, Int
 
 
 class Contacts(NamedTuple):
@@ -23,23 +24,23 @@ class Contacts(NamedTuple):
     surface: velocity of A's conveyor surface less that of B, world axes [m/s].
     friction: friction coefficient.
     restitution: restitution coefficient.
-    code: (*batch) result code.
-    needed: (*batch) the number of contacts, if the capacity was exceeded; otherwise 0.
+    code: result code.
+    needed: the number of contacts, if the capacity was exceeded; otherwise 0.
     """
 
-    pair: Array
-    dof: Array
-    link_a: Array
-    link_b: Array
-    active: Array
-    gap: Array
+    pair: Int[Array, " C *batch"]
+    dof: Int[Array, " C *batch"]
+    link_a: Int[Array, " C *batch"]
+    link_b: Int[Array, " C *batch"]
+    active: Bool[Array, " C *batch"]
+    gap: Float[Array, " C *batch"]
     frame: Mat3
     point: Vec3
     surface: Any
-    friction: Array
-    restitution: Array
-    code: Array
-    needed: Array
+    friction: Float[Array, " C *batch"]
+    restitution: Float[Array, " C *batch"]
+    code: Int[Array, "*batch"]
+    needed: Int[Array, "*batch"]
 
     @property
     def is_limit(self) -> Array:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ..engine.algebra.vec3 import Vec3
+from ..engine.shaped import Float, Int
 from .contacts import Contacts
 from .gather_scatter import gather
 
@@ -21,17 +22,17 @@ class Impacts(NamedTuple):
     impulse: on A, in the contact frame [N s].
     energy_before, energy_after: kinetic energy of the scene [J].
     code: result code of the law.
-    count: (*batch) number of impacts; there may be more of them than rows.
+    count: number of impacts; there may be more of them than rows.
     """
 
-    contact: Array
+    contact: Int[Array, " E *batch"]
     u_before: Vec3
     u_after: Vec3
     impulse: Vec3
-    energy_before: Array
-    energy_after: Array
-    code: Array
-    count: Array
+    energy_before: Float[Array, " E *batch"]
+    energy_after: Float[Array, " E *batch"]
+    code: Int[Array, " E *batch"]
+    count: Int[Array, "*batch"]
 
     @staticmethod
     def none(room: int, like: Array) -> Impacts:
@@ -69,30 +70,30 @@ class SimultaneousImpacts(NamedTuple):
 class ContactEvents(NamedTuple):
     """Impacts as users read them, arrays (..., E), one row for each impact, in their order.
 
-    bodies: (..., E, 2) links A and B, -1 for the world; at a limit the joint's link and its parent.
-    pair: (..., E) row of `topology.pairs`, -1 at a limit.
-    dof: (..., E) the degree of freedom at its limit, -1 for a pair.
-    point: (..., E, 3) in the world, 0 at a limit [m].
-    normal: (..., E, 3) in the world, from B to A, 0 at a limit.
-    u_before, u_after: (..., E, 3) in the contact frame (t1, t2, n) [m/s]; at a limit of a revolute joint [rad/s].
-    impulse: (..., E, 3) on A, in the contact frame [N s]; at a limit of a revolute joint [N m s].
-    energy_before, energy_after: (..., E) kinetic energy of the scene [J].
-    code: (..., E) result code of the law.
-    count: (...) number of rows that are real.
+    bodies: links A and B, -1 for the world; at a limit the joint's link and its parent.
+    pair: row of `topology.pairs`, -1 at a limit.
+    dof: the degree of freedom at its limit, -1 for a pair.
+    point: in the world, 0 at a limit [m].
+    normal: in the world, from B to A, 0 at a limit.
+    u_before, u_after: in the contact frame (t1, t2, n) [m/s]; at a limit of a revolute joint [rad/s].
+    impulse: on A, in the contact frame [N s]; at a limit of a revolute joint [N m s].
+    energy_before, energy_after: kinetic energy of the scene [J].
+    code: result code of the law.
+    count: number of rows that are real.
     """
 
-    bodies: Array
-    pair: Array
-    dof: Array
-    point: Array
-    normal: Array
-    u_before: Array
-    u_after: Array
-    impulse: Array
-    energy_before: Array
-    energy_after: Array
-    code: Array
-    count: Array
+    bodies: Int[Array, "*batch E 2"]
+    pair: Int[Array, "*batch E"]
+    dof: Int[Array, "*batch E"]
+    point: Float[Array, "*batch E 3"]
+    normal: Float[Array, "*batch E 3"]
+    u_before: Float[Array, "*batch E 3"]
+    u_after: Float[Array, "*batch E 3"]
+    impulse: Float[Array, "*batch E 3"]
+    energy_before: Float[Array, "*batch E"]
+    energy_after: Float[Array, "*batch E"]
+    code: Int[Array, "*batch E"]
+    count: Int[Array, "*batch"]
 
 
 def contact_events(contacts: Contacts, impacts: Impacts) -> ContactEvents:

@@ -8,7 +8,7 @@ Both come from the rows J and their answers Y = M^-1 J^T (`rows.py`), whatever t
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -18,22 +18,23 @@ from jax.typing import ArrayLike
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
+from ..engine.shaped import Float, Real
 from .contact_jacobian import ContactJacobian, jacobian_at
 from .contacts import Contacts, tangents
 
 
 def collision_matrix(
     model: Model,
-    q: ArrayLike,
+    q: Float[ArrayLike, "*#batch nq"],
     link_a: int | str,
     link_b: int | str = "world",
     *,
-    point: Any,
-    normal: Any = (0.0, 0.0, 1.0),
-) -> Array:
+    point: Real[ArrayLike, "*#batch 3"] | Sequence[float],
+    normal: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 1.0),
+) -> Float[Array, "*#batch 3 3"]:
     """K (..., 3, 3) [1/kg] of a contact between two links, in its frame (t1, t2, n): impulse p changes u by K p.
 
-    q: (..., nq).  link_a, link_b: names or indices; "world" or -1 for what does not move.
+    link_a, link_b: names or indices; "world" or -1 for what does not move.
     point: (..., 3) of the contact in the world [m].  normal: (..., 3) unit, world axes, from B to A.
     """
     q = jnp.asarray(q)

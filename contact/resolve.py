@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.vec3 import Sym3, Vec3
 from ..engine.native.primitive import native
+from ..engine.shaped import Float, Int, Real
 from .laws.table import alike, law_named, reversible_impulse
 
 # lanes at a time in XLA's program on a CPU: the loop ends for each tile by itself, and its numbers stay in the cache
@@ -24,33 +25,33 @@ TILE = 256
 class Impact(NamedTuple):
     """The result of an impact, in the contact frame (t1, t2, n).
 
-    u: (..., 3) relative velocity after [m/s].
-    impulse: (..., 3) on A, -impulse on B [N s].
-    code: (...) int32, a result code of `carom.engine.results`.
+    u: relative velocity after [m/s].
+    impulse: on A, -impulse on B [N s].
+    code: a result code of `carom.engine.results`.
     """
 
-    u: Array
-    impulse: Array
-    code: Array
+    u: Float[Array, "*batch 3"]
+    impulse: Float[Array, "*batch 3"]
+    code: Int[Array, "*batch"]
 
 
 def resolve_impact(
-    K: ArrayLike,
-    u: ArrayLike,
+    K: Real[ArrayLike, "*#batch 3 3"],
+    u: Real[ArrayLike, "*#batch 3"],
     *,
-    friction: ArrayLike,
-    restitution: ArrayLike,
+    friction: Real[ArrayLike, "*#batch"],
+    restitution: Real[ArrayLike, "*#batch"],
     law: str = "stronge",
-    tangential_restitution: ArrayLike = 0.0,
+    tangential_restitution: Real[ArrayLike, "*#batch"] = 0.0,
 ) -> Impact:
     """The effect of an impact between two bodies A and B on the relative velocity of their contact points.
 
-    K: (..., 3, 3) collision matrix [1/kg], symmetric, u after = u + K p (Holck 2005, eq. 2.16). Only its upper
+    K: collision matrix [1/kg], symmetric, u after = u + K p (Holck 2005, eq. 2.16). Only its upper
         triangle is read. For two free bodies K = (1/m_A + 1/m_B) 1 - [r_A] I_A^-1 [r_A] - [r_B] I_B^-1 [r_B].
-    u: (..., 3) velocity of A's point less that of B's [m/s].
+    u: velocity of A's point less that of B's [m/s].
     Both in the contact frame (t1, t2, n): tangents first, the normal n last, from B to A. u[..., 2] < 0 approaches;
     where it is not negative nothing happens.
-    friction: (...) Coulomb's mu >= 0.  restitution: (...) e in [0, 1].
+    friction: Coulomb's mu >= 0.  restitution: e in [0, 1].
     law: what restitution means.
       "stronge" (default)  the normal impulse gives back e^2 of the work it took: never gains energy
       "poisson"            the normal impulse of restitution is e times that of compression

@@ -13,7 +13,9 @@ import carom
 HEAD = """# Reference
 
 Every public name of Carom, from its docstring (`python docs/api.py` writes this page). Units are SI, quaternions
-`w x y z`, arrays of a batch have their lanes first.
+`w x y z`, arrays of a batch have their lanes first. `Float[Array, "*batch nv"]` is an array of floating-point numbers
+whose last axis has nv; `*batch` are its axes of lanes, none or some, `*#batch` axes that broadcast, `...` any. There
+are nq coordinates, nv degrees of freedom, nl links, ns shapes, np pairs, nk loops, nf sites.
 """
 
 
@@ -60,8 +62,16 @@ def code(name: str, value: Any) -> str:
 
 
 def lines_of(arguments: str) -> str:
-    """One argument a line; commas inside brackets stay."""
-    return "".join(f"    {x.strip()},\n" for x in re.split(r",(?![^\[(]*[\])])", arguments))
+    """One argument a line; commas inside brackets and quotes stay."""
+    depth, quoted, lines = 0, False, [""]
+    for letter in arguments:
+        quoted ^= letter == '"'
+        depth += 0 if quoted else (letter in "[(") - (letter in ")]")
+        if letter == "," and not depth and not quoted:
+            lines.append("")
+        else:
+            lines[-1] += letter
+    return "".join(f"    {line.strip()},\n" for line in lines)
 
 
 def signature(value: Any) -> str:
@@ -70,7 +80,8 @@ def signature(value: Any) -> str:
     except (TypeError, ValueError):
         return ""
     shown = shown.replace("(self, ", "(").replace("(self)", "()")
-    shown = re.sub(r"(: |-> )'([^']*)'", r"\1\2", shown)  # annotations are text
+    shown = re.sub(r"(: |-> )(?:ForwardRef\()?(['\"])(.*?)\2\)?(?=[,)]| =|$)", r"\1\3", shown)  # annotations are text
+    shown = re.sub(r"(\w+\[[\w.]+, )' ?([^']*)'\]", r'\1"\2"]', shown)  # an array's shape
     return re.sub(r"\b(?:\w+\.)+(?=[A-Za-z_])", "", shown)
 
 

@@ -15,6 +15,7 @@ from jax import Array
 
 from .display import Row, count, counts, display_as, lanes_text, names, numbers
 from .parameters import AXES, COMBINED, checked, gripped, is_array, pair_numbers, unread
+from .shaped import Float
 from .topology import Topology
 
 
@@ -40,92 +41,92 @@ class Model:
     """A scene ready to run. nl links, nv degrees of freedom, ns shapes, np pairs.
 
     Links (frame of the link unless said otherwise):
-        mass (nl,) [kg]; com (nl, 3) [m]; inertia (nl, 3, 3) about the centre of mass, link axes [kg m^2].
+        mass [kg]; com [m]; inertia: about the centre of mass, link axes [kg m^2].
     Joints (joint frame in the parent's frame; the axes in the joint frame):
-        joint_position (nl, 3) [m]; joint_quaternion (nl, 4) w x y z, unit; axis (nl, 3) unit;
-        axis2 (nl, 3) unit: second axis of a universal, x axis of a planar joint; pitch (nl,) [m/rad].
+        joint_position [m]; joint_quaternion w x y z, unit; axis, unit;
+        axis2, unit: second axis of a universal, x axis of a planar joint; pitch [m/rad].
     Degrees of freedom:
-        armature (nv,) rotor inertia reflected to the joint [kg m^2, kg]; damping (nv,) [N m s/rad, N s/m];
-        loss (nv,) Coulomb friction [N m, N]; stiffness (nv,) [N m/rad, N/m] and rest (nv,) of the spring;
-        motor_gain, motor_kp, motor_kd, motor_effort, motor_target (nv,): the motor's torque is
+        armature: rotor inertia reflected to the joint [kg m^2, kg]; damping [N m s/rad, N s/m];
+        loss: Coulomb friction [N m, N]; stiffness [N m/rad, N/m] and rest of the spring;
+        motor_gain, motor_kp, motor_kd, motor_effort, motor_target: the motor's torque is
         clip(gain u - kp q - kd v, -effort, effort) with u the control, or the target without a control. If gain and kd
         are infinite the motor is rigid: v is u as long as that takes no more than the effort;
-        lower, upper (nv,) limits, -inf and inf for none [rad, m]; limit_restitution (nv,).
-    World: gravity (3,) [m/s^2]; gap_band () [m, rad]: largest gap that counts as touching; rest_speed () [m/s, rad/s]:
+        lower, upper: limits, -inf and inf for none [rad, m]; limit_restitution.
+    World: gravity [m/s^2]; gap_band [m, rad]: largest gap that counts as touching; rest_speed [m/s, rad/s]:
         contacts that close more slowly than this rest, they do not bounce.
     Shapes (pose in the link's frame):
-        shape_size (ns, 3) [m], by kind: sphere (r, 0, 0), box half extents, capsule and cylinder
+        shape_size [m], by kind: sphere (r, 0, 0), box half extents, capsule and cylinder
         (r, half length, 0), ellipsoid radii, plane zeros (normal is the pose's z axis);
-        shape_position (ns, 3) [m]; shape_quaternion (ns, 4);
-        friction (ns,), restitution (ns,), tangential_restitution (ns,): a run reads those of the pairs, which `replace`
+        shape_position [m]; shape_quaternion;
+        friction, restitution, tangential_restitution: a run reads those of the pairs, which `replace`
         combines from these;
-        points (m, 3): vertices of hulls and meshes, all shapes end to end [m];
-        shape_twist (ns, 6): angular velocity and velocity of the shape's origin, world axes, of statics whose
+        points: vertices of hulls and meshes, all shapes end to end [m];
+        shape_twist: angular velocity and velocity of the shape's origin, world axes, of statics whose
         surfaces move in place as conveyors and turntables do [rad/s, m/s].
     Loops (nk of them, see `engine/loops/kinds.py`; axes of both frames coincide when the joint is at zero):
-        loop_position (nk, 2, 3) [m], loop_quaternion (nk, 2, 4): frames on a and on b;
-        loop_size (nk,): length, radius or ratio;  loop_course (nk, 5): offset, rate, amplitude, frequency, phase of
+        loop_position [m], loop_quaternion: frames on a and on b;
+        loop_size: length, radius or ratio;  loop_course: offset, rate, amplitude, frequency, phase of
         the target of a distance, gear or drive: offset + rate t + amplitude sin(2 pi frequency t + phase);
-        loop_spring (nk, 2, 4): stiffness, rest, damping and constant force along up to two coordinates;
-        loop_stiff, loop_damp (nk, 2): of the penalty, for translations and rotations [N/m, N m; N s/m, N m s];
-        loop_limits (nk, 2, 2): (lower, upper) of up to two coordinates, held by penalty;
-        loop_active (nk,): 1 if a loop that can be switched holds, 0 if it is cut.
-        baumgarte () [1/s]: rate at which errors are fed back.
-    Pairs: pair_friction (np,), pair_restitution (np,), pair_tangential_restitution (np,): of a pair without a rule
-        the geometric mean of its shapes' friction, and the smaller restitutions; pair_touches (np,): 1 of a pair that
-        may touch now, 0 of others, in scenes that filter their pairs; else (0,).
-    Sites: site_position (nf, 3) [m] and site_quaternion (nf, 4): named frames, in their links' frames.
+        loop_spring: stiffness, rest, damping and constant force along up to two coordinates;
+        loop_stiff, loop_damp: of the penalty, for translations and rotations [N/m, N m; N s/m, N m s];
+        loop_limits: (lower, upper) of up to two coordinates, held by penalty;
+        loop_active: 1 if a loop that can be switched holds, 0 if it is cut.
+        baumgarte [1/s]: rate at which errors are fed back.
+    Pairs: pair_friction, pair_restitution, pair_tangential_restitution: of a pair without a rule
+        the geometric mean of its shapes' friction, and the smaller restitutions; pair_touches: 1 of a pair that
+        may touch now, 0 of others, in scenes that filter their pairs, else empty.
+    Sites: site_position [m] and site_quaternion: named frames, in their links' frames.
     """
 
     topology: Topology = field(metadata={"static": True})
-    mass: Array
-    com: Array
-    inertia: Array
-    joint_position: Array
-    joint_quaternion: Array
-    axis: Array
-    axis2: Array
-    pitch: Array
-    armature: Array
-    damping: Array
-    loss: Array
-    stiffness: Array
-    rest: Array
-    motor_gain: Array
-    motor_kp: Array
-    motor_kd: Array
-    motor_effort: Array
-    motor_target: Array
-    lower: Array
-    upper: Array
-    limit_restitution: Array
-    gravity: Array
-    gap_band: Array
-    rest_speed: Array
-    shape_size: Array
-    shape_position: Array
-    shape_quaternion: Array
-    friction: Array
-    restitution: Array
-    tangential_restitution: Array
-    points: Array
-    shape_twist: Array
-    pair_friction: Array
-    pair_restitution: Array
-    pair_tangential_restitution: Array
-    pair_touches: Array
-    loop_position: Array
-    loop_quaternion: Array
-    loop_size: Array
-    loop_course: Array
-    loop_spring: Array
-    loop_stiff: Array
-    loop_damp: Array
-    loop_limits: Array
-    loop_active: Array
-    baumgarte: Array
-    site_position: Array
-    site_quaternion: Array
+    mass: Float[Array, "*#batch nl"]
+    com: Float[Array, "*#batch nl 3"]
+    inertia: Float[Array, "*#batch nl 3 3"]
+    joint_position: Float[Array, "*#batch nl 3"]
+    joint_quaternion: Float[Array, "*#batch nl 4"]
+    axis: Float[Array, "*#batch nl 3"]
+    axis2: Float[Array, "*#batch nl 3"]
+    pitch: Float[Array, "*#batch nl"]
+    armature: Float[Array, "*#batch nv"]
+    damping: Float[Array, "*#batch nv"]
+    loss: Float[Array, "*#batch nv"]
+    stiffness: Float[Array, "*#batch nv"]
+    rest: Float[Array, "*#batch nv"]
+    motor_gain: Float[Array, "*#batch nv"]
+    motor_kp: Float[Array, "*#batch nv"]
+    motor_kd: Float[Array, "*#batch nv"]
+    motor_effort: Float[Array, "*#batch nv"]
+    motor_target: Float[Array, "*#batch nv"]
+    lower: Float[Array, "*#batch nv"]
+    upper: Float[Array, "*#batch nv"]
+    limit_restitution: Float[Array, "*#batch nv"]
+    gravity: Float[Array, "*#batch 3"]
+    gap_band: Float[Array, "*#batch"]
+    rest_speed: Float[Array, "*#batch"]
+    shape_size: Float[Array, "*#batch ns 3"]
+    shape_position: Float[Array, "*#batch ns 3"]
+    shape_quaternion: Float[Array, "*#batch ns 4"]
+    friction: Float[Array, "*#batch ns"]
+    restitution: Float[Array, "*#batch ns"]
+    tangential_restitution: Float[Array, "*#batch ns"]
+    points: Float[Array, "*#batch m 3"]
+    shape_twist: Float[Array, "*#batch ns 6"]
+    pair_friction: Float[Array, "*#batch np"]
+    pair_restitution: Float[Array, "*#batch np"]
+    pair_tangential_restitution: Float[Array, "*#batch np"]
+    pair_touches: Float[Array, "*#batch filtered"]
+    loop_position: Float[Array, "*#batch nk 2 3"]
+    loop_quaternion: Float[Array, "*#batch nk 2 4"]
+    loop_size: Float[Array, "*#batch nk"]
+    loop_course: Float[Array, "*#batch nk 5"]
+    loop_spring: Float[Array, "*#batch nk 2 4"]
+    loop_stiff: Float[Array, "*#batch nk 2"]
+    loop_damp: Float[Array, "*#batch nk 2"]
+    loop_limits: Float[Array, "*#batch nk 2 2"]
+    loop_active: Float[Array, "*#batch nk"]
+    baumgarte: Float[Array, "*#batch"]
+    site_position: Float[Array, "*#batch nf 3"]
+    site_quaternion: Float[Array, "*#batch nf 4"]
 
     def replace(self, **changes: Any) -> Model:
         """A copy with some parameters changed, e.g. `model.replace(mass=masses)` with masses (nl,) or (lanes, nl).

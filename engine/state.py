@@ -9,6 +9,7 @@ import jax
 from jax import Array
 
 from .display import Row, display_as, lanes_text, numbers
+from .shaped import Float
 
 
 def _describe(state: State) -> tuple[str, list[Row]]:
@@ -23,11 +24,11 @@ def _describe(state: State) -> tuple[str, list[Row]]:
 class State:
     """Coordinates, velocities and clock of one scene, or of a batch with one leading axis.
 
-    q: (..., nq) joint coordinates in link order [m, rad, unit quaternions w x y z].
-    v: (..., nv) joint velocities in link order [m/s, rad/s].
-    t: (...)     time [s].
+    q: joint coordinates in link order [m, rad, unit quaternions w x y z].
+    v: joint velocities in link order [m/s, rad/s].
+    t: time [s].
     """
 
-    q: Array
-    v: Array
-    t: Array
+    q: Float[Array, "*batch nq"]
+    v: Float[Array, "*batch nv"]
+    t: Float[Array, "*batch"]

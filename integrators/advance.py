@@ -19,6 +19,7 @@ from ..engine.forward_only import forward_only
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, packed, traced, unpacked
+from ..engine.shaped import Real
 from ..engine.state import State
 from .batch import some_lanes
 from .capacity import CapacityNeeds, with_enough_capacity
@@ -54,8 +55,8 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
     state: State,
     *,
     dt: float,
-    control: Control | Array | None = None,
-    forces: Control | Array | None = None,
+    control: Control | Real[Array, "*#batch nv"] | None = None,
+    forces: Control | Real[Array, "*#batch nv"] | None = None,
     report: str | Sequence[str] | None = None,
     throw: bool = True,
     options: Options | None = None,

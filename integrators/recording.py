@@ -17,6 +17,7 @@ from jax import Array
 from ..contact.contacts import Contacts
 from ..contact.events import Impacts, contact_events
 from ..engine.algebra.fence import lane_programs
+from ..engine.shaped import Float, Int
 from ..engine.state import State
 from ..engine.topology import Topology
 
@@ -28,21 +29,21 @@ class Record(NamedTuple):
     """Buffers of a run.
 
     frames: (*batch, F, nq + nv + 1) q, v and t of each frame.
-    floats: (*batch, E, 18) floating-point fields of the events.
-    wholes: (*batch, E, 5) integer fields of the events.
-    written: (*batch) number of events with a row.
-    missed: (*batch) number of events without a row.
-    room: () F and E as arrays: one program serves buffers of any length.
+    floats: floating-point fields of the events.
+    wholes: integer fields of the events.
+    written: number of events with a row.
+    missed: number of events without a row.
+    room: F and E as arrays: one program serves buffers of any length.
     readings: (*batch, F, n) sums of the reported quantities (`readouts/`) before each frame; None if there are none.
     sums: (*batch, n) sums since the last frame; None if there are none.
     """
 
-    frames: Array
-    floats: Array
-    wholes: Array
-    written: Array
-    missed: Array
-    room: tuple[Array, Array]
+    frames: Float[Array, "*batch F width"]
+    floats: Float[Array, "*batch E 18"]
+    wholes: Int[Array, "*batch E 5"]
+    written: Int[Array, "*batch"]
+    missed: Int[Array, "*batch"]
+    room: tuple[Int[Array, ""], Int[Array, ""]]
     readings: Any = None
     sums: Any = None
 
@@ -131,30 +132,30 @@ class Record(NamedTuple):
 class Events:
     """The impacts of a run in their order; arrays (..., E), of which the first `count` rows are real.
 
-    t: (..., E) [s].  bodies: (..., E, 2) links A and B, -1 the world; at a limit the joint's link and its parent.
+    t [s].  bodies: links A and B, -1 the world; at a limit the joint's link and its parent.
     pair: row of `topology.pairs`, -1 at a limit.  dof: the degree of freedom at its limit, else -1.
-    point, normal: (..., E, 3) in the world [m]; the normal is from B to A. Zeros at a limit.
-    u_before, u_after, impulse: (..., E, 3) of A against B, in the contact frame (t1, t2, n) [m/s, N s]; at a limit of
+    point, normal: in the world [m]; the normal is from B to A. Zeros at a limit.
+    u_before, u_after, impulse: of A against B, in the contact frame (t1, t2, n) [m/s, N s]; at a limit of
     a revolute joint rad/s and N m s.
-    energy_before, energy_after: (..., E) kinetic energy of the scene [J]; where islands go by clocks of their own, with
-    that of the others as they stand.  code: (..., E) what the law says.
-    count: (...) rows that are real.  missed: (...) impacts for which there was no row.  law: of the impacts.
+    energy_before, energy_after: kinetic energy of the scene [J]; where islands go by clocks of their own, with
+    that of the others as they stand.  code: what the law says.
+    count: rows that are real.  missed: impacts for which there was no row.  law: of the impacts.
     """
 
-    t: Array
-    bodies: Array
-    pair: Array
-    dof: Array
-    point: Array
-    normal: Array
-    u_before: Array
-    u_after: Array
-    impulse: Array
-    energy_before: Array
-    energy_after: Array
-    code: Array
-    count: Array
-    missed: Array
+    t: Float[Array, "*batch E"]
+    bodies: Int[Array, "*batch E 2"]
+    pair: Int[Array, "*batch E"]
+    dof: Int[Array, "*batch E"]
+    point: Float[Array, "*batch E 3"]
+    normal: Float[Array, "*batch E 3"]
+    u_before: Float[Array, "*batch E 3"]
+    u_after: Float[Array, "*batch E 3"]
+    impulse: Float[Array, "*batch E 3"]
+    energy_before: Float[Array, "*batch E"]
+    energy_after: Float[Array, "*batch E"]
+    code: Int[Array, "*batch E"]
+    count: Int[Array, "*batch"]
+    missed: Int[Array, "*batch"]
     law: str = field(metadata={"static": True})
 
 

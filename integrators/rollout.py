@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 import jax
 import jax.core
@@ -22,6 +22,7 @@ from ..engine.forward_only import forward_only
 from ..engine.model import Model
 from ..engine.native.open_arrays import Open
 from ..engine.packed import Packed, lanes_of, once_a_model, packed, traced, unpacked
+from ..engine.shaped import Float, Int, Real
 from ..engine.state import State
 from .batch import at_hand, refuse_explicit_sharding, run_batch, some_lanes
 from .capacity import NO_LOG, CapacityNeeds, LogCapacity, with_enough_capacity
@@ -53,15 +54,15 @@ class Stats:
     windows: steps that were windows.
     """
 
-    ticks: Array
-    rollbacks: Array
-    impacts: Array
-    resting: Array
-    max_penetration: Array
-    useful: Array
-    contacts: Array
-    pairs: Array
-    windows: Array
+    ticks: Int[Array, "*batch"]
+    rollbacks: Int[Array, "*batch"]
+    impacts: Int[Array, "*batch"]
+    resting: Int[Array, "*batch"]
+    max_penetration: Float[Array, "*batch"]
+    useful: Float[Array, "*batch"]
+    contacts: Int[Array, "*batch"]
+    pairs: Int[Array, "*batch"]
+    windows: Int[Array, "*batch"]
 
 
 def described_run(run: Any) -> tuple[str, list[Row]]:
@@ -85,6 +86,8 @@ def _impacts(events: Events) -> str:
     return f"{logged.sum()}{span}" + (f", and {missed.sum()} that were not logged" if missed.any() else "")
 
 
+AnyState = TypeVar("AnyState")
+
 MOST_FRAMES = 10_000_000  # of a run: a gigabyte for each free body
 _FORWARD = (
     "rollout: reverse mode (jax.grad, jax.vjp) goes back through every tick: give reverse=True and max_ticks, how many "
@@ -101,22 +104,22 @@ class Rollout:
 
     The first frame is the first state of the rollout. Frames that a lane did not reach are NaN.
 
-    t: (frames,) time [s].
-    q: (frames, nq) coordinates.
-    v: (frames, nv) velocities.
+    t: time [s].
+    q: coordinates.
+    v: velocities.
     events: every impact.
-    code: () a `carom.Code`; `why()` says it in words.
+    code: a `carom.Code`; `why()` says it in words.
     stats: statistics.
     state: the last state. If a run was given up between frames, islands with separate clocks may be at different times.
     report: name -> (frames, ...), the quantities named by `report=`, for the time that ends with each frame; 0 at the
         first.
     """
 
-    t: Array
-    q: Array
-    v: Array
+    t: Float[Array, "*batch frames"]
+    q: Float[Array, "*batch frames nq"]
+    v: Float[Array, "*batch frames nv"]
     events: Events
-    code: Array
+    code: Int[Array, "*batch"]
     stats: Stats
     state: State
     report: Report = field(default_factory=dict)
@@ -133,8 +136,8 @@ def rollout(
     *,
     duration: float,
     frame_dt: float = 1 / 60,
-    control: Control | Array | None = None,
-    forces: Control | Array | None = None,
+    control: Control | Real[Array, "... nv"] | None = None,
+    forces: Control | Real[Array, "... nv"] | None = None,
     report: str | Sequence[str] = (),
     reverse: bool = False,
     devices: int | Sequence[Any] | None = None,
@@ -358,7 +361,7 @@ def batched(model: Model, state: State) -> State:
     )
 
 
-def tile(state: State, lanes: int) -> State:
+def tile(state: AnyState, lanes: int) -> AnyState:
     """A batch of equal states: every field with one leading axis of length `lanes`."""
     if lanes < 1:
         raise ValueError(f"tile: lanes is {lanes}; it must be at least 1")

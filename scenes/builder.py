@@ -10,6 +10,7 @@ import numpy as np
 from ..collision.plain import Numbers, plain
 from ..collision.shapes import ALL_LAYERS, Shape
 from .joint_specs import Joint
+from .loop_specs import Distance, Driven, Gear, Rolling, Spring
 from .spec import BodySpec, LinkSpec, LoopSpec, PairSpec, PlaneSpec, SceneSpec, SensorSpec, SiteSpec, StaticSpec
 
 ORIGIN, IDENTITY = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)
@@ -35,13 +36,13 @@ class SceneBuilder:
         plane: str | None = None,
     ) -> None:
         """plane: that of all bodies for which `add_body` names no other: a flat world has "xz"."""
-        self._gravity: Any = gravity
-        self._touch: Any = (gap_band, rest_speed)
+        self._gravity = gravity
+        self._touch = (gap_band, rest_speed)
         self._loops: list[LoopSpec] = []
         self._baumgarte = baumgarte
         self._filtering, self._plane = filtering, plane
-        self._links: list[Any] = []
-        self._statics: list[Any] = []
+        self._links: list[BodySpec | LinkSpec] = []
+        self._statics: list[PlaneSpec | StaticSpec] = []
         self._pairs: list[PairSpec] = []
         self._exclusions: list[tuple[str, str]] = []
         self._sites: list[SiteSpec] = []
@@ -131,11 +132,11 @@ class SceneBuilder:
     def add_loop(
         self,
         link_a: str,
-        frame_a: Any = None,
+        frame_a: Numbers | None = None,
         link_b: str = "world",
-        frame_b: Any = None,
+        frame_b: Numbers | None = None,
         *,
-        joint: Any,
+        joint: Joint | Distance | Spring | Rolling | Gear | Driven,
         name: str | None = None,
         active: bool | None = None,
     ) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import jax
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..collision.host.radii import bounding_radii
 from ..collision.mass import MassProperties
@@ -40,6 +41,7 @@ from .spec import BodySpec, LinkSpec, SceneSpec
 
 if TYPE_CHECKING:
     from ..engine.planar.model import Chain, ChainState
+    from .builder import SceneBuilder
 
 GAP_BAND = {"float32": 1e-5, "float64": 1e-9}  # [m] how near is touching, in scenes of a metre
 STANDARD_GRAVITY = 9.81  # [m/s^2] for the rest speed of scenes without gravity
@@ -51,13 +53,17 @@ DOF_FIELDS = (
 
 
 @overload
-def compile_scene(scene: ChainSpec, dtype: Any = None) -> tuple[Chain, ChainState]: ...
+def compile_scene(scene: ChainSpec, dtype: DTypeLike | None = None) -> tuple[Chain, ChainState]: ...
 @overload
 def compile_scene(
-    scene: Any, dtype: Any = None, *, coordinates: str = "reduced", overlaps: str = "warn"
+    scene: SceneSpec | SceneBuilder,
+    dtype: DTypeLike | None = None,
+    *,
+    coordinates: str = "reduced",
+    overlaps: str = "warn",
 ) -> tuple[Model, State]: ...
 def compile_scene(
-    scene: Any, dtype: Any = None, *, coordinates: str = "reduced", overlaps: str = "warn"
+    scene: Any, dtype: DTypeLike | None = None, *, coordinates: str = "reduced", overlaps: str = "warn"
 ) -> tuple[Any, Any]:
     """Check a SceneSpec (or SceneBuilder) and turn it into a model and the state at t = 0: a Model and a State; of a
     ChainSpec a Chain and a ChainState.

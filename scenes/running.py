@@ -12,6 +12,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .chains.spec import ChainSpec
 from .formats.atomic import check_writable
@@ -50,7 +51,7 @@ def record(
     title: str = "scene",
     lanes: int | None = None,
     variations: Mapping[str, Sequence[Any]] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     piece: int | None = None,
     progress: Reporter | None = None,
     **keywords: Any,

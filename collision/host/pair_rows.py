@@ -54,7 +54,7 @@ def blank(batch: tuple[int, ...], rows: int, dtype: np.dtype) -> Proximities:
     none, far = np.full((*batch, rows), -1, np.int32), np.full((*batch, rows), np.inf, dtype)
     normal, point_a, point_b = (np.zeros((*batch, rows, 3), dtype) for _ in range(3))
     code, needed = np.full(batch, OK, np.int32), np.zeros(batch, np.int32)
-    return Proximities(none, np.zeros((*batch, rows), bool), far, normal, point_a, point_b, code, needed)
+    return Proximities._make((none, np.zeros((*batch, rows), bool), far, normal, point_a, point_b, code, needed))
 
 
 def fill(made: Proximities, lane: tuple[int, ...], rows: list[HostRow], finite: bool) -> None:

@@ -17,6 +17,7 @@ from ...engine.algebra.spatial import Transform
 from ...engine.algebra.vec3 import Vec3
 from ...engine.model import Model
 from ...engine.native.surface import compiled
+from ...engine.shaped import Bool, Float, Int
 from ...engine.topology import Topology
 from ..geometry.near import length_and_direction
 from ..posed import Shapes, shapes_at, shapes_known
@@ -29,39 +30,39 @@ TOGETHER = 8  # rays, where each meets thousands of triangles
 class RayHits(NamedTuple):
     """The first hit of each ray; points and normals are 0 if there is none.
 
-    distance: (..., R) along the ray, inf if it hits nothing [m].
-    shape: (..., R) int, the shape, -1 for none.
-    link: (..., R) int, the link that carries the shape, -1 for the world and for none.
-    point: (..., R, 3) in the world [m].
-    normal: (..., R, 3) unit, world axes, outward.
+    distance: along the ray, inf if it hits nothing [m].
+    shape: the shape, -1 for none.
+    link: the link that carries the shape, -1 for the world and for none.
+    point: in the world [m].
+    normal: unit, world axes, outward.
     """
 
-    distance: Any
-    shape: Any
-    link: Any
-    point: Any
-    normal: Any
+    distance: Float[Array, "*batch R"]
+    shape: Int[Array, "*batch R"]
+    link: Int[Array, "*batch R"]
+    point: Float[Array, "*batch R 3"]
+    normal: Float[Array, "*batch R 3"]
 
 
 @compiled
 def cast_rays(
     model: Model,
-    q: Array,
-    origins: Array,
-    directions: Array,
+    q: Float[Array, "*#batch nq"],
+    origins: Float[Array, "*#batch R 3"],
+    directions: Float[Array, "*#batch R 3"],
     *,
-    max_distance: Array | float = jnp.inf,
-    among: Array | None = None,
+    max_distance: Float[Array, "*#batch"] | float = jnp.inf,
+    among: Bool[Array, " ns"] | None = None,
 ) -> RayHits:
-    """The first hits of rays at the coordinates q (..., nq); rays have the same leading axes.
+    """The first hits of rays at the coordinates q; rays have the same leading axes.
 
     A ray that begins inside a shape hits it where it leaves it. Meshes with convex="none" are surfaces, which are hit
     from either side. Exact to rounding.
 
-    origins: (..., R, 3) in the world [m].
-    directions: (..., R, 3) of any length, world axes; a ray with length 0 hits nothing.
+    origins: in the world [m].
+    directions: of any length, world axes; a ray with length 0 hits nothing.
     max_distance: length of the rays [m].
-    among: (ns,) bool, shapes that they can hit; None: all.
+    among: shapes that they can hit; None: all.
     """
     shapes = shapes_at(model, q)
     dtype = shapes.pose.p.x.dtype

@@ -29,6 +29,7 @@ from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
 from ..native.surface import lanewise
+from ..shaped import Float
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .kinematics import AT_REST, LinkPoses, LinkVelocities, propagate_poses, propagate_velocities
 from .rnea import rnea_change
@@ -203,10 +204,12 @@ def solve(
 
 
 @lanewise
-def aba(model: Model, q: Array, v: Array, tau: Array) -> Array:
-    """Joint accelerations (..., nv) from joint forces tau (..., nv): M qdd + b = tau.
+def aba(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], tau: Float[Array, "*#batch nv"]
+) -> Float[Array, "*#batch nv"]:
+    """Joint accelerations from joint forces tau: M qdd + b = tau.
 
-    q: (..., nq), v: (..., nv). Only rigid-body inertia, armature and gravity act besides tau: add
+    Only rigid-body inertia, armature and gravity act besides tau: add
     `passive_forces(model, q, v)` for springs and damping, `motor_forces` for motors. Only a run knows dry friction.
     """
     return _aba(model, q, v, tau)

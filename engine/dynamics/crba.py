@@ -22,6 +22,7 @@ from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
 from ..native.surface import lanewise
+from ..shaped import Float
 from ..topology import Topology
 from .bodies import hand_inwards, inertias
 from .kinematics import LinkPoses, propagate_poses
@@ -48,8 +49,8 @@ def composites(forest: Forest, poses: list[LinkPoses], bodies: list[RigidInertia
 
 
 @lanewise
-def crba(model: Model, q: Array) -> Array:
-    """The inertia matrix M (..., nv, nv), armature included, at the coordinates q (..., nq)."""
+def crba(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*#batch nv nv"]:
+    """The inertia matrix M, armature included, at the coordinates q."""
     forest = Forest.of(model, q=q)
     poses = propagate_poses(forest, model, q)
     Ic = composites(forest, poses, inertias(forest, model, poses))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from ..algebra.fence import fence
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..model import Model
 from ..native.surface import lanewise
+from ..shaped import Float, Real
 from ..state import State
 from .bodies import inertias
 from .kinematics import propagate_poses, propagate_velocities
@@ -21,10 +24,10 @@ from .trees import to_blocks, trees_of
 
 
 class Energy(NamedTuple):
-    """kinetic (...), of links and rotors; potential (...), of weights and joint springs [J]."""
+    """kinetic of links and rotors; potential of weights and joint springs [J]."""
 
-    kinetic: Array
-    potential: Array
+    kinetic: Float[Array, "*batch"]
+    potential: Float[Array, "*batch"]
 
     @property
     def total(self) -> Array:
@@ -32,10 +35,10 @@ class Energy(NamedTuple):
 
 
 class Momentum(NamedTuple):
-    """linear (..., 3) [kg m/s]; angular (..., 3) about the point asked for [kg m^2/s]; world axes."""
+    """linear [kg m/s]; angular about the point asked for [kg m^2/s]; world axes."""
 
-    linear: Array
-    angular: Array
+    linear: Float[Array, "*batch 3"]
+    angular: Float[Array, "*batch 3"]
 
 
 @fence
@@ -89,8 +92,10 @@ def kinetic_of_trees(model: Model, q: Array, v: Array) -> Array:
     return rotors + jnp.stack([*(links[x].sum(0) for x in of), jnp.zeros_like(rotors[0])])
 
 
-def momentum(model: Model, state: State, about: Array | tuple = (0.0, 0.0, 0.0)) -> Momentum:
-    """Linear momentum, and angular momentum about a point (..., 3) of the world, of all links together.
+def momentum(
+    model: Model, state: State, about: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 0.0)
+) -> Momentum:
+    """Linear momentum, and angular momentum about a point of the world, of all links together.
 
     Rotors (armature) carry no momentum of their own here: where their axes point is not modelled.
     """

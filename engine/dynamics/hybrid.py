@@ -20,16 +20,17 @@ from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
 from ..native.surface import lanewise
+from ..shaped import Bool, Float
 from .aba import Columns, Factor, factorize
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .kinematics import AT_REST, LinkPoses, propagate_poses, propagate_velocities
 
 
 class Hybrid(NamedTuple):
-    """acceleration (..., nv) and force (..., nv) of every degree of freedom, given and found."""
+    """acceleration and force of every degree of freedom, given and found."""
 
-    acceleration: Array
-    force: Array
+    acceleration: Float[Array, "*batch nv"]
+    force: Float[Array, "*batch nv"]
 
 
 @functools.cache
@@ -67,10 +68,16 @@ def _accelerate(joint: str):
 
 
 @lanewise
-def hybrid(model: Model, q: Array, v: Array, given: Array, values: Array) -> Hybrid:
+def hybrid(
+    model: Model,
+    q: Float[Array, "*#batch nq"],
+    v: Float[Array, "*#batch nv"],
+    given: Bool[Array, "*#batch nv"],
+    values: Float[Array, "*#batch nv"],
+) -> Hybrid:
     """Solve M a + b = tau where `values` holds a_i if given_i, else tau_i; returns all of both.
 
-    q: (..., nq), v: (..., nv), given: (..., nv) bool, values: (..., nv) [rad/s^2, m/s^2 or N m, N].
+    values: [rad/s^2, m/s^2 or N m, N].
     """
     given, values = (jnp.asarray(x, q.dtype) for x in (given, values))
     return solve_hybrid(hybrid_factors(model, q, v, given, values), values)

@@ -20,6 +20,7 @@ from ..algebra.vec3 import Vec3
 from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..model import Model
+from ..shaped import Float, Real
 from .aba import Columns, Factor, factorize, solve
 from .bodies import inertias
 from .kinematics import AT_REST, LinkPoses, propagate_poses
@@ -41,15 +42,15 @@ def respond(
 
 def impulse_response(
     model: Model,
-    q: ArrayLike,
+    q: Float[ArrayLike, "*#batch nq"],
     link: int | str,
-    point: Any = (0.0, 0.0, 0.0),
-    impulse: Any = (0.0, 0.0, 0.0),
-    moment: Any = (0.0, 0.0, 0.0),
-) -> Array:
-    """Change of the joint velocities (..., nv) when a link is struck: M^-1 J^T (moment, impulse).
+    point: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 0.0),
+    impulse: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 0.0),
+    moment: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 0.0),
+) -> Float[Array, "*#batch nv"]:
+    """Change of the joint velocities when a link is struck: M^-1 J^T (moment, impulse).
 
-    q: (..., nq).  link: index or name.  point: (..., 3) in the link's frame [m].
+    link: index or name.  point: (..., 3) in the link's frame [m].
     impulse: (..., 3) [N s] at the point and moment: (..., 3) [N m s], both in world axes.
     """
     q = jnp.asarray(q)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -14,14 +14,20 @@ from jax.typing import ArrayLike
 from ..algebra.vec3 import Vec3
 from ..forest import Forest
 from ..model import Model
+from ..shaped import Float, Real
 from .kinematics import propagate_poses
 from .trees import dof_motions
 
 
-def jacobian(model: Model, q: ArrayLike, link: int | str, point: Any = (0.0, 0.0, 0.0)) -> Array:
+def jacobian(
+    model: Model,
+    q: Float[ArrayLike, "*#batch nq"],
+    link: int | str,
+    point: Real[ArrayLike, "*#batch 3"] | Sequence[float] = (0.0, 0.0, 0.0),
+) -> Float[Array, "*#batch 6 nv"]:
     """J (..., 6, nv): J v = (angular velocity of the link, velocity of its point), both in world axes.
 
-    q: (..., nq).  link: index or name.  point: (..., 3) in the link's frame [m].
+    link: index or name.  point: (..., 3) in the link's frame [m].
     """
     q = jnp.asarray(q)
     return _jacobian(model, q, jnp.asarray(point, q.dtype), link=model.topology.link(link))

@@ -27,6 +27,7 @@ from ..algebra.zero import ZERO
 from ..forest import Forest
 from ..joints import JOINTS, JointParams
 from ..model import Model
+from ..shaped import Float
 
 WORLD = Transform(IDENTITY, Vec3(ZERO, ZERO, ZERO))
 AT_REST: Any = Motion(ZERO, ZERO)
@@ -121,17 +122,17 @@ def _bias_stage(a_parent: Motion, r: Vec3, c: Any) -> Motion:
 class Poses(NamedTuple):
     """Poses of all links, in link order.
 
-    position: (..., nl, 3) origin of each link in the world [m].
-    rotation: (..., nl, 3, 3) axes of the link, as columns, in the world.
+    position: origin of each link in the world [m].
+    rotation: axes of the link, as columns, in the world.
     """
 
-    position: Array
-    rotation: Array
+    position: Float[Array, "*batch n 3"]
+    rotation: Float[Array, "*batch n 3 3"]
 
 
 @jax.jit
-def fk(model: Model, q: Array) -> Poses:
-    """Poses of all links at the coordinates q (..., nq)."""
+def fk(model: Model, q: Float[Array, "*#batch nq"]) -> Poses:
+    """Poses of all links at the coordinates q."""
     forest = Forest.of(model, q=q)
     poses = propagate_poses(forest, model, q)
 
@@ -145,7 +146,9 @@ def fk(model: Model, q: Array) -> Poses:
 
 
 @jax.jit
-def link_velocities(model: Model, q: Array, v: Array) -> Array:
+def link_velocities(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
+) -> Float[Array, "*#batch nl 6"]:
     """Angular velocity of each link and velocity of its origin, (..., nl, 6), world axes [rad/s, m/s]."""
     forest = Forest.of(model, q=q, v=v)
     velocities = propagate_velocities(forest, propagate_poses(forest, model, q), v)
@@ -154,10 +157,12 @@ def link_velocities(model: Model, q: Array, v: Array) -> Array:
 
 
 @jax.jit
-def integrate_q(model: Model, q: Array, v: Array, h: Array | float) -> Array:
+def integrate_q(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], h: Float[Array, "*#batch"] | float
+) -> Float[Array, "*#batch nq"]:
     """Coordinates after moving for the time h with constant joint velocities v (exponential map).
 
-    q: (..., nq), v: (..., nv), h: seconds, a number or one per lane (...).
+    h: seconds, a number or one per lane.
     """
     forest = Forest.of(model, q=q, v=v)
     stepped = []
@@ -168,8 +173,10 @@ def integrate_q(model: Model, q: Array, v: Array, h: Array | float) -> Array:
 
 
 @jax.jit
-def coordinate_rates(model: Model, q: Array, v: Array) -> Array:
-    """Rates dq/dt (..., nq) at the coordinates q and joint velocities v; they differ from v if q has quaternions."""
+def coordinate_rates(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
+) -> Float[Array, "*#batch nq"]:
+    """Rates dq/dt at the coordinates q and joint velocities v; they differ from v if q has quaternions."""
     forest = Forest.of(model, q=q, v=v)
     rates = [
         JOINTS[group.joint].rate(forest.coordinates(q, group), forest.per_dof(v, group)) for group in forest.groups
@@ -178,8 +185,8 @@ def coordinate_rates(model: Model, q: Array, v: Array) -> Array:
 
 
 @jax.jit
-def bracket(model: Model, a: Array, b: Array) -> Array:
-    """The Lie bracket [a, b] (..., nv), joint velocities, of moves along a and b (..., nv): for any function, its
+def bracket(model: Model, a: Float[Array, "*#batch nv"], b: Float[Array, "*#batch nv"]) -> Float[Array, "*#batch nv"]:
+    """The Lie bracket [a, b], joint velocities, of moves along a and b: for any function, its
     derivative along b differentiated along a, less its derivative along a differentiated along b, is that along [a, b].
     """
     forest = Forest.of(model, a=a, b=b)
@@ -188,7 +195,7 @@ def bracket(model: Model, a: Array, b: Array) -> Array:
 
 
 @jax.jit
-def normalize_q(model: Model, q: Array) -> Array:
+def normalize_q(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*#batch nq"]:
     """q with unit quaternions."""
     forest = Forest.of(model, q=q)
     parts = [JOINTS[group.joint].normalize(forest.coordinates(q, group)) for group in forest.groups]

@@ -13,19 +13,22 @@ from jax import Array
 from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
+from ..shaped import Float
 
 
 @jax.jit
-def displacement(model: Model, q: Array) -> Array:
-    """Displacement of each degree of freedom from neutral (..., nv); the rotation vector of a spherical joint."""
+def displacement(model: Model, q: Float[Array, "*#batch nq"]) -> Float[Array, "*#batch nv"]:
+    """Displacement of each degree of freedom from neutral; the rotation vector of a spherical joint."""
     forest = Forest.of(model, q=q)
     parts = [JOINTS[group.joint].displacement(forest.coordinates(q, group)) for group in forest.groups]
     return forest.join_dofs(parts)
 
 
 @jax.jit
-def passive_forces(model: Model, q: Array, v: Array) -> Array:
-    """Springs and damping (..., nv); not Coulomb loss.
+def passive_forces(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
+) -> Float[Array, "*#batch nv"]:
+    """Springs and damping; not Coulomb loss.
 
     A spring pulls with k (rest - displacement) along the displacement: it does the work of its energy, also on
     joints that rotate in three dimensions. Damping is -d v. Coulomb loss is -loss sign(v) if a joint moves; the force
@@ -41,8 +44,13 @@ def passive_forces(model: Model, q: Array, v: Array) -> Array:
 
 
 @jax.jit
-def motor_forces(model: Model, q: Array, v: Array, control: Array | None = None) -> Array:
-    """clip(gain u - kp q - kd v, -effort, effort) (..., nv) with the control u (..., nv), or the motors' targets.
+def motor_forces(
+    model: Model,
+    q: Float[Array, "*#batch nq"],
+    v: Float[Array, "*#batch nv"],
+    control: Float[Array, "*#batch nv"] | None = None,
+) -> Float[Array, "*#batch nv"]:
+    """clip(gain u - kp q - kd v, -effort, effort) with the control u, or the motors' targets.
 
     Torque motors, and dofs without a motor: gain 1, kp = kd = 0, so u is a force [N m, N].
     Position motors: gain = kp, u is an angle or a length. Velocity motors: gain = kd, u is a rate. Rigid motors, whose

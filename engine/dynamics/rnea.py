@@ -19,6 +19,7 @@ from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
 from ..native.surface import lanewise
+from ..shaped import Float
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .kinematics import propagate_poses, propagate_velocities
 
@@ -55,11 +56,12 @@ def _inward(joint: str):
 
 
 @lanewise
-def rnea(model: Model, q: Array, v: Array, a: Array) -> Array:
-    """Joint forces tau (..., nv) that give the accelerations a (..., nv): tau = M a + b.
+def rnea(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], a: Float[Array, "*#batch nv"]
+) -> Float[Array, "*#batch nv"]:
+    """Joint forces tau that give the accelerations a: tau = M a + b.
 
-    q: (..., nq), v: (..., nv). Springs, damping, friction and motors are not subtracted
-    (see `passive_forces`); armature is.
+    Springs, damping, friction and motors are not subtracted (see `passive_forces`); armature is.
     """
     forest = Forest.of(model, q=q, v=v, a=a)
     poses = propagate_poses(forest, model, q)

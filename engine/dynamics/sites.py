@@ -9,12 +9,13 @@ from jax import Array
 
 from ..algebra.rotation import Quat
 from ..model import Model
+from ..shaped import Float
 from .kinematics import Poses, fk, link_velocities
 
 
 @jax.jit
-def site_poses(model: Model, q: Array) -> Poses:
-    """Poses of all sites at the coordinates q (..., nq), in the order of `Topology.sites`.
+def site_poses(model: Model, q: Float[Array, "*#batch nq"]) -> Poses:
+    """Poses of all sites at the coordinates q, in the order of `Topology.sites`.
 
     position (..., nf, 3) [m]; rotation (..., nf, 3, 3): the site's axes, as columns, in the world.
     """
@@ -26,7 +27,9 @@ def site_poses(model: Model, q: Array) -> Poses:
 
 
 @jax.jit
-def site_velocities(model: Model, q: Array, v: Array) -> Array:
+def site_velocities(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"]
+) -> Float[Array, "*#batch nf 6"]:
     """Angular velocity of each site and velocity of its origin, (..., nf, 6), world axes [rad/s, m/s]."""
     w, v = jnp.split(_of_sites(model, link_velocities(model, q, v), jnp.zeros(6, q.dtype)), 2, -1)
     arms = _arms(model, _of_sites(model, fk(model, q).rotation, jnp.eye(3, dtype=q.dtype)))

@@ -22,6 +22,7 @@ from ..forest import Forest
 from ..joints import JOINTS
 from ..model import Model
 from ..native.surface import compiled
+from ..shaped import Float
 from .aba import factorize
 from .bodies import bias_forces, gravity, hand_inwards, inertias
 from .impulse import respond
@@ -41,10 +42,12 @@ def _along(joint: str):
 
 
 @compiled
-def joint_forces(model: Model, q: Array, wrenches: Array) -> Array:
-    """Forces along the degrees of freedom (..., nv) [N m, N] of wrenches on all links.
+def joint_forces(
+    model: Model, q: Float[Array, "*#batch nq"], wrenches: Float[Array, "*#batch nl 6"]
+) -> Float[Array, "*#batch nv"]:
+    """Forces along the degrees of freedom [N m, N] of wrenches on all links.
 
-    q: (..., nq).  wrenches: (..., nl, 6) moment about the link's origin [N m] and force [N], world axes.
+    wrenches: moment about the link's origin [N m] and force [N], world axes.
     """
     forest = _forest(model, q, wrenches)
     poses = propagate_poses(forest, model, q)
@@ -62,10 +65,12 @@ def along_joints(forest: Forest, poses: list[LinkPoses], wrenches: list[Force]) 
 
 
 @jax.jit
-def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
-    """Change of the joint velocities (..., nv) when all links are struck at once: M^-1 times their joint impulses.
+def velocity_changes(
+    model: Model, q: Float[Array, "*#batch nq"], wrenches: Float[Array, "*#batch nl 6"]
+) -> Float[Array, "*#batch nv"]:
+    """Change of the joint velocities when all links are struck at once: M^-1 times their joint impulses.
 
-    q: (..., nq).  wrenches: (..., nl, 6) moment about the link's origin [N m s] and impulse [N s], world axes.
+    wrenches: moment about the link's origin [N m s] and impulse [N s], world axes.
     """
     forest = _forest(model, q, wrenches)
     poses = propagate_poses(forest, model, q)
@@ -75,14 +80,19 @@ def velocity_changes(model: Model, q: Array, wrenches: Array) -> Array:
 
 
 @compiled
-def joint_wrenches(model: Model, q: Array, v: Array, a: Array, wrenches: Array | None = None) -> Array:
-    """Wrench that each joint transmits to its link (..., nl, 6) at the accelerations a: motor and bearings together.
+def joint_wrenches(
+    model: Model,
+    q: Float[Array, "*#batch nq"],
+    v: Float[Array, "*#batch nv"],
+    a: Float[Array, "*#batch nv"],
+    wrenches: Float[Array, "*#batch nl 6"] | None = None,
+) -> Float[Array, "*#batch nl 6"]:
+    """Wrench that each joint transmits to its link at the accelerations a: motor and bearings together.
 
     Moment about the link's origin [N m] and force [N], world axes: F_i of Kim (2012), table 2. That of a free body
     moves it in addition to its weight. Rotors (armature) are not in it: they turn with the link, but are mounted on its
     parent.
-    q: (..., nq), v: (..., nv), a: (..., nv).  wrenches: (..., nl, 6) other wrenches on the links, in the same form;
-    the constraint forces of loops must be among them.
+    wrenches: other wrenches on the links, in the same form; the constraint forces of loops must be among them.
     """
     nl = model.topology.n_links
     wrenches = jnp.zeros((nl, 6), q.dtype) if wrenches is None else wrenches

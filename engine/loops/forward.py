@@ -22,6 +22,7 @@ from ..dynamics.impulse import NONE, respond
 from ..dynamics.kinematics import LinkPoses, LinkVelocities, propagate_poses, propagate_velocities
 from ..forest import Forest
 from ..model import Model
+from ..shaped import Float
 from ..topology import Topology
 from .evaluation import LoopRows, by_loop, errors, evaluate_loops, rates
 from .jacobian import bias, jacobian
@@ -31,10 +32,10 @@ from .proximal import solve_symmetric
 
 
 class Constrained(NamedTuple):
-    """acceleration (..., nv) [rad/s^2, m/s^2]; force (..., m): the multipliers, rows as in `closed` [N, N m]."""
+    """acceleration [rad/s^2, m/s^2]; force: the multipliers, rows as in `closed` [N, N m]."""
 
-    acceleration: Array
-    force: Array
+    acceleration: Float[Array, "*batch nv"]
+    force: Float[Array, "*batch m"]
 
 
 def forward(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> Array:
@@ -68,11 +69,14 @@ class Dense(NamedTuple):
 
 
 @jax.jit
-def constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array) -> Constrained:
-    """Accelerations under joint forces tau (..., nv) and the loops' constraint forces.
-
-    q: (..., nq), v: (..., nv), t: (...).
-    """
+def constrained(
+    model: Model,
+    q: Float[Array, "*#batch nq"],
+    v: Float[Array, "*#batch nv"],
+    t: Float[Array, "*#batch"] | float,
+    tau: Float[Array, "*#batch nv"],
+) -> Constrained:
+    """Accelerations under joint forces tau and the loops' constraint forces."""
     acceleration, force = _constrained(model, q, v, t, tau)
     return Constrained(acceleration, jnp.moveaxis(force[by_loop(model.topology)], 0, -1))
 

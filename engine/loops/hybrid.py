@@ -23,39 +23,40 @@ from ..algebra.pseudo_inverse import apply, beside, pseudo_inverse, size, times
 from ..dynamics.hybrid import hybrid
 from ..forest import Forest
 from ..model import Model
+from ..shaped import Bool, Float, Int, Real
 from .inverse import DEPENDENT, Minimize, is_torque, obeyed, part, strain
 from .jacobian import closed
 
 
 class ConstrainedHybrid(NamedTuple):
-    """acceleration and force (..., nv) of every degree of freedom, given and found: M a + b = force + A^T lambda.
+    """acceleration and force of every degree of freedom, given and found: M a + b = force + A^T lambda.
 
     constraint_force: lambda (..., m), of the loops' rows, in the loops' order [N, N m].
-    redundancy: (...) number of independent ways in which the computed forces can strain against each other.
-    code: (...) LOOPS_FORBID if the loops do not allow the given accelerations.
+    redundancy: number of independent ways in which the computed forces can strain against each other.
+    code: LOOPS_FORBID if the loops do not allow the given accelerations.
     """
 
-    acceleration: Array
-    force: Array
-    constraint_force: Array
-    redundancy: Array
-    code: Array
+    acceleration: Float[Array, "*batch nv"]
+    force: Float[Array, "*batch nv"]
+    constraint_force: Float[Array, "*batch m"]
+    redundancy: Int[Array, "*batch"]
+    code: Int[Array, "*batch"]
 
 
 def constrained_hybrid(
     model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    t: ArrayLike = 0.0,
+    q: Float[ArrayLike, "*#batch nq"],
+    v: Float[ArrayLike, "*#batch nv"],
+    t: Real[ArrayLike, "*#batch"] = 0.0,
     *,
-    given: ArrayLike,
-    values: ArrayLike,
+    given: Bool[ArrayLike, "*#batch nv"],
+    values: Float[ArrayLike, "*#batch nv"],
     minimize: Minimize = "constraint_force",
     tolerance: float | None = None,
 ) -> ConstrainedHybrid:
     """Solve M a + b = tau + A^T lambda, A a + bias = 0 where `values` holds a_i if given_i, else tau_i.
 
-    q: (..., nq), v: (..., nv), t: (...) [s], given: (..., nv) bool, values: (..., nv) [rad/s^2, m/s^2 or N m, N].
+    t [s].  values: [rad/s^2, m/s^2 or N m, N].
     minimize, tolerance: as of `constrained_inverse`.
     """
     q, v = jnp.asarray(q), jnp.asarray(v)

@@ -25,6 +25,7 @@ from ..algebra.pseudo_inverse import apply, beside, pseudo_inverse, rank, size, 
 from ..dynamics.rnea import rnea
 from ..forest import Forest
 from ..model import Model
+from ..shaped import Bool, Float, Int, Real
 from .jacobian import closed
 
 Minimize = Literal["constraint_force", "torque"]
@@ -34,18 +35,18 @@ DEPENDENT = 3.0  # times the root of the rounding, of A's size: A M^-1 A^T knows
 class Inverse(NamedTuple):
     """Efforts that give the accelerations: M a + b = passive force + torque + A^T constraint_force + residual.
 
-    torque: (..., nv) of the motors, 0 without a motor [N m, N].
-    constraint_force: (..., m) the multipliers of the loops' rows, in the loops' order [N, N m].
-    residual: (..., nv) missing force at joints without a motor: rounding, or else `code` says so [N m, N].
-    redundancy: (...) number of independent ways in which motors can strain against each other; 0: torques are unique.
-    code: (...) see `engine.results`.
+    torque: of the motors, 0 without a motor [N m, N].
+    constraint_force: the multipliers of the loops' rows, in the loops' order [N, N m].
+    residual: missing force at joints without a motor: rounding, or else `code` says so [N m, N].
+    redundancy: number of independent ways in which motors can strain against each other; 0: torques are unique.
+    code: see `engine.results`.
     """
 
-    torque: Array
-    constraint_force: Array
-    residual: Array
-    redundancy: Array
-    code: Array
+    torque: Float[Array, "*batch nv"]
+    constraint_force: Float[Array, "*batch m"]
+    residual: Float[Array, "*batch nv"]
+    redundancy: Int[Array, "*batch"]
+    code: Int[Array, "*batch"]
 
 
 class Split(NamedTuple):
@@ -59,21 +60,21 @@ class Split(NamedTuple):
 
 def constrained_inverse(
     model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    t: ArrayLike = 0.0,
+    q: Float[ArrayLike, "*#batch nq"],
+    v: Float[ArrayLike, "*#batch nv"],
+    a: Float[ArrayLike, "*#batch nv"],
+    t: Real[ArrayLike, "*#batch"] = 0.0,
     *,
-    actuated: ArrayLike,
+    actuated: Bool[ArrayLike, "*#batch nv"],
     passive_force: ArrayLike = 0.0,
     minimize: Minimize = "constraint_force",
     tolerance: float | None = None,
 ) -> Inverse:
-    """Efforts of the motors for the accelerations a (..., nv), which must obey the loops, as q and v must.
+    """Efforts of the motors for the accelerations a, which must obey the loops, as q and v must.
 
     Loops count as held exactly, however the model holds them. If there is no solution, `code` says so, see `Inverse`.
 
-    q: (..., nq), v: (..., nv), t: (...) [s].  actuated: (..., nv) bool, which degrees of freedom have motors.
+    t [s].  actuated: which degrees of freedom have motors.
     passive_force: (..., nv) other forces: `passive_forces(model, q, v)`, `loop_forces` of springs [N m, N].
     minimize: the vector of least norm if the motors are redundant, "constraint_force" or "torque"; numbers in N and in
         N m count alike.

@@ -18,6 +18,7 @@ from ..dynamics.kinematics import LinkPoses, LinkVelocities, bias_accelerations,
 from ..dynamics.trees import dof_motions
 from ..forest import Forest
 from ..model import Model
+from ..shaped import Float
 from ..topology import Topology
 from .evaluation import (
     STILL,
@@ -41,18 +42,20 @@ from .kinds import RELATIONS, Row, row_count
 
 
 class Closed(NamedTuple):
-    """m constraints, loop by loop.  A (..., m, nv);  bias (..., m): the part of their acceleration by dA/dt v and by
-    time;  error (..., m): G [m, rad];  rate (..., m): dG/dt = A v less the rate of drives."""
+    """m constraints, loop by loop.  A: the Jacobian;  bias: the part of their acceleration by dA/dt v and by time;
+    error: G [m, rad];  rate: dG/dt = A v less the rate of drives."""
 
-    A: Array
-    bias: Array
-    error: Array
-    rate: Array
+    A: Float[Array, "*batch m nv"]
+    bias: Float[Array, "*batch m"]
+    error: Float[Array, "*batch m"]
+    rate: Float[Array, "*batch m"]
 
 
 @jax.jit
-def closed(model: Model, q: Array, v: Array, t: Array | float = 0.0) -> Closed:
-    """The constraints of a model's loops at q (..., nq), v (..., nv), t (...)."""
+def closed(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], t: Float[Array, "*#batch"] | float = 0.0
+) -> Closed:
+    """The constraints of a model's loops at q, v and t."""
     forest = Forest.of(model, q=q, v=v)
     t = jnp.broadcast_to(jnp.asarray(t, q.dtype), forest.batch)
     order = by_loop(model.topology)

@@ -17,6 +17,7 @@ from ..dynamics.trees import dof_motions
 from ..forest import Forest
 from ..model import Model
 from ..rows import gathered, take
+from ..shaped import Float
 from ..state import State
 from ..topology import Topology
 from .active_forces import active_multipliers, full, loop_forces, wrenches_of
@@ -26,12 +27,17 @@ from .kinds import RELATIONS
 
 
 @jax.jit
-def loop_wrenches(model: Model, state: State, control: Array | None = None, forces: Array | None = None) -> Array:
-    """Moment about frame a's origin [N m] and force [N] of each loop on its link a, world axes, (..., loops, 6).
+def loop_wrenches(
+    model: Model,
+    state: State,
+    control: Float[Array, "*#batch nv"] | None = None,
+    forces: Float[Array, "*#batch nv"] | None = None,
+) -> Float[Array, "*#batch nk 6"]:
+    """Moment about frame a's origin [N m] and force [N] of each loop on its link a, world axes.
 
     Link b gets the opposite at the same point. A gear or a drive rotates, or pushes, link a along its joint.
-    control: (..., nv) the command to the motors; None: their targets.
-    forces: (..., nv) more forces along the degrees of freedom, None: none. Contact forces count only if they are given
+    control: the command to the motors; None: their targets.
+    forces: more forces along the degrees of freedom, None: none. Contact forces count only if they are given
     here: contacts act by impulses, in steps.
     If loops are redundant, their forces are not determined: these are the smallest of all solutions.
     """

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from ..algebra.vec2 import Sym2, Vec2
+from ..shaped import Float
 from . import active, chain
 from .chain import Motion
 from .links import DriveRows, Links, Rows, drive_rows, links, only, outside, rows_of, shifted, stretch
@@ -18,17 +19,17 @@ from .model import OPEN, Chain, ChainDrive, ChainState
 
 
 class ChainMotion(NamedTuple):
-    """The motion of every joint, (..., n, 2) or (..., n).
+    """The motion of every joint.
 
     a: acceleration [m/s^2].  force: F^d, of the link before it [N].  reaction: of its guide: ground, line or hand
     [N].  torque: tau^w, which gives an active joint its angular acceleration or holds it at a limit [N m].
     After an impact: changes of velocity, and impulses.
     """
 
-    a: Array
-    force: Array
-    reaction: Array
-    torque: Array
+    a: Float[Array, "*batch n 2"]
+    force: Float[Array, "*batch n 2"]
+    reaction: Float[Array, "*batch n 2"]
+    torque: Float[Array, "*batch n"]
 
 
 class Posture(NamedTuple):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jax import Array
 
+from ..shaped import Float
 from .model import Chain, ChainState
 
 
-def chain_energy(model: Chain, state: ChainState) -> tuple[Array, Array]:
+def chain_energy(model: Chain, state: ChainState) -> tuple[Float[Array, "*#batch"], Float[Array, "*#batch"]]:
     """Kinetic and potential energy (...) [J]; the latter is zero with all masses at the origin."""
     mass = jnp.where(jnp.arange(model.n) < model.joints[..., None], model.mass, 0)
     speed = jnp.where((mass > 0)[..., None], state.v, 0)
@@ -17,8 +18,8 @@ def chain_energy(model: Chain, state: ChainState) -> tuple[Array, Array]:
     return kinetic, -((mass[..., None] * x).sum(-2) * model.gravity).sum(-1)
 
 
-def chain_momentum(model: Chain, state: ChainState) -> tuple[Array, Array]:
-    """Momentum (..., 2) [kg m/s] and angular momentum about the origin (...) [kg m^2/s]."""
+def chain_momentum(model: Chain, state: ChainState) -> tuple[Float[Array, "*#batch 2"], Float[Array, "*#batch"]]:
+    """Momentum [kg m/s] and angular momentum about the origin [kg m^2/s]."""
     mass = jnp.where(jnp.arange(model.n) < model.joints[..., None], model.mass, 0)
     x, v = (jnp.where((mass > 0)[..., None], a, 0) for a in (state.x, state.v))
     p = mass[..., None] * v

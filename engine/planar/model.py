@@ -10,6 +10,7 @@ import jax
 from jax import Array
 
 from ..display import Row, display_as, lanes_text, numbers
+from ..shaped import Bool, Float, Int
 
 
 def _describe(chain: Chain) -> tuple[str, list[Row]]:
@@ -26,31 +27,31 @@ class Chain:
 
     The numbers of joints and of grounds are static; all else is data, and may differ from lane to lane.
 
-    mass: (..., n) [kg].  length: (..., n - 1) of the links [m].  gravity: (..., 2) [m/s^2].
-    joints: (...) number of the n that exist, int; the rest are room.
-    guided: (..., n) whether a joint's acceleration is given from outside; 0 by default.
-    line: (..., n, 2) unit normal of the line a joint is bound to; zero if it is bound to none.
-    active: (..., n) whether the angular acceleration of a joint is given from outside.
-    lower, upper: (..., n) the least and the largest angle of a joint [rad]; infinite for none. The angle of joint i is
+    mass [kg].  length: of the links [m].  gravity [m/s^2].
+    joints: number of the n that exist, int; the rest are room.
+    guided: whether a joint's acceleration is given from outside; 0 by default.
+    line: unit normal of the line a joint is bound to; zero if it is bound to none.
+    active: whether the angular acceleration of a joint is given from outside.
+    lower, upper: the least and the largest angle of a joint [rad]; infinite for none. The angle of joint i is
         that from link i - 1 to link i, of joint 0 that from the x axis to link 0; the last joint has none.
-    roll: (..., n) k_omega: torque against the rate of the angle [N m s].  drag: (..., n) k_v: force against the
-        velocity, of its square [kg/m].
-    ground: (..., g, 2) a point of each straight ground [m].  normal: (..., g, 2) its unit normal, to the free side.
+    roll: k_omega: torque against the rate of the angle [N m s].  drag: k_v: force against the velocity,
+        of its square [kg/m].
+    ground: a point of each straight ground [m].  normal: its unit normal, to the free side.
     """
 
-    mass: Array
-    length: Array
-    gravity: Array
-    joints: Array
-    guided: Array
-    line: Array
-    active: Array
-    lower: Array
-    upper: Array
-    roll: Array
-    drag: Array
-    ground: Array
-    normal: Array
+    mass: Float[Array, "*#batch n"]
+    length: Float[Array, "*#batch n-1"]
+    gravity: Float[Array, "*#batch 2"]
+    joints: Int[Array, "*#batch"]
+    guided: Bool[Array, "*#batch n"]
+    line: Float[Array, "*#batch n 2"]
+    active: Bool[Array, "*#batch n"]
+    lower: Float[Array, "*#batch n"]
+    upper: Float[Array, "*#batch n"]
+    roll: Float[Array, "*#batch n"]
+    drag: Float[Array, "*#batch n"]
+    ground: Float[Array, "*#batch g 2"]
+    normal: Float[Array, "*#batch g 2"]
 
     @property
     def n(self) -> int:
@@ -82,16 +83,16 @@ def _describe_state(state: ChainState) -> tuple[str, list[Row]]:
 class ChainState:
     """The state of a chain: all that a rollback must restore. A batch adds one leading axis.
 
-    x: (..., n, 2) positions of the joints [m].  v: (..., n, 2) velocities [m/s].  t: (...) [s].
-    stuck: (..., n) number of the ground a joint sticks in, -1 for none.
-    shut: (..., n) 1 if a joint is held at its upper limit, -1 at its lower, 0 if it is open.
+    x: positions of the joints [m].  v: velocities [m/s].  t [s].
+    stuck: number of the ground a joint sticks in, -1 for none.
+    shut: 1 if a joint is held at its upper limit, -1 at its lower, 0 if it is open.
     """
 
-    x: Array
-    v: Array
-    t: Array
-    stuck: Array
-    shut: Array
+    x: Float[Array, "*batch n 2"]
+    v: Float[Array, "*batch n 2"]
+    t: Float[Array, "*batch"]
+    stuck: Int[Array, "*batch n"]
+    shut: Int[Array, "*batch n"]
 
 
 @jax.tree_util.register_dataclass
@@ -99,12 +100,12 @@ class ChainState:
 class ChainDrive:
     """External torques, forces and accelerations; None: none. A batch adds one leading axis to every field.
 
-    torque: (..., n) of each joint's motor, from link i - 1 on link i; of joint 0 from the world [N m].
-    force: (..., n, 2) on each joint [N].  acceleration: (..., n, 2) of guided joints [m/s^2].
-    angular: (..., n) of active joints [rad/s^2].
+    torque: of each joint's motor, from link i - 1 on link i; of joint 0 from the world [N m].
+    force: on each joint [N].  acceleration: of guided joints [m/s^2].
+    angular: of active joints [rad/s^2].
     """
 
-    torque: Array | None = None
-    force: Array | None = None
-    acceleration: Array | None = None
-    angular: Array | None = None
+    torque: Float[Array, "*#batch n"] | None = None
+    force: Float[Array, "*#batch n 2"] | None = None
+    acceleration: Float[Array, "*#batch n 2"] | None = None
+    angular: Float[Array, "*#batch n"] | None = None

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from ..algebra.vec2 import Sym2, Vec2
+from ..shaped import Float
 from . import chain
 from .accelerations import Posture, joint_alpha, mobility, pull, read, solve
 from .links import Links, Rows, drive_rows, only, shifted
@@ -85,7 +86,7 @@ def numbered(n: int, joints: Sequence[int]) -> Array:
     return jnp.array(joints, int)
 
 
-def chain_force_jacobian(model: Chain, state: ChainState, i: int | None = None) -> Array:
+def chain_force_jacobian(model: Chain, state: ChainState, i: int | None = None) -> Float[Array, "... n 2 2"]:
     """da_i/dF_j of one joint i by the forces on all joints j: (..., j, component of a_i, of F_j), in O(n) [1/kg].
 
     Without i of all joints, (..., i, j, component of a_i, of F_j), in O(n^2).
@@ -100,7 +101,9 @@ def chain_force_jacobian(model: Chain, state: ChainState, i: int | None = None) 
     return blocks if i is None else blocks[..., 0, :, :, :]
 
 
-def chain_torque_jacobian(model: Chain, state: ChainState, joints: Sequence[int] | None = None) -> Array:
+def chain_torque_jacobian(
+    model: Chain, state: ChainState, joints: Sequence[int] | None = None
+) -> Float[Array, "*#batch m m"]:
     """d alpha^z_i/d tau_j (..., m, m) of the listed joints, of all n - 1 without a list (8.1) [1/(kg m^2)]."""
     rows, now, link = read(model, state)
     chosen = numbered(model.n - 1, range(model.n - 1) if joints is None else joints)
@@ -111,14 +114,14 @@ def chain_torques(
     model: Chain,
     state: ChainState,
     joints: Sequence[int],
-    angular_accelerations: Array,
+    angular_accelerations: Float[Array, "*#batch m"],
     drive: ChainDrive | None = None,
     *,
     settle: float = float("inf"),
-) -> Array:
-    """Torques (..., n) to add to the drive's, so that the angles of these joints have these accelerations (8.2) [N m].
+) -> Float[Array, "*#batch n"]:
+    """Torques to add to the drive's, so that the angles of these joints have these accelerations (8.2) [N m].
 
-    joints: m indices.  angular_accelerations: (..., m) [rad/s^2].  If no torques give them, the result is the least
+    joints: m indices.  angular_accelerations [rad/s^2].  If no torques give them, the result is the least
     torques that come nearest. Costs O(n m + m^3); `Chain.active` does the same in O(n).
     """
     (rows, now, link), chosen = read(model, state), numbered(model.n - 1, joints)

@@ -14,6 +14,7 @@ from ...engine.algebra.vec2 import Vec2
 from ...engine.planar.accelerations import joint_rates
 from ...engine.planar.links import Rows
 from ...engine.planar.model import ChainState
+from ...engine.shaped import Float, Int
 from ..recording import put
 from .lane import ChainLane
 from .tick import ChainImpact
@@ -26,35 +27,35 @@ COLUMNS = (1, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 1)  # of `ChainEvents`, in its order
 class ChainEvents:
     """The stops of a run in their order; arrays (..., E), of which the first `count` rows are real.
 
-    t: (..., E) time [s].
-    joint: (..., E) the joint that struck, the first if several did at once.
-    limit: (..., E) 0 if it struck a ground, 1 if its angle struck the upper limit, -1 for the lower.
-    ground: (..., E) index of the ground, -1 at a limit.
-    struck: (..., E) number of joints that struck at once.
-    place: (..., E, 2) position of the joint [m].
-    velocity: (..., E, 2) velocity of the joint before [m/s]; at a limit the rate of its angle and 0 [rad/s].
-    push: (..., E, 2) impulse of the ground on the joint [N s]; at a limit angular impulse on its link and 0 [N m s].
-    impulse: (..., E, 2) impulse of all grounds, guides and lines, the change of the chain's momentum [N s].
-    moment: (..., E) change of its angular momentum about the origin [N m s].
-    energy_before, energy_after: (..., E) kinetic energy [J].
-    count: (...) number of rows that are real.
-    missed: (...) number of stops without a row.
+    t: time [s].
+    joint: the joint that struck, the first if several did at once.
+    limit: 0 if it struck a ground, 1 if its angle struck the upper limit, -1 for the lower.
+    ground: index of the ground, -1 at a limit.
+    struck: number of joints that struck at once.
+    place: position of the joint [m].
+    velocity: velocity of the joint before [m/s]; at a limit the rate of its angle and 0 [rad/s].
+    push: impulse of the ground on the joint [N s]; at a limit angular impulse on its link and 0 [N m s].
+    impulse: impulse of all grounds, guides and lines, the change of the chain's momentum [N s].
+    moment: change of its angular momentum about the origin [N m s].
+    energy_before, energy_after: kinetic energy [J].
+    count: number of rows that are real.
+    missed: number of stops without a row.
     """
 
-    t: Array
-    joint: Array
-    limit: Array
-    ground: Array
-    struck: Array
-    place: Array
-    velocity: Array
-    push: Array
-    impulse: Array
-    moment: Array
-    energy_before: Array
-    energy_after: Array
-    count: Array
-    missed: Array
+    t: Float[Array, "*batch E"]
+    joint: Int[Array, "*batch E"]
+    limit: Int[Array, "*batch E"]
+    ground: Int[Array, "*batch E"]
+    struck: Int[Array, "*batch E"]
+    place: Float[Array, "*batch E 2"]
+    velocity: Float[Array, "*batch E 2"]
+    push: Float[Array, "*batch E 2"]
+    impulse: Float[Array, "*batch E 2"]
+    moment: Float[Array, "*batch E"]
+    energy_before: Float[Array, "*batch E"]
+    energy_after: Float[Array, "*batch E"]
+    count: Int[Array, "*batch"]
+    missed: Int[Array, "*batch"]
 
 
 class ChainRecord(NamedTuple):

@@ -24,6 +24,7 @@ from ...engine.planar.accelerations import may_hold_angles, state_of
 from ...engine.planar.links import DriveRows, Rows, drive_rows, rows_of
 from ...engine.planar.model import Chain, ChainDrive, ChainState
 from ...engine.results import EVENTS_FULL, OK, TICKS_CAPPED, gravest
+from ...engine.shaped import Float, Int
 from ..clock import Frames
 from ..options import MOST_LOG, WHOLE, check_count
 from ..rollout import frame_times, intervals_of
@@ -54,19 +55,19 @@ def _describe(run: ChainRollout) -> tuple[str, list[Row]]:
 class ChainRollout:
     """The record of a rollout of a chain; a batch adds one leading axis to every field.
 
-    t: (frames,) [s].  x, v: (frames, n, 2) [m, m/s].  stuck, shut: (frames, n), see `ChainState`. The first frame is
+    t [s].  x, v [m, m/s].  stuck, shut: see `ChainState`. The first frame is
     the state the rollout began with; frames that a lane did not reach are NaN.
-    events: every stop.  code: () a `carom.Code`; `why()` says it in words.  stats: what it took.  state: the last
+    events: every stop.  code: a `carom.Code`; `why()` says it in words.  stats: what it took.  state: the last
     state.
     """
 
-    t: Array
-    x: Array
-    v: Array
-    stuck: Array
-    shut: Array
+    t: Float[Array, "*batch frames"]
+    x: Float[Array, "*batch frames n 2"]
+    v: Float[Array, "*batch frames n 2"]
+    stuck: Int[Array, "*batch frames n"]
+    shut: Int[Array, "*batch frames n"]
     events: ChainEvents
-    code: Array
+    code: Int[Array, "*batch"]
     stats: ChainStats
     state: ChainState
 

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ...engine.shaped import Bool, Float
 from ..compiling.precision import checked_dtype
 from .batch_episodes import BatchEpisodes
 from .episode import EnvState
@@ -31,20 +32,20 @@ class Step(NamedTuple):
     """Result of `Environment.step`: reward (...), terminated and truncated (...) bool."""
 
     state: EnvState
-    observation: Array
-    reward: Array
-    terminated: Array
-    truncated: Array
+    observation: Float[Array, "*batch k"]
+    reward: Float[Array, "*batch"]
+    terminated: Bool[Array, "*batch"]
+    truncated: Bool[Array, "*batch"]
 
 
 class InformedStep(NamedTuple):
     """Result of `Environment.step_with_info`: a `Step`, and the task's info, {name: (...)}."""
 
     state: EnvState
-    observation: Array
-    reward: Array
-    terminated: Array
-    truncated: Array
+    observation: Float[Array, "*batch k"]
+    reward: Float[Array, "*batch"]
+    terminated: Bool[Array, "*batch"]
+    truncated: Bool[Array, "*batch"]
     info: dict[str, Array]
 
 

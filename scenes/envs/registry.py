@@ -8,6 +8,8 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
+from numpy.typing import DTypeLike
+
 from ..compiling.precision import checked_dtype
 from .environment import Environment
 from .registration import ENVS
@@ -58,7 +60,7 @@ OF_GYMNASIUM: dict[str, Callable[..., Task]] = {
 OWN: dict[str, Callable[..., Task]] = {}  # what people have registered
 
 
-def make_env(name: str, *, engine: str | None = None, dtype: Any = None, **parameters: Any) -> Environment:
+def make_env(name: str, *, engine: str | None = None, dtype: DTypeLike | None = None, **parameters: Any) -> Environment:
     """An environment by its name, e.g. make_env("cart_pole", engine="tree", friction=False).
 
     engine: one of the task's, None for its first.  dtype: None for jax's default.  parameters: the task's own.

@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from ...engine.model import Model
+from ...engine.shaped import Int
 from ...engine.state import State
 from ...integrators.options import Options
 from ..builder import SceneBuilder
@@ -44,7 +45,7 @@ class Period(NamedTuple):
     state: State
     action: Array
     command: Any
-    steps: Array
+    steps: Int[Array, ""]
     bits: Array
     report: dict[str, Array]
 

@@ -18,6 +18,7 @@ from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Vec3
 from ...engine.model import Model
 from ...engine.native.surface import compiled
+from ...engine.shaped import Float
 from ..compile import compile_scene
 from ..compiling.geometry import GEOMETRY
 from ..spec import BodySpec, SceneSpec
@@ -31,13 +32,13 @@ _SOLIDS = ("sphere", "box", "capsule", "cylinder", "ellipsoid")
 @dataclass(frozen=True)
 class Hit:
     """A ray's hit.  body: name of the body, link or static.  shape: its index in the model.
-    distance: from the origin [m].  point, normal: (3,) in the world [m], the normal outward."""
+    distance: from the origin [m].  point, normal: in the world [m], the normal outward."""
 
     body: str
     shape: int
     distance: float
-    point: Array
-    normal: Array
+    point: Float[np.ndarray, " 3"]
+    normal: Float[np.ndarray, " 3"]
 
 
 class Questions:
@@ -72,7 +73,8 @@ class Questions:
         shape = int(hits.shape[k])
         if shape < 0:
             return None
-        return Hit(self._bodies.owners[shape], shape, float(hits.distance[k]), hits.point[k], hits.normal[k])
+        point, normal = (np.asarray(x[k]) for x in (hits.point, hits.normal))
+        return Hit(self._bodies.owners[shape], shape, float(hits.distance[k]), point, normal)
 
     def overlaps(
         self, q: Any, shape: Shape, position: Array, quaternion: Array, within: float, hidden: Set[str], among: Array

@@ -15,6 +15,7 @@ import numpy as np
 from ...collision.plain import Numbers
 from ...collision.poses import Array, rotation_matrix
 from ...collision.shapes import ALL_LAYERS
+from ...engine.shaped import Float
 from . import arguments
 from .world import Live
 
@@ -27,11 +28,11 @@ FEET = np.array([(0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)], float) * SPREAD
 
 
 class Ground(NamedTuple):
-    """The ground.  body: name of that under the feet.  distance: below the capsule's centre [m].  point: (3,) [m]."""
+    """The ground.  body: name of that under the feet.  distance: below the capsule's centre [m].  point [m]."""
 
     body: str
     distance: float
-    point: Array
+    point: Float[np.ndarray, " 3"]
 
 
 class Character:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...collision.poses import Array, rotation_from_z, rotation_matrix
 from ...engine.model import Model
+from ...engine.shaped import Float
 from ..compiling.geometry import GEOMETRY
 from ..compiling.mesh_parts import mesh_parts
 from ..show.colours import link_colours
@@ -27,10 +28,10 @@ GRID = 11  # lines each way
 
 
 class DebugLines(NamedTuple):
-    """Lines.  ends: (n, 2, 3) of straight lines in the world [m].  colours: (n, 3) red, green, blue from 0 to 1."""
+    """Lines.  ends: of straight lines in the world [m].  colours: red, green, blue from 0 to 1."""
 
-    ends: Array
-    colours: Array
+    ends: Float[np.ndarray, "n 2 3"]
+    colours: Float[np.ndarray, "n 3"]
 
 
 class Wires:

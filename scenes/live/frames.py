@@ -7,18 +7,22 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
+from os import PathLike
 from time import perf_counter
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...collision.poses import Array
 from ...collision.shapes import ALL_LAYERS, Shape
 from ...engine import results
+from ...engine.shaped import Float
 from ...engine.state import State
 from ...integrators.frame import Frame
 from ...integrators.options import OptionKeywords, Options
 from ...integrators.snapshots import state_hash
+from ..builder import SceneBuilder
 from ..chains.spec import ChainSpec, refuse_chain
 from ..sources import load
 from ..spec import SceneSpec
@@ -62,20 +66,20 @@ class Frames:
 
     def __init__(
         self,
-        scene: Any,
+        scene: SceneSpec | SceneBuilder | str | PathLike[str],
         *,
         dt: float = 1 / 60,
         budget: float | None = None,
         sleep_speed: float = 0.0,
         pool: Pool | None = None,
         probes: Sequence[Shape] = (),
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         warm: bool = True,
         options: Options | None = None,
         **keywords: Unpack[OptionKeywords],
     ) -> None:
-        made = isinstance(scene, (SceneSpec, ChainSpec))
-        spec: Any = scene if made else scene.build() if hasattr(scene, "build") else load(scene)
+        built = scene.build() if isinstance(scene, SceneBuilder) else scene
+        spec: Any = built if isinstance(built, (SceneSpec, ChainSpec)) else load(built)
         refuse_chain(spec, "Live")
         self._probes = tuple(arguments.shapes("probes", probes))
         self.dt = arguments.seconds("dt", dt)
@@ -283,8 +287,8 @@ class Frames:
         sleeps = self._now.sleeps[self._now.links]
         return tuple(name for name, does in zip(self._now.bodies, sleeps, strict=True) if does)
 
-    def poses(self, alpha: float = 1.0) -> Array:
-        """Poses (n, 7) of `bodies`: x y z of the origin [m], w x y z.
+    def poses(self, alpha: float = 1.0) -> Float[np.ndarray, "n 7"]:
+        """Poses of `bodies`, a row each: x y z of the origin [m], w x y z.
 
         alpha: from 0, before the last `step`, to 1, after it, to draw between frames. Bodies that were teleported
         since have their new pose.
@@ -293,12 +297,12 @@ class Frames:
         part = arguments.fraction("alpha", alpha)
         return now if part == 1 else between(self._earlier[self._now.links], now, part)
 
-    def pose(self, body: str) -> Array:
-        """Pose (7,) of a body: x y z of its origin [m], w x y z."""
+    def pose(self, body: str) -> Float[np.ndarray, " 7"]:
+        """Pose of a body: x y z of its origin [m], w x y z."""
         return self._now.link_states.pose[self._now.link(body)]
 
-    def velocity(self, body: str) -> Array:
-        """Velocity (6,) of a body: angular, and that of the centre of mass [rad/s, m/s]."""
+    def velocity(self, body: str) -> Float[np.ndarray, " 6"]:
+        """Velocity of a body: angular, and that of the centre of mass [rad/s, m/s]."""
         return self._now.velocity(body)
 
     def contact_events(self) -> list[Contact]:

@@ -10,6 +10,7 @@ from ...collision.plain import Numbers
 from ...collision.poses import Array, cross
 from ...collision.shapes import Shape
 from ...engine.dynamics.wrenches import joint_forces
+from ...engine.shaped import Float
 from . import arguments
 from .changes import Changes, attach_ends, loop_pulls, velocities_after_attaching
 from .frames import Frames
@@ -135,8 +136,8 @@ class Inputs(Frames):
         """Names of the loops that can be cut and hold now."""
         return self._changes.attached
 
-    def joint_force(self, joint: str) -> Array:
-        """Force (3,) of a loop that can be cut on link_a, world axes [N], which keeps its ends together at the present
+    def joint_force(self, joint: str) -> Float[np.ndarray, " 3"]:
+        """Force of a loop that can be cut on link_a, world axes [N], which keeps its ends together at the present
         motion and weights, under the mean forces of contacts and `apply_force` in the last frame.
 
         To break a joint at a load, cut it after a frame in which it carried more.

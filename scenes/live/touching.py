@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...collision.poses import Array
+from ...engine.shaped import Float
 from ...engine.topology import Topology
 from ..owners import shape_owners
 from ..spec import SceneSpec
@@ -23,7 +24,7 @@ class Contact:
 
     a, b: names of bodies or links; b may be a static's, see `owners.py` for statics without a name.
     phase: "begin", "stay" or "end"; "bounce" if it began and ended within the frame.
-    impulse: (3,) on a, over the frame, world axes [N s].  point: (3,) in the world [m] and normal: (3,) unit, from b to
+    impulse: on a, over the frame, world axes [N s].  point: in the world [m] and normal: unit, from b to
     a: means of the frame.  speed: closing speed of the hardest impact [m/s]; 0 without an impact.
     impacts: their number.
     """
@@ -31,9 +32,9 @@ class Contact:
     a: str
     b: str
     phase: str
-    impulse: Array
-    point: Array
-    normal: Array
+    impulse: Float[np.ndarray, " 3"]
+    point: Float[np.ndarray, " 3"]
+    normal: Float[np.ndarray, " 3"]
     speed: float
     impacts: int
 

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...collision.poses import Array
+import numpy as np
+
 from ...collision.shapes import Shape
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Vec3
+from ...engine.shaped import Float
 
 Callback = Callable[[str], Any]
 Inside = tuple[str, ...]
@@ -19,12 +21,12 @@ Inside = tuple[str, ...]
 class Trigger:
     """A region of a world, see `Live.add_trigger`. It stops and pushes nothing.
 
-    shape: the region.  place: (7,) its pose, in the axes of `body` if that carries it, else in the world.
+    shape: the region.  place: its pose, in the axes of `body` if that carries it, else in the world.
     on_enter, on_leave: called with a body's name, or None.
     """
 
     shape: Shape
-    place: Array
+    place: Float[np.ndarray, " 7"]
     body: str | None
     on_enter: Callback | None
     on_leave: Callback | None

@@ -136,7 +136,7 @@ class Live(Inputs):
         return self._parts.questions.hit(self.raycasts(*one, max_distance, ignore=ignore, mask=mask), 0)
 
     def raycasts(
-        self, origins: Any, directions: Any, max_distance: float = math.inf, *, ignore: Sequence[str] = (),
+        self, origins: Numbers, directions: Numbers, max_distance: float = math.inf, *, ignore: Sequence[str] = (),
         mask: int = ALL_LAYERS,
     ) -> RayHits:  # fmt: skip
         """The first hits of many rays, (R, 3), as numpy arrays."""

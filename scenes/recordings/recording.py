@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...engine.display import Row, display_as
+from ...engine.shaped import Float, Int
 from ...integrators.recording import Events
 from ..spec import SceneSpec
 
@@ -28,8 +29,8 @@ class Recording:
     """One run, or a batch of runs with one leading axis of lanes; numpy arrays.
 
     scene: the one that was run.  keywords: those of `carom.rollout`.  title: a name for people.
-    t: (..., F) [s].  q: (..., F, nq).  v: (..., F, nv): the frames, NaN for those that a lane did not reach.
-    events: every impact (numpy arrays).  code: (...) of `carom.Code`.  stats: name -> (...), fields of `carom.Stats`.
+    t [s].  q, v: the frames, NaN for those that a lane did not reach.
+    events: every impact (numpy arrays).  code: of `carom.Code`.  stats: name -> (...), fields of `carom.Stats`.
     varied: model parameters that differ from the scene's, name -> (lanes, ...); empty for a single run.
     model_hash: fingerprint of the model that was run.  provenance: versions, machine, date, command, dtype.
     complete: whether the run reached its end.  piece: intervals between frames that were run at once; 0: all.
@@ -37,11 +38,11 @@ class Recording:
 
     scene: SceneSpec
     title: str
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
+    t: Float[np.ndarray, "*batch frames"]
+    q: Float[np.ndarray, "*batch frames nq"]
+    v: Float[np.ndarray, "*batch frames nv"]
     events: Events
-    code: np.ndarray
+    code: Int[np.ndarray, "*batch"]
     stats: Mapping[str, np.ndarray]
     keywords: Mapping[str, Any]
     varied: Mapping[str, np.ndarray] = field(default_factory=dict)

@@ -221,7 +221,7 @@ def test_a_standing_cylinder_touches_at_four_points_of_its_rim(floor):
     s = _detected((floor, "cylinder"), placements)
     assert s.rows.active.all()
     np.testing.assert_allclose(s.rows.gap, np.array([0.0, 1e-5, -1e-5, -0.01])[:, None] * np.ones(4), atol=EXACT)
-    off = np.linalg.norm(s.rows.point_b[..., :2] - [0.2, -0.1], axis=-1) - 0.3
+    off = np.linalg.norm(s.rows.point_b[..., :2] - np.array([0.2, -0.1]), axis=-1) - 0.3
     np.testing.assert_allclose(off, 0.0, atol=EXACT)
     for b in s.rows.point_b:
         assert area(b[:, :2]) >= 2 * 0.3**2 * LEAST  # a square on the rim is the largest

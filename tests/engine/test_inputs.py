@@ -17,7 +17,7 @@ WRONG = {
     "hybrid given": (lambda: carom.hybrid(MODEL, Q, V, jnp.zeros(3, bool), V), r"^given has shape \(3,\)"),
     "jacobian point": (lambda: carom.jacobian(MODEL, Q, "link0", (0.0, 1.0)), r"^point has shape \(2,\); .* 3\)"),
     "impulse": (lambda: carom.impulse_response(MODEL, Q, 1, impulse=(1.0,)), r"^impulse has shape \(1,\)"),
-    "momentum about": (lambda: carom.momentum(MODEL, STATE, (1.0, 2.0)), r"^about has shape \(2,\)"),
+    "momentum about": (lambda: carom.momentum(MODEL, STATE, jnp.ones(2)), r"^about has shape \(2,\)"),
     "link name": (lambda: carom.jacobian(MODEL, Q, "link7"), r"no link named 'link7'; the links are link0, link1$"),
     "link index": (lambda: carom.jacobian(MODEL, Q, 2), r"link index 2 is outside 0\.\.1$"),
     "parameter": (lambda: MODEL.replace(masses=1.0), r"Model has no parameter 'masses'; it has .*mass"),

@@ -90,7 +90,7 @@ class PairScene:
             some = placements[start : start + BATCH]
             rows = _detect(*self.inputs(filled(some)))
             found.append(type(rows)(*(np.asarray(x)[: len(some)] for x in rows)))
-        return Proximities(*(np.concatenate(x) for x in zip(*found, strict=True)))
+        return Proximities._make(np.concatenate(x) for x in zip(*found, strict=True))
 
 
 def filled(placements: Sequence[Placement]) -> list[Placement]:

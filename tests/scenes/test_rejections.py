@@ -324,7 +324,7 @@ def test_float64_without_x64_says_how_to_get_it():
 
 def test_not_a_scene():
     with pytest.raises(SceneError, match=r"give a SceneSpec, a SceneBuilder, or carom\.load"):
-        compile_scene("pool_break")
+        compile_scene("pool_break")  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def test_what_a_dtype_cannot_hold():

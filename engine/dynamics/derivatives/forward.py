@@ -13,6 +13,7 @@ from jax import Array
 
 from ...forest import Forest
 from ...model import Model
+from ...shaped import Float
 from ..aba import factorize, solve
 from ..bodies import bias_forces, gravity, inertias
 from ..impulse import NONE, respond
@@ -23,18 +24,20 @@ from .tiles import in_tiles
 
 
 class ForwardDerivatives(NamedTuple):
-    """Derivatives of the accelerations, (..., nv, nv) each: by displacements q, velocities v and forces tau (M^-1)."""
+    """Derivatives of the accelerations by displacements q, velocities v and forces tau (M^-1)."""
 
-    q: Array
-    v: Array
-    tau: Array
+    q: Float[Array, "*batch nv nv"]
+    v: Float[Array, "*batch nv nv"]
+    tau: Float[Array, "*batch nv nv"]
 
 
 @jax.jit
-def aba_derivatives(model: Model, q: Array, v: Array, tau: Array) -> ForwardDerivatives:
+def aba_derivatives(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], tau: Float[Array, "*#batch nv"]
+) -> ForwardDerivatives:
     """Derivatives of `aba(model, q, v, tau)`: [j, k] is that of acceleration j by the k-th q, v or tau.
 
-    q: (..., nq), v: (..., nv), tau: (..., nv). By q along the joints' own displacements, as `integrate_q` moves them.
+    By q along the joints' own displacements, as `integrate_q` moves them.
     """
     return in_tiles(_derivatives, model, q, v, tau)
 

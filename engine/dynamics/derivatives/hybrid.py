@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from ...model import Model
+from ...shaped import Bool, Float
 from ..bodies import inertias
 from ..hybrid import hybrid_factors, solve_hybrid
 from .columns import columns
@@ -22,11 +23,11 @@ from .tiles import in_tiles
 
 
 class Slopes(NamedTuple):
-    """Slopes of all degrees of freedom, (..., nv, nv) each: by displacements q, velocities v and the given values."""
+    """Slopes of all degrees of freedom by displacements q, velocities v and the given values."""
 
-    q: Array
-    v: Array
-    values: Array
+    q: Float[Array, "*batch nv nv"]
+    v: Float[Array, "*batch nv nv"]
+    values: Float[Array, "*batch nv nv"]
 
 
 class HybridDerivatives(NamedTuple):
@@ -37,11 +38,16 @@ class HybridDerivatives(NamedTuple):
 
 
 @jax.jit
-def hybrid_derivatives(model: Model, q: Array, v: Array, given: Array, values: Array) -> HybridDerivatives:
+def hybrid_derivatives(
+    model: Model,
+    q: Float[Array, "*#batch nq"],
+    v: Float[Array, "*#batch nv"],
+    given: Bool[Array, "*#batch nv"],
+    values: Float[Array, "*#batch nv"],
+) -> HybridDerivatives:
     """Derivatives of `hybrid(model, q, v, given, values)`: [j, k] is that of acceleration or force j by the k-th.
 
-    q: (..., nq), v: (..., nv), given: (..., nv) bool, values: (..., nv). By q along the joints' own displacements, as
-    `integrate_q` moves them.
+    By q along the joints' own displacements, as `integrate_q` moves them.
     """
     given, values = (jnp.asarray(x, q.dtype) for x in (given, values))
     return in_tiles(_derivatives, model, q, v, given, values)

@@ -9,6 +9,7 @@ from jax import Array
 
 from ...forest import Forest
 from ...model import Model
+from ...shaped import Float
 from ..bodies import inertias
 from ..kinematics import propagate_poses
 from .columns import columns
@@ -17,18 +18,20 @@ from .tiles import in_tiles
 
 
 class InverseDerivatives(NamedTuple):
-    """Derivatives of the joint forces, (..., nv, nv) each: by displacements q, velocities v and accelerations a (M)."""
+    """Derivatives of the joint forces by displacements q, velocities v and accelerations a (M)."""
 
-    q: Array
-    v: Array
-    a: Array
+    q: Float[Array, "*batch nv nv"]
+    v: Float[Array, "*batch nv nv"]
+    a: Float[Array, "*batch nv nv"]
 
 
 @jax.jit
-def rnea_derivatives(model: Model, q: Array, v: Array, a: Array) -> InverseDerivatives:
+def rnea_derivatives(
+    model: Model, q: Float[Array, "*#batch nq"], v: Float[Array, "*#batch nv"], a: Float[Array, "*#batch nv"]
+) -> InverseDerivatives:
     """Derivatives of `rnea(model, q, v, a)`: [j, k] is that of force j by the k-th q, v or a.
 
-    q: (..., nq), v: (..., nv), a: (..., nv). By q along the joints' own displacements, as `integrate_q` moves them.
+    By q along the joints' own displacements, as `integrate_q` moves them.
     """
     return in_tiles(_derivatives, model, q, v, a)
 

@@ -23,7 +23,6 @@ import carom
 from carom.engine.dynamics import kinematics, wrenches
 from carom.engine.dynamics.passive import displacement
 from carom.engine.parameters import AXES
-from carom.integrators.single import single_step
 from carom.scenes.recordings.recording import Recording
 
 KINDS = "Bool[", "Float[", "Int[", "Real["
@@ -181,7 +180,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "collision_matrix": lambda s: call(carom.collision_matrix, s.model, s.q, "box", point=s.u),
     "rollout": lambda s: call(carom.rollout, s.ball, s.falling, duration=0.1, frame_dt=0.05, forces=s.push),
     "step": lambda s: call(carom.step, s.ball, s.falling, dt=0.1, control=s.push),
-    "single_step": lambda s: call(single_step, s.ball, s.falling, 0.1, s.push, forces=s.push),
     "chain_state": lambda s: call(carom.chain_state, s.chain, s.angles, s.angles, base=s.base),
     "chain_angles": lambda s: call(carom.chain_angles, s.chain, s.hanging),
     "chain_angular": lambda s: call(carom.chain_angular, s.chain, s.hanging, s.points),

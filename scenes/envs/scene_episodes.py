@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from ...engine.model import Model
@@ -16,6 +17,7 @@ from ...engine.native.primitive import native
 from ...engine.state import State
 from ...integrators.advance import step
 from ...integrators.readouts.sensors import at_instant
+from ..wording import brief
 from .actuators import control
 from .episode import EnvState, Played
 from .scene_task import Period, Task
@@ -73,13 +75,23 @@ class SceneEpisodes:
         own, start, change, command = jax.random.split(key, 4)
         q, v = self.start.q, self.start.v
         if self.task.start is not None:
-            q, v = self.task.start(start, q, v)
+            q, v = self._started(self.task.start(start, q, v))
         parameters = {} if self.task.randomise is None else vars(self.task.randomise(change, self.model))
         drawn = () if self.task.command is None else self.task.command(command)
         return EnvState(
             jnp.asarray(q, self.dtype), jnp.asarray(v, self.dtype), jnp.zeros((), jnp.int32), own,
             {name: jnp.asarray(parameters[name], self.dtype) for name in self._names}, jax.tree.map(jnp.asarray, drawn),
         )  # fmt: skip
+
+    def _started(self, given: Any) -> tuple[Array, Array]:
+        """What a task's `start` returns, if it is q and v."""
+        needed = [(self.model.topology.nq,), (self.model.topology.nv,)]
+        several = isinstance(given, (tuple, list))
+        if not several or [np.shape(x) for x in given] != needed:
+            told = f"shapes {[np.shape(x) for x in given]}" if several else type(given).__name__
+            raise ValueError(f"{self.task.name}: start gives {told}; it must be (q, v) of shapes {needed}")
+        q, v = given
+        return q, v
 
     def _observed(self, before: EnvState, after: EnvState, action: Array, report: dict[str, Array]) -> Played:
         bits = jax.random.key_data(_vmapped(jax.random.fold_in, after.steps.ndim)(after.key, after.steps))
@@ -98,13 +110,21 @@ class SceneEpisodes:
         task, model = self.task, self._model(after.parameters)
         first = jnp.maximum(after.steps - 1, 0)
         before, state = State(q, v, self._time(first)), State(after.q, after.v, self._time(after.steps))
-        s = Period(model, before, state, action, after.command, after.steps, after.key, report)
+        readings = _Readings(task.name, report)
+        s = Period(model, before, state, action, after.command, after.steps, after.key, readings)
         observation, reward = jnp.asarray(task.observation(s), self.dtype), jnp.asarray(task.reward(s), self.dtype)
-        ended = jnp.asarray(task.end(s), bool)
+        ended = task.end(s)
+        if not isinstance(ended, bool) and getattr(ended, "dtype", None) != np.bool_:
+            raise TypeError(f"{task.name}: ended gives {brief(ended)}; it must be bool, such as s.q[0] > 1")
+        ended = jnp.asarray(ended)
         for name, x, shape in (("observe", observation, "(k,)"), ("reward", reward, "()"), ("ended", ended, "()")):
             if x.ndim != (name == "observe"):
                 raise ValueError(f"{task.name}: {name} gives shape {x.shape}, it must be {shape}, of one lane")
         info = {} if task.info is None else task.info(s)
+        if not isinstance(info, dict):
+            raise TypeError(
+                f'{task.name}: info gives {type(info).__name__}; it must be a dict, such as {{"x": s.q[0]}}'
+            )
         return observation, reward, ended, {name: jnp.asarray(x, self.dtype) for name, x in info.items()}
 
     def _model(self, parameters: dict[str, Array]) -> Model:
@@ -136,6 +156,18 @@ class SceneEpisodes:
         """Shapes of the report of one lane."""
         keywords: Any = {"dt": self.task.dt, "report": self.task.report, "throw": False, "options": self.task.options}
         return jax.eval_shape(functools.partial(step, self.model, **keywords), self.start)[1]  # type: ignore[index]
+
+
+class _Readings(dict[str, Any]):
+    """A report by name, which says what to do about names that are not in it."""
+
+    def __init__(self, task: str, report: dict[str, Any]) -> None:
+        super().__init__(report)
+        self._task = task
+
+    def __missing__(self, name: str) -> Any:
+        there = ", ".join(map(repr, self)) or "nothing"
+        raise KeyError(f"{self._task}: report has {there} and no {name!r}: give the task report=[{name!r}]")
 
 
 def _vmapped(function: Callable[..., Any], axes: int) -> Callable[..., Any]:

@@ -173,6 +173,20 @@ def test_refusals() -> None:
         carom.Environment(dataclasses.replace(TASK, randomise=lambda key, m: m.mass))
 
 
+@pytest.mark.parametrize(("given", "says"), [
+    ({"start": lambda key, q, v: (q[:1], v)}, r"start gives shapes \[\(1,\), .*; it must be \(q, v\) of shapes"),
+    ({"start": lambda key, q, v: q}, r"start gives .*(Tracer|Array).*; it must be \(q, v\) of shapes"),
+    ({"ended": lambda s: s.q[0]}, "ended gives .*float64.*; it must be bool"),
+    ({"ended": lambda s: None}, "ended gives None; it must be bool"),
+    ({"info": lambda s: s.q}, "info gives .*Tracer; it must be a dict"),
+    ({"reward": lambda s: s.report["pair_forces"][0, 2], "report": "contact_forces"},
+     "report has 'contact_forces' and no 'pair_forces': give the task report="),
+])  # fmt: skip
+def test_a_function_that_returns_something_else_is_named(given: dict[str, Any], says: str) -> None:
+    with pytest.raises((ValueError, TypeError, KeyError), match=f"{TASK.name}: {says}"):
+        carom.Environment(dataclasses.replace(TASK, **given), dtype="float64").reset(jax.random.key(0))
+
+
 def test_a_registered_task_at_gymnasium() -> None:
     gymnasium = pytest.importorskip("gymnasium")
     name = carom.register_task(TASK)

@@ -54,8 +54,9 @@ LANES_NAMED = 8  # in a message
 MESSAGES = {
     OK: "finished",
     NOT_FINITE: (
-        "a coordinate or velocity is not finite: the step is too long for these forces, or the mass matrix is "
-        "singular; lower max_dt, or look for massless links and very stiff springs"
+        "a coordinate or velocity is not finite: a control, force or parameter is not, the step is too long for these "
+        "forces, or the mass matrix is singular; look for NaN in what you give and for massless links and very stiff "
+        "springs, or lower max_dt"
     ),
     PAIRS_FULL: (
         "more pairs of shapes are near each other than there is room for: raise max_pairs to the number needed, or "

@@ -24,7 +24,7 @@ from ..forest import Forest
 from ..model import Model
 from ..shaped import Float
 from ..topology import Topology
-from .evaluation import LoopRows, by_loop, errors, evaluate_loops, rates
+from .evaluation import LoopRows, by_loop, errors, evaluate_loops, rates, row_loops
 from .jacobian import bias, jacobian
 from .kinds import row_count
 from .kkt import Sparse, apart, sparse
@@ -98,11 +98,13 @@ def _constrained(model: Model, q: Array, v: Array, t: Array | float, tau: Array)
 
 def multipliers(model: Model, q: Array, v: Array, a: Array, tau: Array) -> Array:
     """Multipliers (m, *batch) with which joint forces tau (..., nv) give the accelerations a (..., nv), as nearly as
-    any do in the metric of the masses; rows as in `evaluation.py`.
+    any do in the metric of the masses; rows as in `evaluation.py`. Zeros if no constraint forces hold the loops.
 
     q: (..., nq), v: (..., nv).
     """
     forest = Forest.of(model, q=q, v=v, tau=tau)
+    if not exact(model.topology):
+        return jnp.zeros((len(row_loops(model.topology)), *forest.batch), forest.dtype)
     poses = propagate_poses(forest, model, q)
     velocities, loops = propagate_velocities(forest, poses, v), evaluate_loops(forest, model, poses)
     alone, coupling = _tree_alone(forest, model, poses, velocities, loops, tau)

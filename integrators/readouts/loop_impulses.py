@@ -13,8 +13,7 @@ from jax import Array
 from ...contact.grips import lock_dofs
 from ...contact.impulses import ContactImpulses
 from ...engine.dynamics import wrenches
-from ...engine.loops.evaluation import row_loops
-from ...engine.loops.forward import exact, multipliers
+from ...engine.loops.forward import multipliers
 from ...engine.loops.wrenches import loop_wrenches_on_links
 from ...engine.model import Model
 from ...engine.state import State
@@ -35,14 +34,14 @@ def over_step(
     part = column(jnp.where(h > 0, h, 1))
     tau = joint_forces(model, midway, drive.motors) + others / part
     held = model if locked is None else lock_dofs(model, locked)
-    force = _multipliers(held, midway.q, midway.v, dv / part, tau)
+    force = multipliers(held, midway.q, midway.v, dv / part, tau)
     return loop_wrenches_on_links(model, midway.q, midway.v, midway.t, force, True) * h[..., None, None]
 
 
 def at_jump(model: Model, q: Array, dv: Array, impulses: ContactImpulses) -> Array:
     """Impulses (*batch, nl, 6) at an instant, as in `over_step`.  model: without gravity.  dv: change of velocity."""
     still, t = jnp.zeros_like(dv), jnp.zeros(dv.shape[:-1], dv.dtype)
-    force = _multipliers(model, q, still, dv, along_joints(model, q, impulses))
+    force = multipliers(model, q, still, dv, along_joints(model, q, impulses))
     return loop_wrenches_on_links(model, q, still, t, force, False)
 
 
@@ -50,10 +49,3 @@ def along_joints(model: Model, q: Array, impulses: ContactImpulses) -> Array:
     """Joint impulses (*batch, nv) of contacts and limits [N m s, N s]."""
     links = jnp.moveaxis(impulses.links, (0, 1), (-2, -1))
     return wrenches.joint_forces(model, q, links) + jnp.moveaxis(impulses.limits, 0, -1)
-
-
-def _multipliers(model: Model, q: Array, v: Array, a: Array, tau: Array) -> Array:
-    """Multipliers (m, *batch); none (0, *batch) if constraint forces hold no loop."""
-    if not exact(model.topology):
-        return jnp.zeros((len(row_loops(model.topology)), *q.shape[:-1]), q.dtype)
-    return multipliers(model, q, v, a, tau)

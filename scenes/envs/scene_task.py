@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,7 +116,7 @@ class Task:
     def __post_init__(self) -> None:
         if not isinstance(self.options, Options):
             raise TypeError(f"{self.name}: options is {self.options!r}; it must be carom.Options(...)")
-        if isinstance(self.max_steps, bool) or not isinstance(self.max_steps, int) or self.max_steps < 1:
+        if isinstance(self.max_steps, bool) or not isinstance(self.max_steps, Integral) or self.max_steps < 1:
             raise ValueError(f"{self.name}: max_steps is {self.max_steps!r}; it must be a whole number of at least 1")
 
     def observation(self, s: Period) -> Array:

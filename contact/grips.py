@@ -29,6 +29,7 @@ HOLDS = {4: 1e-6, 8: 1e-12}  # of the largest impulse: reserve with which a grip
 REST = 0.05  # rest speeds: rates below this are errors of other contacts
 ROUNDING = 8  # times eps and the change of rate within STEP: its rounding error
 STEP = 1 / 240  # [s]
+TURN = 0.1  # [rad, m] the most that a sliding grip may turn or move its joint in a step, beyond its wish
 
 
 class Grips(NamedTuple):
@@ -166,18 +167,26 @@ def lock_dofs(model: Model, dofs: Array) -> Model:
     return model.replace(armature=jnp.where(dofs, jnp.inf, model.armature))
 
 
-def part_until_stop(model: Model, grips: Grips, before: Array, after: Array) -> tuple[Array, Array]:
-    """The part of the step (*batch) after which the first sliding joint reaches its wish, 1 if none does; and the
-    degrees of freedom (*batch, nv) that reach it at the end of the step.
+def part_until_stop(
+    model: Model, grips: Grips, before: Array, after: Array, h: Array
+) -> tuple[Array, Array, Array]:
+    """The part of the step (*batch) after which the first sliding joint reaches its wish, 1 if none does; the degrees
+    of freedom (*batch, nv) that reach it at the end of the step; and whether the end tells nothing (*batch).
 
     before, after: velocities (*batch, nv) at both ends.
+    h: (*batch) length of the step [s].
+    If a motor is so strong that it turned its joint by more than TURN, the end of the step means nothing. The part is
+    then the one in which the motor alone turns it as far.
     """
     slides = grips.push != 0
     first, last = (_along(v, dofs_of(model.topology)) + grips.rows.drift.x for v in (before, after))
+    turn = jnp.abs(grips.rows.K.xx * grips.push) * h / (2 * TURN)  # by the motor alone
+    wild = slides & (turn > 1) & ~(jnp.abs(last - first) * h <= 2 * TURN)
     ahead, beyond = jnp.abs(first), -jnp.sign(first) * last
-    passes = slides & (beyond > grips.slack)
-    part = jnp.where(passes, ahead / jnp.where(passes, ahead + beyond, 1), 1).min(0, initial=1)
-    return part, _of_dofs(model.topology, slides & (jnp.abs(last) <= grips.slack))
+    passes = slides & (beyond > grips.slack) & ~wild
+    part = jnp.where(passes, ahead / jnp.where(passes, ahead + beyond, 1), 1)
+    part = jnp.where(wild, jnp.minimum(1 / jnp.sqrt(jnp.where(wild, turn, 1)), 0.5), part)
+    return part.min(0, initial=1), _of_dofs(model.topology, slides & (jnp.abs(last) <= grips.slack)), wild.any(0)
 
 
 def _of_dofs(topology: Topology, some: Array) -> Array:

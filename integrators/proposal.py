@@ -158,8 +158,11 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
     )
     if grips is not None:
         _, v = _apply_correction(model, clocks, after, lane.search.correction)
-        slid, stops = stop_gradient(part_until_stop(model, grips, start, v))
-        part = jnp.minimum(part, slid)
+        slid, stops, wild = stop_gradient(part_until_stop(model, grips, start, v, h))
+        part = jnp.where(wild, slid, jnp.minimum(part, slid))
+        stay = wild[..., None]  # where it began, to be tried again
+        after = State(jnp.where(stay, state.q, after.q), jnp.where(stay, start, after.v), after.t)
+        loop_drift = None if loop_drift is None else jnp.where(wild, 0, loop_drift)
     contacts_found = solution.impulse, resting, clocks.any(rows.tree, resting), part, solution.code, stuck, stops
     residual = jnp.broadcast_to(solution.residual, solution.code.shape).astype(h.dtype)
     contact_impulses, first = (
@@ -217,6 +220,7 @@ def _midway(
         inverse, rests = inverse_mass_matrix(model, q), phases(model, contacts, u_n).resting.any(0)
         implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
         implicit = implicit | stopped_at_start(model, contacts, u_n).any(0)  # which changes how joints move
+        implicit = implicit if window is None else implicit | window
         grips = joint_grips(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
     return Midway(jacobian_at(model, q, there, inverse), kinematics.b * half, frame, reported, ready.load), grips

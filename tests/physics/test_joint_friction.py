@@ -1,5 +1,6 @@
 """Dry friction of joints and motors of limited effort: what holds holds exactly, what slides slides exactly."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import carom
+from carom.engine.dynamics.crba import crba
 from carom.tests.oracles.dry_pendulum import Links
 from carom.tests.oracles.single_step import single_step
 
@@ -291,6 +293,27 @@ def test_a_motor_keeps_its_speed_exactly_as_long_as_it_can():
     # all the way up to speed it gives its effort: 1.1 v^2 / 2 + G (1 - cos q) = effort q
     rising = slice(1, keeps[0])
     np.testing.assert_allclose(1.1 * v[rising] ** 2 / 2 + G * (1 - np.cos(q[rising])), 8.0 * q[rising], atol=1e-9)
+
+
+def test_a_motor_of_any_effort_brings_its_joint_to_its_target():
+    """More and more effort takes less and less time, down to none: the other link then moves as after an impulse in the
+    motor's joint. In a whole step the motor would give the arm a speed that no number holds."""
+    b = carom.SceneBuilder()
+    motor = carom.Motor("velocity", kd=RIGID, effort=1.0, target=2.0)
+    b.add_link("upper", joint=carom.Revolute(Y, motor=motor), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    below = {"parent": "upper", "joint": carom.Revolute(Y), "position": (0, 0, -1), "q0": 0.4}
+    b.add_link("lower", mass=0.5, com=(0, 0, -0.3), inertia=(0.02, 0.02, 0.02), **below)
+    model, state = carom.compile_scene(b)
+    M = np.asarray(crba(model, state.q))
+    swift = carom.State(state.q, jnp.array([2.0, -M[1, 0] / M[1, 1] * 2.0]), state.t)
+    run = functools.partial(carom.rollout, duration=0.1, frame_dt=0.02)
+    best = run(model.replace(motor_effort=jnp.array([1e30, 0.0])), swift)
+    assert (best.v[:, 0] == 2.0).all()
+    for effort in (1e5, 1e8, 1e12, 1e30, 1e100):
+        by = run(model.replace(motor_effort=jnp.array([effort, 0.0])), state)
+        assert (by.v[1:, 0] == 2.0).all()
+        np.testing.assert_allclose(by.v[1:], best.v[1:], atol=1e-12 + 100 / effort)
+        np.testing.assert_allclose(by.q[1:], best.q[1:], atol=1e-12 + 10 / effort)
 
 
 def test_a_motor_against_friction():

@@ -165,7 +165,8 @@ def decide(
     last = (h <= 2 * _least(lane, max_dt)) | (search.rejected >= MOST)
     own = finite & ~again & (last | ~(too_deep | slid | rough | passed))
     accepted = clocks.of_all(own)
-    deeper = own & too_deep & (clocks.least(rows.tree, contacts.gap, 0) < -ENVELOPE * model.gap_band)
+    deepest = clocks.least(rows.tree, jnp.where(contacts.active, contacts.gap, 0), 0)
+    deeper = own & too_deep & (deepest < -ENVELOPE * model.gap_band)
     # halfway there, an overlap is checked again: the motion has changed, and it may no longer occur
     ahead = jnp.where(strikes | (search.high <= 2 * h), jnp.inf, search.high - h)
     short = jnp.where(h < jnp.where(stalled(lane), 2**ANYWAY, 1) * LEAST_STEP * max_dt, search.short + 1, 0)
@@ -193,8 +194,8 @@ def decide(
     sunk = contacts.active & (contacts.gap < -ENVELOPE * model.gap_band)
     deep = sunk & (closes | (contacts.gap < -LEFT * model.rest_speed))
     search = after_window(lane, search, tried.window, accepted, strikes, sunk.any(0), deep.any(0), sure)
-    if search.window is not None:
-        deeper = deeper & ~search.window.open  # at the start of a run
+    if search.window is not None:  # windows may have left an overlap at the start of a run
+        deeper = deeper & ~search.window.open & ~(lane.fresh & (deepest > -LEFT * model.rest_speed))
     deeper = accepted & (deeper.any() if clocks.each() else deeper)
     sound = finite if tried.loop_drift is None else finite | rough  # what loops made infinite is tried again, shorter
     code = jnp.where(deeper, TOUCH_UNFINISHED, _code(sound))

@@ -143,16 +143,18 @@ def solve(
     least_speed = jnp.broadcast_to(model.gap_band, contacts.code.shape) / STEP
     # stage 0, if needed: contacts that close are stopped; stage 1: resting contacts carry their load over the step
     stops = stopped_at_start(model, contacts, u_n).any(0)
+    if grips is not None:
+        stops = stops | grips.stops  # a joint that is stopped may push into a contact
     touching = (now.resting | (contacts.active & (contacts.gap <= model.gap_band))) & stops
     none, grip = jnp.zeros_like(u_n), None
     targets, resting = None, now.resting
     if window is not None:
         targets = WindowTargets.of(model, contacts, u_n, h, window)
         end_target, resting = jnp.where(window, targets.end, end_target), resting | targets.may_touch
-        stops = jnp.where(window, targets.closes.any(0), stops)
+        stops = jnp.where(window, targets.closes.any(0) | (False if grips is None else grips.stops), stops)
         touching = jnp.where(window, targets.may_touch, touching)
     if grips is not None:
-        stops, grip = stops | grips.stops, grips.push
+        grip = grips.push
         change = change + apply_impulses(grips.rows, jnp.zeros_like(V), Vec3(grip, grip * 0, grip * 0))
         # within the band no contact is pushed out: a held joint would push against it with its full effort
         end_target = jnp.where(contacts.gap < -model.gap_band, end_target, jnp.minimum(end_target, 0))

@@ -167,9 +167,7 @@ def lock_dofs(model: Model, dofs: Array) -> Model:
     return model.replace(armature=jnp.where(dofs, jnp.inf, model.armature))
 
 
-def part_until_stop(
-    model: Model, grips: Grips, before: Array, after: Array, h: Array
-) -> tuple[Array, Array, Array]:
+def part_until_stop(model: Model, grips: Grips, before: Array, after: Array, h: Array) -> tuple[Array, Array, Array]:
     """The part of the step (*batch) after which the first sliding joint reaches its wish, 1 if none does; the degrees
     of freedom (*batch, nv) that reach it at the end of the step; and whether the end tells nothing (*batch).
 

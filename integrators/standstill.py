@@ -2,9 +2,9 @@
 
 The impulses of resting contacts stop a body up to the accuracy of their solver. The remaining velocity is some units in
 the last place of g h, or the residual of the solver, as in a heap of hundreds of contacts. It has no physical meaning,
-and it keeps a state from repeating itself. So the velocities of a tree that contacts carry become 0 if they are below
-FAINT g h or ERRORS times the residual at the end of a step. If they were as small at its start, the tree also keeps its
-position. A body that starts to move is not held, unless it is pushed by less than that.
+and it keeps a state from repeating itself. So the velocities of a tree that contacts carry become 0 if, at the end of a
+step, they are below FAINT g h, or below ERRORS times the residual and the rest speed. If they were as small at its
+start, the tree also keeps its position. A body that starts to move is not held, unless it is pushed by less than that.
 
 Derivatives are those of the step without this.
 """
@@ -38,7 +38,8 @@ def zero_faint_velocities(
     tree = trees.of_link[:-1]
     dof, coordinate = (np.repeat(tree, np.diff(start)) for start in (topology.v_start, topology.q_start))
     limit = h * FAINT[v.dtype.itemsize] * jnp.linalg.norm(model.gravity, axis=-1)[..., None]
-    limit = jnp.maximum(limit, ERRORS * left[..., None])
+    rest_speed = jnp.asarray(model.rest_speed)[..., None]
+    limit = jnp.maximum(limit, jnp.minimum(ERRORS * left[..., None], rest_speed))
 
     def largest(x: Array) -> Array:
         """The largest entry of each tree and of the world, (*batch, T + 1)."""

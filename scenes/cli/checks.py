@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,6 +31,9 @@ def check(
 
     if everything == bool(scenes):
         raise typer.BadParameter("name some scenes, or give --all")
+    files = [name for name in scenes or () if Path(name).suffix]
+    if files:
+        raise typer.BadParameter(f"{files[0]} is a file: only scenes of the library promise facts; run it by carom run")
     precision(dtype)
     names = [name for name, entry in (SCENES | CHAINS).items() if entry.facts] if everything else list(scenes or ())
     entries = {name: library_entry(name) for name in names}

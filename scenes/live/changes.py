@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...collision.poses import Array
+from ...contact.held_joints import lock_held_joints
 from ...engine.algebra.rotation import Quat
 from ...engine.algebra.vec3 import Vec3
 from ...engine.loops.projection import projected
@@ -266,6 +267,7 @@ def loop_pulls(
     """Force (nk, 3) of each loop on its link a, world axes [N].
 
     motors: (nv,) the commands to them.  forces: (nv,) other forces along the degrees of freedom [N m, N]."""
+    model, forces = lock_held_joints(model, q, v, t, motors, forces)
     return loop_wrenches(model, State(q, v, t), motors, forces)[:, 3:]
 
 

@@ -138,7 +138,8 @@ class Inputs(Frames):
 
     def joint_force(self, joint: str) -> Float[np.ndarray, " 3"]:
         """Force of a loop that can be cut on link_a, world axes [N], which keeps its ends together at the present
-        motion and weights, under the mean forces of contacts and `apply_force` in the last frame.
+        motion and weights, under the mean forces of contacts and `apply_force` in the last frame. Rigid motors keep
+        the rates that their joints have, with their effort at most; dry friction and stops hold what rests.
 
         To break a joint at a load, cut it after a frame in which it carried more.
         """

@@ -316,6 +316,30 @@ def test_a_motor_of_any_effort_brings_its_joint_to_its_target():
         np.testing.assert_allclose(by.q[1:], best.q[1:], atol=1e-12 + 10 / effort)
 
 
+def test_a_jammed_grip_stops_nothing_else():
+    """Two fingers squeeze what they cannot move. What the solver leaves open there is no reason for others to stand."""
+    b = carom.SceneBuilder()
+
+    def add(name: str, axis: tuple[int, int, int], at: tuple[float, float, float], mass: float, *motor: float) -> None:
+        size = (0.02, 0.1, 0.1) if name in ("left", "right") else (0.05, 0.05, 0.05)
+        drive = carom.Motor("velocity", kd=RIGID, effort=motor[0], target=motor[1])
+        b.add_link(name, joint=carom.Prismatic(axis, motor=drive), position=at, mass=mass, shapes=[carom.Box(size)])
+
+    add("left", (1, 0, 0), (-0.071, 0, 1), 0.2, 1e4, 0.1)
+    add("right", (1, 0, 0), (0.071, 0, 1), 0.2, 1e4, -0.1)
+    add("table", (0, 0, -1), (0, 0, 0.85), 1.0, 1e6, 0.0)
+    add("lift", (0, 0, 1), (5, 0, 1), 1.0, 1e6, 0.0)
+    b.add_body("box", [carom.Box((0.05, 0.08, 0.1), friction=0.3)], mass=100.0, position=(0, 0, 1))
+    b.exclude("left", "table")
+    b.exclude("right", "table")
+    model, state = carom.compile_scene(b, dtype=jnp.float32)
+    state = carom.rollout(model, state, duration=0.2, throw=False).state
+    moving = model.replace(motor_target=model.motor_target.at[2].set(0.2).at[3].set(0.1))
+    v = carom.rollout(moving, state, duration=0.1, throw=False).v[1:]
+    np.testing.assert_allclose(v[:, 2], 0.2, rtol=1e-3)
+    np.testing.assert_allclose(v[:, 3], 0.1, rtol=1e-3)
+
+
 def test_a_motor_against_friction():
     """At its target the motor gives what friction takes; told to stop it brakes with both, and both hold."""
     model, state = spinner(0.3, 0.0)

@@ -392,6 +392,7 @@ WRONG = {
     "export bouncing_ball --library lib --probe sphere:-1": "radius",
     "export bouncing_ball --library lib --trigger sphere:1": "'sphere:1' is no SHAPE@X,Y,Z",
     "export bouncing_ball --library lib --trigger sphere:1@0,0,0@none": "body is 'none'",
+    "check bad.toml": "bad.toml is a file: only scenes of the library promise facts",
     "replay": "Missing argument",
     "replay none.npz": "none.npz: there is no such file",
     "replay notes.txt": "this is no recording of Carom",

@@ -1,5 +1,6 @@
 """What a world is told while it runs: who touches whom, conveyors, pairs, and joints that are cut and joined."""
 
+import math
 from typing import Any
 
 import jax
@@ -174,6 +175,34 @@ def test_a_joint_feels_what_rests_on_its_links_and_what_pushes_them() -> None:
     shelf.apply_force("crate", (0, 0, -7.0))
     shelf.step()
     np.testing.assert_allclose(sum(shelf.joint_force(rope) for rope in ropes), (0, 0, 5 * G + 7), atol=1e-6)
+
+
+# what holds a hoist of 10 kg, and the pull of its rope in weights of 5 kg
+HOISTS: dict[str, tuple[dict[str, Any], float]] = {
+    "rigid motor": ({"motor": carom.Motor("velocity", kd=math.inf, effort=5000)}, 1.0),
+    "stop": ({"limits": (0, 1)}, 1.0),
+    "friction": ({"loss": 1000.0}, 1.0),
+    "a motor too weak": ({"motor": carom.Motor("velocity", kd=math.inf, effort=100)}, 100 / (15 * G)),
+    "friction too weak": ({"loss": 100.0}, 100 / (15 * G)),
+    "nothing": ({}, 0.0),
+}
+
+
+@pytest.mark.parametrize("by", HOISTS)
+def test_a_rope_feels_what_holds_the_hoist_it_hangs_from(by: str) -> None:
+    joint, pull = HOISTS[by]
+    b = carom.SceneBuilder(filtering=True)
+    b.add_link("hoist", joint=carom.Prismatic((0, 0, 1), **joint), position=(0, 0, 9), mass=10.0, inertia=(1, 1, 1))
+    b.add_body("crate", [carom.Box((0.1, 0.1, 0.1))], mass=5.0, position=(0, 0, 7))
+    b.add_loop("hoist", (0, 0, 0), "crate", (0, 0, 0.1), joint=carom.Distance(), name="rope", active=True)
+    world = carom.Live(b, dtype="float64")
+    play(world, 30)
+    assert world.joint_force("rope") == pytest.approx((0, 0, -5 * G * pull), abs=1e-6)
+    if by == "rigid motor":
+        for _ in range(10):
+            world.move_joint("hoist", world.state.q[0] + 0.01)
+            world.step()
+        assert world.joint_force("rope") == pytest.approx((0, 0, -5 * G), abs=1e-6)
 
 
 def test_what_is_joined_in_flight_goes_on_together(world: carom.Live) -> None:

@@ -4,6 +4,7 @@
 # pyright: reportAttributeAccessIssue=false
 
 import importlib.util
+import math
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -242,6 +243,19 @@ SHAPES = """
   </worldbody>
 </mujoco>
 """
+
+
+@pytest.mark.parametrize("flag", ["constraint", "limit", "frictionloss", "clampctrl"])
+def test_what_a_flag_turns_off_is_off(tmp_path: Path, flag: str) -> None:
+    xml = f"""<mujoco><option><flag {flag}="disable"/></option><worldbody><body>
+      <joint name="j" axis="0 1 0" range="-10 10" frictionloss="2"/><geom size=".1" pos=".3 0 0"/>
+      </body></worldbody><actuator><motor joint="j" gear="10" ctrlrange="-1 1"/></actuator></mujoco>"""
+    imported, _ = scene_of(tmp_path, xml)
+    joint = imported.scene.links[0].joint
+    assert (joint.limits is None) == (flag in ("constraint", "limit"))
+    assert joint.loss == (0 if flag in ("constraint", "frictionloss") else 2)
+    assert joint.motor is not None
+    assert joint.motor.effort == (math.inf if flag == "clampctrl" else 10)
 
 
 def test_meshes_and_heightfields_stand_where_they_stood(tmp_path):

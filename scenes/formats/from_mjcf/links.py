@@ -154,7 +154,7 @@ def _start(file: Compiled, j: int, ledger: Ledger) -> dict[str, Any]:
 
 
 def _limits(file: Compiled, j: int) -> Array | None:
-    return file.m.jnt_range[j] if file.m.jnt_limited[j] and "limit" not in file.off else None
+    return file.m.jnt_range[j] if file.m.jnt_limited[j] and not {"limit", "constraint"} & file.off else None
 
 
 def _joint(file: Compiled, j: int, drive: Drive, ledger: Ledger) -> Any:
@@ -162,7 +162,7 @@ def _joint(file: Compiled, j: int, drive: Drive, ledger: Ledger) -> Any:
     common: dict[str, Any] = {"damping": drive.damping, "loss": 0.0}
     if not {"damper", "passive"} & file.off:
         common["damping"] += max(m.dof_damping[dof], 0.0)
-    if "frictionloss" not in file.off:
+    if not {"frictionloss", "constraint"} & file.off:
         common["loss"] = m.dof_frictionloss[dof]
     if m.jnt_type[j] == FREE:
         return Floating(**common)

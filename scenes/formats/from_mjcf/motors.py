@@ -73,8 +73,7 @@ def _gain(laws: list[Law]) -> float:
 
 def _actuator(file: Compiled, j: int, law: Law, gain: float) -> Actuator:
     m, i = file.m, law.actuator
-    limited = m.actuator_ctrllimited[i] and "clampctrl" not in file.off
-    lower, upper = m.actuator_ctrlrange[i].tolist() if limited else (-np.inf, np.inf)
+    lower, upper = m.actuator_ctrlrange[i].tolist() if _clamped(file, i) else (-np.inf, np.inf)
     name = m.actuator(i).name or file.name("joint", j)
     return Actuator(name, file.link_of(j), 0, lower, upper, law.scale / gain, law.constant / gain)
 
@@ -105,7 +104,7 @@ def _law(file: Compiled, i: int, ledger: Ledger) -> Law | None:
     if not (fixed and linear and m.actuator_dyntype[i] in (DIRECT, INTEGRATOR, *FILTERS)):
         ledger.refuse("actuator", "actuator", name, "its law is neither a torque nor a spring and damper to a target")
         return None
-    u = _clipped(file.ctrl[i], m.actuator_ctrllimited[i] and "clampctrl" not in file.off, m.actuator_ctrlrange[i])
+    u = _clipped(file.ctrl[i], _clamped(file, i), m.actuator_ctrlrange[i])
     if m.actuator_dyntype[i] != DIRECT or np.any(file.value("actuator_delay", i)):
         why = "it acts at once: its activation or delay is left out, and u is what it would come to"
         ledger.note("approximated", "actuator", name, why)
@@ -113,14 +112,19 @@ def _law(file: Compiled, i: int, ledger: Ledger) -> Law | None:
     effort = np.inf
     if m.actuator_forcelimited[i]:
         effort = abs(gear) * _bound(m.actuator_forcerange[i], name, ledger)
-    if bias.any() and m.actuator_ctrllimited[i]:
+    if bias.any() and _clamped(file, i):
         ledger.note("ignored", "control range of actuator", name, "its motor takes any target")
-    elif m.actuator_ctrllimited[i]:
+    elif _clamped(file, i):
         effort = min(effort, abs(gear * gain[0]) * _bound(m.actuator_ctrlrange[i], name, ledger))
     if gear == 0 or effort == 0:
         ledger.note("ignored", "actuator", name, "its gear or its limits leave it no force")
         return None
     return Law(gear * gain[0], gear * bias[0], -bias[1] * gear**2, -bias[2] * gear**2, effort, u, i)
+
+
+def _clamped(file: Compiled, i: int) -> bool:
+    """Return whether an actuator's control is clamped to its range."""
+    return bool(file.m.actuator_ctrllimited[i]) and "clampctrl" not in file.off
 
 
 def _clipped(u: float, limited: bool, interval: Array) -> float:

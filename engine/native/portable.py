@@ -6,7 +6,10 @@ processor computes the same bits; the width of its vectors changes the time alon
 
 from __future__ import annotations
 
+import difflib
 import re
+import subprocess
+import sys
 from typing import Any, NamedTuple
 
 from .machine import level, llvm
@@ -43,12 +46,40 @@ TARGETS = {
 }
 
 
+FAMILIAR = "x86-64-v2", "x86-64-v3", "x86-64-v4", "generic", "cortex-a72", "neoverse-n1", "apple-m1"  # processors
+# lists the processors of a machine, then makes code for one: LLVM ends the process where it cannot
+PROBE = """
+import sys
+import llvmlite.binding as binding
+triple, cpu = sys.argv[1:]
+binding.initialize_all_targets()
+binding.initialize_all_asmprinters()
+target = binding.Target.from_triple(triple)
+target.create_target_machine(cpu="help")
+module = binding.parse_assembly("define void @f() { ret void }")
+module.triple = triple
+target.create_target_machine(cpu=cpu).emit_object(module)
+"""
+
+
 def this_machine() -> str:
     """The name of its target."""
     triple = llvm().get_default_triple()
     machine = "aarch64" if triple.startswith(("aarch64", "arm64")) else triple.partition("-")[0]
     system = next((s for s in ("windows", "macos", "android") if s in triple.replace("darwin", "macos")), "linux")
     return f"{machine}-{system}"
+
+
+def check_cpu(target: Target, cpu: str) -> None:
+    """Refuse a processor that LLVM has no code for: it would end this process, or be passed over in silence."""
+    command = [sys.executable, "-c", PROBE, target.triple, cpu]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    names = re.findall(r"^ +(\S+) +- Select the \1 processor", done.stderr, re.M)
+    if done.returncode or cpu not in names:
+        near = difflib.get_close_matches(cpu, names, 5)
+        few = dict.fromkeys([*near, *(name for name in FAMILIAR if name in names)])
+        machine = target.triple.partition("-")[0]
+        raise ValueError(f"cpu: LLVM has no processor {cpu!r} of {machine}: give {', '.join(few)} ..., or leave it out")
 
 
 def objects(texts: dict[str, str], target: Target, cpu: str | None = None) -> dict[str, bytes]:

@@ -62,6 +62,8 @@ def export(
     carom export bouncing_ball --library out --pool ball=8 --probe sphere:0.5 --trigger box:1,1,0.1@0,0,0
     """
     if library is not None or page is not None:
+        if out is not None:
+            raise typer.BadParameter(f"leave out {out}, or --library and --page: they write no .toml", param_hint="OUT")
         shapes = [shape_of(one) for one in probes or ()]
         live = {"dt": dt, "law": law, "max_contacts": max_contacts, "pool": pool_of(pool or ()), "probes": shapes}
         _world(scene, library, page, name, targets or (), cpu, dtype, robot, live, triggers or ())
@@ -72,7 +74,7 @@ def export(
     if out is None:
         print(to_toml(open_source(scene, robot).spec), end="")
         return
-    target(out, (".toml",))
+    target(out, (".toml",), "OUT")
     write_toml(open_source(scene, robot).spec, out)
     say(f"wrote {out}")
 
@@ -94,7 +96,7 @@ def _world(
     from ..live.world import Live
 
     if page is not None:
-        target(page, (".html",))
+        target(page, (".html",), "--page")
     used = precision(dtype)
     found, written = open_source(scene, robot), []
     with blame_line(scene):

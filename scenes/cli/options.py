@@ -121,13 +121,13 @@ def precision(dtype: str) -> str:
     return dtype
 
 
-def target(path: Path, suffixes: tuple[str, ...]) -> Path:
-    """A file to write, checked before the work begins."""
+def target(path: Path, suffixes: tuple[str, ...], hint: str = "--out") -> Path:
+    """A file to write, checked before the work begins.  hint: the option that names it."""
     from ..formats.atomic import check_writable
 
     if path.suffix.lower() not in suffixes:
-        raise typer.BadParameter(f"{path} must end in {' or '.join(suffixes)}", param_hint="--out")
+        raise typer.BadParameter(f"{path} must end in {' or '.join(suffixes)}", param_hint=hint)
     if not os.path.isdir(path.parent):
-        raise typer.BadParameter(f"there is no folder {path.parent}: make it first", param_hint="--out")
+        raise typer.BadParameter(f"there is no folder {path.parent}: make it first", param_hint=hint)
     check_writable(path)
     return path

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ...engine.native.portable import TARGETS, Target, library_functions, this_machine
+from ...engine.native.portable import TARGETS, Target, check_cpu, library_functions, this_machine
 from ..formats.atomic import replacing
 from ..live.world import Live
 from .exported import Exported
@@ -36,6 +36,9 @@ def export_library(
     max_contacts, where the default is too small.
     """
     chosen = {key: _target(key) for key in targets or (this_machine(),)}
+    if cpu:
+        for target in chosen.values():
+            check_cpu(target, cpu)
     called = identifier(name or (scene if isinstance(scene, str) else "world"))
     made = Exported.of(live_of(scene, live), called)
     folder = Path(folder)

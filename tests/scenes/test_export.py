@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.engine.native.portable import TARGETS, library_functions, this_machine
+from carom.engine.native.portable import TARGETS, check_cpu, library_functions, this_machine
 from carom.scenes.export.archive import archive
 from carom.scenes.export.digest import blake2b
 from carom.scenes.export.library import export_library
@@ -317,3 +317,25 @@ def test_targets_that_are_not_there(tmp_path: Path) -> None:
     live = Live("bouncing_ball", warm=False)
     with pytest.raises(ValueError, match="law: a Live that is made has these already"):
         export_library(live, tmp_path, law="newton")
+
+
+@pytest.mark.parametrize(
+    ("target", "cpu", "known"),
+    [
+        ("x86_64-linux", "x86-64-v9", "x86-64-v4"),
+        ("x86_64-windows", "pentium4", "x86-64-v3"),  # LLVM knows it, but it has no 64 bits
+        ("aarch64-linux", "nonsense", "generic, cortex-a72"),
+        ("aarch64-macos", "help", "apple-m1"),
+    ],
+)
+def test_processors_that_are_not_there(target: str, cpu: str, known: str, tmp_path: Path) -> None:
+    """LLVM would end this process, or take no notice."""
+    with pytest.raises(ValueError, match=rf"no processor '{cpu}' of \w+: give .*{known}"):
+        export_library("bouncing_ball", tmp_path / "out", targets=[target], cpu=cpu)
+    assert not (tmp_path / "out").exists()
+
+
+def test_processors_that_are_there() -> None:
+    for target in TARGETS.values():
+        check_cpu(target, target.cpu)
+    check_cpu(TARGETS["aarch64-linux"], "cortex-a72")

@@ -1,7 +1,7 @@
 """C functions around lanes, as LLVM's text: a world's arrays into the lane's memory, the lane, and back.
 
 A world is one block: its save, its other arrays, and the memory of its lanes. That of a frame is apart; what
-only a frame reads, or only a frame leaves, stays where it is in it. All other lanes share another.
+only a frame reads stays where it is in it. All other lanes share another.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 from ...engine.native.emit.function import escaped
 from ...engine.native.portable import float_mode
+from ...engine.results import LEAST_GRAVE
 from .fields import Fields
 from .functions import Argument, Compiled
 
 LINE = 64  # bytes: where arrays begin
-FRAME_READS, FRAME_LEAVES = ("parameters",), ("touched", "touching")  # fields that lie in the frame's own memory
+FRAME_READS = ("parameters",)  # fields that lie in the frame's own memory
+FRAME_LEAVES = ("touched", "touching")  # fields that a frame which fails leaves as they were; no reset fills them
 ZEROS = f"@zeros = internal constant [{LINE} x i8] zeroinitializer"
 INTRINSICS = [
     "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
@@ -44,7 +46,6 @@ class Layout:
         """functions: the frame is the first."""
         step, *rest = functions
         inputs = dict(zip(step.reads, step.text.inputs, strict=True))
-        outputs = dict(zip(step.writes, step.text.outputs, strict=True))
         addresses, at = {"behind": 4}, len(fields.header)
         for name in fields.image:
             addresses[name] = at
@@ -54,11 +55,14 @@ class Layout:
             addresses[name] = at
             at += fields.all[name].bytes
         own = at
-        scratch = _line(own)
+        for name in FRAME_LEAVES:
+            at = _line(at)
+            addresses[name] = at
+            at += fields.all[name].bytes
+        scratch = _line(at)
         frame = _line(scratch + fields.most)
         others = _line(frame + step.text.arena)
         addresses |= {name: frame + inputs[name][0] for name in FRAME_READS}
-        addresses |= {name: frame + outputs[name][0] for name in FRAME_LEAVES}
         return Layout(addresses, own, scratch, frame, others, _line(others + max(f.text.arena for f in rest)))
 
     def start(self, fields: Fields) -> bytes:
@@ -104,14 +108,24 @@ def function_text(name: str, made: Compiled, fields: Fields, layout: Layout, tri
             ]
     body += [*mode.before, "  call void @lane(ptr %A)", *mode.after]
     results = []
+    if function.name == "step":
+        offset, _ = lane.outputs[made.writes.index("result")]
+        body += [
+            f"  %step.at = getelementptr i8, ptr %A, i64 {offset}", "  %step.code = load i32, ptr %step.at",
+            f"  %step.well = icmp slt i32 %step.code, {LEAST_GRAVE}",
+        ]  # fmt: skip
     for k, (target, (offset, size)) in enumerate(zip(made.writes, lane.outputs, strict=True)):
         body.append(f"  %out.m{k} = getelementptr i8, ptr %A, i64 {offset}")
         if target == "result":
             results.append((k, size))
         elif layout.addresses[target] != arena + offset and size:
+            some = str(size)
+            if target in FRAME_LEAVES:
+                some = f"%out.size{k}"
+                body.append(f"  {some} = select i1 %step.well, i64 {size}, i64 0")
             body += [
                 f"  %out.f{k} = getelementptr i8, ptr %w, i64 {layout.addresses[target]}",
-                f"  call void @llvm.memcpy.p0.p0.i64(ptr %out.f{k}, ptr %out.m{k}, i64 {size}, i1 false)",
+                f"  call void @llvm.memcpy.p0.p0.i64(ptr %out.f{k}, ptr %out.m{k}, i64 {some}, i1 false)",
             ]
     body += _copy_results(function.arguments, results, function.returns, 8 if real == "double" else 4)
     head = ", ".join(["ptr %w", *(part for a in function.arguments for part in _parameters(a, real))])

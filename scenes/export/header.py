@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from .exported import Exported
 from .functions import Argument
@@ -21,6 +22,7 @@ def header_text(made: Exported) -> str:
         "bodies": topology.n_links, "dofs": topology.nv, "pairs": len(topology.pairs), "save_most": fields.most,
     } | ({"triggers": len(fields.all["inside"].start)} if "inside" in fields.all else {})  # fmt: skip
     plain = _identifiers(topology.names)
+    functions = {one.function.name for one in made.functions}
     bodies = {f"body_{n}": k for k, n in enumerate(plain)}
     joints = zip(plain, topology.joints, topology.v_start, topology.v_start[1:], strict=False)
     dofs = {f"dof_{n}": a for n, joint, a, b in joints if joint != "floating" and b > a}
@@ -29,7 +31,7 @@ def header_text(made: Exported) -> str:
         f"#ifndef {guard}", f"#define {guard}", "#include <stdint.h>", "#ifdef __cplusplus", 'extern "C" {', "#endif",
         f"typedef struct {name} {name};", f"typedef {real} {name}_real;",
         _enum(name, sizes), _enum(name, bodies), *([_enum(name, dofs)] if dofs else []),
-        *(_enum(name, _prefixed(kind, some)) for kind, some in made.numbered._asdict().items() if some),
+        *(_enum(name, _prefixed(kind, some, functions)) for kind, some in made.numbered._asdict().items() if some),
         f"typedef struct {{ {whole} a, b, phase, impacts; {real} impulse[3], point[3], normal[3], speed; }} "
         f"{name}_contact; /* a, b: bodies, -1 static; phase 0 begins, 1 stays, 2 ends, 3 bounced; impulse on a */",
         f"typedef struct {{ {whole} body, shape; {real} distance, point[3], normal[3]; }} {name}_hit;",
@@ -49,7 +51,7 @@ def header_text(made: Exported) -> str:
     lines += [
         "/* step and others return 0 where all is well, below 100 where a frame is less exact than promised; from 100 "
         f"on nothing has changed: {REFUSED} what was given cannot be, {OTHER_SAVE} another world's save, "
-        f"{DAMAGED_SAVE} a damaged one, others: carom.Code */",
+        f"{DAMAGED_SAVE} a damaged one, others: carom.Code, and the pushes of that frame are gone */",
         "#ifdef __cplusplus", "}", "#endif", "#endif", "",
     ]  # fmt: skip
     return "\n".join(x for line in lines for x in _folded(line))
@@ -75,17 +77,19 @@ def _enum(name: str, values: dict[str, int]) -> str:
     return f"enum {{ {', '.join(f'{name}_{key} = {value}' for key, value in values.items())} }};"
 
 
-def _prefixed(kind: str, numbers: dict[str, int]) -> dict[str, int]:
-    plain = _identifiers(list(numbers))
-    return {f"{kind}_{n}": k for n, k in zip(plain, numbers.values(), strict=True)}
+def _prefixed(kind: str, numbers: dict[str, int], functions: Collection[str]) -> dict[str, int]:
+    """Enumerators, none of them a function's name, as `joint_force` is."""
+    taken = [name.removeprefix(f"{kind}_") for name in functions if name.startswith(f"{kind}_")]
+    return {f"{kind}_{n}": k for n, k in zip(_identifiers(list(numbers), taken), numbers.values(), strict=True)}
 
 
-def _identifiers(names: Sequence[str]) -> list[str]:
-    """Identifiers of C, one for each of these names."""
+def _identifiers(names: Sequence[str], taken: Collection[str] = ()) -> list[str]:
+    """Parts of identifiers of C, one for each of these names, all different and none of those taken."""
     made: list[str] = []
     for k, name in enumerate(names):
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-        made.append(plain if plain not in made else f"{plain}_{k}")
+        numbered = (f"{plain}_{n}" for n in itertools.count(k))
+        made.append(next(one for one in itertools.chain([plain], numbered) if one not in made and one not in taken))
     return made
 
 

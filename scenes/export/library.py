@@ -61,6 +61,18 @@ def export_library(
     return written
 
 
+# words of C and C++, and names of C's library and of the example: no type can be called so
+RESERVED = """
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const const_cast
+consteval constexpr constinit continue decltype default delete do double dynamic_cast else enum explicit export extern
+false float for friend goto if inline int long main mutable namespace new noexcept not not_eq nullptr operator or
+or_eq private protected public register reinterpret_cast requires restrict return short signed sizeof static
+static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union
+unsigned using virtual void volatile wchar_t while xor xor_eq typeof typeof_unqual char8_t char16_t char32_t int8_t
+int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t linux unix digits printf
+"""
+
+
 def live_of(scene: Any, keywords: dict[str, Any]) -> Live:
     """The world to export."""
     if not isinstance(scene, Live):
@@ -75,7 +87,7 @@ def live_of(scene: Any, keywords: dict[str, Any]) -> Live:
 def identifier(name: str) -> str:
     """Identifier of C, from a scene's name or file."""
     made = re.sub(r"\W", "_", Path(name).stem, flags=re.ASCII).lower()
-    return made if made[:1].isalpha() else f"world_{made}"
+    return made if made[:1].isalpha() and made not in RESERVED.split() else f"world_{made}"
 
 
 def _target(name: str) -> Target:

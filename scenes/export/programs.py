@@ -93,7 +93,7 @@ class Programs:
             slept = jnp.append((w["island"] >= 0) & (after >= 0), False)[trees_of(topology).of_link[:-1]]
             new["felt"] = jnp.where(slept[:, None], w["felt"], felt)  # what holds those that sleep stays as it was
         new = {name: jnp.where(well, x, w[name]) for name, x in new.items()}
-        new |= {"touched": jnp.where(well, touched, -1), "touching": touching}
+        new |= {"touched": touched, "touching": touching}  # `glue.py` drops them where the frame fails
         new["pushes"] = jnp.where(valid, 0, w["pushes"])  # also where the frame fails: they may be why
         if "aimed" in w:
             new["motors"] = jnp.where(valid & (w["aimed"] != 0), 0, w["motors"])

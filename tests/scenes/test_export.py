@@ -16,7 +16,8 @@ import carom
 from carom.engine.native.portable import TARGETS, check_cpu, library_functions, this_machine
 from carom.scenes.export.archive import archive
 from carom.scenes.export.digest import blake2b
-from carom.scenes.export.library import export_library
+from carom.scenes.export.header import _identifiers, _prefixed
+from carom.scenes.export.library import export_library, identifier
 from carom.scenes.live.world import Live
 from carom.tests.oracles import aarch64
 from carom.tests.oracles.exported import COMPILER, World, missing
@@ -166,6 +167,23 @@ def test_what_cannot_be_is_refused_and_changes_nothing(both: tuple[Live, World])
 
 
 @NEEDS_COMPILER
+@pytest.mark.slow
+def test_a_frame_that_fails_leaves_the_contacts_of_the_last(both: tuple[Live, World]) -> None:
+    live, world = both
+    play(live, world, 25)
+    rows, motors = world.contacts(), world.array("motors", live.model.topology.nv)
+    assert len(rows)
+    assert world.step(0.0) == REFUSED
+    np.testing.assert_equal(world.contacts(), rows)
+    motors[:] = np.nan
+    assert 100 <= world.step(DT) < REFUSED
+    np.testing.assert_equal(world.contacts(), rows)
+    live.reset()
+    world.reset()
+    assert len(world.contacts()) == 0
+
+
+@NEEDS_COMPILER
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_random_play_is_the_same_bits(dtype: str, tmp_path: Path) -> None:
@@ -308,6 +326,18 @@ def test_archives_hold_their_members(tmp_path: Path) -> None:
 
 def test_library_functions_are_seen() -> None:
     assert library_functions(b"\0floorf\0roundeven\0memcpy\0my_floor\0") == ["floor", "roundeven"]
+
+
+def test_identifiers_of_c() -> None:
+    """None twice, none that the library's functions have, no word of C or C++."""
+    assert _identifiers(["a_b", "a_b_2", "a b", "a-b"]) == ["a_b", "a_b_2", "a_b_3", "a_b_4"]
+    assert _prefixed("joint", {"force": 7, "force 0": 8}, {"force", "joint_force"}) == {
+        "joint_force_0": 7,
+        "joint_force_0_1": 8,
+    }
+    assert [identifier(x) for x in ("Pool break.toml", "3", "switch.toml", "NEW", "long", "int32_t", "main")] == [
+        "pool_break", "world_3", "world_switch", "world_new", "world_long", "world_int32_t", "world_main",
+    ]  # fmt: skip
 
 
 def test_targets_that_are_not_there(tmp_path: Path) -> None:

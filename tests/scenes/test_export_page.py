@@ -83,6 +83,32 @@ const wait = () => new Promise((done) => setTimeout(done, 50));
   game.does("debug");
   told.plain = game.options.debug === null;
   told.refused = world.load(new Uint8Array(8)) >= 1000;
+  // addresses that are pasted into the open page
+  const paste = async (hash) => {
+    clearTimeout(game.noting);
+    location.hash = hash;
+    for (let k = 0; k < 4; k++) await wait();
+  };
+  game.does("reset");
+  for (let k = 0; k < 12; k++) game.step();
+  const twelve = world.hash();
+  await paste("paused&frames=12&e=5&mu=0.25");
+  told.clamped = game.materials.restitution === 1 && game.materials.friction === 0.25;
+  await paste("paused&frames=12");
+  told.forgotten = game.materials.restitution === null && game.materials.friction === null;
+  told.counted = world.frame === 12 && world.hash() === twelve;
+  await paste("paused&save=A&e=0.5");
+  told.said = document.getElementById("trouble").textContent;
+  told.untouched = world.hash() === twelve && game.materials.restitution === null;
+  game.does("forth");
+  for (let k = 0; k < 12; k++) await wait();
+  told.written = location.hash.includes("&camera=");
+  // keys work after a slider does
+  const slider = document.getElementById("friction");
+  slider.focus();
+  slider.dispatchEvent(new PointerEvent("pointerup", { bubbles: true }));
+  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: " ", bubbles: true }));
+  told.space = game.playing;
   document.documentElement.dataset.told = JSON.stringify(told);
 })();
 """
@@ -123,6 +149,9 @@ def test_it_can_be_played_with(page: Path, tmp_path: Path) -> None:
     assert told["struck"] > 0.05
     did = ("released", "rewound", "returned", "changed", "kept", "same", "plain", "refused")
     assert all(told[name] for name in did), told
+    pasted = ("clamped", "forgotten", "counted", "untouched", "written", "space")
+    assert all(told[name] for name in pasted), {name: told[name] for name in pasted}
+    assert "the save in the address is no text of a save: copy the whole address again" in told["said"]
     islands_are_those_of_python(told["islands"])
     # somebody else opens the address
     state = said(chromium(tmp_path, f"{page.as_uri()}{told['address']}", "--dump-dom", milliseconds=LONG), "state")

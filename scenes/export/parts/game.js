@@ -24,6 +24,7 @@ class Game {
       $(name).addEventListener("input", () => this.change(name, Number($(name).value)));
     }
     $("past").addEventListener("input", () => this.rewind(Number($("past").value)));
+    for (const name of ["past", "restitution", "friction"]) $(name).addEventListener("pointerup", () => $(name).blur());
     addEventListener("keydown", (e) => this.key(e));
     addEventListener("hashchange", () => this.fromAddress());
     const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -205,16 +206,28 @@ class Game {
   // #paused&frames=300&save=...&e=0.5&mu=0.1&camera=a,e,d,x,y,z: a save, or so many frames from the start
   fromAddress() {
     if (this.idle || location.hash === this.written) return;
-    const given = new URLSearchParams(location.hash.slice(1));
     this.address = true;
-    for (const [key, name] of [["e", "restitution"], ["mu", "friction"]]) {
-      if (given.get(key) && isFinite(given.get(key))) this.change(name, Math.max(Number(given.get(key)), 0));
+    try {
+      this.open(new URLSearchParams(location.hash.slice(1)));
+    } finally {
+      this.address = false;
+      this.dirty = true;
     }
-    if (given.has("save")) {
-      const text = given.get("save").replaceAll("-", "+").replaceAll("_", "/");
-      const code = this.world.begin(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
+  }
+
+  // What an address gives; friction and restitution that it does not name are the scene's.
+  open(given) {
+    const save = given.has("save") ? saved(given.get("save")) : null;
+    for (const [key, name, most] of [["e", "restitution", 1], ["mu", "friction", Infinity]]) {
+      const value = given.get(key) ? Number(given.get(key)) : NaN;
+      this.change(name, isFinite(value) ? clamp(value, 0, most) : null);
+    }
+    if (save) {
+      const code = this.world.begin(save);
       if (code) throw new Error(`the address holds a save that is not of this world (${code})`);
       this.jumped();
+    } else if (given.has("frames")) {
+      this.restart();
     }
     for (let k = Math.min(Number(given.get("frames")) || 0, FRAMES); k > 0; k--) this.step();
     const view = (given.get("camera") || "").split(",").map(Number);
@@ -223,8 +236,7 @@ class Game {
       Object.assign(this.camera, { azimuth, elevation, distance, target });
     }
     if (given.has("paused")) this.playing = false;
-    this.address = false;
-    this.dirty = true;
+    $("trouble").hidden = true;  // that of an address before
   }
 
   toAddress() {
@@ -263,5 +275,14 @@ class Game {
     $("world-notes").textContent = this.code ? `code ${this.code}: ${this.code < 100 ? "this frame is less exact" : "the world stands still"}` : "";
     const state = { ready: true, frame: world.frame, t: world.t, hash: $("hash").textContent, playing: this.playing, cost: this.spent, code: this.code };
     root.dataset.state = JSON.stringify(state);
+  }
+}
+
+// The bytes of a save in an address.
+function saved(text) {
+  try {
+    return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+  } catch {
+    throw new Error("the save in the address is no text of a save: copy the whole address again");
   }
 }

@@ -1,7 +1,7 @@
 """C functions around lanes, as LLVM's text: a world's arrays into the lane's memory, the lane, and back.
 
 A world is one block: its save, its other arrays, and the memory of its lanes. That of a frame is apart; what
-only a frame reads stays where it is in it. All other lanes share another.
+only a frame reads, or only a frame leaves, stays where it is in it. All other lanes share another.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 from ...engine.native.emit.function import escaped
 from ...engine.native.portable import float_mode
-from ...engine.results import LEAST_GRAVE
+from ...engine.native.types import literal, type_of
+from ..live.arguments import LONGEST, SHORTEST
 from .fields import Fields
 from .functions import Argument, Compiled
+from .programs import REFUSED
 
 LINE = 64  # bytes: where arrays begin
-FRAME_READS = ("parameters",)  # fields that lie in the frame's own memory
-FRAME_LEAVES = ("touched", "touching")  # fields that a frame which fails leaves as they were; no reset fills them
+FRAME_READS, FRAME_LEAVES = ("parameters",), ("touched", "touching")  # fields that lie in the frame's own memory
 ZEROS = f"@zeros = internal constant [{LINE} x i8] zeroinitializer"
 INTRINSICS = [
     "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
@@ -46,6 +47,7 @@ class Layout:
         """functions: the frame is the first."""
         step, *rest = functions
         inputs = dict(zip(step.reads, step.text.inputs, strict=True))
+        outputs = dict(zip(step.writes, step.text.outputs, strict=True))
         addresses, at = {"behind": 4}, len(fields.header)
         for name in fields.image:
             addresses[name] = at
@@ -55,14 +57,11 @@ class Layout:
             addresses[name] = at
             at += fields.all[name].bytes
         own = at
-        for name in FRAME_LEAVES:
-            at = _line(at)
-            addresses[name] = at
-            at += fields.all[name].bytes
-        scratch = _line(at)
+        scratch = _line(own)
         frame = _line(scratch + fields.most)
         others = _line(frame + step.text.arena)
         addresses |= {name: frame + inputs[name][0] for name in FRAME_READS}
+        addresses |= {name: frame + outputs[name][0] for name in FRAME_LEAVES}
         return Layout(addresses, own, scratch, frame, others, _line(others + max(f.text.arena for f in rest)))
 
     def start(self, fields: Fields) -> bytes:
@@ -84,6 +83,8 @@ def function_text(name: str, made: Compiled, fields: Fields, layout: Layout, tri
     for argument in function.arguments:
         if argument.kind == "save":
             body += _copy_save(fields, layout)
+    if function.name == "step":
+        body += _check_length(fields)
     body += [f"  %A = getelementptr i8, ptr %w, i64 {arena}"]
     known = {a.name: a for a in function.arguments}
     for k, (source, (offset, size)) in enumerate(zip(made.reads, lane.inputs, strict=True)):
@@ -108,24 +109,14 @@ def function_text(name: str, made: Compiled, fields: Fields, layout: Layout, tri
             ]
     body += [*mode.before, "  call void @lane(ptr %A)", *mode.after]
     results = []
-    if function.name == "step":
-        offset, _ = lane.outputs[made.writes.index("result")]
-        body += [
-            f"  %step.at = getelementptr i8, ptr %A, i64 {offset}", "  %step.code = load i32, ptr %step.at",
-            f"  %step.well = icmp slt i32 %step.code, {LEAST_GRAVE}",
-        ]  # fmt: skip
     for k, (target, (offset, size)) in enumerate(zip(made.writes, lane.outputs, strict=True)):
         body.append(f"  %out.m{k} = getelementptr i8, ptr %A, i64 {offset}")
         if target == "result":
             results.append((k, size))
         elif layout.addresses[target] != arena + offset and size:
-            some = str(size)
-            if target in FRAME_LEAVES:
-                some = f"%out.size{k}"
-                body.append(f"  {some} = select i1 %step.well, i64 {size}, i64 0")
             body += [
                 f"  %out.f{k} = getelementptr i8, ptr %w, i64 {layout.addresses[target]}",
-                f"  call void @llvm.memcpy.p0.p0.i64(ptr %out.f{k}, ptr %out.m{k}, i64 {some}, i1 false)",
+                f"  call void @llvm.memcpy.p0.p0.i64(ptr %out.f{k}, ptr %out.m{k}, i64 {size}, i1 false)",
             ]
     body += _copy_results(function.arguments, results, function.returns, 8 if real == "double" else 4)
     head = ", ".join(["ptr %w", *(part for a in function.arguments for part in _parameters(a, real))])
@@ -234,6 +225,20 @@ def _copy_save(fields: Fields, layout: Layout) -> list[str]:
         f"  call void @llvm.memset.p0.i64(ptr %z, i8 0, i64 {motors}, i1 false)",
         "  %wide = zext i32 %size to i64",
         "  call void @llvm.memcpy.p0.p0.i64(ptr %s, ptr %save, i64 %wide, i1 false)",
+    ]  # fmt: skip
+
+
+def _check_length(fields: Fields) -> list[str]:
+    """Refuse a frame's length before the lane writes over what the last frame left."""
+    real = fields.all["q"].start.dtype
+    least, most = (literal(type_of(real), real.type(x)) for x in (SHORTEST, LONGEST))
+    kind = _llvm_real(fields)
+    return [
+        f"  %long = fcmp oge {kind} %dt, {least}", f"  %short = fcmp ole {kind} %dt, {most}",
+        "  %valid = and i1 %long, %short",  # not so where it is no number
+        "  br i1 %valid, label %taken, label %refused",
+        "refused:", f"  ret i32 {REFUSED}",
+        "taken:",
     ]  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def header_text(made: Exported) -> str:
     lines += [
         "/* step and others return 0 where all is well, below 100 where a frame is less exact than promised; from 100 "
         f"on nothing has changed: {REFUSED} what was given cannot be, {OTHER_SAVE} another world's save, "
-        f"{DAMAGED_SAVE} a damaged one, others: carom.Code, and the pushes of that frame are gone */",
+        f"{DAMAGED_SAVE} a damaged one, others: carom.Code, and pushes and contacts are gone */",
         "#ifdef __cplusplus", "}", "#endif", "#endif", "",
     ]  # fmt: skip
     return "\n".join(x for line in lines for x in _folded(line))

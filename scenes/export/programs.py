@@ -26,7 +26,6 @@ from ...engine.results import LEAST_GRAVE
 from ...engine.state import State
 from ...integrators.rules import Rules
 from ..compiling.check import MOST, UNIT_TOLERANCE
-from ..live.arguments import LONGEST, SHORTEST
 from ..live.by_hand import centre, leaves_plane, put_in_plane, put_there, with_push
 from ..live.saves import LATEST, quaternions
 from ..live.standing import LinkStates, link_states
@@ -56,10 +55,9 @@ class Programs:
         self.rules, self.kinds, self.triggers = roomy(live), (0, 0, 0, 0), Triggers(live)
 
     def step(self, w: World, dt: Array) -> Change:
-        """`Live.step`: a frame of dt [s]."""
+        """`Live.step`: a frame of dt [s], which `glue.py` has checked."""
         stepper, topology, real = self.live._parts.stepper, self.live.model.topology, w["q"].dtype
-        valid = (dt >= SHORTEST) & (dt <= LONGEST)
-        length = jnp.where(valid, dt, jnp.asarray(self.live.dt, real)) + w["behind"].astype(real)
+        length = dt + w["behind"].astype(real)
         pushed, motors = _of_trees(topology, w["pushes"] != 0), self._commands(w, length)
         island, last_motors = wake(topology, w["island"], w["last_motors"], pushed, motors != w["last_motors"])
         waits, parked = self.parked_links(w["q"]), self._parked(w["q"])
@@ -72,7 +70,7 @@ class Programs:
         bounds = jnp.asarray(stepper._max_dt, real), jnp.int32(max_ticks), *windows
         given = state, asleep, ~pushed, held, w["pushes"], motors, length, *bounds
         done, there = advanced(static, self._model(w), *given)
-        code = jnp.where(valid, done.code, REFUSED).astype(jnp.int32)
+        code = done.code.astype(jnp.int32)
         well = code < LEAST_GRAVE
         after = jnp.where(parked, -1, done.island)
         left = done.left.astype(jnp.float32)
@@ -93,11 +91,11 @@ class Programs:
             slept = jnp.append((w["island"] >= 0) & (after >= 0), False)[trees_of(topology).of_link[:-1]]
             new["felt"] = jnp.where(slept[:, None], w["felt"], felt)  # what holds those that sleep stays as it was
         new = {name: jnp.where(well, x, w[name]) for name, x in new.items()}
-        new |= {"touched": touched, "touching": touching}  # `glue.py` drops them where the frame fails
-        new["pushes"] = jnp.where(valid, 0, w["pushes"])  # also where the frame fails: they may be why
+        new |= {"touched": jnp.where(well, touched, -1), "touching": touching}
+        new["pushes"] = jnp.zeros_like(w["pushes"])  # also where the frame fails: they may be why
         if "aimed" in w:
-            new["motors"] = jnp.where(valid & (w["aimed"] != 0), 0, w["motors"])
-            new["aimed"] = jnp.where(valid, 0, w["aimed"])
+            new["motors"] = jnp.where(w["aimed"] != 0, 0, w["motors"])
+            new["aimed"] = jnp.zeros_like(w["aimed"])
         return self._saved(new), (code,)
 
     def move_joint(self, w: World, dof: Array, q: Array) -> Change:

@@ -168,16 +168,18 @@ def test_what_cannot_be_is_refused_and_changes_nothing(both: tuple[Live, World])
 
 @NEEDS_COMPILER
 @pytest.mark.slow
-def test_a_frame_that_fails_leaves_the_contacts_of_the_last(both: tuple[Live, World]) -> None:
+def test_a_frame_that_is_refused_leaves_the_contacts_of_the_last(both: tuple[Live, World]) -> None:
     live, world = both
     play(live, world, 25)
-    rows, motors = world.contacts(), world.array("motors", live.model.topology.nv)
+    rows, saved = world.contacts(), world.save()
     assert len(rows)
-    assert world.step(0.0) == REFUSED
-    np.testing.assert_equal(world.contacts(), rows)
-    motors[:] = np.nan
+    for dt in (0.0, -1.0, 1e-13, 1.001e3, np.inf, np.nan):
+        assert world.step(dt) == REFUSED
+        np.testing.assert_equal(world.contacts(), rows)
+    world.array("motors", live.model.topology.nv)[:] = np.nan
     assert 100 <= world.step(DT) < REFUSED
-    np.testing.assert_equal(world.contacts(), rows)
+    assert world.save() == saved
+    assert len(world.contacts()) == 0  # as the header says
     live.reset()
     world.reset()
     assert len(world.contacts()) == 0

@@ -29,7 +29,7 @@ HOLDS = {4: 1e-6, 8: 1e-12}  # of the largest impulse: reserve with which a grip
 REST = 0.05  # rest speeds: rates below this are errors of other contacts
 ROUNDING = 8  # times eps and the change of rate within STEP: its rounding error
 STEP = 1 / 240  # [s]
-TURN = 0.1  # [rad, m] the most that a sliding grip may turn or move its joint in a step, beyond its wish
+TURN = 0.1  # [rad, m] a step in which a sliding grip moves its joint farther tells nothing
 
 
 class Grips(NamedTuple):
@@ -142,10 +142,14 @@ def grips_that_hold(model: Model, grips: Grips, p: Array) -> Array:
 
     Grips of floating joints, which have no rotors (`lock_dofs`), are left out: their impulses are spread over the step.
     """
-    joints = model.topology.joints
-    rotor = np.repeat([joint != "floating" for joint in joints], [JOINTS[joint].nv for joint in joints])
+    rotor = has_rotor(model.topology)
     holds = grips.slow & (jnp.abs(p) < grips.most * (1 - HOLDS[p.dtype.itemsize]))
     return holds & rotor[np.array(dofs_of(model.topology))].reshape(-1, *(1,) * (p.ndim - 1))
+
+
+def has_rotor(topology: Topology) -> np.ndarray:
+    """Degrees of freedom (nv,) that `lock_dofs` can lock: all but those of floating joints."""
+    return np.repeat([joint != "floating" for joint in topology.joints], [JOINTS[j].nv for j in topology.joints])
 
 
 def stop_held_joints(model: Model, grips: Grips, holds: Array, v: Array) -> tuple[Array, Array]:

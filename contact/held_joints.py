@@ -13,13 +13,12 @@ from jax import Array
 
 from ..engine.dynamics.passive import motor_forces, passive_forces
 from ..engine.dynamics.rnea import rnea
-from ..engine.joints import JOINTS
 from ..engine.loops.active_forces import loop_forces
 from ..engine.loops.forward import constrained, exact
 from ..engine.loops.jacobian import closed
 from ..engine.model import Model
 from .determine import limited
-from .grips import lock_dofs
+from .grips import has_rotor, lock_dofs
 
 
 def lock_held_joints(model: Model, q: Array, v: Array, t: Array, motors: Array, forces: Array) -> tuple[Model, Array]:
@@ -55,8 +54,8 @@ def _bounds(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
     has = _among(dofs, topology.nv) & rests
     most = jnp.where(has & (at - model.lower <= model.gap_band), jnp.inf, most)
     least = jnp.where(has & (model.upper - at <= model.gap_band), -jnp.inf, least)
-    has_rotor = np.repeat([j != "floating" for j in topology.joints], [JOINTS[j].nv for j in topology.joints])
-    return jnp.where(has_rotor, least, 0), jnp.where(has_rotor, most, 0)
+    rotor = has_rotor(topology)
+    return jnp.where(rotor, least, 0), jnp.where(rotor, most, 0)
 
 
 def _among(dofs: tuple[int, ...] | Array, nv: int) -> np.ndarray:

@@ -92,16 +92,16 @@ def _solve_each(
     def clean(c: Array, x: Array) -> Array:
         return jnp.where(block(active, c), block(x, c), 0)
 
-    def free_velocity(c: Array, carry: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:
-        u, scale, size = carry
+    def free_velocity(c: Array, carry: tuple[Vec3, Array]) -> tuple[Vec3, Array]:
+        u, limit = carry
         J, drift = jax.tree.map(lambda x: clean(c, x), (rows.J, rows.drift))
         own, most = _free_velocity(J, gather(V, block(rows.tree, c), 1), drift, clean(c, target))
         largest = jnp.maximum(jnp.maximum(jnp.abs(own.x), jnp.abs(own.y)), jnp.abs(own.z))
-        return jax.tree.map(lambda x, y: put(x, y, c), u, own), jnp.maximum(scale, largest), jnp.maximum(size, most)
+        here = tolerance * largest + 8 * jnp.finfo(V.dtype).eps * most
+        return jax.tree.map(lambda x, y: put(x, y, c), (u, limit), (own, here))
 
     none, zero = jnp.zeros_like(target), jnp.zeros(lanes, V.dtype)
-    u, scale, size = fori_loop(0, count, free_velocity, (Vec3(none, none, none), zero, zero))
-    limit = tolerance * scale + 8 * jnp.finfo(V.dtype).eps * size
+    u, limit = fori_loop(0, count, free_velocity, (Vec3(none, none, none), none))
 
     def solve(c: Array, carry: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:
         p, V, well = carry
@@ -110,7 +110,7 @@ def _solve_each(
         if fixed_p_n is not None:  # it changes no velocity
             start = Vec3(zero, zero, clean(c, fixed_p_n))
             free = free - Vec3(zero, zero, K.zz * start.z)
-        own, solved = _iterate(_Contact(K, free, clean(c, mu)), start, limit)
+        own, solved = _iterate(_Contact(K, free, clean(c, mu)), start, block(limit, c))
         Y = jax.tree.map(lambda x: clean(c, x), rows.Y)
         return (
             jax.tree.map(lambda x, y: put(x, y, c), p, own),

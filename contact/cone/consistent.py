@@ -27,7 +27,7 @@ def remove_contradictions(W: Array, free: Vec3, sticks: Array, count: Array, sca
     W: (3 C, 3 C) Delassus matrix, as in `few.py`.
     sticks: (C,) bool, contacts whose tangential rows take part; the normal rows of all contacts do.
     count: () the number of contacts.
-    scale: () the largest velocity to change [m/s].
+    scale: (C,) the largest velocity to change in each contact's island [m/s].
     """
     room, digits = len(sticks), W.dtype.itemsize
     flat = jnp.concatenate(free.xyz)
@@ -48,7 +48,7 @@ def remove_contradictions(W: Array, free: Vec3, sticks: Array, count: Array, sca
         left = block(own, at)
         leads = constrained & (left > least)
         over = jnp.where(constrained & ~leads, own[-1], 0)
-        excess = put(excess, jnp.where(jnp.abs(over) <= MOST * scale, over, 0), at)
+        excess = put(excess, jnp.where(jnp.abs(over) <= MOST * block(scale, c), over, 0), at)
         own = own / jnp.where(leads, left, 1)
 
         def clear(i: Array, A: Array) -> Array:

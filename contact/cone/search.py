@@ -43,7 +43,7 @@ LOOSE = {4: 1e-3, 8: 1e-5}  # of the largest velocity: residual accepted when it
 ROUGHER = 30  # times the velocity tolerance: residual accepted when iterations make no more progress
 PATIENCE, GAIN = 3, 0.5  # iterations without progress; progress is a distance of at most this part of the last mark
 APART = 0.3  # of the largest velocity: contacts that separate faster are open in the first guess
-SOFTNESS = 0.003  # compliance, in units of K, for each unit of distance from the law
+SOFTNESS = 0.003  # compliance, in units of K, for each unit of relative distance from the law
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-5}, 0.1  # of the first iteration, and the most
 STIFFEST = {4: 3e-4, 8: 1e-6}  # below, the rounding of the elimination is larger than what this changes
 EASE = 1e-2  # factor of the compliance for each iteration with a right guess whose distance falls slowly
@@ -86,26 +86,41 @@ class System(Protocol):
         ...
 
 
+class Distance(NamedTuple):
+    """How far impulses are from the law.
+
+    relative: () the largest part of the contacts' scales; 0 if all are accepted at once.
+    largest: () [m/s].
+    small: () bool, whether it is accepted if iterations make no more progress.
+    """
+
+    relative: Array
+    largest: Array
+    small: Array
+
+
 class Nearest(NamedTuple):
     """The best iteration so far.
 
     p: its impulses.
-    distance: () its distance from the law [m/s].
-    mark: () the distance at the last progress [m/s].
+    distance: its distance from the law.
+    mark: () the distance at the last progress, relative.
     idle: () iterations since then.
     """
 
     p: Vec3
-    distance: Array
+    distance: Distance
     mark: Array
     idle: Array
 
-    def update(self, p: Vec3, distance: Array) -> Nearest:
+    def update(self, p: Vec3, distance: Distance) -> Nearest:
         """The best iteration after one more."""
-        nearer, gains = distance < self.distance, distance <= GAIN * self.mark
-        best: Vec3 = jax.tree.map(lambda x, y: jnp.where(nearer, x, y), p, self.p)
-        mark, idle = jnp.where(gains, distance, self.mark), jnp.where(gains, 0, self.idle + 1)
-        return Nearest(best, jnp.where(nearer, distance, self.distance), mark, idle)
+        far = distance.relative
+        nearer, gains = far < self.distance.relative, far <= GAIN * self.mark
+        best: tuple[Vec3, Distance] = jax.tree.map(
+            lambda x, y: jnp.where(nearer, x, y), (p, distance), (self.p, self.distance)
+        )
+        return Nearest(*best, jnp.where(gains, far, self.mark), jnp.where(gains, 0, self.idle + 1))
 
 
 class Iteration(NamedTuple):
@@ -114,7 +129,7 @@ class Iteration(NamedTuple):
     number: () iterations so far.
     p: (C,) impulses [N s].
     u: (C,) velocities, less the targets [m/s].
-    distance: () from the law [m/s].
+    distance: () from the law, relative.
     busy: () bool, whether to go on.
     guess: (C,) bool, whether each contact is closed, and whether it sticks.
     torn: (C,) bool, contacts that opened although they were guessed to stick.
@@ -138,26 +153,36 @@ class Iteration(NamedTuple):
 class Accuracy(NamedTuple):
     """The distance from the law that is accepted.
 
-    limit: at once, as part of the largest velocity to change.
-    loose: without more progress, as part of the largest velocity to change.
-    rounding: () rounding error of u [m/s].
-    velocity_tolerance: () at once [m/s].
-    conflict_tolerance: () without more progress [m/s].
+    scale: (C,) the largest velocity to change in the contact's island [m/s].
+    at_once: (C,) [m/s].
+    at_last: (C,) without more progress [m/s].
+    absolute: () bool, whether a velocity tolerance is given.
     """
 
-    limit: float
-    loose: float
-    rounding: Array
-    velocity_tolerance: Array | float
-    conflict_tolerance: Array | float
+    scale: Array
+    at_once: Array
+    at_last: Array
+    absolute: Array | bool
+
+    def distance(self, system: System, p: Vec3, u: Vec3) -> Distance:
+        """The distance of p and u from the law."""
+        each = coulomb.distance(system.K, p, u, system.mu)
+        relative = jnp.where(each <= self.at_once, 0, each / jnp.where(self.scale > 0, self.scale, 1))
+        return Distance(relative.max(0), each.max(0), (each <= self.at_last).all(0))
 
 
 def accuracy(
-    tolerance: float, rounding: Array, velocity_tolerance: Array | None, conflict_tolerance: Array | None
+    tolerance: float, scale: Array, rounding: Array, velocity_tolerance: Array | None, conflict_tolerance: Array | None
 ) -> Accuracy:
-    """velocity_tolerance, conflict_tolerance: () [m/s], None: 0."""
-    absolute = [0.0 if x is None else x for x in (velocity_tolerance, conflict_tolerance)]
-    return Accuracy(tolerance, LOOSE[rounding.dtype.itemsize], rounding, *absolute)
+    """tolerance: of the scale.
+    scale: (C,) see `Accuracy` [m/s].
+    rounding: (C,) rounding error of u [m/s].
+    velocity_tolerance, conflict_tolerance: () [m/s], None: 0.
+    """
+    absolute, conflict = (0.0 if x is None else x for x in (velocity_tolerance, conflict_tolerance))
+    limit = jnp.maximum(tolerance * scale, absolute) + rounding
+    loose = jnp.maximum(jnp.maximum(LOOSE[scale.dtype.itemsize] * scale, ROUGHER * absolute), conflict)
+    return Accuracy(scale, limit, jnp.maximum(limit, loose), absolute > 0)
 
 
 def search(
@@ -169,58 +194,56 @@ def search(
     slides: (C,) bool, contacts that are known to slip.
     allowed: the distance that is accepted.
     """
-    scale = largest(system.free)
-    limit = jnp.maximum(allowed.limit * scale, allowed.velocity_tolerance) + allowed.rounding
-    loose = jnp.maximum(
-        jnp.maximum(allowed.loose * scale, ROUGHER * allowed.velocity_tolerance), allowed.conflict_tolerance
-    )
-    start = _start(system, start_p, slides, scale, limit, jnp.asarray(system.large & (allowed.velocity_tolerance > 0)))
+    start = _start(system, start_p, slides, allowed)
 
     def iteration(now: Iteration) -> Iteration:
         sweeps = now.sweeps | (now.number % CIRCLE == CIRCLE - 1)
-        p = jax.lax.cond(sweeps, lambda: system.sweeps(now.p), lambda: _newton(system, now, scale))
-        return _judge(system, p, now, limit, loose)
+        p = jax.lax.cond(sweeps, lambda: system.sweeps(now.p), lambda: _newton(system, now))
+        return _judge(system, p, now, allowed)
 
     end = jax.lax.while_loop(lambda x: x.busy & (x.number < max_iterations), iteration, start)
-    return end.nearest.p, end.nearest.distance <= jnp.maximum(limit, loose), end.nearest.distance
+    return end.nearest.p, end.nearest.distance.small, end.nearest.distance.largest
 
 
 def largest(u: Vec3) -> Array:
-    return jnp.maximum(jnp.maximum(jnp.abs(u.x), jnp.abs(u.y)), jnp.abs(u.z)).max(0)
+    """The largest components (C,)."""
+    return jnp.maximum(jnp.maximum(jnp.abs(u.x), jnp.abs(u.y)), jnp.abs(u.z))
 
 
-def _start(system: System, p: Vec3, slides: Array, scale: Array, limit: Array, sweeps: Array) -> Iteration:
+def _start(system: System, p: Vec3, slides: Array, allowed: Accuracy) -> Iteration:
     u = system.free + system.velocity_change(p)
-    distance = coulomb.distance(system.K, p, u, system.mu).max(0)
-    closed, stick = coulomb.closed_and_sticking(u, system.mu, APART * scale)
-    guess = closed, stick & ~slides
-    nearest = Nearest(p, distance, distance, jnp.int32(0))
-    torn, ease = jnp.zeros_like(closed), jnp.ones_like(distance)
-    return Iteration(jnp.int32(0), p, u, distance, ~(distance <= limit), guess, torn, ease, nearest, sweeps)
+    distance = allowed.distance(system, p, u)
+    far = distance.relative
+    closed, stick = coulomb.closed_and_sticking(u, system.mu, APART * allowed.scale)
+    guess, sweeps = (closed, stick & ~slides), jnp.asarray(system.large & allowed.absolute)
+    nearest = Nearest(p, distance, far, jnp.int32(0))
+    torn, ease = jnp.zeros_like(closed), jnp.ones_like(far)
+    return Iteration(jnp.int32(0), p, u, far, ~(far <= 0), guess, torn, ease, nearest, sweeps)
 
 
-def _newton(system: System, now: Iteration, scale: Array) -> Vec3:
-    law = coulomb.linear(system.K, now.p, now.u, system.mu, now.guess, _softness(now, scale))
+def _newton(system: System, now: Iteration) -> Vec3:
+    law = coulomb.linear(system.K, now.p, now.u, system.mu, now.guess, _softness(now))
     return system.newton(law, now.p)
 
 
-def _softness(now: Iteration, scale: Array) -> Array:
-    digits = scale.dtype.itemsize
-    unit = jnp.where(scale > 0, scale, 1)
-    factor = jnp.minimum(SOFTNESS * 10.0 ** (now.number // ESCALATE), 3.0).astype(scale.dtype)
-    soft = jnp.clip(factor * jnp.minimum(now.distance / unit, 1), STIFFEST[digits], SOFTEST)
+def _softness(now: Iteration) -> Array:
+    dtype = now.distance.dtype
+    digits = dtype.itemsize
+    factor = jnp.minimum(SOFTNESS * 10.0 ** (now.number // ESCALATE), 3.0).astype(dtype)
+    soft = jnp.clip(factor * jnp.minimum(now.distance, 1), STIFFEST[digits], SOFTEST)
     soft = jnp.maximum(soft * now.ease, HARDEST[digits])
-    return stop_gradient(jnp.where(now.number == 0, FIRST[digits], soft).astype(scale.dtype))
+    return stop_gradient(jnp.where(now.number == 0, FIRST[digits], soft).astype(dtype))
 
 
-def _judge(system: System, p: Vec3, before: Iteration, limit: Array, loose: Array) -> Iteration:
+def _judge(system: System, p: Vec3, before: Iteration, allowed: Accuracy) -> Iteration:
     u = system.free + system.velocity_change(p)
-    distance = coulomb.distance(system.K, p, u, system.mu).max(0)
+    now = allowed.distance(system, p, u)
+    distance = now.relative
     moving = coulomb.behaviour(system.K, p, u, system.mu)
-    nearest = before.nearest.update(p, distance)
+    nearest = before.nearest.update(p, now)
     sweeps = before.sweeps & (before.number + 1 < BATCHES)
     idle = (nearest.idle >= PATIENCE) | (before.sweeps & (distance > GAIN * before.distance))
-    stops = (distance <= limit) | ((nearest.distance <= loose) & idle)
+    stops = (distance <= 0) | (nearest.distance.small & idle)
     same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
     slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)
     ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)

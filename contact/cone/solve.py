@@ -35,10 +35,11 @@ from .consistent import remove_contradictions
 from .elimination import elimination_order
 from .few import FEW, delassus, first_few, impulse_system
 from .implicit import ParameterChanges, solution_derivative
+from .islands import largest_in_islands
 from .many import ActiveRows, VelocitySystem, add_impulses, contact_velocities
 from .search import System, accuracy, largest, search
 
-TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity to change
+TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity to change in an island
 ROUNDING = 8  # times eps and the largest sum that makes a velocity: its rounding error
 SEVERAL = 32  # contacts: with more, contradictions between targets are not removed, since that takes too long
 MAX_ITERATIONS = 120  # of 1000 random heaps of 1 to 4 bodies 2 take more than 60; 98 % take less than 15
@@ -167,9 +168,10 @@ class _Problem(NamedTuple):
     K: collision matrices [1/kg].
     mu: friction coefficients.
     free: u without impulses, less the target [m/s].
+    scale: the largest velocity to change in the contact's island [m/s].
+    rounding: rounding error of u, as large as any in the island [m/s].
     start: impulses to start with [N s].
     slides: contacts known to slip.
-    rounding: () rounding error of u [m/s].
     velocity_tolerance: () see `solve_cone` [m/s].
     sticks: contacts that stick if they can, or None.
     conflict_tolerance: () see `solve_cone` [m/s].
@@ -179,9 +181,10 @@ class _Problem(NamedTuple):
     K: Sym3
     mu: Array
     free: Vec3
+    scale: Array
+    rounding: Array
     start: Vec3
     slides: Array
-    rounding: Array
     velocity_tolerance: Array | None
     sticks: Array | None
     conflict_tolerance: Array | None = None
@@ -231,13 +234,14 @@ def _problem(
     K = K + Sym3.scalar(jnp.where(active, 0, jnp.ones_like(mu)))
     own = contact_velocities(contacts, V)
     size = contact_velocities(contacts._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
-    rounding = ROUNDING * jnp.finfo(V.dtype).eps * largest(size)
     free = own + Vec3(drift.x, drift.y, drift.z - target)
+    sizes = jnp.stack([largest(free), ROUNDING * jnp.finfo(V.dtype).eps * largest(size)], 1)
+    scale, rounding = largest_in_islands(contacts, sizes, len(V) - 1).T
     none = jnp.zeros_like(mu)
     begin: Vec3 = Vec3(none, none, none) if start is None else _zero_inactive(start, active)
     if fixed_p_n is not None:
         begin = begin + Vec3(none, none, _zero_inactive(fixed_p_n, active))
-    return _Problem(contacts, K, mu, free, begin, slides & active, rounding, None, None)
+    return _Problem(contacts, K, mu, free, scale, rounding, begin, slides & active, None, None)
 
 
 def _with_few(trees: int, problem: _Problem, tolerance: float, max_iterations: int) -> tuple[Vec3, Array, Array]:
@@ -245,16 +249,15 @@ def _with_few(trees: int, problem: _Problem, tolerance: float, max_iterations: i
     contacts = problem.contacts
     which = first_few(contacts.which)
     there = jnp.arange(FEW) < contacts.count
-    K, mu, free, start, slides = jax.tree.map(
-        lambda x: jnp.where(there, x[which], 0),
-        (problem.K, problem.mu, problem.free, problem.start, problem.slides),
-    )
+    some = problem.K, problem.mu, problem.free, problem.scale, problem.rounding, problem.start, problem.slides
+    K, mu, free, scale, rounding, start, slides = jax.tree.map(lambda x: jnp.where(there, x[which], 0), some)
     K = K + Sym3.scalar(jnp.where(there, 0, jnp.ones_like(mu)))
     system = impulse_system(contacts, which, K, mu, free, trees)
     if problem.sticks is not None:
         sticks = there & problem.sticks[which]
-        system = system._replace(free=remove_contradictions(system.W, free, sticks, contacts.count, largest(free)))
-    p, code, residual = _finish(system, _search(system, start, slides > 0, problem, tolerance, max_iterations))
+        system = system._replace(free=remove_contradictions(system.W, free, sticks, contacts.count, scale))
+    problem = problem._replace(scale=scale, rounding=rounding, start=start, slides=slides > 0)
+    p, code, residual = _finish(system, _search(system, problem, tolerance, max_iterations))
     none = jnp.zeros_like(problem.mu)
     return scatter(Vec3(none, none, none), p, which, contacts.count), code, residual
 
@@ -268,10 +271,9 @@ def _without_contradictions(trees: int, problem: _Problem) -> Vec3:
     there = jnp.arange(len(which)) < contacts.count
 
     def solve_contradictions() -> Vec3:
-        own: Vec3 = jax.tree.map(lambda x: jnp.where(there, x[which], 0), problem.free)
-        new = remove_contradictions(
-            delassus(contacts, which, trees), own, there & sticks[which], contacts.count, largest(own)
-        )
+        own, scale = jax.tree.map(lambda x: jnp.where(there, x[which], 0), (problem.free, problem.scale))
+        W = delassus(contacts, which, trees)
+        new = remove_contradictions(W, own, there & sticks[which], contacts.count, scale)
         return scatter(problem.free, new, which, contacts.count)
 
     return jax.lax.cond(contacts.count <= len(which), solve_contradictions, lambda: problem.free)
@@ -283,19 +285,17 @@ def _with_many(V: Array, problem: _Problem, tolerance: float, max_iterations: in
     order = elimination_order(contacts.tree, contacts.which, contacts.count, len(V) - 1)
     free = _without_contradictions(len(V) - 1, problem)
     system = VelocitySystem(problem.K, problem.mu, free, contacts, order, jnp.zeros_like(V))
-    return _finish(system, _search(system, problem.start, problem.slides, problem, tolerance, max_iterations))
+    return _finish(system, _search(system, problem, tolerance, max_iterations))
 
 
-def _search(
-    system: System, start: Vec3, slides: Array, problem: _Problem, tolerance: float, max_iterations: int
-) -> tuple[Vec3, Array, Array]:
+def _search(system: System, problem: _Problem, tolerance: float, max_iterations: int) -> tuple[Vec3, Array, Array]:
     conflict_tolerance = (
         None
         if problem.conflict_tolerance is None
         else jnp.where(problem.contacts.count > SEVERAL, problem.conflict_tolerance, 0)
     )
-    near = accuracy(tolerance, problem.rounding, problem.velocity_tolerance, conflict_tolerance)
-    return search(system, start, slides, near, max_iterations)
+    allowed = accuracy(tolerance, problem.scale, problem.rounding, problem.velocity_tolerance, conflict_tolerance)
+    return search(system, problem.start, problem.slides, allowed, max_iterations)
 
 
 def _finish(system: System, found: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:

@@ -145,17 +145,17 @@ class Changes:
             jnp.asarray(np.repeat(np.arange(topology.n_links), np.diff(start))) == link
             for start in (topology.q_start, topology.v_start)
         )
-        q = jnp.where(coordinates, jnp.asarray(spares.parked, w["q"].dtype), w["q"])
-        changed, (code,) = programs._set_state(w, q, jnp.where(dofs, 0, w["v"]), valid)
-        mine = jnp.arange(topology.n_links) == link
-        new = changed | {"pushes": jnp.where(mine[:, None], 0, w["pushes"])}
-        loops = [(k, loop) for k, loop in enumerate(topology.loops) if loop.switched]
+        cut, loops = {}, [(k, loop) for k, loop in enumerate(topology.loops) if loop.switched]
         if loops:
             model = self.model(w)
             ends = jnp.asarray(np.array([(loop.a, loop.b) for _, loop in loops], np.int32))
             numbers = np.array([k for k, _ in loops])
             holds = jnp.where((ends == link).any(1), 0, model.loop_active[numbers])
-            new["parameters"] = self._numbers(w, self._switched(w, model, numbers, holds))
+            cut, _ = self.used(w, self._switched(w, model, numbers, holds), valid, {})
+        q = jnp.where(coordinates, jnp.asarray(spares.parked, w["q"].dtype), w["q"])
+        parked, (code,) = programs._set_state(w | cut, q, jnp.where(dofs, 0, w["v"]), valid)
+        mine = jnp.arange(topology.n_links) == link
+        new = cut | parked | {"pushes": jnp.where(mine[:, None], 0, w["pushes"])}
         return {name: jnp.where(code == 0, x, w[name]) for name, x in new.items()}, (code,)
 
     # -- parts of these, and of `surfaces.py` ---------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The one-instant solver: Coulomb's law itself, closed forms, independent solvers, and what must not matter."""
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -176,6 +177,22 @@ def test_a_stack_of_ten_boxes_stands(dtype, tolerance, half):
     loads = p[:, 2].reshape(10, 4)
     np.testing.assert_allclose(loads.sum(1), G * H * np.arange(10, 0, -1), rtol=2e-2)
     np.testing.assert_allclose(loads / loads.mean(1, keepdims=True), 1, atol=0.1)  # corners share; noise tilts
+
+
+@EACH_DTYPE
+@pytest.mark.parametrize("contacts", [1, 4])
+@pytest.mark.parametrize("boxes", [1, 5], ids=["few", "many"])
+def test_what_rests_does_not_care_how_fast_others_are(boxes, contacts, dtype, tolerance):
+    """A stack beside a box that slides at 3e5 m/s on four corners or on one."""
+    fast = falling(1)
+    fast[0, 3] = 3e5
+    other = oracle.stack(1, 0.5, 0.5, fast)
+    other = replace(other, **{x: getattr(other, x)[:contacts] for x in ("J", "mu", "target", "trees")})
+    s = oracle.side_by_side(oracle.stack(boxes, 0.5, 0.5, falling(boxes)), other)
+    _, V, code = solved(s, dtype)
+    assert code == OK
+    assert np.abs(V[:boxes]).max() < 10 * tolerance * G * H
+    assert V[boxes, 3] == pytest.approx(3e5, rel=1e-5)
 
 
 @pytest.mark.parametrize("steep", [0.4, 0.3])

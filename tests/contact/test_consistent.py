@@ -38,7 +38,7 @@ def lying(
 
 def asked(W, free, sticks, contacts=8, scale=1.0):
     given = jnp.asarray(W), Vec3(*map(jnp.asarray, free)), jnp.asarray(sticks)
-    return np.array(dropped(*given, jnp.int32(contacts), jnp.asarray(scale)).xyz)
+    return np.array(dropped(*given, jnp.int32(contacts), jnp.full(ROOM, scale)).xyz)
 
 
 def not_possible(J, free, rows):

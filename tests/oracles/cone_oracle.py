@@ -134,6 +134,15 @@ def stack(boxes: int, half: float, mu: float, V: NDArray) -> Scene:
     return scene(bodies, contacts, V, mu)
 
 
+def side_by_side(a: Scene, b: Scene) -> Scene:
+    """Both, of which neither touches the other."""
+    (m, n), rows = (len(a.V), len(b.V)), np.zeros((a.C + b.C, 3, len(a.V) + len(b.V), a.V.shape[1]))
+    rows[: a.C, :, :m], rows[a.C :, :, m:] = a.J, b.J
+    trees = [np.where(s.trees == len(s.V), m + n, s.trees + first) for s, first in ((a, 0), (b, m))]
+    both = (np.concatenate(x) for x in ((a.Minv, b.Minv), (a.V, b.V), (a.mu, b.mu), (a.target, b.target), trees))
+    return Scene(rows, *both)
+
+
 def slope(degrees: float, mu: float, V: ArrayLike) -> Scene:
     """A cube of 1 kg on a slope that falls towards -x; V (6,)."""
     angle = np.radians(degrees)

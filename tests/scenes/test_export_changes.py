@@ -166,6 +166,23 @@ def test_what_is_so_already_wakes_nobody(both: tuple[Live, World]) -> None:
     world.reset()
 
 
+def test_a_removed_body_is_cut_loose_and_all_wake(both: tuple[Live, World]) -> None:
+    live, world = both
+    assert live.add_body("ball", (1, 0, 2)) == "ball.1"
+    world.call("add_body", 0, (1, 0, 2), None, None, None)
+    live.attach("spare")
+    world.call("attach", live._changes.number("spare"), None)
+    play(live, world, 60)
+    assert live._now.asleep.some
+    live.remove_body("ball.1")
+    assert world.call("remove_body", live.model.topology.link("ball.1")) == 0
+    assert not live.attached
+    assert not live._now.asleep.some
+    play(live, world, 2)
+    live.reset()
+    world.reset()
+
+
 def test_joints_are_cut_and_joined(both: tuple[Live, World]) -> None:
     live, world = both
     play(live, world, 3)

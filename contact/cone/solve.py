@@ -41,6 +41,7 @@ from .search import System, accuracy, largest, search
 
 TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity to change in an island
 ROUNDING = 8  # times eps and the largest sum that makes a velocity: its rounding error
+STOPS = 3  # times mu and the largest velocity along n to change: a contact that slides faster is guessed to slip
 SEVERAL = 32  # contacts: with more, contradictions between targets are not removed, since that takes too long
 MAX_ITERATIONS = 120  # of 1000 random heaps of 1 to 4 bodies 2 take more than 60; 98 % take less than 15
 
@@ -171,7 +172,7 @@ class _Problem(NamedTuple):
     scale: the largest velocity to change in the contact's island [m/s].
     rounding: rounding error of u, as large as any in the island [m/s].
     start: impulses to start with [N s].
-    slides: contacts known to slip.
+    slides: contacts that are guessed to slip.
     velocity_tolerance: () see `solve_cone` [m/s].
     sticks: contacts that stick if they can, or None.
     conflict_tolerance: () see `solve_cone` [m/s].
@@ -235,13 +236,14 @@ def _problem(
     own = contact_velocities(contacts, V)
     size = contact_velocities(contacts._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
     free = own + Vec3(drift.x, drift.y, drift.z - target)
-    sizes = jnp.stack([largest(free), ROUNDING * jnp.finfo(V.dtype).eps * largest(size)], 1)
-    scale, rounding = largest_in_islands(contacts, sizes, len(V) - 1).T
+    sizes = jnp.stack([largest(free), ROUNDING * jnp.finfo(V.dtype).eps * largest(size), jnp.abs(free.z)], 1)
+    scale, rounding, along = largest_in_islands(contacts, sizes, len(V) - 1).T
+    fast = free.x * free.x + free.y * free.y > (STOPS * mu * along) ** 2
     none = jnp.zeros_like(mu)
     begin: Vec3 = Vec3(none, none, none) if start is None else _zero_inactive(start, active)
     if fixed_p_n is not None:
         begin = begin + Vec3(none, none, _zero_inactive(fixed_p_n, active))
-    return _Problem(contacts, K, mu, free, scale, rounding, begin, slides & active, None, None)
+    return _Problem(contacts, K, mu, free, scale, rounding, begin, (slides | fast) & active, None, None)
 
 
 def _with_few(trees: int, problem: _Problem, tolerance: float, max_iterations: int) -> tuple[Vec3, Array, Array]:

@@ -1,7 +1,7 @@
 """A planar chain as plain data: point masses on rigid links, in a plane with x to the right and y up. SI units.
 
-Joints and links are numbered from 0; link i leads from joint i to joint i + 1. Nothing is checked here;
-`compile_scene` is the one door that rejects bad input.
+Joints and links are numbered from 0; link i leads from joint i to joint i + 1. Values are checked by
+`compile_scene`, the one door that rejects bad input.
 """
 
 from __future__ import annotations
@@ -92,6 +92,9 @@ class ChainSpec:
         n = np.size(lengths) + 1
         given: Any = plain(masses)
         each = given if isinstance(given, tuple) else (given,) * n
+        if len(each) != n:
+            must = f"there must be one number, or {n}: one for each joint, of which there is one more than lengths"
+            raise ValueError(f"ChainSpec.of: masses is {given}; {must}")
         return ChainSpec([ChainJoint(mass) for mass in each], np.ravel(lengths), **fields)
 
     def with_joint(self, *numbers: int, **changes: Any) -> ChainSpec:

@@ -9,10 +9,10 @@ the law and vanishes with it. It resists the change of p, so that an iteration l
 distance, with w an eigenvalue of W. With a light body under a heavy one, w is as small as the ratio of their masses: if
 the guess was right but much of the distance remains, the next iteration has less compliance.
 
-The first guess is that all contacts stick, except those that separate quickly, and those that slide faster than friction
-is likely to stop (`solve.py`). This is usually right for resting contacts, and three to six iterations are enough for a
-stack of any height. (Gauss-Seidel sweeps and their accelerations did not solve ten stacked boxes to 1e-10 in 300 sweeps:
-each sweep carries the load one box further.)
+The first guess is that all contacts stick, except those that separate quickly, and those that slide faster than
+friction is likely to stop (`solve.py`). This is usually right for resting contacts, and three to six iterations are
+enough for a stack of any height. (Gauss-Seidel sweeps and their accelerations did not solve ten stacked boxes to 1e-10
+in 300 sweeps: each sweep carries the load one box further.)
 
 Guesses may cycle if friction is large. Every `CIRCLE`-th iteration therefore consists of Gauss-Seidel sweeps, which end
 the cycle. (A line search on the distance, monotone or not, takes as many iterations, and fails if one body is 1e5 times

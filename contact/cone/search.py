@@ -40,10 +40,10 @@ from jax.lax import stop_gradient
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 
-LOOSE = {4: 1e-3, 8: 1e-5}  # of the largest velocity: residual accepted when iterations make no more progress
+LOOSE = {4: 1e-3, 8: 1e-5}  # of the contact's scale: residual accepted when iterations make no more progress
 ROUGHER = 30  # times the velocity tolerance: residual accepted when iterations make no more progress
 PATIENCE, GAIN = 3, 0.5  # iterations without progress; progress is a distance of at most this part of the last mark
-APART = 0.3  # of the largest velocity: contacts that separate faster are open in the first guess
+APART = 0.3  # of the contact's scale: contacts that separate faster are open in the first guess
 SOFTNESS = 0.003  # compliance, in units of K, for each unit of relative distance from the law
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-5}, 0.1  # of the first iteration, and the most
 STIFFEST = {4: 3e-4, 8: 1e-6}  # below, the rounding of the elimination is larger than what this changes

@@ -6,9 +6,9 @@ Contacts that share no tree are solved one by one (`alone.py`). The others are s
 impulses if they are few (`few.py`), for the velocities of the trees if they are many (`many.py`).
 
 A warm start is taken only for windows with many contacts (`Ready.load`). The law has no solution if targets contradict
-each other; a residual below 1e-5 (float32: 1e-3) of the largest velocity to change is then accepted. With a larger
-residual after `max_iterations`, the impulses are projected on the cones, scaled down so that they gain no energy, and
-returned with the code SOLVER_UNFINISHED.
+each other; a residual below 1e-5 (float32: 1e-3) of the largest velocity to change in the island is then accepted. With
+a larger residual after `max_iterations`, the impulses are projected on the cones, scaled down so that they gain no
+energy, and returned with the code SOLVER_UNFINISHED.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def solve_cone(
         between their targets are removed (`consistent.py`). None: targets are taken as they are.
     conflict_tolerance: (*batch) residual allowed if targets of many contacts contradict each other; None: 0 [m/s].
     start: (C, *batch) impulses with which the search begins if contacts are many; None: 0 [N s].
-    tolerance: of the largest velocity to change; None: 1e-10 (float64) or 3e-5 (float32).
+    tolerance: of the largest velocity to change in an island; None: 1e-10 (float64) or 3e-5 (float32).
 
     Lanes of a batch are solved one after another on a CPU, side by side on other devices.
     """

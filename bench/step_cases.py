@@ -233,10 +233,10 @@ CASES: dict[str, Case] = {
     ),
     "wall": Case(_wall, 1.0, _off, ("moved", "overlap"), {"f32": 1e-3, "f64": 1e-3}, steps={"MuJoCo": STEP}),
     "wall, shaken": Case(
-        _wall, 1.0, _nudged, ("overlap", "left"), {"f32": 1e-3, "f64": 1e-3}, steps={"MuJoCo": STEP}, window=1e-3
+        _wall, 1.0, _nudged, ("overlap", "left"), {"f32": 1e-3, "f64": 1e-3}, steps={"MuJoCo": STEP}, window=STEP
     ),
     "pile": Case(
-        _pile, 12.0, _nudged, ("overlap", "left"), {"f32": 1e-2, "f64": 1e-2}, steps={"MuJoCo": STEP}, window=1e-3
+        _pile, 12.0, _nudged, ("overlap", "left"), {"f32": 1e-2, "f64": 1e-2}, steps={"MuJoCo": STEP}, window=STEP
     ),
     "half_cheetah": _figure("half_cheetah.xml", 0.01),
     "ant": _figure("ant.xml", 0.01),

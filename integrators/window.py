@@ -36,7 +36,8 @@ def in_window(lane: Lane, h: Array, longest: Array) -> tuple[Array, Array | None
     if window is None:
         return h, None
     rounding = 1 - 16 * jnp.finfo(left.dtype).eps
-    most = stop_gradient(jnp.minimum(window.length, jnp.minimum(longest, window.sure)))
+    even = left / jnp.maximum(jnp.ceil(left * rounding / window.length), 1)  # no window is the rest of another
+    most = stop_gradient(jnp.minimum(even, jnp.minimum(longest, window.sure)))
     most = jnp.where(most >= left * rounding, left, most)
     here = (window.wanted | window.open) & ~lane.fresh & (window.open | (h < most * rounding))
     return jnp.where(here, most, h), here

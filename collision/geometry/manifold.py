@@ -6,6 +6,7 @@ Beck, 1978); of its corners `spread` keeps four that span as large an area as an
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -42,30 +43,37 @@ class Face:
 
 
 def manifold(row: Near, face_a: Face, face_b: Face) -> tuple[Near, ...]:
-    """Up to four rows for a contact whose closest row is known: that row alone unless a face lies flat on it."""
+    """Up to four rows for a contact whose closest row is known: that row alone unless a face lies flat on it.
+
+    Two edges may be closest while faces lean on each other by less than TILT, as of a box that lands: the other three
+    rows are then where the faces would meet next, no deeper than the closest.
+    """
     along_a, along_b = -face_a.normal.dot(row.normal), face_b.normal.dot(row.normal)
     # the closest points are in a face if the normal is the face's, up to the error of its direction
     eps = jnp.finfo(row.gap.dtype).eps
     flat = 1 - 2 * eps ** (2 / 3)  # an angle of 1e-5 rad, in single precision of 1e-2 rad
     flat_a, flat_b = face_a.flat & (along_a > flat), face_b.flat & (along_b > flat)
+    tilt = min(flat, math.cos(TILT))
+    leans_a, leans_b = face_a.flat & (along_a > tilt), face_b.flat & (along_b > tilt)
     alone = jax.tree.map(lambda x: jnp.broadcast_to(x, jnp.shape(row.gap)), row)
     none = only_where(False, alone)
 
     def met() -> tuple[Near, ...]:
         size = max(face_a.bound.shape[0], face_b.bound.shape[0])
         both = padded(face_a, size), padded(face_b, size)
-        on_a = compute_once(flat_a & (~flat_b | (along_a >= along_b)))
+        on_a = compute_once(leans_a & (~leans_b | (along_a >= along_b)))
         reference, other = select(on_a, both, both[::-1])
         up = select(on_a, -row.normal, row.normal)  # from the reference to the other
         candidates = _common(reference, other, up)
-        found = only_where(flat_a | flat_b, select(on_a, candidates.mirrored(), candidates))
+        found = only_where(leans_a | leans_b, select(on_a, candidates.mirrored(), candidates))
         first, *others = spread(found, row.normal)
         # a face that is not quite flat has its closest point elsewhere
         rough = eps**0.75 * (_extent(reference.point) + _extent(other.point))
-        some = (flat_a | flat_b) & (jnp.abs(first.gap - row.gap) <= rough)
-        return where(some, first, alone), *(only_where(some, other) for other in others)
+        exact = (flat_a | flat_b) & (jnp.abs(first.gap - row.gap) <= rough)
+        others = [other._replace(gap=jnp.maximum(other.gap, row.gap)) for other in others]
+        return where(exact, first, alone), *others
 
-    return jax.lax.cond((flat_a | flat_b).any(), met, lambda: (alone, none, none, none))
+    return jax.lax.cond((leans_a | leans_b).any(), met, lambda: (alone, none, none, none))
 
 
 def padded(face: Face, size: int) -> Face:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.lax import cond, fori_loop
+from jax.lax import cond, fori_loop, while_loop
 
 from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
@@ -46,6 +46,7 @@ class VelocitySystem(NamedTuple):
     contacts: Jacobian of the active contacts.
     plan: order of elimination of the trees.
     still: (T + 1, w) zeros.
+    negligible: (C,) changes of velocity; a sweep that makes no larger one is the last [m/s].
     """
 
     K: Sym3
@@ -54,6 +55,7 @@ class VelocitySystem(NamedTuple):
     contacts: ActiveRows
     plan: EliminationOrder
     still: Array
+    negligible: Array
 
     @property
     def large(self) -> bool:
@@ -79,25 +81,44 @@ class VelocitySystem(NamedTuple):
         contacts, relaxations = self.contacts, coulomb.Relaxation.of(self.K, self.mu)
         kt, kn = coulomb.scales(self.K)
 
-        def relax(n: Array, carry: tuple[Vec3, Array]) -> tuple[Vec3, Array]:
-            p, V = carry
+        def relax(n: Array, carry: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:
+            p, V, moves = carry
             c = block(contacts.which, _alternate(n, contacts.count))
             relaxation, old, free = jax.tree.map(lambda x: block(x, c), (relaxations, p, self.free))
             new = relaxation.relax(old, _velocity_of_contact(contacts, c, V) + free)
-            return jax.tree.map(lambda x, y: put(x, y, c), p, new), _add_impulse(contacts, c, V, new - old)
+            d = new - old
+            far = jnp.maximum(jnp.maximum(jnp.abs(d.x), jnp.abs(d.y)) * block(kt, c), jnp.abs(d.z) * block(kn, c))
+            moves = moves | (far > block(self.negligible, c))
+            return jax.tree.map(lambda x, y: put(x, y, c), p, new), _add_impulse(contacts, c, V, d), moves
 
-        def sweep(_: Array, carry: tuple[tuple[Vec3, Array], tuple[Vec3, Array], Array]) -> Any:
-            ahead, before, t = carry
-            after = fori_loop(0, contacts.count, relax, ahead)
+        def sweep(state: _Sweeping) -> _Sweeping:
+            n, ahead, before, t, _ = state
+            *after, moves = fori_loop(0, contacts.count, relax, (*ahead, jnp.array(False)))
+            after = after[0], after[1]
             way, back = after[0] - before[0], ahead[0] - after[0]
             turned = ((back.x * way.x + back.y * way.y) * kt + back.z * way.z * kn).sum(0) > 0
             longer = (1 + jnp.sqrt(1 + 4 * t * t)) / 2
             part = jnp.where(turned, 0, (t - 1) / longer)
             ahead = jax.tree.map(lambda x, y: x + part * (x - y), after, before)
-            return ahead, after, jnp.where(turned, 1, longer)
+            return _Sweeping(n + 1, ahead, after, jnp.where(turned, 1, longer), moves)
 
         start = p, add_impulses(contacts, self.still, p)
-        return fori_loop(0, SWEEPS, sweep, (start, start, jnp.ones((), kn.dtype)))[1][0]
+        first = _Sweeping(jnp.int32(0), start, start, jnp.ones((), kn.dtype), jnp.array(True))
+        return while_loop(lambda x: x.moves & (x.number < SWEEPS), sweep, first).before[0]
+
+
+class _Sweeping(NamedTuple):
+    """number: () sweeps so far.
+    ahead, before: p and V that the next sweep begins with, and those after the last one.
+    t: () Nesterov's.
+    moves: () bool, whether the last one changed a velocity by more than what is negligible.
+    """
+
+    number: Array
+    ahead: tuple[Vec3, Array]
+    before: tuple[Vec3, Array]
+    t: Array
+    moves: Array
 
 
 def _alternate(n: Array, count: Array) -> Array:

@@ -41,8 +41,8 @@ from ...engine.algebra.vec3 import Sym3, Vec3
 from . import coulomb
 
 LOOSE = {4: 1e-3, 8: 1e-5}  # of the contact's scale: residual accepted when iterations make no more progress
-ROUGHER = 30  # times the velocity tolerance: residual accepted when iterations make no more progress
-PATIENCE, GAIN = 3, 0.5  # iterations without progress; progress is a distance of at most this part of the last mark
+ROUGHER, ROUGHEST = 10, 30  # times the velocity tolerance: accepted after PATIENCE and LONG iterations without progress
+PATIENCE, LONG, GAIN = 3, 12, 0.5  # iterations; progress is a distance of at most this part of the last mark
 APART = 0.3  # of the contact's scale: contacts that separate faster are open in the first guess
 SOFTNESS = 0.003  # compliance, in units of K, for each unit of relative distance from the law
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-5}, 0.1  # of the first iteration, and the most
@@ -93,11 +93,13 @@ class Distance(NamedTuple):
     relative: () the largest part of the contacts' scales; 0 if all are accepted at once.
     largest: () [m/s].
     small: () bool, whether it is accepted if iterations make no more progress.
+    bearable: () bool, whether it is accepted if they make none for long.
     """
 
     relative: Array
     largest: Array
     small: Array
+    bearable: Array
 
 
 class Nearest(NamedTuple):
@@ -157,19 +159,21 @@ class Accuracy(NamedTuple):
     scale: (C,) the largest velocity to change in the contact's island [m/s].
     at_once: (C,) [m/s].
     at_last: (C,) without more progress [m/s].
+    after_long: (C,) without progress for long [m/s].
     absolute: () bool, whether a velocity tolerance is given.
     """
 
     scale: Array
     at_once: Array
     at_last: Array
+    after_long: Array
     absolute: Array | bool
 
     def distance(self, system: System, p: Vec3, u: Vec3) -> Distance:
         """The distance of p and u from the law."""
         each = coulomb.distance(system.K, p, u, system.mu)
         relative = jnp.where(each <= self.at_once, 0, each / jnp.where(self.scale > 0, self.scale, 1))
-        return Distance(relative.max(0), each.max(0), (each <= self.at_last).all(0))
+        return Distance(relative.max(0), each.max(0), (each <= self.at_last).all(0), (each <= self.after_long).all(0))
 
 
 def accuracy(
@@ -182,8 +186,10 @@ def accuracy(
     """
     absolute, conflict = (0.0 if x is None else x for x in (velocity_tolerance, conflict_tolerance))
     limit = jnp.maximum(tolerance * scale, absolute) + rounding
-    loose = jnp.maximum(jnp.maximum(LOOSE[scale.dtype.itemsize] * scale, ROUGHER * absolute), conflict)
-    return Accuracy(scale, limit, jnp.maximum(limit, loose), absolute > 0)
+    loose = jnp.maximum(jnp.maximum(LOOSE[scale.dtype.itemsize] * scale, conflict), limit)
+    return Accuracy(
+        scale, limit, jnp.maximum(loose, ROUGHER * absolute), jnp.maximum(loose, ROUGHEST * absolute), absolute > 0
+    )
 
 
 def search(
@@ -203,7 +209,7 @@ def search(
         return _judge(system, p, now, allowed)
 
     end = jax.lax.while_loop(lambda x: x.busy & (x.number < max_iterations), iteration, start)
-    return end.nearest.p, end.nearest.distance.small, end.nearest.distance.largest
+    return end.nearest.p, end.nearest.distance.bearable, end.nearest.distance.largest
 
 
 def largest(u: Vec3) -> Array:
@@ -244,7 +250,7 @@ def _judge(system: System, p: Vec3, before: Iteration, allowed: Accuracy) -> Ite
     nearest = before.nearest.update(p, now)
     sweeps = before.sweeps & (before.number + 1 < BATCHES)
     idle = (nearest.idle >= PATIENCE) | (before.sweeps & (distance > GAIN * before.distance))
-    stops = (distance <= 0) | (nearest.distance.small & idle)
+    stops = (distance <= 0) | (nearest.distance.small & idle) | (nearest.distance.bearable & (nearest.idle >= LONG))
     same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
     slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)
     ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)

@@ -37,7 +37,7 @@ from .few import FEW, delassus, first_few, impulse_system
 from .implicit import ParameterChanges, solution_derivative
 from .islands import largest_in_islands
 from .many import ActiveRows, VelocitySystem, add_impulses, contact_velocities
-from .search import System, accuracy, largest, search
+from .search import Accuracy, System, accuracy, largest, search
 
 TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity to change in an island
 ROUNDING = 8  # times eps and the largest sum that makes a velocity: its rounding error
@@ -259,7 +259,7 @@ def _with_few(trees: int, problem: _Problem, tolerance: float, max_iterations: i
         sticks = there & problem.sticks[which]
         system = system._replace(free=remove_contradictions(system.W, free, sticks, contacts.count, scale))
     problem = problem._replace(scale=scale, rounding=rounding, start=start, slides=slides > 0)
-    p, code, residual = _finish(system, _search(system, problem, tolerance, max_iterations))
+    p, code, residual = _finish(system, problem, _accuracy(problem, tolerance), max_iterations)
     none = jnp.zeros_like(problem.mu)
     return scatter(Vec3(none, none, none), p, which, contacts.count), code, residual
 
@@ -286,23 +286,23 @@ def _with_many(V: Array, problem: _Problem, tolerance: float, max_iterations: in
     contacts = problem.contacts
     order = elimination_order(contacts.tree, contacts.which, contacts.count, len(V) - 1)
     free = _without_contradictions(len(V) - 1, problem)
-    system = VelocitySystem(problem.K, problem.mu, free, contacts, order, jnp.zeros_like(V))
-    return _finish(system, _search(system, problem, tolerance, max_iterations))
+    allowed = _accuracy(problem, tolerance)
+    system = VelocitySystem(problem.K, problem.mu, free, contacts, order, jnp.zeros_like(V), allowed.at_once)
+    return _finish(system, problem, allowed, max_iterations)
 
 
-def _search(system: System, problem: _Problem, tolerance: float, max_iterations: int) -> tuple[Vec3, Array, Array]:
+def _accuracy(problem: _Problem, tolerance: float) -> Accuracy:
     conflict_tolerance = (
         None
         if problem.conflict_tolerance is None
         else jnp.where(problem.contacts.count > SEVERAL, problem.conflict_tolerance, 0)
     )
-    allowed = accuracy(tolerance, problem.scale, problem.rounding, problem.velocity_tolerance, conflict_tolerance)
-    return search(system, problem.start, problem.slides, allowed, max_iterations)
+    return accuracy(tolerance, problem.scale, problem.rounding, problem.velocity_tolerance, conflict_tolerance)
 
 
-def _finish(system: System, found: tuple[Vec3, Array, Array]) -> tuple[Vec3, Array, Array]:
-    """Impulses in their cones, a code, and the residual.  found: the result of `search`."""
-    (p, well, residual) = found
+def _finish(system: System, problem: _Problem, allowed: Accuracy, max_iterations: int) -> tuple[Vec3, Array, Array]:
+    """Impulses in their cones, a code, and the residual."""
+    p, well, residual = search(system, problem.start, problem.slides, allowed, max_iterations)
     p = coulomb.project(p, system.mu)
     gain, curve = p.dot(system.free).sum(0), p.dot(system.velocity_change(p)).sum(0)
     least = jnp.clip(-gain / jnp.where(curve > 0, curve, 1), 0, 1)  # of kinetic energy, p scaled by it

@@ -259,6 +259,34 @@ def test_a_tilted_block_keeps_its_rows_on_its_surface_and_the_closest_first(name
     s.demand("closest", abs(s.rows.gap[:, 0] - lowest[:, 0]), 1e-5, got=s.rows.gap, want=lowest)
 
 
+@pytest.mark.parametrize("name", ["box", "cube"])
+def test_where_edges_cross_under_faces_that_lean_on_each_other_the_faces_have_rows_too(name):
+    """The closest points are on two edges, and nearly all of what the faces share is within the rows."""
+    rng, tilted, shared = np.random.default_rng(5), [], []
+    placements, gaps, polygons = _resting((name, name), overhang=True)
+    for p, gap, polygon in zip(placements, gaps, polygons, strict=True):
+        if gap < 0:
+            continue  # the deepest point is a corner then
+        tilt = Rotation.from_rotvec([*(rng.choice([-1, 1], 2) * rng.uniform(0.001, 0.01, 2)), 0.0])
+        q = tilt * Rotation.from_quat(p.b.quaternion, scalar_first=True)
+        tilted.append(Placement("leaning", p.a, replace(p.b, quaternion=q.as_quat(scalar_first=True))))
+        shared.append(area(polygon))
+    s = _detected((name, name), tilted)
+    crossing = abs(s.rows.normal[:, 0, 2]) < 1 - 1e-9
+    assert crossing.sum() > 8
+    assert (s.rows.active[crossing].sum(1) >= 3).all()
+    closest = np.where(s.rows.active, s.rows.gap, np.inf).min(1)
+    np.testing.assert_array_equal(s.rows.gap[:, 0], closest)
+    spanned = [area(ConvexHull(x[on][:, :2]).points[ConvexHull(x[on][:, :2]).vertices])
+               for x, on in zip(s.rows.point_b[crossing], s.rows.active[crossing], strict=True)]  # fmt: skip
+    part = np.array(spanned) / np.array(shared)[crossing]
+    assert np.median(part) > 0.7
+    assert part.min() > 0.3, part
+    for side, points in (("a", s.rows.point_a), ("b", s.rows.point_b)):
+        off = np.stack([residual(getattr(p, side), x) for p, x in zip(tilted, points, strict=True)])
+        s.demand(side, np.where(s.rows.active, abs(off), 0).max(1), 1e-9)
+
+
 def test_in_single_precision_crossing_edges_are_not_taken_for_faces():
     rng, names, tilted = np.random.default_rng(4), ("box", "box"), []
     for p in _resting(names, overhang=True)[0]:

@@ -179,7 +179,7 @@ def test_what_rolls_and_is_deep_comes_out_and_rolls_on(spin):
 
 def test_the_windows_up_to_a_frame_are_equal():
     """None is a short rest of the others, in which contacts would be closed at a high speed."""
-    search = SimpleNamespace(window=Window(*(jnp.asarray(x) for x in (WINDOW, True, True, jnp.inf))))
+    search = SimpleNamespace(window=Window(*(jnp.asarray(x) for x in (WINDOW, True, jnp.inf, False))))
     for left, count in ((1 / 60, 17), (WINDOW, 1), (WINDOW * (1 + 1e-15), 1), (1.01 * WINDOW, 2), (0.3 * WINDOW, 1)):
         lane: Any = SimpleNamespace(
             search=search, clock=SimpleNamespace(left=jnp.asarray(left)), fresh=jnp.asarray(False)
@@ -190,7 +190,7 @@ def test_the_windows_up_to_a_frame_are_equal():
 
 
 def test_boxes_that_land_tilted_on_an_edge_hardly_overlap():
-    """Two edges touch first; in the same window the rest of the faces meets, at a speed that the first impact causes."""
+    """Two edges touch first; in the same window the faces meet at a speed that this impact causes."""
     lanes, half, rng = 32, 0.1, np.random.default_rng(0)
     b = carom.SceneBuilder()
     b.add_plane(friction=0.5)

@@ -43,6 +43,7 @@ from . import coulomb
 LOOSE = {4: 1e-3, 8: 1e-5}  # of the contact's scale: residual accepted when iterations make no more progress
 ROUGHER, ROUGHEST = 10, 30  # times the velocity tolerance: accepted after PATIENCE and LONG iterations without progress
 PATIENCE, LONG, GAIN = 3, 12, 0.5  # iterations; progress is a distance of at most this part of the last mark
+HOPELESS = 30  # iterations without progress after which no solution is expected any more
 APART = 0.3  # of the contact's scale: contacts that separate faster are open in the first guess
 SOFTNESS = 0.003  # compliance, in units of K, for each unit of relative distance from the law
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-5}, 0.1  # of the first iteration, and the most
@@ -250,7 +251,8 @@ def _judge(system: System, p: Vec3, before: Iteration, allowed: Accuracy) -> Ite
     nearest = before.nearest.update(p, now)
     sweeps = before.sweeps & (before.number + 1 < BATCHES)
     idle = (nearest.idle >= PATIENCE) | (before.sweeps & (distance > GAIN * before.distance))
-    stops = (distance <= 0) | (nearest.distance.small & idle) | (nearest.distance.bearable & (nearest.idle >= LONG))
+    patience = jnp.where(nearest.distance.bearable, LONG, HOPELESS)
+    stops = (distance <= 0) | (nearest.distance.small & idle) | (nearest.idle >= patience)
     same = (moving[0] == before.guess[0]).all(0) & (moving[1] == before.guess[1]).all(0)
     slow = (distance > SLOWLY * before.distance) & (distance <= before.distance)
     ease = jnp.where(same, before.ease * jnp.where(slow, EASE, 1), 1)

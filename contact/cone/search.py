@@ -43,7 +43,7 @@ from . import coulomb
 LOOSE = {4: 1e-3, 8: 1e-5}  # of the contact's scale: residual accepted when iterations make no more progress
 ROUGHER, ROUGHEST = 10, 30  # times the velocity tolerance: accepted after PATIENCE and LONG iterations without progress
 PATIENCE, LONG, GAIN = 3, 12, 0.5  # iterations; progress is a distance of at most this part of the last mark
-HOPELESS = 30  # iterations without progress after which no solution is expected any more
+HOPELESS = 60  # iterations without progress after which no solution is expected any more
 APART = 0.3  # of the contact's scale: contacts that separate faster are open in the first guess
 SOFTNESS = 0.003  # compliance, in units of K, for each unit of relative distance from the law
 FIRST, SOFTEST = {4: 3e-4, 8: 1e-5}, 0.1  # of the first iteration, and the most

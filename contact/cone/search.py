@@ -23,9 +23,11 @@ by different amounts. Then no impulse reduces the distance to 0 (an interior-poi
 and a smaller compliance only makes contacts press against each other. So the best iteration is kept. It is returned if
 its distance is within LOOSE and no iteration out of PATIENCE has halved it.
 
-If a velocity tolerance is given, the first BATCHES iterations of a large system are sweeps. In a heap of 200 boxes two
-to four of them, of SWEEPS each, leave a thousandth of the distance; Newton's steps, whose guesses are wrong for a tenth
-of the contacts, would multiply it by a thousand, and need twenty more to come back.
+If a velocity tolerance is given, a large system has TRIES iterations of Newton's method. They are enough for what
+stands, whose guesses are right, and leave it so exactly at rest that it sleeps. Otherwise BATCHES iterations of sweeps
+follow from the best of them. In a heap of 200 boxes that falls two to four of them, of SWEEPS each, leave a thousandth
+of the distance; Newton's steps, whose guesses are wrong for a tenth of the contacts, would multiply it by a thousand,
+and need twenty more to come back.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ SLOWLY = 0.8  # of the distance: an iteration that leaves more is slow
 HARDEST = {4: 1e-6, 8: 1e-13}  # least compliance; below it only rounding would tell redundant contacts apart
 ESCALATE = 10  # iterations after which SOFTNESS grows tenfold, again and again
 CIRCLE, SWEEPS = 9, 32
-BATCHES = 8  # of sweeps, at most, before Newton's method where a velocity tolerance is given
+TRIES, BATCHES = 2, 8  # where a velocity tolerance is given: iterations before those of sweeps; and these, at most
 
 
 class System(Protocol):
@@ -223,7 +225,7 @@ def _start(system: System, p: Vec3, slides: Array, allowed: Accuracy) -> Iterati
     distance = allowed.distance(system, p, u)
     far = distance.relative
     closed, stick = coulomb.closed_and_sticking(u, system.mu, APART * allowed.scale)
-    guess, sweeps = (closed, stick & ~slides), jnp.asarray(system.large & allowed.absolute)
+    guess, sweeps = (closed, stick & ~slides), jnp.array(False)
     nearest = Nearest(p, distance, far, jnp.int32(0))
     torn, ease = jnp.zeros_like(closed), jnp.ones_like(far)
     return Iteration(jnp.int32(0), p, u, far, ~(far <= 0), guess, torn, ease, nearest, sweeps)
@@ -249,7 +251,6 @@ def _judge(system: System, p: Vec3, before: Iteration, allowed: Accuracy) -> Ite
     distance = now.relative
     moving = coulomb.behaviour(system.K, p, u, system.mu)
     nearest = before.nearest.update(p, now)
-    sweeps = before.sweeps & (before.number + 1 < BATCHES)
     idle = (nearest.idle >= PATIENCE) | (before.sweeps & (distance > GAIN * before.distance))
     patience = jnp.where(nearest.distance.bearable, LONG, HOPELESS)
     stops = (distance <= 0) | (nearest.distance.small & idle) | (nearest.idle >= patience)
@@ -260,4 +261,10 @@ def _judge(system: System, p: Vec3, before: Iteration, allowed: Accuracy) -> Ite
     closed, stick = moving
     torn = (before.guess[1] | before.torn) & ~closed
     moving = closed, stick & ~before.torn
-    return Iteration(before.number + 1, p, u, distance, ~stops, moving, torn, ease, nearest, sweeps)
+    number, sweeps = before.number + 1, before.sweeps
+    if system.large:
+        begins = allowed.absolute & (number == TRIES)
+        sweeps = (begins | sweeps) & (number < TRIES + BATCHES)
+        best = nearest.p, nearest.distance.relative
+        p, distance = jax.tree.map(lambda x, y: jnp.where(begins, x, y), best, (p, distance))  # sweeps need no u
+    return Iteration(number, p, u, distance, ~stops, moving, torn, ease, nearest, sweeps)

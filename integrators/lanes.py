@@ -86,7 +86,7 @@ class Correction(NamedTuple):
 class Window(NamedTuple):
     """The search's state for windows (`window.py`), (*batch).
 
-    length: no step becomes shorter than this because of a touch [s].
+    length: of a window, at most; those up to a frame are equal [s].
     wanted: whether windows may be taken.
     sure: the longest step in which nothing passes through anything, as far as is known [s].
     open: whether the last window left a contact that closes or is deep.

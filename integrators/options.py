@@ -71,7 +71,7 @@ class Options:
     max_dt: longest step [s]; for a rollout at least a millionth of frame_dt.
         Impacts are located in time whatever it is. It bounds the steps of trees, of driven free bodies and of resting
         contacts, which are of order 4, 4 and 2 in it. Free flight has no step error.
-    window: shortest step that a touch may cause [s], at least 1e-9.
+    window: shortest step that a touch may cause [s], at least 1e-9; less where it does not divide a frame evenly.
         None: every impact is located in time, however many there are. Otherwise, if an impact is nearer than this, a
         step of this length is taken, and contacts that may touch in it are resolved together at its start, by the law
         of simultaneous impacts; `stats.windows` counts these steps. Nothing passes through anything either way. No

@@ -86,7 +86,7 @@ class System(Protocol):
         ...
 
     def sweeps(self, p: Vec3) -> Vec3:
-        """p after SWEEPS Gauss-Seidel sweeps of `coulomb.Relaxation`."""
+        """p after at most SWEEPS Gauss-Seidel sweeps of `coulomb.Relaxation`."""
         ...
 
 

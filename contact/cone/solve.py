@@ -7,7 +7,7 @@ impulses if they are few (`few.py`), for the velocities of the trees if they are
 
 A warm start is taken only for windows with many contacts (`Ready.load`). The law has no solution if targets contradict
 each other; a residual below 1e-5 (float32: 1e-3) of the largest velocity to change in the island is then accepted. With
-a larger residual after `max_iterations`, the impulses are projected on the cones, scaled down so that they gain no
+a larger residual at the end of the search, the impulses are projected on the cones, scaled down so that they gain no
 energy, and returned with the code SOLVER_UNFINISHED.
 """
 

@@ -18,13 +18,12 @@ def target_velocity(model: Model, gap: Array, h: Array | float) -> Array:
     return jnp.minimum(-CLOSING * gap / jnp.maximum(h, STEP), PUSH * model.rest_speed)
 
 
-def gap_to_close(model: Model, gap: Array, resting: Array, bands: float = 1) -> Array:
+def gap_to_close(model: Model, gap: Array, resting: Array) -> Array:
     """The part of gaps (C, *batch) [m] that a step is to close: all, or if many contacts rest, what exceeds a band.
 
     resting: (C, *batch) bool.
-    bands: width of that band [gap bands].
 
     Many contacts have more targets than there are degrees of freedom; their targets would contradict each other.
     """
-    band = jnp.where(resting.sum(0) > SEVERAL, bands * model.gap_band, 0)
+    band = jnp.where(resting.sum(0) > SEVERAL, model.gap_band, 0)
     return gap - jnp.clip(gap, -band, band)

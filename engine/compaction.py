@@ -88,6 +88,14 @@ def map_indexed(f: Callable[[Any, Any, Array], Any], order: Array, real: Array, 
     return map_first(_at_a_time(rows), some, _last(real), (given, rows), (order, real))
 
 
+def in_front(real: Array) -> Array:
+    """The same mask (n, *batch), whose true rows are in front, as a compiler of lane programs knows it: what only it
+    hides is not computed behind the last true row."""
+    if not lane_programs() or real.size > len(real):
+        return real
+    return real & (jnp.arange(len(real), dtype=jnp.int32).reshape(real.shape) < _last(real))
+
+
 def segment_reduce(how: Callable[[Array, Array], Array], x: Array, index: Array, n: int, neutral: float) -> Array:
     """Combine by `how` the entries of x (m,) with each index, in their order: (n,), neutral for an index without any.
     Entries with other indices are left out."""

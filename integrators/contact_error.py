@@ -50,6 +50,9 @@ ROUGHER = 0.01  # the same for schemes of order 1, whose own error is larger
 QUIET = 0.2  # of the rest speed: a smaller velocity error never shortens a step
 KNOWN = 1 / 4  # of ROUGH, as a velocity: with a smaller error the energy is not computed
 LOST = 16.0  # times ROUGH squared: the energy error that a missing contact counts as
+SPARE = 1e-3  # of the rest speed: friction that changes a velocity by less is within the accuracy of impulses
+JUMP, EVEN = 0.5, 2e-3  # of the turn that is expected, and beyond it [rad]: the most that can be its error
+ASTRAY = 0.25  # of the way a contact is to migrate: the farthest that its partner may be from there
 SURELY = 10.0  # times the largest expected gap error: the distance within which contacts are detected
 SAME = 0.05  # of the velocities that meet: with a larger error it is another contact
 CHANGED = 0.5  # of a contact's impulse: largest part that is explained by forces that change within the step
@@ -125,7 +128,7 @@ def contact_errors(
     path, carried = ready.kinematics.point * h, expected.carried
     inside = contacts.active & (contacts.gap < -NEAR * model.gap_band)
     touched = carried | (expected.freed & inside.any(0))
-    near = path.dot(path) * 0.0625 + (1000 * model.gap_band) ** 2
+    near = path.dot(path) * ASTRAY**2 + (1000 * model.gap_band) ** 2
     there, was, matched = _match_contacts(model, before, contacts, before.point + path, near, touched, carried)
     expected, partner = jax.tree.map(lambda x: gather(x, was, 0), expected), (was, matched)
     # a contact that has sunk in moves out at its target velocity; otherwise the gap should be 0
@@ -136,13 +139,14 @@ def contact_errors(
     # schemes of order 1 move a contact that leaves along a curve into the ground first
     lifts = matched & ~expected.carried & inside & (gap < -NEAR * model.gap_band) & (u.z > 0)
     matched = matched & expected.carried & (jnp.abs(u_n) <= expected.most)
-    sticks = matched & expected.sticks
+    sticks = matched & expected.sticks & (u.x * u.x + u.y * u.y <= expected.most * expected.most)
     u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(matched, u_n, 0))
     apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(expected.gap)))
     much = matched & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))
     least = QUIET * model.rest_speed
     large, fast = (u.dot(u) > jnp.maximum(part * may * expected.speed, least) ** 2 for part in (KNOWN, 1))
-    cost = _energy_error(model, tried.state, rows, u, large, may)
+    turned = before.frame.rows[2] + ready.kinematics.normal * h, ready.kinematics.normal * h
+    cost = _energy_error(model, tried.state, contacts, rows, (was, *turned), u, large, may)
     rough = clocks.most(rows.tree, jnp.where(fast, cost, jnp.minimum(cost, 1)))
     rough = jnp.maximum(rough, clocks.most(ready.rows.tree, jnp.where(carried & ~there, LOST, 0.0).astype(cost.dtype)))
     gap, most = jnp.where(matched | lifts, gap, 0), jnp.where(matched, expected.most, 0)
@@ -162,7 +166,9 @@ def expect_contacts(model: Model, lane: Lane, tried: Proposal) -> ExpectedContac
     speed = jnp.maximum(jnp.maximum(meet.x, meet.y), meet.z)
     slack = jnp.minimum(strayed, CHANGED * p.z * rows.K.zz)
     most = model.rest_speed + jnp.maximum(jnp.abs(b_n) * h, SAME * speed) + slack
-    sticks = ~before.is_limit & (jnp.sqrt(p.x * p.x + p.y * p.y) < before.friction * p.z * FULL)
+    friction, most_friction = jnp.sqrt(p.x * p.x + p.y * p.y), before.friction * p.z
+    spare = (most_friction - friction) * rows.K.zz > SPARE * model.rest_speed
+    sticks = ~before.is_limit & (friction < most_friction * FULL) & spare
     presses = p.z > 0
     at = tried.resting & presses, tried.resting & ~presses
     return ExpectedContacts(*at, before.gap, ready.u.z, target, sticks, speed, most)
@@ -176,23 +182,39 @@ def max_gap_error(model: Model, lane: Lane, h: Array, expected: ExpectedContacts
     return SURELY * jnp.where(expected.carried, off, 0).max(0, initial=0)
 
 
-def _energy_error(model: Model, end: State, rows: ContactJacobian, u: Vec3, fast: Array, may: float) -> Array:
+def _energy_error(
+    model: Model,
+    end: State,
+    contacts: Contacts,
+    rows: ContactJacobian,
+    turned: tuple[Array, Vec3, Vec3],
+    u: Vec3,
+    fast: Array,
+    may: float,
+) -> Array:
     """Energy error of contacts (C, *batch) with velocity errors u, relative to the allowed one.
 
+    It is 0 if the contact's normal has turned otherwise than expected, as when the edge of a face comes to lie on its
+    neighbour: no shorter step would predict that.
+
+    turned: row of each contact's partner at the start; of these, normals expected at the end, and how far they turn.
     fast: (C, *batch) bool, contacts for which it is computed; it is 0 for the others.
     may: its square is the allowed part of the kinetic energy of their trees.
     """
 
     def look(given: Any) -> Array:
-        model, q, v, rows, u, fast = given
+        model, q, v, normal, rows, (was, expected, turn), u, fast = given
+        expected, turn = jax.tree.map(lambda x: gather(x, was, 0), (expected, turn))
+        off = normal - expected
+        jumps = off.dot(off) > turn.dot(turn) * JUMP**2 + EVEN**2
         own = gather_trees(rows, kinetic_of_trees(model, q, v)).sum(1)
         # K is 0 along directions that cannot move
         parts = zip(u.xyz, (rows.K.xx, rows.K.yy, rows.K.zz), strict=True)
         lost = sum(jnp.where(k > 0, x * x / jnp.where(k > 0, k, 1), 0) for x, k in parts) * 0.5
         most = may**2 * own
-        return jnp.where(fast & (lost > 0), jnp.where(most > 0, lost / jnp.where(most > 0, most, 1), LOST), 0)
+        return jnp.where(fast & ~jumps & (lost > 0), jnp.where(most > 0, lost / jnp.where(most > 0, most, 1), LOST), 0)
 
-    given = model, end.q, end.v, rows, u, fast
+    given = model, end.q, end.v, contacts.frame.rows[2], rows, turned, u, fast
     start = fast.any(), jnp.zeros_like(u.z)
     return loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(given)), given, start)[1]
 
@@ -200,11 +222,11 @@ def _energy_error(model: Model, end: State, rows: ContactJacobian, u: Vec3, fast
 def _match_contacts(
     model: Model, before: Contacts, contacts: Contacts, at: Vec3, near: Array, matched: Array, first: Array
 ) -> tuple[Array, Array, Array]:
-    """Matches contacts at both ends of a step: which carried ones are still there; for each contact of the end, the row
-    of its partner at the start, and whether it has one.
+    """Matches contacts at both ends of a step: of which carried ones the pair still touches; for each contact of the
+    end, the row of its partner at the start, and whether it has one.
 
     at: (C, *batch) predicted points of the contacts of the start [m].
-    near: (C, *batch) squared distance within which the contact in the same row is the partner [m^2].
+    near: (C, *batch) squared distance within which a contact is the partner [m^2].
     held: (C, *batch) contacts of the start that are matched.
     first: (C, *batch) contacts that are preferred if two have merged into one.
     """
@@ -215,12 +237,13 @@ def _match_contacts(
     given = before, contacts, at, matched, first
     moved = (matched & ~same).any()
     look = functools.partial(_match_by_distance, _number_of_names(model))
+    given = *given, near
     _, found = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(*given)), given, (moved, stay))
     return found
 
 
 def _match_by_distance(
-    names: int, before: Contacts, contacts: Contacts, at: Vec3, matched: Array, first: Array
+    names: int, before: Contacts, contacts: Contacts, at: Vec3, matched: Array, first: Array, near: Array
 ) -> tuple[Array, Array, Array]:
     """`_match_contacts` by search.  names: the number of pairs and joint limits.
 
@@ -240,7 +263,7 @@ def _match_by_distance(
         which = jnp.where(far < nearest, row, which)
         nearest = jnp.minimum(nearest, far)
     there = nearest < jnp.inf
-    was = _scatter_min(jnp.where(there, which, c), jnp.where(first, rows, rows + c), c + 1, 2 * c)[:c]
+    was = _scatter_min(jnp.where(nearest <= near, which, c), jnp.where(first, rows, rows + c), c + 1, 2 * c)[:c]
     return there, jnp.where(was < 2 * c, was % c, rows), was < 2 * c
 
 
@@ -281,7 +304,8 @@ def since_return(
 
     def look(given: Any) -> Array:
         before, contacts, at, u, touched, h, u_n, deep, since = given
-        _, was, found = _match_by_distance(_number_of_names(model), before, contacts, at, touched, touched)
+        far = jnp.full_like(before.gap, jnp.inf)
+        _, was, found = _match_by_distance(_number_of_names(model), before, contacts, at, touched, touched, far)
         gap, u = (gather(x, was, 0) for x in (before.gap, u))
         bent = (contacts.gap - gap - u * h) / (h * h)  # gap + u t + bent t^2
         alike = jnp.abs(u + 2 * bent * h - u_n) <= ALIKE * jnp.abs(u_n)

@@ -20,6 +20,7 @@ from ..contact.impulses import ContactImpulses
 from ..engine.algebra.vec3 import Vec3
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
+from ..engine.compaction import in_front
 from ..engine.state import State
 from .clock import Clock
 from .clocks import ONE, Clocks
@@ -225,6 +226,13 @@ class Lane(NamedTuple):
         """The lane with windows allowed or not (*batch) from here on.  Only for runs with windows."""
         window: Any = self.search.window
         return self._replace(search=self.search._replace(window=window._replace(wanted=wanted)))
+
+    def contacts_in_front(self) -> Lane:
+        """The same lane; behind its last contact, what the contacts' masks hide is not computed (`in_front`)."""
+        contacts = self.ready.contacts
+        return self._replace(
+            ready=self.ready._replace(contacts=contacts._replace(active=in_front(contacts.active)))
+        )
 
 
 def select(yes: Array, new: Lane, old: Lane) -> Lane:

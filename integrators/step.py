@@ -71,6 +71,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
     max_dt: () or (*batch), the longest step [s].
     controller: (model, state, number of the next frame) -> controls and forces until the next tick.
     """
+    lane = lane.contacts_in_front()
     with jax.named_scope("propose"):
         step = first_try = propose(rules, model, lane, *step_to_try(lane, max_dt))
         expected = expect_contacts(model, lane, step)

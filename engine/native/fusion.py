@@ -39,7 +39,7 @@ def _expression(source: Value, node: Node, uses: Counter[Value]) -> list[Value]:
     made: list[Value] = []
 
     def visit(value: Value) -> None:
-        alone = uses[value] == 1 and value.region is node.region and value.size == source.size
+        alone = uses[value] == 1 and value.region is node.region and value.size == source.size and not value.limit
         simple = value.op not in ("input", "const", "view", "result", "build", "gather")
         if not (alone and simple) or len(made) >= MOST:
             return

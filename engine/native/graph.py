@@ -28,7 +28,7 @@ class Value:
     """
 
     __slots__ = (
-        "args", "cluster", "id", "inline", "last", "live", "op", "open", "param", "region", "size", "slot", "stage",
+        "args", "cluster", "id", "inline", "last", "limit", "live", "op", "open", "param", "region", "size", "slot", "stage",
         "start", "stored", "type", "uniform",
     )  # fmt: skip
 
@@ -53,6 +53,7 @@ class Value:
         self.live = self.stored = False  # whether anything needs it; whether it must be in memory
         self.inline = False  # whether it is computed where it is read, see `fusion.py`
         self.stage, self.last = 0, -1  # its order in the region; the last node of the region that reads it
+        self.limit: Any = None  # the first rows that are needed, see `first_rows.py`; None: all
         self.cluster: Any = None  # the cluster or node that computes it
         self.slot: Any = None  # where in the arena
         self.open: int | None = None  # of an array of any length, see `Graph`: the argument that it was

@@ -80,7 +80,9 @@ def _trim(node: Node) -> None:
 
 
 def reads(item: Value | Node) -> list[Value]:
-    return [*item.args, *item.leaves, *item.outside] if isinstance(item, Node) else list(item.args)
+    if isinstance(item, Node):
+        return [*item.args, *item.leaves, *item.outside]
+    return [*item.args, *item.limit.counts] if item.limit else list(item.args)
 
 
 def _outside(region: Region) -> None:

@@ -1,4 +1,4 @@
-"""The order of a region: elementwise operations of one size that can share a loop become a cluster.
+"""The order of a region: elementwise operations of one size, and limit, that can share a loop become a cluster.
 
 An operation's stage is the first at which all its arguments are computed. Arguments read at its own index, from the
 same loop, may be of the same stage; others are of an earlier one. Then each operation moves to the latest stage that
@@ -8,16 +8,17 @@ its readers allow, so that values are used soon, from registers.
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 from .graph import MEMORY, Node, Region, Value
 from .liveness import reads
 
 
 class Cluster:
-    """Elementwise operations of one size in one region."""
+    """Elementwise operations of one size in one region.  limit: the first rows that are needed; None: all."""
 
     def __init__(self, size: int, values: list[Value], region: Region) -> None:
-        self.size, self.values, self.region = size, values, region
+        self.size, self.values, self.region, self.limit = size, values, region, values[0].limit
         self.index, self.function, self.weight = -1, -1, 0
 
 
@@ -37,11 +38,11 @@ def arrange(region: Region) -> None:
         if isinstance(item, Value) and item not in kept and item in readers:
             latest = min(reader.stage if same else reader.stage - 1 for reader, same in readers[item])
             item.stage = max(item.stage, latest)
-    groups: dict[tuple[int, int, int], list[Value | Node]] = defaultdict(list)
+    groups: dict[tuple[int, int, int, Any], list[Value | Node]] = defaultdict(list)
     for item in region.items:
-        key = (item.stage, 1, item.id) if isinstance(item, Node) else (item.stage, 0, item.size)
+        key = (item.stage, 1, item.id, 0) if isinstance(item, Node) else (item.stage, 0, item.size, _limit(item))
         groups[key].append(item)
-    for (_, is_node, size), items in sorted(groups.items(), key=lambda group: group[0][:2]):
+    for (_, is_node, size, _), items in sorted(groups.items(), key=lambda group: group[0][:2]):
         if is_node:
             part: Node | Cluster = items[0]  # type: ignore[assignment]
         else:
@@ -59,11 +60,20 @@ def _set_stage(item: Value | Node, stage: int) -> None:
             value.stage = stage
 
 
+def _limit(item: Value) -> Any:
+    return item.limit and item.limit.key
+
+
 def _dependencies(item: Value | Node) -> list[tuple[Value, bool]]:
     """The values that an item reads, and whether only at its own index."""
     if isinstance(item, Node):
         return [(value, False) for value in reads(item)]
-    return [
-        (a, item.op != "build" and a.op != "view" and a.size == item.size and not (item.op in MEMORY and k == 0))
+    counts = [(count, False) for count in item.limit.counts] if item.limit else []
+    return counts + [
+        (a, item.op not in ("build", "view") and a.op != "view" and _share_a_loop(a, item) and not (item.op in MEMORY and k == 0))
         for k, a in enumerate(item.args)
     ]
+
+
+def _share_a_loop(a: Value, b: Value) -> bool:
+    return a.size == b.size and _limit(a) == _limit(b)

@@ -63,6 +63,8 @@ class Plan:
             for value in part.values:
                 for k, a in enumerate(value.args):
                     self._use(a, part.region, part.index, part.function, part, value.op in MEMORY and k == 0)
+            for count in part.limit.counts if part.limit else ():
+                self._use(count, part.region, part.index, part.function, part)
             return
         for value in part.inner:
             for k, a in enumerate(value.args):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..first_rows import AT_A_TIME, Limit, first_index
 from ..graph import MEMORY, Value
 from ..order import Cluster
 from .addresses import pointer_to
 from .function import Function
-from .reading import WHOLE, Position, Row, Strip, built_of, compute, power_of_two, row_kind, row_start, window_start
+from .reading import WHOLE, Position, Row, Strip, built_of, compute, element, power_of_two, row_kind, row_start, window_start
 from .writing import prepare, strip_for
 
 GATHER = 14  # cost of an element by a table of indices, in operations on a vector
@@ -45,7 +46,7 @@ def emit_cluster(f: Function, cluster: Cluster, allocate: Callable[[Value], None
             if value.stored:
                 f.store(value.type, at.width(0), x, pointer_to(f, value, i))
 
-    over_strips(f, size, values, emit_strip)
+    over_strips(f, size, values, emit_strip, limit=cluster.limit)
 
 
 def over_strips(
@@ -54,15 +55,17 @@ def over_strips(
     values: Sequence[Value],
     emit_strip: Callable[[Position, str, int], None],
     exact: bool = False,
+    limit: Limit | None = None,
 ) -> None:
     """Emit turn(position, element, count) for strips of a long array, one after another, in the order of elements.
 
     values: the operations that are computed there.  count: number of elements of the vector that are the array's.
     exact: no strip reaches beyond its count; else the last one may, and no other follows it.
+    limit: the first rows that are needed; None: all. Not if exact.
     """
     width = strip_for(f, [v for value in values for v in (value, *value.args)])
     args = [a for v in values for k, a in enumerate(v.args) if not (v.op in MEMORY and k == 0)]
-    length = _row_length(size, values, args, width)
+    length = _row_length(size, values, args, width, limit.width * AT_A_TIME if limit else size)
     for value in values:
         if value.op == "window":
             window_start(f, value)
@@ -70,7 +73,7 @@ def over_strips(
         prepare(f, args, width)
         full = size // width * width if exact else size
         if full:
-            f.counted(full, width, lambda i: emit_strip(Strip(i, width), i, width))
+            f.counted(_needed(f, limit, size, 1) if limit else full, width, lambda i: emit_strip(Strip(i, width), i, width))
         if full < size:
             emit_strip(Strip(str(full), width), str(full), size - full)
         return
@@ -98,18 +101,31 @@ def over_strips(
         if full < length:
             emit_strip(Row(length, r, first, str(full), tail), f.plus(first, full), rest)
 
-    f.counted(size // length, 1, row)
+    f.counted(_needed(f, limit, size, length) if limit else size // length, 1, row)
 
 
-def _row_length(size: int, values: Sequence[Value], args: list[Value], width: int) -> int | None:
-    """Length of the rows into which a loop is best cut; None: it is not cut."""
+def _needed(f: Function, limit: Limit, size: int, length: int) -> str:
+    """How many stretches of `length` elements are computed, one at least: rows up to the count, `AT_A_TIME` of them at
+    a time."""
+    most, count = size // limit.width, "0"
+    for one in limit.counts:
+        x = element(f, one.base, first_index(one))
+        count = f.let(f"select i1 {f.let(f'icmp ugt i32 {x}, {count}')}, i32 {x}, i32 {count}")
+    full = f.let(f"and i32 {f.let(f'add i32 {count}, {AT_A_TIME - 1}')}, {-AT_A_TIME}")
+    few = f.let(f"icmp ult i32 {full}, {most}")  # if it is 0, the first stretch is computed
+    elements = f.times(f.as_index(f.let(f"select i1 {few}, i32 {full}, i32 {most}")), limit.width)
+    return elements if length == 1 else f.let(f"udiv {f.index} {elements}, {length}")
+
+
+def _row_length(size: int, values: Sequence[Value], args: list[Value], width: int, whole: int) -> int | None:
+    """Length of the rows into which a loop is best cut, a divisor of `whole`; None: it is not cut."""
     views = list({a.id: a for a in args if a.op == "view" and not a.uniform and a.start is None}.values())
     if not views:
         return None
     work = len(values)
     best, least = None, -(-size // width) * (work + GATHER * len(views))
     for length in range(3, size):
-        if size % length == 0:
+        if size % length == 0 and whole % length == 0:
             gathered = sum(not row_kind(v, length) for v in views)
             strips = size // length * -(-length // width)
             cost = strips * (work + len(views) + GATHER * gathered) + size // length * (3 + len(views))

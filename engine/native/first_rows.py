@@ -1,0 +1,154 @@
+"""Rows that a mask hides are not computed.
+
+Of `where(row < count, x, 0)`, or `there & (row < count)`, only the first `count` rows of x or `there` matter, and of
+what these are computed from row by row. Loops over such arrays end at the count. So arrays that have room for many rows
+cost what their real ones cost, if what reads them is masked.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .graph import MEMORY, Node, Region, Value
+from .types import BOOL, I32
+
+AT_A_TIME = 64  # rows: a multiple of them is computed, so that vectors of all widths end there
+MOST = 4  # counts of a limit
+
+
+class Limit(NamedTuple):
+    """The first rows of an array.
+
+    counts: () or views of one element: as many rows as the largest of these are needed.
+    width: elements of a row.
+    """
+
+    counts: tuple[Value, ...]
+    width: int
+
+    @property
+    def key(self) -> tuple[Any, int]:
+        return tuple((c.base.id, first_index(c)) for c in self.counts), self.width
+
+    def joined(self, other: Limit) -> Limit | None:
+        """The least limit that allows for both; None: it has too many counts, or they are not of the same rows."""
+        if other.width != self.width:
+            return None
+        counts = {(c.base.id, first_index(c)): c for c in (*self.counts, *other.counts)}
+        return Limit(tuple(counts[k] for k in sorted(counts)), self.width) if len(counts) <= MOST else None
+
+
+def first_index(count: Value) -> int:
+    """The index of a count in the array that it is an element of."""
+    return int(count.param[0]) if count.op == "view" else 0
+
+
+def limit_rows(top: Region) -> None:
+    """Set `Value.limit` where only the first rows of a value are needed."""
+    readers: dict[Value, list[tuple[Value | None, int, Value]]] = {}
+    _collect(top, readers)
+    masks: dict[Value, Limit | None] = {}
+
+    def mask(value: Value) -> Limit | None:
+        """The rows beyond which a value is false for sure."""
+        if value not in masks:
+            masks[value] = _mask(value, mask)
+        return masks[value]
+
+    def demanded(reader: Value | None, k: int, arg: Value) -> Limit | None:
+        """The rows of an argument that its reader needs; None: all of them."""
+        if reader is None or reader.op == "build" or (reader.op in MEMORY and k == 0):
+            return None
+        limit = reader.limit
+        if limit is None and reader.op == "select_n" and k == 2 and len(reader.args) == 3:
+            limit = mask(reader.args[0])
+        if limit is None and reader.op == "and" and reader.type == BOOL and mask(arg) is None:
+            limit = mask(reader.args[1 - k])
+        return limit and _through(limit, reader.size, arg)
+
+    def visit(region: Region) -> None:
+        for item in reversed(region.items):
+            if isinstance(item, Node):
+                for inner in item.regions:
+                    visit(inner)
+            elif item.op != "build" and item.size > AT_A_TIME:
+                item.limit = _common([demanded(*use) for use in readers.get(item, ())], item)
+
+    visit(top)
+
+
+def _collect(region: Region, readers: dict[Value, list[tuple[Value | None, int, Value]]]) -> None:
+    def read_by(reader: Value | None, args: list[Value]) -> None:
+        for k, a in enumerate(args):
+            readers.setdefault(a.base, []).append((reader, k, a))
+
+    read_by(None, region.results)
+    for item in region.items:
+        if isinstance(item, Node):
+            read_by(None, item.args)
+            for inner in item.regions:
+                _collect(inner, readers)
+        else:
+            read_by(item, list(item.args))
+
+
+def _mask(value: Value, mask: object) -> Limit | None:
+    if value.op == "view":
+        within = mask(value.base)  # type: ignore[operator]
+        return within and _seen(within, value)
+    if value.op == "and" and value.type == BOOL:
+        return mask(value.args[0]) or mask(value.args[1])  # type: ignore[operator]
+    if value.op not in ("lt", "gt"):
+        return None
+    number, count = value.args if value.op == "lt" else value.args[::-1]
+    if number.op != "const" or count.op == "const" or not count.uniform or count.type != I32 or number.size < 2:
+        return None
+    rows = int(number.param[-1]) + 1
+    width = number.size // max(rows, 1)
+    if rows < 1 or number.size % rows or (number.param != np.arange(number.size) // width).any():
+        return None
+    return Limit((count,), width)
+
+
+def _seen(limit: Limit, view: Value) -> Limit | None:
+    """The limit of a mask as a view repeats its rows."""
+    rows = view.base.size // limit.width
+    if view.size % rows:
+        return None
+    width = view.size // rows
+    same = (view.param // limit.width == np.arange(view.size) // width).all()
+    return limit._replace(width=width) if same else None
+
+
+def _through(limit: Limit, size: int, arg: Value) -> Limit | None:
+    """The limit of what a reader of `size` elements sees through `arg`: itself, or a view of it row by row."""
+    if arg.op != "view":
+        return limit
+    rows = size // limit.width
+    if rows < 2 or arg.base.size % rows:
+        return None
+    width = arg.base.size // rows
+    same = (arg.param // width == np.arange(size) // limit.width).all()
+    return limit._replace(width=width) if same else None
+
+
+def _common(limits: list[Limit | None], item: Value) -> Limit | None:
+    """The limit that all readers of an item have, if its counts are known where it is computed."""
+    if not limits or item.region is None:
+        return None
+    common: Limit | None = limits[0]
+    for limit in limits[1:]:
+        common = common and limit and common.joined(limit)
+    if common is None or item.size // common.width <= AT_A_TIME:
+        return None
+    return common if all(_known(count.base.region, item.region) for count in common.counts) else None
+
+
+def _known(home: Region | None, region: Region) -> bool:
+    """Return whether values of one region can be read in another: it is within it."""
+    here: Region | None = region
+    while here is not None and here is not home:
+        here = here.parent
+    return here is not None

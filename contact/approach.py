@@ -95,7 +95,7 @@ def return_time(model: Model, contacts: Contacts, u_n: Array, rate: Array) -> Ar
     u_n, rate: rate of its gap, and the rate of that, including the migration of its point [m/s, m/s^2].
     """
     opens = contacts.active & ~phases(model, contacts, u_n).resting
-    return jnp.where(opens & (u_n > 0), first_time(jnp.zeros_like(u_n), u_n, rate), jnp.inf)
+    return jnp.where(opens & (u_n > 0), first_time(contacts.gap, u_n, rate), jnp.inf)
 
 
 def _pairs(

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from ..contact.cone.blocks import block, put
 from ..contact.contacts import Contacts, tangents
 from ..contact.determine import in_envelope
 from ..engine.algebra.vec3 import Vec3
@@ -27,7 +28,7 @@ from .recording import Events, Record, events_of
 from .rules import Rules
 from .step import first_lane, tick
 
-STEPS, ROWS = 16, 2**16  # steps and rows of resting contacts that are kept in a frame; two steps at least
+STEPS, ROWS = 16, 2**12  # steps and rows of resting contacts that are kept in a frame; two steps at least
 
 
 class Touching(NamedTuple):
@@ -153,38 +154,30 @@ def _appended(log: Touching, rows: Array, new: Touching, keep: Array) -> tuple[T
 
     They go behind the others. Where there is no room, what a pair does is added to what it did in the log's last rows.
     """
-    own = len(new.pair)
-    number = jnp.arange(1, own + 1, dtype=jnp.int32)
-    real = jnp.where(new.pair >= 0, number, 0).max(initial=0)
-    last = len(log.pair) - own
-    fits = rows <= last
+    own, kept = len(new.pair), len(log.pair)
+    real = jnp.where(new.pair >= 0, jnp.arange(1, own + 1, dtype=jnp.int32), 0).max(initial=0)
+    real = jnp.where(keep, real, 0)
+    fits = rows + real <= kept - own
 
-    def behind() -> Touching:
-        start = jnp.minimum(rows, last)
-        return jax.tree.map(lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y.astype(x.dtype), start, 0), log, new)
-
-    def added() -> Touching:
-        end = jax.tree.map(lambda x: x[last:], log)
-        end = jax.lax.fori_loop(jnp.int32(0), real, lambda k, end: _added(end, *(x[k] for x in new)), end)
-        return jax.tree.map(lambda x, y: x.at[last:].set(y), log, end)
-
-    log = jax.lax.cond(keep, lambda: jax.lax.cond(fits, behind, added), lambda: log)
-    return log, jnp.where(keep & fits, rows + real, rows)
-
-
-def _added(rows: Touching, pair: Array, point: Array, normal: Array, impulse: Array) -> Touching:
-    """The rows with one added to the first row of its pair, or written to the first free row."""
-    same, free = rows.pair == pair, rows.pair < 0
-    old = same.any()
-    at = jnp.argmax(jnp.where(old, same, free)).astype(jnp.int32)
-    there = (pair >= 0) & (old | free.any())
-    new = pair, point, normal, impulse + jnp.where(old, rows.impulse[at], 0)
-    return Touching(
-        *(
-            jax.lax.dynamic_update_index_in_dim(x, jnp.where(there, y, x[at]), at, 0)
-            for x, y in zip(rows, new, strict=True)
+    def one(k: Array, log: Touching) -> Touching:
+        pair, *vectors = (block(x, k) for x in new)
+        behind = lambda: (rows + k, jnp.array(False), jnp.array(True))  # noqa: E731
+        at, old, there = jax.lax.cond(fits, behind, lambda: _row_of(pair, log.pair[-own:], kept - own))
+        vectors[-1] = vectors[-1] + jnp.where(old, block(log.impulse, at), 0)
+        return Touching(
+            *(put(x, jnp.where(there, y, block(x, at)), at) for x, y in zip(log, (pair, *vectors), strict=True))
         )
-    )
+
+    return jax.lax.fori_loop(0, real, one, log), jnp.where(fits, rows + real, rows)
+
+
+def _row_of(pair: Array, pairs: Array, start: int) -> tuple[Array, Array, Array]:
+    """Of the log's last rows, which begin at `start`: the first one of a pair, else the first free one; whether it is
+    the pair's; and whether there is one at all."""
+    same, free = pairs == pair, pairs < 0
+    old = same.any()
+    at = start + jnp.argmax(jnp.where(old, same, free)).astype(jnp.int32)
+    return at, old, (pair >= 0) & (old | free.any())
 
 
 def _in_world(events: Events) -> Events:

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..contact.cone.blocks import block, indices_of, put
+from ..engine.algebra.fence import lane_programs
 from ..engine.dynamics.trees import trees_of
 from ..engine.topology import Topology
 
@@ -20,6 +22,8 @@ def islands(topology: Topology, tree: Array, touching: Array) -> Array:
     tree: (C, 2 or 1, *batch) the trees of each contact, as in `ContactJacobian`.
     touching: (C, *batch) bool, contacts that connect their trees.
     """
+    if lane_programs() and touching.ndim == 1 and tree.shape[1] == 2:
+        return _of_one_lane(topology, tree, touching)
     n, lanes = trees_of(topology).n, (1,) * (touching.ndim - 1)
     number = jnp.arange(n, dtype=jnp.int32).reshape(n, *lanes)
     of_contact = (tree[:, :, None] == number).any(1)  # (C, T, *batch)
@@ -36,6 +40,26 @@ def islands(topology: Topology, tree: Array, touching: Array) -> Array:
 
     own = jnp.broadcast_to(number, of_contact.shape[1:])
     return jax.lax.while_loop(lambda carry: carry[1], spread, (own, jnp.array(True)))[0]
+
+
+def _of_one_lane(topology: Topology, tree: Array, touching: Array) -> Array:
+    """`islands`, tie by tie until no tree changes its island."""
+    coupled = [[k for k, is_tied in enumerate(row) if is_tied] for row in _coupled(topology)]
+    ties = jnp.concatenate([tree.astype(jnp.int32), jnp.array(coupled, jnp.int32).reshape(-1, 2)])
+    real = jnp.concatenate([touching, jnp.ones(len(coupled), bool)]) & (ties < trees_of(topology).n).all(1)
+    which, count = indices_of(real)
+
+    def tie(k: Array, own: Array) -> Array:
+        a, b = block(ties, block(which, k))
+        lowest = jnp.minimum(block(own, a), block(own, b))
+        return put(put(own, lowest, a), lowest, b)
+
+    def spread(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        own = jax.lax.fori_loop(0, count, tie, carry[0])
+        return own, (own != carry[0]).any()
+
+    start = jnp.arange(trees_of(topology).n, dtype=jnp.int32), jnp.array(True)
+    return jax.lax.while_loop(lambda carry: carry[1], spread, start)[0]
 
 
 def _coupled(topology: Topology) -> list[list[bool]]:

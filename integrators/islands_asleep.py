@@ -22,9 +22,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..contact.cone.blocks import block, indices_of, put
 from ..contact.contact_jacobian import ContactJacobian
 from ..contact.contacts import Contacts
 from ..contact.determine import in_envelope
+from ..engine.algebra.fence import lane_programs
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
 from ..engine.state import State
@@ -60,10 +62,9 @@ def wake_islands(island: Array, contacts: Contacts, rows: ContactJacobian) -> tu
     """The islands that still sleep (T, *batch) with these contacts, and whether (*batch) one wakes."""
     padded = jnp.concatenate([island, jnp.full_like(island[:1], -1)])
     touched = jnp.where(contacts.active[:, None], jnp.take_along_axis(padded[None], rows.tree, 1), -1)  # (C, 2, *batch)
-    names = jnp.arange(len(island), dtype=jnp.int32).reshape(-1, 1, 1, *(1,) * (island.ndim - 1))
 
     def wake() -> Array:
-        called = (touched[None] == names).any((1, 2))  # (T, *batch)
+        called = _named(touched, len(island))
         mine = jnp.take_along_axis(called, jnp.maximum(island, 0), 0)
         return jnp.where(mine, -1, island)
 
@@ -110,8 +111,7 @@ def put_to_sleep(
             (v < speed) & (abs(before.v) < speed) & (dv < ACCELERATION * speed) & (motors == 0), topology.v_start
         )
         touching = jnp.where(in_envelope(model, contacts)[:, None], rows.tree, -1)  # (C, 2, *batch)
-        names = jnp.arange(len(island), dtype=jnp.int32).reshape(-1, 1, 1, *(1,) * (island.ndim - 1))
-        still |= slow & quiet & (touching[None] == names).any((1, 2))
+        still |= slow & quiet & _named(touching, len(island))
 
     def sleep() -> Array:
         own = islands(topology, rows.tree, in_envelope(model, contacts))
@@ -119,3 +119,19 @@ def put_to_sleep(
         return jnp.where((island < 0) & ~restless.any(1), own, island)
 
     return jax.lax.cond((still & (island < 0)).any(), sleep, lambda: island)
+
+
+def _named(numbers: Array, n: int) -> Array:
+    """Return which of the numbers 0 to n - 1 there are in an array (C, 2, *batch), as (n, *batch) bool."""
+    if lane_programs() and numbers.ndim == 2:
+        which, count = indices_of((numbers >= 0).any(1))
+
+        def mark(k: Array, named: Array) -> Array:
+            row = block(numbers, block(which, k))
+            for side in range(len(row)):
+                named = put(named, jnp.array(True), jnp.where(row[side] < 0, n, row[side]))
+            return named
+
+        return jax.lax.fori_loop(0, count, mark, jnp.zeros(n + 1, bool))[:n]
+    names = jnp.arange(n, dtype=jnp.int32).reshape(-1, 1, 1, *(1,) * (numbers.ndim - 2))
+    return (numbers[None] == names).any((1, 2))

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import Any, NamedTuple
 
 import jax
@@ -52,7 +53,7 @@ KNOWN = 1 / 4  # of ROUGH, as a velocity: with a smaller error the energy is not
 LOST = 16.0  # times ROUGH squared: the energy error that a missing contact counts as
 SPARE = 1e-3  # of the rest speed: friction that changes a velocity by less is within the accuracy of impulses
 JUMP, EVEN = 0.5, 2e-3  # of the turn that is expected, and beyond it [rad]: the most that can be its error
-ASTRAY = 0.25  # of the way a contact is to migrate: the farthest that its partner may be from there
+ASTRAY = 0.25  # of the way a contact is to migrate: the farthest that its partner is from there, if another is nearer
 SURELY = 10.0  # times the largest expected gap error: the distance within which contacts are detected
 SAME = 0.05  # of the velocities that meet: with a larger error it is another contact
 CHANGED = 0.5  # of a contact's impulse: largest part that is explained by forces that change within the step
@@ -226,7 +227,7 @@ def _match_contacts(
     end, the row of its partner at the start, and whether it has one.
 
     at: (C, *batch) predicted points of the contacts of the start [m].
-    near: (C, *batch) squared distance within which a contact is the partner [m^2].
+    near: (C, *batch) squared distance within which a contact is the partner, even if another one was nearer [m^2].
     held: (C, *batch) contacts of the start that are matched.
     first: (C, *batch) contacts that are preferred if two have merged into one.
     """
@@ -263,8 +264,24 @@ def _match_by_distance(
         which = jnp.where(far < nearest, row, which)
         nearest = jnp.minimum(nearest, far)
     there = nearest < jnp.inf
-    was = _scatter_min(jnp.where(nearest <= near, which, c), jnp.where(first, rows, rows + c), c + 1, 2 * c)[:c]
+    mine = there & ~(
+        (nearest > near)
+        & _another_is_nearer(before, at, jax.tree.map(lambda x: gather(x, which, 0), contacts.point), nearest)
+    )
+    was = _scatter_min(jnp.where(mine, which, c), jnp.where(first, rows, rows + c), c + 1, 2 * c)[:c]
     return there, jnp.where(was < 2 * c, was % c, rows), was < 2 * c
+
+
+def _another_is_nearer(before: Contacts, at: Vec3, point: Vec3, nearest: Array) -> Array:
+    """Return whether another contact of the same pair is nearer to a point than `nearest` squared (C, *batch)."""
+    names = before.pair, before.dof
+    found = jnp.zeros(nearest.shape, bool)
+    for by in (*range(1 - A_PAIR, 0), *range(1, A_PAIR)):
+        other = functools.partial(jnp.roll, shift=by, axis=0)
+        same = functools.reduce(operator.and_, (other(x) == x for x in names), other(before.active))
+        apart = jax.tree.map(other, at) - point
+        found = found | (same & (apart.dot(apart) < nearest))
+    return found
 
 
 def _number_of_names(model: Model) -> int:

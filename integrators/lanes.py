@@ -230,9 +230,7 @@ class Lane(NamedTuple):
     def contacts_in_front(self) -> Lane:
         """The same lane; behind its last contact, what the contacts' masks hide is not computed (`in_front`)."""
         contacts = self.ready.contacts
-        return self._replace(
-            ready=self.ready._replace(contacts=contacts._replace(active=in_front(contacts.active)))
-        )
+        return self._replace(ready=self.ready._replace(contacts=contacts._replace(active=in_front(contacts.active))))
 
 
 def select(yes: Array, new: Lane, old: Lane) -> Lane:

@@ -26,7 +26,7 @@ def indices_of(there: Array) -> tuple[Array, Array]:
 
     def one(c: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         which, count = carry
-        return put(which, c, count), count + block(there, c)
+        return put(which, c.astype(jnp.int32), count), count + block(there, c)
 
     last = jnp.where(there, jnp.arange(1, len(there) + 1, dtype=jnp.int32), 0).max()
     return fori_loop(jnp.int32(0), last, one, (jnp.zeros(len(there), jnp.int32), jnp.int32(0)))

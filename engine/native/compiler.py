@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from .emit.program import Program
-from .first_rows import limit_rows
 from .fusion import fuse
 from .graph import Graph
 from .liveness import prune
@@ -32,7 +31,6 @@ def compiled_text(jaxpr: Any, opens: Sequence[int], runner: Runner = Runner.CPU)
     consts = [graph.const(np.asarray(c)) for c in jaxpr.consts]
     graph.top.results = translate(graph, jaxpr.jaxpr, consts, args)
     regions = prune(graph.top)
-    limit_rows(graph.top)
     for region in regions:
         fuse(graph, region, runner.small)
     for region in regions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .first_rows import limit_rows
 from .graph import Node, Region, Value
 from .sinking import sink
 
@@ -18,8 +19,11 @@ def prune(top: Region) -> list[Region]:
             if isinstance(node, Node) and node.op in ("loop", "cond"):
                 _trim(node)
     sink(regions)
+    limit_rows(top)
     for region in reversed(regions):
         _outside(region)
+    for region in regions:
+        region.items = _in_order(region)
     return regions
 
 
@@ -77,6 +81,29 @@ def _trim(node: Node) -> None:
     else:
         for region in node.regions:
             region.results = [region.results[k] for k in kept]
+
+
+def _in_order(region: Region) -> list[Value | Node]:
+    """The items, each behind what it reads: the count of its limit may be computed after it."""
+    makers: dict[Value, Value | Node] = {}
+    for item in region.items:
+        makers.update(dict.fromkeys(item.results if isinstance(item, Node) else [item], item))
+    ordered: dict[Value | Node, None] = {}
+    begun: set[Value | Node] = set()
+    waiting = region.items[::-1]
+    while waiting:
+        item = waiting[-1]
+        if item in ordered:
+            waiting.pop()
+            continue
+        begun.add(item)
+        before = [makers[a.base] for a in reads(item) if a.base in makers]
+        before = [x for x in before if x not in ordered and x is not item]
+        assert begun.isdisjoint(before), "the count of a limit depends on what it limits"
+        if not before:
+            ordered[waiting.pop()] = None
+        waiting += before
+    return list(ordered)
 
 
 def reads(item: Value | Node) -> list[Value]:

@@ -70,7 +70,13 @@ def _dependencies(item: Value | Node) -> list[tuple[Value, bool]]:
         return [(value, False) for value in reads(item)]
     counts = [(count, False) for count in item.limit.counts] if item.limit else []
     return counts + [
-        (a, item.op not in ("build", "view") and a.op != "view" and _share_a_loop(a, item) and not (item.op in MEMORY and k == 0))
+        (
+            a,
+            item.op not in ("build", "view")
+            and a.op != "view"
+            and _share_a_loop(a, item)
+            and not (item.op in MEMORY and k == 0),
+        )
         for k, a in enumerate(item.args)
     ]
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from carom.contact.approach import _times, first_time
+from carom.contact.approach import _times, first_time, return_time
 from carom.contact.determine import phases
 
 ROUNDING = 1e-9  # relative: eigenvalues of companion matrices lose half the digits where two roots nearly meet
@@ -92,3 +92,14 @@ def test_what_rests_is_not_waited_for() -> None:
     np.testing.assert_array_equal(time[resting], np.inf)
     assert np.isfinite(time[~resting & (u > 0)]).all()  # what flies comes back
     assert min(resting.sum(), (~resting).sum()) > 2000
+
+
+def test_what_opens_returns_from_where_it_is() -> None:
+    """A contact that is above the ground and rises is back when a parabola that begins there is; also one in it."""
+    rng = np.random.default_rng(5)
+    gap, u, a = rng.uniform(-1e-3, 1e-3, 500), rng.uniform(0.01, 1.0, 500), -rng.uniform(1.0, 20.0, 500)
+    model: Any = SimpleNamespace(gap_band=1e-9, rest_speed=4e-4)
+    contacts: Any = SimpleNamespace(active=np.full(500, True), gap=jnp.asarray(gap))
+    time = np.asarray(return_time(model, contacts, jnp.asarray(u), jnp.asarray(a)))
+    np.testing.assert_allclose(np.maximum(gap, 0) + u * time + a * time**2 / 2, 0, atol=1e-12)
+    assert (time > -u / a).all(), "behind the vertex"

@@ -21,7 +21,7 @@ from carom.engine.dynamics.kinematics import integrate_q
 from carom.engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from carom.integrators import correction
 from carom.integrators.clocks import ONE
-from carom.integrators.contact_error import ContactErrors
+from carom.integrators.contact_error import ContactErrors, _match_by_distance
 from carom.integrators.correction import _least_change
 from carom.integrators.lanes import Correction
 
@@ -55,6 +55,62 @@ def test_a_slide_ends_at_its_time(angle, speed):
     assert np.asarray(run.q)[-1, 0] == pytest.approx(way, abs=1e-9)
     assert float(jnp.abs(run.v[-1]).max()) < 1e-9
     assert int(run.stats.ticks) <= 8, "a try, the slide, and what follows"
+
+
+def _spinning(seed, dtype):
+    """Four boxes that slide over the ground and spin, apart."""
+    rng, b = np.random.default_rng(seed), carom.SceneBuilder()
+    b.add_plane(friction=0.6)
+    for k in range(4):
+        velocity = (rng.uniform(-1, 1), rng.uniform(2, 8), 0.0)
+        spin = (0.0, 0.0, rng.uniform(-20, 20))
+        flat = [carom.Box((0.15, 0.1, 0.05))]
+        b.add_body(
+            f"box{k}", flat, mass=rng.uniform(0.5, 2), position=(0.7 * k, 0, 0.05), friction=0.6, restitution=0.1,
+            linear_velocity=velocity, angular_velocity=spin,
+        )  # fmt: skip
+    return carom.compile_scene(b.build(), dtype=dtype)
+
+
+def test_a_slide_in_single_precision_is_no_stick():
+    """Friction is as large as it may be, but for rounding. The bodies go where they go in double precision, and hardly
+    a step is shortened as if they had stuck."""
+    for seed in range(3):
+        both = [carom.rollout(*_spinning(seed, dtype), duration=1.0, max_dt=1 / 60) for dtype in ("float32", "float64")]
+        np.testing.assert_allclose(*(np.asarray(run.q)[-1, 0::7] for run in both), atol=1e-3)
+        assert int(both[0].stats.ticks) <= 180, "60 frames; slides that end; touches"
+
+
+@pytest.mark.parametrize(
+    "start, end, partner",
+    [
+        ([(0.0, True), (0.3, False)], [0.3002], [None]),  # what had no impulse is the same contact, so the other is not
+        ([(0.0, True), (0.3, False)], [0.0, 0.3], [0, None]),
+        ([(0.0, True), (0.3, True)], [0.3, 0.0], [1, 0]),  # in other rows
+        ([(0.3, False), (0.3004, True)], [0.3001], [1]),  # two that have become one
+        ([(0.0, True)], [0.3], [0]),  # there is no other
+    ],
+)
+def test_contacts_are_matched_with_their_partners(start, end, partner):
+    """Corners of a face that leans come and go. One that is gone has not moved to the other end of the face."""
+
+    def contacts(places):
+        rows = 4
+        x = jnp.array([*places, *[9.0] * (rows - len(places))])
+        real = jnp.arange(rows) < len(places)
+        pair, dof = jnp.where(real, 0, -1), jnp.full(rows, -1)
+        return SimpleNamespace(
+            gap=0 * x, pair=pair, dof=dof, active=real, is_limit=dof >= 0, point=Vec3(x, 0 * x, 0 * x)
+        )
+
+    before, after = contacts([x for x, _ in start]), contacts(end)
+    carried = jnp.array([*[c for _, c in start], *[False] * (4 - len(start))])
+    near = jnp.full(4, 1e-3**2)
+    there, was, found = _match_by_distance(1, before, after, before.point, carried, carried, near)
+    assert np.array_equal(there, carried), "the pair still touches"
+    for k, row in enumerate(partner):
+        assert bool(found[k]) == (row is not None)
+        assert row is None or int(was[k]) == row
 
 
 @pytest.mark.parametrize("scheme", ["exact", "semi_implicit"])

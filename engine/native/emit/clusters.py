@@ -14,7 +14,19 @@ from ..graph import MEMORY, Value
 from ..order import Cluster
 from .addresses import pointer_to
 from .function import Function
-from .reading import WHOLE, Position, Row, Strip, built_of, compute, element, power_of_two, row_kind, row_start, window_start
+from .reading import (
+    WHOLE,
+    Position,
+    Row,
+    Strip,
+    built_of,
+    compute,
+    element,
+    power_of_two,
+    row_kind,
+    row_start,
+    window_start,
+)
 from .writing import prepare, strip_for
 
 GATHER = 14  # cost of an element by a table of indices, in operations on a vector
@@ -73,7 +85,9 @@ def over_strips(
         prepare(f, args, width)
         full = size // width * width if exact else size
         if full:
-            f.counted(_needed(f, limit, size, 1) if limit else full, width, lambda i: emit_strip(Strip(i, width), i, width))
+            f.counted(
+                _needed(f, limit, size, 1) if limit else full, width, lambda i: emit_strip(Strip(i, width), i, width)
+            )
         if full < size:
             emit_strip(Strip(str(full), width), str(full), size - full)
         return

@@ -18,9 +18,9 @@ from ..contact.contacts import Contacts
 from ..contact.curvature import ContactKinematics
 from ..contact.impulses import ContactImpulses
 from ..engine.algebra.vec3 import Vec3
+from ..engine.compaction import in_front
 from ..engine.dynamics.trees import trees_of
 from ..engine.model import Model
-from ..engine.compaction import in_front
 from ..engine.state import State
 from .clock import Clock
 from .clocks import ONE, Clocks

@@ -28,8 +28,8 @@ class Value:
     """
 
     __slots__ = (
-        "args", "cluster", "id", "inline", "last", "limit", "live", "op", "open", "param", "region", "size", "slot", "stage",
-        "start", "stored", "type", "uniform",
+        "args", "cluster", "id", "inline", "last", "limit", "live", "op", "open", "param", "region", "size", "slot",
+        "stage", "start", "stored", "type", "uniform",
     )  # fmt: skip
 
     def __init__(

@@ -82,7 +82,7 @@ def test_a_slide_in_single_precision_is_no_stick():
 
 
 @pytest.mark.parametrize(
-    "start, end, partner",
+    ("start", "end", "partner"),
     [
         ([(0.0, True), (0.3, False)], [0.3002], [None]),  # what had no impulse is the same contact, so the other is not
         ([(0.0, True), (0.3, False)], [0.0, 0.3], [0, None]),

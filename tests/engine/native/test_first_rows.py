@@ -92,7 +92,7 @@ def test_masked_rows_are_those_of_xla(program, dtype):
 
 
 @pytest.mark.parametrize(
-    "program, hidden",
+    ("program", "hidden"),
     [(chain, 4), (by_index, 3), (nested, 3), (wide, 3), (two_readers, 3), (in_a_loop, 3), (late, 3)],
     ids=lambda x: getattr(x, "__name__", str(x)),
 )

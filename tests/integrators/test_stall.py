@@ -1,6 +1,5 @@
 """A run never stands still: steps have a least useful length, and what piles up is stopped together."""
 
-import functools
 from pathlib import Path
 
 import gymnasium
@@ -22,7 +21,7 @@ from carom.tests.integrators.bouncing import RADIUS, ball
 RULES, MAX_DT = Rules(), 1 / 240
 
 
-def looked(more, model, state, short):
+def looked(model, state, short, *, more):
     """A lane that stands at this state, after so many short steps; after the next tick and after some more."""
     frames = Frames(jnp.asarray(0.1), jnp.asarray(0.1), jnp.int32(1))
     told = lambda *_: Drive()  # noqa: E731
@@ -39,7 +38,7 @@ def test_what_piles_up_is_stopped_without_bounce(short):
     model, state = ball(restitution=0.8)
     at_ground = carom.State(state.q.at[2].set(RADIUS), state.v.at[5].set(-1.0), state.t)
     more = 20 if short < STALLED else 40  # before the frame's end; steps without progress grow to some length
-    first, later = compiled(functools.partial(looked, more))(model, at_ground, jnp.int32(short))
+    first, later = compiled(looked, ("more",))(model, at_ground, jnp.int32(short), more=more)
     if short < STALLED:
         assert (int(first.impacts.count), int(first.lane.code)) == (1, OK)
         assert float(first.lane.ready.state.v[5]) == pytest.approx(0.8)

@@ -70,7 +70,7 @@ def map_to_last(f: Callable[[Any, Any], Any], there: Array, given: Any, rows: An
     """
     if len(there) <= few:
         return f(given, rows)
-    return map_first(_at_a_time(rows), f, _last(there), given, rows)
+    return map_first(_at_a_time(rows), f, last_row(there), given, rows)
 
 
 def map_indexed(f: Callable[[Any, Any, Array], Any], order: Array, real: Array, given: Any, rows: Any) -> Any:
@@ -85,7 +85,7 @@ def map_indexed(f: Callable[[Any, Any, Array], Any], order: Array, real: Array, 
         index = lambda x: order.reshape(*order.shape, *(1,) * (x.ndim - order.ndim))  # noqa: E731
         return f(given, jax.tree.map(lambda x: jnp.take_along_axis(x, index(x), 0), rows), real)
 
-    return map_first(_at_a_time(rows), some, _last(real), (given, rows), (order, real))
+    return map_first(_at_a_time(rows), some, last_row(real), (given, rows), (order, real))
 
 
 def in_front(real: Array) -> Array:
@@ -93,13 +93,13 @@ def in_front(real: Array) -> Array:
     hides is not computed behind the last true row."""
     if not lane_programs() or real.size > len(real):
         return real
-    return real & (jnp.arange(len(real), dtype=jnp.int32).reshape(real.shape) < _last(real))
+    return real & (jnp.arange(len(real), dtype=jnp.int32).reshape(real.shape) < last_row(real))
 
 
 def segment_reduce(how: Callable[[Array, Array], Array], x: Array, index: Array, n: int, neutral: float) -> Array:
     """Combine by `how` the entries of x (m,) with each index, in their order: (n,), neutral for an index without any.
     Entries with other indices are left out."""
-    last = _last(x != neutral)
+    last = last_row(x != neutral)
 
     def one(k: Array, made: Array) -> Array:
         i = jnp.minimum(index[k], n)
@@ -108,7 +108,7 @@ def segment_reduce(how: Callable[[Array, Array], Array], x: Array, index: Array,
     return jax.lax.fori_loop(jnp.int32(0), last, one, jnp.full(n + 1, neutral, x.dtype))[:n]
 
 
-def _last(there: Array) -> Array:
+def last_row(there: Array) -> Array:
     """Number of rows up to the last one that is there, in any lane."""
     number = jnp.arange(1, len(there) + 1, dtype=jnp.int32).reshape(-1, *(1,) * (there.ndim - 1))
     return jnp.where(there, number, 0).max()

@@ -26,6 +26,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
+from ..contact.cone.blocks import block, put
 from ..contact.contact_jacobian import ContactJacobian, gather_trees, relative_velocity
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
@@ -33,7 +34,9 @@ from ..contact.gather_scatter import gather
 from ..contact.resting.solve import FULL
 from ..contact.resting.targets import target_velocity
 from ..engine.algebra.bounded import loop
+from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.vec3 import Vec3
+from ..engine.compaction import in_front, last_row
 from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
@@ -131,6 +134,7 @@ def contact_errors(
     touched = carried | (expected.freed & inside.any(0))
     near = path.dot(path) * ASTRAY**2 + (1000 * model.gap_band) ** 2
     there, was, matched = _match_contacts(model, before, contacts, before.point + path, near, touched, carried)
+    matched = matched & contacts.active
     expected, partner = jax.tree.map(lambda x: gather(x, was, 0), expected), (was, matched)
     # a contact that has sunk in moves out at its target velocity; otherwise the gap should be 0
     sunk = expected.gap < -ENVELOPE * model.gap_band
@@ -251,6 +255,7 @@ def _match_by_distance(
     The contacts of a pair are adjacent rows; a table holds the first row of each pair.
     """
     c, rows = len(before.gap), jnp.broadcast_to(_row_numbers(before.gap), before.gap.shape)
+    matched = in_front(matched)
     begins = _scatter_min(jnp.where(contacts.active, _name(names, contacts), names), rows, names + 1, c)
     start = gather(begins, _name(names, before), 0)
     nearest, which = jnp.full_like(before.gap, jnp.inf), rows
@@ -263,7 +268,7 @@ def _match_by_distance(
         far = jnp.where(matched & same, apart.dot(apart), jnp.inf)
         which = jnp.where(far < nearest, row, which)
         nearest = jnp.minimum(nearest, far)
-    there = nearest < jnp.inf
+    there = matched & (nearest < jnp.inf)
     mine = there & ~(
         (nearest > near)
         & _another_is_nearer(before, at, jax.tree.map(lambda x: gather(x, which, 0), contacts.point), nearest)
@@ -295,7 +300,11 @@ def _name(names: int, contacts: Contacts) -> Array:
 
 
 def _scatter_min(index: Array, x: Array, n: int, none: int) -> Array:
-    """Least entry (n, *batch) of x (C, *batch) with each index (C, *batch), `none` if there is no entry."""
+    """Least entry (n, *batch) of x (C, *batch) with each index (C, *batch), `none` if there is no entry; that of the
+    last index may be any."""
+    if lane_programs() and x.ndim == 1:
+        put_least = lambda k, table: put(table, jnp.minimum(block(table, block(index, k)), block(x, k)), block(index, k))  # noqa: E731
+        return jax.lax.fori_loop(jnp.int32(0), last_row(index < n - 1), put_least, jnp.full(n, none, x.dtype))
     lanes = math.prod(x.shape[1:])
     at = index.reshape(len(x), lanes) * lanes + jnp.arange(lanes, dtype=index.dtype)
     table = jnp.full(n * lanes, none, x.dtype).at[at.reshape(-1)].min(x.reshape(-1))

@@ -303,7 +303,11 @@ def _scatter_min(index: Array, x: Array, n: int, none: int) -> Array:
     """Least entry (n, *batch) of x (C, *batch) with each index (C, *batch), `none` if there is no entry; that of the
     last index may be any."""
     if lane_programs() and x.ndim == 1:
-        put_least = lambda k, table: put(table, jnp.minimum(block(table, block(index, k)), block(x, k)), block(index, k))  # noqa: E731
+
+        def put_least(k: Array, table: Array) -> Array:
+            at = block(index, k)
+            return put(table, jnp.minimum(block(table, at), block(x, k)), at)
+
         return jax.lax.fori_loop(jnp.int32(0), last_row(index < n - 1), put_least, jnp.full(n, none, x.dtype))
     lanes = math.prod(x.shape[1:])
     at = index.reshape(len(x), lanes) * lanes + jnp.arange(lanes, dtype=index.dtype)

@@ -77,7 +77,8 @@ def test_a_slide_in_single_precision_is_no_stick():
     a step is shortened as if they had stuck."""
     for seed in range(3):
         both = [carom.rollout(*_spinning(seed, dtype), duration=1.0, max_dt=1 / 60) for dtype in ("float32", "float64")]
-        np.testing.assert_allclose(*(np.asarray(run.q)[-1, 0::7] for run in both), atol=1e-3)
+        here, there = (np.asarray(run.q)[-1, 0::7] for run in both)
+        np.testing.assert_allclose(here, there, atol=1e-3)
         assert int(both[0].stats.ticks) <= 180, "60 frames; slides that end; touches"
 
 
@@ -94,7 +95,7 @@ def test_a_slide_in_single_precision_is_no_stick():
 def test_contacts_are_matched_with_their_partners(start, end, partner):
     """Corners of a face that leans come and go. One that is gone has not moved to the other end of the face."""
 
-    def contacts(places):
+    def contacts(places) -> Any:
         rows = 4
         x = jnp.array([*places, *[9.0] * (rows - len(places))])
         real = jnp.arange(rows) < len(places)

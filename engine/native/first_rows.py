@@ -7,6 +7,7 @@ cost what their real ones cost, if what reads them is masked.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ MOST = 4  # counts of a limit
 class Limit(NamedTuple):
     """The first rows of an array.
 
-    counts: () or views of one element: as many rows as the largest of these are needed.
+    counts: numbers (): as many rows as the largest of these are needed.
     width: elements of a row.
     """
 
@@ -94,12 +95,12 @@ def _collect(region: Region, readers: dict[Value, list[tuple[Value | None, int, 
             read_by(item, list(item.args))
 
 
-def _mask(value: Value, mask: object) -> Limit | None:
+def _mask(value: Value, mask: Callable[[Value], Limit | None]) -> Limit | None:
     if value.op == "view":
-        within = mask(value.base)  # type: ignore[operator]
+        within = mask(value.base)
         return within and _seen(within, value)
     if value.op == "and" and value.type == BOOL:
-        return mask(value.args[0]) or mask(value.args[1])  # type: ignore[operator]
+        return mask(value.args[0]) or mask(value.args[1])
     if value.op not in ("lt", "gt"):
         return None
     number, count = value.args if value.op == "lt" else value.args[::-1]

@@ -69,17 +69,11 @@ def _dependencies(item: Value | Node) -> list[tuple[Value, bool]]:
     if isinstance(item, Node):
         return [(value, False) for value in reads(item)]
     counts = [(count, False) for count in item.limit.counts] if item.limit else []
-    return counts + [
-        (
-            a,
-            item.op not in ("build", "view")
-            and a.op != "view"
-            and _share_a_loop(a, item)
-            and not (item.op in MEMORY and k == 0),
-        )
-        for k, a in enumerate(item.args)
-    ]
+    return counts + [(a, _at_own_index(item, k, a)) for k, a in enumerate(item.args)]
 
 
-def _share_a_loop(a: Value, b: Value) -> bool:
-    return a.size == b.size and _limit(a) == _limit(b)
+def _at_own_index(item: Value, k: int, arg: Value) -> bool:
+    """Return whether an operation reads its k-th argument at its own index, so that they may share a loop."""
+    if item.op == "build" or "view" in (item.op, arg.op) or (item.op in MEMORY and k == 0):
+        return False
+    return arg.size == item.size and _limit(arg) == _limit(item)

@@ -29,6 +29,8 @@ from .contacts import Contacts
 from .determine import limited, phases, rests, touch_distance
 from .gather_scatter import gather
 
+SLOW = 4.0  # rest speeds: the end of a slower slide is not looked for; the step's end has its velocity all the same
+
 
 def touch_time(
     model: Model,
@@ -82,7 +84,7 @@ def slide_time(model: Model, contacts: Contacts, u: Vec3, rate: Vec3) -> Array:
     u, rate: relative velocities and their rates, in the contact frames [m/s, m/s^2].
     """
     slip = jnp.sqrt(u.x * u.x + u.y * u.y)
-    slides = phases(model, contacts, u.z).resting & ~contacts.is_limit & (slip > model.rest_speed)
+    slides = phases(model, contacts, u.z).resting & ~contacts.is_limit & (slip > SLOW * model.rest_speed)
     slower = -(u.x * rate.x + u.y * rate.y)  # times the slip
     ends = slides & (slower > 0)
     return jnp.where(ends, slip * slip / jnp.where(ends, slower, 1), jnp.inf)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
+from ..contact.approach import SLOW
 from ..contact.contact_jacobian import (
     ContactJacobian,
     apply_impulses,
@@ -242,10 +243,10 @@ def _part_until_stick(
     u, p, v: velocities of the contacts at its start, their impulses, velocities (*batch, nv) at its end.
     A contact that sticks at the end needs less friction than mu p_n. While it slides, friction is mu p_n against its
     slip; the velocity at the end with this friction kept up tells how fast the slip decays.
-    Slides slower than the rest speed, and those that stop within LEAST of either end of the step, are ignored.
+    Slow slides (`SLOW`), and those that stop within LEAST of either end of the step, are ignored.
     """
     slip, used, most = _length(u.x, u.y), _length(p.x, p.y), mu * p.z
-    slides = resting & (p.z > 0) & (slip > model.rest_speed)
+    slides = resting & (p.z > 0) & (slip > SLOW * model.rest_speed)
     x, y = (jnp.where(slides, c / jnp.where(slides, slip, 1), 0) for c in (u.x, u.y))
     stops = slides & (used < most * (1 - LEAST))
     more_x, more_y = (jnp.where(slides, -most * c - own, 0) for c, own in ((x, p.x), (y, p.y)))

@@ -144,7 +144,7 @@ def contact_errors(
     # schemes of order 1 move a contact that leaves along a curve into the ground first
     lifts = matched & ~expected.carried & inside & (gap < -NEAR * model.gap_band) & (u.z > 0)
     matched = matched & expected.carried & (jnp.abs(u_n) <= expected.most)
-    sticks = matched & expected.sticks & (u.x * u.x + u.y * u.y <= expected.most * expected.most)
+    sticks = matched & expected.sticks
     u = Vec3(jnp.where(sticks, u.x, 0), jnp.where(sticks, u.y, 0), jnp.where(matched, u_n, 0))
     apart = jnp.abs(gap) > jnp.maximum(NEAR * model.gap_band, jnp.where(sunk, 0, jnp.abs(expected.gap)))
     much = matched & (apart | (jnp.abs(u_n) > STILL * model.rest_speed))

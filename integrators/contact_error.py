@@ -26,7 +26,6 @@ import jax.numpy as jnp
 from jax import Array
 from jax.lax import stop_gradient
 
-from ..contact.cone.blocks import block, put
 from ..contact.contact_jacobian import ContactJacobian, gather_trees, relative_velocity
 from ..contact.contacts import Contacts
 from ..contact.determine import ENVELOPE
@@ -36,7 +35,7 @@ from ..contact.resting.targets import target_velocity
 from ..engine.algebra.bounded import loop
 from ..engine.algebra.fence import lane_programs
 from ..engine.algebra.vec3 import Vec3
-from ..engine.compaction import in_front, last_row
+from ..engine.compaction import in_front, segment_reduce
 from ..engine.dynamics.energy import kinetic_of_trees
 from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
@@ -232,17 +231,16 @@ def _match_contacts(
 
     at: (C, *batch) predicted points of the contacts of the start [m].
     near: (C, *batch) squared distance within which a contact is the partner, even if another one was nearer [m^2].
-    held: (C, *batch) contacts of the start that are matched.
+    matched: (C, *batch) contacts of the start that are matched.
     first: (C, *batch) contacts that are preferred if two have merged into one.
     """
     rows = _row_numbers(before.gap)
     apart = contacts.point - at
     same = contacts.active & (contacts.pair == before.pair) & (contacts.dof == before.dof) & (apart.dot(apart) <= near)
     stay = matched, jnp.broadcast_to(rows, before.gap.shape), matched
-    given = before, contacts, at, matched, first
+    given = before, contacts, at, matched, first, near
     moved = (matched & ~same).any()
     look = functools.partial(_match_by_distance, _number_of_names(model))
-    given = *given, near
     _, found = loop(1, lambda given, x: x[0], lambda given, x: (x[0] & False, look(*given)), given, (moved, stay))
     return found
 
@@ -269,10 +267,8 @@ def _match_by_distance(
         which = jnp.where(far < nearest, row, which)
         nearest = jnp.minimum(nearest, far)
     there = matched & (nearest < jnp.inf)
-    mine = there & ~(
-        (nearest > near)
-        & _another_is_nearer(before, at, jax.tree.map(lambda x: gather(x, which, 0), contacts.point), nearest)
-    )
+    point = jax.tree.map(lambda x: gather(x, which, 0), contacts.point)
+    mine = there & ((nearest <= near) | ~_another_is_nearer(before, at, point, nearest))
     was = _scatter_min(jnp.where(mine, which, c), jnp.where(first, rows, rows + c), c + 1, 2 * c)[:c]
     return there, jnp.where(was < 2 * c, was % c, rows), was < 2 * c
 
@@ -303,12 +299,7 @@ def _scatter_min(index: Array, x: Array, n: int, none: int) -> Array:
     """Least entry (n, *batch) of x (C, *batch) with each index (C, *batch), `none` if there is no entry; that of the
     last index may be any."""
     if lane_programs() and x.ndim == 1:
-
-        def put_least(k: Array, table: Array) -> Array:
-            at = block(index, k)
-            return put(table, jnp.minimum(block(table, at), block(x, k)), at)
-
-        return jax.lax.fori_loop(jnp.int32(0), last_row(index < n - 1), put_least, jnp.full(n, none, x.dtype))
+        return segment_reduce(jnp.minimum, jnp.where(index < n - 1, x, none), index, n, none)
     lanes = math.prod(x.shape[1:])
     at = index.reshape(len(x), lanes) * lanes + jnp.arange(lanes, dtype=index.dtype)
     table = jnp.full(n * lanes, none, x.dtype).at[at.reshape(-1)].min(x.reshape(-1))

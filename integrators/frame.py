@@ -17,6 +17,7 @@ from ..contact.cone.blocks import block, put
 from ..contact.contacts import Contacts, tangents
 from ..contact.determine import in_envelope
 from ..engine.algebra.vec3 import Vec3
+from ..engine.compaction import last_row
 from ..engine.model import Model
 from ..engine.results import EVENTS_FULL, OK, gravest
 from ..engine.state import State
@@ -155,8 +156,7 @@ def _appended(log: Touching, rows: Array, new: Touching, keep: Array) -> tuple[T
     They go behind the others. Where there is no room, what a pair does is added to what it did in the log's last rows.
     """
     own, kept = len(new.pair), len(log.pair)
-    real = jnp.where(new.pair >= 0, jnp.arange(1, own + 1, dtype=jnp.int32), 0).max(initial=0)
-    real = jnp.where(keep, real, 0)
+    real = jnp.where(keep, last_row(new.pair >= 0), 0)
     fits = rows + real <= kept - own
 
     def one(k: Array, log: Touching) -> Touching:

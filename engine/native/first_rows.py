@@ -67,7 +67,7 @@ def limit_rows(top: Region) -> None:
             limit = mask(reader.args[0])
         if limit is None and reader.op == "and" and reader.type == BOOL and mask(arg) is None:
             limit = mask(reader.args[1 - k])
-        return limit and _through(limit, reader.size, arg)
+        return limit and _through(limit, arg)
 
     def visit(region: Region) -> None:
         for item in reversed(region.items):
@@ -115,24 +115,26 @@ def _mask(value: Value, mask: Callable[[Value], Limit | None]) -> Limit | None:
 
 def _seen(limit: Limit, view: Value) -> Limit | None:
     """The limit of a mask as a view repeats its rows."""
-    rows = view.base.size // limit.width
-    if view.size % rows:
-        return None
-    width = view.size // rows
-    same = (view.param // limit.width == np.arange(view.size) // width).all()
-    return limit._replace(width=width) if same else None
+    widths = _row_by_row(view, view.base.size // limit.width)
+    return widths and limit._replace(width=widths[1])
 
 
-def _through(limit: Limit, size: int, arg: Value) -> Limit | None:
-    """The limit of what a reader of `size` elements sees through `arg`: itself, or a view of it row by row."""
+def _through(limit: Limit, arg: Value) -> Limit | None:
+    """The limit of what a reader sees through an argument: the value itself, or a view of it row by row."""
     if arg.op != "view":
         return limit
-    rows = size // limit.width
-    if rows < 2 or arg.base.size % rows:
+    widths = _row_by_row(arg, arg.size // limit.width)
+    return widths and limit._replace(width=widths[0])
+
+
+def _row_by_row(view: Value, rows: int) -> tuple[int, int] | None:
+    """The widths of rows of a view's base and of the view, if each of its rows looks at the base's row of that number;
+    else None."""
+    if rows < 2 or view.base.size % rows or view.size % rows:
         return None
-    width = arg.base.size // rows
-    same = (arg.param // width == np.arange(size) // limit.width).all()
-    return limit._replace(width=width) if same else None
+    of_base, own = view.base.size // rows, view.size // rows
+    same = (view.param // of_base == np.arange(view.size) // own).all()
+    return (of_base, own) if same else None
 
 
 def _common(limits: list[Limit | None], item: Value) -> Limit | None:

@@ -38,8 +38,7 @@ ACCELERATION = 1 / 16  # largest change of velocity in a frame, of that speed: n
 
 def dofs_asleep(topology: Topology, island: Array) -> Array:
     """Degrees of freedom of trees that sleep, (nv, *batch) bool."""
-    trees = trees_of(topology)
-    return island[trees.block // trees.w] >= 0
+    return island[trees_of(topology).of_dof] >= 0
 
 
 def shapes_still(topology: Topology, island: Array) -> Array:

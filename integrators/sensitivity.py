@@ -236,7 +236,7 @@ def _shift_end(
         slopes, a = jnp.moveaxis(change.v, -1, 0), jnp.moveaxis(dv, -1, 0)
         each = jnp.where(stops, -slopes, 0) / jnp.where(stops, a, 1)
         dh = jnp.where(some, dh, _first_of(stops, each))
-        theirs = stops[:, None] & (island[trees.block // trees.w][:, None] == island)  # (nv, T, *batch)
+        theirs = stops[:, None] & (island[trees.of_dof][:, None] == island)  # (nv, T, *batch)
         of_stop = jnp.where(theirs.any(0), _first_of(theirs, each[:, None]), dh)
         own, some = jnp.where(mine.any(0), own, of_stop), some | stops.any(0)
     change = _advance_trees(model, change, rates, jnp.where(some, own, 0))

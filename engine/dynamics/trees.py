@@ -52,6 +52,11 @@ class Trees:
     def w(self) -> int:
         return self.dofs.shape[1]
 
+    @functools.cached_property
+    def of_dof(self) -> NDArray[np.int32]:
+        """Tree of each degree of freedom, (nv,)."""
+        return self.block // self.w if self.n else self.block
+
 
 @functools.lru_cache(maxsize=256)
 def trees_of(topology: Topology) -> Trees:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import json
 import math
@@ -39,16 +40,16 @@ def join_results(results: Any) -> JoinedResults:
 
 def split_results(given: JoinedResults) -> Any:
     """Split, outside of a program, into the results as they were, with arrays of numpy."""
-    tree, kinds = _read(given.layout)
-    arrays, at = {kind: np.asarray(x) for kind, x in given.arrays.items()}, dict.fromkeys(given.arrays, 0)
-    leaves = []
-    for kind, shape, size in kinds:
-        leaves.append(arrays[kind][at[kind] : at[kind] + size].reshape(shape))
-        at[kind] += size
-    return jax.tree.unflatten(tree, leaves)
+    tree, parts = _read(given.layout)
+    arrays = {kind: np.asarray(x) for kind, x in given.arrays.items()}
+    return jax.tree.unflatten(tree, [arrays[kind][part].reshape(shape) for kind, part, shape in parts])
 
 
 @functools.cache
-def _read(layout: str) -> tuple[Any, list[tuple[str, tuple[int, ...], int]]]:
+def _read(layout: str) -> tuple[Any, list[tuple[str, slice, tuple[int, ...]]]]:
     tree, kinds = json.loads(layout)
-    return structure.read(tree), [(kind, tuple(shape), math.prod(shape)) for kind, shape in kinds]
+    at, parts = collections.Counter[str](), []
+    for kind, shape in kinds:
+        parts.append((kind, slice(at[kind], at[kind] + math.prod(shape)), tuple(shape)))
+        at[kind] += math.prod(shape)
+    return structure.read(tree), parts

@@ -34,7 +34,7 @@ class Straight:
         self._function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.address("called"))
         n = 1 + n_args + len(self._results)
         self._buffers = FRAME + n + BUFFER * np.arange(n)  # words at which they begin: the layout, arguments, results
-        self._data = self._buffers + DATA // WORD
+        self._data = int(self._buffers[0]) + DATA // WORD  # and where the layout's pointer is, others BUFFER apart
         self._free: list[tuple[np.ndarray, int]] = []  # frames that are free now, and their addresses
 
     def __call__(self, args: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -44,7 +44,7 @@ class Straight:
         except IndexError:
             frame, at = self._frame()
         made = [np.empty(shape, dtype) for shape, dtype in self._results]
-        frame[self._data[1:]] = [x.__array_interface__["data"][0] for x in (*args, *made)]
+        frame[self._data + BUFFER :: BUFFER] = [x.__array_interface__["data"][0] for x in (*args, *made)]
         wrong = self._function(at)
         self._free.append((frame, at))
         assert not wrong
@@ -56,5 +56,5 @@ class Straight:
         base = words.ctypes.data
         words[ARGS // WORD], words[RESULTS // WORD] = base + WORD * FRAME, base + WORD * (FRAME + 1 + self._n_args)
         words[FRAME : FRAME + n] = base + WORD * self._buffers
-        words[self._data[0]] = self._layout.ctypes.data
+        words[self._data] = self._layout.ctypes.data
         return words, base

@@ -35,15 +35,15 @@ class Asleep:
 
     def without(self, trees: Array) -> Asleep:
         """Wake the islands of these trees (T,) bool."""
-        called = self.island[trees & (self.island >= 0)]
-        return self._with(np.where(np.isin(self.island, called), -1, self.island)) if len(called) else self
+        woken = _any(self.island, trees & (self.island >= 0), len(self.island))
+        return self._with(np.where(woken[self.island] & (self.island >= 0), -1, self.island)) if woken.any() else self
 
     def pushed(self, wrenches: Array, motors: Array) -> Asleep:
         """The sleep after pushes (nl, 6) and motor commands (nv,) of the next frame."""
         changed = motors != self.motors
         if not (changed.any() or wrenches.any()) or not self.some:
             return self
-        return self.without(pushed(self.topology, wrenches) | _any(self._tree_of_dofs, changed, len(self.island)))
+        return self.without(pushed(self.topology, wrenches) | _any(trees_of(self.topology).of_dof, changed, len(self.island)))
 
     def after_change(self, before: State, after: State) -> Asleep:
         """The sleep after a change of the state by hand."""
@@ -53,7 +53,7 @@ class Asleep:
         q, v = (np.not_equal(np.asarray(old), np.asarray(new)).reshape(-1) for old, new in pairs)
         trees, topology, n = trees_of(self.topology), self.topology, len(self.island)
         of_coordinates = np.repeat(trees.of_link[:-1], np.diff(topology.q_start))
-        return self.without(_any(of_coordinates, q, n) | _any(self._tree_of_dofs, v, n))
+        return self.without(_any(of_coordinates, q, n) | _any(trees.of_dof, v, n))
 
     def after(self, island: Array, motors: Array) -> Asleep:
         """The sleep at the end of a frame. motors: (nv,) the commands to them."""
@@ -62,14 +62,8 @@ class Asleep:
         return Asleep(self.topology, island, motors)._with(island)
 
     def _with(self, island: Array) -> Asleep:
-        sleeps = np.append(island >= 0, False)[self._tree_of_dofs]
+        sleeps = np.append(island >= 0, False)[trees_of(self.topology).of_dof]
         return Asleep(self.topology, island, np.where(sleeps, self.motors, 0.0))
-
-    @property
-    def _tree_of_dofs(self) -> Array:
-        trees = trees_of(self.topology)
-        return trees.block // trees.w
-
 
 def pushed(topology: Topology, wrenches: Array) -> Array:
     """Trees with a link that one of the wrenches (nl, 6) pushes, (T,) bool."""

@@ -57,9 +57,10 @@ class Stepper:
         self._sleeps = None if follows_time(model) else sleep_speed
         self._asleep: tuple[list[bytes], Frame, LinkStates] | None = None
         self._resting_rows: dict[bytes, Any] = {}
+        self._parked_trees: dict[bytes, Any] = {}  # by the bodies that wait now
         trees, self._shared = trees_of(model.topology), spares.shares_trees(model.topology)
         self._tree_of_q = np.repeat(trees.of_link[:-1], np.diff(model.topology.q_start))
-        self._tree_of_v = trees.block // trees.w
+        self._tree_of_v = trees.of_dof
 
     def check(self, model: Model) -> None:
         """Raise ValueError if it has numbers that the rules do not read."""
@@ -144,12 +145,9 @@ class Stepper:
         self, state: State, island: Array, wrenches: Array, motors: Array, dt: float, room: tuple[int, float | None]
     ) -> tuple[Frame, LinkStates]:
         """Compute a frame.  room: the most ticks, and the length of windows [s]."""
-        waits, trees = np.zeros(self._model.topology.n_links, bool), trees_of(self._model.topology)
-        waits[self._spares.links_waiting(state.q)] = True
         still, quiet = np.array(island), ~pushed(self._model.topology, wrenches)
-        parked = np.setdiff1d(trees.of_link[:-1][waits], trees.of_link[:-1][~waits])
+        parked, waits = self._parked(state.q)
         still[parked] = parked
-        waits = waits & ~np.isin(trees.of_link[:-1], parked) if self._shared else None
         max_ticks, *windows = (x for x in room if x is not None)
         given = (np.asarray(x, self._dtype) for x in (wrenches, motors, dt, self._max_dt))
         bounds = np.asarray(max_ticks, np.int32), *(np.asarray(x, self._dtype) for x in windows)
@@ -161,6 +159,17 @@ class Stepper:
         after = np.array(done.island)
         after[parked] = -1
         return done._replace(island=after), there
+
+    def _parked(self, q: Array) -> tuple[Array, Array | None]:
+        """Trees of which all links are parked; and the links that wait in others (nl,) bool, if there can be any."""
+        key = self._spares.waiting(q).tobytes()
+        if key not in self._parked_trees:
+            of_link = trees_of(self._model.topology).of_link[:-1]
+            waits = np.zeros(len(of_link), bool)
+            waits[self._spares.links_waiting(q)] = True
+            parked = np.setdiff1d(of_link[waits], of_link[~waits])
+            self._parked_trees = {key: (parked, waits & ~np.isin(of_link, parked) if self._shared else None)}
+        return self._parked_trees[key]
 
     def _advanced(self, numbers: Any) -> tuple[Frame, LinkStates]:
         static = self._rules, self._max_events, self._sleeps

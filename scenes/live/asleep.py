@@ -43,7 +43,8 @@ class Asleep:
         changed = motors != self.motors
         if not (changed.any() or wrenches.any()) or not self.some:
             return self
-        return self.without(pushed(self.topology, wrenches) | _any(trees_of(self.topology).of_dof, changed, len(self.island)))
+        commanded = _any(trees_of(self.topology).of_dof, changed, len(self.island))
+        return self.without(pushed(self.topology, wrenches) | commanded)
 
     def after_change(self, before: State, after: State) -> Asleep:
         """The sleep after a change of the state by hand."""
@@ -64,6 +65,7 @@ class Asleep:
     def _with(self, island: Array) -> Asleep:
         sleeps = np.append(island >= 0, False)[trees_of(self.topology).of_dof]
         return Asleep(self.topology, island, np.where(sleeps, self.motors, 0.0))
+
 
 def pushed(topology: Topology, wrenches: Array) -> Array:
     """Trees with a link that one of the wrenches (nl, 6) pushes, (T,) bool."""

@@ -120,9 +120,9 @@ def would_bounce(model: Model, contacts: Contacts, u_n: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def default_capacity(topology: Topology) -> int:
-    """Default capacity for contacts: 8 for each free body, 4 if it has only spheres; for links of trees 1.25 times the
-    contacts of their shapes on a floor. A multiple of 8, at least 32 if there are free bodies."""
+def default_capacity(topology: Topology, of_trees: float = 1.25) -> int:
+    """Default capacity for contacts: 8 for each free body, 4 if it has only spheres; for links of trees `of_trees`
+    times the contacts of their shapes on a floor. A multiple of 8, at least 32 if there are free bodies."""
     kinds: list[list[str]] = [[] for _ in range(topology.n_links)]
     for kind, link in zip(topology.shape_kinds, topology.shape_links, strict=True):
         if link >= 0:
@@ -133,7 +133,7 @@ def default_capacity(topology: Topology) -> int:
         if free and own:
             room += 4 if set(own) <= {"sphere"} else 8
         else:
-            room += 1.25 * sum(ON_A_FLOOR.get(kind, 4) for kind in own)
+            room += of_trees * sum(ON_A_FLOOR.get(kind, 4) for kind in own)
     return max(32 if any(flies) else 16, 8 * math.ceil(room / 8))
 
 

@@ -31,7 +31,7 @@ from .motion.forces import Drive
 from .options import OptionKeywords, Options, check_seconds
 from .readouts.report import Report, reported, reporting, width, with_sensors
 from .recording import Record
-from .rollout import batched, has_limits
+from .rollout import batched, has_limits, is_inside_jit
 from .rules import Rules
 from .run import Ran, close_record, open_record, run, run_lane
 
@@ -98,7 +98,10 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
         def some(rules: Rules, _: int, lanes: Any) -> Advanced:
             return _advanced(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
 
-        after, code, *room, readings = with_enough_capacity(some, rules, lambda ran: CapacityNeeds(*ran[1:4]))
+        scene = None if is_inside_jit(numbers) else model.topology
+        after, code, *room, readings = with_enough_capacity(
+            some, rules, lambda ran: CapacityNeeds(*ran[1:4]), scene=scene
+        )
         after, readings = forward_only((after, readings), _FORWARD)
     if throw and not isinstance(code, jax.core.Tracer) and not isinstance(after.t, jax.core.Tracer):
         results.raise_for(code, after.t, dict(zip((results.CONTACTS_FULL, results.PAIRS_FULL), room, strict=False)))

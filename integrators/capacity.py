@@ -3,7 +3,7 @@
 The capacities of a program for contacts and near pairs are fixed when it is compiled. A lane that finds more stops
 before it loses one (`step.py`) and reports how many there are. It is then run again, from its start, by a program whose
 capacity is the next power of two. The result of a lane depends on no other lane, and is the same as with this capacity
-from the beginning.
+from the beginning. So runs begin with room for the contacts that trees usually have (`FEW`), not with room for all.
 
 A lane whose log is full goes on and counts. It is run again, by the same program, with a log that is long enough, as
 long as the logs of all lanes together have at most `MOST_ROWS` rows. A lane with more impacts at one instant than a
@@ -21,13 +21,16 @@ import jax.core
 import jax.numpy as jnp
 import numpy as np
 
+from ..contact.determine import default_capacity
 from ..engine.results import CONTACTS_FULL, PAIRS_FULL, any_of
+from ..engine.topology import Topology
 from .batch import at_hand
 from .rules import Rules
 
 CAPACITIES: dict[int, str] = {CONTACTS_FULL: "max_contacts", PAIRS_FULL: "max_pairs"}
 ROWS = 1024  # of a lane's log at first
 MOST_ROWS = 2**20  # of the logs of all lanes together: 170 MB in float64
+FEW, LEAST = 1 / 4, 24  # of the contacts of all shapes of trees on a floor; and at least so many contacts
 SCENES = 256  # whose needed capacities are remembered
 
 _NEEDED: dict[Any, Rules] = {}
@@ -74,14 +77,19 @@ Run = Callable[[Rules, int, Any], Any]  # (rules, rows of a log, numbers of lane
 
 
 def with_enough_capacity(
-    run: Run, rules: Rules, met: Callable[[Any], CapacityNeeds], log: LogCapacity = NO_LOG, scene: Any = None
+    run: Run,
+    rules: Rules,
+    met: Callable[[Any], CapacityNeeds],
+    log: LogCapacity = NO_LOG,
+    scene: Topology | None = None,
 ) -> Any:
     """The result of a run whose capacities were enough for all lanes, unless the user has set them.
 
     met: result -> what its lanes needed.
-    scene: hashable key; runs with the same key and rules are likely to need the same capacities.
+    scene: its later runs with the same rules begin with the capacities that this one needed. None: inside jit, where no
+        run is repeated.
     """
-    first = _NEEDED.get((scene, rules), rules)
+    first = rules if scene is None else _NEEDED.get((scene, rules)) or _usual(rules, scene)
     needed: list[Rules] = []
     result = _run_with_capacity(run, first, log, met, given_capacities(rules), None, needed)
     if needed and scene is not None:
@@ -89,6 +97,12 @@ def with_enough_capacity(
             _NEEDED.clear()
         _NEEDED[scene, rules] = needed[-1]
     return result
+
+
+def _usual(rules: Rules, topology: Topology) -> Rules:
+    """Rules with room for as many contacts as the scene usually has, unless the user has set it."""
+    few, default = max(default_capacity(topology, FEW), LEAST), default_capacity(topology)
+    return replace(rules, max_contacts=few) if rules.max_contacts is None and few < default else rules
 
 
 def given_capacities(rules: Rules) -> frozenset[str]:

@@ -55,6 +55,25 @@ def test_a_step_and_a_world_make_room_too(tiles):
     assert np.isnan(jitted.q[1:]).all()
 
 
+def test_a_tree_begins_with_little_room_and_the_result_is_the_same():
+    """A table of eight feet on a lift: 32 contacts when it is down, and room for 24 at first."""
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.6, restitution=0.0)
+    feet = [carom.Box((0.1, 0.1, 0.1), position=(0.5 * k, 0.5 * row, 0)) for k in range(4) for row in range(2)]
+    b.add_link("table", joint=carom.Prismatic((0, 0, 1)), position=(0, 0, 0.1), mass=1.0, shapes=feet, q0=(0.05,))
+    model, state = carom.compile_scene(b.build())
+    assert default_capacity(model.topology) == 40
+    run = carom.rollout(model, state, duration=0.3)
+    assert int(run.stats.contacts) == 32
+    assert float(run.state.q[0]) == pytest.approx(0, abs=1e-9)
+    np.testing.assert_array_equal(run.q, carom.rollout(model, state, duration=0.3, max_contacts=40).q)
+    np.testing.assert_array_equal(run.q, jax.jit(lambda s: carom.rollout(model, s, duration=0.3).q)(state))
+    began = [rules.max_contacts for (scene, _), rules in capacity._NEEDED.items() if scene == model.topology]
+    assert began == [32]  # of the next run
+    after = carom.step(model, run.state, dt=1 / 60)
+    assert np.abs(after.q).max() <= 1e-9
+
+
 @pytest.mark.slow
 def test_room_that_was_asked_for_is_an_error_with_the_number(tiles):
     model, state = tiles

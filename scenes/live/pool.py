@@ -56,16 +56,16 @@ class Spares:
         """Bodies that are parked in the coordinates q (nq,), (n,) bool."""
         if not len(self.owned):
             return np.zeros(0, bool)
-        return (q[self._coordinates] == self._parked).all(1)
+        return (q[self.coordinates] == self._parked).all(1)
 
     @cached_property
-    def _coordinates(self) -> Array:
+    def coordinates(self) -> Array:
         """Indices (n, 7) of each body's coordinates, padded by the last one."""
         return self.owned[:, 1, None] + np.minimum(np.arange(7), self.owned[:, 3, None] - 1)
 
     @cached_property
     def _parked(self) -> Array:
-        return self.parked[self._coordinates]
+        return self.parked[self.coordinates]
 
     def links_waiting(self, q: Any) -> Array:
         """The links of the parked bodies."""

@@ -160,7 +160,7 @@ class Stepper:
         after[parked] = -1
         return done._replace(island=after), there
 
-    def _parked(self, q: Array) -> tuple[Array, Array | None]:
+    def _parked(self, q: Any) -> tuple[Array, Array | None]:
         """Trees of which all links are parked; and the links that wait in others (nl,) bool, if there can be any."""
         key = self._spares.waiting(q).tobytes()
         if key not in self._parked_trees:

@@ -236,8 +236,7 @@ def _match_contacts(
     """
     rows = _row_numbers(before.gap)
     apart = contacts.point - at
-    same = contacts.active & (contacts.pair == before.pair) & (contacts.dof == before.dof)
-    same = same & ((apart.dot(apart) <= near) | (_alone(before) & _alone(contacts)))
+    same = contacts.active & (contacts.pair == before.pair) & (contacts.dof == before.dof) & (apart.dot(apart) <= near)
     stay = matched, jnp.broadcast_to(rows, before.gap.shape), matched
     given = before, contacts, at, matched, first, near
     moved = (matched & ~same).any()
@@ -272,15 +271,6 @@ def _match_by_distance(
     mine = there & ((nearest <= near) | ~_another_is_nearer(before, at, point, nearest))
     was = _scatter_min(jnp.where(mine, which, c), jnp.where(first, rows, rows + c), c + 1, 2 * c)[:c]
     return there, jnp.where(was < 2 * c, was % c, rows), was < 2 * c
-
-
-def _alone(contacts: Contacts) -> Array:
-    """Return whether each contact is the only one of its pair (C, *batch)."""
-    alone = jnp.ones(contacts.gap.shape, bool)
-    for by in (-1, 1):
-        pair, dof, active = (jnp.roll(x, by, axis=0) for x in (contacts.pair, contacts.dof, contacts.active))
-        alone = alone & ~(active & (pair == contacts.pair) & (dof == contacts.dof))
-    return alone
 
 
 def _another_is_nearer(before: Contacts, at: Vec3, point: Vec3, nearest: Array) -> Array:

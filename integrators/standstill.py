@@ -20,7 +20,7 @@ from ..engine.dynamics.trees import to_blocks, trees_of
 from ..engine.model import Model
 from ..engine.state import State
 
-FAINT = {4: 4e-4, 8: 1e-8}  # by the bytes of a number: part of g h, the velocity that gravity adds in a step
+FAINT = {4: 1e-4, 8: 1e-8}  # by the bytes of a number: part of g h, the velocity that gravity adds in a step
 ERRORS = 3.0  # residuals of the contact solver: error of a body's velocity
 
 

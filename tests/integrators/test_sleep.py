@@ -95,6 +95,16 @@ def test_the_least_slope_starts_a_ball():
     np.testing.assert_allclose(end.q[:, 0], 0.5e-6 * np.asarray(end.t) ** 2, rtol=1e-9)
 
 
+@pytest.mark.parametrize("part", [1e-3, 1e-2])
+def test_a_slight_slope_starts_a_ball_in_single_precision(part):
+    b = carom.SceneBuilder(gravity=(part * 9.81, 0.0, -9.81))
+    b.add_plane(friction=0.0)
+    b.add_body("ball", [carom.Sphere(0.1)], mass=2.0, position=(0, 0, 0.1), friction=0.0)
+    model, state = carom.compile_scene(b.build(), dtype=np.float32)
+    end = carom.rollout(model, state, duration=2.0, frame_dt=1.0)
+    np.testing.assert_allclose(end.q[:, 0], 0.5 * part * 9.81 * np.asarray(end.t) ** 2, rtol=1e-3, atol=1e-6)
+
+
 @pytest.mark.slow
 def test_derivatives_do_not_sleep():
     """Of where a ball on ice is, by its speed at the start and the force on it, where it does not move."""

@@ -31,7 +31,7 @@ from .motion.forces import Drive
 from .options import OptionKeywords, Options, check_seconds
 from .readouts.report import Report, reported, reporting, width, with_sensors
 from .recording import Record
-from .rollout import batched, has_limits, is_inside_jit
+from .rollout import batched, has_limits
 from .rules import Rules
 from .run import Ran, close_record, open_record, run, run_lane
 
@@ -98,7 +98,8 @@ def step(  # pyright: ignore[reportInconsistentOverload]  # keywords: all below
         def some(rules: Rules, _: int, lanes: Any) -> Advanced:
             return _advanced(rules, functions, *(numbers if lanes is None else some_lanes(numbers, lanes)))
 
-        scene = None if is_inside_jit(numbers) else model.topology
+        inside_jit = any(isinstance(x, jax.core.Tracer) for x in (state.q, state.v, interval, longest)) or traced(model)
+        scene = None if inside_jit else model.topology  # what else may be traced is found out by `capacity.py`
         after, code, *room, readings = with_enough_capacity(
             some, rules, lambda ran: CapacityNeeds(*ran[1:4]), scene=scene
         )

@@ -92,6 +92,8 @@ def with_enough_capacity(
     first = rules if scene is None else _NEEDED.get((scene, rules)) or _usual(rules, scene)
     needed: list[Rules] = []
     result = _run_with_capacity(run, first, log, met, given_capacities(rules), None, needed)
+    if first is not rules and isinstance(met(result).code, jax.core.Tracer):  # inside jit after all, by a constant
+        return run(rules, log.rows, None)
     if needed and scene is not None:
         if len(_NEEDED) >= SCENES:
             _NEEDED.clear()

@@ -205,7 +205,8 @@ def rollout(
     contacts = program is _with_contacts
     handed = packed(model) if lane_programs() and (contacts or not lanes_of(model)) else model
     numbers = (handed, state, frames, orders.rows, *bounds)
-    inside_jit = is_inside_jit(numbers)
+    new = _nothing()  # a control function may hold numbers of the program around it, though no argument is one
+    inside_jit = any(isinstance(x, jax.core.Tracer) for x in (new, *jax.tree.leaves(numbers)))
     if inside_jit and not (devices is None and chunk is None):
         raise ValueError("rollout: devices and chunk are for the host; inside jit, leave them out")
     if inside_jit:
@@ -232,12 +233,6 @@ def rollout(
         room = {results.CONTACTS_FULL: result.stats.contacts, results.PAIRS_FULL: result.stats.pairs}
         results.raise_for(code, results.last_well(t, q, v), room if known else None)
     return result
-
-
-def is_inside_jit(numbers: Any) -> bool:
-    """Return whether a program is being traced, or one of the numbers is of a program or a derivative."""
-    new = _nothing()  # a control function may hold numbers of the program around it, though no argument is one
-    return any(isinstance(x, jax.core.Tracer) for x in (new, *jax.tree.leaves(numbers)))
 
 
 @jax.jit  # made without it, a number takes longer than a short step

@@ -180,9 +180,9 @@ class Accuracy(NamedTuple):
 
 
 def accuracy(
-    tolerance: float, scale: Array, rounding: Array, velocity_tolerance: Array | None, conflict_tolerance: Array | None
+    tolerance: Array, scale: Array, rounding: Array, velocity_tolerance: Array | None, conflict_tolerance: Array | None
 ) -> Accuracy:
-    """tolerance: of the scale.
+    """tolerance: (C,) of the scale.
     scale: (C,) see `Accuracy` [m/s].
     rounding: (C,) rounding error of u [m/s].
     velocity_tolerance, conflict_tolerance: () [m/s], None: 0.

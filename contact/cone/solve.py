@@ -40,6 +40,7 @@ from .many import ActiveRows, VelocitySystem, add_impulses, contact_velocities
 from .search import Accuracy, System, accuracy, largest, search
 
 TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity to change in an island
+AT_REST = {4: 1e-6, 8: 1e-12}  # the same for an island in which nothing moves
 ROUNDING = 8  # times eps and the largest sum that makes a velocity: its rounding error
 STOPS = 3  # times mu and the largest velocity along n to change: a contact that slides faster is guessed to slip
 SEVERAL = 32  # contacts: with more, contradictions between targets are not removed, since that takes too long
@@ -71,8 +72,8 @@ def solve_cone(
     sticks: Array | None = None,
     conflict_tolerance: Array | None = None,
     start: Vec3 | None = None,
+    moves: Array | None = None,
     *,
-    tolerance: float | None = None,
     max_iterations: int = MAX_ITERATIONS,
 ) -> ConeSolution:
     """Impulses of the active contacts that obey Coulomb's law together.
@@ -91,35 +92,32 @@ def solve_cone(
         between their targets are removed (`consistent.py`). None: targets are taken as they are.
     conflict_tolerance: (*batch) residual allowed if targets of many contacts contradict each other; None: 0 [m/s].
     start: (C, *batch) impulses with which the search begins if contacts are many; None: 0 [N s].
-    tolerance: of the largest velocity to change in an island; None: 1e-10 (float64) or 3e-5 (float32).
+    moves: (C, *batch) bool, contacts of trees that move. An island without any is solved more accurately,
+        so that it comes to rest. None: all do.
 
     Lanes of a batch are solved one after another on a CPU, side by side on other devices.
     """
-    if tolerance is None:
-        tolerance = TOLERANCE[V.dtype.itemsize]
     arguments: Any = (rows, V, target, mu, active, jnp.zeros_like(active) if slides is None else slides)
-    arguments += fixed_p_n, velocity_tolerance, sticks, conflict_tolerance, start
+    arguments += fixed_p_n, velocity_tolerance, sticks, conflict_tolerance, start, moves
     if V.ndim == 2:
-        return _solve_lane(tolerance, max_iterations, *arguments)
+        return _solve_lane(max_iterations, *arguments)
     batch = V.shape[2:]
     lanes_first: Any = lambda x: jnp.moveaxis(x.reshape(*x.shape[: x.ndim - len(batch)], math.prod(batch)), -1, 0)  # noqa: E731
     lanes = jax.tree.map(lanes_first, arguments)
-    one = lambda lane: _solve_lane(tolerance, max_iterations, *lane)  # noqa: E731
+    one = lambda lane: _solve_lane(max_iterations, *lane)  # noqa: E731
     solved = jax.lax.map(one, lanes) if lane_programs() else jax.vmap(one)(lanes)
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1).reshape(*x.shape[1:], *batch), solved)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _solve_lane(tolerance: float, max_iterations: int, *arguments: Any) -> ConeSolution:
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _solve_lane(max_iterations: int, *arguments: Any) -> ConeSolution:
     """`solve_cone` for one lane."""
-    return _solve(*arguments, tolerance=tolerance, max_iterations=max_iterations)
+    return _solve(*arguments, max_iterations=max_iterations)
 
 
-def _derivative(
-    tolerance: float, max_iterations: int, primals: Any, tangents: Any
-) -> tuple[ConeSolution, ConeSolution]:
+def _derivative(max_iterations: int, primals: Any, tangents: Any) -> tuple[ConeSolution, ConeSolution]:
     """Derivative by the implicit function theorem (`implicit.py`)."""
-    solved = _solve_lane(tolerance, max_iterations, *primals)
+    solved = _solve_lane(max_iterations, *primals)
     rows, _, target, mu, active, *_ = primals
     d_rows, dV, d_target, d_mu, *_ = filled(tangents, primals)
     rows, target, mu, d_rows, d_target, d_mu = _zero_inactive((rows, target, mu, d_rows, d_target, d_mu), active)
@@ -134,7 +132,7 @@ def _derivative(
 _solve_lane.defjvp(_derivative, symbolic_zeros=True)
 
 
-@functools.partial(jax.jit, static_argnames=("tolerance", "max_iterations"))
+@functools.partial(jax.jit, static_argnames="max_iterations")
 def _solve(
     rows: ContactJacobian,
     V: Array,
@@ -147,17 +145,17 @@ def _solve(
     sticks: Array | None,
     conflict_tolerance: Array | None,
     start: Vec3 | None,
+    moves: Array | None,
     *,
-    tolerance: float,
     max_iterations: int,
 ) -> ConeSolution:
-    separate = solve_alone(rows, V, target, mu, active, tolerance, fixed_p_n)
+    separate = solve_alone(rows, V, target, mu, active, TOLERANCE[V.dtype.itemsize], fixed_p_n)
     return jax.lax.cond(
         separate.solved,
         lambda: ConeSolution(separate.p, separate.V, jnp.int32(OK), jnp.zeros((), V.dtype)),
         lambda: _solve_together(
-            rows, V, target, mu, active, slides, tolerance, max_iterations, fixed_p_n, velocity_tolerance, sticks,
-            conflict_tolerance, start,
+            rows, V, target, mu, active, slides, max_iterations, fixed_p_n, velocity_tolerance, sticks,
+            conflict_tolerance, start, moves,
         ),
     )  # fmt: skip
 
@@ -171,6 +169,7 @@ class _Problem(NamedTuple):
     free: u without impulses, less the target [m/s].
     scale: the largest velocity to change in the contact's island [m/s].
     rounding: rounding error of u, as large as any in the island [m/s].
+    tolerance: of the scale.
     start: impulses to start with [N s].
     slides: contacts that are guessed to slip.
     velocity_tolerance: () see `solve_cone` [m/s].
@@ -184,6 +183,7 @@ class _Problem(NamedTuple):
     free: Vec3
     scale: Array
     rounding: Array
+    tolerance: Array
     start: Vec3
     slides: Array
     velocity_tolerance: Array | None
@@ -198,21 +198,21 @@ def _solve_together(
     mu: Array,
     active: Array,
     slides: Array,
-    tolerance: float,
     max_iterations: int,
     fixed_p_n: Array | None = None,
     velocity_tolerance: Array | None = None,
     sticks: Array | None = None,
     conflict_tolerance: Array | None = None,
     start: Vec3 | None = None,
+    moves: Array | None = None,
 ) -> ConeSolution:
     sticks = None if sticks is None else sticks & active
-    problem = _problem(rows, V, target, mu, active, slides, fixed_p_n, start)
+    problem = _problem(rows, V, target, mu, active, slides, fixed_p_n, start, moves)
     problem = problem._replace(
         velocity_tolerance=velocity_tolerance, sticks=sticks, conflict_tolerance=conflict_tolerance
     )
     searched = functools.partial(_with_few, len(V) - 1), functools.partial(_with_many, V)
-    both = [functools.partial(f, problem, tolerance, max_iterations) for f in searched]
+    both = [functools.partial(f, problem, max_iterations) for f in searched]
     if len(active) <= FEW:
         p, code, residual = both[0]()
     else:
@@ -229,6 +229,7 @@ def _problem(
     slides: Array,
     fixed_p_n: Array | None,
     start: Vec3 | None,
+    moves: Array | None,
 ) -> _Problem:
     contacts = ActiveRows(rows.tree, rows.J, rows.Y, *indices_of(active))
     K, drift, target, mu = _zero_inactive((rows.K, rows.drift, target, mu), active)
@@ -236,30 +237,35 @@ def _problem(
     own = contact_velocities(contacts, V)
     size = contact_velocities(contacts._replace(J=jax.tree.map(jnp.abs, rows.J)), jnp.abs(V))
     free = own + Vec3(drift.x, drift.y, drift.z - target)
-    sizes = jnp.stack([largest(free), ROUNDING * jnp.finfo(V.dtype).eps * largest(size), jnp.abs(free.z)], 1)
-    scale, rounding, along = largest_in_islands(contacts, sizes, len(V) - 1).T
+    tolerances = jnp.full_like(mu, TOLERANCE[V.dtype.itemsize])
+    if moves is not None:
+        tolerances = jnp.where(moves, tolerances, AT_REST[V.dtype.itemsize])
+    sizes = [largest(free), ROUNDING * jnp.finfo(V.dtype).eps * largest(size), jnp.abs(free.z), tolerances]
+    scale, rounding, along, tolerance = largest_in_islands(contacts, jnp.stack(sizes, 1), len(V) - 1).T
     fast = free.x * free.x + free.y * free.y > (STOPS * mu * along) ** 2
     none = jnp.zeros_like(mu)
     begin: Vec3 = Vec3(none, none, none) if start is None else _zero_inactive(start, active)
     if fixed_p_n is not None:
         begin = begin + Vec3(none, none, _zero_inactive(fixed_p_n, active))
-    return _Problem(contacts, K, mu, free, scale, rounding, begin, (slides | fast) & active, None, None)
+    return _Problem(contacts, K, mu, free, scale, rounding, tolerance, begin, (slides | fast) & active, None, None)
 
 
-def _with_few(trees: int, problem: _Problem, tolerance: float, max_iterations: int) -> tuple[Vec3, Array, Array]:
+def _with_few(trees: int, problem: _Problem, max_iterations: int) -> tuple[Vec3, Array, Array]:
     """Impulses (C,), a code, and the residual."""
     contacts = problem.contacts
     which = first_few(contacts.which)
     there = jnp.arange(FEW) < contacts.count
-    some = problem.K, problem.mu, problem.free, problem.scale, problem.rounding, problem.start, problem.slides
-    K, mu, free, scale, rounding, start, slides = jax.tree.map(lambda x: jnp.where(there, x[which], 0), some)
+    measures = problem.scale, problem.rounding, problem.tolerance
+    some = problem.K, problem.mu, problem.free, problem.start, problem.slides, measures
+    K, mu, free, start, slides, measures = jax.tree.map(lambda x: jnp.where(there, x[which], 0), some)
+    scale, rounding, tolerance = measures
     K = K + Sym3.scalar(jnp.where(there, 0, jnp.ones_like(mu)))
     system = impulse_system(contacts, which, K, mu, free, trees)
     if problem.sticks is not None:
         sticks = there & problem.sticks[which]
         system = system._replace(free=remove_contradictions(system.W, free, sticks, contacts.count, scale))
-    problem = problem._replace(scale=scale, rounding=rounding, start=start, slides=slides > 0)
-    p, code, residual = _finish(system, problem, _accuracy(problem, tolerance), max_iterations)
+    problem = problem._replace(scale=scale, rounding=rounding, tolerance=tolerance, start=start, slides=slides > 0)
+    p, code, residual = _finish(system, problem, _accuracy(problem), max_iterations)
     none = jnp.zeros_like(problem.mu)
     return scatter(Vec3(none, none, none), p, which, contacts.count), code, residual
 
@@ -281,23 +287,23 @@ def _without_contradictions(trees: int, problem: _Problem) -> Vec3:
     return jax.lax.cond(contacts.count <= len(which), solve_contradictions, lambda: problem.free)
 
 
-def _with_many(V: Array, problem: _Problem, tolerance: float, max_iterations: int) -> tuple[Vec3, Array, Array]:
+def _with_many(V: Array, problem: _Problem, max_iterations: int) -> tuple[Vec3, Array, Array]:
     """Impulses (C,), a code, and the residual."""
     contacts = problem.contacts
     order = elimination_order(contacts.tree, contacts.which, contacts.count, len(V) - 1)
     free = _without_contradictions(len(V) - 1, problem)
-    allowed = _accuracy(problem, tolerance)
+    allowed = _accuracy(problem)
     system = VelocitySystem(problem.K, problem.mu, free, contacts, order, jnp.zeros_like(V), allowed.at_once)
     return _finish(system, problem, allowed, max_iterations)
 
 
-def _accuracy(problem: _Problem, tolerance: float) -> Accuracy:
+def _accuracy(problem: _Problem) -> Accuracy:
     conflict_tolerance = (
         None
         if problem.conflict_tolerance is None
         else jnp.where(problem.contacts.count > SEVERAL, problem.conflict_tolerance, 0)
     )
-    return accuracy(tolerance, problem.scale, problem.rounding, problem.velocity_tolerance, conflict_tolerance)
+    return accuracy(problem.tolerance, problem.scale, problem.rounding, problem.velocity_tolerance, conflict_tolerance)
 
 
 def _finish(system: System, problem: _Problem, allowed: Accuracy, max_iterations: int) -> tuple[Vec3, Array, Array]:

@@ -36,7 +36,7 @@ from ...engine.dynamics.trees import from_blocks, to_blocks, trees_of
 from ...engine.model import Model
 from ...engine.results import gravest
 from ..cone.solve import solve_cone
-from ..contact_jacobian import ContactJacobian, apply_impulses, joint_impulses, relative_velocity
+from ..contact_jacobian import ContactJacobian, apply_impulses, gather_trees, joint_impulses, relative_velocity
 from ..contacts import Contacts
 from ..determine import SLOW, phases
 from ..events import SimultaneousImpacts
@@ -46,6 +46,7 @@ from .window_targets import WindowStart, WindowTargets
 
 CONFLICT = 0.3  # of the fastest target velocity, or of one gap band a step: residual allowed with conflicting targets
 FULL = 1 - 1e-5  # of mu p_n: a contact with more friction slides all through the step
+MOVES = 1e-2  # of the speed that gravity adds in a step: a tree that is faster moves
 AT_ONCE = 32  # contacts: up to this many, all rows are selected, also inactive ones
 LEAST_ROTATION = 1e-9  # sine of the angle by which slip must turn before a second solve
 
@@ -183,6 +184,7 @@ def solve(
             velocity_tolerance=tolerance,
             sticks=_pad_with_false(sticks & ~slides, system[2]),
             conflict_tolerance=conflict,
+            moves=_of_moving_trees(model, system[0], V, h),
             start=_begin(midway, h, step & targets.is_window, len(system[2])) if targets is not None else None,
         )
         if grips is not None:
@@ -237,6 +239,12 @@ def _begin(midway: Midway, h: Array | float, warm: Array, n: int) -> Vec3 | None
 def _pad_with_false(x: Array, like: Array) -> Array:
     """x with False appended, as long as `like`."""
     return jnp.concatenate([x, jnp.zeros((len(like) - len(x), *x.shape[1:]), bool)])
+
+
+def _of_moving_trees(model: Model, rows: ContactJacobian, V: Array, h: Array | float) -> Array:
+    """Whether one of the trees of a contact moves, (C, *batch)."""
+    speeds = gather_trees(rows, jnp.abs(V).max(1, keepdims=True)).max((1, 2))
+    return speeds > MOVES * jnp.linalg.norm(model.gravity, axis=-1) * h
 
 
 def stopped_at_start(model: Model, contacts: Contacts, u_n: Array) -> Array:

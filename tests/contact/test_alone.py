@@ -50,7 +50,7 @@ def alone(x: Problem):
 
 @jax.jit
 def together(x: Problem):
-    return _solve_together(*x, jnp.zeros_like(x[-1]), TOLERANCE, 60)
+    return _solve_together(*x, jnp.zeros_like(x[-1]), 60)
 
 
 @jax.jit

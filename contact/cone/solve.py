@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -33,7 +34,7 @@ from .alone import solve_alone
 from .blocks import indices_of, scatter
 from .consistent import remove_contradictions
 from .elimination import elimination_order
-from .few import FEW, delassus, first_few, impulse_system
+from .few import FEW, ImpulseSystem, delassus, first_few, impulse_system
 from .implicit import ParameterChanges, solution_derivative
 from .islands import largest_in_islands
 from .many import ActiveRows, VelocitySystem, add_impulses, contact_velocities
@@ -43,8 +44,13 @@ TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velo
 AT_REST = {4: 1e-6, 8: 1e-12}  # the same for an island in which nothing moves
 ROUNDING = 8  # times eps and the largest sum that makes a velocity: its rounding error
 STOPS = 3  # times mu and the largest velocity along n to change: a contact that slides faster is guessed to slip
+ATTEMPTS = 3  # with other targets, where these may contradict each other
+HELD = 0.999  # of mu p_n: a contact with less friction sticks
 SEVERAL = 32  # contacts: with more, contradictions between targets are not removed, since that takes too long
 MAX_ITERATIONS = 120  # of 1000 random heaps of 1 to 4 bodies 2 take more than 60; 98 % take less than 15
+
+
+FewOrMany = ImpulseSystem | VelocitySystem
 
 
 class ConeSolution(NamedTuple):
@@ -261,11 +267,15 @@ def _with_few(trees: int, problem: _Problem, max_iterations: int) -> tuple[Vec3,
     scale, rounding, tolerance = measures
     K = K + Sym3.scalar(jnp.where(there, 0, jnp.ones_like(mu)))
     system = impulse_system(contacts, which, K, mu, free, trees)
-    if problem.sticks is not None:
-        sticks = there & problem.sticks[which]
-        system = system._replace(free=remove_contradictions(system.W, free, sticks, contacts.count, scale))
-    problem = problem._replace(scale=scale, rounding=rounding, tolerance=tolerance, start=start, slides=slides > 0)
-    p, code, residual = _finish(system, problem, _accuracy(problem), max_iterations)
+    sticks = None if problem.sticks is None else there & problem.sticks[which]
+    problem = problem._replace(
+        scale=scale, rounding=rounding, tolerance=tolerance, start=start, slides=slides > 0, sticks=sticks
+    )
+
+    def consistent(sticks: Array) -> Vec3:
+        return remove_contradictions(system.W, free, sticks, contacts.count, scale)
+
+    p, code, residual = _try(system, consistent, problem, _accuracy(problem), max_iterations)
     none = jnp.zeros_like(problem.mu)
     return scatter(Vec3(none, none, none), p, which, contacts.count), code, residual
 
@@ -289,12 +299,54 @@ def _without_contradictions(trees: int, problem: _Problem) -> Vec3:
 
 def _with_many(V: Array, problem: _Problem, max_iterations: int) -> tuple[Vec3, Array, Array]:
     """Impulses (C,), a code, and the residual."""
-    contacts = problem.contacts
-    order = elimination_order(contacts.tree, contacts.which, contacts.count, len(V) - 1)
-    free = _without_contradictions(len(V) - 1, problem)
+    contacts, trees = problem.contacts, len(V) - 1
+    order = elimination_order(contacts.tree, contacts.which, contacts.count, trees)
     allowed = _accuracy(problem)
-    system = VelocitySystem(problem.K, problem.mu, free, contacts, order, jnp.zeros_like(V), allowed.at_once)
-    return _finish(system, problem, allowed, max_iterations)
+    system = VelocitySystem(problem.K, problem.mu, problem.free, contacts, order, jnp.zeros_like(V), allowed.at_once)
+    which = contacts.which[:SEVERAL]
+    there = jnp.arange(len(which)) < contacts.count
+
+    def consistent(sticks: Array) -> Vec3:
+        own, scale = jax.tree.map(lambda x: jnp.where(there, x[which], 0), (problem.free, problem.scale))
+        W = delassus(contacts, which, trees)
+        new = remove_contradictions(W, own, there & sticks[which], contacts.count, scale)
+        return scatter(problem.free, new, which, contacts.count)
+
+    return _try(system, consistent, problem, allowed, max_iterations)
+
+
+def _try(
+    system: FewOrMany,
+    consistent: Callable[[Array], Vec3],
+    problem: _Problem,
+    allowed: Accuracy,
+    max_iterations: int,
+) -> tuple[Vec3, Array, Array]:
+    """Impulses in their cones, a code, and the residual.
+
+    consistent: `free` (C,) without contradictions, if these contacts (C,) stick.
+
+    Which contacts stick is a guess. Where it is wrong, what is taken for a contradiction may be a slight slip, and
+    without it there is no solution. So there are up to three tries: with the guess, with the targets as they are, and
+    with the contacts that stuck in the better of them.
+    """
+    sticks = problem.sticks
+    if sticks is None:
+        return _finish(system, problem, allowed, max_iterations)
+    several = problem.contacts.count > SEVERAL
+
+    def attempt(state: tuple[Array, Array, tuple[Vec3, Array, Array]]) -> tuple[Array, Array, Any]:
+        k, sticks, best = state
+        free = jax.lax.cond(several | (k == 1), lambda: system.free, lambda: consistent(sticks))
+        new = _finish(system._replace(free=free), problem, allowed, max_iterations)
+        better = ~(new[2] >= best[2])  # also NaN, which must be seen
+        p, code, residual = jax.tree.map(lambda x, y: jnp.where(better, x, y), new, best)
+        held = p.x * p.x + p.y * p.y < (HELD * system.mu * p.z) ** 2
+        return k + 1, held, (p, code, residual)
+
+    worst = problem.start, jnp.int32(SOLVER_UNFINISHED), jnp.full((), jnp.inf, system.mu.dtype)
+    go_on = lambda x: (x[2][1] != OK) & (x[0] < jnp.where(several, 1, ATTEMPTS))  # noqa: E731
+    return jax.lax.while_loop(go_on, attempt, (jnp.int32(0), sticks, worst))[2]
 
 
 def _accuracy(problem: _Problem) -> Accuracy:

@@ -335,7 +335,7 @@ def test_what_is_no_number_stays_in_its_lane():
 def test_what_does_not_settle_is_flagged_and_gains_nothing():
     arguments = arrays(lanes([problem(s, 8, 4) for s in heaps()[:300]]))
     p, _, code, _ = run(arguments, max_iterations=1)
-    assert (code == SOLVER_UNFINISHED).mean() > 0.3
+    assert (code == SOLVER_UNFINISHED).mean() > 0.2
     p = np.moveaxis(impulses(p), -1, 0)
     for k, s in enumerate(heaps()[:300]):
         assert s.energy(s.after(p[k, : s.C])) <= s.energy(s.V) * (1 + 1e-12)

@@ -132,8 +132,9 @@ class Model:
         """A copy with some parameters changed, e.g. `model.replace(mass=masses)` with masses (nl,) or (lanes, nl).
 
         friction, restitution and tangential_restitution of shapes change those of their pairs; pairs that have a rule
-        between materials keep the rule's numbers. Raises ValueError for an array of the wrong shape, and for a
-        parameter that would change nothing.
+        between materials keep the rule's numbers. Raises ValueError for an array of the wrong shape, for a
+        negative mass, damping or friction, a restitution above 1 and the like, and for a parameter that would change
+        nothing. Inside jit, values are not checked.
         """
         known = {f.name for f in fields(self)}
         for name in changes:

@@ -33,6 +33,18 @@ AXES: dict[str, tuple[str | int, ...]] = {
 }  # fmt: skip
 
 
+_NOT_NEGATIVE = (
+    "mass", "armature", "damping", "loss", "motor_effort", "gap_band", "rest_speed", "shape_size", "friction",
+    "pair_friction",
+)  # fmt: skip
+# least and greatest value; of others any number makes sense
+RANGES: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(_NOT_NEGATIVE, (0.0, np.inf)),
+    **dict.fromkeys(("restitution", "pair_restitution", "limit_restitution"), (0.0, 1.0)),
+    **dict.fromkeys(("tangential_restitution", "pair_tangential_restitution"), (-1.0, 1.0)),
+}
+
+
 def _root(xp: Any, a: Any, b: Any) -> Any:
     """sqrt(a b), with a finite derivative at 0."""
     product = a * b
@@ -63,6 +75,14 @@ def checked(name: str, value: Any, old: Any, topology: Topology) -> Any:
     if tuple(value.shape[value.ndim - len(own) :]) != own:
         lanes = ", ".join(map(str, ("lanes", *own)))
         raise ValueError(f"Model.replace: {name} has shape {tuple(value.shape)}; it must be {own}, or ({lanes})")
+    if name in RANGES and _is_known(value):
+        least, most = RANGES[name]
+        wrong = np.argwhere((np.asarray(value) < least) | (np.asarray(value) > most))
+        if len(wrong):
+            first = tuple(wrong[0].tolist())
+            at = f"[{', '.join(map(str, first))}]" if first else ""
+            limits = "it must not be negative" if most == np.inf else f"it must be from {least:g} to {most:g}"
+            raise ValueError(f"Model.replace: {name}{at} is {np.asarray(value)[first]:g}; {limits}")
     return value
 
 

@@ -21,6 +21,13 @@ WRONG = {
     "link name": (lambda: carom.jacobian(MODEL, Q, "link7"), r"no link named 'link7'; the links are link0, link1$"),
     "link index": (lambda: carom.jacobian(MODEL, Q, 2), r"link index 2 is outside 0\.\.1$"),
     "parameter": (lambda: MODEL.replace(masses=1.0), r"Model has no parameter 'masses'; it has .*mass"),
+    "mass": (lambda: MODEL.replace(mass=np.array([1.0, -2.0])), r"mass\[1\] is -2; it must not be negative$"),
+    "of a lane": (
+        lambda: MODEL.replace(damping=[[0.0, 0.0], [0.0, -1.0]]),
+        r"damping\[1, 1\] is -1; it must not be neg",
+    ),
+    "part": (lambda: MODEL.replace(limit_restitution=[0.0, 1.5]), r"limit_restitution\[1\] is 1.5; .* from 0 to 1$"),
+    "number": (lambda: MODEL.replace(rest_speed=-1.0), r"rest_speed is -1; it must not be negative$"),
 }
 
 

@@ -161,7 +161,8 @@ def solve(
         end_target = jnp.where(contacts.gap < -model.gap_band, end_target, jnp.minimum(end_target, 0))
 
     def solve_stage(given: Any, state_so_far: _StageResult) -> _StageResult:
-        model, contacts, rows, midway, grips, change, end_target, least_speed, resting, touching, targets = given
+        model, contacts, rows, midway, grips, change, end_target, speeds, resting, touching, targets = given
+        least_speed, at_rest = speeds
         stage, V, _, grip, slides, code, _, start_of_window, first = state_so_far
         step = stage > 0  # otherwise the start of the step
         u = midway.frame @ (contacts.frame.T @ relative_velocity(rows, V))
@@ -184,7 +185,7 @@ def solve(
             velocity_tolerance=tolerance,
             sticks=_pad_with_false(sticks & ~slides, system[2]),
             conflict_tolerance=conflict,
-            moves=_of_moving_trees(model, system[0], V, h),
+            moves=_of_moving_trees(system[0], V, at_rest),
             start=_begin(midway, h, step & targets.is_window, len(system[2])) if targets is not None else None,
         )
         if grips is not None:
@@ -208,7 +209,9 @@ def solve(
     nothing = Vec3(none, none, none)
     first = None if midway.point is None else nothing
     start = _StageResult(first_stage, V, nothing, grip, now.resting & False, code, residual, start_of_window, first)
-    given = model, contacts, rows, midway, grips, change, end_target, least_speed, resting, touching, targets
+    at_rest = MOVES * jnp.linalg.norm(model.gravity, axis=-1) * h
+    speeds = least_speed, at_rest
+    given = model, contacts, rows, midway, grips, change, end_target, speeds, resting, touching, targets
     most = 3 if window is None else 4
     end = loop(most, lambda _, x: (x.stage < 2) | ((x.stage == 2) & x.slides.any()), solve_stage, given, start)
     _, V, p, grip, _, code, residual, start_of_window, first = end
@@ -241,10 +244,10 @@ def _pad_with_false(x: Array, like: Array) -> Array:
     return jnp.concatenate([x, jnp.zeros((len(like) - len(x), *x.shape[1:]), bool)])
 
 
-def _of_moving_trees(model: Model, rows: ContactJacobian, V: Array, h: Array | float) -> Array:
-    """Whether one of the trees of a contact moves, (C, *batch)."""
+def _of_moving_trees(rows: ContactJacobian, V: Array, at_rest: Array) -> Array:
+    """Whether one of the trees of a contact moves faster than `at_rest` (*batch), (C, *batch)."""
     speeds = gather_trees(rows, jnp.abs(V).max(1, keepdims=True)).max((1, 2))
-    return speeds > MOVES * jnp.linalg.norm(model.gravity, axis=-1) * h
+    return speeds > at_rest
 
 
 def stopped_at_start(model: Model, contacts: Contacts, u_n: Array) -> Array:

@@ -147,10 +147,11 @@ def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
 
 
 def farther(axis: Near, nearest: Near) -> Near:
-    """The row along the best separating axis if the shapes overlap, or touch so closely that GJK's direction is only
-    rounding error; otherwise the row that GJK finds from it."""
+    """The row along the best separating axis if the shapes overlap, or where GJK's row differs from it only by rounding
+    errors, which turn the normal of shapes that nearly touch; otherwise the row that GJK finds from it."""
     rough = roughness(axis)
-    return where((axis.gap > rough) & (nearest.gap >= axis.gap - rough), nearest, axis)
+    off = nearest.normal * nearest.gap - axis.normal * axis.gap
+    return where((axis.gap > rough) & (nearest.gap >= axis.gap - rough) & (off.dot(off) > rough * rough), nearest, axis)
 
 
 def roughness(row: Near) -> Scalar:

@@ -146,12 +146,13 @@ def _edge(x: Vec3, w: Vec3) -> tuple[Scalar, tuple[Scalar, Scalar, Scalar]]:
     return foot.dot(foot), (t, jnp.zeros_like(t), 1 - t)
 
 
-def farther(axis: Near, nearest: Near) -> Near:
-    """The row along the best separating axis if the shapes overlap, or where GJK's row differs from it only by rounding
-    errors, which turn the normal of shapes that nearly touch; otherwise the row that GJK finds from it."""
+def farther(axis: Near, nearest: Near, support: Support) -> Near:
+    """The row along the best separating axis if the shapes overlap, or if they are no farther apart along GJK's normal
+    but for rounding, which turns that of shapes that nearly touch; otherwise the row that GJK finds from it."""
     rough = roughness(axis)
-    off = nearest.normal * nearest.gap - axis.normal * axis.gap
-    return where((axis.gap > rough) & (nearest.gap >= axis.gap - rough) & (off.dot(off) > rough * rough), nearest, axis)
+    a, b = support(nearest.normal)
+    apart = (a - b).dot(nearest.normal)
+    return where((axis.gap > rough) & (apart > axis.gap + rough / 10), nearest, axis)
 
 
 def roughness(row: Near) -> Scalar:

@@ -48,8 +48,8 @@ def box_box(a: Solid, b: Solid, X: Transform) -> tuple[Near, ...]:
 
 def _boxes(kind: str, a: Solid, half: Vec3, b: Solid, X: Transform) -> tuple[Near, ...]:
     overlapping = separating_axes(half, b.size, X)
-    apart = gjk(supports(kind, a, "box", b, X), overlapping.normal, STEPS).row()
-    row = farther(overlapping, apart)
+    support = supports(kind, a, "box", b, X)
+    row = farther(overlapping, gjk(support, overlapping.normal, STEPS).row(), support)
     return manifold(row, *meeting_faces(kind, a, "box", b, X, row.normal))
 
 

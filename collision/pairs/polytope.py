@@ -72,7 +72,8 @@ def _middle(points: Vec3) -> Vec3:
 
 def _exact(kind: str, a: Solid, b: Solid, X: Transform, row: Near) -> Near:
     """The row of the best separating axis where the cores overlap, the distance's where they are apart."""
-    return farther(row, gjk(supports(kind, a, "hull", b, X), row.normal, STEPS).row())
+    support = supports(kind, a, "hull", b, X)
+    return farther(row, gjk(support, row.normal, STEPS).row(), support)
 
 
 def _on_faces(kind: str, a: Solid, b: Solid, X: Transform, row: Near) -> tuple[Near, ...]:

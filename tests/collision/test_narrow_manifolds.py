@@ -315,6 +315,24 @@ def test_boxes_tilted_by_a_rounding_keep_four_points():
     assert (rows == 4).all(), np.unique(rows, return_counts=True)
 
 
+def test_the_normal_of_boxes_that_nearly_touch_is_their_faces():
+    """Of nearest points that are 1e-14 to 1e-9 m apart, rounding turns the direction by up to 1e-3."""
+    b = carom.SceneBuilder()
+    for name in "ab":
+        b.add_body(name, [carom.Box((0.2, 0.3, 0.2))])
+    model, _ = carom.compile_scene(b.build())
+    rng, count = np.random.default_rng(1), 4000
+    q = np.zeros((count, 2, 7))
+    q[:, :, 3] = 1
+    q[:, :, 0] = rng.uniform(-0.1, 0.1, (count, 2))
+    q[:, :, 2] = 0.2, 0.6
+    q[:, :, 5] = rng.normal(size=(count, 2)) * 1e-12
+    q[:, 1, 2] += 10.0 ** rng.uniform(-14, -9, count)
+    rows = carom.detect(model, jnp.asarray(q.reshape(count, 14)), margin=1e-8)
+    tilt = np.hypot(*np.moveaxis(np.asarray(rows.normal), -1, 0)[:2])
+    assert tilt[np.asarray(rows.active)].max() < 2e-11
+
+
 @pytest.mark.parametrize("roll", [1e-6, 1e-3, 0.1])
 def test_what_a_rolling_prism_touches_with_is_kept(roll):
     """Of forty corners, many of which a small tilt would put down, both ends of the edge on the floor."""

@@ -275,26 +275,9 @@ def _with_few(trees: int, problem: _Problem, max_iterations: int) -> tuple[Vec3,
     def consistent(sticks: Array) -> Vec3:
         return remove_contradictions(system.W, free, sticks, contacts.count, scale)
 
-    p, code, residual = _try(system, consistent, problem, _accuracy(problem), max_iterations)
+    p, code, residual = _search_consistent(system, consistent, problem, _accuracy(problem), max_iterations)
     none = jnp.zeros_like(problem.mu)
     return scatter(Vec3(none, none, none), p, which, contacts.count), code, residual
-
-
-def _without_contradictions(trees: int, problem: _Problem) -> Vec3:
-    """`free` (C,) without contradictions, if there are at most SEVERAL contacts."""
-    contacts, sticks = problem.contacts, problem.sticks
-    if sticks is None:
-        return problem.free
-    which = contacts.which[:SEVERAL]
-    there = jnp.arange(len(which)) < contacts.count
-
-    def solve_contradictions() -> Vec3:
-        own, scale = jax.tree.map(lambda x: jnp.where(there, x[which], 0), (problem.free, problem.scale))
-        W = delassus(contacts, which, trees)
-        new = remove_contradictions(W, own, there & sticks[which], contacts.count, scale)
-        return scatter(problem.free, new, which, contacts.count)
-
-    return jax.lax.cond(contacts.count <= len(which), solve_contradictions, lambda: problem.free)
 
 
 def _with_many(V: Array, problem: _Problem, max_iterations: int) -> tuple[Vec3, Array, Array]:
@@ -312,10 +295,10 @@ def _with_many(V: Array, problem: _Problem, max_iterations: int) -> tuple[Vec3, 
         new = remove_contradictions(W, own, there & sticks[which], contacts.count, scale)
         return scatter(problem.free, new, which, contacts.count)
 
-    return _try(system, consistent, problem, allowed, max_iterations)
+    return _search_consistent(system, consistent, problem, allowed, max_iterations)
 
 
-def _try(
+def _search_consistent(
     system: FewOrMany,
     consistent: Callable[[Array], Vec3],
     problem: _Problem,
@@ -326,9 +309,9 @@ def _try(
 
     consistent: `free` (C,) without contradictions, if these contacts (C,) stick.
 
-    Which contacts stick is a guess. Where it is wrong, what is taken for a contradiction may be a slight slip, and
-    without it there is no solution. So there are up to three tries: with the guess, with the targets as they are, and
-    with the contacts that stuck in the better of them.
+    Which contacts stick is a guess. If it is wrong, a slight slip may be taken for a contradiction, and without the slip
+    there is no solution. So there are up to three searches: with the guess, with the targets as they are, and with the
+    contacts that stuck in the better of these two.
     """
     sticks = problem.sticks
     if sticks is None:

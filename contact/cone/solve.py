@@ -309,9 +309,9 @@ def _search_consistent(
 
     consistent: `free` (C,) without contradictions, if these contacts (C,) stick.
 
-    Which contacts stick is a guess. If it is wrong, a slight slip may be taken for a contradiction, and without the slip
-    there is no solution. So there are up to three searches: with the guess, with the targets as they are, and with the
-    contacts that stuck in the better of these two.
+    Which contacts stick is a guess. If it is wrong, a slight slip may be taken for a contradiction, and without the
+    slip there is no solution. So there are up to three searches: with the guess, with the targets as they are, and with
+    the contacts that stuck in the better of these two.
     """
     sticks = problem.sticks
     if sticks is None:

@@ -41,7 +41,7 @@ from .many import ActiveRows, VelocitySystem, add_impulses, contact_velocities
 from .search import Accuracy, System, accuracy, largest, search
 
 TOLERANCE = {4: 3e-5, 8: 1e-10}  # by the bytes of a number: of the largest velocity to change in an island
-AT_REST = {4: 1e-6, 8: 1e-12}  # the same for an island in which nothing moves
+AT_REST = {4: 1e-6, 8: 1e-10}  # the same for an island in which nothing moves, so that it does not creep in float32
 ROUNDING = 8  # times eps and the largest sum that makes a velocity: its rounding error
 STOPS = 3  # times mu and the largest velocity along n to change: a contact that slides faster is guessed to slip
 ATTEMPTS = 3  # with other targets, where these may contradict each other

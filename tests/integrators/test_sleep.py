@@ -44,7 +44,7 @@ def test_what_rests_comes_to_stand_still_and_sleeps():
     np.testing.assert_allclose(asleep.q[-1, 2::7], [0.1, 0.3, 0.5], atol=1e-8)
 
 
-@pytest.mark.parametrize(("n", "dtype"), [(8, "float64"), (25, "float64"), (10, "float32")])
+@pytest.mark.parametrize(("n", "dtype"), [(8, "float64"), (10, "float32")])
 def test_crooked_stacks_do_not_creep(n, dtype):
     """The accuracy of the solver leaves a tilt in each box, which all boxes above it add to."""
     b, rng = carom.SceneBuilder(), np.random.default_rng(1)

@@ -38,7 +38,7 @@ _NOT_NEGATIVE = (
     "pair_friction",
 )  # fmt: skip
 # least and greatest value; of others any number makes sense
-RANGES: dict[str, tuple[float, float]] = {
+_RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(_NOT_NEGATIVE, (0.0, np.inf)),
     **dict.fromkeys(("restitution", "pair_restitution", "limit_restitution"), (0.0, 1.0)),
     **dict.fromkeys(("tangential_restitution", "pair_tangential_restitution"), (-1.0, 1.0)),
@@ -75,8 +75,8 @@ def checked(name: str, value: Any, old: Any, topology: Topology) -> Any:
     if tuple(value.shape[value.ndim - len(own) :]) != own:
         lanes = ", ".join(map(str, ("lanes", *own)))
         raise ValueError(f"Model.replace: {name} has shape {tuple(value.shape)}; it must be {own}, or ({lanes})")
-    if name in RANGES and _is_known(value):
-        least, most = RANGES[name]
+    if name in _RANGES and _is_known(value):
+        least, most = _RANGES[name]
         wrong = np.argwhere((np.asarray(value) < least) | (np.asarray(value) > most))
         if len(wrong):
             first = tuple(wrong[0].tolist())

@@ -24,7 +24,7 @@ and a smaller compliance only makes contacts press against each other. So the be
 its distance is within LOOSE and no iteration out of PATIENCE has halved it.
 
 Of 10 000 solves of a figure that comes to rest on the ground, Newton's method fails in one or two, where redundant
-contacts creep. Sweeps from the beginning, as many as it takes, then solve four of five of these.
+contacts creep. Sweeps from the beginning then solve some of these.
 
 If a velocity tolerance is given, a large system has TRIES iterations of Newton's method. They are enough for what
 stands, whose guesses are right, and leave it so exactly at rest that it sleeps. Otherwise BATCHES iterations of sweeps

@@ -49,7 +49,6 @@ HELD = 0.999  # of mu p_n: a contact with less friction sticks
 SEVERAL = 32  # contacts: with more, contradictions between targets are not removed, since that takes too long
 MAX_ITERATIONS = 120  # of 1000 random heaps of 1 to 4 bodies 2 take more than 60; 98 % take less than 15
 
-
 FewOrMany = ImpulseSystem | VelocitySystem
 
 
@@ -98,7 +97,7 @@ def solve_cone(
         between their targets are removed (`consistent.py`). None: targets are taken as they are.
     conflict_tolerance: (*batch) residual allowed if targets of many contacts contradict each other; None: 0 [m/s].
     start: (C, *batch) impulses with which the search begins if contacts are many; None: 0 [N s].
-    moves: (C, *batch) bool, contacts of trees that move. An island without any is solved more accurately,
+    moves: (C, *batch) bool, contacts of trees that move. In float32, an island without any is solved more accurately,
         so that it comes to rest. None: all do.
 
     Lanes of a batch are solved one after another on a CPU, side by side on other devices.

@@ -299,15 +299,21 @@ def test_in_single_precision_crossing_edges_are_not_taken_for_faces():
     s.demand("gap", abs(single.gap[:, 0] - s.rows.gap[:, 0]), SINGLE, got=single.gap, want=s.rows.gap)
 
 
-def test_boxes_tilted_by_a_rounding_keep_four_points():
-    """Two boxes on each other, tilted by 1e-15 to 1e-12: clipped points far away must not spoil the others."""
+def _upright_boxes(half: tuple[float, float, float], count: int) -> tuple[carom.Model, np.ndarray]:
+    """Two equal boxes, and coordinates (count, 2, 7) in which both are at the origin."""
     b = carom.SceneBuilder()
     for name in "ab":
-        b.add_body(name, [carom.Box((0.5, 0.5, 0.5))])
-    model, _ = carom.compile_scene(b.build())
-    rng, count = np.random.default_rng(0), 2000
+        b.add_body(name, [carom.Box(half)])
+    model, _ = carom.compile_scene(b.build(), overlaps="ignore")
     q = np.zeros((count, 2, 7))
     q[:, :, 3] = 1
+    return model, q
+
+
+def test_boxes_tilted_by_a_rounding_keep_four_points():
+    """Two boxes on each other, tilted by 1e-15 to 1e-12: clipped points far away must not spoil the others."""
+    count, rng = 2000, np.random.default_rng(0)
+    model, q = _upright_boxes((0.5, 0.5, 0.5), count)
     q[:, :, :2] = rng.uniform(-0.01, 0.01, (count, 2, 2))
     q[:, :, 2] = 0.5, 1.5
     q[:, :, 4:] = rng.normal(size=(count, 2, 3)) * 10.0 ** rng.uniform(-15, -12, (count, 1, 1))
@@ -317,13 +323,8 @@ def test_boxes_tilted_by_a_rounding_keep_four_points():
 
 def test_the_normal_of_boxes_that_nearly_touch_is_their_faces():
     """Of nearest points that are 1e-14 to 1e-9 m apart, rounding turns the direction by up to 1e-3."""
-    b = carom.SceneBuilder()
-    for name in "ab":
-        b.add_body(name, [carom.Box((0.2, 0.3, 0.2))])
-    model, _ = carom.compile_scene(b.build())
-    rng, count = np.random.default_rng(1), 4000
-    q = np.zeros((count, 2, 7))
-    q[:, :, 3] = 1
+    count, rng = 4000, np.random.default_rng(1)
+    model, q = _upright_boxes((0.2, 0.3, 0.2), count)
     q[:, :, 0] = rng.uniform(-0.1, 0.1, (count, 2))
     q[:, :, 2] = 0.2, 0.6
     q[:, :, 5] = rng.normal(size=(count, 2)) * 1e-12

@@ -44,21 +44,33 @@ def test_what_rests_comes_to_stand_still_and_sleeps():
     np.testing.assert_allclose(asleep.q[-1, 2::7], [0.1, 0.3, 0.5], atol=1e-8)
 
 
-@pytest.mark.parametrize(("n", "dtype"), [(8, "float64"), (10, "float32")])
-def test_crooked_stacks_do_not_creep(n, dtype):
-    """The accuracy of the solver leaves a tilt in each box, which all boxes above it add to."""
+def test_a_crooked_stack_does_not_creep():
+    """Loads shared in a way of their own leave more than rounding of g h: what solvers leave stands still, too."""
     b, rng = carom.SceneBuilder(), np.random.default_rng(1)
+    b.add_plane(friction=0.5)
+    for k in range(8):
+        x, y = rng.uniform(-0.02, 0.02, 2)
+        b.add_body(f"box{k}", [carom.Box((0.1, 0.1, 0.1))], mass=1.0, position=(x, y, 0.1 + 0.2 * k), friction=0.5)
+    model, state = carom.compile_scene(b.build())
+    end = carom.rollout(model, state, duration=10.0, frame_dt=0.5)
+    assert (np.asarray(end.v) == 0).all()
+    assert (np.asarray(end.q) == np.asarray(state.q)).all()
+    assert int(end.stats.ticks) < 60
+
+
+def test_crooked_stacks_do_not_creep_in_single_precision():
+    """The accuracy of the solver leaves a tilt in each box, which all boxes above it add to."""
+    b, rng, lanes, n = carom.SceneBuilder(), np.random.default_rng(1), 16, 10
     b.add_plane(friction=0.5)
     for k in range(n):
         b.add_body(f"box{k}", [carom.Box((0.5, 0.5, 0.5))], mass=1.0, position=(0, 0, 0.5 + k), friction=0.5)
-    model, state = carom.compile_scene(b.build(), dtype=dtype)
-    lanes = 16
+    model, state = carom.compile_scene(b.build(), dtype=np.float32)
     q = np.tile(np.asarray(state.q), (lanes, 1)).reshape(lanes, n, 7)
     q[..., :2] += rng.uniform(-0.01, 0.01, (lanes, n, 2))
-    states = replace(carom.tile(state, lanes), q=jnp.asarray(q.reshape(lanes, -1), dtype))
+    states = replace(carom.tile(state, lanes), q=jnp.asarray(q.reshape(lanes, -1), np.float32))
     end = carom.rollout(model, states, duration=5.0, frame_dt=0.5)
     assert (np.asarray(end.v)[:, -1] == 0).all()
-    np.testing.assert_allclose(end.q[:, -1], states.q, atol=1e-4 if dtype == "float32" else 1e-9)
+    np.testing.assert_allclose(end.q[:, -1], states.q, atol=1e-4)  # some move for a few steps before they sleep
     assert np.median(end.stats.ticks) < 10
     assert np.max(end.stats.ticks) < 60
 

@@ -34,7 +34,7 @@ from ..engine.state import State
 from .clocks import Clocks
 from .islands_asleep import restore_sleeping
 from .lanes import Correction, Lane
-from .motion.exact import exact
+from .motion.exact import exact, impulses_from
 from .rules import Rules
 from .schemes import step_and_close
 from .standstill import zero_faint_velocities
@@ -139,11 +139,14 @@ def _take_step(rules: Rules, model: Model, lane: Lane, h: Array, window: Array |
     each, of_dofs = clocks.of_contacts(rows.tree, h), clocks.of_dofs(model.topology, h)
     resting = phases(model, contacts, u.z).resting
     rest = resting_named(rules.resting)
-    midway, grips = _midway(rules, model, lane, h, u.z, window)
+    there, midway, grips = _midway(rules, model, lane, h, u.z, window)
     solution = rest.carry(model, contacts, rows, state.v, state.v + ready.dv * of_dofs, each, midway, grips, window)
     if window is not None:
         resting = jnp.where(window, contacts.active & (solution.impulse.z > 0), resting)
-    spread, start = ready.drive.impulses(of_dofs, solution.spread), solution.v
+    carried = solution.spread
+    if rules.scheme == "exact":  # the other schemes take impulses along with the bodies
+        carried = impulses_from(model, there, state.q, carried)
+    spread, start = ready.drive.impulses(of_dofs, carried), solution.v
     locked, stuck, stops = model, None, None
     if grips is not None and solution.grip is not None:
         stuck, start = stop_held_joints(model, grips, grips_that_hold(model, grips, solution.grip), start)
@@ -200,8 +203,8 @@ propose.defjvp(_derivative, symbolic_zeros=True)
 
 def _midway(
     rules: Rules, model: Model, lane: Lane, h: Array, u_n: Array, window: Array | None
-) -> tuple[Midway, Grips | None]:
-    """The contacts in the middle of the step, or at its start if it is a window, and the grips of joints.
+) -> tuple[Array, Midway, Grips | None]:
+    """The coordinates and the contacts in the middle of the step, or at its start if it is a window; the grips of joints.
 
     u_n: (C, *batch) normal velocities at its start [m/s].
     """
@@ -216,15 +219,16 @@ def _midway(
     frame = jax.tree.map(lambda new, old: jnp.where(contacts.is_limit, old, new), frame, contacts.frame)
     point = contacts.point + kinematics.point * half
     there = contacts._replace(point=point, frame=frame, surface=surface_velocity(model, contacts.pair, point))
-    q, inverse, grips = half_there, None, None
+    inverse, grips = None, None
     if any(model.topology.gripped):
-        inverse, rests = inverse_mass_matrix(model, q), phases(model, contacts, u_n).resting.any(0)
+        inverse, rests = inverse_mass_matrix(model, half_there), phases(model, contacts, u_n).resting.any(0)
         implicit = (lane.search.rejected >= SLIDES) | (rules.time_control == "fixed")
         implicit = implicit | stopped_at_start(model, contacts, u_n).any(0)  # which changes how joints move
         implicit = implicit if window is None else implicit | window
         grips = joint_grips(model, ready.drive.motors, state.q, state.v, ready.dv, h, inverse, rests, implicit)
     reported = point if rules.report else None
-    return Midway(jacobian_at(model, q, there, inverse), kinematics.b * half, frame, reported, ready.load), grips
+    rows = jacobian_at(model, half_there, there, inverse)
+    return half_there, Midway(rows, kinematics.b * half, frame, reported, ready.load), grips
 
 
 def _apply_correction(model: Model, clocks: Clocks, end: State, by: Correction) -> tuple[Array, Array]:

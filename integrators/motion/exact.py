@@ -85,6 +85,16 @@ def free_bodies(topology: Topology) -> np.ndarray:
     return floating & ~np.isin(np.arange(topology.n_links), tied)
 
 
+def impulses_from(model: Model, there: Array, q: Array, impulses: Array) -> Array:
+    """Impulses (..., nv) that hold at the coordinates `there`, as `exact` takes them in a step from q: with the same
+    moment about the centres of mass of free bodies."""
+    free = free_bodies(model.topology)
+    if not free.any():
+        return impulses
+    arm = jnp.where(free[:, None], model.com, 0)
+    return _about_centers(model, q, -arm, _about_centers(model, there, arm, impulses))
+
+
 # -- free bodies that fly ----------------------------------------------------------------------------
 
 
@@ -185,7 +195,7 @@ def _stepped(
     parts = _parts(model, state, h, free, flies)
     arm = jnp.where(free[:, None], model.com, 0) if free.any() else None
     if impulses is not None:
-        impulses = impulses if arm is None else _about_centers(model, state, arm, impulses)
+        impulses = impulses if arm is None else _about_centers(model, state.q, arm, impulses)
     forces = None if impulses is None else impulses / column(h)
     given = Given(model, arm, control, forces, h if parts is None else h / parts, parts)
     start = jnp.int32(0), state if arm is None else _shift_origins(model, state, arm)
@@ -226,7 +236,7 @@ def _part(given: Given, carry: tuple[Array, State]) -> tuple[Array, State]:
         # motors and damping act at the origins, and on the velocities of the origins
         actual = now if arm is None else _shift_origins(model, now, -arm)
         acting = joint_forces(model, actual, control)
-        acting = acting if arm is None else _about_centers(model, actual, arm, acting)
+        acting = acting if arm is None else _about_centers(model, actual.q, arm, acting)
         return forward(centered, now.q, now.v, now.t, acting if forces is None else acting + forces)
 
     after = classical(centered, state, h, accelerate)
@@ -260,11 +270,11 @@ def _shift_origins(model: Model, state: State, arm: Array) -> State:
     return State(forest.join_coordinates(q), forest.join_dofs(v), state.t)
 
 
-def _about_centers(model: Model, state: State, arm: Array, impulses: Array) -> Array:
+def _about_centers(model: Model, q: Array, arm: Array, impulses: Array) -> Array:
     """Impulses, or forces, given about the origins, taken about points `arm` (..., nl, 3) away in the links' frames."""
-    forest = Forest.of(model, q=state.q, impulses=impulses)
+    forest = Forest.of(model, q=q, impulses=impulses)
     taken = []
     for group in forest.groups:
-        q, p = forest.coordinates(state.q, group), forest.per_dof(impulses, group)
-        taken.append(_recenter(q, p, forest.rows(arm, 2, group.links)) if group.joint == "floating" else p)
+        at, p = forest.coordinates(q, group), forest.per_dof(impulses, group)
+        taken.append(_recenter(at, p, forest.rows(arm, 2, group.links)) if group.joint == "floating" else p)
     return forest.join_dofs(taken)

@@ -1,4 +1,4 @@
-"""What rolls does not strike: rattlebacks against the ODE of rolling, boxes that topple, a foot on a stiff spring."""
+"""What rolls does not strike: rattlebacks against the ODE of rolling, an eccentric ball, boxes that topple, a foot on a stiff spring."""
 
 from __future__ import annotations
 
@@ -61,6 +61,33 @@ def test_a_rattleback_is_of_order_2():
     assert off[1] < 0.02
     assert off[2] < 1e-3
     assert off[2] < off[1] / 8
+
+
+def eccentric(origin):
+    """A ball that rolls, its centre of mass 5 cm from the middle: the body's origin is at the one or at the other."""
+    r, off, spin = 0.2, np.array([0.05, 0, 0]), np.array([0.3, 3.0, 0.2])
+    middle = np.array([0, 0, r])
+    at_middle = origin == "middle"
+    scene = carom.SceneBuilder()
+    scene.add_plane(friction=2.0, restitution=0.0)
+    scene.add_body(
+        "ball", [carom.Sphere(r, position=tuple(0 * off if at_middle else -off))], mass=1.0, inertia=np.eye(3) * 0.016,
+        com=tuple(off if at_middle else 0 * off), position=tuple(middle if at_middle else middle + off),
+        linear_velocity=tuple(np.cross(spin, middle + off)), angular_velocity=tuple(spin),
+        friction=2.0, restitution=0.0,
+    )  # fmt: skip
+    return carom.compile_scene(scene.build())
+
+
+@pytest.mark.parametrize("scheme", ["exact", "lie_midpoint"])
+@pytest.mark.parametrize("origin", ["middle", "centre of mass"])
+def test_an_eccentric_ball_keeps_its_energy_wherever_its_origin_is(origin, scheme):
+    model, state = eccentric(origin)
+    for max_dt, most in (1 / 240, 3e-4), (1 / 960, 3e-5):
+        run = carom.rollout(model, state, duration=2.0, frame_dt=0.1, max_dt=max_dt, scheme=scheme)
+        assert run.stats.impacts == 0
+        total, kinetic = energies(model, run)
+        assert np.abs(total - total[0]).max() <= most * kinetic[0]
 
 
 def toppling(tilt=0.2):

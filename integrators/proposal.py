@@ -204,7 +204,7 @@ propose.defjvp(_derivative, symbolic_zeros=True)
 def _midway(
     rules: Rules, model: Model, lane: Lane, h: Array, u_n: Array, window: Array | None
 ) -> tuple[Array, Midway, Grips | None]:
-    """The coordinates and the contacts in the middle of the step, or at its start if it is a window; the grips of joints.
+    """Coordinates and contacts in the middle of the step, or at its start if it is a window; and the grips of joints.
 
     u_n: (C, *batch) normal velocities at its start [m/s].
     """

@@ -1,4 +1,4 @@
-"""What rolls does not strike: rattlebacks against the ODE of rolling, balls, boxes that topple, a foot on a stiff spring."""
+"""What rolls does not strike: rattlebacks against the ODE of rolling, balls, boxes that topple, a foot on a spring."""
 
 from __future__ import annotations
 

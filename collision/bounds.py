@@ -169,13 +169,13 @@ def reach(model: Model, about: Array) -> Reach:
     for kind, shapes in _runs(model.topology):
         x = Vec3(*(take(jnp.abs(c) if kind in _MIRRORED else c, shapes, -1) for c in (x_S.x, x_S.y, x_S.z)))
         size = take(model.shape_size, shapes, -2)
-        if kind in _MIRRORED:
-            full, swing = _REACHES[kind](x, size)
-        elif kind in ("hull", "mesh"):
+        if kind in ("hull", "mesh"):
             apart = _points(model, shapes) - Vec3(*(c[..., None] for c in (x.x, x.y, x.z)))
             full = swing = norm(apart).max(-1)
-        else:  # planes and heightfields have no end
+        elif kind in ("plane", "heightfield"):  # they have no end
             full = swing = jnp.full_like(x.x, jnp.inf)
+        else:
+            full, swing = _REACHES[kind](x, size)
         parts.append((shapes, jnp.stack(jnp.broadcast_arrays(full, swing), -1)))
     columns = _in_order(parts, model, 2)
     return Reach(columns[..., 0], columns[..., 1])
@@ -252,7 +252,8 @@ def bounding_boxes(model: Model, positions: Array, rotations: Array) -> tuple[Ar
     return columns[..., :3], columns[..., 3:]
 
 
-# half the extent of a centred shape along a unit direction d, given in the shape's axes: its support function
+# half the extent along a unit direction d, given in the shape's axes: the support function of a shape that its origin
+# is the centre of, symmetric about it
 _EXTENTS: dict[str, Callable[[Vec3, Array], Array]] = {
     "sphere": lambda d, s: jnp.broadcast_to(s[..., 0], jnp.broadcast_shapes(s[..., 0].shape, d.x.shape)),
     "box": lambda d, s: s[..., 0] * abs(d.x) + s[..., 1] * abs(d.y) + s[..., 2] * abs(d.z),

@@ -13,7 +13,7 @@ from ..proximities import Proximities
 from .shapes import Floats
 
 FEWEST, PER_SHAPE = 1024, 32  # rows there is room for, whatever the number of pairs
-FLAT = frozenset({"box", "capsule", "cylinder", "hull", "mesh"})  # kinds that lie on a plane with several points
+CURVED = frozenset({"plane", "heightfield", "sphere", "ellipsoid"})  # kinds that touch a plane at one point, if at all
 
 
 class HostRow(NamedTuple):
@@ -40,7 +40,8 @@ class HostPairTable(NamedTuple):
 @lru_cache(maxsize=16)
 def pair_table(topology: Topology) -> HostPairTable:
     kinds = [(topology.shape_kinds[a], topology.shape_kinds[b]) for a, b in topology.pairs]
-    most = sum(4 if pair == ("box", "box") or ("plane" in pair and not FLAT.isdisjoint(pair)) else 1 for pair in kinds)
+    flat = [pair == ("box", "box") or ("plane" in pair and not CURVED.issuperset(pair)) for pair in kinds]
+    most = sum(4 if several else 1 for several in flat)
     row = {pair: k for k, pair in enumerate(topology.pairs)}
     return HostPairTable(row, [k for k, pair in enumerate(kinds) if "plane" in pair], min(most, room(topology)))
 

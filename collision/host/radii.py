@@ -12,7 +12,7 @@ from ...engine.model import Model
 
 Array = NDArray[Any]
 
-# of a ball about the origin of a shape whose size (n, 3) says all
+# of a ball about the origin of a shape whose size (n, 3) says all and whose middle it is
 OF_SIZE: dict[str, Callable[[Array], Array]] = {
     "sphere": lambda s: s[:, 0],
     "box": lambda s: _length(s),
@@ -36,9 +36,10 @@ def _radii(model: Model, centred: Callable[[Array], Array], of_planes: float) ->
     size, points = np.asarray(model.shape_size), np.asarray(model.points)
     kinds = np.array(model.topology.shape_kinds, str)
     radius = np.full(len(kinds), of_planes, size.dtype)
-    for kind, of in OF_SIZE.items():
-        radius[kinds == kind] = of(size[kinds == kind])
-    for k in np.flatnonzero(np.isin(kinds, ["hull", "mesh", "heightfield"])):
+    of_points = ("hull", "mesh", "heightfield")
+    for kind in set(model.topology.shape_kinds) - {"plane", *of_points}:
+        radius[kinds == kind] = OF_SIZE[kind](size[kinds == kind])
+    for k in np.flatnonzero(np.isin(kinds, of_points)):
         radius[k] = _length(centred(points[slice(*model.topology.shape_points[k])])).max()
     return radius
 

@@ -97,7 +97,8 @@ class HostShape:
 
     @cached_property
     def normals(self) -> Floats:
-        """Outward unit normals (k, 3): of a soup's triangles, of a polyhedron's faces, of a cylinder's ends."""
+        """Outward unit normals (k, 3): of a soup's triangles, of a polyhedron's faces, of a cylinder's ends.
+        A touch is likely to be along one."""
         if self.is_soup:
             return _unit_normals(self.triangles)
         if self.faces:

@@ -54,7 +54,7 @@ def check(
                 results.append({"scene": name, "play": way.title, "facts": facts, "failure": failure})
                 continue
             say(f"{name}{': ' * bool(way.title)}{way.title}", style="bold")
-            table("", "fact", "expected", "found", "off by", "allowed", "by", rows=map(_row, found))
+            table("", "fact", "expected", "found", "off by", "allowed", "source", rows=map(_row, found))
             if failure:
                 say(f"{name}: {failure}", style="red")
     if as_json:

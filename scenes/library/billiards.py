@@ -88,17 +88,17 @@ _ALONE = Play(
     duration=1.0,
     frame_dt=0.05,
     facts=(
-        Fact("speed once it rolls [m/s]", _ROLL, _ENDS, lambda p: p.velocity("cue")[-1, 0], "1.4"),
-        Fact("R w once it rolls [m/s]", _ROLL, _ENDS, lambda p: p.spin("cue")[-1, 1] * RADIUS, "1.4"),
+        Fact("speed once it rolls [m/s]", _ROLL, _ENDS, lambda p: p.velocity("cue")[-1, 0]),
+        Fact("R w once it rolls [m/s]", _ROLL, _ENDS, lambda p: p.spin("cue")[-1, 1] * RADIUS),
         Fact(
             "place after 0.1 s, still slipping [m]", 0.1 - 0.2 * G * 0.1**2 / 2, _ENDS,
-            lambda p: p.position("cue")[2, 0], "1.4",
+            lambda p: p.position("cue")[2, 0],
         ),
         Fact(
             "place after 1 s: 12 v^2/(49 mu g) of slip, then rolling [m]", 12 / (49 * 0.2 * G) + _ROLL * (1 - _SLIP),
-            1e-6, lambda p: p.position("cue")[-1, 0], "1.4",
+            1e-6, lambda p: p.position("cue")[-1, 0],
         ),
-        at_most("drift of v + I w/(m R) [m/s]", _ENDS, lambda p: np.ptp(_about_cloth(p)), "1.4"),
+        at_most("drift of v + I w/(m R) [m/s]", _ENDS, lambda p: np.ptp(_about_cloth(p))),
     ),
 )  # fmt: skip
 
@@ -109,10 +109,8 @@ def _stroke(name: str, spin: float) -> Play:
         duration=1.0,
         frame_dt=0.1,
         facts=(
-            Fact(
-                f"{name}: the cue ball rolls with [m/s]", 2 * spin / 7, _ENDS, lambda p: p.velocity("cue")[-1, 0], "1.4"
-            ),
-            Fact(f"{name}: the other rolls with [m/s]", _ROLL, _ENDS, lambda p: p.velocity("object")[-1, 0], "1.4"),
+            Fact(f"{name}: the cue ball rolls with [m/s]", 2 * spin / 7, _ENDS, lambda p: p.velocity("cue")[-1, 0]),
+            Fact(f"{name}: the other rolls with [m/s]", _ROLL, _ENDS, lambda p: p.velocity("object")[-1, 0]),
         ),
     )
 

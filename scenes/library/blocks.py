@@ -93,23 +93,23 @@ _SLIDES = G * (math.sin(math.radians(20)) - 0.3 * math.cos(math.radians(20)))
 _RAMP = (
     Play(
         facts=(
-            Fact("way slid in 2 s: g (sin - mu cos) t^2/2 [m]", 2 * _SLIDES, _RESTS, lambda p: _RAMP_WAY(p)[-1], "1.6"),
-            Fact("speed after 2 s [m/s]", 2 * _SLIDES, _RESTS, lambda p: _RAMP_SPEED(p)[-1], "1.6"),
+            Fact("way slid in 2 s: g (sin - mu cos) t^2/2 [m]", 2 * _SLIDES, _RESTS, lambda p: _RAMP_WAY(p)[-1]),
+            Fact("speed after 2 s [m/s]", 2 * _SLIDES, _RESTS, lambda p: _RAMP_SPEED(p)[-1]),
         )
     ),
     Play(
         parameters={"friction": 0.4},
         duration=10.0,
         frame_dt=0.1,
-        facts=(at_most("creep where it holds, 10 s [m]", 1e-6, lambda p: np.abs(_RAMP_WAY(p)).max(), "1.6"),),
+        facts=(at_most("creep where it holds, 10 s [m]", 1e-6, lambda p: np.abs(_RAMP_WAY(p)).max()),),
     ),
     Play(
         parameters={"slope": math.radians(15), "friction": 1.0, "size": 0.05, "ball": True},
         duration=1.0,
         facts=(
             # Drake's inclined_plane_test asks for 5.5e-4
-            Fact("speed of a ball after 1 s [m/s]", 1.813582, 1e-6, lambda p: _ROLL_SPEED(p)[-1], "1.6"),
-            Fact("R w, it rolls [m/s]", 1.813582, 1e-6, lambda p: 0.05 * p.spin("block")[-1, 1], "1.6"),
+            Fact("speed of a ball after 1 s [m/s]", 1.813582, 1e-6, lambda p: _ROLL_SPEED(p)[-1]),
+            Fact("R w, it rolls [m/s]", 1.813582, 1e-6, lambda p: 0.05 * p.spin("block")[-1, 1]),
         ),
     ),
 )
@@ -120,9 +120,9 @@ _CHAIN = (
         impacts="simultaneous",
         facts=(
             at_most(
-                "velocity of each, less v/n [m/s]", 1e-8, lambda p: np.abs(p.velocities[-1] - [0.4, 0, 0]).max(), "1.2"
+                "velocity of each, less v/n [m/s]", 1e-8, lambda p: np.abs(p.velocities[-1] - [0.4, 0, 0]).max()
             ),
-            Fact("energy that is left, 1/n of it [J]", 2 / 5, 1e-8, lambda p: p.kinetic[-1], "1.2"),
+            Fact("energy that is left, 1/n of it [J]", 2 / 5, 1e-8, lambda p: p.kinetic[-1]),
         ),
     ),
     Play(
@@ -133,7 +133,7 @@ _CHAIN = (
             # a step of 1/240 s may miss the end of sliding by mu g h^2
             Fact(
                 "way until they stop: (v/n)^2/(2 mu g) [m]", 0.16 / (0.6 * G), 0.3 * G / 240**2,
-                lambda p: (p.positions[-1] - p.positions[0])[:, 0].mean(), "1.6",
+                lambda p: (p.positions[-1] - p.positions[0])[:, 0].mean(),
             ),
             at_most("speed at the end [m/s]", 1e-8, lambda p: np.abs(p.velocities[-1]).max()),
         ),

@@ -107,19 +107,20 @@ def babyboot() -> SceneSpec:
 
 # -- what must come of it -----------------------------------------------------------------------------
 
+_KANE = "Free axisymmetric body"  # in docs/references.md
 _PUBLISHED = 1e-9  # ten digits are given
 _TUMBLING = Play(
     duration=1.0,
     max_dt=1e-3,
     facts=(
         *(
-            Fact(f"quaternion at 1 s, component {k}", x, _PUBLISHED, lambda p, k=k: _same_side(p)[k], "1.13")
+            Fact(f"quaternion at 1 s, component {k}", x, _PUBLISHED, lambda p, k=k: _same_side(p)[k], _KANE)
             for k, x in enumerate((-0.3049363885, 0.3330180984, -0.1379999984, -0.8815150285))
         ),
         *(
             Fact(
                 f"angular velocity at 1 s, its own axes, component {k} [rad/s]", w, 1e-8,
-                lambda p, k=k: (p.axes("body")[-1].T @ p.spin("body")[-1])[k], "1.13",
+                lambda p, k=k: (p.axes("body")[-1].T @ p.spin("body")[-1])[k], _KANE,
             )
             for k, w in enumerate((-1.4155049610, -4.2422100025, 6.0))
         ),
@@ -135,8 +136,8 @@ def _same_side(p):
 
 def _babyboot(t: int, q_a: float, q_b: float) -> tuple[Fact, Fact]:
     return (
-        Fact(f"angle of A at {t} s [deg]", q_a, 1e-7, lambda p: math.degrees(p.joint("A")[60 * t]), "2.4"),
-        Fact(f"angle of B at {t} s [deg]", q_b, 1e-7, lambda p: math.degrees(p.joint("B")[60 * t]), "2.4"),
+        Fact(f"angle of A at {t} s [deg]", q_a, 1e-7, lambda p: math.degrees(p.joint("A")[60 * t]), "Babyboot"),
+        Fact(f"angle of B at {t} s [deg]", q_b, 1e-7, lambda p: math.degrees(p.joint("B")[60 * t]), "Babyboot"),
     )
 
 
@@ -150,7 +151,7 @@ def _precession(p) -> float:
     return float((heading[-1] - heading[0]) / (p.t[-1] - p.t[0]))
 
 
-_TOP = Play((Fact("rate of precession [rad/s]", 2.10788155784, 1e-6, _precession, "1.15"),), max_dt=1 / 4800)
+_TOP = Play((Fact("rate of precession [rad/s]", 2.10788155784, 1e-6, _precession, "Heavy tops"),), max_dt=1 / 4800)
 
 ENTRIES = {
     "free_bodies": Entry(free_bodies, "n free boxes, thrown and spun"),

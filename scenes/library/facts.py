@@ -1,7 +1,7 @@
 """Facts of the library's scenes, as plain data: entries, the ways to play them, and the facts of each.
 
 A fact is a number of theory or of a publication, never the result of a run; a bound is a fact that expects zero.
-Sources are items of the verification pack, e.g. "1.4", or papers. `playing.py` plays scenes and measures.
+`playing.py` plays scenes and measures.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ Measure = Callable[[Any], Any]  # a number from a `playing.Played`, or a `playin
 class Fact:
     """A fact.  says: the measured quantity, with its unit.  expected, tolerance: absolute, in that unit.
 
-    measure: takes it from a played scene.  source: the publication.
+    measure: takes it from a played scene.  source: a heading of `docs/references.md`, a publication and its year, or
+    "derived".
     """
 
     says: str
     expected: float
     tolerance: float
     measure: Measure = field(repr=False)
-    source: str = ""
+    source: str = "derived"
 
 
-def at_most(says: str, tolerance: float, measure: Measure, source: str = "") -> Fact:
+def at_most(says: str, tolerance: float, measure: Measure, source: str = "derived") -> Fact:
     """A bound on a quantity that is never negative."""
     return Fact(says, 0.0, tolerance, measure, source)
 

@@ -130,7 +130,7 @@ _A02 = Play(
     facts=(
         *(
             Fact(f"{'xz'[n]} of the first top at {t} s [m]", place[n], 5e-9,
-                 lambda p, t=t, f=(math.cos, math.sin)[n]: f(p.joint("leg 0")[t]), "2.2, A02")
+                 lambda p, t=t, f=(math.cos, math.sin)[n]: f(p.joint("leg 0")[t]), "IFToMM's windows")
             for t, place in _TOPS.items() for n in range(2)
         ),
         at_most("change of the energy [J/J]", 1e-9, lambda p: p.energy_drift),
@@ -138,6 +138,7 @@ _A02 = Play(
 )  # fmt: skip
 
 # at 0.03 s: coordinates, rates
+_SQUEEZER = "Andrews' squeezer"  # in docs/references.md
 _A03 = {
     "K1": (15.81077119629904, 1139.920302151208),
     "K2": (-15.75637105984298, -1424.379294994111),
@@ -155,8 +156,8 @@ _SQUEEZER = Play(
         fact
         for name, (q, v) in _A03.items()
         for fact in (
-            Fact(f"{name}: angle at 0.03 s [rad]", q, 5e-9, lambda p, name=name: p.joint(name)[-1], "2.2, A03"),
-            Fact(f"{name}: rate at 0.03 s [rad/s]", v, 5e-6, lambda p, name=name: p.rate(name)[-1], "2.2, A03"),
+            Fact(f"{name}: angle at 0.03 s [rad]", q, 5e-9, lambda p, name=name: p.joint(name)[-1], _SQUEEZER),
+            Fact(f"{name}: rate at 0.03 s [rad/s]", v, 5e-6, lambda p, name=name: p.rate(name)[-1], _SQUEEZER),
         )
     ),
 )

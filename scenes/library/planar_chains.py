@@ -105,7 +105,7 @@ def _mode_facts(k: int) -> ChainPlay:
         mass = np.abs(p.x[0, :, 0]).argmax()
         return (2 * math.pi * PERIODS - math.asin(p.x[-1, mass, 0] / p.x[0, mass, 0])) / p.result.t[-1]
 
-    facts = (Fact(f"angular frequency of mode {k} [rad/s]", rate, 1e-4 * rate, angular_frequency, "4.13"),)
+    facts = (Fact(f"angular frequency of mode {k} [rad/s]", rate, 1e-4 * rate, angular_frequency),)
     return ChainPlay(facts, {"mode": k, "swing": SWING}, PERIODS * period, PERIODS * period, max_dt=1 / 480)
 
 

@@ -17,6 +17,7 @@ from ..spec import SceneSpec
 from .facts import Entry, Fact, Play, at_most
 
 G = 9.81
+KANE, PAINLEVE = "Kane's double pendulum", "Painlevé's rod"  # in docs/references.md
 X, Y = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)
 DOWN_Y = (0.0, -1.0, 0.0)
 IN_THE_PLANE = Planar(axis=DOWN_Y, axis2=X)  # coordinates: a turn from x to z, x, z
@@ -150,8 +151,8 @@ def _drop(degrees: float, velocity: float, rate: float) -> Play:
         parameters={"tilt": math.radians(degrees)},
         duration=0.02,
         facts=(
-            Fact("velocity of its middle [m/s]", velocity, _SHARP, lambda p: p.velocity("rod")[-1, 2], "1.7"),
-            Fact("rate it turns with [rad/s]", rate, _SHARP, lambda p: p.spin("rod")[-1, 1], "1.7"),
+            Fact("velocity of its middle [m/s]", velocity, _SHARP, lambda p: p.velocity("rod")[-1, 2]),
+            Fact("rate it turns with [rad/s]", rate, _SHARP, lambda p: p.spin("rod")[-1, 1]),
         ),
     )
 
@@ -175,12 +176,12 @@ _LADDER = Play(
     facts=(
         Fact(
             "speed of the tip as it strikes: sqrt(3 g L cos tilt) [m/s]", math.sqrt(3 * G * math.cos(math.radians(10))),
-            2e-5, lambda p: -p.event("u_before")[_hardest(p), 2], "1.17",
+            2e-5, lambda p: -p.event("u_before")[_hardest(p), 2],
         ),
         # by quadrature of the energy: d tilt/dt = sqrt(12 g (cos tilt_0 - cos tilt)/(L (1 + 3 sin^2 tilt)))
         Fact("time it strikes [s]", 0.516571661303, 5e-6, lambda p: p.event("t")[_hardest(p)]),
         at_most(
-            "how far its middle leaves the vertical [m]", 1e-9, lambda p: np.abs(p.position("rod")[:, :2]).max(), "1.17"
+            "how far its middle leaves the vertical [m]", 1e-9, lambda p: np.abs(p.position("rod")[:, :2]).max()
         ),
     ),
 )  # fmt: skip
@@ -198,27 +199,51 @@ _PAINLEVE = Play(
     facts=(
         # the smooth motion's equations, by Runge-Kutta of order 8 with a tolerance of 1e-12
         Fact(
-            "place along the ground at 0.7 s [m]", 16.812393692910, 1e-5, lambda p: p.coordinates("rod")[700, 1], "1.12"
+            "place along the ground at 0.7 s [m]",
+            16.812393692910,
+            1e-5,
+            lambda p: p.coordinates("rod")[700, 1],
+            PAINLEVE,
         ),
-        Fact("rate it pitches with at 0.7 s [rad/s]", 0.660625677934, 5e-5, lambda p: -p.rates("rod")[700, 0], "1.12"),
+        Fact(
+            "rate it pitches with at 0.7 s [rad/s]",
+            0.660625677934,
+            5e-5,
+            lambda p: -p.rates("rod")[700, 0],
+            PAINLEVE,
+        ),
         # there the smooth motion ends: the force that it needs grows beyond all bounds
-        Fact("when it is slowed hardest [s]", 0.814549659, 2e-3, _brake, "1.12"),
-        at_most("energy gained, in parts of the kinetic [J/J]", 1e-6, lambda p: p.energy_gain, "1.12"),
+        Fact("when it is slowed hardest [s]", 0.814549659, 2e-3, _brake, PAINLEVE),
+        at_most("energy gained, in parts of the kinetic [J/J]", 1e-6, lambda p: p.energy_gain, PAINLEVE),
     ),
 )
 
 
 def _kane(law: str, restitution: float, energy: float, *, more: tuple[Fact, ...] = ()) -> Play:
-    said = Fact(f"{law}: kinetic energy after [J]", energy, 1e-10, lambda p: p.event("energy_after")[0], "1.10")
+    said = Fact(
+        f"{law}: kinetic energy after [J]",
+        energy,
+        1e-10,
+        lambda p: p.event("energy_after")[0],
+        "Kane's double pendulum",
+    )
     return Play((said, *more), {"restitution": restitution}, duration=0.01, law=law)
 
 
 _KANE_MOVES = (
-    Fact("kinetic energy before [J]", 0.0231814109, 1e-10, lambda p: p.event("energy_before")[0], "1.10"),
+    Fact(
+        "kinetic energy before [J]",
+        0.0231814109,
+        1e-10,
+        lambda p: p.event("energy_before")[0],
+        "Kane's double pendulum",
+    ),
     # of the tip, which is B, against the floor
-    Fact("slip before [m/s]", -0.2671743428, 1e-10, lambda p: -p.event("u_before")[0, 0], "1.10"),
-    Fact("slip after, reversed [m/s]", 0.0063068765, 1e-10, lambda p: -p.event("u_after")[0, 0], "1.10"),
-    Fact("rebound [m/s]", 0.0435295266, 1e-10, lambda p: p.event("u_after")[0, 2], "1.10"),
+    Fact("slip before [m/s]", -0.2671743428, 1e-10, lambda p: -p.event("u_before")[0, 0], KANE),
+    Fact(
+        "slip after, reversed [m/s]", 0.0063068765, 1e-10, lambda p: -p.event("u_after")[0, 0], "Kane's double pendulum"
+    ),
+    Fact("rebound [m/s]", 0.0435295266, 1e-10, lambda p: p.event("u_after")[0, 2], KANE),
 )
 _KANE = (
     _kane("stronge", 0.5, 0.0128236780, more=_KANE_MOVES),
@@ -241,13 +266,13 @@ _WHEEL = Play(
         *(
             Fact(
                 f"part of the energy that impact {k + 1} keeps", _WHEEL_KEEPS, 1e-6,
-                lambda p, k=k: p.event("energy_after")[k] / p.event("energy_before")[k], "1.17",
+                lambda p, k=k: p.event("energy_after")[k] / p.event("energy_before")[k],
             )
             for k in (0, 3)
         ),
         Fact(
             "rate after impact 4 [rad/s]", wheel_rate(8, 0.08, 1.0, 0.1), 5e-6,
-            lambda p: math.sqrt(2 * p.event("energy_after")[3] / 1.01), "1.17",
+            lambda p: math.sqrt(2 * p.event("energy_after")[3] / 1.01),
         ),
     ),
 )  # fmt: skip

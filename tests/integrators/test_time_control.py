@@ -136,17 +136,18 @@ def test_ticks_are_counted() -> None:
     assert float(run.stats.useful) == 1.0
 
 
-# a radian a step at the fastest it spins, where what rests is followed to 2.3 mm or, with other last digits of a
-# chaotic motion, to 9.5 mm; a quarter of one: 0.3 mm, which may change as much
-@pytest.mark.parametrize(("max_dt", "depth"), [(0.05, RADIUS / 8), (0.0125, RADIUS / 100)])
-def test_long_steps_at_rest_come_to_an_end(max_dt: float, depth: float) -> None:
-    """It bounces, rests, rocks and hops for 27 s. Steps this long leave it deep in the ground at times: it must neither
-    hang in ever shorter steps there, nor be lost."""
+@pytest.mark.parametrize("max_dt", [0.05, 0.0125])  # a radian a step at the fastest it spins, and a quarter of one
+def test_long_steps_of_what_rolls_come_to_an_end(max_dt: float) -> None:
+    """It bounces for 10 s, then rolls to and fro with the energy that is left: no ever shorter steps, and no hop."""
     run = lopsided(max_dt, 0.1)
-    assert int(run.code) == results.EVENTS_FULL  # it hops about thousands of times: nothing takes its energy
-    assert np.isfinite(run.q).all()
-    assert int(run.stats.ticks) < 20 * int(run.stats.impacts)
-    assert float(run.stats.max_penetration) < depth
+    assert int(run.code) == results.OK
+    assert int(run.stats.impacts) < 200
+    assert int(run.stats.ticks) < 20_000
+    assert float(run.stats.max_penetration) < 10 * float(ball()[0].gap_band)
+    rolling = np.asarray(run.t) > 10
+    energy = carom.energy(ball(off=OFF, spin=SPIN)[0], carom.State(run.q, run.v, run.t))
+    total = np.asarray(energy.kinetic + energy.potential)[rolling]
+    assert np.ptp(total) < 1e-2 * np.asarray(energy.kinetic)[rolling].max()  # in 17 s
 
 
 HALF, TURNS = np.array([0.2, 0.15, 0.1]), np.array([3.0, 5.0, -4.0])

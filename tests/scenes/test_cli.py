@@ -305,7 +305,7 @@ def test_a_run_that_fails_says_so_and_keeps_what_there_is(here: Path, monkeypatc
 
 BOUNCES = Play(
     (
-        Fact("time of impact 0 [s]", (2 / 9.81) ** 0.5, 1e-9, lambda p: p.event("t")[0], "1.1"),
+        Fact("time of impact 0 [s]", (2 / 9.81) ** 0.5, 1e-9, lambda p: p.event("t")[0]),
         Fact("time of impact 1 [s]", 0.7, 0.1, lambda p: p.event("t")[1]),
     ),
     duration=1.3,

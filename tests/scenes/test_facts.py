@@ -2,12 +2,15 @@
 
 import dataclasses
 import math
+import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import carom
 from carom.engine.results import CONTACTS_FULL, OK
 from carom.scenes.library import balls, playing, rods, rolling, simbench
 from carom.scenes.library.facts import Entry, Fact, Play, at_most
@@ -51,22 +54,20 @@ def test_scenes_keep_their_promises(name: str) -> None:
     check(SCENES[name])
 
 
-ISSUE = [f"multi_{k:02}" for k in range(1, 15)] + [
-    "bouncing_ball", "newtons_cradle", "pool_break", "spinning_platter", "block_on_ramp", "coin", "dominoes",
-    "chain_of_blocks", "rimless_wheel", "kane_pendulum", "painleve_rod", "tippe_top", "stack", "pyramid", "ragdoll",
-    "simbench_rolling", "simbench_bouncing", "simbench_666", "bullet_and_plate", "billiard_stroke", "falling_ladder",
-    "rod_drop", "n_four_bar", "andrews_squeezer", "four_bar", "slider_crank", "bennett", "peaucellier", "swing",
-    "hexapod", "gear_pair", "rolling_disc", "rolling_ball", "five_bar", "hopper",
-]  # fmt: skip
+HEADINGS = re.findall(r"^### (.*)$", (Path(carom.__file__).parent / "docs/references.md").read_text(), re.M)
 
 
-@pytest.mark.parametrize("name", ISSUE)
-def test_scene_promises_something(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name, entry in SCENES.items() if entry.facts])
+def test_facts_are_told_apart_and_have_a_source(name: str) -> None:
     for play in SCENES[name].plays:
         says = [fact.says for fact in play.facts]
         assert says
         assert len(set(says)) == len(says)
-        assert all(fact.tolerance >= 0 and math.isfinite(fact.expected) for fact in play.facts)
+        for fact in play.facts:
+            assert fact.tolerance >= 0
+            assert math.isfinite(fact.expected)
+            year = re.search(r" 1[89]\d\d$| 20\d\d$", fact.source)
+            assert fact.source in ("derived", *HEADINGS) or year, fact.source
 
 
 # -- whether a fact holds ---------------------------------------------------------------------------------

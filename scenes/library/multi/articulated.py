@@ -18,13 +18,13 @@ def multi_13(n: int = 12) -> SceneSpec:
 
 
 _DOUBLE = Play(
-    (at_most("drift of energy in 60 s, in parts of the kinetic [J/J]", 1e-7, lambda p: p.energy_drift, "D 3"),),
+    (at_most("drift of energy in 60 s, in parts of the kinetic [J/J]", 1e-7, lambda p: p.energy_drift),),
     duration=60.0,
     frame_dt=0.1,
     max_dt=1e-3,
 )
 _LONG = Play(
-    (at_most("drift of energy in 2 s, in parts of the kinetic [J/J]", 1e-7, lambda p: p.energy_drift, "D 13"),),
+    (at_most("drift of energy in 2 s, in parts of the kinetic [J/J]", 1e-7, lambda p: p.energy_drift),),
     max_dt=1e-3,
 )  # fmt: skip
 

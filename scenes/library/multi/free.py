@@ -27,7 +27,7 @@ def multi_01(*, floor: bool = False) -> SceneSpec:
     return b.build()
 
 
-_KEPT = at_most("drift of energy in 10 s, in parts of the kinetic [J/J]", 1e-12, lambda p: p.energy_drift, "D 1")
+_KEPT = at_most("drift of energy in 10 s, in parts of the kinetic [J/J]", 1e-12, lambda p: p.energy_drift)
 _ENERGY = (
     Play((_KEPT,), duration=10.0),
     Play((_KEPT, at_most("drift of velocity along the floor [m/s]", 1e-12, lambda p: np.ptp(p.velocity("box")[:, 0]))),
@@ -46,15 +46,15 @@ _FRICTION = (
     Play(
         duration=1.0,
         facts=(
-            Fact("acceleration at mu = 0.5 [m/s^2]", 0.6571454, 5e-8, lambda p: _SPEED(p)[-1], "D 2"),
-            Fact("way in 1 s [m]", 0.6571454 / 2, 5e-8, lambda p: _WAY(p)[-1], "D 2"),
+            Fact("acceleration at mu = 0.5 [m/s^2]", 0.6571454, 5e-8, lambda p: _SPEED(p)[-1]),
+            Fact("way in 1 s [m]", 0.6571454 / 2, 5e-8, lambda p: _WAY(p)[-1]),
         ),
     ),
-    Play((at_most("creep in 1 s at mu = 0.6 [m]", _SOLVED, lambda p: np.abs(_WAY(p)).max(), "D 2"),),
+    Play((at_most("creep in 1 s at mu = 0.6 [m]", _SOLVED, lambda p: np.abs(_WAY(p)).max()),),
          {"friction": 0.6}, duration=1.0),
     Play(
         # a step may miss the end of sliding by mu g h^2
-        (Fact("way to stop from 1 m/s [m]", 1 / G, 0.5 * G / 240**2, lambda p: p.position("block")[-1, 0], "D 2"),),
+        (Fact("way to stop from 1 m/s [m]", 1 / G, 0.5 * G / 240**2, lambda p: p.position("block")[-1, 0]),),
         {"slope": 0.0, "speed": 1.0},
         duration=1.0,
     ),

@@ -31,11 +31,11 @@ _PUBLISHED = 1e-8  # eight digits are given
 _BEAD = (
     Play(
         (
-            Fact("r at 0.5 s [m]", 0.46360248, _PUBLISHED, lambda p: p.joint("bead")[1], "D 6"),
-            Fact("r at 1 s [m]", 1.56618483, _PUBLISHED, lambda p: p.joint("bead")[2], "D 6"),
-            Fact("w at 1 s [rad/s]", 1.37437446, _PUBLISHED, lambda p: p.rate("arm")[2], "D 6"),
+            Fact("r at 0.5 s [m]", 0.46360248, _PUBLISHED, lambda p: p.joint("bead")[1]),
+            Fact("r at 1 s [m]", 1.56618483, _PUBLISHED, lambda p: p.joint("bead")[2]),
+            Fact("w at 1 s [rad/s]", 1.37437446, _PUBLISHED, lambda p: p.rate("arm")[2]),
             at_most("drift of (I + m r^2) w [kg m^2/s]", 1e-9,
-                    lambda p: np.ptp((ARM + BEAD * p.joint("bead") ** 2) * p.rate("arm")), "D 6"),
+                    lambda p: np.ptp((ARM + BEAD * p.joint("bead") ** 2) * p.rate("arm"))),
         ),
         duration=1.0,
         frame_dt=0.5,
@@ -43,8 +43,8 @@ _BEAD = (
     ),
     Play(
         (
-            Fact("w held: r at 0.5 s [m]", 0.47048192, _PUBLISHED, lambda p: p.joint("bead")[1], "D 6"),
-            Fact("w held: r at 1 s [m]", 2.01353240, _PUBLISHED, lambda p: p.joint("bead")[2], "D 6"),
+            Fact("w held: r at 0.5 s [m]", 0.47048192, _PUBLISHED, lambda p: p.joint("bead")[1]),
+            Fact("w held: r at 1 s [m]", 2.01353240, _PUBLISHED, lambda p: p.joint("bead")[2]),
         ),
         {"held": True},
         duration=1.0,
@@ -76,13 +76,13 @@ def _drive(inertia: float, target: float) -> Motor:
 _SHIFT = Play(
     duration=4.0,  # what is left of the way: 41 e^-40
     facts=(
-        Fact("the cart went [m]", -0.2, 1e-12, lambda p: p.joint("cart")[-1], "D 7"),
-        Fact("the slider went along it [m]", 0.5, 1e-12, lambda p: p.joint("slider")[-1], "D 7"),
-        Fact("the base turned [rad]", -0.2, 1e-12, lambda p: p.joint("base")[-1], "D 7"),
-        at_most("momentum of cart and slider [kg m/s]", 1e-12, lambda p: np.abs(p.momenta[0]).max(), "D 7"),
+        Fact("the cart went [m]", -0.2, 1e-12, lambda p: p.joint("cart")[-1]),
+        Fact("the slider went along it [m]", 0.5, 1e-12, lambda p: p.joint("slider")[-1]),
+        Fact("the base turned [rad]", -0.2, 1e-12, lambda p: p.joint("base")[-1]),
+        at_most("momentum of cart and slider [kg m/s]", 1e-12, lambda p: np.abs(p.momenta[0]).max()),
         at_most(
             "angular momentum of base and wheel [kg m^2/s]", 1e-12,
-            lambda p: np.abs(0.5 * p.rate("base") + 0.1 * p.rate("wheel")).max(), "D 7",
+            lambda p: np.abs(0.5 * p.rate("base") + 0.1 * p.rate("wheel")).max(),
         ),
     ),
 )  # fmt: skip
@@ -114,11 +114,11 @@ _MOTOR = Play(
     duration=2.0,
     max_dt=1e-3,
     facts=(
-        Fact("pushed: tau t^2/(2 I) at 2 s [rad]", TORQUE / INERTIA * 2, 1e-9, lambda p: p.joint("pushed")[-1], "D 14"),
+        Fact("pushed: tau t^2/(2 I) at 2 s [rad]", TORQUE / INERTIA * 2, 1e-9, lambda p: p.joint("pushed")[-1]),
         # ten gap bands
-        at_most("stopped: how far it turns [rad]", 1e-8, lambda p: np.abs(p.joint("stopped")).max(), "D 14"),
-        Fact("steered: at 0.5 s [rad]", _steered(0.5), 1e-8, lambda p: p.joint("steered")[30], "D 14"),
-        Fact("steered: at 2 s [rad]", _steered(2.0), 1e-8, lambda p: p.joint("steered")[-1], "D 14"),
+        at_most("stopped: how far it turns [rad]", 1e-8, lambda p: np.abs(p.joint("stopped")).max()),
+        Fact("steered: at 0.5 s [rad]", _steered(0.5), 1e-8, lambda p: p.joint("steered")[30]),
+        Fact("steered: at 2 s [rad]", _steered(2.0), 1e-8, lambda p: p.joint("steered")[-1]),
     ),
 )
 

@@ -19,6 +19,7 @@ from .resting.each_alone import each_alone
 from .resting.models import RESTING, Resting, no_impacts
 
 Scalar = Any  # an array of any shape
+CAROMS = frozenset({*LAWS, *RESTING})  # names that are not to be had
 
 
 def register_law(
@@ -31,7 +32,8 @@ def register_law(
 ) -> None:
     """Make a law of impact known by its name, to whatever takes `law=`.
 
-    name: a new one, for as long as the process lives.
+    name: for as long as the process lives. If it is that of a law of one's own, the new one takes its place, and all
+        that jax has compiled is compiled again.
     impulse: (K, u, mu, e, e_t) -> p of one impact, of jax's functions alone: K (3, 3) the collision matrix [1/kg],
         u (3,) velocity of A's point less B's before it [m/s], friction, normal and tangential restitution; p (3,) the
         impulse on A [N s]. In the contact frame (t1, t2, n), n from B to A: u[2] < 0, as they approach, and
@@ -44,20 +46,21 @@ def register_law(
     An impulse outside the cone of friction, |p_t| > mu p_n, is put on its surface, with the result code
     IMPACT_UNFINISHED. An impact that gains energy has the code ENERGY_GAINED, one that is not finite NOT_FINITE.
     """
-    one = _of_components("register_law", LAWS, name, impulse, 3)
+    one = _of_components("register_law", name, impulse, 3)
 
     def of_components(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, e_t: Scalar) -> tuple[Vec3, Any]:
         p, approaches = one(K, u, mu, e, e_t), u.z < 0
         return Vec3(*(jnp.where(approaches, x, 0) for x in p.xyz)), jnp.full(u.z.shape, OK, jnp.int32)
 
     LAWS[name] = Law(name, of_components, says or f"of one's own: {name}", tangential, loses)
+    only_here(name)
 
 
 def register_resting_law(name: str, push: Callable[[Array, Array, Array, Array, Array, Array], Array]) -> None:
     """Make a law of contacts that push because they overlap, as springs do, known by its name to whatever takes
     `resting=`. Under it there are no impacts.
 
-    name: a new one, for as long as the process lives.
+    name: for as long as the process lives; see `register_law`.
     push: (K, u, mu, e, gap, h) -> p of one contact with gap < 0, of jax's functions alone: K (3, 3) the collision
         matrix [1/kg], u (3,) velocity of A's point less B's [m/s], friction, restitution, gap [m], length of the step
         [s]; p (3,) the impulse on A over the step [N s]: force times h. In the contact frame (t1, t2, n), n from B to
@@ -67,32 +70,38 @@ def register_resting_law(name: str, push: Callable[[Array, Array, Array, Array, 
     What is outside the cone of friction is put on it: contacts do not pull, and |p_t| is at most mu p_n. Joint limits
     are contacts too, K in their units. As with "penalty" there are no windows, reports or joints that stick.
     """
-    one = _of_components("register_resting_law", RESTING, name, push, 4)
+    one = _of_components("register_resting_law", name, push, 4)
 
     def of_components(K: Sym3, u: Vec3, mu: Scalar, e: Scalar, gap: Scalar, h: Scalar) -> Vec3:
         return project(one(K, u, mu, e, gap, h), mu)
 
     RESTING[name] = Resting(each_alone(of_components), no_impacts)
+    only_here(name)
 
 
-def _of_components(door: str, known: dict[str, Any], name: str, of_one: Callable[..., Array], n: int) -> Callable:
+def _of_components(door: str, name: str, of_one: Callable[..., Array], n: int) -> Callable:
     """A person's function of one contact, (K, u, n numbers) -> p, as one of components of any shape.
 
-    ValueError if it is not such a function, or if its name is no word or known.
+    ValueError if it is not such a function, or if its name is no word or that of a law of Carom's.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"{door}: name is {name!r}; it must be a word of letters, digits and _")
-    if name in known:
+    if name in CAROMS:
         raise ValueError(f"{door}: there is a law {name!r} already; choose another name")
     if not callable(of_one):
         raise ValueError(f"{door}: its function is {of_one!r}; it must be a function")
     dtype = jnp.zeros(()).dtype
     given = [jax.ShapeDtypeStruct(shape, dtype) for shape in ((3, 3), (3,), *[()] * n)]
-    made = jax.eval_shape(of_one, *given)
+    try:
+        made = jax.eval_shape(of_one, *given)
+    except jax.errors.ConcretizationTypeError as why:
+        raise ValueError(
+            f"{door}: {name!r} asks for the value of an array, as `if`, `while`, `float` and `math` do; write "
+            "jnp.where for a choice, and jax.numpy's functions"
+        ) from why
     if getattr(made, "shape", None) != (3,):
         raise ValueError(f"{door}: {name!r} returns {made}; it must return one array (3,), the impulse on A [N s]")
     each = jnp.vectorize(of_one, signature=f"(3,3),(3){',()' * n}->(3)")
-    only_here(name)
 
     def of_components(K: Sym3, u: Vec3, *numbers: Scalar) -> Vec3:
         rows = jnp.stack([jnp.stack([K.xx, K.xy, K.xz], -1), jnp.stack([K.xy, K.yy, K.yz], -1),

@@ -88,8 +88,8 @@ MESSAGES = {
         "gap jumps, as where bodies start inside each other; set them apart, or raise gap_band"
     ),
     TICKS_CAPPED: (
-        "the most ticks of a run were used up before its end: raise max_ticks; bodies that strike each other ever "
-        "faster, or a gap_band too small for the scene, are the usual causes"
+        "the most ticks of a run were used up before its end: raise max_ticks; a short max_dt, stiff springs, bodies "
+        "that strike each other ever faster, and a gap_band too small for the scene are the usual causes"
     ),
     EVENTS_FULL: (
         "more impacts happened than the event log has room for, and the last ones were left out (the motion is "

@@ -88,8 +88,8 @@ class Options:
         advance, roll back and rest separately, each island with its own clock; the result is the same except for
         rounding. Motors, springs, joints, conveyors, windows, functions, derivatives, another scheme or law="newton"
         need one clock. "auto": islands if there are 32 bodies or more.
-    max_ticks: number of steps tried after which a lane is given up. None: for a rollout 1000 a frame, for a step 1000 a
-        sixtieth of a second and at least 1000. At most 2^31 - 1.
+    max_ticks: number of steps tried after which a lane is given up. None: for a rollout 1000 a frame and 20
+        for each of its longest steps, for a step 1000 a sixtieth of a second and at least 1000. At most 2^31 - 1.
     max_events: length of a lane's log of impacts. 0: no log. None: as long as needed, up to a million rows in all;
         inside jit at most 1024 a lane. At most 2^24. A step has no log.
     max_contacts: capacity for contacts. None: as needed; inside jit 8 for each free body, 4 for a ball, and for trees

@@ -192,7 +192,8 @@ def rollout(
     orders = Orders.of(control, forces, len(times) - 1, model.topology.nv, state)
     static: tuple[Any, ...]
     if model.topology.pairs or rules.limits or rules.report:
-        ticks = min(1000 * len(times), WHOLE) if max_ticks is None else max_ticks
+        steps = math.ceil(min(frame_dt, duration) / max_dt)
+        ticks = min((1000 + 20 * steps) * len(times), WHOLE) if max_ticks is None else max_ticks
         program, static = _with_contacts, (orders.functions, len(times), max_ticks if reverse else None)
         windows = () if window is None else (as_array(window, state.q.dtype),)
         bounds = (as_array(max_dt, state.q.dtype), as_array(ticks, np.int32), *windows)

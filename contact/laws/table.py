@@ -36,7 +36,8 @@ LAWS: dict[str, Law] = {
 def law_named(name: str) -> Law:
     """The law of this name."""
     if name not in LAWS:
-        raise ValueError(f"there is no law of impact {name!r}; choose one of {', '.join(map(repr, LAWS))}")
+        known = ", ".join(map(repr, LAWS))
+        raise ValueError(f"there is no law of impact {name!r}; choose one of {known}, or carom.register_law(...) it")
     return LAWS[name]
 
 

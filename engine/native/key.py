@@ -27,6 +27,7 @@ FLOORS = ("engine", "collision", "contact", "integrators", "scenes")
 
 
 _only_here: set[str] = set()
+_renewed: list[str] = []  # names that were given another meaning
 
 
 class Nameless(Exception):
@@ -34,8 +35,17 @@ class Nameless(Exception):
 
 
 def only_here(name: str) -> None:
-    """Mark a name that is valid in this process only: in another one it may mean something else."""
+    """Mark a name that is valid in this process only: in another one it may mean something else. Marked again, it has
+    another meaning from now on, and programs are made anew."""
+    if name in _only_here:
+        _renewed.append(name)
+        jax.clear_caches()
     _only_here.add(name)
+
+
+def meanings() -> int:
+    """A number that changes when a name gets another meaning."""
+    return len(_renewed)
 
 
 def program_key(function: Any, static: Any, args: Any) -> str | None:

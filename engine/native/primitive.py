@@ -24,7 +24,7 @@ from jax.interpreters import partial_eval as pe
 
 from .code import Code
 from .handler import HEAD, POISON
-from .key import program_key
+from .key import meanings, program_key
 from .open_arrays import open_leaves
 from .program import (
     ROWS,
@@ -241,7 +241,7 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
             for x, is_open in zip(leaves, opens, strict=True)
         )
         shapes, wide = tuple((a.shape, a.dtype) for a in avals), wide_of(avals) if blocks else None
-        key = (static, tree, opens, shapes, wide, jax.config.jax_enable_x64)  # pyright: ignore
+        key = (static, meanings(), tree, opens, shapes, wide, jax.config.jax_enable_x64)  # pyright: ignore
         if key not in programs:
             shape: dict[str, Any] = {}
 
@@ -281,7 +281,7 @@ def native(function: Callable[..., Any], *, blocks: bool = False, alike: bool = 
         leaves, tree = jax.tree.flatten(args)
         wide = jax.config.jax_enable_x64  # pyright: ignore
         leaves = [_as_array(x, wide) for x in leaves]
-        key = static, tree, wide, tuple([(x.shape, x.dtype) for x in leaves])
+        key = static, meanings(), tree, wide, tuple([(x.shape, x.dtype) for x in leaves])
         if key not in straights:
             with _compile_lock:
                 program = (

@@ -26,6 +26,13 @@ def bounces(K, u, mu, e, e_t):
     return jnp.array([0, 0, -(1 + e) * u[2] / K[2, 2]])
 
 
+def dropped(restitution):
+    b = carom.SceneBuilder(gravity=(0, 0, -G))
+    b.add_plane(restitution=restitution)
+    b.add_body("ball", [carom.Sphere(radius=0.1)], position=(0, 0, 1.1))
+    return carom.compile_scene(b.build())
+
+
 @pytest.fixture
 def law():
     """Registers one for a test."""
@@ -37,7 +44,7 @@ def law():
         return name
 
     yield register
-    for name in names:
+    for name in set(names):
         del LAWS[name]
         key._only_here.discard(name)
 
@@ -65,10 +72,7 @@ def test_an_impulse_that_friction_cannot_give_is_put_on_the_cone(law):
 def test_a_run_is_that_of_the_law_it_repeats(law):
     """A law without friction, told twice: Carom's own, and one's own."""
     name = law("bounces", bounces)
-    b = carom.SceneBuilder(gravity=(0, 0, -G))
-    b.add_plane(restitution=0.8)
-    b.add_body("ball", [carom.Sphere(radius=0.1)], position=(0, 0, 1.1))
-    model, state = carom.compile_scene(b.build())
+    model, state = dropped(0.8)
     lanes = carom.tile(state, 3)
     lanes = dataclasses.replace(lanes, v=lanes.v.at[:, 5].set(jnp.arange(3.0)))
     own, theirs = (carom.rollout(model, lanes, duration=1.5, frame_dt=0.5, law=x) for x in (name, "frictionless"))
@@ -76,6 +80,18 @@ def test_a_run_is_that_of_the_law_it_repeats(law):
     assert int(own.events.count.min()) >= 1
     alone = carom.rollout(model, state, duration=1.5, frame_dt=0.5, law=name)
     assert np.asarray(alone.q).tobytes() == np.asarray(own.q[0]).tobytes()
+
+
+def test_a_law_that_is_registered_again_is_the_new_one(law):
+    """As where a notebook's cell is run twice: in runs, too, that were compiled with the old one."""
+    model, state = dropped(0.8)
+    speeds = []
+    for keeps in (0.5, 0.25):
+        name = law("again", lambda K, u, mu, e, e_t, keeps=keeps: jnp.array([0, 0, -(1 + keeps) * u[2] / K[2, 2]]))
+        run = carom.rollout(model, state, duration=0.5, frame_dt=0.5, law=name)
+        assert int(run.events.count) == 1
+        speeds.append(-float(run.events.u_after[0, 2] / run.events.u_before[0, 2]))
+    np.testing.assert_allclose(speeds, [0.5, 0.25], rtol=1e-9)
 
 
 def test_its_code_has_no_lasting_name(law):
@@ -107,6 +123,11 @@ def test_what_is_put_on_the_cone_and_gains_energy_is_told(law):
         ("two words", sticks, "name is 'two words'"),
         ("three", 3, "its function is 3; it must be a function"),
         ("short", lambda K, u, mu, e, e_t: u[:2], r"must return one array \(3,\)"),
+        (
+            "chooses",
+            lambda K, u, mu, e, e_t: -u if u[2] > 0 else u,
+            "'chooses' asks for the value of an array",
+        ),
         ("pair", lambda K, u, mu, e, e_t: (u, 0), r"must return one array \(3,\)"),
     ],
 )

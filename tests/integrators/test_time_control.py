@@ -198,3 +198,13 @@ def test_fixed_steps_go_too_deep_and_say_so(max_dt: float, deepest: float) -> No
     assert float(run.events.t[0]) == pytest.approx(struck, abs=1e-12)
     assert float(run.stats.max_penetration) == pytest.approx(struck - 0.5, abs=1e-12) == pytest.approx(deepest, abs=h)
     assert float(run.state.q[0]) == pytest.approx(struck - 0.5 * (0.7 - struck), abs=1e-12)
+
+
+def test_a_short_longest_step_does_not_use_up_the_ticks() -> None:
+    """As many ticks as it needs: 10 000 a frame."""
+    b = carom.SceneBuilder()
+    b.add_plane(friction=0.5, restitution=0.0)
+    b.add_body("block", [carom.Box((0.1, 0.1, 0.1))], position=(0, 0, 0.1), linear_velocity=(3, 0, 0))
+    run = carom.rollout(*carom.compile_scene(b), duration=0.2, frame_dt=0.1, max_dt=1e-5)
+    assert int(run.code) == results.OK
+    assert int(run.stats.ticks) > 20_000

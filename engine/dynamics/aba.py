@@ -91,11 +91,13 @@ _inverse = fence(Sym3.inverse)
 
 
 def factorize(
-    forest: Forest, model: Model, poses: list[LinkPoses], bodies: list[Any], given: Array | None = None
-) -> list[Factor]:
+    forest: Forest, model: Model, poses: list[LinkPoses], bodies: list[Any], given: Array | None = None,
+    *, by_columns: bool = False,
+) -> list[Factor]:  # fmt: skip
     """Articulated inertias and pivots of all groups (Kim 49); depends on q only.
 
     given: degrees of freedom with a prescribed acceleration, which keep their inertia (hybrid dynamics).
+    by_columns: eliminate the six columns of floating links one by one, as with `given`.
     """
     IA: list[Any] = [body.articulated() for body in bodies]
     factors: list[Any] = [None] * len(IA)
@@ -103,7 +105,7 @@ def factorize(
         group, (_, r, S) = forest.groups[g], poses[g]
         row = JOINTS[group.joint]
         armature = forest.per_dof(model.armature, group)
-        if group.joint == "floating" and given is None:
+        if group.joint == "floating" and given is None and not by_columns:
             I0, Minv, G = _root_force(IA[g], armature)
             factors[g] = Factor(IA[g], Root(Minv, G, _inverse(_root_moment(I0, G))))
             continue

@@ -26,6 +26,7 @@ from ..topology import Topology
 from .aba import factorize
 from .bodies import inertias
 from .impulse import NONE, respond
+from .inverse_inertia import WIDEST, inverse_inertia
 from .kinematics import LinkPoses
 
 
@@ -132,6 +133,8 @@ def dof_motions(forest: Forest, poses: list[LinkPoses]) -> tuple[Motion, Vec3]:
 def inverse_inertias(forest: Forest, model: Model, poses: list[LinkPoses]) -> Array:
     """M^-1 of every tree, (n, w, w, *batch): its columns are the responses to unit impulses along the joints."""
     trees = trees_of(forest.topology)
+    if trees.n == 1 and trees.w <= WIDEST:
+        return inverse_inertia(forest, model, poses)[None]
     factors = factorize(forest, model, poses, inertias(forest, model, poses))
     still = [NONE] * len(forest.groups)
 

@@ -57,8 +57,10 @@ def stages(rules: Rules) -> dict[str, Callable[..., Any]]:
 
     def find(model: Any, lane: Any, propose: Any, max_dt: Any) -> Any:
         state = propose.state
-        look = detection_ranges(model, state.q, state.v, max_dt, off(model, lane, propose))
-        return detect_with_bounds(model, state.q, look.close, reach=look.reach, max_pairs=rules.max_pairs)
+        look = detection_ranges(rules, model, state.q, state.v, max_dt, off(model, lane, propose))
+        return detect_with_bounds(
+            model, state.q, look.close, reach=look.reach, max_pairs=rules.max_pairs, max_near=rules.max_near
+        )
 
     def touching(model: Any, lane: Any, propose: Any, detect: Any) -> Any:
         q, room = propose.state.q, rules.max_contacts

@@ -16,7 +16,7 @@ from jax import Array
 from ..engine.compaction import compact, map_to_last
 from ..engine.rows import take
 from .bounds import bounding_halves, bounding_spheres
-from .culling.volumes import Volume, from_plane, separation
+from .culling.volumes import Volume, between_centres, from_plane, separation
 from .geometry.near import Near, only_where
 from .narrow import KERNELS, attach_to_poses, search, swap_sides
 from .posed import Shapes, rows_first, shapes_picked
@@ -45,11 +45,13 @@ class NearRows(NamedTuple):
 
     order: (m, *batch) indices of the near pairs, in front, then -1.
     rows: their rows, components (m, *batch).
+    needed: (*batch) number of near pairs; if it is above m, some have no row.
     apart: (n, *batch) lower bound of the gap of each other pair, and its direction; gap inf for near pairs.
     """
 
     order: Array
     rows: tuple[Near, ...]
+    needed: Array
     apart: Near
 
 
@@ -63,29 +65,45 @@ def volumes(shapes: Shapes) -> Volume:
     return Volume(pose.R @ p + pose.p, column(ball.radius[..., None])[..., 0], h, pose.R)
 
 
-def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> NearRows:
+def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs, capacity: int | None = None) -> NearRows:
     """The narrow phase for near pairs.
 
     look: (ns, *batch) range of each shape; a pair is near if the gap of its volumes is at most the sum of two [m].
+    capacity: number of near pairs that there are rows for; None: all pairs.
     """
     batch, n = shapes.batch, len(pairs.first)
 
     def how_far(given: tuple[Volume, Array], rows: Any) -> tuple[Near, Array]:
         (a, look_a), (b, look_b) = (_of(given, k, batch) for k in rows)
-        apart = (from_plane if pairs.kinds[0] == "plane" else separation)(a, b)
-        return apart, apart.gap <= look_a + look_b
+        return (from_plane if pairs.kinds[0] == "plane" else between_centres)(a, b), look_a + look_b
 
     if isinstance(pairs.first, np.ndarray):
-        apart, near = how_far((around, look), pairs[1:3])
+        apart, looks = how_far((around, look), pairs[1:3])
     else:
-        apart, near = map_to_last(how_far, pairs.there, (around, look), pairs[1:3])
-    near = near & pairs.there
-    near = jnp.broadcast_to(near, (n, *batch))
-    apart = only_where(~near & pairs.there, apart)
+        apart, looks = map_to_last(how_far, pairs.there, (around, look), pairs[1:3])
+    apart = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *batch)), apart)
     each = VECTOR // apart.gap.dtype.itemsize
-    order, real = compact(near, -(-n // each) * each)
-    order = jnp.where(real, order, order[:1])  # padding repeats a pair, since another one might take longer
-    count = near.sum(0, dtype=jnp.int32).max()
+
+    def in_vectors(some: Array, most: int) -> tuple[Array, Array, Array]:
+        """The indices of some pairs, `most` of them, in front, and whether each is real; and how many vectors."""
+        vectors = -(-most // each)
+        order, real = compact(some, vectors * each)
+        order = jnp.where(real, order, order[:1])  # padding repeats a pair, since another one might take longer
+        return order, real, jnp.minimum((some.sum(0, dtype=jnp.int32).max() + each - 1) // each, vectors)
+
+    if pairs.kinds[0] != "plane":
+        order, _, vectors = in_vectors((apart.gap <= looks) & pairs.there, n)
+
+        def closer(carry: tuple[Array, Near]) -> tuple[Array, Near]:
+            k, apart = carry
+            index = jax.lax.dynamic_slice_in_dim(order, k * each, each)
+            best = separation(*(_of(around, _at(x, index), batch) for x in pairs[1:3]))
+            return k + 1, jax.tree.map(lambda x, y: jnp.put_along_axis(x, index, y, 0, inplace=False), apart, best)
+
+        apart = jax.lax.while_loop(lambda x: x[0] < vectors, closer, (jnp.int32(0), apart))[1]
+    near = (apart.gap <= looks) & pairs.there
+    apart = only_where(~near & pairs.there, apart)
+    order, real, vectors = in_vectors(near, n if capacity is None else min(n, capacity))
     fixed = Shapes(*jax.lax.stop_gradient((shapes.model, shapes.pose)), batch)
     kinds, none = pairs.kinds, jnp.zeros(order.shape, apart.gap.dtype)
     blank = jax.tree.map(lambda _: none, apart)._replace(gap=none + jnp.inf)
@@ -97,7 +115,6 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Near
         put = lambda x, y: jax.lax.dynamic_update_slice_in_dim(x, y, k * each, 0)  # noqa: E731
         return k + 1, jax.tree.map(put, rows, search(kinds, first, second))
 
-    vectors = (count + each - 1) // each
     _, rows = jax.lax.while_loop(lambda x: x[0] < vectors, some, (jnp.int32(0), (blank,) * KERNELS[kinds].rows))
     poses = (jax.tree.map(lambda x, k=k: _at(x, _at(k, order)), shapes.pose) for k in pairs[1:3])
     rows = swap_sides(
@@ -105,7 +122,7 @@ def meet_near(shapes: Shapes, around: Volume, look: Array, pairs: Pairs) -> Near
         _gather_swapped(pairs.swapped, order),
     )
     apart = swap_sides((apart,), pairs.swapped)[0]
-    return NearRows(jnp.where(real, order, -1), rows, apart)
+    return NearRows(jnp.where(real, order, -1), rows, near.sum(0, dtype=jnp.int32), apart)
 
 
 def _of(x: Any, index: Any, batch: tuple[int, ...]) -> Any:

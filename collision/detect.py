@@ -121,6 +121,7 @@ def detect_with_bounds(
     reach: Array | None = None,
     max_pairs: int | None = None,
     still: Array | None = None,
+    max_near: int | None = None,
 ) -> tuple[Proximities, Proximities]:
     """Near pairs and lower bounds of the distances of all pairs, at the coordinates q (*batch, nq).
 
@@ -134,8 +135,9 @@ def detect_with_bounds(
         reaches may have no row. A pair whose kernel does not search is near within that distance. None: all pairs have
         rows.
     still: (ns, *batch) bool, shapes that do not move; pairs of two of these have no rows. None: all pairs have.
+    max_near: capacity for near pairs of shapes of two kinds, if their kernel searches; None: all pairs.
     """
-    return _detect(max_pairs, model, q, None, look, reach, still)
+    return _detect(max_pairs, model, q, None, look, reach, still, max_near)
 
 
 def _detect(
@@ -146,14 +148,18 @@ def _detect(
     look: Array | None = None,
     reach: Array | None = None,
     still: Array | None = None,
+    max_near: int | None = None,
 ) -> tuple[Proximities, Proximities]:
     shapes = shapes_at(model, q)
     pairs = pair_plan(model.topology, max_pairs)
     near = _candidates(shapes, pairs, 0.0 if margin is None else margin, reach, still)
     every = tuple(group for group, some in zip(pairs.groups, near, strict=True) if some is None)
     around = None if look is None else Surroundings(volumes(shapes), look, reach)
-    both = [_rows_of(shapes, bucket, around, still) for bucket in _buckets(model.topology, every)]
+    both = [_rows_of(shapes, bucket, around, still, max_near) for bucket in _buckets(model.topology, every)]
     needed = jnp.int32(0)
+    for part, _ in both:
+        if part.needed is not None:
+            needed = jnp.maximum(needed, jnp.where(part.needed > len(part.pair), part.needed, 0))
     for group, some in zip(pairs.groups, near, strict=True):
         if some is not None:
             both.append(_rows_of_candidates(shapes, group, some, around))
@@ -162,7 +168,7 @@ def _detect(
     status = code, jnp.broadcast_to(needed, code.shape)
     met = _surface(shapes, [part for part, _ in both], margin, status)
     bounds = [_Part(part.pair, part.rows[:1]) for part, _ in both] + [part for _, part in both if part is not None]
-    return met, _surface(shapes, bounds, None, status)
+    return met, _surface(shapes, bounds, None, status, in_front=any(some is not None for some in near))
 
 
 def _all_finite(shapes: Shapes) -> Array:
@@ -229,11 +235,13 @@ class Surroundings(NamedTuple):
 
 class _Part(NamedTuple):
     """Rows of some pairs: pair (n, *batch or ones) rows of `topology.pairs`, -1 for none; rows: each pair's, the
-    closest first, components (n, *batch).  within: (n, *batch) [m] rows farther apart are none; None: all are some."""
+    closest first, components (n, *batch).  within: (n, *batch) [m] rows farther apart are none; None: all are some.
+    needed: (*batch) number of pairs; if it is above n, some are missing. None: none are."""
 
     pair: Array
     rows: tuple[Near, ...]
     within: Array | None = None
+    needed: Array | None = None
 
 
 def _candidates(
@@ -251,7 +259,7 @@ def _candidates(
 
 
 def _rows_of(
-    shapes: Shapes, bucket: Bucket, around: Surroundings | None, still: Array | None
+    shapes: Shapes, bucket: Bucket, around: Surroundings | None, still: Array | None, max_near: int | None
 ) -> tuple[_Part, _Part | None]:
     own = (-1, *(1,) * len(shapes.batch))
     swapped = None if not any(bucket.swapped) else np.asarray(bucket.swapped).reshape(own)
@@ -260,7 +268,7 @@ def _rows_of(
     if shapes.model.topology.filtered:
         there = there & _touches(shapes, pair.reshape(own))
     if _by_need(bucket.kinds, around):
-        return _meet_near(shapes, around, Pairs(bucket.kinds, ends[0], ends[1], swapped, there), pair)
+        return _meet_near(shapes, around, Pairs(bucket.kinds, ends[0], ends[1], swapped, there), pair, max_near)
     a, b = (shapes_known(shapes, kind, index) for kind, index in zip(bucket.kinds, bucket[1:3], strict=True))
     pair = jnp.where(there, jnp.asarray(pair).reshape(own), -1)
     return _Part(pair, meet(bucket.kinds, a, b, swapped), around and around.within(*ends)), None
@@ -293,20 +301,25 @@ def _by_need(kinds: tuple[str, str], around: Surroundings | None) -> bool:
     return around is not None and KERNELS[kinds].searches and "heightfield" not in kinds
 
 
-def _meet_near(shapes: Shapes, around: Surroundings | None, pairs: Pairs, pair: Any) -> tuple[_Part, _Part]:
+def _meet_near(
+    shapes: Shapes, around: Surroundings | None, pairs: Pairs, pair: Any, capacity: int | None = None
+) -> tuple[_Part, _Part]:
     """pair: (n,) or (n, *batch) rows of `topology.pairs`."""
     assert around is not None
-    met = meet_near(shapes, around.volumes, around.look, pairs)
+    met = meet_near(shapes, around.volumes, around.look, pairs, capacity)
     at = jnp.maximum(met.order, 0)
     looked = jnp.asarray(pair)[at] if pair.ndim == 1 else jnp.take_along_axis(pair, at, 0)
     every = jnp.asarray(pair).reshape(len(pair), *pair.shape[1:], *(1,) * (len(shapes.batch) + 1 - pair.ndim))
-    return _Part(jnp.where(met.order < 0, -1, looked), met.rows), _Part(every, (met.apart,))
+    return _Part(jnp.where(met.order < 0, -1, looked), met.rows, needed=met.needed), _Part(every, (met.apart,))
 
 
-def _surface(shapes: Shapes, parts: list[_Part], margin: Any, status: tuple[Array, Array]) -> Proximities:
-    """The parts' rows as arrays, a pair's rows one after another; of more than a FEW the active ones in front.
+def _surface(
+    shapes: Shapes, parts: list[_Part], margin: Any, status: tuple[Array, Array], in_front: bool = True
+) -> Proximities:
+    """The parts' rows as arrays, a pair's rows one after another.
 
     margin: (*batch) [m] none is farther; None: any.  status: code and needed (*batch).
+    in_front: of more than a FEW rows, move the active ones to the front; not worth it if nearly all are.
     """
     batch, dtype = shapes.batch, shapes.pose.p.x.dtype
 
@@ -325,7 +338,7 @@ def _surface(shapes: Shapes, parts: list[_Part], margin: Any, status: tuple[Arra
         return jnp.concatenate([jnp.zeros((0, *batch), kind), *pieces])
 
     active = woven(0, bool)
-    if len(active) <= FEW:
+    if len(active) <= FEW or not in_front:
         columns = [woven(1, jnp.int32), woven(2, dtype), *(jnp.where(active, woven(k, dtype), 0) for k in range(3, 12))]
     else:
         given = [jnp.concatenate([x[k] for rows in cells for x in rows]) for k in range(1, 12)]

@@ -3,7 +3,7 @@
 The capacities of a program for contacts and near pairs are fixed when it is compiled. A lane that finds more stops
 before it loses one (`step.py`) and reports how many there are. It is then run again, from its start, by a program whose
 capacity is the next power of two. The result of a lane depends on no other lane, and is the same as with this capacity
-from the beginning. So runs begin with room for the contacts that trees usually have (`FEW`), not with room for all.
+from the beginning. So runs begin with room for the contacts and near pairs that trees usually have, not for all.
 
 A lane whose log is full goes on and counts. It is run again, by the same program, with a log that is long enough, as
 long as the logs of all lanes together have at most `MOST_ROWS` rows. A lane with more impacts at one instant than a
@@ -31,6 +31,7 @@ CAPACITIES: dict[int, str] = {CONTACTS_FULL: "max_contacts", PAIRS_FULL: "max_pa
 ROWS = 1024  # of a lane's log at first
 MOST_ROWS = 2**20  # of the logs of all lanes together: 170 MB in float64
 FEW, LEAST = 1 / 4, 24  # of the contacts of all shapes of trees on a floor; and at least so many contacts
+FEW_NEAR = 16  # near pairs of shapes of two kinds, in scenes with trees: most pairs of a robot's links are never near
 SCENES = 256  # whose needed capacities are remembered
 
 _NEEDED: dict[Any, Rules] = {}
@@ -102,9 +103,13 @@ def with_enough_capacity(
 
 
 def _usual(rules: Rules, topology: Topology) -> Rules:
-    """Rules with room for as many contacts as the scene usually has, unless the user has set it."""
+    """Rules with room for as many contacts and near pairs as the scene usually has, unless the user has set it."""
     few, default = max(default_capacity(topology, FEW), LEAST), default_capacity(topology)
-    return replace(rules, max_contacts=few) if rules.max_contacts is None and few < default else rules
+    if rules.max_contacts is None and few < default:
+        rules = replace(rules, max_contacts=few)
+    if rules.max_pairs is None and len(topology.pairs) > FEW_NEAR and max(topology.parents) >= 0:
+        rules = replace(rules, max_near=FEW_NEAR)
+    return rules
 
 
 def given_capacities(rules: Rules) -> frozenset[str]:
@@ -114,6 +119,8 @@ def given_capacities(rules: Rules) -> frozenset[str]:
 
 def raise_capacity(rules: Rules, code: int, contacts: int, pairs: int, given: frozenset[str] = frozenset()) -> Rules:
     """Rules with enough capacity for a lane that ended so; the same rules if it was enough, or set by the user."""
+    if code == PAIRS_FULL and rules.max_near is not None:
+        return replace(rules, max_near=_power_of_two(pairs))
     name = CAPACITIES.get(code)
     if name is None or name in given:
         return rules

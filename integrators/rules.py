@@ -21,6 +21,8 @@ class Rules:
     """The static choices of a run: those of `Options`, and
 
     limits: whether any joint has limits.
+    max_near: capacity for near pairs of shapes of two kinds, if their kernel searches and all pairs are candidates;
+        None for all.
     max_logged: number of impacts of one instant that are handed on to the log, None for all.
     report: names of reported quantities besides states and impacts (`readouts/`). If there are any, all impacts are
         handed on and all bodies share one clock.
@@ -35,6 +37,7 @@ class Rules:
     max_contacts: int | None = None
     max_pairs: int | None = None
     max_impacts: int | None = None
+    max_near: int | None = None
     max_logged: int | None = 64
     clocks: str = "auto"
     report: tuple[str, ...] = ()

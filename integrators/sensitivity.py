@@ -37,7 +37,7 @@ from jax import Array
 from jax.lax import stop_gradient
 
 from ..collision.bounds import bounding_spheres, inradius
-from ..collision.broad import ALL_PAIRS
+from ..collision.broad import pair_plan
 from ..collision.detect import detect_with_bounds
 from ..collision.proximities import Proximities
 from ..collision.speeds.shape_speeds import shape_speeds
@@ -100,7 +100,7 @@ class DetectionRanges(NamedTuple):
 
 
 def detection_ranges(
-    model: Model, q: Array, v: Array, max_dt: Array, off: Array, apart: Array | None = None
+    rules: Rules, model: Model, q: Array, v: Array, max_dt: Array, off: Array, apart: Array | None = None
 ) -> DetectionRanges:
     """The ranges at the coordinates q (*batch, nq) and the velocities v (*batch, nv).
 
@@ -117,7 +117,7 @@ def detection_ranges(
     ahead = speed * max_dt
     close = stop_gradient(ahead * AHEAD + ASIDE * size + search_range(q) * model.gap_band)
     moving = [k for k, link in enumerate(topology.shape_links) if link >= 0]
-    if len(topology.pairs) <= ALL_PAIRS or not moving:
+    if not pair_plan(topology, rules.max_pairs).sifted or not moving:
         return DetectionRanges(close, None, off)
     # the radius of the least inscribed ball, or a part of the size of thin shapes; more for fast shapes
     own = jnp.maximum(column(inradius(model)), THIN * size)
@@ -150,7 +150,7 @@ def detect_and_determine(
     dofs = None if island is None else dofs_asleep(model.topology, island)
     with jax.named_scope("detect"):
         near, bounds = detect_with_bounds(
-            model, q, look.close, reach=look.reach, max_pairs=rules.max_pairs, still=shapes
+            model, q, look.close, reach=look.reach, max_pairs=rules.max_pairs, still=shapes, max_near=rules.max_near
         )
     with jax.named_scope("determine"):
         if window is not None:

@@ -77,7 +77,7 @@ def tick(rules: Rules, model: Model, lane: Lane, frames: Frames, max_dt: Array, 
         expected = expect_contacts(model, lane, step)
     clocks, apart = lane.clocks, lane.clocks.apart(max_dt)
     ranges = detection_ranges(
-        model, step.state.q, step.state.v, max_dt, max_gap_error(model, lane, step.h, expected), apart
+        rules, model, step.state.q, step.state.v, max_dt, max_gap_error(model, lane, step.h, expected), apart
     )
     asleep = clocks.waiting(lane.island, step.h, lane.clock.left, lane.fresh)
     step, (near, bounds, contacts, rows, reach), late = detect_at_impact_time(rules, model, lane, step, ranges, asleep)
@@ -159,7 +159,7 @@ def first_lane(
         clock = start_island_clocks(clock, trees_of(model.topology).n, apart)
 
     def initial() -> Ready:
-        ranges = detection_ranges(model, state.q, state.v, state.t, jnp.zeros_like(state.t), apart)
+        ranges = detection_ranges(rules, model, state.q, state.v, state.t, jnp.zeros_like(state.t), apart)
         here = detect_and_determine(rules, model, state, ranges, window, island)
         found, drive = (here.bounds, here.contacts, here.rows), controller(model, state, no)
         return skip_preparation(rules, model, state, *found, drive, here.reach, clock.left)

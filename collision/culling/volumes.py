@@ -1,9 +1,9 @@
 """Bounding volumes, a ball and a box about one centre, and how far apart two of them surely are.
 
 For any unit n the supporting planes of two convex shapes are no nearer than those of what is around them, so the
-separation of their volumes along n is a lower bound of the gap (`safe_step.py`). Seven n are tried: from centre to
-centre, and the axes of both boxes (Gottschalk, Lin & Manocha, OBBTree, 1996, without the products of edges). Along each
-of them the volume ends where the nearer of its ball and its box does.
+separation of their volumes along n is a lower bound of the gap (`safe_step.py`). The first n is from centre to centre,
+which is enough for most pairs; six more are the axes of both boxes (Gottschalk, Lin & Manocha, OBBTree, 1996, without
+the products of edges). Along each of them the volume ends where the nearer of its ball and its box does.
 """
 
 from __future__ import annotations
@@ -33,19 +33,28 @@ class Volume:
 
 
 @fence
+def between_centres(a: Volume, b: Volume) -> Near:
+    """A row whose gap is no larger than that of what is inside: from centre to centre, and points of the two supporting
+    planes."""
+    return _row(a, b, _along(a, b, direction(a.center - b.center, Z_AXIS)))
+
+
+@fence
 def separation(a: Volume, b: Volume) -> Near:
-    """A row whose gap is no larger than that of what is inside: the best of the seven directions, and points of the
-    two supporting planes."""
-    d = a.center - b.center
-
-    def along(n: Vec3) -> tuple[Scalar, Vec3, Scalar, Scalar]:
-        s, ends = n.dot(d), (a.extent(n), b.extent(n))
-        return jnp.abs(s) - ends[0] - ends[1], n * sign(s), *ends
-
-    best = along(direction(d, Z_AXIS))
+    """The same along the best of all seven directions."""
+    best = _along(a, b, direction(a.center - b.center, Z_AXIS))
     for n in (*a.axes.columns, *b.axes.columns):
-        other = along(n)
+        other = _along(a, b, n)
         best = jax.tree.map(lambda x, y, better=other[0] > best[0]: jnp.where(better, x, y), other, best)
+    return _row(a, b, best)
+
+
+def _along(a: Volume, b: Volume, n: Vec3) -> tuple[Scalar, Vec3, Scalar, Scalar]:
+    s, ends = n.dot(a.center - b.center), (a.extent(n), b.extent(n))
+    return jnp.abs(s) - ends[0] - ends[1], n * sign(s), *ends
+
+
+def _row(a: Volume, b: Volume, best: tuple[Scalar, Vec3, Scalar, Scalar]) -> Near:
     gap, n, end_a, end_b = best
     return Near(gap, n, a.center - n * end_a, b.center + n * end_b)
 

@@ -12,6 +12,7 @@ from carom.contact.determine import default_capacity
 from carom.engine.results import CONTACTS_FULL, EVENTS_FULL, OK, SimulationWarning
 from carom.integrators import capacity
 from carom.integrators.capacity import ROWS
+from carom.integrators.rules import Rules
 
 APART = np.array([0.0, 7.0, 14.0, 21.0]).astype(int)  # where the coordinates of the four boxes begin
 
@@ -76,6 +77,40 @@ def test_a_tree_begins_with_little_room_and_the_result_is_the_same():
         after = step()
         assert float(after.t) == pytest.approx(0.3 + 1 / 60)  # there was room: a lane without it stays
         assert np.abs(after.q).max() <= 1e-9
+
+
+@pytest.mark.slow
+def test_a_tree_begins_with_few_near_pairs_and_the_result_is_the_same():
+    """Five balls on a lift above five rollers across: 25 pairs that are searched, and rows of 16 at first."""
+    b = carom.SceneBuilder()
+    turned = (0.5**0.5, 0, 0.5**0.5, 0)
+    balls = [carom.Sphere(0.1, position=(0.22 * (k - 2), 0, 0)) for k in range(5)]
+    rollers = [carom.Cylinder(0.1, 0.6, position=(0, 0.01 * (k - 2), 0), quaternion=turned) for k in range(5)]
+    for name, z, shapes in (("low", 0.0, rollers), ("high", 0.205, balls)):
+        b.add_link(f"{name} slide", joint=carom.Prismatic((1, 0, 0)), mass=1.0, inertia=np.eye(3))
+        lift = carom.Prismatic((0, 0, 1), damping=1e4 if name == "low" else 0.0)
+        place = {"position": (0, 0, z), "mass": 1.0, "inertia": np.eye(3)}
+        b.add_link(name, f"{name} slide", joint=lift, shapes=shapes, **place)
+    model, state = carom.compile_scene(b.build())
+    few, many = (carom.rollout(model, state, duration=0.2, max_pairs=most) for most in (None, 1024))
+    first = capacity._usual(Rules(), model.topology)
+    assert first.max_near == capacity.FEW_NEAR
+    assert few.stats.impacts > 0
+    for x, y in zip(jax.tree.leaves(few.state), jax.tree.leaves(many.state), strict=True):
+        np.testing.assert_array_equal(x, y)
+    assert [rules.max_near for (scene, _), rules in capacity._NEEDED.items() if scene == model.topology] == [32]
+
+
+def test_few_candidates_let_nothing_pass():
+    """A ball at 200 m/s crosses 10 m in a step. It is none of the pairs that are near at its start."""
+    b = carom.SceneBuilder(gravity=(0, 0, 0))
+    b.add_body("shot", [carom.Sphere(0.1)], linear_velocity=(200, 0, 0))
+    b.add_body("target", [carom.Sphere(0.1)], position=(3, 0, 0))
+    b.add_body("far", [carom.Sphere(0.1)], position=(0, 9, 0))
+    model, state = carom.compile_scene(b.build())
+    for most in (1, 2, None):
+        run = carom.rollout(model, state, duration=0.1, frame_dt=0.05, max_dt=0.05, max_pairs=most)
+        assert int(run.stats.impacts) == 1
 
 
 @pytest.mark.slow

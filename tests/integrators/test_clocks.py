@@ -145,7 +145,7 @@ def test_islands_are_cut_at_all():
 
 @jax.jit
 def _cut(model, state, push, time):
-    look = detection_ranges(model, state.q, state.v, jnp.asarray(MAX_DT), time)
+    look = detection_ranges(Rules(), model, state.q, state.v, jnp.asarray(MAX_DT), time)
     _, bounds = detect_with_bounds(model, state.q, look.close, reach=look.reach)
     sight = SIGHT[state.q.dtype.itemsize] * model.gap_band
     return separate_islands(model, state, Drive(forces=push), bounds, look.reach, sight, jnp.asarray(time)).island

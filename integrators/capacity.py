@@ -31,7 +31,7 @@ CAPACITIES: dict[int, str] = {CONTACTS_FULL: "max_contacts", PAIRS_FULL: "max_pa
 ROWS = 1024  # of a lane's log at first
 MOST_ROWS = 2**20  # of the logs of all lanes together: 170 MB in float64
 FEW, LEAST = 1 / 4, 24  # of the contacts of all shapes of trees on a floor; and at least so many contacts
-FEW_NEAR = 16  # near pairs of shapes of two kinds, in scenes with trees: most pairs of a robot's links are never near
+FEW_NEAR = 32  # near pairs of shapes of two kinds, in scenes with trees: most pairs of a robot's links are never near
 SCENES = 256  # whose needed capacities are remembered
 
 _NEEDED: dict[Any, Rules] = {}

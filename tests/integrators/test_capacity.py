@@ -81,12 +81,12 @@ def test_a_tree_begins_with_little_room_and_the_result_is_the_same():
 
 @pytest.mark.slow
 def test_a_tree_begins_with_few_near_pairs_and_the_result_is_the_same():
-    """Five balls on a lift above five rollers across: 25 pairs that are searched, and rows of 16 at first."""
+    """Six balls on a lift above six rollers across: 36 pairs that are searched, and rows of 32 at first."""
     b = carom.SceneBuilder()
     turned = (0.5**0.5, 0, 0.5**0.5, 0)
-    balls = [carom.Sphere(0.1, position=(0.22 * (k - 2), 0, 0)) for k in range(5)]
-    rollers = [carom.Cylinder(0.1, 0.6, position=(0, 0.01 * (k - 2), 0), quaternion=turned) for k in range(5)]
-    for name, z, shapes in (("low", 0.0, rollers), ("high", 0.205, balls)):
+    balls = [carom.Sphere(0.1, position=(0.18 * (k - 2.5), 0, 0)) for k in range(6)]
+    rollers = [carom.Cylinder(0.1, 0.6, position=(0, 0.01 * (k - 2.5), 0), quaternion=turned) for k in range(6)]
+    for name, z, shapes in (("low", 0.0, rollers), ("high", 0.215, balls)):
         b.add_link(f"{name} slide", joint=carom.Prismatic((1, 0, 0)), mass=1.0, inertia=np.eye(3))
         lift = carom.Prismatic((0, 0, 1), damping=1e4 if name == "low" else 0.0)
         place = {"position": (0, 0, z), "mass": 1.0, "inertia": np.eye(3)}
@@ -98,7 +98,7 @@ def test_a_tree_begins_with_few_near_pairs_and_the_result_is_the_same():
     assert few.stats.impacts > 0
     for x, y in zip(jax.tree.leaves(few.state), jax.tree.leaves(many.state), strict=True):
         np.testing.assert_array_equal(x, y)
-    assert [rules.max_near for (scene, _), rules in capacity._NEEDED.items() if scene == model.topology] == [32]
+    assert [rules.max_near for (scene, _), rules in capacity._NEEDED.items() if scene == model.topology] == [64]
 
 
 def test_few_candidates_let_nothing_pass():

@@ -252,8 +252,8 @@ def bounding_boxes(model: Model, positions: Array, rotations: Array) -> tuple[Ar
     return columns[..., :3], columns[..., 3:]
 
 
-# half the extent along a unit direction d, given in the shape's axes: the support function of a shape that its origin
-# is the centre of, symmetric about it
+# half the extent along a unit direction d, given in the shape's axes: the support function of a shape that is symmetric
+# about its origin
 _EXTENTS: dict[str, Callable[[Vec3, Array], Array]] = {
     "sphere": lambda d, s: jnp.broadcast_to(s[..., 0], jnp.broadcast_shapes(s[..., 0].shape, d.x.shape)),
     "box": lambda d, s: s[..., 0] * abs(d.x) + s[..., 1] * abs(d.y) + s[..., 2] * abs(d.z),

@@ -1,4 +1,4 @@
-"""Who adds a kind of shape is told which tables do not have it yet."""
+"""A new kind of shape is in every table of kinds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from carom.collision.pairs import heightfield
 from carom.collision.queries import spans
 from carom.collision.shapes import Shape
 from carom.contact import features
+from carom.scenes.cli import worlds
 from carom.scenes.compiling import geometry
 from carom.scenes.live import asking
 from carom.scenes.show import meshes
@@ -36,6 +37,7 @@ TABLES = {
     "features.STAGES": (features.STAGES, KINDS),
     "GEOMETRY": (geometry.GEOMETRY, KINDS - {"mesh"}),
     "meshes._MESHES": (meshes._MESHES, KINDS - {"plane"}),
+    "worlds.SIZES": (worlds.SIZES, OF_SIZE),
     "asking._SOLIDS": (asking._SOLIDS, OF_SIZE),
     "placements.SHAPES": (placements.SHAPES, KINDS - {"mesh"}),
     "pair_scene._SHAPES": (pair_scene._SHAPES, OF_SIZE | {"heightfield"}),

@@ -102,7 +102,7 @@ def test_a_tree_begins_with_few_near_pairs_and_the_result_is_the_same():
 
 
 def test_few_candidates_let_nothing_pass():
-    """A ball at 200 m/s crosses 10 m in a step. It is none of the pairs that are near at its start."""
+    """A ball at 200 m/s crosses 10 m in a step. It is in none of the pairs that are near at its start."""
     b = carom.SceneBuilder(gravity=(0, 0, 0))
     b.add_body("shot", [carom.Sphere(0.1)], linear_velocity=(200, 0, 0))
     b.add_body("target", [carom.Sphere(0.1)], position=(3, 0, 0))

@@ -65,15 +65,15 @@ def test_a_rattleback_is_of_order_2():
 
 def eccentric(origin):
     """A ball that rolls, its centre of mass 5 cm from the middle: the body's origin is at the one or at the other."""
-    r, off, spin = 0.2, np.array([0.05, 0, 0]), np.array([0.3, 3.0, 0.2])
-    middle = np.array([0, 0, r])
-    at_middle = origin == "middle"
+    r, spin = 0.2, np.array([0.3, 3.0, 0.2])
+    middle, com = np.array([0, 0, r]), np.array([0.05, 0, r])
+    place = middle if origin == "middle" else com
     scene = carom.SceneBuilder()
     scene.add_plane(friction=2.0, restitution=0.0)
     scene.add_body(
-        "ball", [carom.Sphere(r, position=tuple(0 * off if at_middle else -off))], mass=1.0, inertia=np.eye(3) * 0.016,
-        com=tuple(off if at_middle else 0 * off), position=tuple(middle if at_middle else middle + off),
-        linear_velocity=tuple(np.cross(spin, middle + off)), angular_velocity=tuple(spin),
+        "ball", [carom.Sphere(r, position=tuple(middle - place))], mass=1.0, inertia=np.eye(3) * 0.016,
+        com=tuple(com - place), position=tuple(place),
+        linear_velocity=tuple(np.cross(spin, com)), angular_velocity=tuple(spin),
         friction=2.0, restitution=0.0,
     )  # fmt: skip
     return carom.compile_scene(scene.build())

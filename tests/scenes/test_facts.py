@@ -57,7 +57,14 @@ def test_scenes_keep_their_promises(name: str) -> None:
 HEADINGS = re.findall(r"^### (.*)$", (Path(carom.__file__).parent / "docs/references.md").read_text(), re.M)
 
 
-@pytest.mark.parametrize("name", [name for name, entry in SCENES.items() if entry.facts])
+# scenes to look at and to learn from, which promise nothing
+BARE = {
+    "pendulum", "double_pendulum", "chain", "arm7", "humanoid", "free_bodies", "wawrzynski_pendulum", "acrobot",
+    "weightlifter", "cart_pole", "cart_double_pendulum", "cart_triple_pendulum",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in SCENES if name not in BARE])
 def test_facts_are_told_apart_and_have_a_source(name: str) -> None:
     for play in SCENES[name].plays:
         says = [fact.says for fact in play.facts]
